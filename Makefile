@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Front end for people. Kbuild describes the module; the scripts in tools/ do the
+# work. "make help" lists the targets.
+
+# Another prepared kernel tree; default: that of tools/kernel.
+KDIR ?=
+export KDIR
+
+# Quiet as the kernel's build is: V=1 shows the commands.
+V ?=
+CACHE = $(shell . tools/env.sh && echo "$$CACHE")
+SHELL = /bin/bash
+MAKEFLAGS += --no-print-directory
+
+# Kbuild reads the file Kbuild, never this one.
+.PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
+	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host run deps
+all: modules
+
+modules:
+	@tools/kmake modules $(if $(V),V=$(V)) $(if $(CLIPPY),CLIPPY=$(CLIPPY)) $(if $(W),W=$(W)) $(if $(MO),MO=$(MO))
+
+# INSTALL_MOD_PATH is the root of the target system, INSTALL_MOD_DIR the place
+# below its lib/modules/<release>.
+modules_install install: modules
+	@tools/kmake modules_install INSTALL_MOD_DIR=$(or $(INSTALL_MOD_DIR),updates) \
+		$(if $(V),V=$(V)) $(if $(INSTALL_MOD_PATH),INSTALL_MOD_PATH=$(abspath $(INSTALL_MOD_PATH)))
+
+clean:
+	@tools/clean
+
+distclean mrproper: clean
+	@rm -rf doc rust-project.json tools/host/target
+
+distclean-cache:
+	@bash -c '. tools/env.sh && remove_tree "$$CACHE"'
+
+doc rustdoc:
+	@tools/doc
+
+clippy:
+	@tools/clippy $(if $(V),V=$(V))
+
+fmt:
+	@tools/fmt
+
+fmtcheck:
+	@tools/fmt --check
+
+rust-analyzer:
+	@tools/kmake rust-analyzer
+
+check:
+	@tools/check
+
+check-host:
+	@tools/check-host
+
+run:
+	@tools/run
+
+deps:
+	@tools/deps
+
+help:
+	@echo 'Building (KDIR=<prepared kernel tree>, default: Debian'"'"'s stock kernel):'
+	@echo '  all, modules      - build the module (default)'
+	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
+	@echo '  clean             - remove what a build leaves'
+	@echo '  distclean         - also documentation and test builds'
+	@echo '  distclean-cache   - remove the cache: sysroot, kernel tree, guest images'
+	@echo ''
+	@echo 'Running:'
+	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
+	@echo '  check             - every test there is'
+	@echo '  check-host        - only the tests of the protocol crate on this host'
+	@echo '  deps              - check for host packages, install them as root'
+	@echo ''
+	@echo 'Working on the source:'
+	@echo '  clippy            - the kernel'"'"'s lints; a warning is an error'
+	@echo '  fmt, fmtcheck     - rustfmt in place, or only a report'
+	@echo '  doc               - rustdoc into doc/'
+	@echo '  rust-analyzer     - rust-project.json for editors'
+	@echo ''
+	@echo '  V=1  show commands    CLIPPY=1  lint while building    W=1  more warnings'
+	@echo '  RUST_RDMA_CM_CACHE=<directory> for the cache (now $(CACHE))'
+	@echo ''
+	@echo 'Tools: tools/guest runs a command in a guest, tools/buildroot one in the build'
+	@echo 'sysroot, tools/kernel --print-kdir prints the kernel tree. See their first lines.'

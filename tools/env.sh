@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+#
+# Functions and settings that the scripts in tools/ share. To be sourced.
+#
+# Everything that is expensive to make (the Debian sysroot, the prepared kernel
+# tree, guest images) lives below $CACHE, each in a directory whose name holds a
+# hash of what it was made from. It is made under a temporary name and renamed
+# when complete, so that an interrupted run leaves nothing that looks usable.
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+TOOLS=$REPO/tools
+CACHE=${RUST_RDMA_CM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rust_rdma_cm}
+mkdir -p "$CACHE"
+CACHE=$(cd "$CACHE" && pwd -P)
+
+# Where an ordinary user's PATH does not lead.
+PATH=$PATH:/usr/sbin:/sbin
+
+# The release whose kernel and user space the module is built and run with.
+SUITE=trixie
+# The kernel series. Backports drops old versions at any time: only the series
+# is fixed here, the newest patch level is looked up when the sysroot is made.
+SERIES=${RUST_RDMA_CM_SERIES:-7.2}
+
+PROG=${0##*/}
+
+die() {
+	echo "$PROG: $*" >&2
+	exit 1
+}
+
+is_root() {
+	[ "$(id -u)" -eq 0 ]
+}
+
+# hash_of TEXT...: a short key for the name of a cache directory.
+hash_of() {
+	printf '%s\n' "$@" | sha256sum | cut -c1-12
+}
+
+# with_lock NAME COMMAND...: one run at a time of COMMAND per cache and NAME.
+with_lock() {
+	local name=$1
+	shift
+	(
+		if ! flock -n 9; then
+			echo "$PROG: waiting for another run that makes $name" >&2
+			flock 9
+		fi
+		"$@" 9>&-
+	) 9>"$CACHE/.lock-$name"
+}
+
+# step TITLE COMMAND...: run COMMAND with its output in a log, show that it is
+# alive and how long it took. The log is shown when it fails.
+step() {
+	local title=$1 log start pid status=0 now next=10
+	shift
+	log=$(mktemp "$CACHE/.step-XXXXXX")
+	start=$(date +%s)
+	[ -t 2 ] || printf '==> %s\n' "$title" >&2
+	# In a process group of its own, so that an interrupt ends all of it.
+	set -m
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	set +m
+	# shellcheck disable=SC2064 # the values of now
+	trap "kill -TERM -- -$pid 2>/dev/null; rm -f '$log'; exit 130" INT TERM
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.1
+		now=$(($(date +%s) - start))
+		if [ -t 2 ]; then
+			printf '\r\033[K==> %s  %d s  %.60s' "$title" "$now" \
+				"$(tail -n 1 "$log" | tr -d '\r\033')" >&2
+		elif [ "$now" -ge "$next" ]; then
+			printf '    %s: %d s\n' "$title" "$now" >&2
+			next=$((now + 10))
+		fi
+	done
+	wait "$pid" || status=$?
+	trap - INT TERM
+	now=$(($(date +%s) - start))
+	[ ! -t 2 ] || printf '\r\033[K==> %s\n' "$title" >&2
+	if [ "$status" -eq 0 ]; then
+		printf '    done in %d s\n' "$now" >&2
+	else
+		printf '    FAILED after %d s (status %d); the end of its output:\n' \
+			"$now" "$status" >&2
+		tail -n 40 "$log" | sed 's/^/    | /' >&2
+	fi
+	rm -f "$log"
+	return "$status"
+}
+
+# ns_root COMMAND...: COMMAND as root in a mount namespace of its own, so that no
+# mount outlives it. An ordinary user becomes root of a user namespace, with the
+# subordinate ids of /etc/subuid as the other users of the sysroot.
+ns_root() {
+	if is_root; then
+		unshare --mount --propagation private -- "$@"
+	else
+		unshare --map-root-user --map-auto --mount --propagation private -- "$@"
+	fi
+}
+
+# remove_tree DIR: also where an ordinary user's sysroot has files of other users.
+remove_tree() {
+	[ ! -e "$1" ] || ns_root rm -rf --one-file-system "$1"
+}
+
+# debian_uri [-security]: where this host's apt takes its Debian archive from, or
+# nothing if it is not a Debian host.
+debian_uri() {
+	local codename='' id=''
+	# shellcheck disable=SC1091
+	id=$(. /etc/os-release && echo "${ID:-}")
+	# shellcheck disable=SC1091
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	[ "$id" = debian ] || return 0
+	# shellcheck disable=SC2016 # apt expands these
+	apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+		awk -v a="$codename${1:-}" -v b="stable${1:-}" -v c="oldstable${1:-}" \
+			'($1 == a || $1 == b || $1 == c) && !seen++ { print $2 }'
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Addresses: GIDs, and the three kinds of socket address that an endpoint can have.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+
+use crate::errno::Errno;
+use crate::wire::field::{Bytes, Field};
+
+/// `AF_UNSPEC`: no address.
+pub const AF_UNSPEC: u16 = 0;
+/// `AF_INET`.
+pub const AF_INET: u16 = 2;
+/// `AF_INET6`.
+pub const AF_INET6: u16 = 10;
+/// `AF_IB`.
+pub const AF_IB: u16 = 27;
+
+/// Size of `struct sockaddr_storage`, in bytes.
+pub const STORAGE_LEN: usize = 128;
+
+/// A global identifier (IBTA 4.1.1), or an IPv6 address, in network byte order.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gid(pub [u8; 16]);
+
+impl Gid {
+    /// The GID that names nobody.
+    pub const ZERO: Self = Self([0; 16]);
+
+    /// The GID of an IPv4 address: `::ffff:a.b.c.d` (IBTA annex A17.4.5.1).
+    pub const fn from_v4(addr: [u8; 4]) -> Self {
+        let [a, b, c, d] = addr;
+        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
+    }
+
+    /// Whether all bytes are zero.
+    pub const fn is_zero(&self) -> bool {
+        u128::from_be_bytes(self.0) == 0
+    }
+
+    /// Whether the GID stands for an IPv4 address.
+    pub const fn is_v4_mapped(&self) -> bool {
+        u128::from_be_bytes(self.0) >> 32 == 0xffff
+    }
+
+    /// The IPv4 address that the GID stands for.
+    pub const fn to_v4(&self) -> Option<[u8; 4]> {
+        let [.., a, b, c, d] = self.0;
+        if self.is_v4_mapped() {
+            Some([a, b, c, d])
+        } else {
+            None
+        }
+    }
+
+    /// Whether the GID is made from an Omni-Path LID: its interface id starts with the OUI
+    /// 00:06:6a (`ib_is_opa_gid()`).
+    pub const fn is_opa(&self) -> bool {
+        matches!(self.0, [_, _, _, _, _, _, _, _, 0x00, 0x06, 0x6a, ..])
+    }
+
+    /// Whether the GID is a link-local one: `fe80::/10`.
+    pub const fn is_link_local(&self) -> bool {
+        let [a, b, ..] = self.0;
+        a == 0xfe && b & 0xc0 == 0x80
+    }
+
+    /// Whether the GID is a multicast one: `ff00::/8`.
+    pub const fn is_multicast(&self) -> bool {
+        let [a, ..] = self.0;
+        a == 0xff
+    }
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Ipv6Addr::from(self.0), f)
+    }
+}
+
+/// A socket address, as `struct sockaddr_storage` carries it.
+///
+/// Ports, keys and service ids are in host byte order, addresses in network byte order.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SockAddr {
+    /// No address (`AF_UNSPEC`).
+    #[default]
+    Unspec,
+    /// IPv4 (`struct sockaddr_in`).
+    V4 {
+        /// The address.
+        addr: [u8; 4],
+        /// The port.
+        port: u16,
+    },
+    /// IPv6 (`struct sockaddr_in6`).
+    V6 {
+        /// The address.
+        addr: [u8; 16],
+        /// The port.
+        port: u16,
+        /// Traffic class (bits 27 to 20) and flow label (bits 19 to 0).
+        flowinfo: u32,
+        /// Index of the interface that a link-local address belongs to, 0 if none is named.
+        scope_id: u32,
+    },
+    /// InfiniBand (`struct sockaddr_ib`).
+    Ib {
+        /// Partition key.
+        pkey: u16,
+        /// Traffic class and flow label, as for IPv6.
+        flowinfo: u32,
+        /// The GID.
+        gid: Gid,
+        /// Service id.
+        sid: u64,
+        /// The bits of `sid` that count.
+        sid_mask: u64,
+        /// Scope, uninterpreted.
+        scope_id: u64,
+    },
+}
+
+impl SockAddr {
+    /// The size of a socket address of `family`: 16, 28 or 48 bytes; 0 for any other family, as
+    /// `rdma_addr_size()`.
+    pub const fn len_of_family(family: u16) -> usize {
+        match family {
+            AF_INET => 16,
+            AF_INET6 => 28,
+            AF_IB => 48,
+            _ => 0,
+        }
+    }
+
+    /// The address family: 0, 2, 10 or 27.
+    pub const fn family(&self) -> u16 {
+        match self {
+            Self::Unspec => AF_UNSPEC,
+            Self::V4 { .. } => AF_INET,
+            Self::V6 { .. } => AF_INET6,
+            Self::Ib { .. } => AF_IB,
+        }
+    }
+
+    /// The size in bytes, 0 for no address.
+    #[allow(clippy::len_without_is_empty)] // The size of a C struct, not of a collection.
+    pub const fn len(&self) -> usize {
+        Self::len_of_family(self.family())
+    }
+
+    /// Whether there is no address at all, not even a wildcard.
+    pub const fn is_unspec(&self) -> bool {
+        matches!(self, Self::Unspec)
+    }
+
+    /// Reads a socket address in the layout of C; bytes after it are ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EAFNOSUPPORT`] for an unknown family, [`Errno::EINVAL`] if `bytes` is too short.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Errno> {
+        let (family, _) = bytes.split_first_chunk().ok_or(Errno::EINVAL)?;
+        match u16::from_ne_bytes(*family) {
+            AF_UNSPEC => Ok(Self::Unspec),
+            AF_INET => bytes.first_chunk().map(Self::from_in).ok_or(Errno::EINVAL),
+            AF_INET6 => bytes.first_chunk().map(Self::from_in6).ok_or(Errno::EINVAL),
+            AF_IB => bytes.first_chunk().map(Self::from_ib).ok_or(Errno::EINVAL),
+            _ => Err(Errno::EAFNOSUPPORT),
+        }
+    }
+
+    fn from_in(bytes: &[u8; 16]) -> Self {
+        let [_, _, p0, p1, a, b, c, d, ..] = *bytes;
+        Self::V4 {
+            addr: [a, b, c, d],
+            port: u16::from_be_bytes([p0, p1]),
+        }
+    }
+
+    fn from_in6(bytes: &[u8; 28]) -> Self {
+        let [_, _, p0, p1, f0, f1, f2, f3, addr @ .., s0, s1, s2, s3] = *bytes;
+        Self::V6 {
+            addr,
+            port: u16::from_be_bytes([p0, p1]),
+            flowinfo: u32::from_be_bytes([f0, f1, f2, f3]),
+            scope_id: u32::from_ne_bytes([s0, s1, s2, s3]),
+        }
+    }
+
+    fn from_ib(bytes: &[u8; 48]) -> Self {
+        let [.., s0, s1, s2, s3, s4, s5, s6, s7] = *bytes;
+        Self::Ib {
+            pkey: Field::<u16, 2, 0, 16>::get(bytes),
+            flowinfo: Field::<u32, 4, 0, 32>::get(bytes),
+            gid: Gid(*Bytes::<8, 16>::get(bytes)),
+            sid: Field::<u64, 24, 0, 64>::get(bytes),
+            sid_mask: Field::<u64, 32, 0, 64>::get(bytes),
+            scope_id: u64::from_ne_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
+        }
+    }
+
+    /// Writes the address in the layout of C and zeroes the rest of `storage`.
+    pub fn write_to(&self, storage: &mut [u8; STORAGE_LEN]) {
+        storage.fill(0);
+        let mut at = storage.iter_mut();
+        let mut put = |bytes: &[u8]| {
+            // In this order, as zip() takes from the first one more than there is in the second.
+            for (from, to) in bytes.iter().zip(at.by_ref()) {
+                *to = *from;
+            }
+        };
+        if !self.is_unspec() {
+            put(&self.family().to_ne_bytes());
+        }
+        match *self {
+            Self::Unspec => (),
+            Self::V4 { addr, port } => {
+                put(&port.to_be_bytes());
+                put(&addr);
+            }
+            Self::V6 {
+                addr,
+                port,
+                flowinfo,
+                scope_id,
+            } => {
+                put(&port.to_be_bytes());
+                put(&flowinfo.to_be_bytes());
+                put(&addr);
+                put(&scope_id.to_ne_bytes());
+            }
+            Self::Ib {
+                pkey,
+                flowinfo,
+                gid,
+                sid,
+                sid_mask,
+                scope_id,
+            } => {
+                put(&pkey.to_be_bytes());
+                put(&flowinfo.to_be_bytes());
+                put(&gid.0);
+                put(&sid.to_be_bytes());
+                put(&sid_mask.to_be_bytes());
+                put(&scope_id.to_ne_bytes());
+            }
+        }
+    }
+
+    /// The address in the layout of C, followed by zeros.
+    pub fn to_storage(&self) -> [u8; STORAGE_LEN] {
+        let mut storage = [0; STORAGE_LEN];
+        self.write_to(&mut storage);
+        storage
+    }
+
+    /// Whether this is a wildcard: `0.0.0.0/8` (all of it, as C), `::` or the zero GID. No address
+    /// is no wildcard.
+    pub const fn is_any(&self) -> bool {
+        match self {
+            Self::Unspec => false,
+            Self::V4 { addr: [a, ..], .. } => *a == 0,
+            Self::V6 { addr, .. } => u128::from_be_bytes(*addr) == 0,
+            Self::Ib { gid, .. } => gid.is_zero(),
+        }
+    }
+
+    /// Whether this is a loopback address: `127.0.0.0/8`, `::1` or the GID `::1`.
+    pub const fn is_loopback(&self) -> bool {
+        match self {
+            Self::Unspec => false,
+            Self::V4 { addr: [a, ..], .. } => *a == 127,
+            Self::V6 { addr, .. } => u128::from_be_bytes(*addr) == 1,
+            Self::Ib { gid, .. } => u128::from_be_bytes(gid.0) == 1,
+        }
+    }
+
+    /// Whether the address counts as a wildcard when binding and matching, where loopback does
+    /// too (C's `cma_any_addr()`).
+    pub const fn is_any_or_loopback(&self) -> bool {
+        self.is_any() || self.is_loopback()
+    }
+
+    /// Whether this is an IPv6 link-local address, which needs a scope.
+    pub const fn is_link_local_v6(&self) -> bool {
+        match self {
+            Self::V6 { addr, .. } => Gid(*addr).is_link_local(),
+            _ => false,
+        }
+    }
+
+    /// Whether both name the same address, whatever the port: same family and bytes, and for IPv6
+    /// link-local addresses the same scope.
+    pub fn same_address(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unspec, Self::Unspec) => true,
+            (Self::V4 { addr: a, .. }, Self::V4 { addr: b, .. }) => a == b,
+            (
+                Self::V6 {
+                    addr: a,
+                    scope_id: sa,
+                    ..
+                },
+                Self::V6 {
+                    addr: b,
+                    scope_id: sb,
+                    ..
+                },
+            ) => a == b && (!other.is_link_local_v6() || sa == sb),
+            (Self::Ib { gid: a, .. }, Self::Ib { gid: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+
+    /// The port; of an InfiniBand address, the low 16 bits of the service id under its mask.
+    pub const fn port(&self) -> u16 {
+        match self {
+            Self::Unspec => 0,
+            Self::V4 { port, .. } | Self::V6 { port, .. } => *port,
+            Self::Ib { sid, sid_mask, .. } => {
+                let [.., high, low] = (*sid & *sid_mask).to_be_bytes();
+                u16::from_be_bytes([high, low])
+            }
+        }
+    }
+
+    /// The address with another port. In an InfiniBand address the port is added to what of the
+    /// service id is under the mask, and then all of the service id counts, as when C binds.
+    #[must_use]
+    pub fn with_port(&self, port: u16) -> Self {
+        let mut new = *self;
+        match &mut new {
+            Self::Unspec => (),
+            Self::V4 { port: p, .. } | Self::V6 { port: p, .. } => *p = port,
+            Self::Ib { sid, sid_mask, .. } => {
+                *sid = (*sid & *sid_mask) | u64::from(port);
+                *sid_mask = u64::MAX;
+            }
+        }
+        new
+    }
+
+    /// The GID that stands for the address on RoCE; zero for no address.
+    pub const fn to_gid(&self) -> Gid {
+        match self {
+            Self::Unspec => Gid::ZERO,
+            Self::V4 { addr, .. } => Gid::from_v4(*addr),
+            Self::V6 { addr, .. } => Gid(*addr),
+            Self::Ib { gid, .. } => *gid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V4: SockAddr = SockAddr::V4 {
+        addr: [10, 1, 2, 3],
+        port: 0x1234,
+    };
+    const V6: SockAddr = v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], 3);
+    const IB: SockAddr = SockAddr::Ib {
+        pkey: 0x8001,
+        flowinfo: 0x0fa1_b2c3,
+        gid: Gid([7; 16]),
+        sid: 0x0000_0000_0106_1234,
+        sid_mask: u64::MAX,
+        scope_id: 0x0102_0304_0506_0708,
+    };
+
+    const fn v6(addr: [u8; 16], scope_id: u32) -> SockAddr {
+        SockAddr::V6 {
+            addr,
+            port: 0x1234,
+            flowinfo: 0x0123_4567,
+            scope_id,
+        }
+    }
+
+    fn v4(addr: [u8; 4]) -> SockAddr {
+        SockAddr::V4 { addr, port: 0 }
+    }
+
+    fn low_v6(last: u8) -> SockAddr {
+        let mut addr = [0; 16];
+        addr[15] = last;
+        v6(addr, 0)
+    }
+
+    fn link_local(scope_id: u32) -> SockAddr {
+        let mut addr = [1; 16];
+        (addr[0], addr[1]) = (0xfe, 0x80);
+        v6(addr, scope_id)
+    }
+
+    fn gid(last: u8) -> SockAddr {
+        let mut bytes = [0; 16];
+        bytes[15] = last;
+        SockAddr::Ib {
+            pkey: 0,
+            flowinfo: 0,
+            gid: Gid(bytes),
+            sid: 0,
+            sid_mask: 0,
+            scope_id: 0,
+        }
+    }
+
+    #[test]
+    fn layout_is_that_of_c() {
+        let s = V4.to_storage();
+        assert_eq!(s[..2], 2u16.to_ne_bytes());
+        assert_eq!(s[2..8], [0x12, 0x34, 10, 1, 2, 3]);
+        assert!(s[8..].iter().all(|b| *b == 0));
+
+        let s = V6.to_storage();
+        assert_eq!(s[..2], 10u16.to_ne_bytes());
+        assert_eq!(s[2..8], [0x12, 0x34, 1, 0x23, 0x45, 0x67]);
+        assert_eq!((s[8], s[23]), (0x20, 9));
+        assert_eq!(s[24..28], 3u32.to_ne_bytes());
+        assert!(s[28..].iter().all(|b| *b == 0));
+
+        let s = IB.to_storage();
+        assert_eq!(s[..2], 27u16.to_ne_bytes());
+        assert_eq!(s[2..8], [0x80, 1, 0x0f, 0xa1, 0xb2, 0xc3]);
+        assert_eq!(s[8..24], [7; 16]);
+        assert_eq!(s[24..32], [0, 0, 0, 0, 1, 6, 0x12, 0x34]);
+        assert_eq!(s[32..40], [0xff; 8]);
+        assert_eq!(s[40..48], 0x0102_0304_0506_0708u64.to_ne_bytes());
+        assert!(s[48..].iter().all(|b| *b == 0));
+    }
+
+    #[test]
+    fn bytes_round_trip_at_every_length() {
+        for a in [SockAddr::Unspec, V4, V6, IB] {
+            let s = a.to_storage();
+            assert_eq!(SockAddr::from_bytes(&s), Ok(a));
+            assert_eq!(SockAddr::from_bytes(&s[..a.len().max(2)]), Ok(a));
+            for len in 0..a.len() {
+                assert_eq!(SockAddr::from_bytes(&s[..len]), Err(Errno::EINVAL));
+            }
+        }
+        let family = 1u16.to_ne_bytes();
+        assert_eq!(SockAddr::from_bytes(&family), Err(Errno::EAFNOSUPPORT));
+        assert_eq!([V4.len(), V6.len(), IB.len()], [16, 28, 48]);
+        assert_eq!(SockAddr::Unspec.len(), 0);
+    }
+
+    #[test]
+    fn wildcards() {
+        for a in [v4([0, 0, 0, 0]), v4([0, 9, 9, 9]), low_v6(0), gid(0)] {
+            assert!(a.is_any() && !a.is_loopback() && a.is_any_or_loopback());
+        }
+        for a in [v4([127, 0, 0, 1]), v4([127, 9, 9, 9]), low_v6(1), gid(1)] {
+            assert!(!a.is_any() && a.is_loopback() && a.is_any_or_loopback());
+        }
+        for a in [V4, V6, IB, low_v6(2), gid(2), SockAddr::Unspec] {
+            assert!(!a.is_any_or_loopback());
+        }
+    }
+
+    #[test]
+    fn comparison_ignores_ports_and_minds_scopes() {
+        assert!(V4.same_address(&V4.with_port(1)));
+        assert!(!V4.same_address(&v4([10, 1, 2, 4])));
+        assert!(!V4.same_address(&V6) && !V6.same_address(&IB));
+        assert!(link_local(1).same_address(&link_local(1)));
+        assert!(!link_local(1).same_address(&link_local(2)));
+        assert!(low_v6(5).same_address(&low_v6(5).with_port(9)));
+        let SockAddr::V6 { addr, .. } = V6 else {
+            unreachable!()
+        };
+        assert!(V6.same_address(&v6(addr, 99)));
+        assert!(SockAddr::Unspec.same_address(&SockAddr::Unspec));
+        assert!(link_local(0).is_link_local_v6() && !V6.is_link_local_v6());
+    }
+
+    #[test]
+    fn ports() {
+        assert_eq!([V4.port(), V6.port(), IB.port()], [0x1234; 3]);
+        assert_eq!(SockAddr::Unspec.with_port(7).port(), 0);
+        let partial = SockAddr::Ib {
+            pkey: 0,
+            flowinfo: 0,
+            gid: Gid::ZERO,
+            sid: 0x0106_ffff,
+            sid_mask: 0xffff_0000,
+            scope_id: 0,
+        };
+        assert_eq!(partial.port(), 0);
+        let SockAddr::Ib { sid, sid_mask, .. } = partial.with_port(0x22) else {
+            unreachable!()
+        };
+        assert_eq!((sid, sid_mask), (0x0106_0022, u64::MAX));
+    }
+
+    #[test]
+    fn gids() {
+        assert_eq!(V4.to_gid().to_string(), "::ffff:10.1.2.3");
+        assert_eq!(V4.to_gid().to_v4(), Some([10, 1, 2, 3]));
+        assert_eq!(V6.to_gid().to_string(), "2001:db8::9");
+        assert_eq!(V6.to_gid().to_v4(), None);
+        assert!(SockAddr::Unspec.to_gid().is_zero());
+        assert_eq!(IB.to_gid(), Gid([7; 16]));
+        assert!(Gid([0xff; 16]).is_multicast() && !Gid([0xfe; 16]).is_multicast());
+    }
+}

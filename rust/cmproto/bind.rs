@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who may have which port.
+//!
+//! The rules are those of C's connection manager, not those of TCP: a loopback address counts as a
+//! wildcard, a wildcard conflicts with every owner of the port, and the two kinds of conflict have
+//! different errors.
+
+use crate::addr::SockAddr;
+use crate::errno::Errno;
+
+/// Ports below this one need `CAP_NET_BIND_SERVICE` in the initial user namespace.
+pub const PRIVILEGED_PORTS: u16 = 1024;
+
+/// What of an endpoint decides about its port.
+#[derive(Copy, Clone, Debug)]
+pub struct BindView<'a> {
+    /// The address bound or to bind.
+    pub addr: &'a SockAddr,
+    /// The address of the other end, [`SockAddr::Unspec`] if there is none yet.
+    pub dst: &'a SockAddr,
+    /// Whether the port may be shared with others that allow it too.
+    pub reuseaddr: bool,
+    /// Whether the port is that of one address family only.
+    pub afonly: bool,
+}
+
+/// Whether `new` may have the port that `owners` have. To check whether an owner may listen, leave
+/// it out of `owners` and clear [`BindView::reuseaddr`].
+///
+/// # Errors
+///
+/// The first owner in the way decides: [`Errno::EADDRNOTAVAIL`] if it or `new` has a wildcard or
+/// loopback address, else [`Errno::EADDRINUSE`].
+pub fn check<'a>(
+    new: &BindView<'_>,
+    owners: impl IntoIterator<Item = BindView<'a>>,
+) -> Result<(), Errno> {
+    for owner in owners {
+        let shared = new.reuseaddr && owner.reuseaddr;
+        let apart = new.afonly && owner.afonly && new.addr.family() != owner.addr.family();
+        if shared || apart {
+            continue;
+        }
+        if new.addr.is_any_or_loopback() || owner.addr.is_any_or_loopback() {
+            return Err(Errno::EADDRNOTAVAIL);
+        }
+        if new.addr.same_address(owner.addr) {
+            return Err(Errno::EADDRINUSE);
+        }
+    }
+    Ok(())
+}
+
+/// Whether `new` may share an ephemeral port with `owners`: each differs from it in the other
+/// end's port, in a specific own address, or in a specific address of the other end.
+pub fn port_is_unique<'a>(
+    new: &BindView<'_>,
+    owners: impl IntoIterator<Item = BindView<'a>>,
+) -> bool {
+    owners.into_iter().all(|owner| {
+        ports_differ(new.dst, owner.dst)
+            || addresses_differ(new.addr, owner.addr)
+            || addresses_differ(new.dst, owner.dst)
+    })
+}
+
+fn ports_differ(a: &SockAddr, b: &SockAddr) -> bool {
+    a.port() != 0 && b.port() != 0 && a.port() != b.port()
+}
+
+fn addresses_differ(a: &SockAddr, b: &SockAddr) -> bool {
+    !a.is_any_or_loopback() && !b.is_any_or_loopback() && !a.same_address(b)
+}
+
+/// The ports to choose from when a program asks for any (`net.ipv4.ip_local_port_range`).
+///
+/// # Invariants
+///
+/// `low` is not above `high`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct EphemeralRange {
+    low: u16,
+    high: u16,
+}
+
+impl EphemeralRange {
+    /// The ports from `low` to `high`, both included; `None` if that is empty.
+    pub const fn new(low: u16, high: u16) -> Option<Self> {
+        if low > high {
+            return None;
+        }
+        // INVARIANT: Just checked.
+        Some(Self { low, high })
+    }
+
+    /// The ports in the order in which to try them: upwards from a place chosen by the random
+    /// number `random`, wrapping at the end, each once, without the port given out last.
+    pub fn probe(self, random: u32, last_used: Option<u16>) -> impl Iterator<Item = u16> {
+        let count = u64::from(self.high.abs_diff(self.low)).saturating_add(1);
+        // Scales the random number to 0..count; below 2^16, so the conversion cannot fail.
+        let skip = u64::from(random).wrapping_mul(count) >> 32;
+        let start = u16::try_from(skip).map_or(self.low, |skip| self.low.saturating_add(skip));
+        (start..=self.high)
+            .chain(self.low..start)
+            .filter(move |port| Some(*port) != last_used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::Gid;
+
+    const NONE: SockAddr = SockAddr::Unspec;
+
+    fn v4(addr: [u8; 4], port: u16) -> SockAddr {
+        SockAddr::V4 { addr, port }
+    }
+
+    fn v6(first: u16, last: u8, scope_id: u32) -> SockAddr {
+        let mut addr = [0; 16];
+        addr[..2].copy_from_slice(&first.to_be_bytes());
+        addr[15] = last;
+        SockAddr::V6 {
+            addr,
+            port: 7,
+            flowinfo: 0,
+            scope_id,
+        }
+    }
+
+    fn ib(last: u8) -> SockAddr {
+        let mut gid = [0; 16];
+        gid[0] = 0xfe;
+        gid[15] = last;
+        SockAddr::Ib {
+            pkey: 0,
+            flowinfo: 0,
+            gid: Gid(gid),
+            sid: 0x0106_0007,
+            sid_mask: u64::MAX,
+            scope_id: 0,
+        }
+    }
+
+    fn view<'a>(addr: &'a SockAddr, flags: &str) -> BindView<'a> {
+        BindView {
+            addr,
+            dst: &NONE,
+            reuseaddr: flags.contains('r'),
+            afonly: flags.contains('f'),
+        }
+    }
+
+    #[test]
+    fn conflicts() {
+        use Errno::{EADDRINUSE, EADDRNOTAVAIL};
+        let (a, b) = (v4([10, 0, 0, 1], 7), v4([10, 0, 0, 2], 7));
+        let (any, zeronet, lo) = (
+            v4([0, 0, 0, 0], 7),
+            v4([0, 1, 2, 3], 7),
+            v4([127, 0, 0, 1], 7),
+        );
+        let (a6, any6, lo6) = (v6(0x2001, 1, 0), v6(0, 0, 0), v6(0, 1, 0));
+        let (ll1, ll2) = (v6(0xfe80, 1, 1), v6(0xfe80, 1, 2));
+        #[rustfmt::skip]
+        let table = [
+            (&a, "", &a, "", Err(EADDRINUSE)),
+            (&a, "", &b, "", Ok(())),
+            (&a, "r", &a, "r", Ok(())),
+            (&a, "r", &a, "", Err(EADDRINUSE)),
+            (&a, "", &a, "r", Err(EADDRINUSE)),
+            (&any, "", &a, "", Err(EADDRNOTAVAIL)),
+            (&a, "", &any, "", Err(EADDRNOTAVAIL)),
+            (&any, "", &any, "", Err(EADDRNOTAVAIL)),
+            (&any, "r", &any, "r", Ok(())),
+            (&lo, "", &a, "", Err(EADDRNOTAVAIL)),
+            (&lo, "", &lo, "", Err(EADDRNOTAVAIL)),
+            (&zeronet, "", &a, "", Err(EADDRNOTAVAIL)),
+            (&any, "f", &any6, "f", Ok(())),
+            (&any, "f", &any6, "", Err(EADDRNOTAVAIL)),
+            (&any, "", &any6, "f", Err(EADDRNOTAVAIL)),
+            (&any, "f", &any, "f", Err(EADDRNOTAVAIL)),
+            (&lo6, "", &a6, "", Err(EADDRNOTAVAIL)),
+            (&a, "", &a6, "", Ok(())),
+            (&a6, "", &a6, "", Err(EADDRINUSE)),
+            (&ll1, "", &ll2, "", Ok(())),
+            (&ll1, "", &ll1, "", Err(EADDRINUSE)),
+            (&ib(1), "", &ib(1), "", Err(EADDRINUSE)),
+            (&ib(1), "", &ib(2), "", Ok(())),
+            (&ib(0), "", &ib(2), "", Ok(())),
+        ];
+        for (new, new_flags, owner, owner_flags, want) in table {
+            let got = check(&view(new, new_flags), [view(owner, owner_flags)]);
+            assert_eq!(got, want, "{new:?} {new_flags} {owner:?} {owner_flags}");
+        }
+        assert_eq!(check(&view(&any, ""), []), Ok(()));
+        // The first conflict decides.
+        assert_eq!(
+            check(&view(&a, ""), [view(&b, ""), view(&a, ""), view(&any, "")]),
+            Err(EADDRINUSE)
+        );
+        assert_eq!(
+            check(&view(&a, ""), [view(&any, ""), view(&a, "")]),
+            Err(EADDRNOTAVAIL)
+        );
+    }
+
+    #[test]
+    fn sharing_ephemeral_ports() {
+        let (a, b, any) = (
+            v4([10, 0, 0, 1], 0),
+            v4([10, 0, 0, 2], 0),
+            v4([0, 0, 0, 0], 0),
+        );
+        let (peer7, peer8) = (v4([10, 9, 9, 9], 7), v4([10, 9, 9, 9], 8));
+        let (other7, any7, no_port) = (
+            v4([10, 9, 9, 8], 7),
+            v4([0, 0, 0, 0], 7),
+            v4([10, 9, 9, 9], 0),
+        );
+        #[rustfmt::skip]
+        let table = [
+            (&a, &peer7, &a, &peer7, false),
+            (&a, &peer7, &a, &peer8, true),
+            (&a, &peer7, &a, &no_port, false),
+            (&a, &peer7, &b, &peer7, true),
+            (&a, &peer7, &any, &peer7, false),
+            (&any, &peer7, &any, &other7, true),
+            (&any, &peer7, &any, &any7, false),
+            (&a, &NONE, &b, &NONE, true),
+            (&a, &NONE, &a, &NONE, false),
+            // Nothing is another address than something.
+            (&a, &NONE, &a, &peer7, true),
+        ];
+        for (addr, dst, owner_addr, owner_dst, want) in table {
+            let new = BindView {
+                dst,
+                ..view(addr, "")
+            };
+            let owner = BindView {
+                dst: owner_dst,
+                ..view(owner_addr, "")
+            };
+            assert_eq!(port_is_unique(&new, [owner]), want, "{new:?} {owner:?}");
+            assert_eq!(port_is_unique(&owner, [new]), want);
+            assert!(port_is_unique(&new, []));
+        }
+    }
+
+    #[test]
+    fn probing_tries_every_port_once() {
+        assert_eq!(EphemeralRange::new(5, 4), None);
+        for (low, high) in [(32768, 60999), (1, 1), (0, 65535), (65530, 65535)] {
+            let range = EphemeralRange::new(low, high).unwrap();
+            for random in [0, 1, 0x8000_0000, u32::MAX] {
+                let ports: Vec<_> = range.probe(random, None).collect();
+                assert_eq!(ports.len(), usize::from(high - low) + 1);
+                let wraps = ports.windows(2).filter(|w| w[1] != w[0].wrapping_add(1));
+                assert!(wraps.count() <= 1);
+                let mut sorted = ports.clone();
+                sorted.sort();
+                assert!(sorted.iter().copied().eq(low..=high));
+                let last = ports[ports.len() / 2];
+                let rest: Vec<_> = range.probe(random, Some(last)).collect();
+                assert_eq!(rest.len(), ports.len() - 1);
+                assert!(!rest.contains(&last));
+            }
+            assert_eq!(range.probe(0, None).next(), Some(low));
+            assert_eq!(range.probe(u32::MAX, None).next(), Some(high));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writes the messages of a connection, for the first time or again.
+
+use super::{
+    action::Outgoing,
+    connection::{Connection, Offer},
+    params::{AcceptParams, ConnectParams, QpType},
+};
+use crate::{
+    errno::Errno,
+    wire::{
+        self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
+        MAD_LEN,
+    },
+};
+
+impl Connection {
+    /// Writes the message that an [`Action::Send`](super::Action::Send) names.
+    ///
+    /// It may be written any number of times until another message of the same kind takes its
+    /// place, and is the same to the bit each time (IBTA volume 1, 12.7.27).
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: the connection was never asked to send this message; `buf` is all zero.
+    pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
+        let (ari, private_data) = self.payload.of(message);
+        let remote_comm_id = self.remote_comm_id();
+        let mut hdr = Header::new(message.attribute(), self.tid);
+        let mut info = [0; INFO_LEN];
+        let content = match (message, &self.offer) {
+            (Outgoing::Req, Offer::Req(params)) => {
+                hdr.tid = self.own_tid;
+                hdr.attr_mod = params.attr_mod;
+                Message::Req(self.req(params, private_data))
+            }
+            (Outgoing::Rep, Offer::Rep(params)) => {
+                hdr.attr_mod = params.attr_mod;
+                Message::Rep(self.rep(params, private_data))
+            }
+            (Outgoing::Req | Outgoing::Rep, _) => {
+                buf.fill(0);
+                return Err(Errno::EINVAL);
+            }
+            (Outgoing::Rtu, _) => Message::Rtu(Rtu {
+                local_comm_id: self.local_comm_id,
+                remote_comm_id,
+                private_data,
+            }),
+            (Outgoing::Dreq, _) => {
+                hdr.tid = self.own_tid;
+                Message::Dreq(Dreq {
+                    local_comm_id: self.local_comm_id,
+                    remote_comm_id,
+                    remote_qpn_eecn: self.remote_qpn,
+                    private_data,
+                })
+            }
+            (Outgoing::Drep, _) => Message::Drep(Drep {
+                local_comm_id: self.local_comm_id,
+                remote_comm_id,
+                private_data,
+            }),
+            (Outgoing::Mra(of), _) => Message::Mra(Mra {
+                local_comm_id: self.local_comm_id,
+                remote_comm_id,
+                message: of,
+                service_timeout: self.service_timeout.get(),
+                private_data,
+            }),
+            (Outgoing::Rej, _) => {
+                let Some(rejection) = &self.rejection else {
+                    buf.fill(0);
+                    return Err(Errno::EINVAL);
+                };
+                // `reject` lets no more information in than its field holds.
+                if let Some(field) = info.get_mut(..ari.len()) {
+                    field.copy_from_slice(ari);
+                }
+                Message::Rej(Rej {
+                    local_comm_id: rejection.local_comm_id,
+                    remote_comm_id,
+                    message: rejection.message,
+                    ari_len: u8::try_from(ari.len()).unwrap_or(0),
+                    reason: rejection.reason.0,
+                    ari: &info,
+                    private_data,
+                })
+            }
+        };
+        wire::encode(&hdr, &content, buf).map_err(|_| Errno::EINVAL)
+    }
+
+    fn req<'a>(&self, params: &ConnectParams, private_data: &'a [u8]) -> Req<'a> {
+        let mut req = Req {
+            local_comm_id: self.local_comm_id,
+            vendor_id: params.vendor_id,
+            service_id: params.service_id,
+            local_ca_guid: self.local_ca_guid,
+            local_qkey: params.local_qkey,
+            local_qpn: params.local_qpn,
+            responder_resources: params.responder_resources,
+            local_eecn: 0,
+            initiator_depth: params.initiator_depth,
+            remote_eecn: 0,
+            remote_cm_response_timeout: params.remote_cm_response_timeout,
+            transport: params.transport,
+            flow_control: params.flow_control,
+            starting_psn: params.starting_psn,
+            local_cm_response_timeout: params.local_cm_response_timeout,
+            retry_count: params.retry_count,
+            pkey: params.pkey,
+            path_mtu: params.path_mtu,
+            rdc_exists: false,
+            rnr_retry_count: params.rnr_retry_count,
+            max_cm_retries: params.max_cm_retries,
+            srq: params.srq,
+            primary: params.primary,
+            alternate: ReqPath::default(),
+            sap: false,
+            private_data,
+        };
+        match params.transport {
+            Transport::Xrc => {
+                req.responder_resources = 0;
+                req.retry_count = 0;
+                req.rnr_retry_count = 0;
+                req.srq = false;
+            }
+            Transport::Rc | Transport::Uc | Transport::Other(..) => {}
+        }
+        req
+    }
+
+    fn rep<'a>(&self, params: &AcceptParams, private_data: &'a [u8]) -> Rep<'a> {
+        let mut rep = Rep {
+            local_comm_id: self.local_comm_id,
+            remote_comm_id: self.remote_comm_id(),
+            local_qkey: params.qkey,
+            local_qpn: params.local_qpn,
+            local_eecn: 0,
+            vendor_id: params.vendor_id,
+            starting_psn: params.starting_psn,
+            responder_resources: params.responder_resources,
+            initiator_depth: params.initiator_depth,
+            target_ack_delay: params.target_ack_delay,
+            failover_accepted: params.failover_accepted,
+            flow_control: params.flow_control,
+            rnr_retry_count: params.rnr_retry_count,
+            srq: params.srq,
+            local_ca_guid: self.local_ca_guid,
+            private_data,
+        };
+        match self.qp_type {
+            QpType::XrcTgt => {
+                rep.local_eecn = params.local_qpn;
+                rep.local_qpn = 0;
+                rep.initiator_depth = 0;
+                rep.flow_control = false;
+                rep.srq = true;
+            }
+            QpType::Rc | QpType::Uc | QpType::XrcIni => {}
+        }
+        rep
+    }
+}

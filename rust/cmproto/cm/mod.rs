@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The connection state machine of the InfiniBand communication manager (IBTA volume 1, 12.9).
+//!
+//! It does no input or output of its own: a [`Connection`] takes a user's verb, a received message
+//! or the passing of time, changes its state, and returns a short list of [`Action`]s for its
+//! caller to carry out. It holds all that is needed to write its messages again, so a caller
+//! keeps neither message buffers nor timers beyond the one that [`Connection::deadline`] names.
+//!
+//! One connection has at most one timer, one request in flight, and one stored piece of private
+//! data. It ends once: after [`Action::Release`] it answers every input with nothing.
+
+mod action;
+mod connection;
+mod destroy;
+mod encode;
+mod params;
+mod qp_attr;
+mod receive;
+mod retransmit;
+mod state;
+mod timeout;
+mod verbs;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    action::{Action, Actions, Counter, Event, Outgoing},
+    connection::Connection,
+    destroy::DestroyCause,
+    params::{AcceptParams, ConnectParams, Limits, QpType},
+    qp_attr::{QpAttr, QpAttrMask, QpState},
+    retransmit::{Expiry, Retransmit, Schedule},
+    state::State,
+};

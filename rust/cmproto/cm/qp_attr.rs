@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a connection says about the attributes of its queue pair.
+
+use core::ops::{BitOr, BitOrAssign};
+
+use super::{connection::Connection, params::QpType, state::State};
+use crate::errno::Errno;
+
+/// State of a queue pair; the numbers are those of the kernel's `enum ib_qp_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum QpState {
+    /// Unused.
+    Reset = 0,
+    /// Initialized.
+    Init = 1,
+    /// Ready to receive.
+    Rtr = 2,
+    /// Ready to send.
+    Rts = 3,
+    /// Send queue drained.
+    Sqd = 4,
+    /// Send queue error.
+    Sqe = 5,
+    /// Error.
+    Err = 6,
+}
+
+impl TryFrom<u32> for QpState {
+    type Error = Errno;
+
+    /// # Errors
+    ///
+    /// `EINVAL`: there is no such state.
+    fn try_from(state: u32) -> Result<Self, Errno> {
+        match state {
+            0 => Ok(Self::Reset),
+            1 => Ok(Self::Init),
+            2 => Ok(Self::Rtr),
+            3 => Ok(Self::Rts),
+            4 => Ok(Self::Sqd),
+            5 => Ok(Self::Sqe),
+            6 => Ok(Self::Err),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+/// Which queue pair attributes to set; the bits are those of `enum ib_qp_attr_mask`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QpAttrMask(pub u32);
+
+impl QpAttrMask {
+    /// The state.
+    pub const STATE: Self = Self(1 << 0);
+    /// Access that the peer has.
+    pub const ACCESS_FLAGS: Self = Self(1 << 3);
+    /// Index of the partition key; the caller knows it.
+    pub const PKEY_INDEX: Self = Self(1 << 4);
+    /// Port; the caller knows it.
+    pub const PORT: Self = Self(1 << 5);
+    /// Address of the peer; the caller knows it.
+    pub const AV: Self = Self(1 << 7);
+    /// Path MTU.
+    pub const PATH_MTU: Self = Self(1 << 8);
+    /// Time after which a packet counts as lost.
+    pub const TIMEOUT: Self = Self(1 << 9);
+    /// How often a packet is sent again.
+    pub const RETRY_CNT: Self = Self(1 << 10);
+    /// How often a busy receiver is waited for.
+    pub const RNR_RETRY: Self = Self(1 << 11);
+    /// First sequence number to expect.
+    pub const RQ_PSN: Self = Self(1 << 12);
+    /// RDMA reads and atomics to have outstanding.
+    pub const MAX_QP_RD_ATOMIC: Self = Self(1 << 13);
+    /// Alternate path; the caller knows it, except for its timeout.
+    pub const ALT_PATH: Self = Self(1 << 14);
+    /// How long a busy receiver makes its peer wait.
+    pub const MIN_RNR_TIMER: Self = Self(1 << 15);
+    /// First sequence number to send.
+    pub const SQ_PSN: Self = Self(1 << 16);
+    /// RDMA reads and atomics to serve.
+    pub const MAX_DEST_RD_ATOMIC: Self = Self(1 << 17);
+    /// State of path migration.
+    pub const PATH_MIG_STATE: Self = Self(1 << 18);
+    /// Number of the peer's queue pair.
+    pub const DEST_QPN: Self = Self(1 << 20);
+
+    /// Whether all of `other` is in the mask.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for QpAttrMask {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for QpAttrMask {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Queue pair attributes for one state, as far as the connection knows them. Fields that are not
+/// in the mask are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QpAttr {
+    /// Which attributes to set.
+    pub mask: QpAttrMask,
+    /// Remote access, as bits of `enum ib_access_flags`. If reads are allowed, a device that
+    /// supports flushing allows the two kinds of flush, too.
+    pub access_flags: u32,
+    /// Path MTU as IBA code.
+    pub path_mtu: u8,
+    /// Number of the peer's queue pair (24 bits).
+    pub dest_qpn: u32,
+    /// First sequence number to expect (24 bits).
+    pub rq_psn: u32,
+    /// First sequence number to send (24 bits).
+    pub sq_psn: u32,
+    /// RDMA reads and atomics to serve.
+    pub max_dest_rd_atomic: u8,
+    /// RDMA reads and atomics to have outstanding.
+    pub max_rd_atomic: u8,
+    /// How long a busy receiver makes its peer wait, as 5-bit RNR code.
+    pub min_rnr_timer: u8,
+    /// How often a packet is sent again (0 to 7).
+    pub retry_cnt: u8,
+    /// How often a busy receiver is waited for (0 to 7, 7 for ever).
+    pub rnr_retry: u8,
+    /// Time after which a packet counts as lost, as time code.
+    pub timeout: u8,
+    /// The same on the alternate path.
+    pub alt_timeout: u8,
+    /// State of path migration, as number of `enum ib_mig_state`.
+    pub path_mig_state: u8,
+}
+
+impl QpAttr {
+    /// The peer may write (`IB_ACCESS_REMOTE_WRITE`).
+    pub const REMOTE_WRITE: u32 = 1 << 1;
+    /// The peer may read (`IB_ACCESS_REMOTE_READ`).
+    pub const REMOTE_READ: u32 = 1 << 2;
+    /// The peer may use atomics (`IB_ACCESS_REMOTE_ATOMIC`).
+    pub const REMOTE_ATOMIC: u32 = 1 << 3;
+    /// Path migration is to be armed (`IB_MIG_REARM`).
+    pub const MIG_REARM: u8 = 1;
+}
+
+impl Connection {
+    /// The attributes with which to bring the queue pair into the state `target`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: `target` is none of `Init`, `Rtr` and `Rts`, or the connection does not know the
+    /// attributes yet or any more. `Init` needs a REQ, the others a peer as well.
+    pub fn qp_attr(&self, target: QpState) -> Result<QpAttr, Errno> {
+        let peer_known = match self.state {
+            State::ReqRcvd
+            | State::MraReqSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::RepSent
+            | State::MraRepRcvd
+            | State::Established => true,
+            State::ReqSent | State::MraReqRcvd => false,
+            State::Idle
+            | State::Listen
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        };
+        match target {
+            QpState::Init => Ok(self.init_attr()),
+            QpState::Rtr if peer_known => Ok(self.rtr_attr()),
+            QpState::Rts if peer_known => Ok(self.rts_attr()),
+            QpState::Reset
+            | QpState::Rtr
+            | QpState::Rts
+            | QpState::Sqd
+            | QpState::Sqe
+            | QpState::Err => Err(Errno::EINVAL),
+        }
+    }
+
+    fn init_attr(&self) -> QpAttr {
+        let mut access_flags = QpAttr::REMOTE_WRITE;
+        if self.responder_resources > 0 {
+            access_flags |= QpAttr::REMOTE_READ | QpAttr::REMOTE_ATOMIC;
+        }
+        QpAttr {
+            mask: QpAttrMask::STATE
+                | QpAttrMask::ACCESS_FLAGS
+                | QpAttrMask::PKEY_INDEX
+                | QpAttrMask::PORT,
+            access_flags,
+            ..QpAttr::default()
+        }
+    }
+
+    fn rtr_attr(&self) -> QpAttr {
+        let mut attr = QpAttr {
+            mask: QpAttrMask::STATE
+                | QpAttrMask::AV
+                | QpAttrMask::PATH_MTU
+                | QpAttrMask::DEST_QPN
+                | QpAttrMask::RQ_PSN,
+            path_mtu: self.path_mtu,
+            dest_qpn: self.remote_qpn,
+            rq_psn: self.rq_psn,
+            ..QpAttr::default()
+        };
+        match self.qp_type {
+            QpType::Rc | QpType::XrcTgt => {
+                attr.mask |= QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER;
+                attr.max_dest_rd_atomic = self.responder_resources;
+            }
+            QpType::Uc | QpType::XrcIni => {}
+        }
+        if let Some(timeout) = self.alternate_ack_timeout {
+            attr.mask |= QpAttrMask::ALT_PATH;
+            attr.alt_timeout = timeout.get();
+        }
+        attr
+    }
+
+    fn rts_attr(&self) -> QpAttr {
+        let mut attr = QpAttr {
+            mask: QpAttrMask::STATE | QpAttrMask::SQ_PSN,
+            sq_psn: self.sq_psn,
+            ..QpAttr::default()
+        };
+        match self.qp_type {
+            QpType::Rc | QpType::XrcIni => {
+                attr.mask |= QpAttrMask::RETRY_CNT
+                    | QpAttrMask::RNR_RETRY
+                    | QpAttrMask::MAX_QP_RD_ATOMIC
+                    | QpAttrMask::TIMEOUT;
+                attr.retry_cnt = self.retry_count;
+                attr.rnr_retry = self.rnr_retry_count;
+                attr.max_rd_atomic = self.initiator_depth;
+                attr.timeout = self.ack_timeout.get();
+            }
+            QpType::XrcTgt => {
+                attr.mask |= QpAttrMask::TIMEOUT;
+                attr.timeout = self.ack_timeout.get();
+            }
+            QpType::Uc => {}
+        }
+        if self.alternate_ack_timeout.is_some() {
+            attr.mask |= QpAttrMask::PATH_MIG_STATE;
+            attr.path_mig_state = QpAttr::MIG_REARM;
+        }
+        attr
+    }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a received message does to a connection.
+
+use super::{
+    action::{Action, Actions, Counter, Event, Outgoing},
+    connection::{Connection, Payload, Timer},
+    params::low24,
+    state::State,
+};
+use crate::{
+    reject::Reason,
+    time::{Instant, TimeCode},
+    wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},
+};
+
+/// The CA GUID that the sender of a REJ for a timeout puts into it.
+fn ari_guid(rej: &Rej<'_>) -> Option<u64> {
+    rej.ari.first_chunk::<8>().copied().map(u64::from_be_bytes)
+}
+
+/// Counts a message that the state does not expect.
+fn unexpected(attribute: Attribute) -> Actions {
+    Actions::count(Counter::Unexpected(attribute))
+}
+
+/// Counts a message that has arrived before.
+fn duplicate(attribute: Attribute) -> Actions {
+    Actions::count(Counter::Duplicate(attribute))
+}
+
+/// Counts a message that has arrived before, and answers it again.
+fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
+    let mut actions = duplicate(attribute);
+    actions.push(Action::Send(answer));
+    actions.push(Action::Count(Counter::Repeat(answer.attribute())));
+    actions
+}
+
+impl Connection {
+    /// Whether the communication ids in `msg` are those of this connection, as the kernel looks
+    /// them up. A DREQ that is not for any connection deserves a DREP without one; everything
+    /// else that is not is dropped.
+    pub fn is_for(&self, msg: &Message<'_>) -> bool {
+        let local = self.local_comm_id;
+        let both = |to: u32, from: u32| to == local && self.remote_comm_id == Some(from);
+        let before_rep = |to: u32| to == local && self.remote_comm_id.is_none();
+        match msg {
+            Message::Rep(m) => {
+                before_rep(m.remote_comm_id) || both(m.remote_comm_id, m.local_comm_id)
+            }
+            Message::Rtu(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Dreq(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Drep(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Lap(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Apr(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Mra(m) => match m.message {
+                MraMessage::Req => before_rep(m.remote_comm_id),
+                MraMessage::Rep | MraMessage::Other => both(m.remote_comm_id, m.local_comm_id),
+                MraMessage::Reserved => false,
+            },
+            // The sender gave up waiting and does not know the id of the receiver.
+            Message::Rej(m) if m.reason == Reason::TIMEOUT.0 => {
+                self.remote_comm_id == Some(m.local_comm_id)
+                    && ari_guid(m) == Some(self.remote_ca_guid)
+            }
+            Message::Rej(m) => match m.message {
+                RejMessage::Req => before_rep(m.remote_comm_id),
+                RejMessage::Rep | RejMessage::Other => both(m.remote_comm_id, m.local_comm_id),
+            },
+            Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => false,
+        }
+    }
+
+    /// A message for this connection has arrived.
+    ///
+    /// The caller has checked that it comes from the peer's address, and has checked a REP against
+    /// its tables if [`wants_rep`](Self::wants_rep). A repeated REQ goes to
+    /// [`duplicate_req`](Self::duplicate_req) instead. A message that is not
+    /// [for this connection](Self::is_for) is counted and dropped.
+    pub fn receive(&mut self, hdr: &Header, msg: &Message<'_>, now: Instant) -> Actions {
+        let attribute = msg.attribute();
+        if !self.is_for(msg) {
+            return Actions::count(Counter::Mismatch(attribute));
+        }
+        match msg {
+            Message::Mra(mra) => self.receive_mra(mra, now),
+            Message::Rej(rej) => self.receive_rej(rej, now),
+            Message::Rep(rep) => self.receive_rep(rep),
+            Message::Rtu(_) => self.receive_rtu(),
+            Message::Dreq(dreq) => self.receive_dreq(hdr, dreq),
+            Message::Drep(_) => self.receive_drep(now),
+            // Paths do not migrate here: the sender's request times out, as on RoCE in the kernel.
+            Message::Lap(_) | Message::Apr(_) => Actions::count(Counter::Unsupported(attribute)),
+            Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => unexpected(attribute),
+        }
+    }
+
+    /// The REQ of this connection has arrived again.
+    pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
+        match self.state {
+            State::MraReqSent => repeat(Attribute::Req, Outgoing::Mra(MraMessage::Req)),
+            // The caller found the connection in its table just before it left that.
+            State::Timewait => {
+                // A DREP may have to be sent again with its private data.
+                let payload = match self.rejection {
+                    Some(_) => Payload::EMPTY,
+                    None => self.payload.clone(),
+                };
+                let mut actions = duplicate(Attribute::Req);
+                self.send_rej(Reason::STALE_CONN, payload, &mut actions);
+                actions.push(Action::Count(Counter::Repeat(Attribute::Rej)));
+                actions
+            }
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::SidrReqSent
+            | State::SidrReqRcvd => duplicate(Attribute::Req),
+        }
+    }
+
+    /// Somebody else has claimed the peer's queue pair: a new REQ or REP has the same channel
+    /// adapter and queue pair number (IBTA volume 1, 12.9.8.3.1). Asks the peer to disconnect.
+    pub fn stale_peer(&mut self, now: Instant) -> Actions {
+        match self.state {
+            State::Established => {
+                self.payload = Payload::EMPTY;
+                self.state = State::DreqSent;
+                let mut actions = Actions::none();
+                self.request(Outgoing::Dreq, now, &mut actions);
+                actions
+            }
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => Actions::none(),
+        }
+    }
+
+    fn receive_mra(&mut self, mra: &Mra<'_>, now: Instant) -> Actions {
+        let next = match (self.state, mra.message) {
+            (State::ReqSent, MraMessage::Req) => State::MraReqRcvd,
+            (State::RepSent, MraMessage::Rep) => State::MraRepRcvd,
+            (State::MraReqRcvd | State::MraRepRcvd, _) => return duplicate(Attribute::Mra),
+            (State::ReqSent, MraMessage::Rep | MraMessage::Other | MraMessage::Reserved)
+            | (State::RepSent, MraMessage::Req | MraMessage::Other | MraMessage::Reserved)
+            | (
+                State::Idle
+                | State::Listen
+                | State::ReqRcvd
+                | State::MraReqSent
+                | State::RepRcvd
+                | State::MraRepSent
+                // Only a LAP could have an MRA here.
+                | State::Established
+                | State::DreqSent
+                | State::DreqRcvd
+                | State::Timewait
+                | State::SidrReqSent
+                | State::SidrReqRcvd,
+                _,
+            ) => return unexpected(Attribute::Mra),
+        };
+        let service = TimeCode::new(mra.service_timeout).to_duration();
+        let wait = service + self.ack_timeout.to_duration();
+        let mut actions = Actions::none();
+        self.state = next;
+        if let Timer::Request(request) = &mut self.timer {
+            request.extend(wait, now);
+            actions.push(Action::Timer);
+        }
+        self.deliver(Event::MraReceived, &mut actions);
+        actions
+    }
+
+    fn receive_rej(&mut self, rej: &Rej<'_>, now: Instant) -> Actions {
+        let reason = Reason(rej.reason);
+        let timewait = match self.state {
+            State::ReqSent
+            | State::MraReqRcvd
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::RepSent
+            | State::MraRepRcvd => reason == Reason::STALE_CONN,
+            State::RepRcvd | State::MraRepSent | State::Established | State::DreqSent => true,
+            State::Idle
+            | State::Listen
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return unexpected(Attribute::Rej),
+        };
+        let mut actions = Actions::none();
+        if timewait {
+            self.enter_timewait(now, &mut actions);
+            self.deliver(Event::RejReceived { reason }, &mut actions);
+        } else {
+            self.enter_idle(&mut actions);
+            self.deliver(Event::RejReceived { reason }, &mut actions);
+            self.release(&mut actions);
+        }
+        actions
+    }
+
+    fn receive_rep(&mut self, rep: &Rep<'_>) -> Actions {
+        match self.state {
+            State::ReqSent | State::MraReqRcvd => {}
+            // The peer has missed the RTU. A passive side has none to send.
+            State::Established if self.is_active() => {
+                return repeat(Attribute::Rep, Outgoing::Rtu);
+            }
+            State::MraRepSent => {
+                return repeat(Attribute::Rep, Outgoing::Mra(MraMessage::Rep));
+            }
+            State::ReqRcvd
+            | State::MraReqSent
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd => return duplicate(Attribute::Rep),
+            // After a rejected REQ the peer has never been known.
+            State::Idle | State::Timewait if self.remote_comm_id.is_some() => {
+                return duplicate(Attribute::Rep);
+            }
+            State::Idle
+            | State::Timewait
+            | State::Listen
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return unexpected(Attribute::Rep),
+        }
+
+        let life_time = self.ack_timeout.get().saturating_sub(1);
+        self.remote_comm_id = Some(rep.local_comm_id);
+        self.remote_ca_guid = rep.local_ca_guid;
+        self.remote_qpn = self.rep_qpn(rep);
+        self.sq_psn = low24(rep.starting_psn);
+        // What one side serves, the other may have outstanding.
+        self.initiator_depth = rep.responder_resources;
+        self.responder_resources = rep.initiator_depth;
+        self.rnr_retry_count = rep.rnr_retry_count;
+        self.ack_timeout = TimeCode::ack_timeout(rep.target_ack_delay, life_time);
+        self.tracked = true;
+        self.state = State::RepRcvd;
+        let mut actions = Actions::none();
+        self.disarm(&mut actions);
+        self.deliver(Event::RepReceived, &mut actions);
+        actions
+    }
+
+    fn receive_rtu(&mut self) -> Actions {
+        match self.state {
+            State::RepSent | State::MraRepRcvd => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return duplicate(Attribute::Rtu),
+        }
+        self.state = State::Established;
+        let mut actions = Actions::none();
+        self.disarm(&mut actions);
+        self.deliver(Event::RtuReceived, &mut actions);
+        actions
+    }
+
+    fn receive_dreq(&mut self, hdr: &Header, dreq: &Dreq<'_>) -> Actions {
+        if low24(dreq.remote_qpn_eecn) != self.local_qpn {
+            return Actions::count(Counter::Mismatch(Attribute::Dreq));
+        }
+        match self.state {
+            State::RepSent | State::MraRepRcvd | State::Established | State::DreqSent => {}
+            State::Timewait => {
+                // The peer has missed the DREP, or both sides disconnected at once.
+                self.tid = hdr.tid;
+                return repeat(Attribute::Dreq, Outgoing::Drep);
+            }
+            State::DreqRcvd => return duplicate(Attribute::Dreq),
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return unexpected(Attribute::Dreq),
+        }
+        self.tid = hdr.tid;
+        self.state = State::DreqRcvd;
+        let mut actions = Actions::none();
+        self.disarm(&mut actions);
+        self.deliver(Event::DreqReceived, &mut actions);
+        actions
+    }
+
+    fn receive_drep(&mut self, now: Instant) -> Actions {
+        match self.state {
+            State::DreqSent | State::DreqRcvd => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return unexpected(Attribute::Drep),
+        }
+        let mut actions = Actions::none();
+        self.enter_timewait(now, &mut actions);
+        self.deliver(Event::DrepReceived, &mut actions);
+        actions
+    }
+}

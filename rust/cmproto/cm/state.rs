@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of a communication identifier (IBTA volume 1, 12.9.7).
+
+/// State of a communication identifier; the numbers are those of the kernel's `enum ib_cm_state`.
+///
+/// A [`Connection`](super::Connection) is never in [`Listen`](Self::Listen),
+/// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd): those belong to
+/// listeners and to service id resolution, and every input is refused in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// Not yet used, or over for good.
+    Idle = 0,
+    /// Waits for requests.
+    Listen = 1,
+    /// Active: REQ sent.
+    ReqSent = 2,
+    /// Passive: REQ received, the user has not answered.
+    ReqRcvd = 3,
+    /// Passive: as [`ReqRcvd`](Self::ReqRcvd), and a repeated REQ is answered with an MRA.
+    MraReqSent = 4,
+    /// Active: the peer asked for patience with the REQ.
+    MraReqRcvd = 5,
+    /// Passive: REP sent.
+    RepSent = 6,
+    /// Active: REP received, the user has not answered.
+    RepRcvd = 7,
+    /// Active: as [`RepRcvd`](Self::RepRcvd), and a repeated REP is answered with an MRA.
+    MraRepSent = 8,
+    /// Passive: the peer asked for patience with the REP.
+    MraRepRcvd = 9,
+    /// Connected.
+    Established = 10,
+    /// DREQ sent.
+    DreqSent = 11,
+    /// DREQ received, the user has not answered.
+    DreqRcvd = 12,
+    /// Over; waits until no packet of the connection can be in the network any more.
+    Timewait = 13,
+    /// Service id resolution request sent.
+    SidrReqSent = 14,
+    /// Service id resolution request received.
+    SidrReqRcvd = 15,
+}
+
+impl State {
+    /// Every state, in the order of their numbers.
+    pub const ALL: [Self; 16] = [
+        Self::Idle,
+        Self::Listen,
+        Self::ReqSent,
+        Self::ReqRcvd,
+        Self::MraReqSent,
+        Self::MraReqRcvd,
+        Self::RepSent,
+        Self::RepRcvd,
+        Self::MraRepSent,
+        Self::MraRepRcvd,
+        Self::Established,
+        Self::DreqSent,
+        Self::DreqRcvd,
+        Self::Timewait,
+        Self::SidrReqSent,
+        Self::SidrReqRcvd,
+    ];
+
+    /// The name that the kernel gives the state, for traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "IDLE",
+            Self::Listen => "LISTEN",
+            Self::ReqSent => "REQ_SENT",
+            Self::ReqRcvd => "REQ_RCVD",
+            Self::MraReqSent => "MRA_REQ_SENT",
+            Self::MraReqRcvd => "MRA_REQ_RCVD",
+            Self::RepSent => "REP_SENT",
+            Self::RepRcvd => "REP_RCVD",
+            Self::MraRepSent => "MRA_REP_SENT",
+            Self::MraRepRcvd => "MRA_REP_RCVD",
+            Self::Established => "ESTABLISHED",
+            Self::DreqSent => "DREQ_SENT",
+            Self::DreqRcvd => "DREQ_RCVD",
+            Self::Timewait => "TIMEWAIT",
+            Self::SidrReqSent => "SIDR_REQ_SENT",
+            Self::SidrReqRcvd => "SIDR_REQ_RCVD",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names() {
+        for (number, state) in State::ALL.iter().enumerate() {
+            assert_eq!(*state as usize, number);
+            assert!(State::ALL[..number]
+                .iter()
+                .all(|other| other.name() != state.name()));
+        }
+    }
+}

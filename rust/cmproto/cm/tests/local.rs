@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the user's verbs, the passing of time and the tables of the caller do in every situation.
+
+use super::{
+    table::{now, Row},
+    *,
+};
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        input: "its REQ again",
+        apply: |c| Ok(c.duplicate_req(now())),
+        cells: &[
+            ("MraReqSent", "=: duplicate REQ, send MRA, repeat MRA"),
+            ("Timewait Detached", "=: duplicate REQ, send REJ, repeat REJ"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: duplicate REQ"),
+            ("ReqRcvd RepSent MraRepRcvd EstablishedPassive DreqSent DreqRcvd", "=: duplicate REQ"),
+            ("Closed Listen SidrReqSent SidrReqRcvd", "=: duplicate REQ"),
+        ],
+    },
+    Row {
+        input: "stale peer",
+        apply: |c| Ok(c.stale_peer(now())),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "DreqSent: send DREQ, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "connect",
+        apply: |c| c.connect(&connect_params(), &[], now()),
+        cells: &[
+            ("Fresh", "ReqSent: send REQ, timer"),
+            ("ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "accept",
+        apply: |c| c.accept(&accept_params(), &[], now()),
+        cells: &[
+            ("ReqRcvd MraReqSent", "RepSent: send REP, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: EINVAL"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "establish",
+        apply: |c| c.establish(&[], now()),
+        cells: &[
+            ("RepRcvd MraRepSent", "Established: send RTU"),
+            ("Fresh ReqSent MraReqRcvd EstablishedActive", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "reject",
+        apply: |c| c.reject(Reason::CONSUMER_DEFINED, &[], &[], now()),
+        cells: &[
+            ("ReqSent MraReqRcvd", "Idle: send REJ, timer, release"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "Idle: send REJ, untrack, release"),
+            ("RepSent MraRepRcvd", "Timewait: send REJ, untrack, timer"),
+            ("Fresh EstablishedActive EstablishedPassive", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "disconnect",
+        apply: |c| c.disconnect(&[], now()),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "DreqSent: send DREQ, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "confirm disconnect",
+        apply: |c| c.confirm_disconnect(&[], now()),
+        cells: &[
+            ("DreqRcvd", "Timewait: send DREP, untrack, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: EINVAL"),
+            ("DreqSent Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "prepare MRA",
+        apply: |c| c.prepare_mra(24).map(|()| Actions::none()),
+        cells: &[
+            ("ReqRcvd", "MraReqSent: nothing"),
+            ("RepRcvd", "MraRepSent: nothing"),
+            ("Fresh ReqSent MraReqRcvd MraRepSent EstablishedActive", "=: EINVAL"),
+            ("MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "notify established",
+        apply: |c| c.notify_established(now()),
+        cells: &[
+            ("RepSent MraRepRcvd", "Established: timer, tell UserEstablished"),
+            ("EstablishedActive EstablishedPassive", "=: EISCONN"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: EINVAL"),
+            ("ReqRcvd MraReqSent", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "destroy",
+        apply: |c| Ok(c.destroy(DestroyCause::User, now())),
+        cells: &[
+            ("Fresh", "=: release"),
+            ("ReqSent MraReqRcvd", "Idle: send REJ, timer, release"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "Idle: send REJ, untrack, release"),
+            ("RepSent MraRepRcvd", "Timewait: send REJ, untrack, timer"),
+            ("EstablishedActive EstablishedPassive", "Timewait: send DREQ, untrack, timer"),
+            ("DreqSent", "Timewait: untrack, timer"),
+            ("DreqRcvd", "Timewait: send DREP, untrack, timer"),
+            ("Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "Idle: release"),
+        ],
+    },
+    Row {
+        input: "destroy for want of memory",
+        apply: |c| Ok(c.destroy(DestroyCause::NoMemory, now())),
+        cells: &[
+            ("Fresh", "=: release"),
+            ("ReqRcvd", "Idle: untrack, release"),
+            ("ReqSent MraReqRcvd", "Idle: send REJ, timer, release"),
+            ("RepRcvd MraRepSent MraReqSent", "Idle: send REJ, untrack, release"),
+            ("RepSent MraRepRcvd", "Timewait: send REJ, untrack, timer"),
+            ("EstablishedActive EstablishedPassive", "Timewait: send DREQ, untrack, timer"),
+            ("DreqSent", "Timewait: untrack, timer"),
+            ("DreqRcvd", "Timewait: send DREP, untrack, timer"),
+            ("Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "Idle: release"),
+        ],
+    },
+    Row {
+        input: "time before the deadline",
+        apply: |c| Ok(c.timeout(now())),
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "deadline",
+        apply: |c| Ok(c.timeout(at(1_000_000))),
+        cells: &[
+            ("ReqSent MraReqRcvd", "=: send REQ, retry REQ, timer"),
+            ("RepSent MraRepRcvd", "=: send REP, retry REP, timer"),
+            ("DreqSent", "=: send DREQ, retry DREQ, timer"),
+            ("Timewait", "Idle: timer, tell TimewaitExit, release"),
+            ("Detached", "Idle: timer, release"),
+            ("Fresh RepRcvd MraRepSent EstablishedActive", "=: nothing"),
+            ("ReqRcvd MraReqSent EstablishedPassive DreqRcvd Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "last deadline",
+        apply: |c| {
+            while let Some(deadline) = c.deadline() {
+                let actions = c.timeout(deadline);
+                if !actions
+                    .iter()
+                    .any(|action| matches!(action, Action::Send(_)))
+                {
+                    return Ok(actions);
+                }
+            }
+            Ok(c.timeout(at(1_000_000)))
+        },
+        cells: &[
+            ("ReqSent MraReqRcvd", "Idle: timer, tell ReqError, release"),
+            ("RepSent MraRepRcvd", "Idle: untrack, timer, tell RepError, release"),
+            ("DreqSent", "Timewait: untrack, timer, tell DreqError"),
+            ("Timewait", "Idle: timer, tell TimewaitExit, release"),
+            ("Detached", "Idle: timer, release"),
+            ("Fresh RepRcvd MraRepSent EstablishedActive", "=: nothing"),
+            ("ReqRcvd MraReqSent EstablishedPassive DreqRcvd Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+];

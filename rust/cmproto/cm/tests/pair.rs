@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Two connections that talk to each other over a network that loses and repeats messages.
+
+use super::*;
+
+const A: usize = 0;
+const B: usize = 1;
+/// One way through the network.
+const WAY: u64 = 1;
+
+type Step = fn(&mut Connection, Instant) -> Actions;
+
+#[derive(Default)]
+struct Host {
+    connection: Option<Connection>,
+    tracked: bool,
+    events: Vec<Event>,
+    releases: usize,
+}
+
+/// What the network does to the message with a number.
+#[derive(Clone, Copy, Default)]
+struct Fate {
+    lost: bool,
+    /// Arrives again this many milliseconds later.
+    again: Option<u64>,
+}
+
+struct Network {
+    hosts: [Host; 2],
+    now: Instant,
+    wire: Vec<(Instant, usize, [u8; MAD_LEN])>,
+    script: Vec<(Instant, usize, Step)>,
+    fate: Box<dyn Fn(usize, usize) -> Fate>,
+    /// Milliseconds that B takes to accept, `None` for ever.
+    accept_after: Option<u64>,
+    /// Sender, time in milliseconds and kind of all messages.
+    log: Vec<(usize, u64, Attribute)>,
+}
+
+impl Network {
+    /// A connects to B at once, and B accepts after 50 ms.
+    fn new() -> Self {
+        let mut network = Self {
+            hosts: [Host::default(), Host::default()],
+            now: at(0),
+            wire: Vec::new(),
+            script: Vec::new(),
+            fate: Box::new(|_, _| Fate::default()),
+            accept_after: Some(50),
+            log: Vec::new(),
+        };
+        network.hosts[A].connection = Some(Connection::new(0xaaaa, 0xa0, 0xa1));
+        network.at(0, A, |c, now| {
+            let params = ConnectParams {
+                local_qpn: 0xa,
+                ..connect_params()
+            };
+            c.connect(&params, b"req", now).unwrap()
+        });
+        network
+    }
+
+    fn at(&mut self, ms: u64, host: usize, step: Step) {
+        self.script.push((at(ms), host, step));
+    }
+
+    /// Message number `n` is lost.
+    fn lose(mut self, lost: &[usize]) -> Self {
+        let lost = lost.to_vec();
+        self.fate = Box::new(move |n, _| Fate {
+            lost: lost.contains(&n),
+            ..Fate::default()
+        });
+        self
+    }
+
+    fn repeat(mut self, repeated: usize, later: u64) -> Self {
+        self.fate = Box::new(move |n, _| Fate {
+            again: (n == repeated).then_some(later),
+            ..Fate::default()
+        });
+        self
+    }
+
+    fn send(&mut self, from: usize, mad: [u8; MAD_LEN]) {
+        let (hdr, _) = wire::decode(&mad).unwrap();
+        let fate = (self.fate)(self.log.len(), from);
+        self.log.push((from, millis(self.now), hdr.attr_id));
+        let arrival = self.now + Duration::from_millis(WAY);
+        if !fate.lost {
+            self.wire.push((arrival, 1 - from, mad));
+        }
+        if let Some(later) = fate.again {
+            self.wire
+                .push((arrival + Duration::from_millis(later), 1 - from, mad));
+        }
+    }
+
+    fn perform(&mut self, host: usize, actions: Actions) {
+        for action in actions {
+            let side = &mut self.hosts[host];
+            let connection = side.connection.as_ref().unwrap();
+            match action {
+                Action::Send(message) => {
+                    let mad = encoded(connection, message);
+                    self.send(host, mad);
+                }
+                Action::Deliver(event) => {
+                    side.events.push(event);
+                    let now = millis(self.now);
+                    match event {
+                        Event::RepReceived => {
+                            self.at(now, host, |c, now| c.establish(b"rtu", now).unwrap());
+                        }
+                        Event::DreqReceived => self.at(now, host, |c, now| {
+                            // It may have been confirmed by the DREP of a crossing DREQ.
+                            c.confirm_disconnect(b"drep", now)
+                                .unwrap_or(Actions::none())
+                        }),
+                        _ => {}
+                    }
+                }
+                Action::Untrack => {
+                    assert!(side.tracked);
+                    side.tracked = false;
+                }
+                Action::Release => {
+                    assert!(!side.tracked && connection.is_closed());
+                    side.releases += 1;
+                }
+                Action::Timer | Action::Count(_) => {}
+            }
+        }
+    }
+
+    fn arrive(&mut self, host: usize, mad: &[u8; MAD_LEN]) {
+        let (hdr, msg) = wire::decode(mad).unwrap();
+        let now = self.now;
+        let side = &mut self.hosts[host];
+        let actions = match (&mut side.connection, &msg) {
+            (None, Message::Req(req)) => {
+                let limits = Limits::DEFAULT;
+                let c = Connection::from_req(0xbbbb, 0xb0, 0xb1, &hdr, req, &limits).unwrap();
+                side.tracked = true;
+                let c = side.connection.insert(c);
+                c.prepare_mra(Connection::SERVICE_TIMEOUT).unwrap();
+                if let Some(ms) = self.accept_after {
+                    self.at(millis(now) + ms, host, |c, now| {
+                        let params = AcceptParams {
+                            local_qpn: 0xb,
+                            ..accept_params()
+                        };
+                        c.accept(&params, b"rep", now).unwrap_or(Actions::none())
+                    });
+                }
+                return;
+            }
+            (Some(c), Message::Req(_)) if side.tracked => c.duplicate_req(now),
+            (Some(c), msg) if !c.is_closed() && c.is_for(msg) => {
+                if c.wants_rep() && matches!(msg, Message::Rep(_)) {
+                    side.tracked = true;
+                }
+                c.receive(&hdr, msg, now)
+            }
+            (_, Message::Dreq(dreq)) => {
+                let drep = Message::Drep(Drep {
+                    local_comm_id: dreq.remote_comm_id,
+                    remote_comm_id: dreq.local_comm_id,
+                    private_data: &[],
+                });
+                let mut mad = [0; MAD_LEN];
+                wire::encode(&Header::new(Attribute::Drep, hdr.tid), &drep, &mut mad).unwrap();
+                self.send(host, mad);
+                return;
+            }
+            _ => return,
+        };
+        self.perform(host, actions);
+    }
+
+    /// Runs until nothing can happen any more.
+    fn run(mut self) -> Self {
+        for _ in 0..1000 {
+            let deadlines = [A, B].map(|host| {
+                let connection = self.hosts[host].connection.as_ref();
+                connection
+                    .and_then(Connection::deadline)
+                    .unwrap_or(Instant::MAX)
+            });
+            let script = self
+                .script
+                .iter()
+                .map(|step| step.0)
+                .min()
+                .unwrap_or(Instant::MAX);
+            let wire = self
+                .wire
+                .iter()
+                .map(|mad| mad.0)
+                .min()
+                .unwrap_or(Instant::MAX);
+            let next = script.min(wire).min(deadlines[A]).min(deadlines[B]);
+            if next == Instant::MAX {
+                return self;
+            }
+            self.now = self.now.max(next);
+            if script == next {
+                let index = self.script.iter().position(|step| step.0 == next).unwrap();
+                let (_, host, step) = self.script.remove(index);
+                let actions = step(self.hosts[host].connection.as_mut().unwrap(), self.now);
+                self.perform(host, actions);
+            } else if wire == next {
+                let index = self.wire.iter().position(|mad| mad.0 == next).unwrap();
+                let (_, host, mad) = self.wire.remove(index);
+                self.arrive(host, &mad);
+            } else {
+                let host = if deadlines[A] == next { A } else { B };
+                let actions = self.hosts[host]
+                    .connection
+                    .as_mut()
+                    .unwrap()
+                    .timeout(self.now);
+                self.perform(host, actions);
+            }
+        }
+        panic!("never comes to an end: {:?}", self.log);
+    }
+
+    fn messages(&self) -> Vec<(usize, Attribute)> {
+        self.log
+            .iter()
+            .map(|&(from, _, attribute)| (from, attribute))
+            .collect()
+    }
+
+    /// Asserts that both sides are over, each released once.
+    fn assert_over(&self) {
+        for host in &self.hosts {
+            assert!(
+                host.connection.as_ref().is_none_or(Connection::is_closed),
+                "{:?}",
+                self.log
+            );
+            assert_eq!(host.releases, usize::from(host.connection.is_some()));
+            assert!(!host.tracked);
+        }
+    }
+
+    /// Asserts that a connection was made and ended, whatever happened to its messages.
+    fn assert_lived(&self) {
+        self.assert_over();
+        let count = |host: usize, of: &[Event]| {
+            self.hosts[host]
+                .events
+                .iter()
+                .filter(|event| of.contains(event))
+                .count()
+        };
+        assert_eq!(count(A, &[Event::RepReceived]), 1, "{:?}", self.log);
+        assert!(count(B, &[Event::RtuReceived]) <= 1);
+        for host in [A, B] {
+            assert_eq!(count(host, &[Event::DreqReceived, Event::DrepReceived]), 1);
+            assert_eq!(count(host, &[Event::TimewaitExit]), 1);
+            assert_eq!(
+                count(host, &[Event::ReqError, Event::RepError, Event::DreqError]),
+                0
+            );
+        }
+    }
+}
+
+fn disconnect(c: &mut Connection, now: Instant) -> Actions {
+    c.disconnect(b"dreq", now).unwrap_or(Actions::none())
+}
+
+fn destroy(c: &mut Connection, now: Instant) -> Actions {
+    c.destroy(DestroyCause::User, now)
+}
+
+/// A connection that A ends after 20 s.
+fn ordinary() -> Network {
+    let mut network = Network::new();
+    network.at(20_000, A, disconnect);
+    network
+}
+
+/// The same with a B that takes 10 s to accept.
+fn slow() -> Network {
+    let mut network = Network::new();
+    network.accept_after = Some(10_000);
+    network.at(200_000, A, disconnect);
+    network
+}
+
+/// A connection that both ends end at once.
+fn crossing() -> Network {
+    let mut network = ordinary();
+    network.at(20_000, B, disconnect);
+    network
+}
+
+/// A connection that B ends.
+fn ended_by_b() -> Network {
+    let mut network = Network::new();
+    network.at(20_000, B, disconnect);
+    network
+}
+
+const SCENARIOS: [fn() -> Network; 4] = [ordinary, slow, crossing, ended_by_b];
+
+#[test]
+fn ordinary_life() {
+    let network = ordinary().run();
+    network.assert_lived();
+    let expected = [
+        (A, 0, Attribute::Req),
+        (B, 51, Attribute::Rep),
+        (A, 52, Attribute::Rtu),
+        (A, 20_000, Attribute::Dreq),
+        (B, 20_001, Attribute::Drep),
+    ];
+    assert_eq!(network.log, expected);
+    let events = [Event::RepReceived, Event::DrepReceived, Event::TimewaitExit];
+    assert_eq!(network.hosts[A].events, events);
+    let events = [Event::RtuReceived, Event::DreqReceived, Event::TimewaitExit];
+    assert_eq!(network.hosts[B].events, events);
+    // DREP at 20002, and 512 ms of time wait.
+    assert_eq!(millis(network.now), 20_514);
+}
+
+#[test]
+fn a_slow_accept_is_covered_by_an_mra() {
+    let network = slow().run();
+    network.assert_lived();
+    let expected = [
+        (A, 0, Attribute::Req),
+        (A, 4608, Attribute::Req),
+        (B, 4609, Attribute::Mra),
+        (B, 10_001, Attribute::Rep),
+        (A, 10_002, Attribute::Rtu),
+    ];
+    assert_eq!(network.log[..5], expected);
+    assert_eq!(
+        network.hosts[A].events[..2],
+        [Event::MraReceived, Event::RepReceived]
+    );
+}
+
+#[test]
+fn crossing_dreqs() {
+    let network = crossing().run();
+    network.assert_lived();
+    for host in &network.hosts {
+        assert_eq!(host.events[1..], [Event::DreqReceived, Event::TimewaitExit]);
+    }
+    let dreqs = network
+        .log
+        .iter()
+        .filter(|sent| sent.2 == Attribute::Dreq)
+        .count();
+    assert_eq!(dreqs, 2);
+}
+
+#[test]
+fn any_two_messages_lost() {
+    for scenario in SCENARIOS {
+        for first in 0..12 {
+            for second in first..12 {
+                scenario().lose(&[first, second]).run().assert_lived();
+            }
+        }
+    }
+}
+
+#[test]
+fn any_message_repeated() {
+    for scenario in SCENARIOS {
+        let plain = scenario().run();
+        for repeated in 0..plain.log.len() {
+            // At once, late, and after the time wait.
+            for later in [0, 2, 300, 3_000] {
+                let network = scenario().repeat(repeated, later).run();
+                network.assert_lived();
+                for host in [A, B] {
+                    // A repeated REQ is answered with an MRA.
+                    let mut events = network.hosts[host].events.clone();
+                    let mut expected = plain.hosts[host].events.clone();
+                    events.retain(|event| *event != Event::MraReceived);
+                    expected.retain(|event| *event != Event::MraReceived);
+                    assert_eq!(events, expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_rtu_is_asked_for_again() {
+    let network = ordinary().lose(&[2]).run();
+    network.assert_lived();
+    let expected = [(B, Attribute::Rep), (A, Attribute::Rtu)];
+    assert_eq!(network.messages()[3..5], expected);
+    assert_eq!(network.hosts[B].events[0], Event::RtuReceived);
+}
+
+#[test]
+fn dreq_before_rtu() {
+    let mut network = Network::new().lose(&[2]);
+    network.at(60, A, disconnect);
+    let network = network.run();
+    network.assert_lived();
+    assert_eq!(
+        network.hosts[B].events,
+        [Event::DreqReceived, Event::TimewaitExit]
+    );
+}
+
+#[test]
+fn data_before_rtu() {
+    let mut network = ordinary().lose(&[2]);
+    network.at(1_000, B, |c, now| c.notify_established(now).unwrap());
+    let network = network.run();
+    network.assert_lived();
+    assert_eq!(network.hosts[B].events[0], Event::UserEstablished);
+    let reps = network
+        .log
+        .iter()
+        .filter(|sent| sent.2 == Attribute::Rep)
+        .count();
+    assert_eq!(reps, 1);
+}
+
+#[test]
+fn a_dead_peer() {
+    // Nothing that B sends arrives any more after the connection is made.
+    let mut network = Network::new();
+    network.fate = Box::new(|n, from| Fate {
+        lost: n > 2 && from == B,
+        ..Fate::default()
+    });
+    network.at(20_000, A, disconnect);
+    let network = network.run();
+    network.assert_over();
+    let events = [Event::RepReceived, Event::DreqError, Event::TimewaitExit];
+    assert_eq!(network.hosts[A].events, events);
+    let dreqs = network
+        .log
+        .iter()
+        .filter(|sent| sent.2 == Attribute::Dreq)
+        .count();
+    assert_eq!(dreqs, 16);
+}
+
+#[test]
+fn nobody_there() {
+    let mut network = Network::new();
+    network.fate = Box::new(|_, _| Fate {
+        lost: true,
+        ..Fate::default()
+    });
+    let network = network.run();
+    network.assert_over();
+    assert_eq!(network.hosts[A].events, [Event::ReqError]);
+    assert_eq!(network.log.len(), 16);
+}
+
+#[test]
+fn a_peer_that_never_hears_the_rtu() {
+    // A gives up connecting without a word, and B finds out.
+    let mut network = Network::new();
+    network.fate = Box::new(|_, from| Fate {
+        lost: from == B,
+        ..Fate::default()
+    });
+    let network = network.run();
+    network.assert_over();
+    assert_eq!(network.hosts[A].events, [Event::ReqError]);
+    assert_eq!(network.hosts[B].events, [Event::RepError]);
+}
+
+#[test]
+fn either_side_destroyed_at_any_time() {
+    for scenario in SCENARIOS {
+        for host in [A, B] {
+            for ms in [
+                2, 51, 52, 53, 5_000, 10_001, 10_002, 10_003, 19_999, 20_000, 20_001, 20_002,
+            ] {
+                let mut network = scenario();
+                network.at(ms, host, destroy);
+                let mut network = network.run();
+                let events = network.hosts[host].events.clone();
+                network.assert_over();
+                // Once more, after the end: nothing.
+                network.now = at(1_000_000);
+                let mut c = network.hosts[host].connection.take().unwrap();
+                assert!(destroy(&mut c, network.now).is_empty());
+                assert!(!events.contains(&Event::ReqError));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_req_withdrawn_reaches_the_peer() {
+    let mut network = Network::new();
+    network.at(20, A, destroy);
+    let network = network.run();
+    network.assert_over();
+    assert_eq!(network.hosts[A].events, []);
+    assert_eq!(
+        network.hosts[B].events,
+        [Event::RejReceived {
+            reason: Reason::TIMEOUT
+        }]
+    );
+}
+
+#[test]
+fn a_req_refused_reaches_the_peer() {
+    let mut network = Network::new();
+    network.at(20, B, |c, now| {
+        c.reject(Reason(35), &[], b"no", now).unwrap()
+    });
+    let network = network.run();
+    network.assert_over();
+    assert_eq!(
+        network.hosts[A].events,
+        [Event::RejReceived { reason: Reason(35) }]
+    );
+}

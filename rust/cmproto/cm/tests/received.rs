@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What every received message does in every situation.
+
+use super::{
+    table::{now, Row},
+    *,
+};
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        input: "REP",
+        apply: |c| Ok(receive(c, Message::Rep(peer_rep()), now())),
+        cells: &[
+            ("ReqSent MraReqRcvd", "RepRcvd: timer, tell RepReceived"),
+            ("MraRepSent", "=: duplicate REP, send MRA, repeat MRA"),
+            ("EstablishedActive", "=: duplicate REP, send RTU, repeat RTU"),
+            (
+                "RepRcvd ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive",
+                "=: duplicate REP",
+            ),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: duplicate REP"),
+            ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected REP"),
+        ],
+    },
+    Row {
+        input: "REP of a stranger",
+        apply: |c| {
+            let rep = Rep {
+                local_comm_id: 9,
+                remote_comm_id: OWN_ID ^ 1,
+                ..peer_rep()
+            };
+            Ok(receive(c, Message::Rep(rep), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch REP"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch REP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch REP"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch REP"),
+        ],
+    },
+    Row {
+        input: "RTU",
+        apply: |c| Ok(receive(c, Message::Rtu(peer_rtu()), now())),
+        cells: &[
+            ("RepSent MraRepRcvd", "Established: timer, tell RtuReceived"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: duplicate RTU"),
+            ("EstablishedPassive DreqSent DreqRcvd Timewait Detached Closed", "=: duplicate RTU"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch RTU"),
+        ],
+    },
+    Row {
+        input: "RTU of a stranger",
+        apply: |c| {
+            let rtu = Rtu {
+                local_comm_id: 9,
+                ..peer_rtu()
+            };
+            Ok(receive(c, Message::Rtu(rtu), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch RTU"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch RTU"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch RTU"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch RTU"),
+        ],
+    },
+    Row {
+        input: "REJ, consumer defined",
+        apply: |c| {
+            let rej = peer_rej(c, Reason::CONSUMER_DEFINED);
+            Ok(receive(c, Message::Rej(rej), now()))
+        },
+        cells: &[
+            ("ReqSent MraReqRcvd", "Idle: timer, tell RejReceived(28), release"),
+            ("ReqRcvd MraReqSent", "Idle: untrack, tell RejReceived(28), release"),
+            ("RepSent MraRepRcvd", "Idle: untrack, timer, tell RejReceived(28), release"),
+            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(28)"),
+            (
+                "EstablishedActive EstablishedPassive",
+                "Timewait: untrack, timer, tell RejReceived(28)",
+            ),
+            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(28)"),
+            ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
+            ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected REJ"),
+        ],
+    },
+    Row {
+        input: "REJ, stale",
+        apply: |c| {
+            let rej = peer_rej(c, Reason::STALE_CONN);
+            Ok(receive(c, Message::Rej(rej), now()))
+        },
+        cells: &[
+            ("ReqSent MraReqRcvd", "Timewait: timer, tell RejReceived(10)"),
+            (
+                "ReqRcvd MraReqSent RepSent MraRepRcvd",
+                "Timewait: untrack, timer, tell RejReceived(10)",
+            ),
+            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(10)"),
+            (
+                "EstablishedActive EstablishedPassive",
+                "Timewait: untrack, timer, tell RejReceived(10)",
+            ),
+            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(10)"),
+            ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
+            ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected REJ"),
+        ],
+    },
+    Row {
+        input: "REJ, timeout",
+        apply: |c| {
+            let rej = peer_rej(c, Reason::TIMEOUT);
+            Ok(receive(c, Message::Rej(rej), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch REJ"),
+            ("ReqRcvd MraReqSent", "Idle: untrack, tell RejReceived(4), release"),
+            ("RepSent MraRepRcvd", "Idle: untrack, timer, tell RejReceived(4), release"),
+            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(4)"),
+            (
+                "EstablishedActive EstablishedPassive",
+                "Timewait: untrack, timer, tell RejReceived(4)",
+            ),
+            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(4)"),
+            ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
+        ],
+    },
+    Row {
+        input: "REJ, timeout, of a stranger",
+        apply: |c| {
+            let rej = Rej {
+                ari: &[0; INFO_LEN],
+                ..peer_rej(c, Reason::TIMEOUT)
+            };
+            Ok(receive(c, Message::Rej(rej), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch REJ"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch REJ"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch REJ"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch REJ"),
+        ],
+    },
+    Row {
+        input: "MRA of a REQ",
+        apply: |c| {
+            Ok(receive(
+                c,
+                Message::Mra(peer_mra(MraMessage::Req, 24)),
+                now(),
+            ))
+        },
+        cells: &[
+            ("ReqSent", "MraReqRcvd: timer, tell MraReceived"),
+            ("MraReqRcvd", "=: duplicate MRA"),
+            ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected MRA"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: mismatch MRA"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: mismatch MRA"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch MRA"),
+        ],
+    },
+    Row {
+        input: "MRA of a REP",
+        apply: |c| {
+            Ok(receive(
+                c,
+                Message::Mra(peer_mra(MraMessage::Rep, 24)),
+                now(),
+            ))
+        },
+        cells: &[
+            ("RepSent", "MraRepRcvd: timer, tell MraReceived"),
+            ("MraRepRcvd", "=: duplicate MRA"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected MRA"),
+            ("EstablishedPassive DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected MRA"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch MRA"),
+        ],
+    },
+    Row {
+        input: "MRA of a LAP",
+        apply: |c| {
+            Ok(receive(
+                c,
+                Message::Mra(peer_mra(MraMessage::Other, 24)),
+                now(),
+            ))
+        },
+        cells: &[
+            ("MraRepRcvd", "=: duplicate MRA"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected MRA"),
+            ("RepSent EstablishedPassive DreqSent DreqRcvd", "=: unexpected MRA"),
+            ("Timewait Detached Closed", "=: unexpected MRA"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch MRA"),
+        ],
+    },
+    Row {
+        input: "MRA of nothing known",
+        apply: |c| {
+            Ok(receive(
+                c,
+                Message::Mra(peer_mra(MraMessage::Reserved, 24)),
+                now(),
+            ))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch MRA"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch MRA"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch MRA"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch MRA"),
+        ],
+    },
+    Row {
+        input: "DREQ",
+        apply: |c| {
+            // Queue pair 0 before there is one.
+            let dreq = Dreq {
+                remote_qpn_eecn: c.local_qpn(),
+                ..peer_dreq()
+            };
+            Ok(receive(c, Message::Dreq(dreq), now()))
+        },
+        cells: &[
+            ("RepSent MraRepRcvd DreqSent", "DreqRcvd: timer, tell DreqReceived"),
+            ("EstablishedActive EstablishedPassive", "DreqRcvd: tell DreqReceived"),
+            ("DreqRcvd", "=: duplicate DREQ"),
+            ("Timewait Detached", "=: duplicate DREQ, send DREP, repeat DREP"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent Closed", "=: unexpected DREQ"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREQ"),
+        ],
+    },
+    Row {
+        input: "DREQ of another queue pair",
+        apply: |c| {
+            let dreq = Dreq {
+                remote_qpn_eecn: c.local_qpn() + 1,
+                ..peer_dreq()
+            };
+            Ok(receive(c, Message::Dreq(dreq), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch DREQ"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch DREQ"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch DREQ"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch DREQ"),
+        ],
+    },
+    Row {
+        input: "DREP",
+        apply: |c| Ok(receive(c, Message::Drep(peer_drep()), now())),
+        cells: &[
+            ("DreqSent", "Timewait: untrack, timer, tell DrepReceived"),
+            ("DreqRcvd", "Timewait: untrack, timer, tell DrepReceived"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected DREP"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: unexpected DREP"),
+            ("Timewait Detached Closed", "=: unexpected DREP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREP"),
+        ],
+    },
+    Row {
+        input: "LAP",
+        apply: |c| Ok(receive_blank(c, Attribute::Lap)),
+        cells: &[
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unsupported LAP"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: unsupported LAP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unsupported LAP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch LAP"),
+        ],
+    },
+    Row {
+        input: "APR",
+        apply: |c| Ok(receive_blank(c, Attribute::Apr)),
+        cells: &[
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unsupported APR"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: unsupported APR"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unsupported APR"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch APR"),
+        ],
+    },
+    Row {
+        input: "REQ, by mistake",
+        apply: |c| Ok(receive(c, Message::Req(peer_req()), now())),
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch REQ"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch REQ"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch REQ"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch REQ"),
+        ],
+    },
+    Row {
+        input: "SIDR_REQ, by mistake",
+        apply: |c| Ok(receive_blank(c, Attribute::SidrReq)),
+        cells: &[
+            (
+                "Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive",
+                "=: mismatch SIDR_REQ",
+            ),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch SIDR_REQ"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch SIDR_REQ"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch SIDR_REQ"),
+        ],
+    },
+    Row {
+        input: "SIDR_REP, by mistake",
+        apply: |c| Ok(receive_blank(c, Attribute::SidrRep)),
+        cells: &[
+            (
+                "Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive",
+                "=: mismatch SIDR_REP",
+            ),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch SIDR_REP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch SIDR_REP"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: mismatch SIDR_REP"),
+        ],
+    },
+];
+
+/// Receives a message of which only the communication ids are filled in.
+fn receive_blank(c: &mut Connection, attribute: Attribute) -> Actions {
+    let mut mad = encoded(&Situation::RepSent.connection(), Outgoing::Rtu);
+    mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
+    mad[24..28].copy_from_slice(&PEER_ID.to_be_bytes());
+    mad[28..32].copy_from_slice(&OWN_ID.to_be_bytes());
+    let (hdr, msg) = wire::decode(&mad).unwrap();
+    c.receive(&hdr, &msg, now())
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a user asks of a connection.
+//!
+//! Each verb checks everything first and then changes everything: one that fails leaves the
+//! connection as it was. A verb in the wrong state, or with more private data than its message
+//! holds, is `EINVAL`.
+
+use super::{
+    action::{Action, Actions, Event, Outgoing},
+    connection::{Connection, Life, Offer, Payload, Rejection},
+    params::{AcceptParams, ConnectParams, QpType},
+    retransmit::Schedule,
+    state::State,
+};
+use crate::{
+    errno::Errno,
+    reject::Reason,
+    time::{Instant, TimeCode},
+    wire::{Drep, Dreq, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
+};
+
+/// `data` for `owner`, if it is at most `max` bytes.
+fn payload(owner: Outgoing, data: &[u8], max: usize) -> Result<Payload, Errno> {
+    if data.len() > max {
+        return Err(Errno::EINVAL);
+    }
+    Payload::new(owner, &[], data).ok_or(Errno::EINVAL)
+}
+
+impl Connection {
+    /// The time code with which the kernel calls [`prepare_mra`](Self::prepare_mra): 69 s.
+    pub const SERVICE_TIMEOUT: u8 = 24;
+
+    /// Sends a REQ with up to 92 bytes of private data: `Idle` to `ReqSent`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: the connection was used before, the transport does not exist, or there is too
+    /// much private data.
+    pub fn connect(
+        &mut self,
+        params: &ConnectParams,
+        private_data: &[u8],
+        now: Instant,
+    ) -> Result<Actions, Errno> {
+        if self.life != Life::Fresh {
+            return Err(Errno::EINVAL);
+        }
+        match self.state {
+            State::Idle => {}
+            State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        let qp_type = QpType::of_sender(params.transport).ok_or(Errno::EINVAL)?;
+        let payload = payload(Outgoing::Req, private_data, Req::PRIVATE_DATA_LEN)?;
+        let params = params.sanitized();
+        let life_time = TimeCode::new(params.packet_life_time);
+
+        self.service_id = params.service_id;
+        self.qp_type = qp_type;
+        self.local_qpn = params.local_qpn;
+        self.rq_psn = params.starting_psn;
+        self.responder_resources = params.responder_resources;
+        self.initiator_depth = params.initiator_depth;
+        self.retry_count = params.retry_count;
+        self.path_mtu = params.path_mtu;
+        self.pkey = params.pkey;
+        self.ack_timeout = TimeCode::new(life_time.get().saturating_add(1));
+        self.schedule = Schedule::active(
+            life_time,
+            TimeCode::new(params.remote_cm_response_timeout),
+            params.max_cm_retries,
+        );
+        self.tid = self.own_tid;
+        self.offer = Offer::Req(params);
+        self.payload = payload;
+        self.life = Life::Open;
+        self.state = State::ReqSent;
+        let mut actions = Actions::none();
+        self.request(Outgoing::Req, now, &mut actions);
+        Ok(actions)
+    }
+
+    /// Answers a REQ with a REP with up to 196 bytes of private data: to `RepSent`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: no REQ waits for an answer, or there is too much private data.
+    pub fn accept(
+        &mut self,
+        params: &AcceptParams,
+        private_data: &[u8],
+        now: Instant,
+    ) -> Result<Actions, Errno> {
+        match self.state {
+            State::ReqRcvd | State::MraReqSent => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        let payload = payload(Outgoing::Rep, private_data, Rep::PRIVATE_DATA_LEN)?;
+        let params = params.sanitized();
+
+        self.local_qpn = params.local_qpn;
+        self.rq_psn = params.starting_psn;
+        self.responder_resources = params.responder_resources;
+        self.initiator_depth = params.initiator_depth;
+        self.offer = Offer::Rep(params);
+        self.payload = payload;
+        self.state = State::RepSent;
+        let mut actions = Actions::none();
+        self.request(Outgoing::Rep, now, &mut actions);
+        Ok(actions)
+    }
+
+    /// Answers a REP with an RTU with up to 224 bytes of private data: to `Established`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: no REP waits for an answer, or there is too much private data.
+    pub fn establish(&mut self, private_data: &[u8], _now: Instant) -> Result<Actions, Errno> {
+        match self.state {
+            State::RepRcvd | State::MraRepSent => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        self.payload = payload(Outgoing::Rtu, private_data, Rtu::PRIVATE_DATA_LEN)?;
+        self.state = State::Established;
+        let mut actions = Actions::none();
+        actions.push(Action::Send(Outgoing::Rtu));
+        Ok(actions)
+    }
+
+    /// Rejects the connection with a REJ with up to 72 bytes of additional rejection information
+    /// and 148 bytes of private data. It ends at once, or after a time wait if a REP was sent.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: there is nothing to reject, or too much information or private data.
+    pub fn reject(
+        &mut self,
+        reason: Reason,
+        ari: &[u8],
+        private_data: &[u8],
+        now: Instant,
+    ) -> Result<Actions, Errno> {
+        if ari.len() > INFO_LEN || private_data.len() > Rej::PRIVATE_DATA_LEN {
+            return Err(Errno::EINVAL);
+        }
+        let payload = Payload::new(Outgoing::Rej, ari, private_data).ok_or(Errno::EINVAL)?;
+        let timewait = match self.state {
+            State::ReqSent
+            | State::MraReqRcvd
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::RepRcvd
+            | State::MraRepSent => false,
+            State::RepSent | State::MraRepRcvd => true,
+            State::Idle
+            | State::Listen
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        };
+
+        let mut actions = Actions::none();
+        self.send_rej(reason, payload, &mut actions);
+        if timewait {
+            self.enter_timewait(now, &mut actions);
+        } else {
+            self.enter_idle(&mut actions);
+            self.release(&mut actions);
+        }
+        Ok(actions)
+    }
+
+    /// Sends a REJ of what the state has received last.
+    pub(super) fn send_rej(&mut self, reason: Reason, payload: Payload, actions: &mut Actions) {
+        let (message, local_comm_id) = match self.state {
+            // The peer has not seen the own communication id, and will not.
+            State::ReqRcvd => (RejMessage::Req, 0),
+            State::MraReqSent => (RejMessage::Req, self.local_comm_id),
+            State::RepRcvd | State::MraRepSent => (RejMessage::Rep, self.local_comm_id),
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => (RejMessage::Other, self.local_comm_id),
+        };
+        self.rejection = Some(Rejection {
+            message,
+            reason,
+            local_comm_id,
+        });
+        self.payload = payload;
+        actions.push(Action::Send(Outgoing::Rej));
+    }
+
+    /// Sends a DREQ with up to 220 bytes of private data: `Established` to `DreqSent`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: not connected, or there is too much private data.
+    pub fn disconnect(&mut self, private_data: &[u8], now: Instant) -> Result<Actions, Errno> {
+        match self.state {
+            State::Established => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        self.payload = payload(Outgoing::Dreq, private_data, Dreq::PRIVATE_DATA_LEN)?;
+        self.state = State::DreqSent;
+        let mut actions = Actions::none();
+        self.request(Outgoing::Dreq, now, &mut actions);
+        Ok(actions)
+    }
+
+    /// Answers a DREQ with a DREP with up to 224 bytes of private data: `DreqRcvd` to `Timewait`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: no DREQ waits for an answer, or there is too much private data.
+    pub fn confirm_disconnect(
+        &mut self,
+        private_data: &[u8],
+        now: Instant,
+    ) -> Result<Actions, Errno> {
+        match self.state {
+            State::DreqRcvd => {}
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        self.payload = payload(Outgoing::Drep, private_data, Drep::PRIVATE_DATA_LEN)?;
+        let mut actions = Actions::none();
+        actions.push(Action::Send(Outgoing::Drep));
+        self.enter_timewait(now, &mut actions);
+        Ok(actions)
+    }
+
+    /// From now on answers a repeated REQ or REP with an MRA that asks for `service_timeout` (a
+    /// time code). Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: neither a REQ nor a REP waits for an answer, or it has been prepared before.
+    pub fn prepare_mra(&mut self, service_timeout: u8) -> Result<(), Errno> {
+        self.state = match self.state {
+            State::ReqRcvd => State::MraReqSent,
+            State::RepRcvd => State::MraRepSent,
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepSent
+            | State::MraRepSent
+            | State::MraRepRcvd
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        };
+        self.service_timeout = TimeCode::new(service_timeout);
+        Ok(())
+    }
+
+    /// Data has arrived on the queue pair before the RTU: to `Established`.
+    ///
+    /// # Errors
+    ///
+    /// - `EISCONN`: connected already.
+    /// - `EINVAL`: no REP was sent.
+    pub fn notify_established(&mut self, _now: Instant) -> Result<Actions, Errno> {
+        match self.state {
+            State::RepSent | State::MraRepRcvd => {}
+            State::Established => return Err(Errno::EISCONN),
+            State::Idle
+            | State::Listen
+            | State::ReqSent
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::MraReqRcvd
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::DreqSent
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+        }
+        self.state = State::Established;
+        let mut actions = Actions::none();
+        self.disarm(&mut actions);
+        self.deliver(Event::UserEstablished, &mut actions);
+        Ok(actions)
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the user is told when the communication manager has an event.
+
+use super::state::{State, Trigger};
+use crate::{cm, errno::Errno, ucma_abi::CmEvent};
+
+/// An event for the user of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upcall {
+    /// Which event.
+    pub event: CmEvent,
+    /// 0, a negative error number, or the reason of a reject as a positive number.
+    pub status: i32,
+    /// The state of the endpoint from now on.
+    pub next: State,
+}
+
+/// What the user of an endpoint in `state` is told when the communication manager has `event`, or
+/// `None` if nothing.
+///
+/// `queue_pair` is `None` when the user handles its queue pair itself. Otherwise it tells, for
+/// [`RepReceived`](cm::Event::RepReceived), whether the queue pair could be connected and the RTU
+/// be sent.
+pub fn upcall(
+    state: State,
+    event: cm::Event,
+    queue_pair: Option<Result<(), Errno>>,
+) -> Option<Upcall> {
+    let expected = match event {
+        // Only a disconnect leads here: what ends by a reject keeps its state.
+        cm::Event::TimewaitExit => State::Disconnect,
+        cm::Event::RepReceived
+        | cm::Event::RtuReceived
+        | cm::Event::UserEstablished
+        | cm::Event::RejReceived { .. }
+        | cm::Event::ReqError
+        | cm::Event::RepError
+        | cm::Event::DreqReceived
+        | cm::Event::DreqError
+        | cm::Event::DrepReceived
+        | cm::Event::MraReceived => State::Connect,
+    };
+    if state != expected {
+        return None;
+    }
+    let timed_out = status(Errno::ETIMEDOUT);
+    let (event, status, next) = match event {
+        cm::Event::ReqError | cm::Event::RepError => (CmEvent::Unreachable, timed_out, state),
+        cm::Event::RepReceived => match queue_pair {
+            None => (CmEvent::ConnectResponse, 0, state),
+            Some(Ok(())) => (CmEvent::Established, 0, state),
+            Some(Err(errno)) => (CmEvent::ConnectError, status(errno), state),
+        },
+        cm::Event::RtuReceived | cm::Event::UserEstablished => (CmEvent::Established, 0, state),
+        cm::Event::RejReceived { reason } => (CmEvent::Rejected, i32::from(reason.0), state),
+        cm::Event::DreqError => (
+            CmEvent::Disconnected,
+            timed_out,
+            state.next(Trigger::Disconnected)?,
+        ),
+        cm::Event::DreqReceived | cm::Event::DrepReceived => {
+            (CmEvent::Disconnected, 0, state.next(Trigger::Disconnected)?)
+        }
+        cm::Event::TimewaitExit => (CmEvent::TimewaitExit, 0, state),
+        cm::Event::MraReceived => return None,
+    };
+    Some(Upcall {
+        event,
+        status,
+        next,
+    })
+}
+
+/// An error as an event's status.
+fn status(errno: Errno) -> i32 {
+    errno.code().wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reject::Reason;
+
+    const EVENTS: [cm::Event; 11] = [
+        cm::Event::RepReceived,
+        cm::Event::RtuReceived,
+        cm::Event::UserEstablished,
+        cm::Event::RejReceived {
+            reason: Reason::STALE_CONN,
+        },
+        cm::Event::ReqError,
+        cm::Event::RepError,
+        cm::Event::DreqReceived,
+        cm::Event::DreqError,
+        cm::Event::DrepReceived,
+        cm::Event::TimewaitExit,
+        cm::Event::MraReceived,
+    ];
+
+    #[test]
+    fn every_event_while_connecting() {
+        let expected = [
+            Some((CmEvent::ConnectResponse, 0, State::Connect)),
+            Some((CmEvent::Established, 0, State::Connect)),
+            Some((CmEvent::Established, 0, State::Connect)),
+            Some((CmEvent::Rejected, 10, State::Connect)),
+            Some((CmEvent::Unreachable, -110, State::Connect)),
+            Some((CmEvent::Unreachable, -110, State::Connect)),
+            Some((CmEvent::Disconnected, 0, State::Disconnect)),
+            Some((CmEvent::Disconnected, -110, State::Disconnect)),
+            Some((CmEvent::Disconnected, 0, State::Disconnect)),
+            None,
+            None,
+        ];
+        for (event, expected) in EVENTS.into_iter().zip(expected) {
+            let upcall = upcall(State::Connect, event, None);
+            assert_eq!(
+                upcall.map(|u| (u.event, u.status, u.next)),
+                expected,
+                "{event:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_timewait_exit_after_a_disconnect() {
+        for event in EVENTS {
+            let upcall = upcall(State::Disconnect, event, None);
+            let expected = (event == cm::Event::TimewaitExit).then_some(Upcall {
+                event: CmEvent::TimewaitExit,
+                status: 0,
+                next: State::Disconnect,
+            });
+            assert_eq!(upcall, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_in_other_states() {
+        for state in State::ALL {
+            for event in EVENTS {
+                let silent = !matches!(state, State::Connect | State::Disconnect);
+                assert!(!silent || upcall(state, event, None).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_pair_of_the_kernel() {
+        let rep = |result| {
+            let upcall = upcall(State::Connect, cm::Event::RepReceived, Some(result)).unwrap();
+            (upcall.event, upcall.status, upcall.next)
+        };
+        assert_eq!(rep(Ok(())), (CmEvent::Established, 0, State::Connect));
+        assert_eq!(
+            rep(Err(Errno::ENOMEM)),
+            (CmEvent::ConnectError, -12, State::Connect)
+        );
+    }
+}

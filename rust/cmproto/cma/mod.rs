@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of an endpoint as its user sees them, and the events that it is told.
+//!
+//! This is the layer above the communication manager proper ([`cm`](crate::cm)): addresses and
+//! routes are resolved here, and the manager's events become those of the user's ABI.
+
+mod event;
+mod state;
+
+pub use self::{
+    event::{upcall, Upcall},
+    state::{State, Trigger},
+};

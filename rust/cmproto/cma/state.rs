@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of an endpoint and what leads from one to another.
+
+/// State of an endpoint; the numbers are those of the kernel's `enum rdma_cm_state`, which
+/// netlink shows to user space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum State {
+    /// New.
+    Idle = 0,
+    /// The peer's address is being resolved.
+    AddrQuery = 1,
+    /// The peer's address is known.
+    AddrResolved = 2,
+    /// The route to the peer is being resolved.
+    RouteQuery = 3,
+    /// The route to the peer is known.
+    RouteResolved = 4,
+    /// Connecting, connected, or failed to connect: there is no way back.
+    Connect = 5,
+    /// Disconnected.
+    Disconnect = 6,
+    /// Has a local address.
+    AddrBound = 7,
+    /// Waits for requests.
+    Listen = 8,
+    /// The device went away.
+    DeviceRemoval = 9,
+    /// Being destroyed.
+    Destroying = 10,
+    /// A service is being resolved.
+    AddrinfoQuery = 11,
+    /// A service is resolved.
+    AddrinfoResolved = 12,
+}
+
+/// What can move an endpoint from one state to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The user binds a local address, be it as part of resolving or listening.
+    Bind,
+    /// That failed.
+    BindFailed,
+    /// The user resolves the peer's address.
+    ResolveAddr,
+    /// It is known.
+    AddrResolved,
+    /// It could not be found.
+    AddrFailed,
+    /// The user resolves a service.
+    ResolveService,
+    /// It is known.
+    ServiceResolved,
+    /// It could not be found.
+    ServiceFailed,
+    /// The user resolves the route.
+    ResolveRoute,
+    /// It is known.
+    RouteResolved,
+    /// It could not be found.
+    RouteFailed,
+    /// The user gives the route.
+    SetPath,
+    /// The user connects.
+    Connect,
+    /// That failed before anything was sent.
+    ConnectFailed,
+    /// A request has arrived, which this new endpoint is for.
+    Request,
+    /// The user listens.
+    Listen,
+    /// That failed.
+    ListenFailed,
+    /// Either side disconnected.
+    Disconnected,
+    /// The device goes away.
+    RemoveDevice,
+    /// The user goes away.
+    Destroy,
+}
+
+impl State {
+    /// Every state, in the order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::Idle,
+        Self::AddrQuery,
+        Self::AddrResolved,
+        Self::RouteQuery,
+        Self::RouteResolved,
+        Self::Connect,
+        Self::Disconnect,
+        Self::AddrBound,
+        Self::Listen,
+        Self::DeviceRemoval,
+        Self::Destroying,
+        Self::AddrinfoQuery,
+        Self::AddrinfoResolved,
+    ];
+
+    /// The state that `trigger` leads to, or `None` if it is not for this state: a verb is
+    /// `EINVAL` then, and a result is dropped.
+    pub const fn next(self, trigger: Trigger) -> Option<Self> {
+        match (trigger, self) {
+            (Trigger::Bind, Self::Idle)
+            | (Trigger::AddrFailed, Self::AddrQuery)
+            | (Trigger::ServiceFailed, Self::AddrinfoQuery)
+            | (Trigger::ListenFailed, Self::Listen) => Some(Self::AddrBound),
+            (Trigger::BindFailed, Self::AddrBound) => Some(Self::Idle),
+            (Trigger::ResolveAddr, Self::AddrBound) => Some(Self::AddrQuery),
+            (Trigger::AddrResolved, Self::AddrQuery) | (Trigger::RouteFailed, Self::RouteQuery) => {
+                Some(Self::AddrResolved)
+            }
+            (Trigger::ResolveService, Self::AddrBound) => Some(Self::AddrinfoQuery),
+            (Trigger::ServiceResolved, Self::AddrinfoQuery) => Some(Self::AddrinfoResolved),
+            (Trigger::ResolveRoute, Self::AddrResolved | Self::AddrinfoResolved) => {
+                Some(Self::RouteQuery)
+            }
+            (Trigger::RouteResolved, Self::RouteQuery)
+            | (Trigger::SetPath, Self::AddrResolved)
+            | (Trigger::ConnectFailed, Self::Connect) => Some(Self::RouteResolved),
+            (Trigger::Connect, Self::RouteResolved) | (Trigger::Request, Self::Idle) => {
+                Some(Self::Connect)
+            }
+            (Trigger::Listen, Self::AddrBound) => Some(Self::Listen),
+            (Trigger::Disconnected, Self::Connect) => Some(Self::Disconnect),
+            (Trigger::RemoveDevice, Self::DeviceRemoval | Self::Destroying) => None,
+            (Trigger::RemoveDevice, _) => Some(Self::DeviceRemoval),
+            (Trigger::Destroy, Self::Destroying) => None,
+            (Trigger::Destroy, _) => Some(Self::Destroying),
+            (
+                Trigger::Bind
+                | Trigger::BindFailed
+                | Trigger::ResolveAddr
+                | Trigger::AddrResolved
+                | Trigger::AddrFailed
+                | Trigger::ResolveService
+                | Trigger::ServiceResolved
+                | Trigger::ServiceFailed
+                | Trigger::ResolveRoute
+                | Trigger::RouteResolved
+                | Trigger::RouteFailed
+                | Trigger::SetPath
+                | Trigger::Connect
+                | Trigger::ConnectFailed
+                | Trigger::Request
+                | Trigger::Listen
+                | Trigger::ListenFailed
+                | Trigger::Disconnected,
+                _,
+            ) => None,
+        }
+    }
+
+    /// Whether the endpoint is on its way out: nothing but its destruction happens to it.
+    pub const fn is_dead(self) -> bool {
+        matches!(self, Self::DeviceRemoval | Self::Destroying)
+    }
+
+    /// Whether the endpoint is waiting for an address, a service or a route.
+    pub const fn is_resolving(self) -> bool {
+        matches!(
+            self,
+            Self::AddrQuery | Self::AddrinfoQuery | Self::RouteQuery
+        )
+    }
+
+    /// The name that the kernel gives the state, for traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "IDLE",
+            Self::AddrQuery => "ADDR_QUERY",
+            Self::AddrResolved => "ADDR_RESOLVED",
+            Self::RouteQuery => "ROUTE_QUERY",
+            Self::RouteResolved => "ROUTE_RESOLVED",
+            Self::Connect => "CONNECT",
+            Self::Disconnect => "DISCONNECT",
+            Self::AddrBound => "ADDR_BOUND",
+            Self::Listen => "LISTEN",
+            Self::DeviceRemoval => "DEVICE_REMOVAL",
+            Self::Destroying => "DESTROYING",
+            Self::AddrinfoQuery => "ADDRINFO_QUERY",
+            Self::AddrinfoResolved => "ADDRINFO_RESOLVED",
+        }
+    }
+}
+
+impl Trigger {
+    /// Every trigger.
+    pub const ALL: [Self; 20] = [
+        Self::Bind,
+        Self::BindFailed,
+        Self::ResolveAddr,
+        Self::AddrResolved,
+        Self::AddrFailed,
+        Self::ResolveService,
+        Self::ServiceResolved,
+        Self::ServiceFailed,
+        Self::ResolveRoute,
+        Self::RouteResolved,
+        Self::RouteFailed,
+        Self::SetPath,
+        Self::Connect,
+        Self::ConnectFailed,
+        Self::Request,
+        Self::Listen,
+        Self::ListenFailed,
+        Self::Disconnected,
+        Self::RemoveDevice,
+        Self::Destroy,
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From, trigger, to; every other pair leads nowhere.
+    const TABLE: &[(State, Trigger, State)] = &[
+        (State::Idle, Trigger::Bind, State::AddrBound),
+        (State::Idle, Trigger::Request, State::Connect),
+        (State::AddrBound, Trigger::BindFailed, State::Idle),
+        (State::AddrBound, Trigger::ResolveAddr, State::AddrQuery),
+        (
+            State::AddrBound,
+            Trigger::ResolveService,
+            State::AddrinfoQuery,
+        ),
+        (State::AddrBound, Trigger::Listen, State::Listen),
+        (State::AddrQuery, Trigger::AddrResolved, State::AddrResolved),
+        (State::AddrQuery, Trigger::AddrFailed, State::AddrBound),
+        (
+            State::AddrinfoQuery,
+            Trigger::ServiceResolved,
+            State::AddrinfoResolved,
+        ),
+        (
+            State::AddrinfoQuery,
+            Trigger::ServiceFailed,
+            State::AddrBound,
+        ),
+        (
+            State::AddrResolved,
+            Trigger::ResolveRoute,
+            State::RouteQuery,
+        ),
+        (State::AddrResolved, Trigger::SetPath, State::RouteResolved),
+        (
+            State::AddrinfoResolved,
+            Trigger::ResolveRoute,
+            State::RouteQuery,
+        ),
+        (
+            State::RouteQuery,
+            Trigger::RouteResolved,
+            State::RouteResolved,
+        ),
+        (State::RouteQuery, Trigger::RouteFailed, State::AddrResolved),
+        (State::RouteResolved, Trigger::Connect, State::Connect),
+        (State::Connect, Trigger::ConnectFailed, State::RouteResolved),
+        (State::Connect, Trigger::Disconnected, State::Disconnect),
+        (State::Listen, Trigger::ListenFailed, State::AddrBound),
+    ];
+
+    #[test]
+    fn every_state_and_trigger() {
+        for (number, state) in State::ALL.into_iter().enumerate() {
+            assert_eq!(state as usize, number);
+            for trigger in Trigger::ALL {
+                let expected = match trigger {
+                    Trigger::RemoveDevice => (!state.is_dead()).then_some(State::DeviceRemoval),
+                    Trigger::Destroy => (state != State::Destroying).then_some(State::Destroying),
+                    _ => TABLE
+                        .iter()
+                        .find(|row| row.0 == state && row.1 == trigger)
+                        .map(|row| row.2),
+                };
+                assert_eq!(state.next(trigger), expected, "{state:?} {trigger:?}");
+            }
+        }
+        for row in TABLE {
+            assert_eq!(
+                TABLE
+                    .iter()
+                    .filter(|r| r.0 == row.0 && r.1 == row.1)
+                    .count(),
+                1
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        for (i, state) in State::ALL.iter().enumerate() {
+            assert!(State::ALL[..i]
+                .iter()
+                .all(|other| other.name() != state.name()));
+        }
+    }
+
+    #[test]
+    fn only_destruction_is_left_to_the_dead() {
+        for state in State::ALL.into_iter().filter(|state| state.is_dead()) {
+            for trigger in Trigger::ALL {
+                assert!(state
+                    .next(trigger)
+                    .is_none_or(|next| next == State::Destroying));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Communication ids that a stranger cannot guess.
+//!
+//! A communication id names a slot and a generation, and whoever knows it can try to end a
+//! connection. Ids on the wire are therefore the image of that number under a permutation with a
+//! secret key: looking one up stays a table access, and ids seen tell nothing about the next.
+
+/// The secret key of a permutation of 32-bit numbers.
+///
+/// The permutation is a Feistel network of four rounds over 16-bit halves with SipHash-2-4 as its
+/// round function: pseudorandom, and with four rounds so even to one who may choose both ids and
+/// numbers (Luby and Rackoff, 1988), within the birthday bound of its size.
+#[derive(Copy, Clone)]
+pub struct CommIdKey {
+    key: [u64; 2],
+}
+
+const ROUNDS: [u64; 4] = [0, 1, 2, 3];
+
+impl CommIdKey {
+    /// A permutation with a key of 128 random bits.
+    pub const fn new(key: [u64; 2]) -> Self {
+        Self { key }
+    }
+
+    /// The id of a number.
+    pub fn permute(&self, number: u32) -> u32 {
+        let (mut left, mut right) = halves(number);
+        for round in ROUNDS {
+            (left, right) = (right, left ^ self.round(round, right));
+        }
+        join(left, right)
+    }
+
+    /// The number of an id.
+    pub fn invert(&self, id: u32) -> u32 {
+        let (mut left, mut right) = halves(id);
+        for round in ROUNDS.into_iter().rev() {
+            (left, right) = (right ^ self.round(round, left), left);
+        }
+        join(left, right)
+    }
+
+    fn round(&self, round: u64, half: u16) -> u16 {
+        let [.., a, b] = siphash24(&self.key, round << 16 | u64::from(half)).to_be_bytes();
+        u16::from_be_bytes([a, b])
+    }
+}
+
+fn halves(number: u32) -> (u16, u16) {
+    let [a, b, c, d] = number.to_be_bytes();
+    (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
+}
+
+fn join(left: u16, right: u16) -> u32 {
+    u32::from(left) << 16 | u32::from(right)
+}
+
+/// SipHash-2-4 (Aumasson and Bernstein, 2012) of the eight bytes of `word`, little endian.
+fn siphash24(key: &[u64; 2], word: u64) -> u64 {
+    let [k0, k1] = *key;
+    let mut state = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
+    // The second word has no bytes of the message, only its length.
+    for word in [word, 8 << 56] {
+        let [_, _, _, v3] = &mut state;
+        *v3 ^= word;
+        state = sip_round(sip_round(state));
+        let [v0, ..] = &mut state;
+        *v0 ^= word;
+    }
+    let [_, _, v2, _] = &mut state;
+    *v2 ^= 0xff;
+    let [v0, v1, v2, v3] = sip_round(sip_round(sip_round(sip_round(state))));
+    v0 ^ v1 ^ v2 ^ v3
+}
+
+fn sip_round([mut v0, mut v1, mut v2, mut v3]: [u64; 4]) -> [u64; 4] {
+    v0 = v0.wrapping_add(v1);
+    v1 = v1.rotate_left(13) ^ v0;
+    v0 = v0.rotate_left(32);
+    v2 = v2.wrapping_add(v3);
+    v3 = v3.rotate_left(16) ^ v2;
+    v0 = v0.wrapping_add(v3);
+    v3 = v3.rotate_left(21) ^ v0;
+    v2 = v2.wrapping_add(v1);
+    v1 = v1.rotate_left(17) ^ v2;
+    v2 = v2.rotate_left(32);
+    [v0, v1, v2, v3]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: CommIdKey = CommIdKey::new([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
+
+    #[test]
+    #[allow(deprecated)]
+    fn round_function_is_siphash() {
+        use std::hash::{Hasher, SipHasher};
+
+        for word in [0, 1, 0x0706_0504_0302_0100, u64::MAX] {
+            let mut reference = SipHasher::new_with_keys(KEY.key[0], KEY.key[1]);
+            reference.write(&word.to_le_bytes());
+            assert_eq!(siphash24(&KEY.key, word), reference.finish());
+        }
+        // The vector for this message in the paper's reference implementation.
+        assert_eq!(
+            siphash24(&KEY.key, 0x0706_0504_0302_0100),
+            0x93f5_f579_9a93_2462
+        );
+    }
+
+    #[test]
+    fn permutation_inverts() {
+        for number in (0..100_000).chain(u32::MAX - 1000..=u32::MAX) {
+            assert_eq!(KEY.invert(KEY.permute(number)), number);
+        }
+    }
+
+    #[test]
+    fn half_of_the_bits_change() {
+        let other = CommIdKey::new([KEY.key[0] ^ 1, KEY.key[1]]);
+        let count = 10_000;
+        let (mut next, mut keyed) = (0, 0);
+        for number in 0..count {
+            let id = KEY.permute(number);
+            next += (id ^ KEY.permute(number + 1)).count_ones();
+            keyed += (id ^ other.permute(number)).count_ones();
+        }
+        for changed in [next, keyed] {
+            let average = f64::from(changed) / f64::from(count);
+            assert!((15.9..16.1).contains(&average), "{average}");
+        }
+    }
+}

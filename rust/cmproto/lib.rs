@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The RDMA connection management protocol, without a kernel.
+//!
+//! Everything here is a pure function of its input: wire formats, addresses, port rules, the
+//! user ABI and the state machines. Nothing allocates, blocks, reads a clock or draws a random
+//! number; whoever calls supplies time and randomness and executes the actions that come back.
+//! The same files are compiled into the module and by cargo on a host.
+//!
+//! Clauses quoted as "IBTA" are those of the InfiniBand Architecture Specification, volume 1.
+//! Values in Rust types are in host byte order unless a field says otherwise; only [`wire`],
+//! [`private_data`] and [`ucma_abi`] know byte positions.
+
+// The kernel's build names `no_std` on the command line.
+#![cfg_attr(not(any(test, MODULE)), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+// What a peer or a user can supply must not be able to panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::as_underscore,
+        clippy::cast_lossless,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unwrap_used
+    )
+)]
+
+pub mod addr;
+pub mod bind;
+pub mod cm;
+pub mod cma;
+pub mod errno;
+pub mod ids;
+pub mod listen;
+pub mod private_data;
+pub mod reject;
+pub mod service_id;
+pub mod time;
+pub mod ucma;
+pub mod ucma_abi;
+pub mod wire;

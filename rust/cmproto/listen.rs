@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which listener a connection request is for.
+//!
+//! The service id selects the port space and the port; among the listeners of a port the header
+//! that IP services put into the private data (IBTA annex A11) decides.
+
+use crate::{addr::SockAddr, private_data::Header};
+
+/// What is known of a listener.
+#[derive(Copy, Clone, Debug)]
+pub struct ListenView<'a> {
+    /// The address it listens on.
+    pub addr: &'a SockAddr,
+    /// Whether a wildcard stands for its own address family only.
+    pub afonly: bool,
+    /// Interface that it is bound to; 0 if any.
+    pub bound_if: i32,
+}
+
+/// What is known of a request.
+#[derive(Copy, Clone, Debug)]
+pub struct RequestView<'a> {
+    /// What its private data starts with.
+    pub header: &'a Header,
+    /// Interface that it arrived on; none for a request that is not for an IP address.
+    pub interface: Option<i32>,
+}
+
+impl ListenView<'_> {
+    /// Whether the address of the listener is the one that the request is for.
+    fn matches_address(&self, header: &Header) -> bool {
+        if self.addr.is_any_or_loopback() && !self.afonly {
+            return true;
+        }
+        let dst = match header {
+            Header::Ip(ip) => &ip.dst,
+            Header::AfIb => &SockAddr::Unspec,
+        };
+        match (self.addr, dst) {
+            (SockAddr::V4 { addr, .. }, SockAddr::V4 { addr: wanted, .. }) => {
+                self.addr.is_any_or_loopback() || addr == wanted
+            }
+            (SockAddr::V6 { addr, .. }, SockAddr::V6 { addr: wanted, .. }) => {
+                self.addr.is_any_or_loopback() || addr == wanted
+            }
+            (SockAddr::Ib { .. }, _) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the listener hears what arrives on the interface of the request.
+    fn matches_interface(&self, request: &RequestView<'_>) -> bool {
+        let Some(interface) = request.interface else {
+            return matches!(self.addr, SockAddr::Ib { .. });
+        };
+        let Header::Ip(ip) = request.header else {
+            return true;
+        };
+        // Only link-local addresses mean something else on each interface.
+        !ip.dst.is_link_local_v6() || self.bound_if == 0 || self.bound_if == interface
+    }
+
+    /// Whether the request is for the listener.
+    pub fn accepts(&self, request: &RequestView<'_>) -> bool {
+        self.matches_address(request.header) && self.matches_interface(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private_data::IpHeader;
+
+    fn v4(addr: [u8; 4]) -> SockAddr {
+        SockAddr::V4 { addr, port: 7174 }
+    }
+
+    fn v6(last: u8) -> SockAddr {
+        let mut addr = [0; 16];
+        addr[0] = 0xfd;
+        addr[15] = last;
+        SockAddr::V6 {
+            addr,
+            port: 7174,
+            flowinfo: 0,
+            scope_id: 0,
+        }
+    }
+
+    fn any_v6() -> SockAddr {
+        SockAddr::V6 {
+            addr: [0; 16],
+            port: 7174,
+            flowinfo: 0,
+            scope_id: 0,
+        }
+    }
+
+    fn link_local(scope_id: u32) -> SockAddr {
+        let mut addr = [0; 16];
+        addr[0] = 0xfe;
+        addr[1] = 0x80;
+        addr[15] = 1;
+        SockAddr::V6 {
+            addr,
+            port: 7174,
+            flowinfo: 0,
+            scope_id,
+        }
+    }
+
+    #[test]
+    fn address_and_interface_decide() {
+        let ten = v4([10, 0, 0, 1]);
+        let other = v4([10, 0, 0, 2]);
+        let any = v4([0; 4]);
+        // (listener, afonly, bound_if, destination, interface, accepted)
+        let cases = [
+            (ten, true, 0, ten, 3, true),
+            (ten, true, 0, other, 3, false),
+            (ten, true, 0, v6(1), 3, false),
+            (any, true, 0, ten, 3, true),
+            (any, true, 0, v6(1), 3, false),
+            (v4([127, 0, 0, 1]), true, 0, ten, 3, true),
+            (any_v6(), false, 0, ten, 3, true),
+            (any_v6(), false, 0, v6(1), 3, true),
+            (any_v6(), true, 0, ten, 3, false),
+            (v6(1), true, 0, v6(1), 3, true),
+            (v6(1), true, 0, v6(2), 3, false),
+            (link_local(3), true, 3, link_local(0), 3, true),
+            (link_local(3), true, 3, link_local(0), 4, false),
+            (any_v6(), true, 0, link_local(0), 4, true),
+        ];
+        for (addr, afonly, bound_if, dst, interface, accepted) in cases {
+            let header = Header::Ip(IpHeader { src: dst, dst });
+            let listener = ListenView {
+                addr: &addr,
+                afonly,
+                bound_if,
+            };
+            let request = RequestView {
+                header: &header,
+                interface: Some(interface),
+            };
+            assert_eq!(
+                listener.accepts(&request),
+                accepted,
+                "{addr:?} {dst:?} {interface}"
+            );
+        }
+    }
+
+    #[test]
+    fn native_requests_are_for_native_listeners() {
+        let request = RequestView {
+            header: &Header::AfIb,
+            interface: None,
+        };
+        let ten = v4([10, 0, 0, 1]);
+        let any = any_v6();
+        for (addr, afonly) in [(&ten, true), (&any, false)] {
+            let listener = ListenView {
+                addr,
+                afonly,
+                bound_if: 0,
+            };
+            assert!(!listener.accepts(&request), "{addr:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reasons for which a connection is rejected (IBTA 12.6.7.2, annex A19 for 35).
+
+use core::fmt;
+
+/// The reason field of a REJ message: any 16-bit number, most of them without a name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reason(pub u16);
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
+        impl Reason {
+            $($(#[$doc])* pub const $name: Reason = Reason($code);)*
+
+            /// The text that `rdma_reject_msg()` has for this reason.
+            pub const fn description(self) -> &'static str {
+                match self.0 {
+                    $($code => $text,)*
+                    _ => "unrecognized reason",
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// No queue pair available.
+    NO_QP = 1, "no QP";
+    /// No end-to-end context available.
+    NO_EEC = 2, "no EEC";
+    /// No resources.
+    NO_RESOURCES = 3, "no resources";
+    /// The other side did not answer in time; the ARI holds the CA GUID of the sender.
+    TIMEOUT = 4, "timeout";
+    /// Request not supported.
+    UNSUPPORTED = 5, "unsupported";
+    /// No such communication id.
+    INVALID_COMM_ID = 6, "invalid comm ID";
+    /// The communication ids do not belong together.
+    INVALID_COMM_INSTANCE = 7, "invalid comm instance";
+    /// Nobody listens on this service id.
+    INVALID_SERVICE_ID = 8, "invalid service ID";
+    /// The listener has another transport.
+    INVALID_TRANSPORT_TYPE = 9, "invalid transport type";
+    /// The peer's queue pair or communication id belongs to a connection that still exists.
+    STALE_CONN = 10, "stale conn";
+    /// Reliable datagram channel does not exist.
+    RDC_NOT_EXIST = 11, "RDC not exist";
+    /// The primary remote GID is not acceptable.
+    INVALID_GID = 12, "invalid GID";
+    /// The primary remote LID is not acceptable.
+    INVALID_LID = 13, "invalid LID";
+    /// The primary service level is not acceptable.
+    INVALID_SL = 14, "invalid SL";
+    /// The primary traffic class is not acceptable.
+    INVALID_TRAFFIC_CLASS = 15, "invalid traffic class";
+    /// The primary hop limit is not acceptable.
+    INVALID_HOP_LIMIT = 16, "invalid hop limit";
+    /// The primary packet rate is not acceptable.
+    INVALID_PACKET_RATE = 17, "invalid packet rate";
+    /// The alternate remote GID is not acceptable.
+    INVALID_ALT_GID = 18, "invalid alt GID";
+    /// The alternate remote LID is not acceptable.
+    INVALID_ALT_LID = 19, "invalid alt LID";
+    /// The alternate service level is not acceptable.
+    INVALID_ALT_SL = 20, "invalid alt SL";
+    /// The alternate traffic class is not acceptable.
+    INVALID_ALT_TRAFFIC_CLASS = 21, "invalid alt traffic class";
+    /// The alternate hop limit is not acceptable.
+    INVALID_ALT_HOP_LIMIT = 22, "invalid alt hop limit";
+    /// The alternate packet rate is not acceptable.
+    INVALID_ALT_PACKET_RATE = 23, "invalid alt packet rate";
+    /// Ask the connection manager at another port.
+    PORT_CM_REDIRECT = 24, "port CM redirect";
+    /// Connect to another port.
+    PORT_REDIRECT = 25, "port redirect";
+    /// The path MTU is not acceptable.
+    INVALID_MTU = 26, "invalid MTU";
+    /// Not enough responder resources.
+    INSUFFICIENT_RESP_RESOURCES = 27, "insufficient resp resources";
+    /// The program at the other end said no.
+    CONSUMER_DEFINED = 28, "consumer defined";
+    /// The RNR retry count is not acceptable.
+    INVALID_RNR_RETRY = 29, "invalid RNR retry";
+    /// The local communication id is in use already.
+    DUPLICATE_LOCAL_COMM_ID = 30, "duplicate local comm ID";
+    /// The class version is not supported.
+    INVALID_CLASS_VERSION = 31, "invalid class version";
+    /// The primary flow label is not acceptable.
+    INVALID_FLOW_LABEL = 32, "invalid flow label";
+    /// The alternate flow label is not acceptable.
+    INVALID_ALT_FLOW_LABEL = 33, "invalid alt flow label";
+    /// The vendor's option (ECE) is not supported.
+    VENDOR_OPTION_NOT_SUPPORTED = 35, "vendor option is not supported";
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.0, self.description())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_text() {
+        for code in 0..=u16::MAX {
+            let known = matches!(code, 1..=33 | 35);
+            let text = Reason(code).description();
+            assert_eq!(text != "unrecognized reason", known, "{code}");
+        }
+        assert_eq!(Reason::STALE_CONN, Reason(10));
+        assert_eq!(
+            Reason::CONSUMER_DEFINED.to_string(),
+            "28 (consumer defined)"
+        );
+    }
+}

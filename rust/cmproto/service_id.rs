@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Port spaces and the service ids that ports map to (IBTA annex A11).
+
+use crate::addr::SockAddr;
+use crate::errno::Errno;
+
+/// The bits of a service id that name the port space.
+pub const PORT_SPACE_MASK: u64 = 0xffff_ffff_ffff_0000;
+
+/// A space of port numbers, and with it the kind of service (`enum rdma_ucm_port_space`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum PortSpace {
+    /// Datagrams in the manner of IP over InfiniBand.
+    Ipoib = 0x0002,
+    /// Reliable connections.
+    Tcp = 0x0106,
+    /// Datagrams.
+    Udp = 0x0111,
+    /// Native InfiniBand: any service.
+    Ib = 0x013f,
+}
+
+impl PortSpace {
+    /// The number, as in the user ABI and in bits 31 to 16 of a service id.
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+impl TryFrom<u16> for PortSpace {
+    type Error = Errno;
+
+    /// [`Errno::EINVAL`] for a number that is no port space.
+    fn try_from(number: u16) -> Result<Self, Errno> {
+        [Self::Ipoib, Self::Tcp, Self::Udp, Self::Ib]
+            .into_iter()
+            .find(|ps| ps.number() == number)
+            .ok_or(Errno::EINVAL)
+    }
+}
+
+/// A service id, in host byte order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceId(pub u64);
+
+impl ServiceId {
+    /// The service id of `port` in `ps`: `0x0000_0000_PPPP_pppp`.
+    pub fn from_ip(ps: PortSpace, port: u16) -> Self {
+        Self(u64::from(ps.number()) << 16 | u64::from(port))
+    }
+
+    /// The service id of `addr` for an endpoint of space `ps`: that in an InfiniBand address, else
+    /// that of the port.
+    pub fn of_address(ps: PortSpace, addr: &SockAddr) -> Self {
+        match addr {
+            SockAddr::Ib { sid, .. } => Self(*sid),
+            other => Self::from_ip(ps, other.port()),
+        }
+    }
+
+    /// The port space, from bits 31 to 16 alone, as C looks listeners up; `None` if these bits
+    /// name none.
+    pub fn port_space(self) -> Option<PortSpace> {
+        let [.., a, b, _, _] = self.0.to_be_bytes();
+        PortSpace::try_from(u16::from_be_bytes([a, b])).ok()
+    }
+
+    /// The port: bits 15 to 0.
+    pub const fn port(self) -> u16 {
+        let [.., a, b] = self.0.to_be_bytes();
+        u16::from_be_bytes([a, b])
+    }
+}
+
+/// The port space that an endpoint of space `ps` binds `addr` in, and the address as it is bound.
+///
+/// IP addresses bind in the endpoint's own space. In an InfiniBand address the masked service id
+/// chooses: an endpoint of space [`PortSpace::Ib`] can bind in that of `Tcp` and `Udp` too. The
+/// service id of the address becomes a complete one.
+///
+/// # Errors
+///
+/// [`Errno::EPROTONOSUPPORT`] if the service id is in none of the spaces open to the endpoint.
+pub fn select_port_space(ps: PortSpace, addr: &SockAddr) -> Result<(PortSpace, SockAddr), Errno> {
+    let SockAddr::Ib { sid, sid_mask, .. } = addr else {
+        return Ok((ps, *addr));
+    };
+    let mask = sid_mask & PORT_SPACE_MASK;
+    let candidates: &[PortSpace] = match ps {
+        PortSpace::Ib => &[PortSpace::Ib, PortSpace::Tcp, PortSpace::Udp],
+        PortSpace::Tcp => &[PortSpace::Tcp],
+        PortSpace::Udp => &[PortSpace::Udp],
+        PortSpace::Ipoib => &[],
+    };
+    let chosen = candidates
+        .iter()
+        .find(|space| sid & mask == ServiceId::from_ip(**space, 0).0 & mask)
+        .ok_or(Errno::EPROTONOSUPPORT)?;
+    let mut bound = *addr;
+    if let SockAddr::Ib { sid, sid_mask, .. } = &mut bound {
+        *sid = ServiceId::from_ip(*chosen, addr.port()).0;
+        *sid_mask |= PORT_SPACE_MASK;
+    }
+    Ok((*chosen, bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addr::Gid;
+
+    fn ib(sid: u64, sid_mask: u64) -> SockAddr {
+        SockAddr::Ib {
+            pkey: 0,
+            flowinfo: 0,
+            gid: Gid::ZERO,
+            sid,
+            sid_mask,
+            scope_id: 0,
+        }
+    }
+
+    #[test]
+    fn service_ids_of_ports() {
+        let table = [
+            (PortSpace::Tcp, 0x0106_4ee4),
+            (PortSpace::Udp, 0x0111_4ee4),
+            (PortSpace::Ipoib, 0x0002_4ee4),
+            (PortSpace::Ib, 0x013f_4ee4),
+        ];
+        for (ps, sid) in table {
+            let id = ServiceId::from_ip(ps, 20196);
+            assert_eq!(id, ServiceId(sid));
+            assert_eq!((id.port_space(), id.port()), (Some(ps), 20196));
+            assert_eq!(PortSpace::try_from(ps.number()), Ok(ps));
+        }
+        assert_eq!(PortSpace::try_from(0), Err(Errno::EINVAL));
+        assert_eq!(ServiceId(0x1234_5678).port_space(), None);
+        // Only the low half is looked at.
+        assert_eq!(
+            ServiceId(0xffff_ffff_0106_0001).port_space(),
+            Some(PortSpace::Tcp)
+        );
+        let v4 = SockAddr::V4 {
+            addr: [1; 4],
+            port: 9,
+        };
+        assert_eq!(
+            ServiceId::of_address(PortSpace::Udp, &v4),
+            ServiceId(0x0111_0009)
+        );
+        assert_eq!(
+            ServiceId::of_address(PortSpace::Ib, &ib(77, 0)),
+            ServiceId(77)
+        );
+    }
+
+    #[test]
+    fn infiniband_addresses_choose_their_space() {
+        use PortSpace::*;
+        let table = [
+            (Tcp, 0x0106_0007, Ok(Tcp)),
+            (Udp, 0x0111_0007, Ok(Udp)),
+            (Ib, 0x013f_0007, Ok(Ib)),
+            (Ib, 0x0106_0007, Ok(Tcp)),
+            (Ib, 0x0111_0007, Ok(Udp)),
+            (Tcp, 0x0111_0007, Err(Errno::EPROTONOSUPPORT)),
+            (Udp, 0x0106_0007, Err(Errno::EPROTONOSUPPORT)),
+            (Ipoib, 0x0002_0007, Err(Errno::EPROTONOSUPPORT)),
+            (Ib, 0x0002_0007, Err(Errno::EPROTONOSUPPORT)),
+            (Tcp, 0x1_0106_0007, Err(Errno::EPROTONOSUPPORT)),
+        ];
+        for (ps, sid, want) in table {
+            let got = select_port_space(ps, &ib(sid, u64::MAX));
+            assert_eq!(got, want.map(|w| (w, ib(sid, u64::MAX))));
+        }
+        // librdmacm's probe: space and mask, no port.
+        assert_eq!(
+            select_port_space(Ib, &ib(0x0106_0000, PORT_SPACE_MASK)),
+            Ok((Tcp, ib(0x0106_0000, PORT_SPACE_MASK)))
+        );
+        // A mask of nothing takes the endpoint's own space.
+        assert_eq!(
+            select_port_space(Ib, &ib(0xdead, 0)),
+            Ok((Ib, ib(0x013f_0000, PORT_SPACE_MASK)))
+        );
+        let v4 = SockAddr::V4 {
+            addr: [1; 4],
+            port: 9,
+        };
+        assert_eq!(select_port_space(Ipoib, &v4), Ok((Ipoib, v4)));
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How many connection requests may wait for a listener's owner to read them.
+
+use crate::errno::Errno;
+
+/// The backlog that a listener gets when its owner asks for `wanted`.
+///
+/// Zero and everything above `max` mean `max`, the administrator's limit.
+pub fn clamp(wanted: u32, max: u32) -> u32 {
+    if wanted == 0 {
+        max
+    } else {
+        wanted.min(max)
+    }
+}
+
+/// The backlog of a listener.
+///
+/// Requests count from when they are queued until they are read. A call that fails to listen
+/// changes nothing: its limit is only [proposed](Self::propose).
+///
+/// # Invariants
+///
+/// Once a limit is set, it stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Requests that wait to be read.
+    waiting: u32,
+    /// The most that may wait.
+    limit: u32,
+    /// Whether `limit` is that of a listener that listens.
+    set: bool,
+}
+
+impl Backlog {
+    /// The backlog of what does not listen: no request may wait.
+    pub const fn new() -> Self {
+        Backlog {
+            waiting: 0,
+            limit: 0,
+            set: false,
+        }
+    }
+
+    /// Says which limit will hold if the attempt to listen succeeds.
+    ///
+    /// Requests may arrive before the attempt has returned; they already meet this limit.
+    pub fn propose(&mut self, limit: u32) {
+        if !self.set {
+            self.limit = limit;
+        }
+    }
+
+    /// Sets the limit of a listener that listens now.
+    pub fn set(&mut self, limit: u32) {
+        if !self.set {
+            self.limit = limit;
+            self.set = true;
+        }
+    }
+
+    /// Admits one more request.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::ENOMEM`] if the backlog is full.
+    pub fn admit(&mut self) -> Result<(), Errno> {
+        if self.waiting >= self.limit {
+            return Err(Errno::ENOMEM);
+        }
+        self.waiting = self.waiting.saturating_add(1);
+        Ok(())
+    }
+
+    /// Says that a request was read, or that it could not be queued after all.
+    pub fn release(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clamped_to_the_limit_of_the_administrator() {
+        for (wanted, max, got) in [
+            (0, 1024, 1024),
+            (1, 1024, 1),
+            (1024, 1024, 1024),
+            (1025, 1024, 1024),
+            (u32::MAX, 1024, 1024),
+            (0x8000_0000, 0x7fff_ffff, 0x7fff_ffff),
+            (0, 0, 0),
+            (5, 0, 0),
+        ] {
+            assert_eq!(clamp(wanted, max), got, "{wanted} of {max}");
+        }
+    }
+
+    #[test]
+    fn nothing_waits_for_what_does_not_listen() {
+        assert_eq!(Backlog::new().admit(), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn full_until_read() {
+        let mut backlog = Backlog::new();
+        backlog.propose(2);
+        backlog.set(2);
+        assert_eq!(backlog.admit(), Ok(()));
+        assert_eq!(backlog.admit(), Ok(()));
+        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        assert_eq!(backlog.waiting(), 2);
+        backlog.release();
+        assert_eq!(backlog.admit(), Ok(()));
+        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn a_failed_listen_changes_nothing() {
+        let mut backlog = Backlog::new();
+        backlog.propose(3);
+        backlog.set(3);
+        backlog.admit().unwrap();
+        let before = backlog.clone();
+        backlog.propose(100);
+        assert_eq!(backlog, before);
+        backlog.set(100);
+        assert_eq!(backlog, before);
+    }
+
+    #[test]
+    fn a_proposal_that_failed_is_replaced() {
+        let mut backlog = Backlog::new();
+        backlog.propose(9);
+        backlog.propose(1);
+        backlog.set(1);
+        assert_eq!(backlog.admit(), Ok(()));
+        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn requests_that_came_early_count() {
+        let mut backlog = Backlog::new();
+        backlog.propose(2);
+        backlog.admit().unwrap();
+        backlog.set(2);
+        assert_eq!(backlog.admit(), Ok(()));
+        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        backlog.release();
+        backlog.release();
+        backlog.release();
+        assert_eq!(backlog.waiting(), 0);
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The frame of a command: what the header of a write says about it.
+
+use crate::{
+    errno::Errno,
+    ucma_abi::{Command, CommandHeader},
+};
+use core::mem::size_of;
+
+/// A header that agrees with the write that it is the start of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What to do.
+    pub command: Command,
+    /// How many bytes of request follow the header; the write has at least as many.
+    pub request_len: usize,
+    /// Size of the buffer for the response, in bytes.
+    pub response_len: usize,
+}
+
+impl Frame {
+    /// Checks the header of a write of `len` bytes, header included.
+    ///
+    /// Bytes beyond the request are allowed.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EINVAL`] if there is no such command, or if the request ends behind the write.
+    pub fn new(header: &CommandHeader, len: usize) -> Result<Self, Errno> {
+        let command = Command::try_from(header.cmd)?;
+        let request_len = usize::from(header.r#in);
+        if request_len.saturating_add(size_of::<CommandHeader>()) > len {
+            return Err(Errno::EINVAL);
+        }
+        Ok(Frame {
+            command,
+            request_len,
+            response_len: header.out.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(cmd: u32, r#in: u16, len: usize) -> Result<Frame, Errno> {
+        Frame::new(&CommandHeader { cmd, r#in, out: 7 }, len)
+    }
+
+    #[test]
+    fn every_command_and_no_other() {
+        for number in 0..25 {
+            let frame = frame(number, 0, 8).unwrap();
+            assert_eq!(frame.command.number(), number);
+            assert_eq!(frame.response_len, 7);
+        }
+        for number in [25, 26, 32, 0x100, u32::MAX] {
+            assert_eq!(frame(number, 0, 8), Err(Errno::EINVAL), "{number}");
+        }
+    }
+
+    #[test]
+    fn the_request_lies_within_the_write() {
+        for (request, len, good) in [
+            (0, 8, true),
+            (0, 100, true),
+            (24, 32, true),
+            (24, 33, true),
+            (24, 31, false),
+            (u16::MAX, 65_542, false),
+            (u16::MAX, 65_543, true),
+            (u16::MAX, usize::MAX, true),
+        ] {
+            assert_eq!(frame(0, request, len).is_ok(), good, "{request} in {len}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rules of `/dev/infiniband/rdma_cm` that need no kernel.
+//!
+//! The structures are in [`ucma_abi`](crate::ucma_abi); here is what their values mean: which
+//! writes are well formed, what a backlog admits, which options there are, and how a path is
+//! shown to user space.
+
+pub mod backlog;
+pub mod frame;
+pub mod option;
+pub mod path;
+pub mod query;

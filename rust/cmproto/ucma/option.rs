@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The values of options.
+
+use crate::{errno::Errno, ucma_abi::OptionName};
+
+/// The longest value that is accepted, in bytes (C's `KMALLOC_MAX_SIZE`).
+pub const MAX_VALUE_LEN: u32 = 4 << 20;
+
+/// The most bytes of a value that an [`IdOption`] needs.
+pub const VALUE_LEN: usize = 4;
+
+/// An option of an id, with its value.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum IdOption {
+    /// Type of service of the path.
+    Tos(u8),
+    /// Whether to share the port.
+    ReuseAddr(bool),
+    /// Whether to bind one address family only.
+    AfOnly(bool),
+    /// Timeout of an acknowledgement, a time code; any value.
+    AckTimeout(u8),
+}
+
+impl IdOption {
+    /// The option `name` of `level` with a value of `len` bytes, which `value` begins with.
+    ///
+    /// # Errors
+    ///
+    /// - [`Errno::ENOSYS`] if there is no such option;
+    /// - [`Errno::EINVAL`] if the option has a value of another length.
+    pub fn new(level: u32, name: u32, value: [u8; VALUE_LEN], len: u32) -> Result<Self, Errno> {
+        let [byte, ..] = value;
+        let flag = u32::from_ne_bytes(value) != 0;
+        let (option, expected) = match OptionName::new(level, name)? {
+            OptionName::Tos => (IdOption::Tos(byte), 1),
+            OptionName::ReuseAddr => (IdOption::ReuseAddr(flag), 4),
+            OptionName::AfOnly => (IdOption::AfOnly(flag), 4),
+            OptionName::AckTimeout => (IdOption::AckTimeout(byte), 1),
+            // Paths that a program has found by itself are of no use on RoCE.
+            OptionName::IbPath => return Err(Errno::ENOSYS),
+        };
+        if len != expected {
+            return Err(Errno::EINVAL);
+        }
+        Ok(option)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lengths() {
+        let one = 1u32.to_ne_bytes();
+        let high = 0x8000_0000u32.to_ne_bytes();
+        for (level, name, value, len, got) in [
+            (0, 0, [46, 9, 9, 9], 1, Ok(IdOption::Tos(46))),
+            (0, 0, [46, 0, 0, 0], 4, Err(Errno::EINVAL)),
+            (0, 0, [0; 4], 0, Err(Errno::EINVAL)),
+            (0, 1, [0; 4], 4, Ok(IdOption::ReuseAddr(false))),
+            (0, 1, one, 4, Ok(IdOption::ReuseAddr(true))),
+            (0, 1, high, 4, Ok(IdOption::ReuseAddr(true))),
+            (0, 1, one, 1, Err(Errno::EINVAL)),
+            (0, 2, one, 4, Ok(IdOption::AfOnly(true))),
+            (0, 2, one, 8, Err(Errno::EINVAL)),
+            (0, 3, [255, 0, 0, 0], 1, Ok(IdOption::AckTimeout(255))),
+            (0, 3, one, 4, Err(Errno::EINVAL)),
+            (0, 4, one, 4, Err(Errno::ENOSYS)),
+            (0, u32::MAX, one, 0, Err(Errno::ENOSYS)),
+            (1, 0, one, 1, Err(Errno::ENOSYS)),
+            (1, 1, one, 72, Err(Errno::ENOSYS)),
+            (2, 0, one, 1, Err(Errno::ENOSYS)),
+        ] {
+            assert_eq!(
+                IdOption::new(level, name, value, len),
+                got,
+                "level {level} name {name} len {len}"
+            );
+        }
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What user space is told about an endpoint.
+
+use super::path::PathRecord;
+use crate::{
+    addr::{Gid, SockAddr, AF_INET, STORAGE_LEN},
+    service_id::{PortSpace, ServiceId},
+    ucma_abi::{
+        PathRecData, QueryAddrResp, QueryPathResp, QueryRouteResp, UserPathRec, SOCKADDR_IN6_LEN,
+    },
+};
+use core::mem::size_of;
+use zerocopy::{big_endian, FromZeros, IntoBytes};
+
+/// P_Key that stands for a RoCE port, which has none, as long as there is no path.
+const ROCE_PKEY: u16 = 0xffff;
+
+/// Size of `struct sockaddr_in`, in bytes.
+const SOCKADDR_IN_LEN: usize = 16;
+
+/// The most bytes that an answer about paths can have.
+pub const PATHS_LEN: usize = size_of::<QueryPathResp>() + size_of::<PathRecData>();
+
+/// An endpoint at one moment.
+#[derive(Copy, Clone, Debug)]
+pub struct Snapshot {
+    /// The port space.
+    pub ps: PortSpace,
+    /// Own address.
+    pub src: SockAddr,
+    /// The other end's address.
+    pub dst: SockAddr,
+    /// The device, if the endpoint has one.
+    pub device: Option<DeviceView>,
+}
+
+/// The device of an endpoint at one moment.
+#[derive(Copy, Clone, Debug)]
+pub struct DeviceView {
+    /// GUID, in network byte order.
+    pub node_guid: [u8; 8],
+    /// Index, as in netlink.
+    pub index: u32,
+    /// Own port.
+    pub port_num: u8,
+    /// P_Key of the interface; 0 where there are none.
+    pub pkey: u16,
+    /// Own GID: on RoCE the address, else that of the interface.
+    pub sgid: Gid,
+    /// GID of the other end, likewise.
+    pub dgid: Gid,
+    /// Whether the port is one of RoCE.
+    pub is_roce: bool,
+    /// The path, if it is resolved.
+    pub path: Option<PathRecord>,
+}
+
+impl DeviceView {
+    /// What there is to say instead of a path that is not resolved yet.
+    fn ends(&self) -> UserPathRec {
+        let pkey = if self.is_roce { ROCE_PKEY } else { self.pkey };
+        PathRecord {
+            dgid: self.dgid,
+            sgid: self.sgid,
+            pkey,
+            ..PathRecord::default()
+        }
+        .to_user()
+    }
+}
+
+/// As much of an address as C copies into a field of the size of `struct sockaddr_in6`: of one that
+/// is larger, the start.
+fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
+    let len = match addr.family() {
+        AF_INET => SOCKADDR_IN_LEN,
+        _ => SOCKADDR_IN6_LEN,
+    };
+    let mut field = [0; SOCKADDR_IN6_LEN];
+    for (to, from) in field.iter_mut().zip(addr.to_storage()).take(len) {
+        *to = from;
+    }
+    field
+}
+
+impl Snapshot {
+    /// The answer to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
+    pub fn route(&self) -> QueryRouteResp {
+        let mut resp = QueryRouteResp::new_zeroed();
+        resp.src_addr = cut(&self.src);
+        resp.dst_addr = cut(&self.dst);
+        let Some(device) = &self.device else {
+            return resp;
+        };
+        resp.node_guid = big_endian::U64::from_bytes(device.node_guid);
+        resp.ibdev_index = device.index;
+        resp.port_num = device.port_num;
+        let [first, _] = &mut resp.ib_route;
+        match &device.path {
+            Some(path) => {
+                resp.num_paths = 1;
+                *first = path.to_user();
+            }
+            None => *first = device.ends(),
+        }
+        resp
+    }
+
+    /// An answer that says nothing but which device it is.
+    fn device(&self) -> QueryAddrResp {
+        let mut resp = QueryAddrResp::new_zeroed();
+        if let Some(device) = &self.device {
+            resp.node_guid = big_endian::U64::from_bytes(device.node_guid);
+            resp.ibdev_index = device.index;
+            resp.port_num = device.port_num;
+            resp.pkey = device.pkey.into();
+        }
+        resp
+    }
+
+    /// The answer to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
+    pub fn addresses(&self) -> QueryAddrResp {
+        let (src_size, src_addr) = sized(&self.src);
+        let (dst_size, dst_addr) = sized(&self.dst);
+        QueryAddrResp {
+            src_size,
+            dst_size,
+            src_addr,
+            dst_addr,
+            ..self.device()
+        }
+    }
+
+    /// The answer to [`QueryOption::Gid`](crate::ucma_abi::QueryOption::Gid): the addresses as
+    /// InfiniBand ones.
+    pub fn gids(&self) -> QueryAddrResp {
+        let (pkey, sgid, dgid) = match &self.device {
+            Some(device) => (device.pkey, device.sgid, device.dgid),
+            None => (0, Gid::ZERO, Gid::ZERO),
+        };
+        let (src_size, src_addr) = sized(&self.as_ib(&self.src, pkey, sgid));
+        let (dst_size, dst_addr) = sized(&self.as_ib(&self.dst, pkey, dgid));
+        QueryAddrResp {
+            src_size,
+            dst_size,
+            src_addr,
+            dst_addr,
+            ..self.device()
+        }
+    }
+
+    /// An address as an InfiniBand one, which it may be already.
+    fn as_ib(&self, addr: &SockAddr, pkey: u16, gid: Gid) -> SockAddr {
+        match addr {
+            SockAddr::Ib { .. } => *addr,
+            _ => SockAddr::Ib {
+                pkey,
+                flowinfo: 0,
+                gid,
+                sid: ServiceId::of_address(self.ps, addr).0,
+                sid_mask: 0,
+                scope_id: 0,
+            },
+        }
+    }
+
+    /// The path, if it is resolved.
+    fn path(&self) -> Option<&PathRecord> {
+        self.device.as_ref()?.path.as_ref()
+    }
+
+    /// The answer to [`QueryOption::Path`](crate::ucma_abi::QueryOption::Path) in a buffer of
+    /// `room` bytes, and its length.
+    ///
+    /// It always says how many paths there are. A path that does not fit is left out.
+    pub fn paths(&self, room: usize) -> ([u8; PATHS_LEN], usize) {
+        let path = self.path();
+        let head = QueryPathResp {
+            num_paths: path.is_some().into(),
+            reserved: 0,
+        };
+        let data = path.filter(|_| room >= PATHS_LEN).map(PathRecord::to_data);
+        let data = data.as_ref().map_or(&[][..], PathRecData::as_bytes);
+        let mut answer = [0; PATHS_LEN];
+        let mut len = 0usize;
+        for (to, from) in answer.iter_mut().zip(head.as_bytes().iter().chain(data)) {
+            *to = *from;
+            len = len.saturating_add(1);
+        }
+        (answer, len)
+    }
+}
+
+/// An address and its size in bytes.
+fn sized(addr: &SockAddr) -> (u16, [u8; STORAGE_LEN]) {
+    // The size is at most 48.
+    (u16::try_from(addr.len()).unwrap_or(0), addr.to_storage())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::IntoBytes;
+
+    const V4: SockAddr = SockAddr::V4 {
+        addr: [10, 0, 0, 1],
+        port: 0x1234,
+    };
+    const V6: SockAddr = SockAddr::V6 {
+        addr: [0xfd; 16],
+        port: 7,
+        flowinfo: 0,
+        scope_id: 3,
+    };
+    const IB: SockAddr = SockAddr::Ib {
+        pkey: 0x8001,
+        flowinfo: 5,
+        gid: Gid([0xfe; 16]),
+        sid: 0x0106_0007,
+        sid_mask: u64::MAX,
+        scope_id: 9,
+    };
+
+    fn device() -> DeviceView {
+        DeviceView {
+            node_guid: [1, 2, 3, 4, 5, 6, 7, 8],
+            index: 2,
+            port_num: 1,
+            pkey: 0x8001,
+            sgid: Gid([0x50; 16]),
+            dgid: Gid([0xd0; 16]),
+            is_roce: false,
+            path: None,
+        }
+    }
+
+    fn snapshot(src: SockAddr, dst: SockAddr, device: Option<DeviceView>) -> Snapshot {
+        Snapshot {
+            ps: PortSpace::Tcp,
+            src,
+            dst,
+            device,
+        }
+    }
+
+    #[test]
+    fn a_new_endpoint_says_nothing() {
+        let new = snapshot(SockAddr::Unspec, SockAddr::Unspec, None);
+        assert_eq!(new.route(), QueryRouteResp::new_zeroed());
+        assert_eq!(new.addresses(), QueryAddrResp::new_zeroed());
+        assert_eq!(new.paths(PATHS_LEN), ([0; PATHS_LEN], 8));
+        let gids = new.gids();
+        assert_eq!((gids.src_size, gids.dst_size), (48, 48));
+        assert_eq!(gids.src_addr[..2], 27u16.to_ne_bytes());
+        // The service id of port 0.
+        assert_eq!(gids.src_addr[24..32], [0, 0, 0, 0, 1, 6, 0, 0]);
+    }
+
+    #[test]
+    fn addresses_without_a_device() {
+        let bound = snapshot(V4, V6, None);
+        let route = bound.route();
+        assert_eq!(route.src_addr[2..8], [0x12, 0x34, 10, 0, 0, 1]);
+        assert_eq!(route.src_addr[8..], [0; 20]);
+        assert_eq!(route.dst_addr[8..24], [0xfd; 16]);
+        assert_eq!(route.dst_addr[24..], 3u32.to_ne_bytes());
+        let addresses = bound.addresses();
+        assert_eq!((addresses.src_size, addresses.dst_size), (16, 28));
+        assert_eq!(addresses.dst_addr[28..], [0; 100]);
+        let ib = snapshot(IB, SockAddr::Unspec, None);
+        assert_eq!(ib.addresses().src_size, 48);
+        assert_eq!(ib.route().src_addr, ib.addresses().src_addr[..28]);
+        assert_eq!(ib.gids().src_addr, ib.addresses().src_addr);
+    }
+
+    #[test]
+    fn the_device_is_named_everywhere() {
+        let bound = snapshot(V4, V4, Some(device()));
+        let route = bound.route();
+        assert_eq!(route.as_bytes()[..8], [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!((route.port_num, route.ibdev_index), (1, 2));
+        for answer in [bound.addresses(), bound.gids()] {
+            assert_eq!(answer.as_bytes()[..8], [1, 2, 3, 4, 5, 6, 7, 8]);
+            assert_eq!((answer.port_num, answer.ibdev_index), (1, 2));
+            assert_eq!(answer.as_bytes()[10..12], [0x80, 0x01]);
+        }
+        let gids = bound.gids();
+        assert_eq!(gids.src_addr[2..4], [0x80, 0x01]);
+        assert_eq!(gids.src_addr[8..24], [0x50; 16]);
+        assert_eq!(gids.dst_addr[8..24], [0xd0; 16]);
+        assert_eq!(gids.dst_addr[24..32], [0, 0, 0, 0, 1, 6, 0x12, 0x34]);
+        assert_eq!(gids.dst_addr[32..40], [0; 8]);
+    }
+
+    #[test]
+    fn ends_stand_for_a_path() {
+        let mut view = device();
+        let route = snapshot(V4, V4, Some(view)).route();
+        let [first, second] = route.ib_route;
+        assert_eq!(route.num_paths, 0);
+        assert_eq!(first.dgid, [0xd0; 16]);
+        assert_eq!(first.sgid, [0x50; 16]);
+        assert_eq!(first.pkey.get(), 0x8001);
+        assert_eq!(second, UserPathRec::new_zeroed());
+        view.is_roce = true;
+        view.pkey = 0;
+        let route = snapshot(V4, V4, Some(view)).route();
+        let [first, _] = route.ib_route;
+        assert_eq!(first.pkey.get(), 0xffff);
+    }
+
+    #[test]
+    fn a_path_is_one_path() {
+        let path = PathRecord {
+            pkey: 0x1111,
+            mtu: 3,
+            ..PathRecord::default()
+        };
+        let resolved = snapshot(
+            V4,
+            V4,
+            Some(DeviceView {
+                path: Some(path),
+                ..device()
+            }),
+        );
+        let route = resolved.route();
+        let [first, _] = route.ib_route;
+        assert_eq!(route.num_paths, 1);
+        assert_eq!(first, path.to_user());
+        for (room, len) in [(8, 8), (79, 8), (80, 80), (1000, 80)] {
+            let (answer, answer_len) = resolved.paths(room);
+            assert_eq!(answer_len, len, "{room}");
+            assert_eq!(answer[..4], 1u32.to_ne_bytes());
+            if len == PATHS_LEN {
+                assert_eq!(answer[8..], *path.to_data().as_bytes());
+            }
+        }
+    }
+}

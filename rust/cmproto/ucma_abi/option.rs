@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Options of an id.
+
+use crate::errno::Errno;
+
+abi_struct! {
+    /// [`SetOption`](super::Command::SetOption) (`struct rdma_ucm_set_option`).
+    pub struct SetOption: 24 {
+        /// Address of the value.
+        optval: u64 = 0,
+        /// The id.
+        id: u32 = 8,
+        /// Level of the option.
+        level: u32 = 12,
+        /// Name of the option.
+        optname: u32 = 16,
+        /// Size of the value, in bytes.
+        optlen: u32 = 20,
+    }
+}
+
+/// An option that can be set, with its level and name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum OptionName {
+    /// Type of service: one byte (level 0, name 0).
+    Tos,
+    /// Whether to share the port: an `int` (level 0, name 1).
+    ReuseAddr,
+    /// Whether to bind one address family only: an `int` (level 0, name 2).
+    AfOnly,
+    /// Timeout of an acknowledgement, a time code: one byte (level 0, name 3).
+    AckTimeout,
+    /// The paths: an array of [`PathRecData`](super::PathRecData) (level 1, name 1).
+    IbPath,
+}
+
+impl OptionName {
+    /// The option with this level (`RDMA_OPTION_ID` 0, `RDMA_OPTION_IB` 1) and name.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::ENOSYS`] if there is none.
+    pub const fn new(level: u32, name: u32) -> Result<Self, Errno> {
+        match (level, name) {
+            (0, 0) => Ok(Self::Tos),
+            (0, 1) => Ok(Self::ReuseAddr),
+            (0, 2) => Ok(Self::AfOnly),
+            (0, 3) => Ok(Self::AckTimeout),
+            (1, 1) => Ok(Self::IbPath),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_options_are_not_implemented() {
+        assert_eq!(OptionName::new(0, 3), Ok(OptionName::AckTimeout));
+        assert_eq!(OptionName::new(1, 1), Ok(OptionName::IbPath));
+        for (level, name) in [(0, 4), (1, 0), (1, 2), (2, 0), (u32::MAX, 0)] {
+            assert_eq!(OptionName::new(level, name), Err(Errno::ENOSYS));
+        }
+    }
+}

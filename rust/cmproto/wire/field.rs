@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bit fields in the notation of the InfiniBand specification: byte offset, bit, width.
+//!
+//! The specification draws messages as big endian words with bit 31 on the left. A field is
+//! named here by the byte that holds its most significant bit, by the place of that bit in the
+//! byte counted from the *left* (0 is the most significant bit), and by its width in bits.
+//!
+//! A field is a type, so its place is part of the program and not of its data: whether it lies
+//! inside the buffer and fits its value type is checked when the program is compiled, and
+//! neither reading nor writing can fail or panic.
+
+use core::marker::PhantomData;
+
+/// A type that a field's value can have.
+pub trait Value: Copy {
+    /// The widest field that the type can hold.
+    const BITS: usize;
+
+    /// The value with these bits; bits above [`Value::BITS`] are zero.
+    fn from_bits(bits: u64) -> Self;
+
+    /// The bits of the value.
+    fn to_bits(self) -> u64;
+}
+
+macro_rules! impl_value {
+    ($($ty:ty: [$($byte:ident),*],)*) => {
+        $(impl Value for $ty {
+            const BITS: usize = <$ty>::BITS as usize;
+
+            fn from_bits(bits: u64) -> Self {
+                let [.., $($byte),*] = bits.to_be_bytes();
+                <$ty>::from_be_bytes([$($byte),*])
+            }
+
+            fn to_bits(self) -> u64 {
+                u64::from(self)
+            }
+        })*
+    };
+}
+
+impl_value! {
+    u8: [a],
+    u16: [a, b],
+    u32: [a, b, c, d],
+    u64: [a, b, c, d, e, f, g, h],
+}
+
+impl Value for bool {
+    const BITS: usize = 1;
+
+    fn from_bits(bits: u64) -> Self {
+        bits != 0
+    }
+
+    fn to_bits(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+/// The field of `WIDTH` bits that starts at bit `BIT` (from the left) of byte `BYTE`.
+pub struct Field<T, const BYTE: usize, const BIT: usize, const WIDTH: usize>(PhantomData<T>);
+
+impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T, BYTE, BIT, WIDTH> {
+    /// How many bytes hold a part of the field.
+    const SPAN: usize = (BIT + WIDTH).div_ceil(8);
+    /// One past the last of them.
+    const END: usize = BYTE + Self::SPAN;
+    /// How far the field is from the right end of its last byte.
+    const SHIFT: u32 = (Self::SPAN * 8 - BIT - WIDTH) as u32;
+    /// The bits of a value that fit.
+    const MASK: u64 = u64::MAX >> (64 - WIDTH);
+    /// The place of the field in the bytes from `BYTE` to `END`.
+    const PLACE: u64 = Self::MASK << Self::SHIFT;
+
+    const fn check(len: usize) {
+        assert!(BIT < 8, "a bit is counted within its byte");
+        assert!(WIDTH > 0 && WIDTH <= T::BITS, "value type too narrow");
+        assert!(Self::SPAN <= 8, "field spans more than 8 bytes");
+        assert!(Self::END <= len, "field beyond the end");
+    }
+
+    /// Reads the field.
+    pub fn get<const N: usize>(buf: &[u8; N]) -> T {
+        const { Self::check(N) };
+        let bytes = buf.get(BYTE..Self::END).unwrap_or(&[]);
+        T::from_bits(load(bytes).wrapping_shr(Self::SHIFT) & Self::MASK)
+    }
+
+    /// Writes the field and leaves the bits around it alone. Bits of the value that do not fit
+    /// are dropped, as C does.
+    pub fn set<const N: usize>(buf: &mut [u8; N], value: T) {
+        const { Self::check(N) };
+        let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
+        let value = (value.to_bits() & Self::MASK).wrapping_shl(Self::SHIFT);
+        let mut word = load(bytes) & !Self::PLACE | value;
+        for byte in bytes.iter_mut().rev() {
+            let [.., low] = word.to_be_bytes();
+            *byte = low;
+            word >>= 8;
+        }
+    }
+}
+
+/// The big endian number in up to 8 bytes.
+fn load(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |word, byte| (word << 8) | u64::from(*byte))
+}
+
+/// The `LEN` bytes that start at byte `BYTE`.
+pub struct Bytes<const BYTE: usize, const LEN: usize>;
+
+impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
+    const END: usize = BYTE + LEN;
+    const ZERO: &'static [u8; LEN] = &[0; LEN];
+
+    /// Borrows the bytes.
+    pub fn get<const N: usize>(buf: &[u8; N]) -> &[u8; LEN] {
+        const { assert!(Self::END <= N, "bytes beyond the end") };
+        buf.get(BYTE..)
+            .and_then(<[u8]>::first_chunk)
+            .unwrap_or(Self::ZERO)
+    }
+
+    /// Writes the bytes.
+    pub fn set<const N: usize>(buf: &mut [u8; N], value: &[u8; LEN]) {
+        const { assert!(Self::END <= N, "bytes beyond the end") };
+        if let Some(bytes) = buf.get_mut(BYTE..).and_then(<[u8]>::first_chunk_mut) {
+            *bytes = *value;
+        }
+    }
+
+    /// Writes `value` at the start and zeros after it. False, and nothing written, if it is too
+    /// long.
+    #[must_use]
+    pub fn set_padded<const N: usize>(buf: &mut [u8; N], value: &[u8]) -> bool {
+        const { assert!(Self::END <= N, "bytes beyond the end") };
+        if value.len() > LEN {
+            return false;
+        }
+        let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
+        bytes.fill(0);
+        for (to, from) in bytes.iter_mut().zip(value) {
+            *to = *from;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_counted_from_the_left() {
+        let mut buf = [0u8; 4];
+        Field::<u8, 1, 5, 2>::set(&mut buf, 0b11);
+        assert_eq!(buf, [0, 0b0000_0110, 0, 0]);
+        Field::<bool, 1, 7, 1>::set(&mut buf, true);
+        assert_eq!(buf, [0, 0b0000_0111, 0, 0]);
+        Field::<u8, 1, 0, 5>::set(&mut buf, 0b10001);
+        assert_eq!(buf, [0, 0b1000_1111, 0, 0]);
+        assert_eq!(Field::<u8, 1, 0, 5>::get(&buf), 0b10001);
+        assert_eq!(Field::<u8, 1, 5, 2>::get(&buf), 0b11);
+        assert!(Field::<bool, 1, 7, 1>::get(&buf));
+    }
+
+    #[test]
+    fn neighbours_are_left_alone() {
+        let mut buf = [0xffu8; 8];
+        Field::<u32, 2, 0, 20>::set(&mut buf, 0);
+        assert_eq!(buf, [0xff, 0xff, 0, 0, 0x0f, 0xff, 0xff, 0xff]);
+        Field::<u32, 2, 0, 20>::set(&mut buf, 0x12345);
+        assert_eq!(buf, [0xff, 0xff, 0x12, 0x34, 0x5f, 0xff, 0xff, 0xff]);
+        assert_eq!(Field::<u32, 2, 0, 20>::get(&buf), 0x12345);
+        assert_eq!(Field::<u32, 3, 4, 17>::get(&buf), 0x08bff);
+    }
+
+    #[test]
+    fn whole_words() {
+        let mut buf = [0u8; 8];
+        Field::<u64, 0, 0, 64>::set(&mut buf, 0x0102_0304_0506_0708);
+        assert_eq!(buf, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(Field::<u64, 0, 0, 64>::get(&buf), 0x0102_0304_0506_0708);
+        assert_eq!(Field::<u16, 6, 0, 16>::get(&buf), 0x0708);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped() {
+        let mut buf = [0u8; 4];
+        Field::<u32, 0, 0, 24>::set(&mut buf, 0xffff_ffff);
+        assert_eq!(buf, [0xff, 0xff, 0xff, 0]);
+    }
+
+    #[test]
+    fn bytes() {
+        let mut buf = [9u8; 6];
+        Bytes::<1, 3>::set(&mut buf, &[1, 2, 3]);
+        assert_eq!(buf, [9, 1, 2, 3, 9, 9]);
+        assert_eq!(Bytes::<1, 3>::get(&buf), &[1, 2, 3]);
+        assert!(Bytes::<1, 3>::set_padded(&mut buf, &[7]));
+        assert_eq!(buf, [9, 7, 0, 0, 9, 9]);
+        assert!(!Bytes::<1, 3>::set_padded(&mut buf, &[0; 4]));
+        assert_eq!(buf, [9, 7, 0, 0, 9, 9]);
+    }
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The messages of the communication manager on the wire (IBTA 12.6 and 13.4.3).
+//!
+//! Every message is one management datagram of 256 bytes: a common header of 24 bytes, then 232
+//! bytes laid out by the attribute. [`decode`] and [`encode`] translate between such a datagram
+//! and a [`Message`]; [`Header`] has what of the common header varies.
+//!
+//! Decoding accepts every datagram whose header is that of a CM message: fields are as the peer
+//! sent them, and bits that the specification reserves are ignored. Encoding writes zeros there,
+//! so nothing of the sender's memory leaks. Private data and additional information of a decoded
+//! message borrow from the datagram; they have the full length of their field, because the wire
+//! does not say how much of it was meant.
+
+use self::field::{Bytes, Field};
+
+pub mod field;
+
+mod apr;
+mod drep;
+mod dreq;
+mod lap;
+mod mra;
+mod rej;
+mod rep;
+mod req;
+mod rtu;
+mod sidr;
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use self::apr::Apr;
+pub use self::drep::Drep;
+pub use self::dreq::Dreq;
+pub use self::lap::Lap;
+pub use self::mra::{Mra, MraMessage};
+pub use self::rej::{Rej, RejMessage};
+pub use self::rep::Rep;
+pub use self::req::{Req, ReqPath, Transport};
+pub use self::rtu::Rtu;
+pub use self::sidr::{SidrRep, SidrReq};
+
+/// Length of a management datagram, in bytes.
+pub const MAD_LEN: usize = 256;
+/// Length of the common header, in bytes.
+pub const HEADER_LEN: usize = 24;
+/// Length of what follows the common header, in bytes.
+pub const DATA_LEN: usize = MAD_LEN - HEADER_LEN;
+/// Length of additional information in REJ, APR and SIDR_REP, in bytes.
+pub const INFO_LEN: usize = 72;
+/// [`INFO_LEN`] as the length fields of these messages hold it.
+const MAX_INFO_LEN: u8 = 72;
+
+/// Version of the common header.
+pub const BASE_VERSION: u8 = 1;
+/// Management class of the communication manager.
+pub const MGMT_CLASS: u8 = 0x07;
+/// Version of that class.
+pub const CLASS_VERSION: u8 = 2;
+/// The only method of that class for messages: Send.
+pub const METHOD_SEND: u8 = 0x03;
+
+/// What follows the common header; offsets of fields are relative to its start.
+type Data = [u8; DATA_LEN];
+
+/// Which message a datagram holds (IBTA 16.7.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum Attribute {
+    /// Request for a connection.
+    Req = 0x10,
+    /// Message receipt acknowledgement.
+    Mra = 0x11,
+    /// Rejection.
+    Rej = 0x12,
+    /// Reply to a request.
+    Rep = 0x13,
+    /// Ready to use.
+    Rtu = 0x14,
+    /// Request to disconnect.
+    Dreq = 0x15,
+    /// Reply to a request to disconnect.
+    Drep = 0x16,
+    /// Request for the queue pair of a service id.
+    SidrReq = 0x17,
+    /// Reply to that.
+    SidrRep = 0x18,
+    /// Load an alternate path.
+    Lap = 0x19,
+    /// Reply to that.
+    Apr = 0x1a,
+}
+
+impl Attribute {
+    /// Every attribute, by number.
+    pub const ALL: [Self; 11] = [
+        Self::Req,
+        Self::Mra,
+        Self::Rej,
+        Self::Rep,
+        Self::Rtu,
+        Self::Dreq,
+        Self::Drep,
+        Self::SidrReq,
+        Self::SidrRep,
+        Self::Lap,
+        Self::Apr,
+    ];
+
+    /// The attribute id.
+    pub const fn id(self) -> u16 {
+        self as u16
+    }
+}
+
+impl TryFrom<u16> for Attribute {
+    type Error = ParseError;
+
+    fn try_from(id: u16) -> Result<Self, ParseError> {
+        Self::ALL
+            .into_iter()
+            .find(|attribute| attribute.id() == id)
+            .ok_or(ParseError::Attribute(id))
+    }
+}
+
+/// What varies in the common header (IBTA 13.4.3).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// Transaction id, 64 bits.
+    pub tid: u64,
+    /// Which message this is.
+    pub attr_id: Attribute,
+    /// Attribute modifier: the modifier of enhanced connection establishment in REQ, REP and
+    /// SIDR_REP, 0 in other messages.
+    pub attr_mod: u32,
+    /// Status, 0 in all CM messages.
+    pub status: u16,
+}
+
+impl Header {
+    /// The header of a message `attr_id` in transaction `tid`, with no modifier.
+    pub const fn new(attr_id: Attribute, tid: u64) -> Self {
+        Self {
+            tid,
+            attr_id,
+            attr_mod: 0,
+            status: 0,
+        }
+    }
+}
+
+/// A message. Private data borrows from the datagram it was decoded from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Request for a connection.
+    Req(Req<'a>),
+    /// Message receipt acknowledgement.
+    Mra(Mra<'a>),
+    /// Rejection.
+    Rej(Rej<'a>),
+    /// Reply to a request.
+    Rep(Rep<'a>),
+    /// Ready to use.
+    Rtu(Rtu<'a>),
+    /// Request to disconnect.
+    Dreq(Dreq<'a>),
+    /// Reply to a request to disconnect.
+    Drep(Drep<'a>),
+    /// Request for the queue pair of a service id.
+    SidrReq(SidrReq<'a>),
+    /// Reply to that.
+    SidrRep(SidrRep<'a>),
+    /// Load an alternate path.
+    Lap(Lap<'a>),
+    /// Reply to that.
+    Apr(Apr<'a>),
+}
+
+impl<'a> Message<'a> {
+    /// The attribute that a datagram with this message has.
+    pub const fn attribute(&self) -> Attribute {
+        match self {
+            Self::Req(_) => Attribute::Req,
+            Self::Mra(_) => Attribute::Mra,
+            Self::Rej(_) => Attribute::Rej,
+            Self::Rep(_) => Attribute::Rep,
+            Self::Rtu(_) => Attribute::Rtu,
+            Self::Dreq(_) => Attribute::Dreq,
+            Self::Drep(_) => Attribute::Drep,
+            Self::SidrReq(_) => Attribute::SidrReq,
+            Self::SidrRep(_) => Attribute::SidrRep,
+            Self::Lap(_) => Attribute::Lap,
+            Self::Apr(_) => Attribute::Apr,
+        }
+    }
+
+    /// The private data: all of the field in a decoded message.
+    pub const fn private_data(&self) -> &'a [u8] {
+        match self {
+            Self::Req(m) => m.private_data,
+            Self::Mra(m) => m.private_data,
+            Self::Rej(m) => m.private_data,
+            Self::Rep(m) => m.private_data,
+            Self::Rtu(m) => m.private_data,
+            Self::Dreq(m) => m.private_data,
+            Self::Drep(m) => m.private_data,
+            Self::SidrReq(m) => m.private_data,
+            Self::SidrRep(m) => m.private_data,
+            Self::Lap(m) => m.private_data,
+            Self::Apr(m) => m.private_data,
+        }
+    }
+}
+
+/// Why a datagram is no CM message; each with the value that it had instead.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ParseError {
+    /// The base version is not [`BASE_VERSION`].
+    BaseVersion(u8),
+    /// The management class is not [`MGMT_CLASS`].
+    Class(u8),
+    /// The class version is not [`CLASS_VERSION`].
+    ClassVersion(u8),
+    /// The method is not [`METHOD_SEND`].
+    Method(u8),
+    /// The attribute is none of [`Attribute`].
+    Attribute(u16),
+}
+
+/// Why a message cannot be encoded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum EncodeError {
+    /// The header names another attribute than the message has.
+    Attribute,
+    /// The private data is longer than its field.
+    PrivateData,
+}
+
+/// The common header (IBTA 13.4.3), from the start of the datagram.
+mod header {
+    use super::Field;
+
+    pub(super) type BaseVersion = Field<u8, 0, 0, 8>;
+    pub(super) type MgmtClass = Field<u8, 1, 0, 8>;
+    pub(super) type ClassVersion = Field<u8, 2, 0, 8>;
+    /// With the response bit, which is never set.
+    pub(super) type Method = Field<u8, 3, 0, 8>;
+    pub(super) type Status = Field<u16, 4, 0, 16>;
+    pub(super) type TransactionId = Field<u64, 8, 0, 64>;
+    pub(super) type AttributeId = Field<u16, 16, 0, 16>;
+    pub(super) type AttributeModifier = Field<u32, 20, 0, 32>;
+}
+
+/// Decodes a datagram.
+///
+/// # Errors
+///
+/// The first mismatch in the header, in the order of [`ParseError`]'s variants. No content after
+/// the header is an error.
+pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> {
+    let header = decode_header(mad)?;
+    let data = Bytes::<HEADER_LEN, DATA_LEN>::get(mad);
+    let message = match header.attr_id {
+        Attribute::Req => Message::Req(Req::decode(data)),
+        Attribute::Mra => Message::Mra(Mra::decode(data)),
+        Attribute::Rej => Message::Rej(Rej::decode(data)),
+        Attribute::Rep => Message::Rep(Rep::decode(data)),
+        Attribute::Rtu => Message::Rtu(Rtu::decode(data)),
+        Attribute::Dreq => Message::Dreq(Dreq::decode(data)),
+        Attribute::Drep => Message::Drep(Drep::decode(data)),
+        Attribute::SidrReq => Message::SidrReq(SidrReq::decode(data)),
+        Attribute::SidrRep => Message::SidrRep(SidrRep::decode(data)),
+        Attribute::Lap => Message::Lap(Lap::decode(data)),
+        Attribute::Apr => Message::Apr(Apr::decode(data)),
+    };
+    Ok((header, message))
+}
+
+/// Decodes the common header alone.
+///
+/// # Errors
+///
+/// As [`decode`].
+pub fn decode_header(mad: &[u8; MAD_LEN]) -> Result<Header, ParseError> {
+    match header::BaseVersion::get(mad) {
+        BASE_VERSION => (),
+        other => return Err(ParseError::BaseVersion(other)),
+    }
+    match header::MgmtClass::get(mad) {
+        MGMT_CLASS => (),
+        other => return Err(ParseError::Class(other)),
+    }
+    match header::ClassVersion::get(mad) {
+        CLASS_VERSION => (),
+        other => return Err(ParseError::ClassVersion(other)),
+    }
+    match header::Method::get(mad) {
+        METHOD_SEND => (),
+        other => return Err(ParseError::Method(other)),
+    }
+    Ok(Header {
+        tid: header::TransactionId::get(mad),
+        attr_id: header::AttributeId::get(mad).try_into()?,
+        attr_mod: header::AttributeModifier::get(mad),
+        status: header::Status::get(mad),
+    })
+}
+
+/// Encodes a message. Every byte of `mad` is written; what the message does not define is zero.
+///
+/// Numbers are cut to the width of their field, as C does; private data shorter than its field is
+/// padded with zeros.
+///
+/// # Errors
+///
+/// [`EncodeError::Attribute`] if the header belongs to another message, and
+/// [`EncodeError::PrivateData`] if the private data is too long. `mad` is all zeros then.
+pub fn encode(
+    header: &Header,
+    message: &Message<'_>,
+    mad: &mut [u8; MAD_LEN],
+) -> Result<(), EncodeError> {
+    mad.fill(0);
+    if header.attr_id != message.attribute() {
+        return Err(EncodeError::Attribute);
+    }
+    let mut data = [0; DATA_LEN];
+    match message {
+        Message::Req(m) => m.encode(&mut data),
+        Message::Mra(m) => m.encode(&mut data),
+        Message::Rej(m) => m.encode(&mut data),
+        Message::Rep(m) => m.encode(&mut data),
+        Message::Rtu(m) => m.encode(&mut data),
+        Message::Dreq(m) => m.encode(&mut data),
+        Message::Drep(m) => m.encode(&mut data),
+        Message::SidrReq(m) => m.encode(&mut data),
+        Message::SidrRep(m) => m.encode(&mut data),
+        Message::Lap(m) => m.encode(&mut data),
+        Message::Apr(m) => m.encode(&mut data),
+    }?;
+    header::BaseVersion::set(mad, BASE_VERSION);
+    header::MgmtClass::set(mad, MGMT_CLASS);
+    header::ClassVersion::set(mad, CLASS_VERSION);
+    header::Method::set(mad, METHOD_SEND);
+    header::Status::set(mad, header.status);
+    header::TransactionId::set(mad, header.tid);
+    header::AttributeId::set(mad, header.attr_id.id());
+    header::AttributeModifier::set(mad, header.attr_mod);
+    Bytes::<HEADER_LEN, DATA_LEN>::set(mad, &data);
+    Ok(())
+}
+
+/// The private data of a message: a field of `LEN` bytes at `BYTE`.
+struct PrivateData<const BYTE: usize, const LEN: usize>;
+
+impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
+    fn get(data: &Data) -> &[u8] {
+        Bytes::<BYTE, LEN>::get(data)
+    }
+
+    fn set(data: &mut Data, value: &[u8]) -> Result<(), EncodeError> {
+        // Private data ends every message.
+        const { assert!(BYTE + LEN == DATA_LEN) };
+        if Bytes::<BYTE, LEN>::set_padded(data, value) {
+            Ok(())
+        } else {
+            Err(EncodeError::PrivateData)
+        }
+    }
+}
+
+/// Length of the private data field of a message, in bytes (IBTA 12.6).
+pub const fn private_data_len(attribute: Attribute) -> usize {
+    match attribute {
+        Attribute::Req => Req::PRIVATE_DATA_LEN,
+        Attribute::Mra => Mra::PRIVATE_DATA_LEN,
+        Attribute::Rej => Rej::PRIVATE_DATA_LEN,
+        Attribute::Rep => Rep::PRIVATE_DATA_LEN,
+        Attribute::Rtu => Rtu::PRIVATE_DATA_LEN,
+        Attribute::Dreq => Dreq::PRIVATE_DATA_LEN,
+        Attribute::Drep => Drep::PRIVATE_DATA_LEN,
+        Attribute::SidrReq => SidrReq::PRIVATE_DATA_LEN,
+        Attribute::SidrRep => SidrRep::PRIVATE_DATA_LEN,
+        Attribute::Lap => Lap::PRIVATE_DATA_LEN,
+        Attribute::Apr => Apr::PRIVATE_DATA_LEN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rtu() -> Message<'static> {
+        Message::Rtu(Rtu {
+            local_comm_id: 1,
+            remote_comm_id: 2,
+            private_data: &[],
+        })
+    }
+
+    #[test]
+    fn header_bytes() {
+        let header = Header {
+            tid: 0x0102_0304_0506_0708,
+            attr_id: Attribute::Rtu,
+            attr_mod: 0x1122_3344,
+            status: 0x5566,
+        };
+        let mut mad = [0xee; MAD_LEN];
+        encode(&header, &rtu(), &mut mad).unwrap();
+        assert_eq!(
+            mad[..24],
+            [
+                1, 7, 2, 3, 0x55, 0x66, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x14, 0, 0, 0x11, 0x22,
+                0x33, 0x44
+            ]
+        );
+        assert_eq!(mad[24..32], [0, 0, 0, 1, 0, 0, 0, 2]);
+        assert!(mad[32..].iter().all(|b| *b == 0));
+        assert_eq!(decode(&mad).unwrap().0, header);
+    }
+
+    #[test]
+    fn headers_of_others_are_refused() {
+        let mut good = [0; MAD_LEN];
+        encode(&Header::new(Attribute::Rtu, 0), &rtu(), &mut good).unwrap();
+        let errors: [fn(u8) -> ParseError; 4] = [
+            ParseError::BaseVersion,
+            ParseError::Class,
+            ParseError::ClassVersion,
+            ParseError::Method,
+        ];
+        for (byte, error) in errors.into_iter().enumerate() {
+            for value in 0..=255 {
+                let mut mad = good;
+                mad[byte] = value;
+                let want = match value == good[byte] {
+                    true => Ok(Attribute::Rtu),
+                    false => Err(error(value)),
+                };
+                assert_eq!(decode(&mad).map(|(h, _)| h.attr_id), want);
+            }
+        }
+        for id in 0..=u16::MAX {
+            let mut mad = good;
+            mad[16..18].copy_from_slice(&id.to_be_bytes());
+            match decode(&mad) {
+                Ok((h, m)) => {
+                    assert!((0x10..=0x1a).contains(&id));
+                    assert_eq!((h.attr_id.id(), m.attribute().id()), (id, id));
+                }
+                Err(e) => {
+                    assert!(!(0x10..=0x1a).contains(&id));
+                    assert_eq!(e, ParseError::Attribute(id));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn header_and_message_must_agree() {
+        let mut mad = [0xee; MAD_LEN];
+        let header = Header::new(Attribute::Drep, 0);
+        let error = encode(&header, &rtu(), &mut mad);
+        assert_eq!(error, Err(EncodeError::Attribute));
+        assert_eq!(mad, [0; MAD_LEN]);
+    }
+
+    #[test]
+    fn private_data_lengths() {
+        use Attribute::*;
+        let table = [
+            (Req, 92),
+            (Mra, 222),
+            (Rej, 148),
+            (Rep, 196),
+            (Rtu, 224),
+            (Dreq, 220),
+            (Drep, 224),
+            (SidrReq, 216),
+            (SidrRep, 136),
+            (Lap, 168),
+            (Apr, 148),
+        ];
+        for (attribute, len) in table {
+            assert_eq!(private_data_len(attribute), len);
+            let mut mad = [0; MAD_LEN];
+            mad[..4].copy_from_slice(&[1, 7, 2, 3]);
+            mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
+            mad[MAD_LEN - len..].fill(0xab);
+            let (header, message) = decode(&mad).unwrap();
+            assert_eq!(message.private_data(), vec![0xab; len]);
+            let mut out = [0; MAD_LEN];
+            assert_eq!(encode(&header, &message, &mut out), Ok(()));
+            assert_eq!(out, mad, "{attribute:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the tests of all messages share.
+
+use super::{decode, encode, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
+
+/// One line of a message's layout: sets a field to ones, and where these ones must show up: byte
+/// in the message, bit from the left, width.
+pub(crate) type FieldSpec<M> = (fn(&mut M), usize, usize, usize);
+
+/// Encodes `message` with a header of its own.
+pub(crate) fn encoded(message: &Message<'_>) -> [u8; MAD_LEN] {
+    let header = Header::new(message.attribute(), 0x0123_4567_89ab_cdef);
+    let mut mad = [0xee; MAD_LEN];
+    encode(&header, message, &mut mad).unwrap();
+    mad
+}
+
+/// Asserts that `message`, whose private data fills its field, comes back from the wire.
+pub(crate) fn round_trip(message: Message<'_>) {
+    let mad = encoded(&message);
+    let (header, decoded) = decode(&mad).unwrap();
+    assert_eq!(header.attr_id, message.attribute());
+    assert_eq!(decoded, message);
+}
+
+/// Asserts that each field is exactly the bits that `layout` says, that no two fields overlap,
+/// and that private data that is too long is refused.
+pub(crate) fn check_layout<'a, M: Copy>(
+    zero: M,
+    layout: &[FieldSpec<M>],
+    wrap: fn(M) -> Message<'a>,
+) {
+    assert_eq!(encoded(&wrap(zero))[HEADER_LEN..], [0; DATA_LEN]);
+    let mut taken = [0u8; DATA_LEN];
+    for (set, byte, bit, width) in layout {
+        let mut message = zero;
+        set(&mut message);
+        let mut want = [0u8; DATA_LEN];
+        for n in byte * 8 + bit..byte * 8 + bit + width {
+            want[n / 8] |= 0x80 >> (n % 8);
+        }
+        let mad = encoded(&wrap(message));
+        assert_eq!(mad[HEADER_LEN..], want, "field at {byte}[{bit}]/{width}");
+        for (t, w) in taken.iter_mut().zip(want) {
+            assert_eq!(*t & w, 0, "field at {byte}[{bit}]/{width} overlaps");
+            *t |= w;
+        }
+        // Ones in all other bits must not show in this field, nor any reserved bit anywhere.
+        let mut others = mad;
+        for (byte, want) in others[HEADER_LEN..].iter_mut().zip(want) {
+            *byte = !want;
+        }
+        let (_, decoded) = decode(&others).unwrap();
+        let again = encoded(&decoded);
+        for (byte, want) in again[HEADER_LEN..].iter().zip(want) {
+            assert_eq!(byte & want, 0, "field at {byte}[{bit}]/{width} leaks");
+        }
+    }
+}
+
+/// Asserts that private data of `max` bytes is the longest that can be encoded.
+pub(crate) fn check_private_data<'a>(max: usize, with: impl Fn(&'a [u8]) -> Message<'a>) {
+    static ONES: [u8; MAD_LEN] = [0xff; MAD_LEN];
+    for len in 0..=MAD_LEN {
+        let message = with(&ONES[..len]);
+        let header = Header::new(message.attribute(), 0);
+        let mut mad = [0xee; MAD_LEN];
+        let result = encode(&header, &message, &mut mad);
+        if len > max {
+            assert_eq!(result, Err(EncodeError::PrivateData));
+            assert_eq!(mad, [0; MAD_LEN]);
+        } else {
+            assert_eq!(result, Ok(()));
+            let (data, padding) = mad[MAD_LEN - max..].split_at(len);
+            assert!(data.iter().all(|b| *b == 0xff));
+            assert!(padding.iter().all(|b| *b == 0));
+        }
+    }
+}

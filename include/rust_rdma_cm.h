@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The C helpers for rust/kext: macros, inline functions and tables that Rust
+ * cannot reach. bindgen reads these prototypes, so that both sides agree.
+ *
+ * A helper that only wraps a C function or macro is called rust_rdma_ and the
+ * name of what it wraps. Those for rust/ib are in rust_rdma_cm_ib.h.
+ */
+#ifndef RUST_RDMA_CM_H
+#define RUST_RDMA_CM_H
+
+#include <linux/fs.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/spinlock.h>
+#include <linux/sysctl.h>
+#include <linux/sysfs.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+
+/* rust/helpers/chardev.c */
+extern const struct attribute_group *rust_rdma_ucm_groups[];
+
+/* rust/helpers/cred.c */
+bool rust_rdma_ib_safe_file_access(struct file *filp);
+
+/* rust/helpers/lock.c */
+unsigned long rust_rdma_spin_lock_irqsave(spinlock_t *lock);
+bool rust_rdma_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
+void rust_rdma_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
+
+/* rust/helpers/module.c */
+bool rust_rdma_module_is_loaded(const struct module *self, const char *name);
+
+/* rust/helpers/net.c */
+struct net *rust_rdma_get_net(struct net *net);
+void rust_rdma_put_net(struct net *net);
+struct net *rust_rdma_get_current_net(void);
+void rust_rdma_inet_get_local_port_range(struct net *net, int *low, int *high);
+bool rust_rdma_net_bindv6only(const struct net *net);
+
+/* rust/helpers/netdev.c */
+void rust_rdma_dev_hold(struct net_device *dev);
+void rust_rdma_dev_put(struct net_device *dev);
+struct net_device *rust_rdma_dev_get_by_index(struct net *net, int ifindex);
+struct net *rust_rdma_dev_net(const struct net_device *dev);
+int rust_rdma_netdev_ifindex(const struct net_device *dev);
+unsigned int rust_rdma_netdev_mtu(const struct net_device *dev);
+unsigned int rust_rdma_netdev_flags(const struct net_device *dev);
+unsigned short rust_rdma_netdev_type(const struct net_device *dev);
+u8 rust_rdma_netdev_hw_addr(const struct net_device *dev, u8 *buf, u8 len);
+bool rust_rdma_is_vlan_dev(const struct net_device *dev);
+struct net_device *rust_rdma_vlan_dev_real_dev(const struct net_device *dev);
+bool rust_rdma_netif_is_bond_master(const struct net_device *dev);
+u8 rust_rdma_tos_to_sl(struct net_device *dev, u8 tos);
+bool rust_rdma_reverse_path_ok4(struct net_device *dev, const u8 *local,
+				const u8 *peer);
+bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
+				const u8 *peer);
+
+/* rust/helpers/notifier.c */
+struct rust_rdma_neigh {
+	struct net_device *dev;
+	int family;
+	bool valid;
+	u8 hw_addr_len;
+	u8 addr[16];
+	u8 hw_addr[MAX_ADDR_LEN];
+};
+
+struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info);
+bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
+
+/* rust/helpers/sysctl.c */
+struct ctl_table_header *rust_rdma_ucm_sysctl_register(void);
+void rust_rdma_ucm_sysctl_unregister(struct ctl_table_header *header);
+int rust_rdma_ucm_max_backlog(void);
+
+/* rust/helpers/wait.c */
+void rust_rdma_init_wait_func_woken(struct wait_queue_entry *entry);
+void rust_rdma_wake_up_interruptible_all(struct wait_queue_head *head);
+
+/* rust/helpers/workqueue.c */
+struct workqueue_struct *rust_rdma_alloc_workqueue(const char *name,
+						   unsigned int flags,
+						   int max_active);
+void rust_rdma_init_delayed_work(struct delayed_work *dwork, work_func_t func,
+				 const char *name, struct lock_class_key *key);
+unsigned long rust_rdma_usecs_to_jiffies(u64 us);
+
+#endif /* RUST_RDMA_CM_H */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The C helpers for rust/ib: inline functions and macros of the RDMA headers.
+ *
+ * A helper that only wraps a C function or macro is called rust_rdma_ and the
+ * name of what it wraps.
+ */
+#ifndef RUST_RDMA_CM_IB_H
+#define RUST_RDMA_CM_IB_H
+
+#include <linux/sysfs.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+/* rust/helpers/ib_verbs.c */
+u32 rust_rdma_start_port(const struct ib_device *device);
+u32 rust_rdma_end_port(const struct ib_device *device);
+bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num);
+bool rust_rdma_cap_iw_cm(const struct ib_device *device, u32 port_num);
+bool rust_rdma_cap_af_ib(const struct ib_device *device, u32 port_num);
+bool rust_rdma_cap_eth_ah(const struct ib_device *device, u32 port_num);
+bool rust_rdma_protocol_ib(const struct ib_device *device, u32 port_num);
+bool rust_rdma_protocol_roce(const struct ib_device *device, u32 port_num);
+bool rust_rdma_protocol_roce_udp_encap(const struct ib_device *device,
+				       u32 port_num);
+u32 rust_rdma_ah_find_type(struct ib_device *device, u32 port_num);
+int rust_rdma_gid_tbl_len(const struct ib_device *device, u32 port_num);
+
+/* rust/helpers/ib_addr.c */
+u32 rust_rdma_iboe_get_mtu(int mtu);
+
+/* rust/helpers/ib_counters.c */
+void rust_rdma_sysfs_attr_init(struct attribute *attr);
+
+#endif /* RUST_RDMA_CM_IB_H */

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The layout that ib_core sees, compared with its source where that is there.
+ * tools/checks/layout compares it with the built ib_core.
+ */
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+
+#include "core_private.h"
+
+#ifdef HAVE_CMA_PRIV_H
+#include "cma_priv.h"
+
+static_assert(offsetof(struct rdma_id_private, id) == 0);
+static_assert(offsetof(struct rdma_id_private, state) == RDMA_ID_PRIVATE_STATE);
+static_assert(offsetof(struct rdma_id_private, qp_num) == RDMA_ID_PRIVATE_QP_NUM);
+static_assert(offsetof(struct rdma_id_private, res) == RDMA_ID_PRIVATE_RES);
+#endif
+
+static_assert(sizeof(struct rdma_cm_id) == RDMA_ID_PRIVATE_ID_SIZE);
+static_assert(sizeof(struct rdma_restrack_entry) == RDMA_ID_PRIVATE_RES_SIZE);
+static_assert(offsetof(struct rdma_id_private_head, state) == RDMA_ID_PRIVATE_STATE);
+static_assert(offsetof(struct rdma_id_private_head, qp_num) == RDMA_ID_PRIVATE_QP_NUM);
+static_assert(offsetof(struct rdma_id_private_head, res) == RDMA_ID_PRIVATE_RES);

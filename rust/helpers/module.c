@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/kobject.h>
+#include <linux/module.h>
+
+#include "rust_rdma_cm.h"
+
+/*
+ * find_module() is not exported. Every module has an object in the same kset as
+ * our own, under its name, for as long as it is loaded.
+ */
+bool rust_rdma_module_is_loaded(const struct module *self, const char *name)
+{
+	struct kobject *kobj;
+
+	if (!self->mkobj.kobj.kset)
+		return false;
+	kobj = kset_find_obj(self->mkobj.kobj.kset, name);
+	if (!kobj)
+		return false;
+	kobject_put(kobj);
+	return true;
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From IP addresses to the addresses of a link.
+//!
+//! C header: [`include/rdma/ib_addr.h`](srctree/include/rdma/ib_addr.h)
+//!
+//! # Life of a query
+//!
+//! The RDMA core keeps a pointer to the `struct rdma_dev_addr` of a query from the start until the
+//! callback has returned, and it finds a query by that pointer when it is to be cancelled. The
+//! memory must therefore not be used for another query before the RDMA core has forgotten it, or
+//! that other query could not be cancelled. So it is freed only after `rdma_addr_cancel()`, outside
+//! of the callback: by the drop of the [`Query`], or, if that happened while the callback was
+//! running, by a work item.
+
+use super::gid::{GidAttr, GidType, NetworkType};
+use crate::{
+    bindings,
+    kext::{
+        gate::{Gate, OwnedGuard},
+        net::Net,
+        workqueue::{Kind, OwnedQueue},
+    },
+};
+use cmproto::addr::{Gid, SockAddr, STORAGE_LEN};
+use core::ptr;
+use kernel::{
+    error::to_result,
+    impl_has_work, new_spinlock, new_work,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering::Full, Atomic},
+        Arc, SpinLock,
+    },
+    types::Opaque,
+    workqueue::{Work, WorkItem},
+};
+
+/// Length of a link-layer address in the C struct (`MAX_ADDR_LEN`).
+const HW_ADDR_LEN: usize = bindings::MAX_ADDR_LEN as usize;
+
+/// What address resolution finds out (`struct rdma_dev_addr`).
+#[derive(Clone, Debug)]
+pub(crate) struct DevAddr {
+    /// Own link-layer address.
+    pub(crate) src_dev_addr: [u8; HW_ADDR_LEN],
+    /// Link-layer address of the peer or the router.
+    pub(crate) dst_dev_addr: [u8; HW_ADDR_LEN],
+    /// Broadcast address of the link.
+    pub(crate) broadcast: [u8; HW_ADDR_LEN],
+    /// Kind of link, an `ARPHRD_*`.
+    pub(crate) dev_type: u16,
+    /// Index of the network device; 0 if that was given by a GID.
+    pub(crate) bound_dev_if: i32,
+    /// Hop limit or time to live of the route.
+    pub(crate) hop_limit: u8,
+    /// [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if there is a router on the way (and the
+    /// link is not InfiniBand), else [`NetworkType::Ib`].
+    pub(crate) network: NetworkType,
+}
+
+impl DevAddr {
+    const NONE: Self = Self {
+        src_dev_addr: [0; HW_ADDR_LEN],
+        dst_dev_addr: [0; HW_ADDR_LEN],
+        broadcast: [0; HW_ADDR_LEN],
+        dev_type: 0,
+        bound_dev_if: 0,
+        hop_limit: 0,
+        network: NetworkType::Ib,
+    };
+
+    /// # Safety
+    ///
+    /// `addr` must be valid, and not be written meanwhile.
+    unsafe fn read(addr: *const bindings::rdma_dev_addr) -> Self {
+        // SAFETY: By the safety requirements.
+        let addr = unsafe { &*addr };
+        Self {
+            src_dev_addr: addr.src_dev_addr,
+            dst_dev_addr: addr.dst_dev_addr,
+            broadcast: addr.broadcast,
+            dev_type: addr.dev_type,
+            bound_dev_if: addr.bound_dev_if,
+            hop_limit: u8::try_from(addr.hoplimit).unwrap_or(u8::MAX),
+            network: NetworkType::from_raw(addr.network),
+        }
+    }
+
+    /// The own MAC address, on a link that has them.
+    pub(crate) fn src_mac(&self) -> [u8; 6] {
+        mac(&self.src_dev_addr)
+    }
+
+    /// The MAC address of the peer or the router, on a link that has them.
+    pub(crate) fn dst_mac(&self) -> [u8; 6] {
+        mac(&self.dst_dev_addr)
+    }
+}
+
+fn mac(addr: &[u8; HW_ADDR_LEN]) -> [u8; 6] {
+    let [a, b, c, d, e, f, ..] = *addr;
+    [a, b, c, d, e, f]
+}
+
+/// A socket address as C wants it.
+#[repr(C, align(8))]
+struct Storage([u8; STORAGE_LEN]);
+
+impl Storage {
+    fn new(addr: &SockAddr) -> Self {
+        Self(addr.to_storage())
+    }
+}
+
+/// The IP address that a GID of RoCE stands for (`rdma_gid2ip()`).
+fn ip_of(gid: &Gid) -> SockAddr {
+    match gid.to_v4() {
+        Some(addr) => SockAddr::V4 { addr, port: 0 },
+        None => SockAddr::V6 {
+            addr: gid.0,
+            port: 0,
+            flowinfo: 0,
+            scope_id: 0,
+        },
+    }
+}
+
+/// Who wants to know the result of a query.
+pub(crate) trait AddrDone: Send + Sync + 'static {
+    /// The result is there: the own IP address and what was found out about the link. If `status`
+    /// is an error, for instance `ETIMEDOUT`, the rest means nothing.
+    ///
+    /// Called at most once, in process context on a work queue of the RDMA core; may sleep, and may
+    /// drop the [`Query`].
+    fn done(self: Arc<Self>, status: Result, src: SockAddr, addr: &DevAddr);
+}
+
+/// How far a query is.
+mod state {
+    /// It is with the RDMA core.
+    pub(super) const PENDING: u32 = 0;
+    /// The callback runs.
+    pub(super) const RUNNING: u32 = 1;
+    /// The callback has done all but return.
+    pub(super) const FINISHED: u32 = 2;
+    /// The [`super::Query`] was dropped before the callback ran.
+    pub(super) const CANCELLED: u32 = 3;
+    /// The [`super::Query`] was dropped while the callback ran.
+    pub(super) const ABANDONED: u32 = 4;
+}
+
+/// A query as the RDMA core sees it.
+///
+/// # Invariants
+///
+/// - From the start of the query on, the RDMA core owns a reference to the object. It is taken over
+///   by the callback when that changes `state` from `PENDING` to `RUNNING`, or by the drop of the
+///   [`Query`] when that changes it to `CANCELLED`; in the second case only after
+///   `rdma_addr_cancel()`.
+/// - A query that was started is freed only after `rdma_addr_cancel()` was called for `addr`.
+#[pin_data]
+struct Request {
+    state: Atomic<u32>,
+    addr: Opaque<bindings::rdma_dev_addr>,
+    #[pin]
+    context: SpinLock<Option<Arc<dyn AddrDone>>>,
+    #[pin]
+    work: Work<Self>,
+    queue: Arc<OwnedQueue>,
+    // What `addr` points to.
+    _net: Option<ARef<Net>>,
+    _sgid: Option<GidAttr>,
+    // Dropped last: the resolver waits for it, and then holds the last reference to the queue, which
+    // no work on it may drop.
+    _inside: OwnedGuard,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Request { self.work }
+}
+
+// SAFETY: `addr` is used by the RDMA core while the query is there, and by the callback after it;
+// all else may be used by any task.
+unsafe impl Send for Request {}
+
+// SAFETY: As above.
+unsafe impl Sync for Request {}
+
+impl Request {
+    /// Makes the RDMA core forget the query, and waits for the callback if it is running.
+    fn forget(&self) {
+        // SAFETY: The pointer is only compared with those of queries.
+        unsafe { bindings::rdma_addr_cancel(self.addr.get()) };
+    }
+
+    /// Called when there is a result.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core only, with the request as context and a `struct
+    /// sockaddr_storage` as source address.
+    unsafe extern "C" fn callback(
+        status: c_int,
+        src: *mut bindings::sockaddr,
+        _addr: *mut bindings::rdma_dev_addr,
+        context: *mut c_void,
+    ) {
+        let this = context.cast_const().cast::<Self>();
+        // SAFETY: The RDMA core's reference keeps the object. If the query is being cancelled, that
+        // waits for us before it takes the reference.
+        let pending = unsafe { &(*this).state };
+        if pending
+            .cmpxchg(state::PENDING, state::RUNNING, Full)
+            .is_err()
+        {
+            return;
+        }
+        // SAFETY: By the type invariant the reference is ours now.
+        let this = unsafe { Arc::from_raw(this) };
+        let context = this.context.lock().take();
+        if let Some(context) = context {
+            // SAFETY: The RDMA core passes a `struct sockaddr_storage`.
+            let src = unsafe { &*src.cast::<[u8; STORAGE_LEN]>() };
+            let src = SockAddr::from_bytes(src).unwrap_or_default();
+            // SAFETY: The RDMA core has finished with the memory.
+            let addr = unsafe { DevAddr::read(this.addr.get()) };
+            context.done(to_result(status), src, &addr);
+        }
+        let finished = this
+            .state
+            .cmpxchg(state::RUNNING, state::FINISHED, Full)
+            .is_ok();
+        if finished {
+            // The `Query` is still there and frees the memory, after it has waited for us.
+            drop(this);
+        } else {
+            let queue = this.queue.clone();
+            // The work was never enqueued before, so this does not fail. It waits for our return,
+            // so that `queue` is not the last reference.
+            let _ = queue.enqueue(this);
+        }
+    }
+}
+
+impl WorkItem for Request {
+    type Pointer = Arc<Self>;
+
+    /// Frees a query whose [`Query`] was dropped during the callback.
+    fn run(this: Arc<Self>) {
+        this.forget();
+    }
+}
+
+/// A query under way, or one that is over. Dropping it cancels.
+///
+/// After the drop [`AddrDone::done`] does not start any more. If it is running already, the drop
+/// does not wait for it, so it may happen there, and with locks held that are taken there.
+pub(crate) struct Query(Arc<Request>);
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        let state = &self.0.state;
+        if state
+            .cmpxchg(state::PENDING, state::CANCELLED, Full)
+            .is_ok()
+        {
+            self.0.forget();
+            // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
+            drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.0)) });
+            let context = self.0.context.lock().take();
+            drop(context);
+        } else if state
+            .cmpxchg(state::RUNNING, state::ABANDONED, Full)
+            .is_err()
+        {
+            // It is finished. Where the callback is about to return, this waits for it.
+            self.0.forget();
+        }
+    }
+}
+
+/// Asks for addresses.
+pub(crate) struct Resolver {
+    gate: Arc<Gate>,
+    queue: Arc<OwnedQueue>,
+}
+
+/// What a query is about.
+struct Question<'a> {
+    src: &'a SockAddr,
+    dst: &'a SockAddr,
+    net: Option<ARef<Net>>,
+    bound_dev_if: i32,
+    sgid: Option<GidAttr>,
+}
+
+impl Question<'_> {
+    /// Whether the RDMA core can answer it.
+    fn check(&self) -> Result {
+        match (self.src, self.dst) {
+            (SockAddr::Unspec | SockAddr::V4 { .. }, SockAddr::V4 { .. })
+            | (SockAddr::Unspec | SockAddr::V6 { .. }, SockAddr::V6 { .. }) => Ok(()),
+            _ => Err(EINVAL),
+        }
+    }
+
+    fn to_dev_addr(&self) -> bindings::rdma_dev_addr {
+        bindings::rdma_dev_addr {
+            bound_dev_if: self.bound_dev_if,
+            // What is asked by GID is looked up in the namespace of the GID's network device; but
+            // something must be there.
+            net: self.net.as_deref().unwrap_or(Net::init()).as_raw(),
+            sgid_attr: self.sgid.as_ref().map_or(ptr::null(), GidAttr::as_raw),
+            ..pin_init::zeroed()
+        }
+    }
+
+    /// Asks the RDMA core.
+    ///
+    /// # Safety
+    ///
+    /// `addr` must have been made by [`Question::to_dev_addr`], and it and what it points to stay
+    /// valid until the callback has returned or the query is cancelled. The callback must accept
+    /// `context` until then.
+    unsafe fn ask(
+        &self,
+        addr: *mut bindings::rdma_dev_addr,
+        timeout_ms: u32,
+        callback: Callback,
+        context: *const c_void,
+    ) -> Result {
+        let mut src = Storage::new(self.src);
+        let dst = Storage::new(self.dst);
+        let src = if self.src.is_unspec() {
+            ptr::null_mut()
+        } else {
+            src.0.as_mut_ptr().cast()
+        };
+        // SAFETY: The addresses are copied; the rest is as the caller promises.
+        to_result(unsafe {
+            bindings::rdma_resolve_ip(
+                src,
+                dst.0.as_ptr().cast(),
+                addr,
+                c_ulong::try_from(timeout_ms).unwrap_or(c_ulong::MAX),
+                Some(callback),
+                self.sgid.is_some(),
+                context.cast_mut(),
+            )
+        })
+    }
+}
+
+type Callback =
+    unsafe extern "C" fn(c_int, *mut bindings::sockaddr, *mut bindings::rdma_dev_addr, *mut c_void);
+
+impl Resolver {
+    /// Creates a resolver. May sleep.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
+            queue: Arc::new(
+                OwnedQueue::new(c"rust_rdma_addr", Kind::Unbound)?,
+                GFP_KERNEL,
+            )?,
+        })
+    }
+
+    /// Asks by which link `dst` is reached from `net`, and from where: from `src`, or if that is
+    /// [`SockAddr::Unspec`], from the address that the route prefers. An interface index other than
+    /// 0 in `bound_dev_if` confines it to that interface.
+    ///
+    /// `context` hears of the result also if the neighbour is known already. May sleep.
+    ///
+    /// Fails at once if there is no route, for instance with `ENETUNREACH`; or with [`EINVAL`] if
+    /// the addresses are not both IPv4 or both IPv6.
+    pub(crate) fn resolve_ip(
+        &self,
+        net: &Net,
+        src: &SockAddr,
+        dst: &SockAddr,
+        bound_dev_if: i32,
+        timeout_ms: u32,
+        context: Arc<dyn AddrDone>,
+    ) -> Result<Query> {
+        let question = Question {
+            src,
+            dst,
+            net: Some(net.into()),
+            bound_dev_if,
+            sgid: None,
+        };
+        self.start(question, timeout_ms, context)
+    }
+
+    /// Asks by which link `dgid` is reached from `sgid`, both of RoCE. Otherwise as
+    /// [`Resolver::resolve_ip`].
+    ///
+    /// To be called when [`lookup_gid`] did not know.
+    pub(crate) fn resolve_gid(
+        &self,
+        sgid: &GidAttr,
+        dgid: &Gid,
+        timeout_ms: u32,
+        context: Arc<dyn AddrDone>,
+    ) -> Result<Query> {
+        let question = Question {
+            src: &ip_of(&sgid.gid()),
+            dst: &ip_of(dgid),
+            net: None,
+            bound_dev_if: 0,
+            sgid: Some(sgid.clone()),
+        };
+        self.start(question, timeout_ms, context)
+    }
+
+    /// Starts no more queries, and waits until all are gone: cancel them first.
+    ///
+    /// To be called before the module goes, and never in [`AddrDone::done`]. The drop does the same.
+    pub(crate) fn close(&self) {
+        self.gate.close_and_wait();
+    }
+
+    fn start(
+        &self,
+        question: Question<'_>,
+        timeout_ms: u32,
+        context: Arc<dyn AddrDone>,
+    ) -> Result<Query> {
+        question.check()?;
+        let inside = Gate::enter_owned(&self.gate).ok_or(ENODEV)?;
+        let addr = question.to_dev_addr();
+        let net = question.net.clone();
+        let sgid = question.sgid.clone();
+        let queue = self.queue.clone();
+        let request = Arc::pin_init(
+            pin_init!(Request {
+                state: Atomic::new(state::PENDING),
+                addr: Opaque::new(addr),
+                context <- new_spinlock!(Some(context), "rdma_cm_addr_context"),
+                work <- new_work!("rdma_cm_addr"),
+                queue,
+                _net: net,
+                _sgid: sgid,
+                _inside: inside,
+            }),
+            GFP_KERNEL,
+        )?;
+        let theirs = Arc::into_raw(request.clone());
+        // INVARIANT: `theirs` is the reference of the RDMA core.
+        // SAFETY: That reference keeps what the RDMA core uses, and is what the callback expects.
+        let result = unsafe {
+            question.ask(
+                request.addr.get(),
+                timeout_ms,
+                Request::callback,
+                theirs.cast(),
+            )
+        };
+        if let Err(e) = result {
+            // SAFETY: The query was not started, so the reference still is ours.
+            drop(unsafe { Arc::from_raw(theirs) });
+            return Err(e);
+        }
+        Ok(Query(request))
+    }
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Tells by which link `dgid` is reached from `sgid`, both of RoCE, if the neighbour is known.
+///
+/// Does not wait for the network. If the neighbour is not known it is asked for, and the result is
+/// `None`: [`Resolver::resolve_gid`] waits for the answer.
+///
+/// Fails as [`Resolver::resolve_gid`].
+pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> {
+    if let Some(mac) = link_local_mac(sgid, dgid) {
+        let mut addr = DevAddr {
+            hop_limit: u8::MAX,
+            ..DevAddr::NONE
+        };
+        if let Some(to) = addr.dst_dev_addr.first_chunk_mut() {
+            *to = mac;
+        }
+        return Ok(Some(addr));
+    }
+    let question = Question {
+        src: &ip_of(&sgid.gid()),
+        dst: &ip_of(dgid),
+        net: None,
+        bound_dev_if: 0,
+        sgid: Some(sgid.clone()),
+    };
+    question.check()?;
+    // On the heap, because the address of the object names the query, and what others in the kernel
+    // left on a stack could have the same.
+    let addr = KBox::new(Opaque::new(question.to_dev_addr()), GFP_KERNEL)?;
+    // The RDMA core looks at once, and would go on asking for this long.
+    const TIMEOUT_MS: u32 = 1000;
+    // SAFETY: The query is cancelled before anything that it uses goes.
+    unsafe {
+        question.ask(addr.get(), TIMEOUT_MS, ignore, ptr::null())?;
+        bindings::rdma_addr_cancel(addr.get());
+    }
+    // SAFETY: The RDMA core has forgotten the query.
+    let addr = unsafe { DevAddr::read(addr.get()) };
+    // It stays zero until the neighbour is known.
+    Ok((addr.dst_dev_addr != [0; HW_ADDR_LEN]).then_some(addr))
+}
+
+/// The callback of a query whose result is looked at elsewhere.
+///
+/// # Safety
+///
+/// None; it is unsafe only to be of the type that C wants.
+unsafe extern "C" fn ignore(
+    _status: c_int,
+    _src: *mut bindings::sockaddr,
+    _addr: *mut bindings::rdma_dev_addr,
+    _context: *mut c_void,
+) {
+}
+
+/// The MAC address inside a link-local GID of RoCE v1, which knows no other way to find it.
+fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
+    if sgid.gid_type() != GidType::RoceV1 {
+        return None;
+    }
+    match dgid.0 {
+        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, _, _, d, e, f] => Some([a ^ 2, b, c, d, e, f]),
+        _ => None,
+    }
+}
+
+/// Tells the link of a local IP address: of the interface with the index `bound_dev_if`, or if that
+/// is 0, of the one that has `addr`.
+///
+/// The fields that describe a peer or a route are zero. Does not wait, but may sleep.
+///
+/// Fails with [`EADDRNOTAVAIL`] if no interface has the address, and [`ENODEV`] if there is no such
+/// interface.
+pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Result<DevAddr> {
+    let question = Question {
+        src: &SockAddr::Unspec,
+        dst: addr,
+        net: Some(net.into()),
+        bound_dev_if,
+        sgid: None,
+    };
+    let mut dev_addr = question.to_dev_addr();
+    let addr = Storage::new(addr);
+    // SAFETY: Both are used during the call only.
+    to_result(unsafe { bindings::rdma_translate_ip(addr.0.as_ptr().cast(), &raw mut dev_addr) })?;
+    // SAFETY: The struct is ours.
+    Ok(unsafe { DevAddr::read(&raw const dev_addr) })
+}
+
+/// The path MTU of RoCE over a network device with an MTU of `mtu` bytes, an `enum ib_mtu`: 1 for
+/// 256 bytes to 5 for 4096 bytes. `None` if not even 256 bytes fit.
+pub(crate) fn roce_path_mtu(mtu: u32) -> Option<u8> {
+    // SAFETY: The function only computes.
+    let mtu = unsafe { bindings::rust_rdma_iboe_get_mtu(i32::try_from(mtu).unwrap_or(i32::MAX)) };
+    u8::try_from(mtu).ok().filter(|mtu| *mtu != 0)
+}

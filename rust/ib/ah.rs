@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Address handles: the way to a peer, in a form that the device can use.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::{device::DeviceRef, gid::GidAttr, mad::Agent};
+use crate::bindings;
+use cmproto::addr::Gid;
+use core::ptr::NonNull;
+use kernel::{error::from_err_ptr, prelude::*, sync::Arc};
+
+/// The link part of a way to a peer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AhLink {
+    /// RoCE.
+    Roce {
+        /// The MAC address of the next hop.
+        dmac: [u8; 6],
+    },
+    /// InfiniBand.
+    Ib {
+        /// The LID of the peer or of the router.
+        dlid: u16,
+        /// Low bits of the own LID.
+        path_bits: u8,
+    },
+}
+
+/// A way to a peer (IBTA 11.2.2.1).
+pub(crate) struct AhSpec<'a> {
+    /// The own GID. A RoCE port needs one; without one, InfiniBand messages carry no GRH.
+    pub(crate) sgid: Option<&'a GidAttr>,
+    /// The GID of the peer.
+    pub(crate) dgid: Gid,
+    /// Flow label, 20 bits.
+    pub(crate) flow_label: u32,
+    /// How many routers a message may pass, plus one.
+    pub(crate) hop_limit: u8,
+    /// Traffic class.
+    pub(crate) traffic_class: u8,
+    /// Service level, 4 bits.
+    pub(crate) sl: u8,
+    /// Limit of the rate, an `enum ib_rate`; 0 for that of the port.
+    pub(crate) static_rate: u8,
+    /// The link part.
+    pub(crate) link: AhLink,
+}
+
+/// An address handle, to be used with the QP of a MAD agent. Destroyed when dropped, which may
+/// sleep.
+///
+/// # Invariants
+///
+/// `ah` is an address handle of `device`, and nobody else destroys it.
+pub(crate) struct Ah {
+    ah: NonNull<bindings::ib_ah>,
+    agent: Arc<Agent>,
+    // Keeps the device, and with it the protection domain of the handle.
+    _device: DeviceRef,
+}
+
+// SAFETY: An address handle may be used and destroyed by any task.
+unsafe impl Send for Ah {}
+
+// SAFETY: Nothing changes an address handle.
+unsafe impl Sync for Ah {}
+
+impl Ah {
+    /// Creates an address handle. May sleep.
+    ///
+    /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
+    /// suit the agent's port or `device` is not the agent's.
+    pub(crate) fn new(
+        agent: &Arc<Agent>,
+        device: &DeviceRef,
+        spec: &AhSpec<'_>,
+    ) -> Result<Arc<Self>> {
+        let port = agent.port_num();
+        let mut attr = spec.to_attr(device, port)?;
+        let entered = agent.enter()?;
+        if entered.device() != device.as_raw() {
+            return Err(EINVAL);
+        }
+        // SAFETY: The agent is registered while we are inside, and so is its protection domain;
+        // the function takes its own reference to the GID.
+        let ah = from_err_ptr(unsafe {
+            bindings::rdma_create_ah(
+                entered.pd(),
+                &raw mut attr,
+                bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE,
+            )
+        })?;
+        drop(entered);
+        // INVARIANT: The handle was just created.
+        let this = Self {
+            ah: NonNull::new(ah).ok_or(ENOMEM)?,
+            agent: agent.clone(),
+            _device: device.clone(),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    /// The agent whose messages may use the handle.
+    pub(crate) fn agent(&self) -> &Arc<Agent> {
+        &self.agent
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
+        self.ah.as_ptr()
+    }
+}
+
+impl Drop for Ah {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the handle is ours, and the device is kept by `_device`. A
+        // message that uses it holds an `Arc` to `self`.
+        unsafe {
+            bindings::rdma_destroy_ah_user(
+                self.ah.as_ptr(),
+                bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE,
+                core::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+impl AhSpec<'_> {
+    /// The same in the form of C. What it points to is borrowed from `self`.
+    fn to_attr(&self, device: &DeviceRef, port: u32) -> Result<bindings::rdma_ah_attr> {
+        if !device.is_port_valid(port) {
+            return Err(EINVAL);
+        }
+        let mut attr = bindings::rdma_ah_attr {
+            sl: self.sl,
+            static_rate: self.static_rate,
+            port_num: port,
+            ..Default::default()
+        };
+        // SAFETY: The device is registered and has the port.
+        attr.type_ = unsafe { bindings::rust_rdma_ah_find_type(device.as_raw(), port) };
+
+        match self.link {
+            AhLink::Roce { dmac } => {
+                if !device.protocol_roce(port) || self.sgid.is_none() {
+                    return Err(EINVAL);
+                }
+                let roce = bindings::roce_ah_attr { dmac };
+                attr.__bindgen_anon_1.roce = roce;
+            }
+            AhLink::Ib { dlid, path_bits } => {
+                if attr.type_ != bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
+                    return Err(EINVAL);
+                }
+                let ib = bindings::ib_ah_attr {
+                    dlid,
+                    src_path_bits: path_bits,
+                };
+                attr.__bindgen_anon_1.ib = ib;
+            }
+        }
+        if let Some(sgid) = self.sgid {
+            if sgid.device() != device || sgid.port_num() != port {
+                return Err(EINVAL);
+            }
+            attr.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
+            attr.grh = bindings::ib_global_route {
+                sgid_attr: sgid.as_raw(),
+                dgid: bindings::ib_gid { raw: self.dgid.0 },
+                flow_label: self.flow_label & 0xf_ffff,
+                // The C type holds no more, although a table can be longer.
+                sgid_index: u8::try_from(sgid.index()).map_err(|_| EINVAL)?,
+                hop_limit: self.hop_limit,
+                traffic_class: self.traffic_class,
+            };
+        }
+        Ok(attr)
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the RDMA core remembers of a port: P_Keys, GIDs, link state.
+//!
+//! Nothing here asks the device, or sleeps.
+//!
+//! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
+
+use super::device::Device;
+use crate::bindings;
+use cmproto::addr::Gid;
+use kernel::{error::to_result, prelude::*};
+
+/// The state of the link of a port (IBTA 7.2.7, `enum ib_port_state`).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortState(u32);
+
+impl PortState {
+    /// Whether the port carries data.
+    pub(crate) fn is_active(self) -> bool {
+        self.0 == bindings::ib_port_state_IB_PORT_ACTIVE
+    }
+}
+
+impl Device {
+    /// The index of `pkey` in the P_Key table of the port, preferably where it stands as a full
+    /// member, else as a limited one.
+    ///
+    /// Fails with [`ENOENT`] if it is not there, and [`EINVAL`] if there is no such port.
+    pub(crate) fn find_pkey(&self, port: u32, pkey: u16) -> Result<u16> {
+        let mut index = 0;
+        // SAFETY: The device is registered; the function checks the port.
+        to_result(unsafe {
+            bindings::ib_find_cached_pkey(self.as_raw(), port, pkey, &raw mut index)
+        })?;
+        Ok(index)
+    }
+
+    /// The P_Key at `index` of the P_Key table of the port.
+    ///
+    /// Fails with [`EINVAL`] if there is none.
+    pub(crate) fn pkey(&self, port: u32, index: u16) -> Result<u16> {
+        let mut pkey = 0;
+        // SAFETY: The device is registered; the function checks the port and the index.
+        to_result(unsafe {
+            bindings::ib_get_cached_pkey(self.as_raw(), port, c_int::from(index), &raw mut pkey)
+        })?;
+        Ok(pkey)
+    }
+
+    /// The state of the link.
+    ///
+    /// Fails with [`EINVAL`] if there is no such port.
+    pub(crate) fn port_state(&self, port: u32) -> Result<PortState> {
+        let mut state = 0;
+        // SAFETY: The device is registered; the function checks the port.
+        to_result(unsafe {
+            bindings::ib_get_cached_port_state(self.as_raw(), port, &raw mut state)
+        })?;
+        Ok(PortState(state))
+    }
+
+    /// The GID at `index` of the GID table of the port.
+    ///
+    /// Fails with [`EINVAL`] if there is no such port or index, and an error of its own if there is
+    /// no GID.
+    pub(crate) fn query_gid(&self, port: u32, index: u16) -> Result<Gid> {
+        let mut gid = bindings::ib_gid { raw: [0; 16] };
+        // SAFETY: The device is registered; the function checks the port and the index.
+        to_result(unsafe {
+            bindings::rdma_query_gid(self.as_raw(), port, c_int::from(index), &raw mut gid)
+        })?;
+        // SAFETY: Any bytes are a GID.
+        Ok(Gid(unsafe { gid.raw }))
+    }
+}

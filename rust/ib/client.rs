@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Clients: kernel modules that want to know which RDMA devices there are.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::device::{DeviceRef, Leash};
+use crate::{bindings, kext::error::ToKernel};
+use cmproto::errno::Errno;
+use core::{
+    marker::PhantomPinned,
+    ptr::{self, NonNull},
+};
+use kernel::{
+    error::{from_result, to_result},
+    prelude::*,
+    sync::{
+        atomic::{ordering::Acquire, ordering::Full, ordering::Release, Atomic},
+        Arc,
+    },
+    types::Opaque,
+};
+
+/// What a client tells netlink about its character device.
+pub(crate) struct NlInfo<'a> {
+    /// The device.
+    pub(crate) cdev: &'a kernel::device::Device,
+    /// The version of the ABI that the device speaks.
+    pub(crate) abi: u64,
+}
+
+/// A client of the RDMA core.
+///
+/// The calls come in process context and may sleep. Those for one device never overlap; those for
+/// different devices may.
+pub(crate) trait ClientOps: Send + Sync + Sized + 'static {
+    /// What the client keeps per device.
+    type Data: Send + Sync + 'static;
+
+    /// The name, by which netlink finds the client.
+    const NAME: &'static CStr;
+
+    /// The place where the calls find the client. One client at a time can be registered there.
+    ///
+    /// The RDMA core passes no context when it adds a device, so it takes a `static`.
+    fn slot() -> &'static Slot<Self>;
+
+    /// A device has come. A copy of `device` may be kept until [`ClientOps::remove`].
+    ///
+    /// An error means that the client has no use for the device.
+    fn add(&self, device: &DeviceRef) -> Result<Arc<Self::Data>>;
+
+    /// A device goes away. All that was made of it must be dropped soon: this call is followed by
+    /// a wait for the last [`DeviceRef`].
+    fn remove(&self, device: &DeviceRef, data: Arc<Self::Data>);
+
+    /// The character device that goes with the client, if there is one.
+    fn global_nl_info(&self) -> Option<NlInfo<'_>> {
+        None
+    }
+}
+
+/// Where the calls of the RDMA core find a client.
+///
+/// # Invariants
+///
+/// `ops` and `client` are both null, or `client` is taken by a [`Registration`] and `ops` is valid
+/// until that has unregistered it.
+pub(crate) struct Slot<T> {
+    ops: Atomic<*const T>,
+    client: Atomic<*const bindings::ib_client>,
+}
+
+impl<T> Slot<T> {
+    /// Creates an empty slot.
+    pub(crate) const fn new() -> Self {
+        Self {
+            ops: Atomic::new(ptr::null()),
+            client: Atomic::new(ptr::null()),
+        }
+    }
+}
+
+/// What the RDMA core keeps for us per device.
+struct Context<T: ClientOps> {
+    data: Arc<T::Data>,
+    device: DeviceRef,
+    leash: Leash,
+}
+
+/// A registered client; unregistered when dropped, which removes all devices first.
+///
+/// # Invariants
+///
+/// `client` is registered, and the slot of `T` leads to it and to `ops`.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Registration<T: ClientOps> {
+    #[pin]
+    client: Opaque<bindings::ib_client>,
+    ops: Arc<T>,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+// SAFETY: A client can be unregistered by any task, and `T` is `Send` and `Sync`.
+unsafe impl<T: ClientOps> Send for Registration<T> {}
+
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl<T: ClientOps> Sync for Registration<T> {}
+
+impl<T: ClientOps> Registration<T> {
+    /// Registers `ops`, which hears of all present devices before this returns.
+    ///
+    /// Fails with [`EBUSY`] if the slot is in use.
+    pub(crate) fn new(ops: Arc<T>) -> impl PinInit<Self, Error> {
+        let target = Arc::as_ptr(&ops);
+        // INVARIANT: `register` registers the client and fills the slot.
+        try_pin_init!(Self {
+            ops,
+            client <- Opaque::try_ffi_init(move |client| {
+                // SAFETY: `client` is valid for writes and pinned. What `target` points to is kept
+                // by `ops` until the client is unregistered, also if a later step were to fail.
+                unsafe { Self::register(client, target) }
+            }),
+            _pin: PhantomPinned,
+        })
+    }
+
+    /// Fills the slot and registers.
+    ///
+    /// # Safety
+    ///
+    /// `client` must be valid for writes, stay where it is, and `ops` must be valid, both until the
+    /// client is unregistered.
+    unsafe fn register(client: *mut bindings::ib_client, ops: *const T) -> Result {
+        let slot = T::slot();
+        slot.client
+            .cmpxchg(ptr::null(), client.cast_const(), Full)
+            .map_err(|_| EBUSY)?;
+        slot.ops.store(ops, Release);
+
+        // SAFETY: `client` is valid for writes, and a client is all zeros but for what is set here.
+        unsafe {
+            client.write(pin_init::zeroed());
+            (*client).name = T::NAME.as_char_ptr();
+            (*client).add = Some(Self::add);
+            (*client).remove = Some(Self::remove);
+            (*client).get_global_nl_info = Some(Self::get_global_nl_info);
+        }
+        // SAFETY: The client is complete, and it stays where it is.
+        let result = to_result(unsafe { bindings::ib_register_client(client) });
+        if result.is_err() {
+            Self::vacate();
+        }
+        result
+    }
+
+    /// Empties the slot. The client must not be registered any more.
+    fn vacate() {
+        let slot = T::slot();
+        slot.ops.store(ptr::null(), Release);
+        slot.client.store(ptr::null(), Release);
+    }
+
+    /// The registered client.
+    ///
+    /// # Safety
+    ///
+    /// To be called in a callback of the client only, and not to be used after it.
+    unsafe fn ops<'a>() -> Result<&'a T> {
+        // SAFETY: By the invariant of `Slot`, which is filled while there are callbacks, the
+        // pointer is valid or null.
+        unsafe { T::slot().ops.load(Acquire).as_ref() }.ok_or(ENODEV)
+    }
+
+    /// Called when a device has come.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core only, for a device that is not with the client yet.
+    unsafe extern "C" fn add(device: *mut bindings::ib_device) -> c_int {
+        from_result(|| {
+            // SAFETY: This is a callback.
+            let ops = unsafe { Self::ops() }?;
+            let device_ptr = NonNull::new(device).ok_or(EINVAL)?;
+            let context = KBox::<Context<T>>::new_uninit(GFP_KERNEL)?;
+            // SAFETY: The device stays registered until `add` fails or `remove` returns; both wait.
+            let (device_ref, leash) = unsafe { DeviceRef::new(device_ptr) }?;
+
+            let data = match ops.add(&device_ref) {
+                Ok(data) => data,
+                Err(e) => {
+                    let name = device_ref.name();
+                    drop(device_ref);
+                    leash.wait(&name);
+                    return Err(e);
+                }
+            };
+            let context = KBox::write(
+                context,
+                Context::<T> {
+                    data,
+                    device: device_ref,
+                    leash,
+                },
+            );
+            let client = T::slot().client.load(Acquire).cast_mut();
+            // SAFETY: The device is being added for this client, which is the time to set its data.
+            unsafe { bindings::ib_set_client_data(device, client, KBox::into_raw(context).cast()) };
+            Ok(0)
+        })
+    }
+
+    /// Called when a device goes.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core only, once for a device that [`Self::add`] has accepted.
+    unsafe extern "C" fn remove(_device: *mut bindings::ib_device, data: *mut c_void) {
+        // SAFETY: `add` set the data to a box, which nobody takes but this, the last call.
+        let context = unsafe { KBox::<Context<T>>::from_raw(data.cast()) };
+        let Context {
+            data,
+            device,
+            leash,
+        } = KBox::into_inner(context);
+        let name = device.name();
+        // SAFETY: This is a callback.
+        match unsafe { Self::ops() } {
+            Ok(ops) => ops.remove(&device, data),
+            Err(_) => drop(data),
+        }
+        drop(device);
+        leash.wait(&name);
+    }
+
+    /// Called when user space asks netlink for the character device.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core only, with a struct to be filled.
+    unsafe extern "C" fn get_global_nl_info(info: *mut bindings::ib_client_nl_info) -> c_int {
+        from_result(|| {
+            // SAFETY: This is a callback.
+            let ops = unsafe { Self::ops() }?;
+            let ours = ops.global_nl_info().ok_or(Errno::EOPNOTSUPP.to_kernel())?;
+            // SAFETY: The RDMA core passes a valid struct, and takes a reference to the device before
+            // the client can be unregistered, until which `ops` keeps the device.
+            unsafe {
+                let cdev: *const kernel::device::Device = ours.cdev;
+                (*info).cdev = cdev.cast_mut().cast();
+                (*info).abi = ours.abi;
+            }
+            Ok(0)
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: ClientOps> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariant the client is registered. This waits for all callbacks.
+        unsafe { bindings::ib_unregister_client(self.client.get()) };
+        Self::vacate();
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters of messages, below `/sys/class/infiniband/<device>/ports/<port>/`.
+//!
+//! C header: [`include/rdma/ib_sysfs.h`](srctree/include/rdma/ib_sysfs.h)
+
+use super::device::DeviceRef;
+use crate::bindings;
+use core::ptr;
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::{
+        atomic::{ordering::Relaxed, Atomic},
+        Arc,
+    },
+    types::Opaque,
+};
+
+/// What is counted; each is a directory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CounterGroup {
+    /// Messages sent, including repetitions.
+    TxMsgs = 0,
+    /// Repetitions among them.
+    TxRetries = 1,
+    /// Messages received.
+    RxMsgs = 2,
+    /// Repetitions among them.
+    RxDuplicates = 3,
+}
+
+/// The names of the directories, in the order of [`CounterGroup`].
+const GROUPS: [&CStr; 4] = [
+    c"cm_tx_msgs",
+    c"cm_tx_retries",
+    c"cm_rx_msgs",
+    c"cm_rx_duplicates",
+];
+
+/// The names of the files, in the order of the attribute ids of the messages (IBTA 16.7.3).
+const MESSAGES: [&CStr; 11] = [
+    c"req",
+    c"mra",
+    c"rej",
+    c"rep",
+    c"rtu",
+    c"dreq",
+    c"drep",
+    c"sidr_req",
+    c"sidr_rep",
+    c"lap",
+    c"apr",
+];
+
+/// The attribute id of the first of them.
+const FIRST_ATTR_ID: u16 = 0x10;
+
+/// A file with a counter.
+#[repr(C)]
+struct Counter {
+    // At the start, so that a pointer to it leads to the counter.
+    attr: Opaque<bindings::ib_port_attribute>,
+    value: Atomic<u64>,
+}
+
+impl Counter {
+    fn new(message: usize) -> Self {
+        let mut attr: bindings::ib_port_attribute = pin_init::zeroed();
+        attr.attr.name = MESSAGES.get(message).unwrap_or(&c"").as_char_ptr();
+        attr.attr.mode = 0o444;
+        attr.show = Some(show);
+        // SAFETY: The attribute is valid; all that is set there may be moved.
+        unsafe { bindings::rust_rdma_sysfs_attr_init(&raw mut attr.attr) };
+        Self {
+            attr: Opaque::new(attr),
+            value: Atomic::new(0),
+        }
+    }
+}
+
+/// Called when a file is read.
+///
+/// # Safety
+///
+/// `attr` must be that of a [`Counter`], and `buf` a page.
+unsafe extern "C" fn show(
+    _device: *mut bindings::ib_device,
+    _port: u32,
+    attr: *mut bindings::ib_port_attribute,
+    buf: *mut c_char,
+) -> isize {
+    // SAFETY: The attribute is at the start of the counter, which is there as long as the file is.
+    let counter = unsafe { &*attr.cast::<Counter>() };
+    let value = counter.value.load(Relaxed);
+    // SAFETY: `buf` is a page, as this function demands, and the format fits the argument.
+    let len = unsafe { bindings::sysfs_emit(buf, c"%llu\n".as_char_ptr(), value) };
+    len as isize
+}
+
+/// The counters of a port.
+pub(crate) struct Counts {
+    counters: [[Counter; MESSAGES.len()]; GROUPS.len()],
+}
+
+// SAFETY: The attributes are constant, and the values are atomic.
+unsafe impl Send for Counts {}
+
+// SAFETY: As above.
+unsafe impl Sync for Counts {}
+
+impl Counts {
+    fn counter(&self, group: CounterGroup, attr_id: u16) -> Option<&Counter> {
+        let message = usize::from(attr_id.wrapping_sub(FIRST_ATTR_ID));
+        self.counters.get(group as usize)?.get(message)
+    }
+
+    /// Counts `n` messages with the attribute id `attr_id`, if it is one of the CM's.
+    pub(crate) fn add(&self, group: CounterGroup, attr_id: u16, n: u64) {
+        if let Some(counter) = self.counter(group, attr_id) {
+            counter.value.add(n, Relaxed);
+        }
+    }
+
+    /// How many messages with the attribute id `attr_id` were counted.
+    pub(crate) fn get(&self, group: CounterGroup, attr_id: u16) -> u64 {
+        self.counter(group, attr_id)
+            .map_or(0, |counter| counter.value.load(Relaxed))
+    }
+}
+
+/// What sysfs needs to find the counters. NULL ends each list.
+struct Tables {
+    attrs: [[*mut bindings::attribute; MESSAGES.len() + 1]; GROUPS.len()],
+    groups: [bindings::attribute_group; GROUPS.len()],
+    list: [*const bindings::attribute_group; GROUPS.len() + 1],
+}
+
+impl Tables {
+    /// Makes the tables for `counts`, which they point to.
+    fn new(counts: &Counts) -> Result<KBox<Self>> {
+        let mut this = KBox::new(
+            Self {
+                attrs: [[ptr::null_mut(); MESSAGES.len() + 1]; GROUPS.len()],
+                groups: [pin_init::zeroed(); GROUPS.len()],
+                list: [ptr::null(); GROUPS.len() + 1],
+            },
+            GFP_KERNEL,
+        )?;
+        let Self {
+            attrs,
+            groups,
+            list,
+        } = &mut *this;
+        for (to, from) in attrs.iter_mut().zip(&counts.counters) {
+            for (to, from) in to.iter_mut().zip(from) {
+                // SAFETY: The field is inside the counter.
+                *to = unsafe { &raw mut (*from.attr.get()).attr };
+            }
+        }
+        for ((to, attrs), name) in groups.iter_mut().zip(attrs).zip(GROUPS) {
+            to.name = name.as_char_ptr();
+            to.__bindgen_anon_2.attrs = attrs.as_mut_ptr();
+        }
+        for (to, from) in list.iter_mut().zip(&*groups) {
+            *to = from;
+        }
+        Ok(this)
+    }
+}
+
+/// The counters of a port while they are shown. Shown no more when dropped, which may sleep.
+///
+/// # Invariants
+///
+/// `tables`, which lead to `counts`, are registered at `port` of `device`.
+pub(crate) struct PortCounters {
+    counts: Arc<Counts>,
+    tables: KBox<Tables>,
+    device: DeviceRef,
+    port: u32,
+}
+
+// SAFETY: What the tables point to belongs to `self`, and does not change.
+unsafe impl Send for PortCounters {}
+
+// SAFETY: As above.
+unsafe impl Sync for PortCounters {}
+
+impl PortCounters {
+    /// Makes counters, all 0, and shows them. May sleep.
+    ///
+    /// Fails with [`EINVAL`] if there is no such port, [`ENOMEM`], or `EEXIST` if somebody shows
+    /// files of these names already.
+    pub(crate) fn register(device: &DeviceRef, port: u32) -> Result<Self> {
+        if !device.is_port_valid(port) {
+            return Err(EINVAL);
+        }
+        let counts = Arc::init(
+            init!(Counts {
+                counters <- pin_init::init_array_from_fn(|_| {
+                    pin_init::init_array_from_fn(Counter::new)
+                }),
+            }),
+            GFP_KERNEL,
+        )?;
+        let mut tables = Tables::new(&counts)?;
+        // SAFETY: The device is registered and has the port. The tables and the counters stay where
+        // they are until the groups are unregistered.
+        to_result(unsafe {
+            bindings::ib_port_register_client_groups(
+                device.as_raw(),
+                port,
+                tables.list.as_mut_ptr(),
+            )
+        })?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            counts,
+            tables,
+            device: device.clone(),
+            port,
+        })
+    }
+
+    /// The counters.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+}
+
+impl Drop for PortCounters {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the tables are registered, and the device is there. This
+        // waits for readers of the files.
+        unsafe {
+            bindings::ib_port_unregister_client_groups(
+                self.device.as_raw(),
+                self.port,
+                self.tables.list.as_mut_ptr(),
+            )
+        };
+    }
+}

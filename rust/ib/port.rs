@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a client tells others about a port.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::device::{Device, DeviceRef};
+use crate::bindings;
+use kernel::{error::to_result, prelude::*};
+
+/// The announcement that a port can make connections (`IsCommunicationManagementSupported`, IBTA
+/// 14.2.5.6). Withdrawn when dropped.
+pub(crate) struct CmCapability {
+    device: DeviceRef,
+    port: u32,
+}
+
+impl CmCapability {
+    /// Announces it. May sleep.
+    ///
+    /// Fails with what the driver says, and [`EINVAL`] if there is no such port.
+    pub(crate) fn set(device: &DeviceRef, port: u32) -> Result<Self> {
+        modify(
+            device,
+            port,
+            bindings::ib_port_capability_mask_bits_IB_PORT_CM_SUP,
+            0,
+        )?;
+        Ok(Self {
+            device: device.clone(),
+            port,
+        })
+    }
+}
+
+impl Drop for CmCapability {
+    fn drop(&mut self) {
+        let mask = bindings::ib_port_capability_mask_bits_IB_PORT_CM_SUP;
+        // There is nobody to tell that it failed, and nothing to do about it.
+        let _ = modify(&self.device, self.port, 0, mask);
+    }
+}
+
+/// Sets and clears bits of the capability mask of a port.
+fn modify(device: &Device, port: u32, set: u32, clear: u32) -> Result {
+    if !device.is_port_valid(port) {
+        return Err(EINVAL);
+    }
+    let mut change = bindings::ib_port_modify {
+        set_port_cap_mask: set,
+        clr_port_cap_mask: clear,
+        init_type: 0,
+    };
+    // SAFETY: The device is registered and has the port; `change` is read during the call only.
+    to_result(unsafe { bindings::ib_modify_port(device.as_raw(), port, 0, &raw mut change) })
+}

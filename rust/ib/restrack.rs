@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What `rdma resource show cm_id` shows of a connection.
+//!
+//! C headers: [`include/rdma/restrack.h`](srctree/include/rdma/restrack.h),
+//! `drivers/infiniband/core/{restrack,cma_priv}.h`
+
+use super::device::DeviceRef;
+use crate::bindings;
+use cmproto::addr::{SockAddr, STORAGE_LEN};
+use core::{marker::PhantomPinned, ptr};
+use kernel::{new_spinlock, prelude::*, sync::SpinLock, types::Opaque};
+
+/// Who owns what belongs to nobody.
+const NOBODY: &CStr = c"rdma_cm";
+
+/// How far the entry is.
+enum Entry {
+    /// Nobody owns it.
+    Blank,
+    /// It is getting or losing its owner.
+    Busy,
+    /// It has an owner.
+    Owned,
+    /// It is being put into the table of a device.
+    Adding,
+    /// As before, but is to be taken out again at once.
+    Unwanted,
+    /// It is shown at a device, which the reference keeps.
+    Shown(DeviceRef),
+}
+
+/// The part of an identifier that ib_core reads, in the layout in which it reads it.
+///
+/// Its methods can be called by any task at any time; call those that set a value under the lock
+/// that protects what they show, so that the values agree.
+///
+/// # Invariants
+///
+/// - `raw.res` has an owner (a task or a string) unless `entry` is [`Entry::Blank`] or
+///   [`Entry::Busy`]. While it is [`Entry::Busy`], [`Entry::Adding`] or [`Entry::Unwanted`], only
+///   the task that made it so, or that made it [`Entry::Adding`], changes `raw.res`.
+/// - `raw.res` is in the table of `raw.id.device` at most while `entry` is none of
+///   [`Entry::Blank`] and [`Entry::Owned`]. The device is registered then, and not changed.
+#[pin_data(PinnedDrop)]
+pub(crate) struct IdHead {
+    #[pin]
+    raw: Opaque<bindings::rdma_id_private_head>,
+    #[pin]
+    entry: SpinLock<Entry>,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+// SAFETY: ib_core reads the object from any task, and so can its owner.
+unsafe impl Send for IdHead {}
+
+// SAFETY: All fields that change are written with volatile or atomic accesses, or by one task at a
+// time as the type invariant says.
+unsafe impl Sync for IdHead {}
+
+impl IdHead {
+    /// Creates an identifier without owner, addresses and device.
+    ///
+    /// `ps` is an `enum rdma_ucm_port_space`, `qp_type` an `enum ib_qp_type`.
+    pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
+        pin_init!(Self {
+            raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
+                // SAFETY: `slot` is valid for writes, and zeros are a valid head.
+                unsafe {
+                    slot.write_bytes(0, 1);
+                    (*slot).id.ps = u32::from(ps);
+                    (*slot).id.qp_type = u32::from(qp_type);
+                }
+            }),
+            entry <- new_spinlock!(Entry::Blank, "rdma_cm_id_head"),
+            _pin: PhantomPinned,
+        })
+    }
+
+    fn res(&self) -> *mut bindings::rdma_restrack_entry {
+        // SAFETY: The field is inside the object.
+        unsafe { &raw mut (*self.raw.get()).res }
+    }
+
+    /// Shows the state, an `enum rdma_cm_state`.
+    pub(crate) fn set_state(&self, state: u32) {
+        // SAFETY: The field is inside the object; readers take what they find.
+        unsafe { (&raw mut (*self.raw.get()).state).write_volatile(state) };
+    }
+
+    /// Shows the number of the QP; 0 for none.
+    pub(crate) fn set_qp_num(&self, qp_num: u32) {
+        // SAFETY: As above.
+        unsafe { (&raw mut (*self.raw.get()).qp_num).write_volatile(qp_num) };
+    }
+
+    /// Shows the addresses of both ends.
+    pub(crate) fn set_addresses(&self, src: &SockAddr, dst: &SockAddr) {
+        // SAFETY: The fields are inside the object, and as long as any socket address. Readers may
+        // see a mixture, as they do with the C connection manager.
+        unsafe {
+            let addr = &raw mut (*self.raw.get()).id.route.addr;
+            (&raw mut (*addr).src_addr)
+                .cast::<[u8; STORAGE_LEN]>()
+                .write_volatile(src.to_storage());
+            (&raw mut (*addr).dst_addr)
+                .cast::<[u8; STORAGE_LEN]>()
+                .write_volatile(dst.to_storage());
+        }
+    }
+
+    /// Gives a blank entry its owner.
+    ///
+    /// # Safety
+    ///
+    /// `set` must name an owner to the entry that it is given.
+    unsafe fn own(&self, set: impl FnOnce(*mut bindings::rdma_restrack_entry)) {
+        {
+            let mut entry = self.entry.lock();
+            if !matches!(*entry, Entry::Blank) {
+                return;
+            }
+            *entry = Entry::Busy;
+        }
+        // SAFETY: `entry` is busy, so nobody else is here.
+        unsafe {
+            bindings::rdma_restrack_new(
+                self.res(),
+                bindings::rdma_restrack_type_RDMA_RESTRACK_CM_ID,
+            )
+        };
+        set(self.res());
+        // INVARIANT: The entry has an owner.
+        *self.entry.lock() = Entry::Owned;
+    }
+
+    /// Makes the current task the owner, unless there is one.
+    pub(crate) fn own_by_current(&self) {
+        // SAFETY: A null name stands for the current task.
+        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, ptr::null())) };
+    }
+
+    /// Makes a part of the kernel the owner, unless there is one.
+    pub(crate) fn own_by_kernel(&self, name: &'static CStr) {
+        // SAFETY: The name lives for ever.
+        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, name.as_char_ptr())) };
+    }
+
+    /// Makes the owner of `parent` the owner, unless there is one; if `parent` has none (any more),
+    /// the kernel.
+    pub(crate) fn own_as(&self, parent: &IdHead) {
+        // SAFETY: A task or a name is taken over from an entry that has one, or is set.
+        unsafe {
+            self.own(|res| {
+                let entry = parent.entry.lock();
+                match *entry {
+                    Entry::Blank | Entry::Busy => {
+                        bindings::rdma_restrack_set_name(res, NOBODY.as_char_ptr());
+                    }
+                    // The owner stays while the lock is held.
+                    Entry::Owned | Entry::Adding | Entry::Unwanted | Entry::Shown(_) => {
+                        bindings::rdma_restrack_parent_name(res, parent.res());
+                    }
+                }
+            })
+        };
+    }
+
+    /// Shows the identifier at a device, and at one of its ports unless `port` is 0. May sleep.
+    ///
+    /// Keeps the device until [`IdHead::del`]. If memory is short the identifier is not shown,
+    /// without an error.
+    ///
+    /// Fails with [`EINVAL`] if there is no owner, and [`EBUSY`] if it is shown already.
+    pub(crate) fn add(&self, device: &DeviceRef, port: u32) -> Result {
+        {
+            let mut entry = self.entry.lock();
+            match *entry {
+                Entry::Owned => *entry = Entry::Adding,
+                Entry::Blank => return Err(EINVAL),
+                _ => return Err(EBUSY),
+            }
+        }
+        // SAFETY: By the type invariant nobody else is here, and the entry is in no table yet in
+        // which somebody could find the device.
+        unsafe {
+            (*self.raw.get()).id.device = device.as_raw();
+            (*self.raw.get()).id.port_num = port;
+            bindings::rdma_restrack_add(self.res());
+        }
+        // INVARIANT: The device is kept by the reference.
+        let before = core::mem::replace(&mut *self.entry.lock(), Entry::Shown(device.clone()));
+        if matches!(before, Entry::Unwanted) {
+            self.del();
+        }
+        Ok(())
+    }
+
+    /// Shows the identifier no more, and ends its ownership. Does nothing if there is none.
+    ///
+    /// Sleeps until netlink has finished with it, should it be listing it right now. If another task
+    /// is about to show it, that one undoes it.
+    pub(crate) fn del(&self) {
+        let before = {
+            let mut entry = self.entry.lock();
+            match *entry {
+                Entry::Owned | Entry::Shown(_) => core::mem::replace(&mut *entry, Entry::Busy),
+                Entry::Adding => {
+                    *entry = Entry::Unwanted;
+                    return;
+                }
+                Entry::Blank | Entry::Busy | Entry::Unwanted => return,
+            }
+        };
+        // SAFETY: `entry` is busy, so nobody else is here. The device is kept by `before`, if there
+        // is one. What a later owner finds is as it was at the start.
+        unsafe {
+            bindings::rdma_restrack_del(self.res());
+            (*self.res()).user = false;
+            (*self.res()).kern_name = ptr::null();
+            (*self.raw.get()).id.device = ptr::null_mut();
+            (*self.raw.get()).id.port_num = 0;
+        }
+        drop(before);
+        *self.entry.lock() = Entry::Blank;
+    }
+
+    /// The number by which netlink knows the identifier; means nothing while it is not shown.
+    pub(crate) fn id(&self) -> u32 {
+        // SAFETY: The field is inside the object.
+        unsafe { (&raw const (*self.res()).id).read_volatile() }
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for IdHead {
+    fn drop(self: Pin<&mut Self>) {
+        self.del();
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Character devices with `write()` and `poll()` but no data to read.
+//!
+//! C headers: [`include/linux/miscdevice.h`](srctree/include/linux/miscdevice.h),
+//! [`include/linux/fs.h`](srctree/include/linux/fs.h)
+//!
+//! The kernel crate's `miscdevice` has neither of the two, knows no path below `/dev`, and leaves
+//! `owner` empty, so that an open descriptor does not keep the module. Here it does.
+
+use crate::{bindings, kext::wait::WaitQueue};
+use core::{marker::PhantomData, mem::size_of, ptr};
+use kernel::{
+    device::Device,
+    error::{from_result, to_result},
+    fs::{file::flags, File, LocalFile},
+    prelude::*,
+    str::CStrExt as _,
+    sync::{aref::ARef, Arc, ArcBorrow},
+    types::{ForeignOwnable, Opaque},
+    uaccess::{UserPtr, UserSlice, UserSliceReader},
+};
+
+/// There is something to take (`EPOLLIN | EPOLLRDNORM`).
+pub(crate) const POLL_IN: u32 = 0x0001 | 0x0040;
+
+/// What stands behind an open file of the device.
+///
+/// The file is a stream: it has no position, `read()` fails with [`EINVAL`] and `lseek()` with
+/// [`ESPIPE`].
+pub(crate) trait CharFile: Send + Sync + Sized + 'static {
+    /// What all files of the device share.
+    type Context: Send + Sync + 'static;
+
+    /// The device's name, as in `/sys/class/misc`.
+    const NAME: &'static CStr;
+    /// The device's path below `/dev`.
+    const NODENAME: &'static CStr;
+    /// The permissions of the device node.
+    const MODE: u16;
+
+    /// `open()`. Runs under a lock of the misc devices: should be short.
+    fn open(context: &Self::Context, file: &File) -> Result<Arc<Self>>;
+
+    /// `write()`; `user` holds what the caller passed. Returns how much of it was taken.
+    ///
+    /// Several tasks can be in here with one file.
+    fn write(
+        this: ArcBorrow<'_, Self>,
+        file: &OpenFile<'_, Self>,
+        user: UserSliceReader,
+    ) -> Result<usize>;
+
+    /// `poll()`: registers with whatever wakes the caller, then returns what is ready now.
+    fn poll(this: ArcBorrow<'_, Self>, poll: &Poll<'_, Self>) -> u32;
+
+    /// The last descriptor is closed. Others may still hold references to `this`.
+    fn release(this: Arc<Self>);
+}
+
+/// An open file of a device whose files are `T`.
+///
+/// # Invariants
+///
+/// The file's operations are those of [`Registration<T>`], and its private data is a pointer from
+/// [`Arc::into_foreign`] that stays until the file is released.
+pub(crate) struct OpenFile<'a, T: CharFile> {
+    file: &'a File,
+    _private: PhantomData<ArcBorrow<'a, T>>,
+}
+
+impl<'a, T: CharFile> OpenFile<'a, T> {
+    /// # Safety
+    ///
+    /// `file` must be an open file of a [`Registration<T>`], for the duration of `'a`.
+    unsafe fn from_raw(file: *mut bindings::file) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            // SAFETY: The file is open. It is a stream, so that there is no position for
+            // `fdget_pos()` to protect.
+            file: unsafe { File::from_raw_file(file) },
+            _private: PhantomData,
+        }
+    }
+
+    /// The kernel's object.
+    pub(crate) fn file(&self) -> &'a File {
+        self.file
+    }
+
+    /// What stands behind the file.
+    pub(crate) fn get(&self) -> ArcBorrow<'a, T> {
+        // SAFETY: By the type invariant. The file is open for the whole of `'a`.
+        unsafe { Arc::borrow(private_data(self.file)) }
+    }
+
+    /// Whether the caller does not want to wait, as of now (`O_NONBLOCK`).
+    pub(crate) fn is_nonblocking(&self) -> bool {
+        self.file.flags() & flags::O_NONBLOCK != 0
+    }
+
+    /// Whether the current task has the credentials that the file was opened with.
+    pub(crate) fn opened_by_current(&self) -> bool {
+        crate::kext::cred::opened_by_current(self.file)
+    }
+
+    /// Returns what stands behind another descriptor of the current task.
+    ///
+    /// Fails with [`EBADF`] if there is no such descriptor, and with [`EINVAL`] if it is not a file
+    /// of the same device.
+    pub(crate) fn sibling(&self, fd: u32) -> Result<Arc<T>> {
+        let other = LocalFile::fget(fd)?;
+        // SAFETY: Both files are valid, and `f_op` of an open file does not change.
+        let (ours, theirs) = unsafe { ((*self.file.as_ptr()).f_op, (*other.as_ptr()).f_op) };
+        if !ptr::eq(ours, theirs) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The operations are the same, so that the type invariant holds for `other` too,
+        // which is open for as long as there is this reference.
+        let object = unsafe { Arc::<T>::borrow(private_data(&other)) };
+        Ok(object.into())
+    }
+}
+
+/// Returns the private data of a file.
+fn private_data(file: &LocalFile) -> *mut c_void {
+    // SAFETY: The file is valid, and nothing but `open` changes the field.
+    unsafe { (*file.as_ptr()).private_data }
+}
+
+/// One call of `poll()`.
+///
+/// # Invariants
+///
+/// `table` is null or valid.
+pub(crate) struct Poll<'a, T: CharFile> {
+    file: OpenFile<'a, T>,
+    table: *mut bindings::poll_table,
+}
+
+impl<T: CharFile> Poll<'_, T> {
+    /// The file that is polled.
+    pub(crate) fn file(&self) -> &OpenFile<'_, T> {
+        &self.file
+    }
+
+    /// Lets `queue`, a field of the object behind the file, wake the caller.
+    ///
+    /// Whoever polls refers to the queue until the file is released, without counting: only a
+    /// queue that lives in the file's own object lives that long, and is accepted. In turn its
+    /// memory can be freed after the release without further ado.
+    pub(crate) fn register(&self, queue: &WaitQueue) {
+        let object: *const T = &*self.file.get();
+        let offset = (ptr::from_ref(queue).addr()).wrapping_sub(object.addr());
+        if offset >= size_of::<T>() {
+            kernel::pr_warn_once!("poll: the wait queue is not one of the file\n");
+            return;
+        }
+        // SAFETY:
+        // - The file is open, and the table null or valid by the type invariant.
+        // - The queue is a part of the object behind the file, which is pinned and lives until
+        //   the release. Before that, the kernel takes all polls of the file off the queue.
+        unsafe {
+            bindings::poll_wait(self.file.file.as_ptr(), queue.as_raw(), self.table);
+        }
+    }
+}
+
+/// A registered device; dropping it removes the device.
+///
+/// # Invariants
+///
+/// `misc` is registered with the operations of `T`.
+#[pin_data(PinnedDrop)]
+#[repr(C)]
+pub(crate) struct Registration<T: CharFile> {
+    #[pin]
+    misc: Opaque<bindings::miscdevice>,
+    context: T::Context,
+}
+
+// SAFETY: A misc device can be removed by any thread, and the context is `Send`.
+unsafe impl<T: CharFile> Send for Registration<T> {}
+// SAFETY: A shared reference gives access to the context, which is `Sync`, and to constant fields.
+unsafe impl<T: CharFile> Sync for Registration<T> {}
+
+impl<T: CharFile> Registration<T> {
+    /// Creates an initialiser that makes the device node appear, with a number of the kernel's
+    /// choice, and the attribute `abi_version` in its directory in `/sys`.
+    pub(crate) fn new(context: T::Context) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            context,
+            misc <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
+                let misc = bindings::miscdevice {
+                    minor: bindings::MISC_DYNAMIC_MINOR as c_int,
+                    name: T::NAME.as_char_ptr(),
+                    nodename: T::NODENAME.as_char_ptr(),
+                    mode: T::MODE,
+                    fops: &Self::FOPS,
+                    groups: (&raw mut bindings::rust_rdma_ucm_groups).cast(),
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: `slot` is valid for writes.
+                unsafe { slot.write(misc) };
+                // SAFETY: Just initialised. It does not move, and is removed before it is freed.
+                // `context` is initialised before, for a file can be opened at once.
+                to_result(unsafe { bindings::misc_register(slot) })
+            }),
+        }? Error)
+    }
+
+    /// What all files of the device share.
+    pub(crate) fn context(&self) -> &T::Context {
+        &self.context
+    }
+
+    /// The device in `/sys/class/misc`.
+    pub(crate) fn device(&self) -> ARef<Device> {
+        // SAFETY: The pointer was set by the registration and is constant since; the device is
+        // valid for as long as it is registered.
+        unsafe { Device::get_device((*self.misc.get()).this_device) }
+    }
+
+    const FOPS: bindings::file_operations = bindings::file_operations {
+        owner: crate::THIS_MODULE.as_ptr(),
+        open: Some(Self::open),
+        release: Some(Self::release),
+        write: Some(Self::write),
+        poll: Some(Self::poll),
+        ..pin_init::zeroed()
+    };
+
+    /// # Safety
+    ///
+    /// Called by the misc device core, with a new file whose private data is our `misc`.
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        from_result(|| {
+            // SAFETY: Both are valid for the call.
+            to_result(unsafe { bindings::stream_open(inode, file) })?;
+            // SAFETY: The private data of a new file is the `misc` of a registration, at whose
+            // start it is. The caller holds a lock that removing the device takes, too.
+            let this = unsafe { &*private_data(File::from_raw_file(file)).cast::<Self>() };
+            // SAFETY: The file is valid for the call, and nobody else has it yet.
+            let object = T::open(&this.context, unsafe { File::from_raw_file(file) })?;
+            // INVARIANT: The file is one of ours from now on.
+            // SAFETY: As above.
+            unsafe { (*file).private_data = object.into_foreign() };
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// Called by the kernel, once, when nobody has the file any more.
+    unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: The file is valid for the call, and this is the end of what `open` left there.
+        let object = unsafe { Arc::<T>::from_foreign((*file).private_data) };
+        T::release(object);
+        0
+    }
+
+    /// # Safety
+    ///
+    /// Called by the kernel with a file of ours.
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        buf: *const c_char,
+        len: usize,
+        _: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: The file is ours, and open for the call.
+        let file = unsafe { OpenFile::<T>::from_raw(file) };
+        let user = UserSlice::new(UserPtr::from_ptr(buf.cast_mut().cast()), len).reader();
+        match T::write(file.get(), &file, user) {
+            Ok(taken) => isize::try_from(taken).unwrap_or(isize::MAX),
+            Err(e) => isize::try_from(e.to_errno()).unwrap_or(-1),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Called by the kernel with a file of ours; `table` is null or valid.
+    unsafe extern "C" fn poll(
+        file: *mut bindings::file,
+        table: *mut bindings::poll_table_struct,
+    ) -> bindings::__poll_t {
+        // INVARIANT: By the safety requirements.
+        let poll = Poll {
+            // SAFETY: The file is ours, and open for the call.
+            file: unsafe { OpenFile::<T>::from_raw(file) },
+            table,
+        };
+        T::poll(poll.file.get(), &poll)
+    }
+}
+
+#[pinned_drop]
+impl<T: CharFile> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by the type invariant. An open file keeps the module, so that there
+        // is none.
+        unsafe { bindings::misc_deregister(self.misc.get()) };
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel crate does not have yet.
+//!
+//! Each file is written as a candidate for `rust/kernel/`: it wraps one C interface behind a safe
+//! one, and knows nothing of RDMA.
+
+pub(crate) mod chardev;
+pub(crate) mod clock;
+pub(crate) mod cred;
+pub(crate) mod error;
+pub(crate) mod gate;
+pub(crate) mod idtable;
+pub(crate) mod loaded;
+pub(crate) mod lock;
+pub(crate) mod net;
+pub(crate) mod netdev;
+pub(crate) mod notifier;
+pub(crate) mod random;
+pub(crate) mod sysctl;
+pub(crate) mod uaccess;
+pub(crate) mod wait;
+pub(crate) mod workqueue;

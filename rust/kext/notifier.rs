@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Notifiers of the network: devices and neighbours.
+//!
+//! C headers: [`include/linux/notifier.h`](srctree/include/linux/notifier.h),
+//! [`include/net/netevent.h`](srctree/include/net/netevent.h)
+
+use super::netdev::{NetDevice, MAX_ADDR_LEN};
+use crate::bindings;
+use kernel::{error::to_result, prelude::*, sync::Arc, types::Opaque};
+
+/// `NOTIFY_DONE`: go on with the next.
+const NOTIFY_DONE: c_int = 0;
+
+/// What happened to a network device (`NETDEV_*`).
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) struct NetdevEvent(pub(crate) c_ulong);
+
+impl NetdevEvent {
+    /// The link-layer address changed.
+    pub(crate) const CHANGEADDR: Self = Self(8);
+    /// Another device of a bond is the active one.
+    pub(crate) const BONDING_FAILOVER: Self = Self(13);
+    /// The device goes away.
+    pub(crate) const UNREGISTER: Self = Self(6);
+}
+
+/// Hears of network devices.
+pub(crate) trait NetdevListener: Send + Sync + 'static {
+    /// Runs with the lock of the network configuration held (`rtnl`): must only take notes.
+    fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice);
+}
+
+/// A neighbour, as far as a change of its link-layer address matters.
+pub(crate) struct Neighbour<'a> {
+    /// The device that it is reached by.
+    pub(crate) dev: &'a NetDevice,
+    /// Its IP address.
+    pub(crate) addr: NeighbourAddr,
+    /// Whether its link-layer address is known to be right now (`NUD_VALID`).
+    pub(crate) is_valid: bool,
+    hw_addr: [u8; MAX_ADDR_LEN],
+    hw_addr_len: u8,
+}
+
+impl Neighbour<'_> {
+    /// Its link-layer address.
+    pub(crate) fn hw_addr(&self) -> &[u8] {
+        self.hw_addr
+            .get(..usize::from(self.hw_addr_len))
+            .unwrap_or(&[])
+    }
+}
+
+/// The IP address of a [`Neighbour`], in network byte order.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum NeighbourAddr {
+    /// IPv4.
+    V4([u8; 4]),
+    /// IPv6.
+    V6([u8; 16]),
+}
+
+/// Hears of neighbours.
+pub(crate) trait NeighbourListener: Send + Sync + 'static {
+    /// Runs in atomic context, even with interrupts disabled: must only take notes.
+    fn neighbour_update(&self, neighbour: &Neighbour<'_>);
+}
+
+/// Lets a [`NetdevListener`] hear until dropped.
+///
+/// At first it hears of the devices that there are, as if they had just come, and in the end as if
+/// they were going.
+///
+/// # Invariants
+///
+/// `nb` is registered in the chain of network devices.
+#[pin_data(PinnedDrop)]
+#[repr(C)]
+pub(crate) struct NetdevRegistration<T: NetdevListener> {
+    #[pin]
+    nb: Opaque<bindings::notifier_block>,
+    listener: Arc<T>,
+}
+
+// SAFETY: A notifier can be unregistered by any thread, and the listener is `Send` and `Sync`.
+unsafe impl<T: NetdevListener> Send for NetdevRegistration<T> {}
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl<T: NetdevListener> Sync for NetdevRegistration<T> {}
+
+impl<T: NetdevListener> NetdevRegistration<T> {
+    /// Creates an initialiser that registers. May sleep.
+    pub(crate) fn new(listener: Arc<T>) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            listener,
+            nb <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
+                // SAFETY: `slot` is valid for writes.
+                unsafe { slot.write(notifier_block(Self::call)) };
+                // SAFETY: Just initialised. It does not move, and is unregistered before it is
+                // freed. `listener` is initialised before.
+                to_result(unsafe { bindings::register_netdevice_notifier(slot) })
+            }),
+        }? Error)
+    }
+
+    /// # Safety
+    ///
+    /// Called by the chain of network devices with our `nb` and its information.
+    unsafe extern "C" fn call(
+        nb: *mut bindings::notifier_block,
+        event: c_ulong,
+        info: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `nb` is at the start of a registration, which is there while it is registered.
+        let this = unsafe { &*nb.cast::<Self>() };
+        // SAFETY: `info` is that of the chain. The device lives for the call.
+        let dev =
+            unsafe { NetDevice::from_raw(bindings::rust_rdma_netdev_notifier_info_to_dev(info)) };
+        this.listener.netdev_event(NetdevEvent(event), dev);
+        NOTIFY_DONE
+    }
+}
+
+#[pinned_drop]
+impl<T: NetdevListener> PinnedDrop for NetdevRegistration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by the type invariant. Returns when no call is running.
+        unsafe { bindings::unregister_netdevice_notifier(self.nb.get()) };
+    }
+}
+
+/// Lets a [`NeighbourListener`] hear until dropped.
+///
+/// # Invariants
+///
+/// `nb` is registered in the chain of network events.
+#[pin_data(PinnedDrop)]
+#[repr(C)]
+pub(crate) struct NeighbourRegistration<T: NeighbourListener> {
+    #[pin]
+    nb: Opaque<bindings::notifier_block>,
+    listener: Arc<T>,
+}
+
+// SAFETY: A notifier can be unregistered by any thread, and the listener is `Send` and `Sync`.
+unsafe impl<T: NeighbourListener> Send for NeighbourRegistration<T> {}
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl<T: NeighbourListener> Sync for NeighbourRegistration<T> {}
+
+impl<T: NeighbourListener> NeighbourRegistration<T> {
+    /// Creates an initialiser that registers. May sleep.
+    pub(crate) fn new(listener: Arc<T>) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            listener,
+            nb <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
+                // SAFETY: `slot` is valid for writes.
+                unsafe { slot.write(notifier_block(Self::call)) };
+                // SAFETY: Just initialised. It does not move, and is unregistered before it is
+                // freed. `listener` is initialised before.
+                to_result(unsafe { bindings::register_netevent_notifier(slot) })
+            }),
+        }? Error)
+    }
+
+    /// # Safety
+    ///
+    /// Called by the chain of network events with our `nb` and the object of the event.
+    unsafe extern "C" fn call(
+        nb: *mut bindings::notifier_block,
+        event: c_ulong,
+        object: *mut c_void,
+    ) -> c_int {
+        if event != NETEVENT_NEIGH_UPDATE {
+            return NOTIFY_DONE;
+        }
+        // SAFETY: `nb` is at the start of a registration, which is there while it is registered.
+        let this = unsafe { &*nb.cast::<Self>() };
+        let mut neigh = bindings::rust_rdma_neigh::default();
+        // SAFETY: The object of this event is a neighbour, which lives for the call.
+        if !unsafe { bindings::rust_rdma_neigh_read(object, &mut neigh) } {
+            return NOTIFY_DONE;
+        }
+        let [a, b, c, d, ..] = neigh.addr;
+        let addr = match neigh.family {
+            AF_INET => NeighbourAddr::V4([a, b, c, d]),
+            AF_INET6 => NeighbourAddr::V6(neigh.addr),
+            _ => return NOTIFY_DONE,
+        };
+        this.listener.neighbour_update(&Neighbour {
+            // SAFETY: A neighbour holds its device.
+            dev: unsafe { NetDevice::from_raw(neigh.dev) },
+            addr,
+            is_valid: neigh.valid,
+            hw_addr: neigh.hw_addr,
+            hw_addr_len: neigh.hw_addr_len,
+        });
+        NOTIFY_DONE
+    }
+}
+
+#[pinned_drop]
+impl<T: NeighbourListener> PinnedDrop for NeighbourRegistration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by the type invariant. Returns when no call is running.
+        unsafe { bindings::unregister_netevent_notifier(self.nb.get()) };
+    }
+}
+
+/// `NETEVENT_NEIGH_UPDATE`: the first of `enum netevent_notif_type`.
+const NETEVENT_NEIGH_UPDATE: c_ulong = 1;
+const AF_INET: c_int = 2;
+const AF_INET6: c_int = 10;
+
+/// Returns a notifier block that is in no chain yet.
+fn notifier_block(
+    call: unsafe extern "C" fn(*mut bindings::notifier_block, c_ulong, *mut c_void) -> c_int,
+) -> bindings::notifier_block {
+    bindings::notifier_block {
+        notifier_call: Some(call),
+        ..Default::default()
+    }
+}

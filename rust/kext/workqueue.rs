@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work queues of our own, and cancelling.
+//!
+//! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
+//!
+//! Work items are those of [`kernel::workqueue`]: a type has a `Work` field and is enqueued as an
+//! `Arc`, which the queue owns until the work runs.
+
+use crate::{
+    bindings,
+    kext::lock::{new_spinlock_irq, SpinLockIrq},
+};
+use core::{marker::PhantomData, mem::size_of, ptr};
+use kernel::{
+    alloc::Flags,
+    container_of,
+    prelude::*,
+    str::CStrExt as _,
+    sync::{Arc, LockClassKey},
+    types::Opaque,
+    workqueue::{HasWork, Queue, RawWorkItem, Work, WorkItem},
+};
+
+/// How a queue runs its work.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One item at a time, in the order of enqueueing.
+    Ordered,
+    /// On any processor, as many at a time as the kernel sees fit.
+    Unbound,
+    /// On the processor that enqueues.
+    PerCpu,
+}
+
+/// A work queue that belongs to its creator; dropping it runs what is pending, then destroys it.
+///
+/// Must not be dropped by its own work, which would wait for itself.
+///
+/// It is no [`Queue`]: those live for ever, so that delayed work can be left on them.
+///
+/// # Invariants
+///
+/// The pointer is that of a work queue that nobody else destroys.
+pub(crate) struct OwnedQueue(ptr::NonNull<bindings::workqueue_struct>);
+
+// SAFETY: A work queue can be used and destroyed by any thread.
+unsafe impl Send for OwnedQueue {}
+// SAFETY: As above.
+unsafe impl Sync for OwnedQueue {}
+
+impl OwnedQueue {
+    /// Creates a queue, which makes progress even when memory is short (`WQ_MEM_RECLAIM`).
+    ///
+    /// May sleep. Fails with [`ENOMEM`].
+    pub(crate) fn new(name: &CStr, kind: Kind) -> Result<Self> {
+        let (flags, max_active) = match kind {
+            Kind::Ordered => (
+                bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags___WQ_ORDERED,
+                1,
+            ),
+            Kind::Unbound => (bindings::wq_flags_WQ_UNBOUND, 0),
+            Kind::PerCpu => (bindings::wq_flags_WQ_PERCPU, 0),
+        };
+        // SAFETY: `name` is a string, which is copied.
+        let wq = unsafe {
+            bindings::rust_rdma_alloc_workqueue(
+                name.as_char_ptr(),
+                flags | bindings::wq_flags_WQ_MEM_RECLAIM,
+                max_active,
+            )
+        };
+        // INVARIANT: Created just now.
+        ptr::NonNull::new(wq).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Enqueues a work item, as [`Queue::enqueue`].
+    ///
+    /// Gives it back if it is pending already. Can be called in any context.
+    pub(crate) fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        self.as_queue().enqueue(work)
+    }
+
+    /// Enqueues a function, as [`Queue::try_spawn`].
+    pub(crate) fn try_spawn(
+        &self,
+        flags: Flags,
+        function: impl FnOnce() + Send + 'static,
+    ) -> Result {
+        Ok(self.as_queue().try_spawn(flags, function)?)
+    }
+
+    fn as_queue(&self) -> &Queue {
+        // SAFETY: The queue is valid for as long as `self` is.
+        unsafe { Queue::from_raw(self.0.as_ptr()) }
+    }
+
+    /// Sleeps until all that was enqueued before has run.
+    pub(crate) fn flush(&self) {
+        // SAFETY: The queue is valid by the type invariant.
+        unsafe { bindings::__flush_workqueue(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for OwnedQueue {
+    fn drop(&mut self) {
+        // SAFETY: The queue is valid by the type invariant, and not used after this.
+        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) }
+    }
+}
+
+/// Cancels work and sleeps until it is not running either.
+///
+/// Returns the reference that a pending item held, so that the caller drops it where that is
+/// allowed. The item can be enqueued again afterwards. Must not be called by the work itself.
+pub(crate) fn cancel_sync<T, const ID: u64>(item: &Arc<T>) -> Option<Arc<T>>
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+{
+    let object: *const T = &**item;
+    // SAFETY: The object is valid. Its work item is initialised.
+    let was_pending =
+        unsafe { bindings::cancel_work_sync(Work::raw_get(T::raw_get_work(object.cast_mut()))) };
+    // SAFETY: The work was pending, so that the queue owned a reference made by `Arc::into_raw`,
+    // which now nobody else gives back.
+    was_pending.then(|| unsafe { Arc::from_raw(object) })
+}
+
+/// What a [`DelayedRunner`] runs.
+pub(crate) trait RunDelayed: Send + Sync + Sized + 'static {
+    /// Runs on the queue, in process context, when the time has come.
+    ///
+    /// It can run again on another processor only if it is armed for that again: never twice at
+    /// the same time.
+    fn run_delayed(this: Arc<Self>);
+}
+
+/// Creates an initialiser for a [`DelayedRunner`] with a lock class of its own.
+#[allow(unused_macros)]
+macro_rules! new_delayed_runner {
+    ($name:literal) => {
+        $crate::kext::workqueue::DelayedRunner::new(
+            ::kernel::optional_name!($name),
+            ::kernel::static_lock_class!(),
+        )
+    };
+}
+pub(crate) use new_delayed_runner;
+
+/// A delayed work item, a field of `T`, whose time can be moved both ways.
+///
+/// While armed it holds a reference to the object it is part of. That is a cycle: the owner must
+/// call [`shutdown_sync`](Self::shutdown_sync) to end it, or let the time pass.
+///
+/// # Invariants
+///
+/// - While the work is pending it owns a reference to the object that `target` points to, and
+///   the runner is a part of that object.
+/// - The work is pending only on `queue`.
+/// - The work is neither cancelled nor disabled before `closed` is set, and not armed after.
+#[pin_data]
+pub(crate) struct DelayedRunner<T: RunDelayed> {
+    #[pin]
+    work: Opaque<bindings::delayed_work>,
+    #[pin]
+    state: SpinLockIrq<RunnerState<T>>,
+    _object: PhantomData<fn(Arc<T>)>,
+}
+
+struct RunnerState<T> {
+    /// The object that the runner is part of; null until armed for the first time.
+    target: *const T,
+    /// Kept from the first arming on, because a pending timer refers to it.
+    queue: Option<Arc<OwnedQueue>>,
+    closed: bool,
+}
+
+// SAFETY: The pointer is only used under the rules of the type invariant of `DelayedRunner`, whose
+// objects are `Send` and `Sync`.
+unsafe impl<T: RunDelayed> Send for RunnerState<T> {}
+
+// SAFETY: A work item can be used from any thread; the state has a lock.
+unsafe impl<T: RunDelayed> Send for DelayedRunner<T> {}
+// SAFETY: As above.
+unsafe impl<T: RunDelayed> Sync for DelayedRunner<T> {}
+
+impl<T: RunDelayed> DelayedRunner<T> {
+    /// Creates an initialiser for a runner that is not armed. Use [`new_delayed_runner!`].
+    pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            work <- Opaque::ffi_init(|slot| {
+                // SAFETY: `slot` is valid for writes, and `name` and `key` live for ever.
+                unsafe {
+                    bindings::rust_rdma_init_delayed_work(
+                        slot,
+                        Some(Self::run),
+                        name.as_char_ptr(),
+                        key.as_ptr(),
+                    )
+                }
+            }),
+            state <- new_spinlock_irq!(
+                RunnerState { target: ptr::null(), queue: None, closed: false },
+                "DelayedRunner::state"
+            ),
+            _object: PhantomData,
+        })
+    }
+
+    /// Arms the runner to run in `delay_us` microseconds on `queue`, or moves the time if it is
+    /// armed already. The time is rounded up to the kernel's tick. Can be called in any context.
+    ///
+    /// `object` must be the one that the runner is part of. The queue of the first call counts for
+    /// all later ones, and is kept with the object. Returns whether it is armed now, which
+    /// fails only after [`shutdown_sync`](Self::shutdown_sync).
+    pub(crate) fn arm(&self, object: &Arc<T>, queue: &Arc<OwnedQueue>, delay_us: u64) -> bool {
+        let target: *const T = &**object;
+        let offset = ptr::from_ref(self).addr().wrapping_sub(target.addr());
+        if offset >= size_of::<T>() {
+            kernel::pr_warn_once!("a delayed runner was armed with a foreign object\n");
+            return false;
+        }
+        let reference = Arc::into_raw(object.clone());
+
+        let mut state = self.state.lock();
+        let pending = if state.closed {
+            true
+        } else {
+            // INVARIANT: The runner is a part of the object, as was just checked.
+            state.target = target;
+            let queue = state.queue.get_or_insert_with(|| queue.clone()).0.as_ptr();
+            // SAFETY: The work is initialised, and the queue valid for as long as the object. The reference keeps both the
+            // object and, as a part of it, the work alive until the work has run. The work is not
+            // disabled by the type invariant: either it was pending, with a reference of its own,
+            // or it now owns `reference`.
+            unsafe {
+                bindings::mod_delayed_work_on(
+                    bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
+                    queue,
+                    self.work.get(),
+                    bindings::rust_rdma_usecs_to_jiffies(delay_us),
+                )
+            }
+        };
+        let armed = !state.closed;
+        drop(state);
+        if pending {
+            // SAFETY: From `into_raw` above, and nobody else has it. `object` is another
+            // reference, so that this is not the last.
+            drop(unsafe { Arc::from_raw(reference) });
+        }
+        armed
+    }
+
+    /// Disarms the runner for good, and sleeps until the work is not running either.
+    ///
+    /// Must not be called by the work itself.
+    pub(crate) fn shutdown_sync(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let target = state.target;
+        drop(state);
+        // SAFETY: The work is initialised. By the type invariant nobody arms it any more.
+        if unsafe { bindings::cancel_delayed_work_sync(self.work.get()) } {
+            // SAFETY: The work was pending, so that it owned a reference, which is ours now. The
+            // caller refers to a part of the object, so that this is not the last.
+            drop(unsafe { Arc::from_raw(target) });
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Called by the work queue, with the work of a `DelayedRunner<T>` that was armed.
+    unsafe extern "C" fn run(work: *mut bindings::work_struct) {
+        // SAFETY: The work is the one within the delayed work of a runner.
+        let runner = unsafe {
+            let work = container_of!(work, bindings::delayed_work, work);
+            &*container_of!(Opaque::cast_from(work), Self, work)
+        };
+        let target = runner.state.lock().target;
+        // SAFETY: By the type invariant the work owned a reference, and it is not pending any
+        // more: the reference is ours. `runner` is not used from here on.
+        T::run_delayed(unsafe { Arc::from_raw(target) });
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Carrying out what the state machine of a connection asks for.
+
+use crate::{
+    cm::port::Port,
+    endpoint::{ConnEventParam, Ece, Endpoint, Event, EventParam, Inner},
+    ib::counters::CounterGroup,
+};
+use cmproto::{
+    cm::{self, Action, Actions, Counter, Outgoing},
+    cma,
+    wire::{Header, Rej, Rep, MAD_LEN},
+};
+use kernel::sync::Arc;
+
+/// What made the state machine move; an event takes its data from it.
+pub(crate) enum Cause<'a> {
+    /// A call, or the clock.
+    None,
+    /// A REP from the peer.
+    Rep(&'a Header, &'a Rep<'a>),
+    /// A REJ from the peer.
+    Rej(&'a Rej<'a>),
+}
+
+impl Cause<'_> {
+    /// What comes with the event, as this end sees it.
+    fn data(&self) -> (EventParam, Ece) {
+        match self {
+            Cause::None => (EventParam::None, Ece::default()),
+            Cause::Rej(rej) => {
+                let param = ConnEventParam::with_private_data(rej.private_data);
+                (EventParam::Conn(param), Ece::default())
+            }
+            Cause::Rep(header, rep) => {
+                let param = ConnEventParam {
+                    responder_resources: rep.initiator_depth,
+                    initiator_depth: rep.responder_resources,
+                    flow_control: u8::from(rep.flow_control),
+                    rnr_retry_count: rep.rnr_retry_count,
+                    srq: u8::from(rep.srq),
+                    qp_num: rep.local_qpn,
+                    ..ConnEventParam::with_private_data(rep.private_data)
+                };
+                let ece = Ece {
+                    vendor_id: rep.vendor_id,
+                    attr_mod: header.attr_mod,
+                };
+                (EventParam::Conn(param), ece)
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    /// The port that the endpoint is attached to.
+    pub(crate) fn port<'a>(&self, inner: &'a Inner) -> Option<&'a Arc<Port>> {
+        let device = inner.device.as_ref()?;
+        device.device.port(device.port_num)
+    }
+
+    /// Carries out `actions` in their order.
+    pub(crate) fn execute(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        actions: Actions,
+        cause: &Cause<'_>,
+    ) {
+        for action in actions {
+            match action {
+                Action::Send(outgoing) => self.transmit(inner, outgoing),
+                Action::Timer => self.set_timer(inner),
+                Action::Untrack => {
+                    let tracked = inner.conn.as_mut().and_then(|conn| conn.tracked.take());
+                    if let Some(tracked) = tracked {
+                        self.core.remotes.untrack(tracked, self);
+                    }
+                }
+                Action::Deliver(event) => self.report(inner, event, cause),
+                // The communication id goes with the endpoint: until then it answers late messages.
+                Action::Release => {}
+                Action::Count(counter) => self.count(inner, counter),
+            }
+        }
+    }
+
+    /// Sends a message of the connection, if its peer's address is known.
+    ///
+    /// A message that cannot be sent is as good as lost, and the timers make up for it.
+    fn transmit(&self, inner: &Inner, outgoing: Outgoing) {
+        let Some(conn) = &inner.conn else {
+            return;
+        };
+        let Some(ah) = &conn.ah else {
+            return;
+        };
+        let mut mad = [0; MAD_LEN];
+        // Fails only for a message that the connection has not got.
+        if conn.machine.encode(outgoing, &mut mad).is_err() {
+            return;
+        }
+        let sent = ah.agent().send(ah, conn.pkey_index, &mad);
+        if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
+            let attr_id = outgoing.attribute().id();
+            port.counts.add(CounterGroup::TxMsgs, attr_id, 1);
+        }
+    }
+
+    /// Sets the timer to the deadline of the connection.
+    fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
+        let deadline = inner.conn.as_ref().and_then(|conn| conn.machine.deadline());
+        match deadline {
+            Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
+            None => self.core.timers.disarm(&mut inner.timer),
+        }
+    }
+
+    /// The timer went off.
+    pub(crate) fn timeout(self: &Arc<Self>, inner: &mut Inner) {
+        let now = self.core.now();
+        if let Some(conn) = &mut inner.conn {
+            let actions = conn.machine.timeout(now);
+            self.execute(inner, actions, &Cause::None);
+        }
+    }
+
+    /// Turns an event of the IB CM into one of the RDMA CM and delivers it.
+    fn report(self: &Arc<Self>, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
+        let Some(upcall) = cma::upcall(inner.state, event, None) else {
+            return;
+        };
+        if let (cm::Event::RepReceived, Some(conn)) = (event, &mut inner.conn) {
+            // From here on a repeated REP is answered, while the consumer takes its time.
+            let _ = conn.machine.prepare_mra(cm::Connection::SERVICE_TIMEOUT);
+        }
+        if upcall.next != inner.state {
+            self.set_state(inner, upcall.next);
+        }
+        let (param, ece) = cause.data();
+        inner.deliver(&Event {
+            kind: upcall.event,
+            status: upcall.status,
+            param,
+            ece,
+        });
+    }
+
+    /// Counts what the administrator sees in sysfs.
+    fn count(&self, inner: &Inner, counter: Counter) {
+        let Some(port) = self.port(inner) else {
+            return;
+        };
+        let counts = &port.counts;
+        match counter {
+            Counter::Duplicate(attribute) => {
+                counts.add(CounterGroup::RxDuplicates, attribute.id(), 1);
+            }
+            Counter::Retry(attribute) => counts.add(CounterGroup::TxRetries, attribute.id(), 1),
+            Counter::Repeat(attribute) => {
+                counts.add(CounterGroup::TxMsgs, attribute.id(), 1);
+                counts.add(CounterGroup::TxRetries, attribute.id(), 1);
+            }
+            Counter::Unexpected(_) | Counter::Mismatch(_) | Counter::Unsupported(_) => {}
+        }
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The IB CM: messages, timers and the tables that connect them to endpoints.
+//!
+//! What to do is decided by the state machine in [`cmproto::cm`]; this layer does it.
+
+pub(crate) mod execute;
+pub(crate) mod ids;
+pub(crate) mod port;
+mod reach;
+mod receive;
+pub(crate) mod remote;
+mod reply;
+mod request;
+pub(crate) mod timer;
+
+pub(crate) use self::reach::Searches;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A port of a device: where messages come in and go out.
+
+use crate::{
+    cma::device::CmDevice,
+    core::Core,
+    ib::{
+        counters::{Counts, PortCounters},
+        device::DeviceRef,
+        gid::GidType,
+        mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
+        port::CmCapability,
+    },
+};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    new_mutex,
+    prelude::*,
+    sync::{Arc, Mutex},
+};
+
+/// What a port has while it is open.
+struct Link {
+    device: Arc<CmDevice>,
+    agent: AgentRegistration,
+    _capability: CmCapability,
+}
+
+/// What the lock of a port protects.
+struct Inner {
+    link: Option<Link>,
+    counters: Option<PortCounters>,
+}
+
+/// A port of a device.
+///
+/// Lock order: the lock is of the class "port", the innermost; it is held for a copy of a reference.
+#[pin_data]
+pub(crate) struct Port {
+    pub(crate) core: Arc<Core>,
+    /// The port's number, from 1.
+    pub(crate) num: u32,
+    /// GUID of the node that the port is part of (IBTA 12.7.9).
+    pub(crate) guid: u64,
+    /// How long the device takes to acknowledge a packet, an IBA time code.
+    pub(crate) ca_ack_delay: u8,
+    /// The kind of GID that connections use unless their route says otherwise.
+    pub(crate) default_gid_type: GidType,
+    /// What the administrator sees in sysfs.
+    pub(crate) counts: Arc<Counts>,
+    #[pin]
+    inner: Mutex<Inner>,
+}
+
+impl Port {
+    /// Creates a port that is not yet open.
+    pub(crate) fn new(core: &Arc<Core>, device: &DeviceRef, num: u32) -> Result<Arc<Self>> {
+        let counters = PortCounters::register(device, num)?;
+        let core = core.clone();
+        let guid = u64::from_be_bytes(device.node_guid());
+        let ca_ack_delay = device.ca_ack_delay();
+        let default_gid_type = device.default_gid_type(num);
+        let counts = counters.counts().clone();
+        let inner = Inner {
+            link: None,
+            counters: Some(counters),
+        };
+        Arc::pin_init(
+            pin_init!(Port {
+                core,
+                num,
+                guid,
+                ca_ack_delay,
+                default_gid_type,
+                counts,
+                inner <- new_mutex!(inner, "rdma_cm_port"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Starts to receive messages.
+    ///
+    /// Fails if somebody else receives the messages of the CM class at this port.
+    pub(crate) fn open(self: &Arc<Self>, device: &Arc<CmDevice>) -> Result {
+        let agent = AgentRegistration::new(&device.device, self.num, self.clone())
+            .inspect_err(|_| self.core.note_port_taken())?;
+        let capability = CmCapability::set(&device.device, self.num)?;
+        self.inner.lock().link = Some(Link {
+            device: device.clone(),
+            agent,
+            _capability: capability,
+        });
+        Ok(())
+    }
+
+    /// Stops receiving; waits for the messages that are being handled or sent.
+    pub(crate) fn close(&self) {
+        let (link, counters) = {
+            let mut inner = self.inner.lock();
+            (inner.link.take(), inner.counters.take())
+        };
+        drop(link);
+        drop(counters);
+    }
+
+    /// The device, while the port is open.
+    pub(crate) fn device(&self) -> Option<Arc<CmDevice>> {
+        let inner = self.inner.lock();
+        Some(inner.link.as_ref()?.device.clone())
+    }
+
+    /// Where to send messages, while the port is open.
+    pub(crate) fn agent(&self) -> Option<Arc<Agent>> {
+        let inner = self.inner.lock();
+        Some(inner.link.as_ref()?.agent.agent().clone())
+    }
+}
+
+/// A transaction id for a conversation that `comm_id` starts through `agent`.
+pub(crate) fn transaction_id(agent: &Agent, comm_id: u32) -> u64 {
+    (u64::from(agent.hi_tid()) << 32) | u64::from(comm_id)
+}
+
+impl MadHandler for Port {
+    fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad) {
+        if let Some(device) = self.device() {
+            self.dispatch(&device, agent, &mad);
+        }
+    }
+
+    fn sent(&self, _attr_id: u16, _status: SendStatus) {
+        // The timers of the endpoints make up for what is lost, wherever it is lost.
+    }
+}

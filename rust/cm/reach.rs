@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Finding out how the sender of a message is reached, without ever blocking.
+//!
+//! A neighbour that is known is used at once. Others are asked for in the background, a bounded
+//! number of them at a time, so that senders that nobody can reach cost those that can be reached
+//! nothing.
+
+use crate::{
+    cma::device::CmDevice,
+    core::Core,
+    ib::{
+        addr::{self, AddrDone, DevAddr, Query},
+        ah::{Ah, AhLink, AhSpec},
+        gid::GidAttr,
+        mad::{Agent, ReceivedMad},
+    },
+};
+use cmproto::addr::{Gid, SockAddr};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, Mutex,
+    },
+};
+
+/// How many neighbours are asked for at a time.
+const MAX_SEARCHES: u32 = 64;
+
+/// How long a neighbour may take to answer, in milliseconds.
+const SEARCH_TIMEOUT_MS: u32 = 1000;
+
+/// Hop limit of what goes back to a sender, whose distance nobody knows.
+const HOP_LIMIT: u8 = 0xff;
+
+/// The sender of a message, as its answers see it.
+pub(super) struct Sender {
+    /// The GID of this host that the message was for.
+    pub(super) local: GidAttr,
+    /// The sender.
+    pub(super) peer: Gid,
+    /// Flow label of the way back.
+    pub(super) flow_label: u32,
+    /// Traffic class of the way back.
+    pub(super) traffic_class: u8,
+    /// Hop limit of the way back.
+    pub(super) hop_limit: u8,
+    /// Service level of the way back.
+    pub(super) sl: u8,
+    /// Index of the P_Key that the message carried.
+    pub(super) pkey_index: u16,
+}
+
+impl Sender {
+    /// The sender of `mad`.
+    ///
+    /// Fails if the message was for a GID that the device does not have.
+    pub(super) fn of(device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
+        let source = mad.source();
+        Ok(Sender {
+            local: GidAttr::for_received(&device.device, source)?,
+            peer: source.sgid,
+            flow_label: source.flow_label,
+            traffic_class: source.traffic_class,
+            hop_limit: HOP_LIMIT,
+            sl: source.sl,
+            pkey_index: source.pkey_index,
+        })
+    }
+
+    /// Creates an address handle for the sender.
+    pub(super) fn address(&self, agent: &Arc<Agent>, dmac: [u8; 6]) -> Result<Arc<Ah>> {
+        Ah::new(
+            agent,
+            self.local.device(),
+            &AhSpec {
+                sgid: Some(&self.local),
+                dgid: self.peer,
+                flow_label: self.flow_label,
+                hop_limit: self.hop_limit,
+                traffic_class: self.traffic_class,
+                sl: self.sl,
+                static_rate: 0,
+                link: AhLink::Roce { dmac },
+            },
+        )
+    }
+}
+
+/// The budget of searches.
+pub(crate) struct Searches(Atomic<u32>);
+
+impl Searches {
+    /// No search is under way.
+    pub(crate) fn new() -> Self {
+        Searches(Atomic::new(0))
+    }
+}
+
+/// One search of the budget.
+struct Place(Arc<Core>);
+
+impl Place {
+    fn take(core: &Arc<Core>) -> Option<Self> {
+        // Counted first, so that the drop is right whether or not there was room.
+        let before = core.searches.0.fetch_add(1, Relaxed);
+        let place = Place(core.clone());
+        (before < MAX_SEARCHES).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.searches.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Something that waits for an answer to reach its sender.
+pub(super) trait Waiting: Send + Sync + 'static {
+    /// Whom it waits to reach.
+    fn sender(&self) -> &Sender;
+
+    /// The sender's address is known, or cannot be found. No lock is held.
+    fn reached(&self, dmac: Result<[u8; 6]>);
+}
+
+/// How far a search is.
+enum Progress {
+    Starting,
+    Running(#[expect(dead_code, reason = "dropping it ends the query")] Query),
+    Done,
+}
+
+/// A search under way; it owns what waits for it.
+#[pin_data]
+struct Search<T> {
+    place: Place,
+    waiting: T,
+    #[pin]
+    progress: Mutex<Progress>,
+}
+
+/// Calls `waiting` when its sender's address is known: now, if it is known, else later.
+pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
+    let sender = waiting.sender();
+    match addr::lookup_gid(&sender.local, &sender.peer) {
+        Ok(Some(found)) => return waiting.reached(Ok(found.dst_mac())),
+        Ok(None) => {}
+        Err(error) => return waiting.reached(Err(error)),
+    }
+    let Some(place) = Place::take(core) else {
+        return waiting.reached(Err(EBUSY));
+    };
+    let search = Arc::pin_init(
+        pin_init!(Search {
+            place,
+            waiting,
+            progress <- new_mutex!(Progress::Starting, "rdma_cm_search"),
+        }),
+        GFP_KERNEL,
+    );
+    // Without memory the message is as good as lost.
+    if let Ok(search) = search {
+        search.start();
+    }
+}
+
+impl<T: Waiting> Search<T> {
+    fn start(self: Arc<Self>) {
+        let sender = self.waiting.sender();
+        let asked = self.place.0.resolver.resolve_gid(
+            &sender.local,
+            &sender.peer,
+            SEARCH_TIMEOUT_MS,
+            self.clone(),
+        );
+        match asked {
+            Ok(query) => {
+                let mut progress = self.progress.lock();
+                if matches!(*progress, Progress::Starting) {
+                    *progress = Progress::Running(query);
+                }
+            }
+            Err(error) => {
+                *self.progress.lock() = Progress::Done;
+                self.waiting.reached(Err(error));
+            }
+        }
+    }
+}
+
+impl<T: Waiting> AddrDone for Search<T> {
+    fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
+        let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
+        drop(before);
+        self.waiting.reached(status.map(|()| found.dst_mac()));
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages that come in: whose they are, and what they do.
+//!
+//! A message is handled where it arrives, in the context of the MAD layer, under the lock of the
+//! endpoint it belongs to. It is believed only if it comes from the GID of the connection's peer;
+//! anything else is dropped without a word in the log.
+
+use super::{
+    execute::Cause,
+    port::Port,
+    remote::{Space, Track},
+};
+use crate::{
+    cma::device::CmDevice,
+    endpoint::Endpoint,
+    ib::{
+        counters::CounterGroup,
+        mad::{Agent, ReceivedMad},
+    },
+};
+use cmproto::{
+    addr::Gid,
+    reject::Reason,
+    wire::{self, Header, Message, Rej, RejMessage, Rep},
+};
+use kernel::sync::Arc;
+
+/// A message, and where it came in.
+pub(super) struct Arrived<'a> {
+    pub(super) port: &'a Port,
+    pub(super) device: &'a Arc<CmDevice>,
+    pub(super) agent: &'a Arc<Agent>,
+    pub(super) mad: &'a ReceivedMad,
+    pub(super) header: &'a Header,
+}
+
+impl Arrived<'_> {
+    /// The GID that the message came from.
+    pub(super) fn source(&self) -> Gid {
+        self.mad.source().sgid
+    }
+}
+
+impl Port {
+    /// Handles a message.
+    pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
+        let Ok((header, message)) = wire::decode(mad.bytes()) else {
+            return;
+        };
+        let attr_id = header.attr_id.id();
+        self.counts.add(CounterGroup::RxMsgs, attr_id, 1);
+        let arrived = Arrived {
+            port: self,
+            device,
+            agent,
+            mad,
+            header: &header,
+        };
+        let core = &self.core;
+        let endpoint = match &message {
+            Message::Req(req) => return arrived.request(req),
+            Message::Rep(rep) => core.ids.get(rep.remote_comm_id),
+            Message::Rtu(rtu) => core.ids.get(rtu.remote_comm_id),
+            Message::Mra(mra) => core.ids.get(mra.remote_comm_id),
+            Message::Dreq(dreq) => core.ids.get(dreq.remote_comm_id),
+            Message::Drep(drep) => core.ids.get(drep.remote_comm_id),
+            Message::Rej(rej) => match timed_out_guid(rej) {
+                // The sender gave up before it learned our communication id.
+                Some(guid) => core.remotes.by_comm_id(guid, rej.local_comm_id),
+                None => core.ids.get(rej.remote_comm_id),
+            },
+            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => return,
+        };
+        match (endpoint, &message) {
+            (Some(endpoint), Message::Rep(rep)) => endpoint.receive_rep(&arrived, rep),
+            (Some(endpoint), _) if endpoint.receive(&arrived, &message) => {}
+            (_, Message::Dreq(dreq)) => {
+                // The connection is gone, and its peer need not wait for an answer.
+                self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);
+                arrived.confirm(dreq);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The CA GUID of a peer that gave up waiting for an answer (IBTA 12.6.7.2, reason 4).
+fn timed_out_guid(rej: &Rej<'_>) -> Option<u64> {
+    if Reason(rej.reason) != Reason::TIMEOUT {
+        return None;
+    }
+    let guid = rej.ari.first_chunk()?;
+    Some(u64::from_be_bytes(*guid))
+}
+
+impl Endpoint {
+    /// Handles a message that names this endpoint; false if it is for no connection of its own.
+    fn receive(self: &Arc<Self>, arrived: &Arrived<'_>, message: &Message<'_>) -> bool {
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        let Some(conn) = &mut inner.conn else {
+            return false;
+        };
+        if conn.peer != arrived.source() {
+            // A stranger learns nothing.
+            return true;
+        }
+        if !conn.machine.is_for(message) {
+            return false;
+        }
+        let actions = conn.machine.receive(arrived.header, message, now);
+        let cause = match message {
+            Message::Rej(rej) => Cause::Rej(rej),
+            _ => Cause::None,
+        };
+        self.execute(&mut inner, actions, &cause);
+        true
+    }
+
+    /// Handles a REP: the first one makes the peer's names this connection's.
+    fn receive_rep(self: &Arc<Self>, arrived: &Arrived<'_>, rep: &Rep<'_>) {
+        let Ok(space) = Space::new() else {
+            return;
+        };
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        let Some(conn) = &mut inner.conn else {
+            return;
+        };
+        if conn.peer != arrived.source() {
+            return;
+        }
+        if conn.machine.wants_rep() {
+            let track = self.core.remotes.track(
+                space,
+                rep.local_ca_guid,
+                rep.local_comm_id,
+                conn.machine.rep_qpn(rep),
+                self,
+            );
+            match track {
+                Track::New(tracked) => conn.tracked = Some(tracked),
+                Track::Duplicate => return,
+                Track::Stale(other) => {
+                    drop(inner);
+                    arrived.refuse(RejMessage::Rep, rep.local_comm_id, Reason::STALE_CONN);
+                    other.stale_peer(arrived.source());
+                    return;
+                }
+            }
+        }
+        let actions = conn
+            .machine
+            .receive(arrived.header, &Message::Rep(*rep), now);
+        self.execute(&mut inner, actions, &Cause::Rep(arrived.header, rep));
+    }
+
+    /// The peer claims, from `source`, to have forgotten the connection.
+    pub(super) fn stale_peer(self: &Arc<Self>, source: Gid) {
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        let Some(conn) = &mut inner.conn else {
+            return;
+        };
+        // A stranger that uses the peer's names does not end the connection.
+        if conn.peer != source {
+            return;
+        }
+        let actions = conn.machine.stale_peer(now);
+        self.execute(&mut inner, actions, &Cause::None);
+    }
+
+    /// The REQ of this endpoint arrived again.
+    pub(super) fn duplicate_req(self: &Arc<Self>, source: Gid) {
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        let Some(conn) = &mut inner.conn else {
+            return;
+        };
+        if conn.peer != source {
+            return;
+        }
+        let actions = conn.machine.duplicate_req(now);
+        self.execute(&mut inner, actions, &Cause::None);
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is known of the peers: which of their communication ids and QPs are in use.
+//!
+//! A REQ whose (CA GUID, communication id) is known is a duplicate; one whose (CA GUID, QPN) is
+//! known comes from a peer that lost the old connection, which is then stale (IBTA 12.9.8.3.1).
+//!
+//! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
+//! allocated while one is held, and no two are held together.
+
+use crate::endpoint::Endpoint;
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    new_mutex,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    sync::{Arc, Mutex},
+};
+
+/// Number of shards; a power of two.
+const SHARDS: usize = 64;
+
+/// What a key names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A communication id of the peer.
+    CommId,
+    /// A QP of the peer.
+    Qpn,
+}
+
+/// A name that belongs to a peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    guid: u64,
+    kind: Kind,
+    value: u32,
+}
+
+impl Key {
+    /// The shard that holds the key. It need not be secret: each shard is a balanced tree.
+    fn shard(&self) -> usize {
+        let mixed = (self.guid ^ u64::from(self.value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        usize::try_from(mixed >> 58).unwrap_or(0) & (SHARDS - 1)
+    }
+}
+
+type Tree = RBTree<Key, Arc<Endpoint>>;
+type Reservation = RBTreeNodeReservation<Key, Arc<Endpoint>>;
+
+/// The table of the peers' names.
+#[pin_data]
+pub(crate) struct Remotes {
+    #[pin]
+    shards: [Mutex<Tree>; SHARDS],
+}
+
+/// Memory for the two entries of one connection, taken before any lock.
+pub(crate) struct Space(Reservation, Reservation);
+
+impl Space {
+    /// Takes the memory.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Space(
+            Reservation::new(GFP_KERNEL)?,
+            Reservation::new(GFP_KERNEL)?,
+        ))
+    }
+}
+
+/// The entries of one connection, and the only handle by which they are removed.
+pub(crate) struct Tracked(Key, Key);
+
+/// What [`Remotes::track`] found.
+pub(crate) enum Track {
+    /// Both names were free and are now the endpoint's.
+    New(Tracked),
+    /// The communication id belongs to some endpoint already.
+    Duplicate,
+    /// The QP belongs to this endpoint's connection.
+    Stale(Arc<Endpoint>),
+}
+
+impl Remotes {
+    /// Creates an empty table.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            shards <- pin_init::pin_init_array_from_fn(|_| {
+                new_mutex!(RBTree::new(), "rdma_cm_remotes")
+            }),
+        })
+    }
+
+    /// Enters `node`, or returns the endpoint that has its key.
+    fn enter(&self, node: RBTreeNode<Key, Arc<Endpoint>>, key: &Key) -> Option<Arc<Endpoint>> {
+        let lock = self.shards.get(key.shard())?;
+        let unused;
+        {
+            let mut tree = lock.lock();
+            match tree.get(key) {
+                Some(owner) => {
+                    let owner = owner.clone();
+                    drop(tree);
+                    unused = Some((node, owner));
+                }
+                None => {
+                    let _ = tree.insert(node);
+                    unused = None;
+                }
+            }
+        }
+        unused.map(|(_node, owner)| owner)
+    }
+
+    /// Removes `key` if it is `endpoint`'s.
+    fn leave(&self, key: &Key, endpoint: &Arc<Endpoint>) {
+        let Some(lock) = self.shards.get(key.shard()) else {
+            return;
+        };
+        let node = {
+            let mut tree = lock.lock();
+            match tree.get(key) {
+                Some(owner) if Arc::ptr_eq(owner, endpoint) => tree.remove_node(key),
+                _ => None,
+            }
+        };
+        // The node and its reference go away outside the shard lock.
+        drop(node);
+    }
+
+    /// Enters the peer's communication id and QPN for `endpoint`, if both are free.
+    pub(crate) fn track(
+        &self,
+        space: Space,
+        guid: u64,
+        comm_id: u32,
+        qpn: u32,
+        endpoint: &Arc<Endpoint>,
+    ) -> Track {
+        let id_key = Key {
+            guid,
+            kind: Kind::CommId,
+            value: comm_id,
+        };
+        let qpn_key = Key {
+            guid,
+            kind: Kind::Qpn,
+            value: qpn,
+        };
+        let Space(first, second) = space;
+        if self
+            .enter(first.into_node(id_key, endpoint.clone()), &id_key)
+            .is_some()
+        {
+            return Track::Duplicate;
+        }
+        if let Some(owner) = self.enter(second.into_node(qpn_key, endpoint.clone()), &qpn_key) {
+            self.leave(&id_key, endpoint);
+            return Track::Stale(owner);
+        }
+        Track::New(Tracked(id_key, qpn_key))
+    }
+
+    fn find(&self, key: Key) -> Option<Arc<Endpoint>> {
+        self.shards.get(key.shard())?.lock().get(&key).cloned()
+    }
+
+    /// Finds the endpoint whose peer has this communication id.
+    pub(crate) fn by_comm_id(&self, guid: u64, comm_id: u32) -> Option<Arc<Endpoint>> {
+        self.find(Key {
+            guid,
+            kind: Kind::CommId,
+            value: comm_id,
+        })
+    }
+
+    /// Finds the endpoint whose peer has this QP.
+    pub(crate) fn by_qpn(&self, guid: u64, qpn: u32) -> Option<Arc<Endpoint>> {
+        self.find(Key {
+            guid,
+            kind: Kind::Qpn,
+            value: qpn,
+        })
+    }
+
+    /// Removes the entries that `tracked` stands for.
+    pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &Arc<Endpoint>) {
+        let Tracked(id_key, qpn_key) = tracked;
+        self.leave(&id_key, endpoint);
+        self.leave(&qpn_key, endpoint);
+    }
+}

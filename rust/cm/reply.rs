@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Answers that no endpoint gives: to requests for nobody, and to the late.
+
+use super::{
+    reach::{reach, Sender, Waiting},
+    receive::Arrived,
+};
+use crate::ib::{counters::CounterGroup, mad::Agent};
+use cmproto::{
+    reject::Reason,
+    wire::{self, Drep, Dreq, Header, Message, Rej, RejMessage, INFO_LEN, MAD_LEN},
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// An answer, ready to be sent.
+struct Answer {
+    sender: Sender,
+    agent: Arc<Agent>,
+    mad: [u8; MAD_LEN],
+}
+
+impl Waiting for Answer {
+    fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    fn reached(&self, dmac: Result<[u8; 6]>) {
+        let sent = dmac
+            .and_then(|dmac| self.sender.address(&self.agent, dmac))
+            .and_then(|ah| self.agent.send(&ah, self.sender.pkey_index, &self.mad));
+        // An answer that does not get through is asked for again.
+        let _ = sent;
+    }
+}
+
+impl Arrived<'_> {
+    /// Answers with `message`.
+    fn answer(&self, message: &Message<'_>) {
+        let Ok(sender) = Sender::of(self.device, self.mad) else {
+            return;
+        };
+        let header = Header::new(message.attribute(), self.header.tid);
+        let mut mad = [0; MAD_LEN];
+        if wire::encode(&header, message, &mut mad).is_err() {
+            return;
+        }
+        let counts = &self.port.counts;
+        counts.add(CounterGroup::TxMsgs, header.attr_id.id(), 1);
+        let answer = Answer {
+            sender,
+            agent: self.agent.clone(),
+            mad,
+        };
+        reach(&self.port.core, answer);
+    }
+
+    /// Refuses the REQ or REP of the peer's `comm_id`.
+    pub(super) fn refuse(&self, refused: RejMessage, comm_id: u32, reason: Reason) {
+        self.answer(&Message::Rej(Rej {
+            local_comm_id: 0,
+            remote_comm_id: comm_id,
+            message: refused,
+            ari_len: 0,
+            reason: reason.0,
+            ari: &[0; INFO_LEN],
+            private_data: &[],
+        }));
+    }
+
+    /// Confirms the end of a connection that is not known any more.
+    pub(super) fn confirm(&self, dreq: &Dreq<'_>) {
+        self.answer(&Message::Drep(Drep {
+            local_comm_id: dreq.remote_comm_id,
+            remote_comm_id: dreq.local_comm_id,
+            private_data: &[],
+        }));
+    }
+}

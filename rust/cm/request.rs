@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connection requests that come in.
+//!
+//! What is cheap comes first: a REQ is decoded and matched against the known peers and the
+//! listeners before anything is allocated for it.
+
+use super::{
+    ids::CommId,
+    port::transaction_id,
+    reach::{reach, Sender, Waiting},
+    receive::Arrived,
+    remote::{Space, Track},
+};
+use crate::{
+    cma::{
+        listeners::{Listener, Match, Wanted},
+        path::Path,
+    },
+    endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
+    ib::{gid::GidAttr, mad::Agent},
+    kext::{error::ToKernel, netdev::NetDevice},
+};
+use cmproto::{
+    addr::SockAddr,
+    cm::{Connection, DestroyCause, Limits},
+    cma::State,
+    errno::Errno,
+    listen::RequestView,
+    private_data::{self, IP_HEADER_LEN},
+    reject::Reason,
+    service_id::ServiceId,
+    ucma_abi::CmEvent,
+    wire::{Header, RejMessage, Req, Transport},
+};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+
+/// `enum ib_qp_type` of reliable connections.
+const QPT_RC: u8 = 2;
+/// `enum ib_qp_type` of unreliable connections.
+const QPT_UC: u8 = 3;
+/// `enum ib_qp_type` of the target end of extended reliable connections.
+const QPT_XRC_TGT: u8 = 10;
+
+/// The type of QP that can serve a REQ of this transport.
+fn qp_type(transport: Transport) -> Option<u8> {
+    match transport {
+        Transport::Rc => Some(QPT_RC),
+        Transport::Uc => Some(QPT_UC),
+        Transport::Xrc => Some(QPT_XRC_TGT),
+        Transport::Other(..) => None,
+    }
+}
+
+/// Why a REQ does not become a connection request.
+enum Refusal {
+    /// The peer is told.
+    Reject(Reason),
+    /// The peer is told nothing and tries again.
+    Drop,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        if error == ENOMEM {
+            Refusal::Drop
+        } else {
+            Refusal::Reject(Reason::CONSUMER_DEFINED)
+        }
+    }
+}
+
+/// A request that waits until its sender can be answered.
+struct Arrival {
+    sender: Sender,
+    agent: Arc<Agent>,
+    listener: Arc<Endpoint>,
+    child: Arc<Endpoint>,
+    event: Event,
+}
+
+impl Waiting for Arrival {
+    fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    fn reached(&self, dmac: Result<[u8; 6]>) {
+        let ah = dmac.and_then(|dmac| self.sender.address(&self.agent, dmac));
+        let Ok(ah) = ah else {
+            // Nobody can be told.
+            return self.child.end(DestroyCause::NoMemory);
+        };
+        {
+            let mut inner = self.child.inner.lock();
+            match &mut inner.conn {
+                Some(conn) => conn.ah = Some(ah),
+                // The peer took its request back meanwhile, or the device went away.
+                None => return,
+            }
+        }
+        self.offer();
+    }
+}
+
+impl Arrival {
+    /// Offers the request to the listener's consumer.
+    fn offer(&self) {
+        let consumer = {
+            let inner = self.listener.inner.lock();
+            match inner.state {
+                State::Listen => inner.consumer.clone(),
+                _ => None,
+            }
+        };
+        let offered = match consumer {
+            Some(consumer) => consumer.connect_request(&self.child, &self.event),
+            None => Err(Errno::ECONNABORTED.to_kernel()),
+        };
+        if let Err(error) = offered {
+            let cause = match Refusal::from(error) {
+                Refusal::Reject(_) => DestroyCause::User,
+                Refusal::Drop => DestroyCause::NoMemory,
+            };
+            return self.child.end(cause);
+        }
+        // From here on a repeated REQ is answered, while the consumer takes its time.
+        let mut inner = self.child.inner.lock();
+        if let Some(conn) = &mut inner.conn {
+            let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        }
+    }
+}
+
+/// The event that reports a REQ, with the resources as this end sees them.
+fn req_event(header: &Header, req: &Req<'_>, private_data: &[u8]) -> Event {
+    Event {
+        kind: CmEvent::ConnectRequest,
+        status: 0,
+        param: EventParam::Conn(ConnEventParam {
+            responder_resources: req.initiator_depth,
+            initiator_depth: req.responder_resources,
+            flow_control: u8::from(req.flow_control),
+            retry_count: req.retry_count,
+            rnr_retry_count: req.rnr_retry_count,
+            srq: u8::from(req.srq),
+            qp_num: req.local_qpn,
+            ..ConnEventParam::with_private_data(private_data)
+        }),
+        ece: Ece {
+            vendor_id: req.vendor_id,
+            attr_mod: header.attr_mod,
+        },
+    }
+}
+
+impl Arrived<'_> {
+    /// Handles a REQ.
+    pub(super) fn request(&self, req: &Req<'_>) {
+        let remotes = &self.port.core.remotes;
+        if let Some(known) = remotes.by_comm_id(req.local_ca_guid, req.local_comm_id) {
+            return known.duplicate_req(self.source());
+        }
+        let taken = match remotes.by_qpn(req.local_ca_guid, req.local_qpn) {
+            Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
+            None => self.take(req),
+        };
+        let Err((refusal, stale)) = taken else {
+            return;
+        };
+        if let Refusal::Reject(reason) = refusal {
+            self.refuse(RejMessage::Req, req.local_comm_id, reason);
+        }
+        if let Some(other) = stale {
+            other.stale_peer(self.source());
+        }
+    }
+
+    /// Makes a connection request of a REQ that is neither a duplicate nor from a stale peer.
+    fn take(&self, req: &Req<'_>) -> Result<(), (Refusal, Option<Arc<Endpoint>>)> {
+        let plain = |refusal| (refusal, None);
+        let core = &self.port.core;
+        let sender = Sender::of(self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
+        let request = Request::new(self.header, req).map_err(plain)?;
+        let listener = self.find_listener(&request, &sender).map_err(plain)?;
+        let space = Space::new().map_err(|error| plain(error.into()))?;
+        let (child, event) = self
+            .create(&sender, &request, &listener)
+            .map_err(|error| plain(error.into()))?;
+        let track = core.remotes.track(
+            space,
+            req.local_ca_guid,
+            req.local_comm_id,
+            req.local_qpn,
+            &child,
+        );
+        match track {
+            Track::New(tracked) => {
+                let mut inner = child.inner.lock();
+                if let Some(conn) = &mut inner.conn {
+                    conn.tracked = Some(tracked);
+                    conn.comm_id.publish(&child);
+                }
+            }
+            // The same REQ is being handled at this moment.
+            Track::Duplicate => {
+                child.end(DestroyCause::NoMemory);
+                return Ok(());
+            }
+            Track::Stale(other) => {
+                child.end(DestroyCause::NoMemory);
+                return Err((Refusal::Reject(Reason::STALE_CONN), Some(other)));
+            }
+        }
+        let arrival = Arrival {
+            sender,
+            agent: self.agent.clone(),
+            listener: listener.endpoint,
+            child,
+            event,
+        };
+        reach(core, arrival);
+        Ok(())
+    }
+
+    /// Finds the listener that the request is for.
+    fn find_listener(&self, request: &Request<'_>, sender: &Sender) -> Result<Listener, Refusal> {
+        let mismatch = || Refusal::Reject(Reason::CONSUMER_DEFINED);
+        let netdev = sender.local.ndev().map_err(|_| mismatch())?;
+        let net = netdev.net().ok_or_else(mismatch)?;
+        let found = self.port.core.listeners.find(&Wanted {
+            service_id: ServiceId(request.req.service_id),
+            net: net.hash_key(),
+            device: self.device.device.index(),
+            request: RequestView {
+                header: &request.ip,
+                interface: Some(netdev.ifindex()),
+            },
+        });
+        let listener = match found {
+            Match::Found(listener) => listener,
+            Match::Mismatch => return Err(mismatch()),
+            Match::NoService => return Err(Refusal::Reject(Reason::INVALID_SERVICE_ID)),
+        };
+        // The way back to the sender must lead through where the request came from.
+        if netdev.is_up() && leads_back(&netdev, &request.src, &request.dst) {
+            Ok(listener)
+        } else {
+            Err(mismatch())
+        }
+    }
+
+    /// The place of the new endpoint at the device.
+    fn attachment(&self, request: &Request<'_>, netdev: &NetDevice) -> Result<Attachment> {
+        let gid = GidAttr::find_by_port(
+            &self.device.device,
+            self.port.num,
+            &request.src.to_gid(),
+            self.port.default_gid_type,
+            Some(netdev),
+        )?;
+        Ok(Attachment {
+            gid: Some(gid),
+            device: self.device.clone(),
+            port_num: self.port.num,
+        })
+    }
+
+    /// Creates the endpoint of the request, and the event that offers it.
+    fn create(
+        &self,
+        sender: &Sender,
+        request: &Request<'_>,
+        listener: &Listener,
+    ) -> Result<(Arc<Endpoint>, Event)> {
+        let req = request.req;
+        let qp_type = qp_type(req.transport).ok_or(EINVAL)?;
+        let wanted = listener.endpoint.qp_type;
+        if wanted != 0 && wanted != qp_type {
+            return Err(EINVAL);
+        }
+        let netdev = sender.local.ndev()?;
+        let attachment = self.attachment(request, &netdev)?;
+        let child = Endpoint::create_child(&listener.endpoint, qp_type)?;
+        let comm_id = CommId::new(&self.port.core)?;
+        let tid = transaction_id(self.agent, comm_id.value());
+        let limits = Limits::DEFAULT;
+        let machine = Connection::from_req(
+            comm_id.value(),
+            self.port.guid,
+            tid,
+            request.header,
+            req,
+            &limits,
+        )
+        .map_err(|_| EINVAL)?;
+        let conn = KBox::new(
+            Conn {
+                machine,
+                comm_id,
+                tracked: None,
+                peer: sender.peer,
+                ah: None,
+                pkey_index: sender.pkey_index,
+            },
+            GFP_KERNEL,
+        )?;
+        {
+            let mut inner = child.inner.lock();
+            inner.conn = Some(conn);
+            inner.src = request.src;
+            inner.dst = request.dst;
+            inner.bound_if = netdev.ifindex();
+            inner.path = Some(Path::from_req(req, sender.hop_limit));
+            child.set_state(&mut inner, State::Connect);
+            child.show(&inner);
+            if let Err(error) = child.attach(&mut inner, attachment) {
+                drop(inner);
+                child.end(DestroyCause::NoMemory);
+                return Err(error);
+            }
+        }
+        let event = req_event(request.header, req, request.user_data(listener));
+        Ok((child, event))
+    }
+}
+
+/// A REQ, and what its private data says.
+struct Request<'a> {
+    header: &'a Header,
+    req: &'a Req<'a>,
+    ip: private_data::Header,
+    /// The address of this end.
+    src: SockAddr,
+    /// The address of the peer.
+    dst: SockAddr,
+}
+
+impl<'a> Request<'a> {
+    fn new(header: &'a Header, req: &'a Req<'a>) -> Result<Self, Refusal> {
+        let ip = private_data::Header::decode(req.private_data)
+            .map_err(|_| Refusal::Reject(Reason::CONSUMER_DEFINED))?;
+        let (src, dst) = match &ip {
+            private_data::Header::Ip(ip) => {
+                (ip.dst.with_port(ServiceId(req.service_id).port()), ip.src)
+            }
+            private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
+        };
+        Ok(Request {
+            header,
+            req,
+            ip,
+            src,
+            dst,
+        })
+    }
+
+    /// The private data that is the consumer's.
+    fn user_data(&self, listener: &Listener) -> &'a [u8] {
+        let offset = match listener.addr {
+            SockAddr::Ib { .. } => 0,
+            _ => IP_HEADER_LEN,
+        };
+        self.req.private_data.get(offset..).unwrap_or(&[])
+    }
+}
+
+/// Whether packets from `local` to `peer` leave by `netdev`.
+fn leads_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
+    match (local, peer) {
+        (SockAddr::V4 { addr: local, .. }, SockAddr::V4 { addr: peer, .. }) => {
+            netdev.is_route_v4(*local, *peer)
+        }
+        (SockAddr::V6 { addr: local, .. }, SockAddr::V6 { addr: peer, .. }) => {
+            netdev.is_route_v6(*local, *peer)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Resolving the peer's address: which device leads to it, and where it is on the link.
+
+use crate::{
+    endpoint::{Endpoint, Event, Inner},
+    ib::addr::{AddrDone, DevAddr},
+};
+use cmproto::{addr::SockAddr, cma::State, ucma_abi::CmEvent};
+use kernel::{prelude::*, sync::Arc};
+
+/// The wildcard of the address family of `dst`.
+fn wildcard(dst: &SockAddr) -> SockAddr {
+    match dst {
+        SockAddr::Unspec => SockAddr::Unspec,
+        SockAddr::V4 { .. } => SockAddr::V4 {
+            addr: [0; 4],
+            port: 0,
+        },
+        SockAddr::V6 { scope_id, .. } => SockAddr::V6 {
+            addr: [0; 16],
+            port: 0,
+            flowinfo: 0,
+            scope_id: *scope_id,
+        },
+        SockAddr::Ib { pkey, .. } => SockAddr::Ib {
+            pkey: *pkey,
+            flowinfo: 0,
+            gid: cmproto::addr::Gid::ZERO,
+            sid: 0,
+            sid_mask: 0,
+            scope_id: 0,
+        },
+    }
+}
+
+/// Replaces the address of `old` by that of `new`, with the port that is bound.
+fn with_address_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
+    if new.is_unspec() {
+        return *old;
+    }
+    new.with_port(old.port())
+}
+
+impl Endpoint {
+    /// Starts to resolve `dst`; the outcome comes as an event.
+    ///
+    /// An endpoint that is not yet bound is bound to `src`, or to a wildcard if that is
+    /// unspecified; a bound one ignores `src`. Fails with the errors of [`Endpoint::bind`], with
+    /// `EINVAL` if the address families differ, and with the errors of the route lookup.
+    pub(crate) fn resolve_addr(
+        self: &Arc<Self>,
+        src: &SockAddr,
+        dst: &SockAddr,
+        timeout_ms: u32,
+    ) -> Result {
+        let mut inner = self.inner.lock();
+        if inner.state != State::AddrBound {
+            let src = if src.is_unspec() { wildcard(dst) } else { *src };
+            self.bind_to(&mut inner, &src, Some(dst))?;
+        }
+        if inner.src.family() != dst.family() {
+            return Err(EINVAL);
+        }
+        // A query that has ended, or is about to: it finds that it is not wanted any more.
+        let before = inner.query.take();
+        let previous = core::mem::replace(&mut inner.dst, *dst);
+        self.set_state(&mut inner, State::AddrQuery);
+        let started = self.start_resolving(&mut inner, dst, timeout_ms);
+        if started.is_err() {
+            inner.dst = previous;
+            self.set_state(&mut inner, State::AddrBound);
+        } else if let Some(port) = &inner.port {
+            self.core.ports.update(port, |owner| owner.dst = *dst);
+        }
+        self.show(&inner);
+        drop(inner);
+        drop(before);
+        started
+    }
+
+    fn start_resolving(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        dst: &SockAddr,
+        timeout_ms: u32,
+    ) -> Result {
+        if dst.is_any_or_loopback() {
+            return self.resolve_loopback(inner);
+        }
+        if let SockAddr::Ib { .. } = dst {
+            // No port of a RoCE device has native addresses.
+            return Err(ENODEV);
+        }
+        let query = self.core.resolver.resolve_ip(
+            &self.net,
+            &inner.src,
+            dst,
+            inner.bound_if,
+            timeout_ms,
+            self.clone(),
+        )?;
+        inner.query = Some(query);
+        Ok(())
+    }
+
+    /// Resolves a loopback address: the first device that is up will do.
+    fn resolve_loopback(self: &Arc<Self>, inner: &mut Inner) -> Result {
+        if inner.device.is_none() {
+            let attachment = self.core.devices.any_active()?;
+            self.attach(inner, attachment)?;
+            let loopback = match inner.src {
+                SockAddr::V4 { port, .. } => SockAddr::V4 {
+                    addr: [127, 0, 0, 1],
+                    port,
+                },
+                SockAddr::V6 { port, .. } => SockAddr::V6 {
+                    addr: core::net::Ipv6Addr::LOCALHOST.octets(),
+                    port,
+                    flowinfo: 0,
+                    scope_id: 0,
+                },
+                other => other,
+            };
+            inner.src = loopback;
+        }
+        self.set_state(inner, State::AddrResolved);
+        inner.deliver(&Event::new(CmEvent::AddrResolved, 0));
+        Ok(())
+    }
+
+    /// Takes what was found out about the way to the peer.
+    fn resolved(self: &Arc<Self>, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
+        let src = with_address_of(&inner.src, src);
+        if inner.device.is_none() {
+            let attachment = self.attachment_at(&src, link)?;
+            self.head.set_addresses(&src, &inner.dst);
+            self.attach(inner, attachment)?;
+        }
+        inner.src = src;
+        inner.link = Some(link.clone());
+        if let Some(port) = &inner.port {
+            self.core.ports.update(port, |owner| owner.addr = src);
+        }
+        Ok(())
+    }
+}
+
+impl AddrDone for Endpoint {
+    fn done(self: Arc<Self>, status: Result, src: SockAddr, link: &DevAddr) {
+        let mut inner = self.inner.lock();
+        if inner.state != State::AddrQuery {
+            return;
+        }
+        let status = status.and_then(|()| self.resolved(&mut inner, &src, link));
+        let (state, event) = match status {
+            Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
+            Err(error) => (
+                State::AddrBound,
+                Event::new(CmEvent::AddrError, error.to_errno()),
+            ),
+        };
+        self.set_state(&mut inner, state);
+        self.show(&inner);
+        inner.deliver(&event);
+    }
+}

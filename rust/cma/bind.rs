@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Binding to an address.
+
+use super::{device::Source, ports::Owner};
+use crate::{
+    endpoint::{Attachment, Endpoint, Inner},
+    ib::addr::{self, DevAddr},
+    kext::{
+        cred::{self, Capability},
+        error::{ResultExt, ToKernel},
+        netdev::NetDevice,
+    },
+};
+use cmproto::{
+    addr::SockAddr,
+    cma::State,
+    errno::Errno,
+    service_id::{self, PortSpace},
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// The interface that an address is bound to: that of its scope, or any (0).
+///
+/// A link-local address means nothing without a scope.
+fn interface_of(addr: &SockAddr) -> Result<i32> {
+    match addr {
+        SockAddr::V6 { scope_id: 0, .. } if addr.is_link_local_v6() => Err(EINVAL),
+        SockAddr::V6 { scope_id, .. } if addr.is_link_local_v6() => {
+            i32::try_from(*scope_id).map_err(|_| ENODEV)
+        }
+        _ => Ok(0),
+    }
+}
+
+impl Endpoint {
+    /// Finds the device that speaks from `addr`, an address of this host, and what is known of
+    /// the interface that has it.
+    fn find_source(&self, addr: &SockAddr, bound_if: i32) -> Result<(Attachment, DevAddr)> {
+        let link = addr::translate_ip(&self.net, addr, bound_if)?;
+        let attachment = self.attachment_at(addr, &link)?;
+        Ok((attachment, link))
+    }
+
+    /// Finds the device that speaks from `addr` at the interface that `link` tells of.
+    pub(super) fn attachment_at(&self, addr: &SockAddr, link: &DevAddr) -> Result<Attachment> {
+        if self.ps == PortSpace::Ipoib {
+            // Its addresses are those of an InfiniBand link.
+            return Err(EINVAL);
+        }
+        let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        self.core.devices.by_source(&Source {
+            addr,
+            net: &self.net,
+            interface: &interface,
+        })
+    }
+
+    /// Binds to `addr`.
+    ///
+    /// Fails with `EAFNOSUPPORT`, `EINVAL` (state, or a link-local address without a scope),
+    /// `EADDRNOTAVAIL`, `EADDRINUSE`, `EACCES`, `ENODEV` or `EPROTONOSUPPORT`; nothing has changed
+    /// then.
+    pub(crate) fn bind(self: &Arc<Self>, addr: &SockAddr) -> Result {
+        self.bind_to(&mut self.inner.lock(), addr, None)
+    }
+
+    /// Binds to `addr` on the way to `dst`.
+    pub(super) fn bind_to(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        addr: &SockAddr,
+        dst: Option<&SockAddr>,
+    ) -> Result {
+        if addr.is_unspec() {
+            return Err(Errno::EAFNOSUPPORT.to_kernel());
+        }
+        if inner.state != State::Idle {
+            return Err(EINVAL);
+        }
+        let mut bound_if = interface_of(addr)?;
+        if let (0, Some(dst)) = (bound_if, dst) {
+            bound_if = interface_of(dst)?;
+        }
+        let source = if addr.is_any_or_loopback() {
+            None
+        } else if let SockAddr::Ib { .. } = addr {
+            // No port of a RoCE device has native addresses.
+            return Err(ENODEV);
+        } else {
+            Some(self.find_source(addr, bound_if)?)
+        };
+        let afonly = inner.options.afonly.unwrap_or_else(|| match addr {
+            SockAddr::V4 { .. } => true,
+            SockAddr::V6 { .. } => self.net.bindv6only(),
+            _ => false,
+        });
+        let (ps, addr) = service_id::select_port_space(self.ps, addr).kernel()?;
+        let owner = Owner {
+            addr,
+            dst: dst.copied().unwrap_or(SockAddr::Unspec),
+            reuseaddr: inner.options.reuseaddr,
+            afonly,
+        };
+        let port = self
+            .core
+            .ports
+            .claim(&self.net, ps, owner, self.number, || {
+                cred::capable(Capability::NET_BIND_SERVICE)
+            })?;
+        let addr = addr.with_port(port.port());
+
+        if let Some((attachment, link)) = source {
+            // The address is shown from the moment that the endpoint is at a device.
+            self.head.set_addresses(&addr, &owner.dst);
+            if let Err(error) = self.attach(inner, attachment) {
+                self.show(inner);
+                self.core.ports.release(port);
+                return Err(error);
+            }
+            bound_if = link.bound_dev_if;
+            inner.link = Some(link);
+        }
+        inner.src = addr;
+        if let Some(dst) = dst {
+            inner.dst = *dst;
+        }
+        inner.bound_if = bound_if;
+        inner.afonly = afonly;
+        inner.port = Some(port);
+        self.set_state(inner, State::AddrBound);
+        self.show(inner);
+        Ok(())
+    }
+}

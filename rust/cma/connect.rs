@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connecting, and the answers to a connection request.
+
+use super::path::Path;
+use crate::{
+    cm::{execute::Cause, ids::CommId, port::transaction_id},
+    endpoint::{Conn, ConnParam, Ece, Endpoint, Inner},
+    ib::ah::{Ah, AhLink, AhSpec},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{AcceptParams, ConnectParams, Connection},
+    cma::State,
+    private_data::{IpHeader, IP_HEADER_LEN},
+    reject::Reason,
+    service_id::ServiceId,
+    wire::Transport,
+};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+
+/// Private data of a REQ (IBTA 12.6.5).
+const REQ_PRIVATE_DATA_LEN: usize = 92;
+
+/// `enum ib_qp_type` of unreliable connections.
+const QPT_UC: u8 = 3;
+/// `enum ib_qp_type` of the initiating end of extended reliable connections.
+const QPT_XRC_INI: u8 = 9;
+/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+const EVENT_COMM_EST: u32 = 4;
+
+/// Private data of a REQ: the header with the addresses, and the consumer's.
+struct ReqData {
+    bytes: [u8; REQ_PRIVATE_DATA_LEN],
+    len: usize,
+}
+
+impl ReqData {
+    fn new(inner: &Inner, user: &[u8]) -> Result<Self> {
+        let mut bytes = [0; REQ_PRIVATE_DATA_LEN];
+        let (header, rest) = bytes
+            .split_first_chunk_mut::<IP_HEADER_LEN>()
+            .ok_or(EINVAL)?;
+        IpHeader {
+            src: inner.src,
+            dst: inner.dst,
+        }
+        .encode(header)
+        .kernel()?;
+        rest.get_mut(..user.len())
+            .ok_or(EINVAL)?
+            .copy_from_slice(user);
+        Ok(ReqData {
+            bytes,
+            len: IP_HEADER_LEN.saturating_add(user.len()),
+        })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// What an address handle is made of, copied so that it is made without the endpoint's lock.
+struct Way {
+    gid: crate::ib::gid::GidAttr,
+    device: crate::ib::device::DeviceRef,
+    agent: Arc<crate::ib::mad::Agent>,
+    path: Path,
+    dmac: [u8; 6],
+    pkey_index: u16,
+    guid: u64,
+    ca_ack_delay: u8,
+}
+
+impl Way {
+    fn address(&self) -> Result<Arc<Ah>> {
+        let spec = AhSpec {
+            sgid: Some(&self.gid),
+            dgid: self.path.dgid,
+            flow_label: self.path.flow_label,
+            hop_limit: self.path.hop_limit,
+            traffic_class: self.path.traffic_class,
+            sl: self.path.sl,
+            static_rate: self.path.rate,
+            link: AhLink::Roce { dmac: self.dmac },
+        };
+        Ah::new(&self.agent, &self.device, &spec)
+    }
+}
+
+impl Endpoint {
+    /// The way to the peer, of an endpoint whose route is resolved.
+    fn way(&self, inner: &Inner) -> Result<Way> {
+        if inner.state != State::RouteResolved {
+            return Err(EINVAL);
+        }
+        let (Some(attachment), Some(path), Some(link)) = (&inner.device, &inner.path, &inner.link)
+        else {
+            return Err(EINVAL);
+        };
+        let port = self.port(inner).ok_or(ENODEV)?;
+        let device = &attachment.device.device;
+        Ok(Way {
+            gid: attachment.gid.clone().ok_or(ENODEV)?,
+            device: device.clone(),
+            agent: port.agent().ok_or(ENODEV)?,
+            path: *path,
+            dmac: link.dst_mac(),
+            pkey_index: device.find_pkey(attachment.port_num, path.pkey)?,
+            guid: port.guid,
+            ca_ack_delay: port.ca_ack_delay,
+        })
+    }
+
+    /// Sends a REQ; the answer comes as an event.
+    ///
+    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
+    /// changed then.
+    pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam, ece: Ece) -> Result {
+        let way = self.way(&self.inner.lock())?;
+        let ah = way.address()?;
+        let comm_id = CommId::new(&self.core)?;
+        let tid = transaction_id(&way.agent, comm_id.value());
+        let mut conn = KBox::new(
+            Conn {
+                machine: Connection::new(comm_id.value(), way.guid, tid),
+                comm_id,
+                tracked: None,
+                peer: way.path.dgid,
+                ah: Some(ah),
+                pkey_index: way.pkey_index,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+
+        let mut inner = self.inner.lock();
+        // Another call may have come in between.
+        if inner.state != State::RouteResolved {
+            return Err(EINVAL);
+        }
+        let data = ReqData::new(&inner, param.private_data())?;
+        let params = self.connect_params(&inner, &way, param, ece);
+        let actions = conn
+            .machine
+            .connect(&params, data.bytes(), self.core.now())
+            .kernel()?;
+        conn.comm_id.publish(self);
+        inner.conn = Some(conn);
+        inner.qp_num = param.qp_num;
+        inner.srq = param.srq != 0;
+        self.set_state(&mut inner, State::Connect);
+        self.show(&inner);
+        self.execute(&mut inner, actions, &Cause::None);
+        Ok(())
+    }
+
+    fn connect_params(
+        &self,
+        inner: &Inner,
+        way: &Way,
+        param: &ConnParam,
+        ece: Ece,
+    ) -> ConnectParams {
+        ConnectParams {
+            service_id: ServiceId::of_address(self.ps, &inner.dst).0,
+            local_qpn: param.qp_num,
+            local_qkey: 0,
+            srq: param.srq != 0,
+            transport: match self.qp_type {
+                QPT_UC => Transport::Uc,
+                QPT_XRC_INI => Transport::Xrc,
+                _ => Transport::Rc,
+            },
+            starting_psn: inner.psn,
+            responder_resources: param.responder_resources,
+            initiator_depth: param.initiator_depth,
+            flow_control: param.flow_control & 1 != 0,
+            retry_count: param.retry_count,
+            rnr_retry_count: param.rnr_retry_count,
+            pkey: way.path.pkey,
+            path_mtu: way.path.mtu,
+            primary: way.path.to_req(),
+            packet_life_time: way.path.packet_life_time,
+            ca_ack_delay: way.ca_ack_delay,
+            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            max_cm_retries: ConnectParams::MAX_RETRIES,
+            vendor_id: ece.vendor_id,
+            attr_mod: ece.attr_mod,
+        }
+    }
+
+    /// Accepts a connection: answers a REQ with a REP, or a REP with an RTU (without `param`).
+    ///
+    /// `on_success` runs before any event that the answer causes. On failure the peer is refused.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        param: Option<&ConnParam>,
+        ece: Ece,
+        on_success: impl FnOnce(),
+    ) -> Result {
+        let mut inner = self.inner.lock();
+        if inner.state != State::Connect {
+            return Err(EINVAL);
+        }
+        let accepted = self.answer(&mut inner, param, ece);
+        match accepted {
+            Ok(()) => on_success(),
+            Err(_) => {
+                let _ = self.reject_locked(&mut inner, &[], Reason::CONSUMER_DEFINED);
+            }
+        }
+        accepted
+    }
+
+    fn answer(self: &Arc<Self>, inner: &mut Inner, param: Option<&ConnParam>, ece: Ece) -> Result {
+        let now = self.core.now();
+        let ca_ack_delay = self.port(inner).map_or(0, |port| port.ca_ack_delay);
+        let psn = inner.psn;
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = match param {
+            None => conn.machine.establish(&[], now).kernel()?,
+            Some(param) => {
+                let params = AcceptParams {
+                    local_qpn: param.qp_num,
+                    qkey: 0,
+                    starting_psn: psn,
+                    responder_resources: param.responder_resources,
+                    initiator_depth: param.initiator_depth,
+                    target_ack_delay: ca_ack_delay,
+                    failover_accepted: 0,
+                    flow_control: param.flow_control & 1 != 0,
+                    rnr_retry_count: param.rnr_retry_count,
+                    srq: param.srq != 0,
+                    vendor_id: ece.vendor_id,
+                    attr_mod: ece.attr_mod,
+                };
+                conn.machine
+                    .accept(&params, param.private_data(), now)
+                    .kernel()?
+            }
+        };
+        if let Some(param) = param {
+            inner.qp_num = param.qp_num;
+            inner.srq = param.srq != 0;
+            self.show(inner);
+        }
+        self.execute(inner, actions, &Cause::None);
+        Ok(())
+    }
+
+    /// Refuses a connection.
+    ///
+    /// Fails with `EINVAL` (the state, or too much private data).
+    pub(crate) fn reject(self: &Arc<Self>, private_data: &[u8], reason: u8) -> Result {
+        self.reject_locked(
+            &mut self.inner.lock(),
+            private_data,
+            Reason(u16::from(reason)),
+        )
+    }
+
+    fn reject_locked(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        private_data: &[u8],
+        reason: Reason,
+    ) -> Result {
+        let now = self.core.now();
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = conn
+            .machine
+            .reject(reason, &[], private_data, now)
+            .kernel()?;
+        self.execute(inner, actions, &Cause::None);
+        Ok(())
+    }
+
+    /// Ends a connection, or confirms that the peer has ended it.
+    ///
+    /// Succeeds whether or not there is anything to end, but for an endpoint that neither connected
+    /// nor listens at a device: `EINVAL`.
+    pub(crate) fn disconnect(self: &Arc<Self>) -> Result {
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        if inner.listening.is_some() && inner.device.is_some() {
+            return Ok(());
+        }
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = conn
+            .machine
+            .disconnect(&[], now)
+            .or_else(|_| conn.machine.confirm_disconnect(&[], now));
+        if let Ok(actions) = actions {
+            self.execute(&mut inner, actions, &Cause::None);
+        }
+        Ok(())
+    }
+
+    /// Takes note of what the QP of the consumer saw.
+    ///
+    /// Fails with `EISCONN` if the connection is established already, and `EINVAL` in other states
+    /// and for other events than `IB_EVENT_COMM_EST`: without alternate paths no QP migrates.
+    pub(crate) fn notify(self: &Arc<Self>, event: u32) -> Result {
+        let now = self.core.now();
+        if event != EVENT_COMM_EST {
+            return Err(EINVAL);
+        }
+        let mut inner = self.inner.lock();
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = conn.machine.notify_established(now).kernel()?;
+        self.execute(&mut inner, actions, &Cause::None);
+        Ok(())
+    }
+}

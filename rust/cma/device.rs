@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The devices that connections can be made over.
+//!
+//! A device is entered when ib_core shows it and taken out when ib_core wants it back. Whatever uses
+//! the device holds a [`DeviceRef`] in some form (an attachment, an address handle, a query), and
+//! ib_core's removal waits until all of them are gone. Removal first closes the set of attached
+//! endpoints, then ends each of them, and last unregisters the MAD agents.
+
+use crate::{
+    cm::port::Port,
+    core::Core,
+    endpoint::{Attachment, Endpoint, Inner},
+    ib::{device::DeviceRef, gid::GidAttr},
+    kext::{error::ToKernel, net::Net, netdev::NetDevice},
+};
+use cmproto::{addr::SockAddr, errno::Errno};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    new_mutex,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::{Arc, Mutex},
+};
+
+/// Number of shards of the set of attached endpoints; a power of two.
+const SHARDS: usize = 16;
+
+/// A part of the set of attached endpoints.
+struct Members {
+    /// The endpoints by number.
+    tree: RBTree<u64, Arc<Endpoint>>,
+    /// Set when the device goes away: nobody comes in any more.
+    closed: bool,
+}
+
+/// A device that connections can be made over.
+#[pin_data]
+pub(crate) struct CmDevice {
+    /// The device itself.
+    pub(crate) device: DeviceRef,
+    /// Its ports that can carry connections.
+    pub(crate) ports: KVec<Arc<Port>>,
+    #[pin]
+    members: [Mutex<Members>; SHARDS],
+}
+
+impl CmDevice {
+    /// Creates the device with its ports; nobody can find it yet.
+    fn new(device: &DeviceRef, ports: KVec<Arc<Port>>) -> Result<Arc<Self>> {
+        let device = device.clone();
+        Arc::pin_init(
+            pin_init!(CmDevice {
+                device,
+                ports,
+                members <- pin_init::pin_init_array_from_fn(|_| new_mutex!(Members {
+                    tree: RBTree::new(),
+                    closed: false,
+                }, "rdma_cm_members")),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The port with this number.
+    pub(crate) fn port(&self, num: u32) -> Option<&Arc<Port>> {
+        self.ports.iter().find(|port| port.num == num)
+    }
+
+    fn shard(&self, number: u64) -> Option<&Mutex<Members>> {
+        let shard = usize::try_from(number).unwrap_or(0) & (SHARDS - 1);
+        self.members.get(shard)
+    }
+
+    /// Enters an endpoint into the set; `ENODEV` if the device is going away.
+    fn join(&self, endpoint: &Arc<Endpoint>) -> Result {
+        let node =
+            RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(endpoint.number, endpoint.clone());
+        let before = {
+            let mut members = self.shard(endpoint.number).ok_or(ENODEV)?.lock();
+            if members.closed {
+                return Err(ENODEV);
+            }
+            members.tree.insert(node)
+        };
+        drop(before);
+        Ok(())
+    }
+
+    /// Takes an endpoint out of the set.
+    fn leave(&self, endpoint: &Endpoint) {
+        let node = self
+            .shard(endpoint.number)
+            .and_then(|shard| shard.lock().tree.remove_node(&endpoint.number));
+        drop(node);
+    }
+
+    /// Ends all that uses the device.
+    fn close(&self) {
+        for shard in self.members.iter() {
+            shard.lock().closed = true;
+        }
+        for shard in self.members.iter() {
+            loop {
+                let member = shard
+                    .lock()
+                    .tree
+                    .cursor_front()
+                    .map(|cursor| cursor.current().1.clone());
+                let Some(member) = member else { break };
+                member.lose_device();
+                // An endpoint that was ending already may still be in the set.
+                self.leave(&member);
+            }
+        }
+        for port in self.ports.iter() {
+            port.close();
+        }
+    }
+
+    /// Finds the GID of one of the ports that `source` speaks from.
+    fn find_gid(&self, source: &Source<'_>) -> Option<(u32, GidAttr)> {
+        if !self.device.access_netns(source.net) {
+            return None;
+        }
+        let gid = source.addr.to_gid();
+        self.ports.iter().find_map(|port| {
+            let attr = GidAttr::find_by_port(
+                &self.device,
+                port.num,
+                &gid,
+                port.default_gid_type,
+                Some(source.interface),
+            )
+            .ok()?;
+            Some((port.num, attr))
+        })
+    }
+}
+
+/// An address of this host, and where it lives.
+pub(crate) struct Source<'a> {
+    /// The address.
+    pub(crate) addr: &'a SockAddr,
+    /// The namespace.
+    pub(crate) net: &'a Net,
+    /// The interface that has the address.
+    pub(crate) interface: &'a NetDevice,
+}
+
+/// All devices.
+#[pin_data]
+pub(crate) struct Devices {
+    #[pin]
+    list: Mutex<KVec<Arc<CmDevice>>>,
+}
+
+impl Devices {
+    /// Creates an empty list.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            list <- new_mutex!(KVec::new(), "rdma_cm_devices"),
+        })
+    }
+
+    /// Makes a device known.
+    pub(crate) fn add(&self, device: Arc<CmDevice>) -> Result {
+        self.list.lock().push(device, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Forgets a device.
+    pub(crate) fn remove(&self, device: &Arc<CmDevice>) {
+        self.list.lock().retain(|other| !Arc::ptr_eq(other, device));
+    }
+
+    /// The `n`-th device; the list may change between two calls.
+    fn nth(&self, n: usize) -> Option<Arc<CmDevice>> {
+        self.list.lock().get(n).cloned()
+    }
+
+    /// Calls `visit` for one device after the other, without the lock of the list, until it
+    /// returns something.
+    pub(crate) fn find_map<T>(
+        &self,
+        mut visit: impl FnMut(&Arc<CmDevice>) -> Option<T>,
+    ) -> Option<T> {
+        let mut n = 0;
+        while let Some(device) = self.nth(n) {
+            if let Some(found) = visit(&device) {
+                return Some(found);
+            }
+            n = n.saturating_add(1);
+        }
+        None
+    }
+
+    /// Finds the device, port and GID that an address of this host speaks from; `ENODEV` if there
+    /// is none.
+    pub(crate) fn by_source(&self, source: &Source<'_>) -> Result<Attachment> {
+        self.find_map(|device| {
+            let (port_num, gid) = device.find_gid(source)?;
+            Some(Attachment {
+                device: device.clone(),
+                port_num,
+                gid: Some(gid),
+            })
+        })
+        .ok_or(ENODEV)
+    }
+
+    /// Finds a port that is up, or else any port of the first device; `ENODEV` without devices.
+    pub(crate) fn any_active(&self) -> Result<Attachment> {
+        let attachment = |device: &Arc<CmDevice>, port_num| Attachment {
+            device: device.clone(),
+            port_num,
+            gid: None,
+        };
+        self.find_map(|device| {
+            let port = device.ports.iter().find(|port| {
+                device
+                    .device
+                    .port_state(port.num)
+                    .is_ok_and(|state| state.is_active())
+            })?;
+            Some(attachment(device, port.num))
+        })
+        .or_else(|| self.find_map(|device| Some(attachment(device, device.ports.first()?.num))))
+        .ok_or(ENODEV)
+    }
+}
+
+impl Endpoint {
+    /// Attaches the endpoint to a device; `ENODEV` if the device is going away.
+    pub(crate) fn attach(self: &Arc<Self>, inner: &mut Inner, attachment: Attachment) -> Result {
+        let device = &attachment.device;
+        device.join(self)?;
+        if let Err(error) = self.head.add(&device.device, attachment.port_num) {
+            device.leave(self);
+            return Err(error);
+        }
+        inner.device = Some(attachment);
+        Ok(())
+    }
+
+    /// Undoes [`Endpoint::attach`]. The endpoint's lock is not held.
+    pub(crate) fn detach(&self, attachment: Attachment) {
+        // Waits for whoever looks at the endpoint through netlink.
+        self.head.del();
+        attachment.device.leave(self);
+    }
+}
+
+impl Core {
+    /// Takes a device that ib_core shows.
+    pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
+        let mut ports = KVec::new();
+        for num in device.ports() {
+            if device.cap_ib_cm(num) {
+                ports.push(Port::new(self, device, num)?, GFP_KERNEL)?;
+            }
+        }
+        if ports.is_empty() {
+            return Err(Errno::EOPNOTSUPP.to_kernel());
+        }
+        let device = CmDevice::new(device, ports)?;
+        let opened = device
+            .ports
+            .iter()
+            .try_for_each(|port| port.open(&device))
+            .and_then(|()| self.devices.add(device.clone()));
+        if let Err(error) = opened {
+            device.close();
+            return Err(error);
+        }
+        self.show_listeners_at(&device);
+        Ok(device)
+    }
+
+    /// Gives a device back to ib_core.
+    pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
+        self.devices.remove(device);
+        self.stubs.hide_at(device);
+        device.close();
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The listeners: who hears a connection request.
+//!
+//! A listener is entered once, whatever the number of devices; which devices it hears is decided
+//! when a request arrives. The entries are ordered by service id in a red-black tree per shard.
+//!
+//! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
+//! allocated while one is held.
+
+use crate::endpoint::Endpoint;
+use cmproto::{
+    addr::SockAddr,
+    listen::{ListenView, RequestView},
+    service_id::ServiceId,
+};
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    new_mutex,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::{Arc, Mutex},
+};
+
+/// Number of shards; a power of two.
+const SHARDS: usize = 16;
+
+/// A service, and one of its listeners.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    service_id: u64,
+    /// The listener's number.
+    number: u64,
+}
+
+impl Key {
+    /// The least key that is greater, unless the numbers have run out, which they never do.
+    fn after(self) -> Self {
+        Key {
+            number: self.number.saturating_add(1),
+            ..self
+        }
+    }
+
+    fn shard(&self) -> usize {
+        usize::try_from(self.service_id).unwrap_or(0) & (SHARDS - 1)
+    }
+}
+
+/// What a request is matched against.
+#[derive(Clone)]
+pub(crate) struct Listener {
+    /// The endpoint that listens.
+    pub(crate) endpoint: Arc<Endpoint>,
+    /// The address it listens on.
+    pub(crate) addr: SockAddr,
+    /// Whether a wildcard stands for its own address family only.
+    pub(crate) afonly: bool,
+    /// Interface that it is bound to; 0 if any.
+    pub(crate) bound_if: i32,
+    /// The index of the one device that it hears; none if it hears all.
+    pub(crate) device: Option<u32>,
+}
+
+/// An entry that exists, and the only handle by which it is removed.
+pub(crate) struct Listening(Key);
+
+/// Where a request is for.
+pub(crate) struct Wanted<'a> {
+    /// The service.
+    pub(crate) service_id: ServiceId,
+    /// The namespace that the request arrived in ([`crate::kext::net::Net::hash_key`]).
+    pub(crate) net: u64,
+    /// The index of the device that it arrived on.
+    pub(crate) device: u32,
+    /// What else decides.
+    pub(crate) request: RequestView<'a>,
+}
+
+/// What [`Listeners::find`] found.
+pub(crate) enum Match {
+    /// This is the listener.
+    Found(Listener),
+    /// The device has the service, but for other addresses.
+    Mismatch,
+    /// The device does not have the service.
+    NoService,
+}
+
+/// All listeners.
+#[pin_data]
+pub(crate) struct Listeners {
+    #[pin]
+    shards: [Mutex<RBTree<Key, Listener>>; SHARDS],
+}
+
+impl Listeners {
+    /// Creates an empty table.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            shards <- pin_init::pin_init_array_from_fn(|_| {
+                new_mutex!(RBTree::new(), "rdma_cm_listeners")
+            }),
+        })
+    }
+
+    /// Enters a listener.
+    pub(crate) fn add(&self, service_id: ServiceId, listener: Listener) -> Result<Listening> {
+        let key = Key {
+            service_id: service_id.0,
+            number: listener.endpoint.number,
+        };
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, listener);
+        let before = match self.shards.get(key.shard()) {
+            Some(shard) => shard.lock().insert(node),
+            None => return Err(EINVAL),
+        };
+        drop(before);
+        Ok(Listening(key))
+    }
+
+    /// Removes the entry of `endpoint`.
+    pub(crate) fn remove(&self, listening: Listening, endpoint: &Endpoint) {
+        let key = listening.0;
+        debug_assert!(key.number == endpoint.number);
+        let node = self
+            .shards
+            .get(key.shard())
+            .and_then(|shard| shard.lock().remove_node(&key));
+        // The node and its reference go away outside the shard lock.
+        drop(node);
+    }
+
+    /// The first listener in a shard that is not before `key`.
+    fn from(shard: &Mutex<RBTree<Key, Listener>>, key: &Key) -> Option<(Key, Listener)> {
+        let tree = shard.lock();
+        let cursor = tree.cursor_lower_bound(key)?;
+        let (key, listener) = cursor.current();
+        Some((*key, listener.clone()))
+    }
+
+    /// Calls `visit` for each listener, without a lock; one that comes or goes meanwhile may be
+    /// missed.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Listener)) {
+        for shard in self.shards.iter() {
+            let mut next = Key {
+                service_id: 0,
+                number: 0,
+            };
+            while let Some((key, listener)) = Self::from(shard, &next) {
+                visit(&listener);
+                next = key.after();
+            }
+        }
+    }
+
+    /// Finds the listener that a request is for.
+    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Match {
+        let mut next = Key {
+            service_id: wanted.service_id.0,
+            number: 0,
+        };
+        let Some(shard) = self.shards.get(next.shard()) else {
+            return Match::NoService;
+        };
+        let mut result = Match::NoService;
+        let tree = shard.lock();
+        while let Some(cursor) = tree.cursor_lower_bound(&next) {
+            let (key, listener) = cursor.current();
+            if key.service_id != next.service_id {
+                break;
+            }
+            if listener
+                .device
+                .map_or(true, |device| device == wanted.device)
+            {
+                let view = ListenView {
+                    addr: &listener.addr,
+                    afonly: listener.afonly,
+                    bound_if: listener.bound_if,
+                };
+                if listener.endpoint.net.hash_key() == wanted.net && view.accepts(&wanted.request) {
+                    return Match::Found(listener.clone());
+                }
+                result = Match::Mismatch;
+            }
+            next = key.after();
+        }
+        result
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The RDMA CM: what a consumer asks of an endpoint, one file per question.
+
+mod address;
+mod bind;
+mod connect;
+pub(crate) mod device;
+mod listen;
+pub(crate) mod listeners;
+mod option;
+pub(crate) mod path;
+pub(crate) mod ports;
+mod qp_attr;
+mod route;
+pub(crate) mod stubs;
+mod view;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a consumer may set.
+
+use crate::endpoint::Endpoint;
+use cmproto::cma::State;
+use kernel::prelude::*;
+
+/// `enum ib_qp_type` of reliable connections.
+const QPT_RC: u8 = 2;
+/// `enum ib_qp_type` of the initiating end of extended reliable connections.
+const QPT_XRC_INI: u8 = 9;
+
+impl Endpoint {
+    /// Sets the type of service of a route that is yet to be resolved.
+    pub(crate) fn set_tos(&self, tos: u8) {
+        self.inner.lock().options.tos = Some(tos);
+    }
+
+    /// Allows others to bind the same address, if they allow it too.
+    ///
+    /// Can be allowed unless the endpoint listens, and forbidden before it is bound; else `EINVAL`.
+    pub(crate) fn set_reuseaddr(&self, reuseaddr: bool) -> Result {
+        let mut inner = self.inner.lock();
+        let allowed = match inner.state {
+            State::Idle => true,
+            State::Listen => false,
+            _ => reuseaddr,
+        };
+        if !allowed {
+            return Err(EINVAL);
+        }
+        inner.options.reuseaddr = reuseaddr;
+        if let Some(port) = &inner.port {
+            self.core
+                .ports
+                .update(port, |owner| owner.reuseaddr = reuseaddr);
+        }
+        Ok(())
+    }
+
+    /// Sets whether a wildcard stands for its own address family only.
+    ///
+    /// `EINVAL` if the endpoint is past being bound.
+    pub(crate) fn set_afonly(&self, afonly: bool) -> Result {
+        let mut inner = self.inner.lock();
+        if !matches!(inner.state, State::Idle | State::AddrBound) {
+            return Err(EINVAL);
+        }
+        inner.options.afonly = Some(afonly);
+        inner.afonly = afonly;
+        if let Some(port) = &inner.port {
+            self.core.ports.update(port, |owner| owner.afonly = afonly);
+        }
+        Ok(())
+    }
+
+    /// Sets the local ack timeout of the QP, an IBA time code; 0 waits for ever.
+    ///
+    /// `EINVAL` if the QP is not reliable.
+    pub(crate) fn set_ack_timeout(&self, timeout: u8) -> Result {
+        if !matches!(self.qp_type, QPT_RC | QPT_XRC_INI) {
+            return Err(EINVAL);
+        }
+        self.inner.lock().options.ack_timeout = Some(timeout);
+        Ok(())
+    }
+}

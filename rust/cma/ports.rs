@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The port spaces: who is bound to which port.
+//!
+//! One entry per bound endpoint, ordered by (namespace, port space, port), so that the owners of a
+//! port stand side by side. The rules of who may share a port are in [`cmproto::bind`].
+//!
+//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
+//! while it is held.
+
+use crate::kext::{error::ToKernel, net::Net, random};
+use cmproto::{
+    addr::SockAddr,
+    bind::{self, BindView},
+    errno::Errno,
+    service_id::PortSpace,
+};
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    new_mutex,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::Mutex,
+};
+
+/// A port of a port space of a namespace, and one of its owners.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    net: u64,
+    ps: u16,
+    port: u16,
+    /// The owner's number.
+    number: u64,
+}
+
+/// What the rules look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    /// The address that is bound.
+    pub(crate) addr: SockAddr,
+    /// Where the owner connects to, if it does.
+    pub(crate) dst: SockAddr,
+    /// Whether the owner lets others bind the address again.
+    pub(crate) reuseaddr: bool,
+    /// Whether a wildcard stands for its own address family only.
+    pub(crate) afonly: bool,
+}
+
+impl Owner {
+    fn view(&self) -> BindView<'_> {
+        BindView {
+            addr: &self.addr,
+            dst: &self.dst,
+            reuseaddr: self.reuseaddr,
+            afonly: self.afonly,
+        }
+    }
+}
+
+/// A port that is taken, and the only handle by which it is given back.
+pub(crate) struct PortClaim(Key);
+
+impl PortClaim {
+    /// The port, in host order.
+    pub(crate) fn port(&self) -> u16 {
+        self.0.port
+    }
+}
+
+/// The entries, and the ephemeral port that was given out last.
+struct Table {
+    owners: RBTree<Key, Owner>,
+    last_used: Option<u16>,
+}
+
+impl Table {
+    /// Calls `visit` for each owner of the port of `key`.
+    fn for_each_owner<E>(
+        &self,
+        key: Key,
+        mut visit: impl FnMut(u64, &Owner) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut next = Key { number: 0, ..key };
+        while let Some(cursor) = self.owners.cursor_lower_bound(&next) {
+            let (found, owner) = cursor.current();
+            if (found.net, found.ps, found.port) != (key.net, key.ps, key.port) {
+                break;
+            }
+            visit(found.number, owner)?;
+            next.number = found.number.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Whether `new` may join the owners of the port, other than itself.
+    fn check(&self, key: Key, new: &Owner) -> Result<(), Errno> {
+        self.for_each_owner(key, |number, owner| {
+            if number == key.number {
+                return Ok(());
+            }
+            bind::check(&new.view(), core::iter::once(owner.view()))
+        })
+    }
+
+    /// Whether `new` can share an ephemeral port with its owners without being mistaken for one.
+    fn is_unique(&self, key: Key, new: &Owner) -> bool {
+        self.for_each_owner(key, |_, owner| {
+            if bind::port_is_unique(&new.view(), core::iter::once(owner.view())) {
+                Ok(())
+            } else {
+                Err(())
+            }
+        })
+        .is_ok()
+    }
+}
+
+/// All ports of all namespaces.
+#[pin_data]
+pub(crate) struct Ports {
+    #[pin]
+    table: Mutex<Table>,
+}
+
+impl Ports {
+    /// Creates empty port spaces.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            table <- new_mutex!(Table {
+                owners: RBTree::new(),
+                last_used: None,
+            }, "rdma_cm_ports"),
+        })
+    }
+
+    /// Takes the port of `owner`'s address for the endpoint with this number, or an ephemeral port
+    /// if that is 0.
+    ///
+    /// `privileged` says whether ports below 1024 are allowed. Fails with `EACCES`, `EADDRINUSE`,
+    /// `EADDRNOTAVAIL` or `ENOMEM`.
+    pub(crate) fn claim(
+        &self,
+        net: &Net,
+        ps: PortSpace,
+        owner: Owner,
+        number: u64,
+        privileged: impl FnOnce() -> bool,
+    ) -> Result<PortClaim> {
+        let mut key = Key {
+            net: net.hash_key(),
+            ps: ps.number(),
+            port: owner.addr.port(),
+            number,
+        };
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        if key.port != 0 {
+            if key.port < bind::PRIVILEGED_PORTS && !privileged() {
+                return Err(Errno::EACCES.to_kernel());
+            }
+            let mut table = self.table.lock();
+            table.check(key, &owner).map_err(Errno::to_kernel)?;
+            let _ = table.owners.insert(node.into_node(key, owner));
+            return Ok(PortClaim(key));
+        }
+
+        let (low, high) = net.local_port_range();
+        let none = || Errno::EADDRNOTAVAIL.to_kernel();
+        let range = bind::EphemeralRange::new(low, high).ok_or_else(none)?;
+        let random = random::u32();
+        let mut table = self.table.lock();
+        key.port = range
+            .probe(random, table.last_used)
+            .find(|port| table.is_unique(Key { port: *port, ..key }, &owner))
+            .ok_or_else(none)?;
+        table.last_used = Some(key.port);
+        let _ = table.owners.insert(node.into_node(key, owner));
+        Ok(PortClaim(key))
+    }
+
+    /// Tells the rules that something about the owner of `claim` changed.
+    pub(crate) fn update(&self, claim: &PortClaim, change: impl FnOnce(&mut Owner)) {
+        if let Some(owner) = self.table.lock().owners.get_mut(&claim.0) {
+            change(owner);
+        }
+    }
+
+    /// Makes the owner of `claim` one that does not share its address, as a listener must be.
+    ///
+    /// Fails as [`Ports::claim`] does if it shares it now.
+    pub(crate) fn make_exclusive(&self, claim: &PortClaim) -> Result {
+        let mut table = self.table.lock();
+        let Some(owner) = table.owners.get(&claim.0).copied() else {
+            return Ok(());
+        };
+        let exclusive = Owner {
+            reuseaddr: false,
+            ..owner
+        };
+        table.check(claim.0, &exclusive).map_err(Errno::to_kernel)?;
+        if let Some(owner) = table.owners.get_mut(&claim.0) {
+            *owner = exclusive;
+        }
+        Ok(())
+    }
+
+    /// Gives a port back.
+    pub(crate) fn release(&self, claim: PortClaim) {
+        let node = self.table.lock().owners.remove_node(&claim.0);
+        drop(node);
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The attributes that the QP of a connection needs in each state.
+
+use super::path::Path;
+use crate::{
+    endpoint::{Attachment, Conn, Endpoint, Inner},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{QpAttr, QpAttrMask, QpState},
+    ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
+};
+use kernel::prelude::*;
+use zerocopy::FromZeros;
+
+/// Remote flushes, where reads are allowed and the device has them (`enum ib_access_flags`).
+const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
+
+/// The address vector of `path`, as `struct ib_uverbs_ah_attr`.
+fn address_vector(path: &Path, attachment: &Attachment, port_num: u8) -> UverbsAhAttr {
+    let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
+    UverbsAhAttr {
+        grh: UverbsGlobalRoute {
+            dgid: path.dgid.0,
+            flow_label: path.flow_label,
+            sgid_index: u8::try_from(sgid_index).unwrap_or(0),
+            hop_limit: path.hop_limit,
+            traffic_class: path.traffic_class,
+            ..FromZeros::new_zeroed()
+        },
+        sl: path.sl,
+        static_rate: path.rate,
+        is_global: 1,
+        port_num,
+        ..FromZeros::new_zeroed()
+    }
+}
+
+impl Endpoint {
+    /// The attributes for moving the QP to `state`, an `enum ib_qp_state`.
+    ///
+    /// Fails with `EINVAL` if the endpoint has no device, or cannot know the attributes yet.
+    pub(crate) fn init_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
+        let inner = self.inner.lock();
+        let attachment = inner.device.as_ref().ok_or(EINVAL)?;
+        let port_num = u8::try_from(attachment.port_num).unwrap_or(0);
+        let mut attr = UverbsQpAttr {
+            qp_state: state,
+            port_num,
+            ..FromZeros::new_zeroed()
+        };
+        match &inner.conn {
+            None if inner.listening.is_some() => return Err(EINVAL),
+            None => {
+                let device = &attachment.device.device;
+                let pkey = super::path::ROCE_PKEY;
+                attr.pkey_index = device.find_pkey(attachment.port_num, pkey)?;
+                let mask = QpAttrMask::STATE
+                    | QpAttrMask::PKEY_INDEX
+                    | QpAttrMask::PORT
+                    | QpAttrMask::ACCESS_FLAGS;
+                attr.qp_attr_mask = mask.0;
+            }
+            Some(conn) => connected(&mut attr, &inner, attachment, conn)?,
+        }
+        if state == QpState::Rtr as u32 {
+            attr.rq_psn = inner.psn;
+        }
+        if let Some(timeout) = inner.options.ack_timeout {
+            if QpAttrMask(attr.qp_attr_mask).contains(QpAttrMask::TIMEOUT) {
+                attr.timeout = timeout;
+            }
+        }
+        Ok(attr)
+    }
+}
+
+/// Fills in what the connection knows.
+fn connected(
+    attr: &mut UverbsQpAttr,
+    inner: &Inner,
+    attachment: &Attachment,
+    conn: &Conn,
+) -> Result {
+    let target = QpState::try_from(attr.qp_state).kernel()?;
+    let known: QpAttr = conn.machine.qp_attr(target).kernel()?;
+    attr.qp_attr_mask = known.mask.0;
+    attr.qp_access_flags = known.access_flags;
+    if known.access_flags & QpAttr::REMOTE_READ != 0 && attachment.device.device.has_flush() {
+        attr.qp_access_flags |= ACCESS_FLUSH;
+    }
+    if known.mask.contains(QpAttrMask::AV) {
+        let path = inner.path.as_ref().ok_or(EINVAL)?;
+        attr.ah_attr = address_vector(path, attachment, attr.port_num);
+    }
+    attr.pkey_index = conn.pkey_index;
+    attr.path_mtu = u32::from(known.path_mtu);
+    attr.dest_qp_num = known.dest_qpn;
+    attr.rq_psn = known.rq_psn;
+    attr.sq_psn = known.sq_psn;
+    attr.max_dest_rd_atomic = known.max_dest_rd_atomic;
+    attr.max_rd_atomic = known.max_rd_atomic;
+    attr.min_rnr_timer = known.min_rnr_timer;
+    attr.retry_cnt = known.retry_cnt;
+    attr.rnr_retry = known.rnr_retry;
+    attr.timeout = known.timeout;
+    attr.path_mig_state = u32::from(known.path_mig_state);
+    Ok(())
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Resolving the route: what the path to the peer is like.
+//!
+//! RoCE asks nobody: the path follows from the addresses and the interface.
+
+use super::path::{Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY};
+use crate::{
+    endpoint::{Endpoint, Event, Inner},
+    ib::addr::roce_path_mtu,
+    kext::netdev::NetDevice,
+};
+use cmproto::{addr::SockAddr, cma::State, ucma_abi::CmEvent};
+use kernel::{prelude::*, sync::Arc};
+
+/// Bits of a flow label.
+const FLOW_LABEL_MASK: u32 = 0x000f_ffff;
+
+/// The flow label of a RoCE v2 path: that of the address, or one that differs between connections,
+/// so that they spread over the links of the network.
+fn flow_label(src: &SockAddr, dst: &SockAddr) -> u32 {
+    if let SockAddr::V6 { flowinfo, .. } = src {
+        let label = flowinfo & FLOW_LABEL_MASK;
+        if label != 0 {
+            return label;
+        }
+    }
+    u32::from(src.port())
+        .wrapping_mul(31)
+        .wrapping_add(u32::from(dst.port()))
+        & FLOW_LABEL_MASK
+}
+
+impl Endpoint {
+    /// Resolves the route; the event follows at once.
+    ///
+    /// Fails with `EINVAL` (no timeout, the state, an interface with too small an MTU) or `ENODEV`
+    /// (a loopback address, or an interface that is gone); nothing has changed then.
+    pub(crate) fn resolve_route(self: &Arc<Self>, timeout_ms: u32) -> Result {
+        if timeout_ms == 0 {
+            return Err(EINVAL);
+        }
+        let mut inner = self.inner.lock();
+        if !matches!(inner.state, State::AddrResolved | State::AddrinfoResolved) {
+            return Err(EINVAL);
+        }
+        inner.path = Some(self.roce_path(&inner)?);
+        self.set_state(&mut inner, State::RouteResolved);
+        inner.deliver(&Event::new(CmEvent::RouteResolved, 0));
+        Ok(())
+    }
+
+    /// The path from the source to the destination address.
+    fn roce_path(&self, inner: &Inner) -> Result<Path> {
+        let link = inner.link.as_ref().ok_or(ENODEV)?;
+        let attachment = inner.device.as_ref().ok_or(ENODEV)?;
+        let netdev = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        let tos = inner.options.tos.unwrap_or(0);
+        let mtu = roce_path_mtu(netdev.mtu()).ok_or(EINVAL)?;
+        let v2 = attachment
+            .device
+            .device
+            .protocol_roce_udp_encap(attachment.port_num);
+        Ok(Path {
+            service_id: 0,
+            sgid: inner.src.to_gid(),
+            dgid: inner.dst.to_gid(),
+            flow_label: if v2 {
+                flow_label(&inner.src, &inner.dst)
+            } else {
+                0
+            },
+            hop_limit: link.hop_limit,
+            traffic_class: tos,
+            pkey: ROCE_PKEY,
+            sl: netdev.service_level(tos),
+            mtu,
+            rate: 0,
+            packet_life_time: match inner.options.ack_timeout {
+                // The path takes half of it each way.
+                Some(timeout) if timeout != 0 => timeout.saturating_sub(1).min(31),
+                _ => ROCE_PACKET_LIFE_TIME,
+            },
+        })
+    }
+}

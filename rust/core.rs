@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the module has one of: the tables, the timers and the devices.
+
+use crate::{
+    cm::{ids::CommIds, remote::Remotes, timer::Timers, Searches},
+    cma::{device::Devices, listeners::Listeners, ports::Ports, stubs::Stubs},
+    ib::addr::Resolver,
+    kext::{clock, random},
+};
+use cmproto::time::Instant;
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+/// What the module has one of.
+#[pin_data]
+pub(crate) struct Core {
+    #[pin]
+    pub(crate) ids: CommIds,
+    #[pin]
+    pub(crate) remotes: Remotes,
+    #[pin]
+    pub(crate) ports: Ports,
+    #[pin]
+    pub(crate) listeners: Listeners,
+    #[pin]
+    pub(crate) devices: Devices,
+    #[pin]
+    pub(crate) stubs: Stubs,
+    pub(crate) timers: Timers,
+    pub(crate) resolver: Resolver,
+    pub(crate) searches: Searches,
+    numbers: Atomic<u64>,
+    port_taken: Atomic<bool>,
+}
+
+impl Core {
+    /// Creates the empty tables.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let timers = Timers::new()?;
+        let resolver = Resolver::new()?;
+        Arc::pin_init(
+            pin_init!(Core {
+                ids <- CommIds::new([random::u64(), random::u64()]),
+                remotes <- Remotes::new(),
+                ports <- Ports::new(),
+                listeners <- Listeners::new(),
+                devices <- Devices::new(),
+                stubs <- Stubs::new(),
+                timers,
+                resolver,
+                searches: Searches::new(),
+                numbers: Atomic::new(1),
+                port_taken: Atomic::new(false),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Stops all that runs by itself, and waits for it.
+    ///
+    /// To be called when no endpoint is left and before the module goes: the last reference may be
+    /// dropped by what is stopped here, which could not wait for itself.
+    pub(crate) fn shut_down(&self) {
+        self.resolver.close();
+        self.timers.shut_down();
+    }
+
+    /// A number that no endpoint has or had.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed)
+    }
+
+    /// The time, for the protocol.
+    pub(crate) fn now(&self) -> Instant {
+        Instant(clock::now_us())
+    }
+
+    /// Notes that somebody else receives the messages of the CM at some port.
+    pub(crate) fn note_port_taken(&self) {
+        self.port_taken.store(true, Relaxed);
+    }
+
+    /// Whether somebody else receives the messages of the CM at some port.
+    pub(crate) fn is_port_taken(&self) -> bool {
+        self.port_taken.load(Relaxed)
+    }
+}

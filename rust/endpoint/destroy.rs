@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How an endpoint dies: by its consumer's wish, or with its device.
+
+use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner};
+use crate::{
+    cm::execute::Cause,
+    cma::{listeners::Listening, ports::PortClaim},
+    ib::addr::Query,
+};
+use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
+use kernel::{prelude::*, sync::Arc};
+
+/// What a dead endpoint leaves behind, to be taken down without its lock.
+struct Remains {
+    query: Option<Query>,
+    listening: Option<Listening>,
+    port: Option<PortClaim>,
+    conn: Option<KBox<Conn>>,
+    device: Option<Attachment>,
+    consumer: Option<Arc<dyn Consumer>>,
+}
+
+impl Endpoint {
+    /// Takes everything out of the endpoint; it is dead from here on.
+    ///
+    /// Says the protocol's farewell: a REJ, a DREQ, a DREP or nothing, as the state demands.
+    fn strip(self: &Arc<Self>, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
+        if let Some(mut conn) = inner.conn.take() {
+            let actions = conn.machine.destroy(cause, self.core.now());
+            inner.conn = Some(conn);
+            self.execute(inner, actions, &Cause::None);
+        }
+        self.core.timers.disarm(&mut inner.timer);
+        self.set_state(inner, state);
+        Remains {
+            query: inner.query.take(),
+            listening: inner.listening.take(),
+            port: inner.port.take(),
+            conn: inner.conn.take(),
+            device: inner.device.take(),
+            consumer: inner.consumer.take(),
+        }
+    }
+
+    /// Takes the remains down.
+    fn bury(self: &Arc<Self>, remains: Remains) {
+        let Remains {
+            query,
+            listening,
+            port,
+            conn,
+            device,
+            consumer,
+        } = remains;
+        // Waits for the callback of the query if it runs; it finds a dead endpoint.
+        drop(query);
+        if let Some(listening) = listening {
+            self.core.listeners.remove(listening, self);
+            self.core.stubs.hide(self.number);
+        }
+        if let Some(mut conn) = conn {
+            if let Some(tracked) = conn.tracked.take() {
+                self.core.remotes.untrack(tracked, self);
+            }
+        }
+        if let Some(port) = port {
+            self.core.ports.release(port);
+        }
+        if let Some(device) = device {
+            self.detach(device);
+        }
+        drop(consumer);
+    }
+
+    /// Ends the endpoint. After the return its consumer hears nothing more of it.
+    ///
+    /// Waits for nothing but a callback that is running. Doing it twice does nothing.
+    pub(crate) fn destroy(self: &Arc<Self>) {
+        self.end(DestroyCause::User);
+    }
+
+    /// Ends the endpoint of a request that nobody took.
+    ///
+    /// With [`DestroyCause::NoMemory`] the peer is told nothing and tries again.
+    pub(crate) fn end(self: &Arc<Self>, cause: DestroyCause) {
+        let mut inner = self.inner.lock();
+        if inner.is_dead() {
+            return;
+        }
+        let remains = self.strip(&mut inner, State::Destroying, cause);
+        drop(inner);
+        self.bury(remains);
+    }
+
+    /// Ends the endpoint because its device goes away.
+    pub(crate) fn lose_device(self: &Arc<Self>) {
+        let mut inner = self.inner.lock();
+        if inner.is_dead() {
+            return;
+        }
+        inner.deliver(&Event::new(CmEvent::DeviceRemoval, 0));
+        let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
+        drop(inner);
+        if let Some(consumer) = &remains.consumer {
+            consumer.device_removed();
+        }
+        self.bury(remains);
+    }
+}

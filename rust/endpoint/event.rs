@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an endpoint tells its consumer.
+
+use super::Endpoint;
+use cmproto::ucma_abi::CmEvent;
+use kernel::{prelude::*, sync::Arc};
+
+/// The most private data that an event carries: that of a REP (IBTA 12.6.8).
+pub(crate) const MAX_PRIVATE_DATA: usize = 196;
+
+/// Enhanced connection establishment: what the two ends agree on beyond the IBTA's fields
+/// (`struct rdma_ucm_ece`).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ece {
+    /// Vendor id, 24 bits.
+    pub(crate) vendor_id: u32,
+    /// The attribute modifier of the REQ or REP.
+    pub(crate) attr_mod: u32,
+}
+
+/// What a consumer passes to connect or accept (`struct rdma_ucm_conn_param`).
+pub(crate) struct ConnParam {
+    /// QP of this end; 24 bits.
+    pub(crate) qp_num: u32,
+    /// Private data for the peer.
+    pub(crate) private_data: [u8; 256],
+    /// How much of `private_data` is meant.
+    pub(crate) private_data_len: u8,
+    /// Non-zero if the QP uses a shared receive queue.
+    pub(crate) srq: u8,
+    /// RDMA reads and atomics that this end serves at a time.
+    pub(crate) responder_resources: u8,
+    /// RDMA reads and atomics that this end has outstanding at a time.
+    pub(crate) initiator_depth: u8,
+    /// Non-zero for end-to-end flow control.
+    pub(crate) flow_control: u8,
+    /// Retries of the QP, 0..=7; more is taken as 7.
+    pub(crate) retry_count: u8,
+    /// Receiver-not-ready retries of the QP, 0..=7; more is taken as 7.
+    pub(crate) rnr_retry_count: u8,
+}
+
+impl ConnParam {
+    /// The private data proper.
+    pub(crate) fn private_data(&self) -> &[u8] {
+        self.private_data
+            .get(..usize::from(self.private_data_len))
+            .unwrap_or(&[])
+    }
+}
+
+/// The connection parameters that an event reports, as this end sees them.
+#[derive(Clone)]
+pub(crate) struct ConnEventParam {
+    /// The peer's private data, padded with zeros to the field of its message.
+    pub(crate) private_data: [u8; MAX_PRIVATE_DATA],
+    /// The length of that field.
+    pub(crate) private_data_len: u8,
+    /// RDMA reads and atomics that this end may serve.
+    pub(crate) responder_resources: u8,
+    /// RDMA reads and atomics that this end may have outstanding.
+    pub(crate) initiator_depth: u8,
+    /// End-to-end flow control.
+    pub(crate) flow_control: u8,
+    /// Retries of the QP.
+    pub(crate) retry_count: u8,
+    /// Receiver-not-ready retries of the QP.
+    pub(crate) rnr_retry_count: u8,
+    /// Whether the peer's QP uses a shared receive queue.
+    pub(crate) srq: u8,
+    /// The peer's QP.
+    pub(crate) qp_num: u32,
+}
+
+impl ConnEventParam {
+    /// Parameters that hold nothing but private data.
+    pub(crate) fn with_private_data(data: &[u8]) -> Self {
+        let mut private_data = [0; MAX_PRIVATE_DATA];
+        let mut len = 0u8;
+        for (to, from) in private_data.iter_mut().zip(data) {
+            *to = *from;
+            len = len.saturating_add(1);
+        }
+        ConnEventParam {
+            private_data,
+            private_data_len: len,
+            responder_resources: 0,
+            initiator_depth: 0,
+            flow_control: 0,
+            retry_count: 0,
+            rnr_retry_count: 0,
+            srq: 0,
+            qp_num: 0,
+        }
+    }
+}
+
+/// What comes with an event, by its kind.
+pub(crate) enum EventParam {
+    /// Nothing.
+    None,
+    /// A connection's parameters.
+    Conn(ConnEventParam),
+}
+
+/// One event.
+pub(crate) struct Event {
+    /// What happened.
+    pub(crate) kind: CmEvent,
+    /// 0, a negative errno, or the reason of a REJ.
+    pub(crate) status: i32,
+    /// What comes with it.
+    pub(crate) param: EventParam,
+    /// What the peer said about ECE.
+    pub(crate) ece: Ece,
+}
+
+impl Event {
+    /// An event with nothing but a status.
+    pub(crate) fn new(kind: CmEvent, status: i32) -> Self {
+        Event {
+            kind,
+            status,
+            param: EventParam::None,
+            ece: Ece::default(),
+        }
+    }
+}
+
+/// Whoever owns an endpoint: a context of a user's channel, or a kernel consumer.
+pub(crate) trait Consumer: Send + Sync {
+    /// Takes an event.
+    ///
+    /// Called with the endpoint's lock held, in the order in which things happened: it queues the
+    /// event and returns. It does not call back into the endpoint and does not fail.
+    fn event(&self, event: &Event);
+
+    /// Offers a connection request that arrived for this listener.
+    ///
+    /// Called with no lock held, possibly while the listener is being destroyed. The consumer
+    /// gives `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
+    /// request. `ENOMEM` means "not now" (the backlog is full): the peer hears nothing and tries
+    /// again. Any other error refuses the connection.
+    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result;
+
+    /// Says that the device is gone, after the event that says so. The endpoint is dead.
+    fn device_removed(&self);
+}

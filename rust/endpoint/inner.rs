@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the lock of an endpoint protects.
+
+use super::{Consumer, Event};
+use crate::{
+    cm::{ids::CommId, remote::Tracked, timer::TimerSlot},
+    cma::{device::CmDevice, listeners::Listening, path::Path, ports::PortClaim},
+    ib::{
+        addr::{DevAddr, Query},
+        ah::Ah,
+        gid::GidAttr,
+    },
+    kext::random,
+};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    cm::Connection,
+    cma::State,
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// What a consumer may set before it connects or listens.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Options {
+    /// Type of service of the path.
+    pub(crate) tos: Option<u8>,
+    /// Whether the address may be bound again.
+    pub(crate) reuseaddr: bool,
+    /// Whether a wildcard covers its own address family only; unset means the default.
+    pub(crate) afonly: Option<bool>,
+    /// Local ack timeout of the QP, an IBA time code.
+    pub(crate) ack_timeout: Option<u8>,
+}
+
+/// The place of an endpoint at a device.
+pub(crate) struct Attachment {
+    /// The device.
+    pub(crate) device: Arc<CmDevice>,
+    /// The port.
+    pub(crate) port_num: u32,
+    /// The GID that the endpoint speaks from; none after a loopback resolution, which names a
+    /// port but no address.
+    pub(crate) gid: Option<GidAttr>,
+}
+
+/// A connection that exists, or that a REQ asks for.
+pub(crate) struct Conn {
+    /// The state machine of the IB CM.
+    pub(crate) machine: Connection,
+    /// The communication id.
+    pub(crate) comm_id: CommId,
+    /// The peer's names, while they are this connection's.
+    pub(crate) tracked: Option<Tracked>,
+    /// Whose messages are accepted.
+    pub(crate) peer: Gid,
+    /// How the peer is reached.
+    pub(crate) ah: Option<Arc<Ah>>,
+    /// Index of the P_Key that the messages carry.
+    pub(crate) pkey_index: u16,
+}
+
+/// What the lock of an endpoint protects.
+///
+/// # Invariants
+///
+/// - `conn` is there only while `device` is.
+/// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection.
+pub(crate) struct Inner {
+    pub(crate) state: State,
+    pub(crate) consumer: Option<Arc<dyn Consumer>>,
+    pub(crate) src: SockAddr,
+    pub(crate) dst: SockAddr,
+    /// Interface that a link-local or resolved address belongs to; 0 if any.
+    pub(crate) bound_if: i32,
+    pub(crate) options: Options,
+    /// What `options.afonly` came to when the address was bound.
+    pub(crate) afonly: bool,
+    pub(crate) port: Option<PortClaim>,
+    pub(crate) listening: Option<Listening>,
+    pub(crate) device: Option<Attachment>,
+    /// What address resolution found out.
+    pub(crate) link: Option<DevAddr>,
+    /// The address query that is under way, or the last one.
+    pub(crate) query: Option<Query>,
+    pub(crate) path: Option<Path>,
+    pub(crate) conn: Option<KBox<Conn>>,
+    pub(crate) timer: TimerSlot,
+    /// Packet sequence number that this end starts with; 24 bits.
+    pub(crate) psn: u32,
+    /// QP of this end, as the consumer named it; 24 bits.
+    pub(crate) qp_num: u32,
+    pub(crate) srq: bool,
+}
+
+impl Inner {
+    /// The inside of a new endpoint.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Inner {
+            state: State::Idle,
+            consumer: None,
+            src: SockAddr::Unspec,
+            dst: SockAddr::Unspec,
+            bound_if: 0,
+            options: Options::default(),
+            afonly: false,
+            port: None,
+            listening: None,
+            device: None,
+            link: None,
+            query: None,
+            path: None,
+            conn: None,
+            timer: TimerSlot::new()?,
+            psn: random::u32() & 0x00ff_ffff,
+            qp_num: 0,
+            srq: false,
+        })
+    }
+
+    /// Whether the endpoint was destroyed or lost its device.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.is_dead()
+    }
+
+    /// Tells the consumer, if there is one.
+    pub(crate) fn deliver(&self, event: &Event) {
+        if let Some(consumer) = &self.consumer {
+            consumer.event(event);
+        }
+    }
+}

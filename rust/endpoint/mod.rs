@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The endpoint: one object for one connection, listener or identifier.
+//!
+//! It takes the place of two objects of the C modules, the `rdma_cm_id` and the `ib_cm_id`. It has
+//! one lock. What it does is spread over the layers: addresses, routes, ports and listening are in
+//! [`crate::cma`], messages and timers in [`crate::cm`]; this module holds what they share and how
+//! an endpoint is born and dies.
+//!
+//! # Lock order
+//!
+//! endpoint -> channel -> table shard -> port. No two endpoint locks are held together, and none is
+//! held while user memory is copied or while anything is waited for: the path that receives MADs
+//! takes endpoint locks, so whoever holds one must be done in microseconds.
+//!
+//! # Life
+//!
+//! Every thing in flight (a timer, an address query, an entry in a table, a queued event) owns a
+//! reference. [`Endpoint::destroy`] marks the endpoint dead, says the protocol's farewell, and takes
+//! it out of all tables; it waits only for a callback that is running.
+
+mod destroy;
+mod event;
+mod inner;
+
+pub(crate) use self::{
+    event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam},
+    inner::{Attachment, Conn, Inner},
+};
+
+use crate::{core::Core, ib::restrack::IdHead, kext::net::Net};
+use cmproto::{cma::State, service_id::PortSpace};
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    new_mutex,
+    prelude::*,
+    sync::{aref::ARef, Arc, Mutex},
+};
+
+/// One connection, listener or identifier.
+///
+/// # Invariants
+///
+/// `head` says what `inner` says: whoever changes the state or an address under the lock also
+/// calls [`Endpoint::show`] before releasing it.
+#[pin_data]
+pub(crate) struct Endpoint {
+    /// What ib_core reads of an endpoint, in the layout in which it reads it.
+    #[pin]
+    pub(crate) head: IdHead,
+    /// The module.
+    pub(crate) core: Arc<Core>,
+    /// A number that no other endpoint has or had; the key in the tables of the module.
+    pub(crate) number: u64,
+    /// The namespace of the addresses.
+    pub(crate) net: ARef<Net>,
+    /// The port space.
+    pub(crate) ps: PortSpace,
+    /// The type of the QP (`enum ib_qp_type`).
+    pub(crate) qp_type: u8,
+    /// All that changes.
+    #[pin]
+    pub(crate) inner: Mutex<Inner>,
+}
+
+impl Endpoint {
+    /// Creates an endpoint that is shown as the current task's.
+    pub(crate) fn create(
+        core: &Arc<Core>,
+        net: ARef<Net>,
+        ps: PortSpace,
+        qp_type: u8,
+    ) -> Result<Arc<Self>> {
+        let endpoint = Self::new(core, net, ps, qp_type)?;
+        endpoint.head.own_by_current();
+        Ok(endpoint)
+    }
+
+    /// Creates the endpoint of a connection request; it is shown as belonging to whom `listener`
+    /// belongs to.
+    pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<Arc<Self>> {
+        let child = Self::new(&listener.core, listener.net.clone(), listener.ps, qp_type)?;
+        child.head.own_as(&listener.head);
+        Ok(child)
+    }
+
+    fn new(core: &Arc<Core>, net: ARef<Net>, ps: PortSpace, qp_type: u8) -> Result<Arc<Self>> {
+        let inner = Inner::new()?;
+        let core = core.clone();
+        let number = core.next_number();
+        Arc::pin_init(
+            pin_init!(Endpoint {
+                head <- IdHead::new(ps.number(), qp_type),
+                core,
+                number,
+                net,
+                ps,
+                qp_type,
+                inner <- new_mutex!(inner, "rdma_cm_endpoint"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Gives the endpoint its consumer.
+    ///
+    /// A dead endpoint takes none: the consumer is dropped.
+    pub(crate) fn set_consumer(&self, consumer: Arc<dyn Consumer>) {
+        let mut inner = self.inner.lock();
+        if inner.is_dead() {
+            drop(inner);
+            drop(consumer);
+            return;
+        }
+        let before = inner.consumer.replace(consumer);
+        drop(inner);
+        drop(before);
+    }
+
+    /// Changes the state.
+    pub(crate) fn set_state(&self, inner: &mut Inner, state: State) {
+        inner.state = state;
+        self.head.set_state(state as u32);
+    }
+
+    /// Shows the addresses and the QP to ib_core (`rdma resource show cm_id`).
+    pub(crate) fn show(&self, inner: &Inner) {
+        self.head.set_addresses(&inner.src, &inner.dst);
+        self.head.set_qp_num(inner.qp_num);
+    }
+
+    /// Whether the endpoint has a device.
+    pub(crate) fn has_device(&self) -> bool {
+        self.inner.lock().device.is_some()
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Loading and unloading.
+
+use crate::{
+    cma::device::CmDevice,
+    core::Core,
+    ib::{
+        client::{ClientOps, NlInfo, Registration, Slot},
+        device::DeviceRef,
+    },
+    kext::loaded::module_is_loaded,
+    ucma,
+};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    device::Device,
+    prelude::*,
+    sync::{aref::ARef, Arc, SetOnce},
+};
+
+/// What this module takes the place of; they cannot be loaded at the same time.
+const RIVALS: [&CStr; 3] = [c"rdma_ucm", c"rdma_cm", c"ib_cm"];
+
+/// What ib_core knows of the module.
+pub(crate) struct Client {
+    core: Arc<Core>,
+    /// The character device, for netlink.
+    chardev: SetOnce<ARef<Device>>,
+}
+
+static CLIENT: Slot<Client> = Slot::new();
+
+impl ClientOps for Client {
+    type Data = CmDevice;
+
+    const NAME: &'static CStr = c"rdma_cm";
+
+    fn slot() -> &'static Slot<Self> {
+        &CLIENT
+    }
+
+    fn add(&self, device: &DeviceRef) -> Result<Arc<CmDevice>> {
+        self.core.add_device(device)
+    }
+
+    fn remove(&self, _device: &DeviceRef, data: Arc<CmDevice>) {
+        self.core.remove_device(&data);
+    }
+
+    fn global_nl_info(&self) -> Option<NlInfo<'_>> {
+        Some(NlInfo {
+            cdev: self.chardev.as_ref()?,
+            abi: ucma::ABI_VERSION,
+        })
+    }
+}
+
+/// The loaded module.
+///
+/// Fields are dropped in this order, the reverse of the one in which they are made: first the
+/// devices go, then the door through which users came, then what runs by itself.
+#[pin_data]
+pub(crate) struct RdmaCm {
+    #[pin]
+    _client: Registration<Client>,
+    #[pin]
+    _ucma: ucma::Registration,
+    _stop: Stop,
+}
+
+/// Stops what runs by itself when it is dropped.
+struct Stop(Arc<Core>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.shut_down();
+    }
+}
+
+impl kernel::InPlaceModule for RdmaCm {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        pin_init::pin_init_scope(|| {
+            refuse_rivals()?;
+            let core = Core::new()?;
+            let client = Arc::new(
+                Client {
+                    core: core.clone(),
+                    chardev: SetOnce::new(),
+                },
+                GFP_KERNEL,
+            )?;
+            let shown = client.clone();
+            Ok(try_pin_init!(RdmaCm {
+                _stop: Stop(core.clone()),
+                _ucma <- ucma::Registration::new(core.clone()),
+                _: { shown.chardev.populate(_ucma.device()); },
+                _client <- Registration::new(client),
+                _: { refuse_taken_ports(&core)?; },
+            }? Error))
+        })
+    }
+}
+
+/// Fails with `EBUSY` if a C module is loaded that this one takes the place of.
+fn refuse_rivals() -> Result {
+    for rival in RIVALS {
+        if module_is_loaded(rival) {
+            pr_err!(
+                "{} is loaded: unload it first (modprobe -r rdma_ucm)\n",
+                rival
+            );
+            return Err(EBUSY);
+        }
+    }
+    Ok(())
+}
+
+/// Fails with `EBUSY` if somebody else receives the CM's messages.
+fn refuse_taken_ports(core: &Core) -> Result {
+    if core.is_port_taken() {
+        pr_err!("another connection manager uses the devices: unload it first\n");
+        return Err(EBUSY);
+    }
+    Ok(())
+}

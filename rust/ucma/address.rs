@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands about addresses and routes.
+
+use super::{
+    call::{Call, Request},
+    context::Context,
+    event::Need,
+};
+use crate::kext::error::ResultExt;
+use cmproto::{addr::SockAddr, errno::Errno, ucma_abi as abi};
+use kernel::prelude::*;
+
+/// The address in a field of the size of `struct sockaddr_in6`.
+///
+/// # Errors
+///
+/// `EINVAL` unless it is an IPv4 or IPv6 address.
+fn in6(field: &[u8]) -> Result<SockAddr, Errno> {
+    match SockAddr::from_bytes(field) {
+        Ok(addr @ (SockAddr::V4 { .. } | SockAddr::V6 { .. })) => Ok(addr),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// The same where there may be no address.
+fn in6_or_none(field: &[u8]) -> Result<SockAddr, Errno> {
+    match SockAddr::from_bytes(field) {
+        Ok(SockAddr::Unspec) => Ok(SockAddr::Unspec),
+        _ => in6(field),
+    }
+}
+
+/// The address in a field of the size of `struct sockaddr_storage`.
+///
+/// # Errors
+///
+/// `EINVAL` unless `size` is that of the family's address, in bytes.
+fn storage(field: &[u8], size: u16) -> Result<SockAddr, Errno> {
+    let addr = SockAddr::from_bytes(field).map_err(|_| Errno::EINVAL)?;
+    if size == 0 || usize::from(size) != addr.len() {
+        return Err(Errno::EINVAL);
+    }
+    Ok(addr)
+}
+
+impl Request for abi::BindIp {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        in6(&self.addr).map(drop)
+    }
+}
+
+/// `BIND_IP`: gives the context an IPv4 or IPv6 address.
+pub(super) fn bind_ip(_: &Call<'_>, context: &Context, request: &abi::BindIp) -> Result {
+    context.endpoint().bind(&in6(&request.addr).kernel()?)
+}
+
+impl Request for abi::Bind {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        if self.reserved != 0 {
+            return Err(Errno::EINVAL);
+        }
+        storage(&self.addr, self.addr_size).map(drop)
+    }
+}
+
+/// `BIND`: gives the context an address of any family.
+pub(super) fn bind(_: &Call<'_>, context: &Context, request: &abi::Bind) -> Result {
+    let addr = storage(&request.addr, request.addr_size).kernel()?;
+    context.endpoint().bind(&addr)
+}
+
+impl Request for abi::ResolveIp {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        in6_or_none(&self.src_addr)?;
+        in6(&self.dst_addr).map(drop)
+    }
+}
+
+/// `RESOLVE_IP`: finds the device that leads to an IPv4 or IPv6 address.
+pub(super) fn resolve_ip(_: &Call<'_>, context: &Context, request: &abi::ResolveIp) -> Result {
+    let src = in6_or_none(&request.src_addr).kernel()?;
+    let dst = in6(&request.dst_addr).kernel()?;
+    resolve(context, &src, &dst, request.timeout_ms)
+}
+
+impl Request for abi::ResolveAddr {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        if self.reserved != 0 {
+            return Err(Errno::EINVAL);
+        }
+        if self.src_size != 0 {
+            storage(&self.src_addr, self.src_size)?;
+        }
+        storage(&self.dst_addr, self.dst_size).map(drop)
+    }
+}
+
+/// `RESOLVE_ADDR`: finds the device that leads to an address of any family.
+///
+/// A source is used even if its size is given as 0, unless its family is.
+pub(super) fn resolve_addr(_: &Call<'_>, context: &Context, request: &abi::ResolveAddr) -> Result {
+    let src = SockAddr::from_bytes(&request.src_addr).kernel()?;
+    let dst = storage(&request.dst_addr, request.dst_size).kernel()?;
+    resolve(context, &src, &dst, request.timeout_ms)
+}
+
+fn resolve(context: &Context, src: &SockAddr, dst: &SockAddr, timeout_ms: u32) -> Result {
+    context.channel().prepare(context, Need::RESOLVE)?;
+    context.endpoint().resolve_addr(src, dst, timeout_ms)
+}
+
+impl Request for abi::ResolveRoute {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `RESOLVE_ROUTE`: finds the path to the address that was resolved.
+pub(super) fn resolve_route(
+    _: &Call<'_>,
+    context: &Context,
+    request: &abi::ResolveRoute,
+) -> Result {
+    context.channel().prepare(context, Need::RESOLVE)?;
+    context.endpoint().resolve_route(request.timeout_ms)
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One call of a command: where its request is, and where its answer goes.
+//!
+//! User memory is read and written with no lock held, and never beyond the lengths that the header
+//! names. C copies the whole structure of a request however short the caller said it was; here
+//! what is beyond that is zero.
+
+use super::{channel::Channel, context::Context};
+use crate::kext::{chardev::OpenFile, error::ResultExt, uaccess};
+use cmproto::{
+    errno::Errno,
+    ucma::frame::Frame,
+    ucma_abi::{FromBytes, Immutable, IntoBytes},
+};
+use kernel::{
+    prelude::*,
+    sync::{Arc, ArcBorrow},
+    uaccess::UserSliceReader,
+};
+
+/// A request that names a context.
+pub(super) trait Request: FromBytes + IntoBytes {
+    /// The number of the context.
+    fn id(&self) -> u32;
+
+    /// Whether the request is one at all. Comes before the look at the context.
+    fn check(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// A call of a command.
+pub(super) struct Call<'a> {
+    channel: ArcBorrow<'a, Channel>,
+    file: &'a OpenFile<'a, Channel>,
+    frame: Frame,
+    /// What follows the header.
+    user: UserSliceReader,
+}
+
+impl<'a> Call<'a> {
+    /// The call that a write makes.
+    pub(super) fn new(
+        channel: ArcBorrow<'a, Channel>,
+        file: &'a OpenFile<'a, Channel>,
+        frame: Frame,
+        user: UserSliceReader,
+    ) -> Self {
+        Call {
+            channel,
+            file,
+            frame,
+            user,
+        }
+    }
+
+    /// The channel that is written to.
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// The same, to keep.
+    pub(super) fn channel_arc(&self) -> Arc<Channel> {
+        self.channel.into()
+    }
+
+    /// Whether the caller does not want to wait, as of now.
+    pub(super) fn is_nonblocking(&self) -> bool {
+        self.file.is_nonblocking()
+    }
+
+    /// How many bytes the request has.
+    pub(super) fn request_len(&self) -> usize {
+        self.frame.request_len
+    }
+
+    /// How many bytes of an answer the caller takes.
+    pub(super) fn response_len(&self) -> usize {
+        self.frame.response_len
+    }
+
+    /// Reads the request. What the caller did not supply is zero.
+    fn request<R: FromBytes + IntoBytes>(&self) -> Result<R> {
+        let mut request = R::new_zeroed();
+        let len = self.frame.request_len;
+        let bytes = request.as_mut_bytes();
+        let len = len.min(bytes.len());
+        if let Some(prefix) = bytes.get_mut(..len) {
+            self.user.clone_reader().read_slice(prefix)?;
+        }
+        Ok(request)
+    }
+
+    /// Answers at `address`: as much of `response` as the caller takes.
+    pub(super) fn respond<T>(&self, address: u64, response: &T) -> Result
+    where
+        T: IntoBytes + Immutable + ?Sized,
+    {
+        uaccess::write_prefix(address, self.response_len(), response.as_bytes())
+    }
+
+    // Forms of commands
+    // ------------------------------------------------------------------------------------------
+
+    /// Runs a command that is not about an existing context.
+    pub(super) fn on_channel<R: FromBytes + IntoBytes>(
+        &self,
+        run: impl FnOnce(&Self, &R) -> Result,
+    ) -> Result {
+        run(self, &self.request()?)
+    }
+
+    /// Runs a command on the context that its request names.
+    pub(super) fn on_context<R: Request>(
+        &self,
+        run: impl FnOnce(&Self, &Context, &R) -> Result,
+    ) -> Result {
+        let request: R = self.request()?;
+        request.check().kernel()?;
+        let context = Context::find(self.channel(), request.id())?;
+        run(self, &context, &request)
+    }
+
+    /// Runs a command on a context that has a device.
+    pub(super) fn on_device<R: Request>(
+        &self,
+        run: impl FnOnce(&Self, &Context, &R) -> Result,
+    ) -> Result {
+        self.on_context(|call, context, request| {
+            if !context.endpoint().has_device() {
+                return Err(EINVAL);
+            }
+            run(call, context, request)
+        })
+    }
+}

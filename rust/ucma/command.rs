@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The commands: number, request, what carries them out, and how much they need to be given.
+
+use super::{address, call::Call, channel::Channel, connect, context, event, option, query};
+use crate::kext::{chardev::OpenFile, error::ResultExt};
+use cmproto::{
+    errno::Errno,
+    ucma::frame::Frame,
+    ucma_abi::{self as abi, Command, CommandHeader, FromZeros, IntoBytes},
+};
+use core::{hint::black_box, mem::size_of};
+use kernel::{prelude::*, sync::ArcBorrow, uaccess::UserSliceReader};
+
+/// A command.
+#[derive(Clone, Copy)]
+struct Row {
+    command: Option<Command>,
+    /// Fewer bytes of request are `EINVAL`.
+    request: usize,
+    /// Fewer bytes for the answer are `ENOSPC`, before the request is looked at.
+    answer: usize,
+    /// Nothing for a command that is not implemented.
+    run: Option<fn(&Call<'_>) -> Result>,
+}
+
+impl Row {
+    const NONE: Self = Row {
+        command: None,
+        request: 0,
+        answer: 0,
+        run: None,
+    };
+}
+
+/// Makes a row: the command; then on what it works, its request and what carries it out; then the
+/// least length of its request and of its answer, in bytes, if there is one.
+macro_rules! row {
+    ($command:ident) => {
+        Row {
+            command: Some(Command::$command),
+            ..Row::NONE
+        }
+    };
+    (
+        $command:ident, $on:ident, $request:ident => $run:path
+        $(, request $in:expr)? $(, answer $out:expr)?
+    ) => {
+        Row {
+            $(request: $in,)?
+            $(answer: $out,)?
+            run: Some(|call| call.$on::<abi::$request>($run)),
+            ..row!($command)
+        }
+    };
+}
+
+/// One row per number. There is a power of two of them, so that numbers can be masked.
+#[rustfmt::skip]
+const TABLE: [Row; 32] = [
+    row!(CreateId, on_channel, CreateId => context::create, answer 4),
+    row!(DestroyId, on_channel, DestroyId => context::destroy, answer 4),
+    row!(BindIp, on_context, BindIp => address::bind_ip),
+    row!(ResolveIp, on_context, ResolveIp => address::resolve_ip),
+    row!(ResolveRoute, on_device, ResolveRoute => address::resolve_route),
+    row!(QueryRoute, on_context, Query => query::route, answer abi::QueryRouteResp::MIN_LEN),
+    row!(Connect, on_device, Connect => connect::connect, request abi::Connect::MIN_LEN),
+    row!(Listen, on_context, Listen => connect::listen),
+    row!(Accept, on_device, Accept => connect::accept, request abi::Accept::MIN_LEN),
+    row!(Reject, on_device, Reject => connect::reject),
+    row!(Disconnect, on_device, Disconnect => connect::disconnect),
+    row!(InitQpAttr, on_device, InitQpAttr => connect::init_qp_attr, answer 144),
+    row!(GetEvent, on_channel, GetEvent => event::get, answer abi::EventResp::MIN_LEN),
+    row!(GetOption),
+    row!(SetOption, on_context, SetOption => option::set),
+    row!(Notify, on_device, Notify => connect::notify),
+    row!(JoinIpMcast),
+    row!(LeaveMcast),
+    row!(MigrateId),
+    row!(Query, on_context, Query => query::query),
+    row!(Bind, on_context, Bind => address::bind),
+    row!(ResolveAddr, on_context, ResolveAddr => address::resolve_addr),
+    row!(JoinMcast),
+    row!(ResolveIbService),
+    row!(WriteCmEvent),
+    Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE,
+];
+
+// Every command is in the row of its number.
+const _: () = {
+    let mut rest: &[Row] = &TABLE;
+    let mut number = 0u32;
+    while let [row, tail @ ..] = rest {
+        if let Some(command) = row.command {
+            assert!(command as u32 == number);
+        }
+        number = number.wrapping_add(1);
+        rest = tail;
+    }
+};
+
+static COMMANDS: [Row; 32] = TABLE;
+
+/// Carries out the command that a write contains. Returns the length of the write.
+///
+/// # Errors
+///
+/// - `EINVAL` if the write is shorter than a header or than its header says, or if there is no such
+///   command;
+/// - `EFAULT` if it cannot be read;
+/// - `ENOSYS` if the command is not implemented;
+/// - `ENOSPC` if the answer would not fit;
+/// - those of the command.
+pub(super) fn dispatch(
+    channel: ArcBorrow<'_, Channel>,
+    file: &OpenFile<'_, Channel>,
+    mut user: UserSliceReader,
+) -> Result<usize> {
+    let len = user.len();
+    if len < size_of::<CommandHeader>() {
+        return Err(EINVAL);
+    }
+    let mut header = CommandHeader::new_zeroed();
+    user.read_slice(header.as_mut_bytes())?;
+    let frame = Frame::new(&header, len).kernel()?;
+    // A number that was mispredicted to be a command must not lead out of the table. The mask holds
+    // under speculation too: the compiler cannot see that it does nothing.
+    let number = black_box(frame.command as usize) & 31;
+    let row = COMMANDS
+        .get(number)
+        .filter(|row| row.command == Some(frame.command))
+        .ok_or(EINVAL)?;
+    let run = row.run.ok_or(Errno::ENOSYS).kernel()?;
+    if frame.request_len < row.request {
+        return Err(EINVAL);
+    }
+    if frame.response_len < row.answer {
+        return Err(ENOSPC);
+    }
+    run(&Call::new(channel, file, frame, user))?;
+    Ok(len)
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands about connections.
+
+use super::{
+    call::{Call, Request},
+    context::Context,
+    event::Need,
+};
+use crate::{
+    endpoint::{ConnParam, Ece},
+    kext::sysctl,
+};
+use cmproto::{addr::SockAddr, errno::Errno, ucma::backlog, ucma_abi as abi};
+use kernel::prelude::*;
+
+/// QP numbers have 24 bits.
+const QPN_MASK: u32 = 0x00ff_ffff;
+
+/// The reason of a REJ that a consumer has (IBTA 12.6.7.2).
+const CONSUMER_DEFINED: u8 = 28;
+/// The reason of a REJ for the sake of ECE (IBTA annex A19).
+const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
+
+/// The last of the QP states (`IB_QPS_ERR`).
+const LAST_QP_STATE: u32 = 6;
+
+/// The parameters of a connection as the endpoint takes them.
+///
+/// The Q_Key counts only for a context with an InfiniBand address.
+fn param(context: &Context, from: &abi::ConnParam) -> ConnParam {
+    ConnParam {
+        qp_num: from.qp_num & QPN_MASK,
+        private_data: from.private_data,
+        private_data_len: from.private_data_len,
+        srq: from.srq,
+        responder_resources: from.responder_resources,
+        initiator_depth: from.initiator_depth,
+        flow_control: from.flow_control,
+        retry_count: from.retry_count,
+        rnr_retry_count: from.rnr_retry_count,
+    }
+}
+
+/// What a caller says about ECE at the end of a request of `len` bytes; nothing if the request is
+/// shorter, as from an old librdmacm.
+fn ece(call: &Call<'_>, len: usize, from: &abi::Ece) -> Ece {
+    if call.request_len() < len {
+        return Ece::default();
+    }
+    Ece {
+        vendor_id: from.vendor_id,
+        attr_mod: from.attr_mod,
+    }
+}
+
+impl Request for abi::Connect {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        if self.conn_param.valid == 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+}
+
+/// `CONNECT`: sends a REQ.
+pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
+    let param = param(context, &request.conn_param);
+    let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
+    context.channel().prepare(context, Need::CONNECT)?;
+    context.endpoint().connect(&param, ece)
+}
+
+impl Request for abi::Listen {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `LISTEN`: waits for connection requests, of which so many may be unread.
+///
+/// Unlike in C, an attempt that fails does not touch the backlog of a context that listens.
+pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
+    let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
+    let channel = context.channel();
+    channel.with_backlog(context, |backlog| backlog.propose(limit));
+    context.endpoint().listen()?;
+    channel.with_backlog(context, |backlog| backlog.set(limit));
+    Ok(())
+}
+
+impl Request for abi::Accept {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `ACCEPT`: sends a REP, or, without parameters, an RTU.
+///
+/// With the REP the context gets its uid and so its events, before any of them can happen.
+pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) -> Result {
+    let ece = ece(call, abi::Accept::LEN_WITH_ECE, &request.ece);
+    let endpoint = context.endpoint();
+    if request.conn_param.valid == 0 {
+        return endpoint.accept(None, ece, || ());
+    }
+    let param = param(context, &request.conn_param);
+    let channel = context.channel();
+    channel.prepare(context, Need::CONNECT)?;
+    endpoint.accept(Some(&param), ece, || channel.set_uid(context, request.uid))
+}
+
+/// The reason of the REJ that a caller wants: by default that of a consumer.
+fn reason(wanted: u8) -> Option<u8> {
+    match wanted {
+        0 => Some(CONSUMER_DEFINED),
+        CONSUMER_DEFINED | VENDOR_OPTION_NOT_SUPPORTED => Some(wanted),
+        _ => None,
+    }
+}
+
+impl Request for abi::Reject {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        reason(self.reason).map(drop).ok_or(Errno::EINVAL)
+    }
+}
+
+/// `REJECT`: sends a REJ.
+pub(super) fn reject(_: &Call<'_>, context: &Context, request: &abi::Reject) -> Result {
+    let reason = reason(request.reason).ok_or(EINVAL)?;
+    let private_data = request
+        .private_data
+        .get(..usize::from(request.private_data_len))
+        .ok_or(EINVAL)?;
+    context.endpoint().reject(private_data, reason)
+}
+
+impl Request for abi::Disconnect {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `DISCONNECT`: sends a DREQ or a DREP.
+pub(super) fn disconnect(_: &Call<'_>, context: &Context, _: &abi::Disconnect) -> Result {
+    context.endpoint().disconnect()
+}
+
+impl Request for abi::InitQpAttr {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        if self.qp_state > LAST_QP_STATE {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+}
+
+/// `INIT_QP_ATTR`: says what a QP has to be set to for the connection.
+pub(super) fn init_qp_attr(
+    call: &Call<'_>,
+    context: &Context,
+    request: &abi::InitQpAttr,
+) -> Result {
+    let attr = context.endpoint().init_qp_attr(request.qp_state)?;
+    call.respond(request.response, &attr)
+}
+
+impl Request for abi::Notify {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `NOTIFY`: passes an event of the QP on.
+pub(super) fn notify(_: &Call<'_>, context: &Context, request: &abi::Notify) -> Result {
+    context.endpoint().notify(request.event)
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A context: what user space knows by a number, between a channel and an endpoint.
+//!
+//! Numbers are those of one table for all channels: the lowest that is free, because librdmacm uses
+//! them as indices. A number can be looked up from the moment its context is complete until
+//! somebody begins to destroy it, and is given to nobody else until that is done.
+
+use super::{
+    call::Call,
+    channel::{Channel, Leavings, PlaceRoom},
+    event::{Need, Reserve},
+    Ucma,
+};
+use crate::{
+    endpoint::{Consumer, Endpoint, Event},
+    kext::{idtable::Reserved, net::Net},
+};
+use cmproto::{
+    service_id::PortSpace,
+    ucma_abi::{self as abi, CmEvent},
+};
+use core::ptr;
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+
+/// Reliable connections (`IB_QPT_RC`).
+const QP_TYPE_RC: u8 = 2;
+/// Unreliable datagrams (`IB_QPT_UD`).
+const QP_TYPE_UD: u8 = 4;
+
+/// What user space knows by a number.
+///
+/// What changes with its events (its uid, how many were read, its backlog) is in its channel,
+/// under the channel's lock.
+pub(super) struct Context {
+    id: u32,
+    channel: Arc<Channel>,
+    endpoint: Arc<Endpoint>,
+    /// Whether the endpoint has died with its device.
+    removed: Atomic<bool>,
+}
+
+/// A context whose number is reserved, but cannot be looked up yet.
+pub(super) struct Unpublished<'a> {
+    pub(super) context: Arc<Context>,
+    pub(super) number: Reserved<'a, Context>,
+    /// Memory for its place in the channel.
+    pub(super) room: PlaceRoom,
+    /// Memory for its first events.
+    pub(super) reserve: Reserve,
+}
+
+impl<'a> Unpublished<'a> {
+    /// Makes a context of `channel` for an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn new(
+        ucma: &'a Ucma,
+        channel: Arc<Channel>,
+        endpoint: Arc<Endpoint>,
+        reserve: Reserve,
+    ) -> Result<Self> {
+        let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
+        let context = Arc::new(
+            Context {
+                id: number.id(),
+                channel,
+                endpoint,
+                removed: Atomic::new(false),
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        Ok(Unpublished {
+            context,
+            number,
+            room: PlaceRoom::new()?,
+            reserve,
+        })
+    }
+}
+
+impl Context {
+    /// The number.
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The endpoint.
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// The channel.
+    pub(super) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Looks a number of `channel` up.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT` if there is no such context;
+    /// - `EINVAL` if it is of another channel;
+    /// - `ENXIO` if its device has gone.
+    pub(super) fn find(channel: &Channel, id: u32) -> Result<Arc<Self>> {
+        let context = channel.ucma.contexts.get(id).ok_or(ENOENT)?;
+        if !ptr::eq(&*context.channel, channel) {
+            return Err(EINVAL);
+        }
+        if context.removed.load(ordering::Acquire) {
+            return Err(ENXIO);
+        }
+        Ok(context)
+    }
+
+    /// Destroys the context, unless somebody else does.
+    pub(super) fn discard(this: &Arc<Self>) {
+        let taken = this.channel.ucma.contexts.take_if(this.id, |found| {
+            if ptr::eq(found, &**this) {
+                Ok(())
+            } else {
+                Err(())
+            }
+        });
+        if let Ok(Some((context, number))) = taken {
+            context.end(number);
+        }
+    }
+
+    /// Destroys the context, whose number was taken out of sight before.
+    ///
+    /// When this returns there will be no more events of it; the connections of its unread requests
+    /// are destroyed too. Waits for no peer. Returns how many of its events were read.
+    fn end(&self, number: Reserved<'_, Self>) -> u32 {
+        self.endpoint.destroy();
+        let mut reported = 0;
+        if let Some(Leavings {
+            reported: read,
+            mut queue,
+        }) = self.channel.remove(self)
+        {
+            reported = read;
+            while let Some(cursor) = queue.cursor_front_mut() {
+                let (_, node) = cursor.remove_current();
+                let (_, unread) = node.to_key_value();
+                if let Some(child) = unread.into_child() {
+                    // A child listens to nothing, so that this does not go deeper.
+                    Self::discard(&child);
+                }
+            }
+        }
+        // Only now nothing is left in the channel under this number.
+        drop(number);
+        reported
+    }
+
+    /// Makes the context of a connection request and queues the request.
+    fn offer(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
+        let memory = Reserve::allocate(Need::REQUEST, GFP_KERNEL_ACCOUNT)?;
+        let unpublished = Unpublished::new(
+            &self.channel.ucma,
+            self.channel.clone(),
+            child.clone(),
+            Reserve::new(),
+        )?;
+        child.set_consumer(unpublished.context.clone());
+        self.channel.add_request(self, unpublished, event, memory)
+    }
+}
+
+impl Consumer for Context {
+    fn event(&self, event: &Event) {
+        if event.kind == CmEvent::DeviceRemoval {
+            // Before the event can be read: whoever has read it gets `ENXIO`.
+            self.device_removed();
+        }
+        self.channel.queue(self, event);
+    }
+
+    /// Refuses with `ENOMEM` if the backlog is full.
+    ///
+    /// The request is queued even if the listener has no uid, as C does.
+    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
+        self.channel.admit(self)?;
+        self.offer(child, event)
+            .inspect_err(|_| self.channel.with_backlog(self, |backlog| backlog.release()))
+    }
+
+    fn device_removed(&self) {
+        self.removed.store(true, ordering::Release);
+    }
+}
+
+/// `CREATE_ID`: makes a context and an endpoint for it.
+///
+/// # Errors
+///
+/// - `EINVAL` for an unknown port space;
+/// - `ENOMEM`, also if there are too many contexts;
+/// - `EFAULT` if the answer cannot be written; the context is gone again then.
+pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
+    let ps = PortSpace::try_from(request.ps).map_err(|_| EINVAL)?;
+    let qp_type = match ps {
+        PortSpace::Tcp => QP_TYPE_RC,
+        PortSpace::Udp | PortSpace::Ipoib => QP_TYPE_UD,
+        // Whatever it is, as C.
+        PortSpace::Ib => request.qp_type,
+    };
+    let channel = call.channel();
+    if !channel.has_room() {
+        return Err(ENOMEM);
+    }
+    let reserve = Reserve::allocate(Need::IDLE, GFP_KERNEL_ACCOUNT)?;
+    let endpoint = Endpoint::create(&channel.ucma.core, Net::current(), ps, qp_type)?;
+    create_for(call, request, &endpoint, reserve).inspect_err(|_| endpoint.destroy())
+}
+
+/// Makes the context for a new endpoint, and answers.
+///
+/// The number is published last: a context that was not announced is never seen.
+fn create_for(
+    call: &Call<'_>,
+    request: &abi::CreateId,
+    endpoint: &Arc<Endpoint>,
+    reserve: Reserve,
+) -> Result {
+    let channel = call.channel();
+    let unpublished =
+        Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone(), reserve)?;
+    let id = unpublished.context.id();
+    call.respond(request.response, &abi::IdResp { id })?;
+    endpoint.set_consumer(unpublished.context.clone());
+    channel.add(unpublished, request.uid);
+    Ok(())
+}
+
+/// `DESTROY_ID`: destroys a context and says how many of its events were read.
+///
+/// The answer tells librdmacm for how many events to wait until they are acknowledged.
+///
+/// # Errors
+///
+/// - `ENOENT`, also if the context is being destroyed, and `EINVAL` as for all commands;
+/// - `EFAULT` if the answer cannot be written; the context is gone nevertheless.
+pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
+    let channel = call.channel();
+    let (context, number) = channel
+        .ucma
+        .contexts
+        .take_if(request.id, |context| {
+            if ptr::eq(&*context.channel, channel) {
+                Ok(())
+            } else {
+                Err(EINVAL)
+            }
+        })?
+        .ok_or(ENOENT)?;
+    let events_reported = context.end(number);
+    call.respond(
+        request.response,
+        &abi::EventsReportedResp { events_reported },
+    )
+}

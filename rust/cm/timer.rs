@@ -125,7 +125,8 @@ impl RunDelayed for Shard {
 
 /// All timers.
 pub(crate) struct Timers {
-    shards: KVec<Arc<Shard>>,
+    /// Always filled.
+    shards: [Option<Arc<Shard>>; SHARDS],
 }
 
 impl Timers {
@@ -133,23 +134,23 @@ impl Timers {
     pub(crate) fn new() -> Result<Self> {
         let queue = OwnedQueue::new(c"rdma_cm_timers", Kind::Unbound)?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
-        let mut shards = KVec::with_capacity(SHARDS, GFP_KERNEL)?;
-        for _ in 0..SHARDS {
-            shards.push(Shard::new(&queue)?, GFP_KERNEL)?;
+        let mut shards = [const { None }; SHARDS];
+        for shard in shards.iter_mut() {
+            *shard = Some(Shard::new(&queue)?);
         }
         Ok(Timers { shards })
     }
 
     /// Stops all timers for good, and waits for those that are being handled.
     pub(crate) fn shut_down(&self) {
-        for shard in self.shards.iter() {
+        for shard in self.shards.iter().flatten() {
             shard.runner.shutdown_sync();
         }
     }
 
     fn shard(&self, number: u64) -> Option<&Arc<Shard>> {
         let shard = usize::try_from(number).unwrap_or(0) & (SHARDS - 1);
-        self.shards.get(shard)
+        self.shards.get(shard)?.as_ref()
     }
 
     /// Stops a timer; the lock of its endpoint is held.

@@ -39,15 +39,15 @@ struct Members {
 pub(crate) struct CmDevice {
     /// The device itself.
     pub(crate) device: DeviceRef,
-    /// Its ports that can carry connections.
-    pub(crate) ports: KVec<Arc<Port>>,
+    /// Its ports that can carry connections, by number.
+    ports: RBTree<u32, Arc<Port>>,
     #[pin]
     members: [Mutex<Members>; SHARDS],
 }
 
 impl CmDevice {
     /// Creates the device with its ports; nobody can find it yet.
-    fn new(device: &DeviceRef, ports: KVec<Arc<Port>>) -> Result<Arc<Self>> {
+    fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();
         Arc::pin_init(
             pin_init!(CmDevice {
@@ -64,7 +64,7 @@ impl CmDevice {
 
     /// The port with this number.
     pub(crate) fn port(&self, num: u32) -> Option<&Arc<Port>> {
-        self.ports.iter().find(|port| port.num == num)
+        self.ports.get(&num)
     }
 
     fn shard(&self, number: u64) -> Option<&Mutex<Members>> {
@@ -100,6 +100,21 @@ impl CmDevice {
         for shard in self.members.iter() {
             shard.lock().closed = true;
         }
+        // All are told before any is taken down: what one says to its peer comes too late for a peer
+        // at the same device.
+        for shard in self.members.iter() {
+            let mut next = 0;
+            loop {
+                let member = shard
+                    .lock()
+                    .tree
+                    .cursor_lower_bound(&next)
+                    .map(|cursor| cursor.current().1.clone());
+                let Some(member) = member else { break };
+                member.announce_removal();
+                next = member.number.saturating_add(1);
+            }
+        }
         for shard in self.members.iter() {
             loop {
                 let member = shard
@@ -108,12 +123,12 @@ impl CmDevice {
                     .cursor_front()
                     .map(|cursor| cursor.current().1.clone());
                 let Some(member) = member else { break };
-                member.lose_device();
+                member.bury_removed();
                 // An endpoint that was ending already may still be in the set.
                 self.leave(&member);
             }
         }
-        for port in self.ports.iter() {
+        for port in self.ports.values() {
             port.close();
         }
     }
@@ -124,7 +139,7 @@ impl CmDevice {
             return None;
         }
         let gid = source.addr.to_gid();
-        self.ports.iter().find_map(|port| {
+        self.ports.values().find_map(|port| {
             let attr = GidAttr::find_by_port(
                 &self.device,
                 port.num,
@@ -148,35 +163,41 @@ pub(crate) struct Source<'a> {
     pub(crate) interface: &'a NetDevice,
 }
 
-/// All devices.
+/// All devices, by index.
 #[pin_data]
 pub(crate) struct Devices {
     #[pin]
-    list: Mutex<KVec<Arc<CmDevice>>>,
+    list: Mutex<RBTree<u32, Arc<CmDevice>>>,
 }
 
 impl Devices {
     /// Creates an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            list <- new_mutex!(KVec::new(), "rdma_cm_devices"),
+            list <- new_mutex!(RBTree::new(), "rdma_cm_devices"),
         })
     }
 
     /// Makes a device known.
-    pub(crate) fn add(&self, device: Arc<CmDevice>) -> Result {
-        self.list.lock().push(device, GFP_KERNEL)?;
+    fn add(&self, device: &Arc<CmDevice>) -> Result {
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?
+            .into_node(device.device.index(), device.clone());
+        let before = self.list.lock().insert(node);
+        drop(before);
         Ok(())
     }
 
     /// Forgets a device.
-    pub(crate) fn remove(&self, device: &Arc<CmDevice>) {
-        self.list.lock().retain(|other| !Arc::ptr_eq(other, device));
+    fn remove(&self, device: &CmDevice) {
+        let node = self.list.lock().remove_node(&device.device.index());
+        drop(node);
     }
 
-    /// The `n`-th device; the list may change between two calls.
-    fn nth(&self, n: usize) -> Option<Arc<CmDevice>> {
-        self.list.lock().get(n).cloned()
+    /// The first device whose index is not below `index`.
+    fn from(&self, index: u32) -> Option<Arc<CmDevice>> {
+        let list = self.list.lock();
+        let device = list.cursor_lower_bound(&index)?.current().1.clone();
+        Some(device)
     }
 
     /// Calls `visit` for one device after the other, without the lock of the list, until it
@@ -185,14 +206,13 @@ impl Devices {
         &self,
         mut visit: impl FnMut(&Arc<CmDevice>) -> Option<T>,
     ) -> Option<T> {
-        let mut n = 0;
-        while let Some(device) = self.nth(n) {
+        let mut device = self.from(0)?;
+        loop {
             if let Some(found) = visit(&device) {
                 return Some(found);
             }
-            n = n.saturating_add(1);
+            device = self.from(device.device.index().checked_add(1)?)?;
         }
-        None
     }
 
     /// Finds the device, port and GID that an address of this host speaks from; `ENODEV` if there
@@ -217,7 +237,7 @@ impl Devices {
             gid: None,
         };
         self.find_map(|device| {
-            let port = device.ports.iter().find(|port| {
+            let port = device.ports.values().find(|port| {
                 device
                     .device
                     .port_state(port.num)
@@ -225,7 +245,9 @@ impl Devices {
             })?;
             Some(attachment(device, port.num))
         })
-        .or_else(|| self.find_map(|device| Some(attachment(device, device.ports.first()?.num))))
+        .or_else(|| {
+            self.find_map(|device| Some(attachment(device, device.ports.values().next()?.num)))
+        })
         .ok_or(ENODEV)
     }
 }
@@ -254,10 +276,10 @@ impl Endpoint {
 impl Core {
     /// Takes a device that ib_core shows.
     pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
-        let mut ports = KVec::new();
+        let mut ports = RBTree::new();
         for num in device.ports() {
             if device.cap_ib_cm(num) {
-                ports.push(Port::new(self, device, num)?, GFP_KERNEL)?;
+                ports.try_create_and_insert(num, Port::new(self, device, num)?, GFP_KERNEL)?;
             }
         }
         if ports.is_empty() {
@@ -266,9 +288,9 @@ impl Core {
         let device = CmDevice::new(device, ports)?;
         let opened = device
             .ports
-            .iter()
+            .values()
             .try_for_each(|port| port.open(&device))
-            .and_then(|()| self.devices.add(device.clone()));
+            .and_then(|()| self.devices.add(&device));
         if let Err(error) = opened {
             device.close();
             return Err(error);

@@ -170,10 +170,7 @@ impl Listeners {
             if key.service_id != next.service_id {
                 break;
             }
-            if listener
-                .device
-                .map_or(true, |device| device == wanted.device)
-            {
+            if listener.device.is_none_or(|device| device == wanted.device) {
                 let view = ListenView {
                     addr: &listener.addr,
                     afonly: listener.afonly,

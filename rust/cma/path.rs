@@ -69,7 +69,7 @@ impl Path {
     /// The primary path of a REQ for this path (IBTA 12.7.10 and following).
     ///
     /// Its ack timeout is for the state machine to fill in.
-    pub(crate) fn to_req(&self) -> ReqPath {
+    pub(crate) fn to_req(self) -> ReqPath {
         let subnet_local = self.hop_limit <= 1;
         let lid = if subnet_local { 0 } else { PERMISSIVE_LID };
         ReqPath {

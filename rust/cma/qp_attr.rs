@@ -17,6 +17,12 @@ use zerocopy::FromZeros;
 /// Remote flushes, where reads are allowed and the device has them (`enum ib_access_flags`).
 const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
 
+/// `enum ib_qp_type` of unreliable datagrams.
+const QPT_UD: u8 = 4;
+
+/// Q_Key of datagram services that named no other (`RDMA_UDP_QKEY`).
+const DEFAULT_QKEY: u32 = 0x0123_4567;
+
 /// The address vector of `path`, as `struct ib_uverbs_ah_attr`.
 fn address_vector(path: &Path, attachment: &Attachment, port_num: u8) -> UverbsAhAttr {
     let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
@@ -56,10 +62,13 @@ impl Endpoint {
                 let device = &attachment.device.device;
                 let pkey = super::path::ROCE_PKEY;
                 attr.pkey_index = device.find_pkey(attachment.port_num, pkey)?;
-                let mask = QpAttrMask::STATE
-                    | QpAttrMask::PKEY_INDEX
-                    | QpAttrMask::PORT
-                    | QpAttrMask::ACCESS_FLAGS;
+                let last = if self.qp_type == QPT_UD {
+                    attr.qkey = DEFAULT_QKEY;
+                    QpAttrMask::QKEY
+                } else {
+                    QpAttrMask::ACCESS_FLAGS
+                };
+                let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | last;
                 attr.qp_attr_mask = mask.0;
             }
             Some(conn) => connected(&mut attr, &inner, attachment, conn)?,

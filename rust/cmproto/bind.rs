@@ -95,15 +95,17 @@ impl EphemeralRange {
     }
 
     /// The ports in the order in which to try them: upwards from a place chosen by the random
-    /// number `random`, wrapping at the end, each once, without the port given out last.
+    /// number `random`, wrapping at the end, each once; the port given out last comes last.
     pub fn probe(self, random: u32, last_used: Option<u16>) -> impl Iterator<Item = u16> {
         let count = u64::from(self.high.abs_diff(self.low)).saturating_add(1);
         // Scales the random number to 0..count; below 2^16, so the conversion cannot fail.
         let skip = u64::from(random).wrapping_mul(count) >> 32;
         let start = u16::try_from(skip).map_or(self.low, |skip| self.low.saturating_add(skip));
+        let again = last_used.filter(|port| (self.low..=self.high).contains(port));
         (start..=self.high)
             .chain(self.low..start)
             .filter(move |port| Some(*port) != last_used)
+            .chain(again)
     }
 }
 
@@ -263,8 +265,9 @@ mod tests {
                 sorted.sort();
                 assert!(sorted.iter().copied().eq(low..=high));
                 let last = ports[ports.len() / 2];
-                let rest: Vec<_> = range.probe(random, Some(last)).collect();
-                assert_eq!(rest.len(), ports.len() - 1);
+                let mut rest: Vec<_> = range.probe(random, Some(last)).collect();
+                assert_eq!(rest.len(), ports.len());
+                assert_eq!(rest.pop(), Some(last));
                 assert!(!rest.contains(&last));
             }
             assert_eq!(range.probe(0, None).next(), Some(low));

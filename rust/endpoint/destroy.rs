@@ -53,7 +53,7 @@ impl Endpoint {
             device,
             consumer,
         } = remains;
-        // Waits for the callback of the query if it runs; it finds a dead endpoint.
+        // A callback of the query that runs now finds a dead endpoint.
         drop(query);
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
@@ -93,18 +93,31 @@ impl Endpoint {
         self.bury(remains);
     }
 
-    /// Ends the endpoint because its device goes away.
-    pub(crate) fn lose_device(self: &Arc<Self>) {
+    /// Tells the consumer that the device goes away. The endpoint is dead from here on.
+    pub(crate) fn announce_removal(&self) {
         let mut inner = self.inner.lock();
         if inner.is_dead() {
             return;
         }
-        inner.deliver(&Event::new(CmEvent::DeviceRemoval, 0));
-        let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
-        drop(inner);
-        if let Some(consumer) = &remains.consumer {
+        self.set_state(&mut inner, State::DeviceRemoval);
+        let consumer = inner.consumer.clone();
+        // First, so that who reads the event finds the endpoint gone.
+        if let Some(consumer) = &consumer {
             consumer.device_removed();
         }
+        inner.deliver(&Event::new(CmEvent::DeviceRemoval, 0));
+        drop(inner);
+        drop(consumer);
+    }
+
+    /// Takes down an endpoint that was told of its device's removal.
+    pub(crate) fn bury_removed(self: &Arc<Self>) {
+        let mut inner = self.inner.lock();
+        if inner.state != State::DeviceRemoval {
+            return;
+        }
+        let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
+        drop(inner);
         self.bury(remains);
     }
 }

@@ -97,6 +97,7 @@ impl ConnEventParam {
 }
 
 /// What comes with an event, by its kind.
+#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
 pub(crate) enum EventParam {
     /// Nothing.
     None,
@@ -144,6 +145,8 @@ pub(crate) trait Consumer: Send + Sync {
     /// again. Any other error refuses the connection.
     fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result;
 
-    /// Says that the device is gone, after the event that says so. The endpoint is dead.
+    /// Says that the device is gone, before the event that says so. The endpoint is dead.
+    ///
+    /// Called with the endpoint's lock held.
     fn device_removed(&self);
 }

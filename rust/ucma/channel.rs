@@ -42,7 +42,7 @@ use kernel::{
 };
 
 /// The most contexts that a channel may have.
-const MAX_CONTEXTS: usize = 65_536;
+const MAX_CONTEXTS: usize = 1 << 20;
 
 /// What a connection request meets whose listener has gone meanwhile: it is refused.
 fn gone() -> Error {

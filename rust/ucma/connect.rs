@@ -11,7 +11,7 @@ use crate::{
     endpoint::{ConnParam, Ece},
     kext::sysctl,
 };
-use cmproto::{addr::SockAddr, errno::Errno, ucma::backlog, ucma_abi as abi};
+use cmproto::{errno::Errno, ucma::backlog, ucma_abi as abi};
 use kernel::prelude::*;
 
 /// QP numbers have 24 bits.
@@ -25,10 +25,9 @@ const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
 /// The last of the QP states (`IB_QPS_ERR`).
 const LAST_QP_STATE: u32 = 6;
 
-/// The parameters of a connection as the endpoint takes them.
-///
-/// The Q_Key counts only for a context with an InfiniBand address.
-fn param(context: &Context, from: &abi::ConnParam) -> ConnParam {
+/// The parameters of a connection as the endpoint takes them: without a Q_Key, which only datagrams
+/// have.
+fn param(from: &abi::ConnParam) -> ConnParam {
     ConnParam {
         qp_num: from.qp_num & QPN_MASK,
         private_data: from.private_data,
@@ -69,7 +68,7 @@ impl Request for abi::Connect {
 
 /// `CONNECT`: sends a REQ.
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
-    let param = param(context, &request.conn_param);
+    let param = param(&request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
     context.channel().prepare(context, Need::CONNECT)?;
     context.endpoint().connect(&param, ece)
@@ -108,7 +107,7 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
     if request.conn_param.valid == 0 {
         return endpoint.accept(None, ece, || ());
     }
-    let param = param(context, &request.conn_param);
+    let param = param(&request.conn_param);
     let channel = context.channel();
     channel.prepare(context, Need::CONNECT)?;
     endpoint.accept(Some(&param), ece, || channel.set_uid(context, request.uid))

@@ -6,12 +6,16 @@ use super::{
     call::{Call, Request},
     context::Context,
 };
-use crate::kext::{error::ResultExt, uaccess};
+use crate::kext::{
+    error::{ResultExt, ToKernel},
+    uaccess,
+};
 use cmproto::{
     errno::Errno,
-    ucma::option::{IdOption, MAX_VALUE_LEN, VALUE_LEN},
-    ucma_abi as abi,
+    ucma::option::{IdOption, MAX_VALUE_LEN},
+    ucma_abi::{self as abi, FromZeros, IntoBytes, OptionName, PathRecData},
 };
+use core::mem::size_of;
 use kernel::{
     prelude::*,
     uaccess::{UserPtr, UserSlice, UserSliceReader},
@@ -39,9 +43,16 @@ impl Request for abi::SetOption {
 /// - `ENOSYS` if there is no such option;
 /// - those of the option.
 pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> Result {
-    let value = read_value(request.optval, request.optlen)?;
+    let address = usize::try_from(request.optval).map_err(|_| EFAULT)?;
+    let len = usize::try_from(request.optlen).map_err(|_| EINVAL)?;
+    let mut value = UserSlice::new(UserPtr::from_addr(address), len).reader();
+    if OptionName::new(request.level, request.optname) == Ok(OptionName::IbPath) {
+        return set_path(context, value);
+    }
+    let start = uaccess::read_prefix(&mut value, len)?;
+    skip(&mut value)?;
     let endpoint = context.endpoint();
-    match IdOption::new(request.level, request.optname, value, request.optlen).kernel()? {
+    match IdOption::new(request.level, request.optname, start, request.optlen).kernel()? {
         IdOption::Tos(tos) => {
             endpoint.set_tos(tos);
             Ok(())
@@ -52,24 +63,36 @@ pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> 
     }
 }
 
-/// Reads a value and returns its beginning, padded with zeros.
+/// Takes a path that a program has found by itself: the first in `value` that is a primary one,
+/// there and back.
 ///
-/// Nothing is allocated for the rest, but it must be readable, as for C, which copies it.
-fn read_value(address: u64, len: u32) -> Result<[u8; VALUE_LEN]> {
-    let address = usize::try_from(address).map_err(|_| EFAULT)?;
-    let len = usize::try_from(len).map_err(|_| EINVAL)?;
-    let mut reader = UserSlice::new(UserPtr::from_addr(address), len).reader();
-    let value = uaccess::read_prefix(&mut reader, len)?;
-    skip(&mut reader)?;
-    Ok(value)
+/// # Errors
+///
+/// - `EINVAL` if there is none, if there is a part of one, or if the context has no device;
+/// - `ENOSYS` otherwise: this is not implemented.
+fn set_path(context: &Context, mut value: UserSliceReader) -> Result {
+    let mut found = false;
+    while value.len() >= size_of::<PathRecData>() {
+        let mut path = PathRecData::new_zeroed();
+        value.read_slice(path.as_mut_bytes())?;
+        found |= path.flags == PathRecData::BIDIRECTIONAL_PRIMARY;
+    }
+    let is_whole = value.is_empty();
+    skip(&mut value)?;
+    if !found || !is_whole || !context.endpoint().has_device() {
+        return Err(EINVAL);
+    }
+    Err(Errno::ENOSYS.to_kernel())
 }
 
-/// Reads the rest of `reader` for the faults that it has.
-fn skip(reader: &mut UserSliceReader) -> Result {
+/// Reads the rest of a value for the faults that it has.
+///
+/// Nothing is allocated for it, but it must be readable, as for C, which copies it.
+fn skip(value: &mut UserSliceReader) -> Result {
     let mut chunk = [0; 256];
-    while !reader.is_empty() {
-        let len = reader.len().min(chunk.len());
-        reader.read_slice(chunk.get_mut(..len).ok_or(EFAULT)?)?;
+    while !value.is_empty() {
+        let len = value.len().min(chunk.len());
+        value.read_slice(chunk.get_mut(..len).ok_or(EFAULT)?)?;
     }
     Ok(())
 }

@@ -60,6 +60,8 @@ impl QpAttrMask {
     pub const PKEY_INDEX: Self = Self(1 << 4);
     /// Port; the caller knows it.
     pub const PORT: Self = Self(1 << 5);
+    /// Q_Key, for datagrams; the caller knows it.
+    pub const QKEY: Self = Self(1 << 6);
     /// Address of the peer; the caller knows it.
     pub const AV: Self = Self(1 << 7);
     /// Path MTU.

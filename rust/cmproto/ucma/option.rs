@@ -38,7 +38,7 @@ impl IdOption {
             OptionName::ReuseAddr => (IdOption::ReuseAddr(flag), 4),
             OptionName::AfOnly => (IdOption::AfOnly(flag), 4),
             OptionName::AckTimeout => (IdOption::AckTimeout(byte), 1),
-            // Paths that a program has found by itself are of no use on RoCE.
+            // Not of the id, and larger than `value`.
             OptionName::IbPath => return Err(Errno::ENOSYS),
         };
         if len != expected {

@@ -85,11 +85,40 @@ fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
 }
 
 impl Snapshot {
+    /// The other end's address. As soon as the own one is known it has a family, as in C, though
+    /// nothing else yet.
+    fn peer(&self) -> SockAddr {
+        if !self.dst.is_unspec() {
+            return self.dst;
+        }
+        match self.src {
+            SockAddr::Unspec => SockAddr::Unspec,
+            SockAddr::V4 { .. } => SockAddr::V4 {
+                addr: [0; 4],
+                port: 0,
+            },
+            SockAddr::V6 { .. } => SockAddr::V6 {
+                addr: [0; 16],
+                port: 0,
+                flowinfo: 0,
+                scope_id: 0,
+            },
+            SockAddr::Ib { .. } => SockAddr::Ib {
+                pkey: 0,
+                flowinfo: 0,
+                gid: Gid::ZERO,
+                sid: 0,
+                sid_mask: 0,
+                scope_id: 0,
+            },
+        }
+    }
+
     /// The answer to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
     pub fn route(&self) -> QueryRouteResp {
         let mut resp = QueryRouteResp::new_zeroed();
         resp.src_addr = cut(&self.src);
-        resp.dst_addr = cut(&self.dst);
+        resp.dst_addr = cut(&self.peer());
         let Some(device) = &self.device else {
             return resp;
         };
@@ -122,7 +151,7 @@ impl Snapshot {
     /// The answer to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
     pub fn addresses(&self) -> QueryAddrResp {
         let (src_size, src_addr) = sized(&self.src);
-        let (dst_size, dst_addr) = sized(&self.dst);
+        let (dst_size, dst_addr) = sized(&self.peer());
         QueryAddrResp {
             src_size,
             dst_size,
@@ -140,7 +169,7 @@ impl Snapshot {
             None => (0, Gid::ZERO, Gid::ZERO),
         };
         let (src_size, src_addr) = sized(&self.as_ib(&self.src, pkey, sgid));
-        let (dst_size, dst_addr) = sized(&self.as_ib(&self.dst, pkey, dgid));
+        let (dst_size, dst_addr) = sized(&self.as_ib(&self.peer(), pkey, dgid));
         QueryAddrResp {
             src_size,
             dst_size,
@@ -272,6 +301,18 @@ mod tests {
         assert_eq!(ib.addresses().src_size, 48);
         assert_eq!(ib.route().src_addr, ib.addresses().src_addr[..28]);
         assert_eq!(ib.gids().src_addr, ib.addresses().src_addr);
+    }
+
+    #[test]
+    fn the_peer_of_a_bound_endpoint_has_a_family() {
+        for (src, len) in [(V4, 16), (V6, 28), (IB, 48)] {
+            let bound = snapshot(src, SockAddr::Unspec, None);
+            let addresses = bound.addresses();
+            assert_eq!(addresses.dst_size, len);
+            assert_eq!(addresses.dst_addr[..2], addresses.src_addr[..2]);
+            assert_eq!(addresses.dst_addr[2..], [0; 126]);
+            assert_eq!(bound.route().dst_addr, addresses.dst_addr[..28]);
+        }
     }
 
     #[test]

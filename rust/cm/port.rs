@@ -13,6 +13,7 @@ use crate::{
         port::CmCapability,
     },
 };
+use cmproto::{bucket::TokenBucket, time::Duration};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -27,8 +28,14 @@ struct Link {
     _capability: CmCapability,
 }
 
+/// How many answers that no connection asked for a port gives at once, and how long each of the
+/// following has to wait.
+const ANSWERS_BURST: u64 = 1000;
+const ANSWERS_INTERVAL: Duration = Duration::from_millis(1);
+
 /// What the lock of a port protects.
 struct Inner {
+    answers: TokenBucket,
     link: Option<Link>,
     counters: Option<PortCounters>,
 }
@@ -63,6 +70,7 @@ impl Port {
         let default_gid_type = device.default_gid_type(num);
         let counts = counters.counts().clone();
         let inner = Inner {
+            answers: TokenBucket::new(ANSWERS_INTERVAL, ANSWERS_BURST),
             link: None,
             counters: Some(counters),
         };
@@ -103,6 +111,12 @@ impl Port {
         };
         drop(link);
         drop(counters);
+    }
+
+    /// Whether the port may give another answer that no connection asked for.
+    pub(super) fn may_answer(&self) -> bool {
+        let now = self.core.now();
+        self.inner.lock().answers.take(now)
     }
 
     /// The device, while the port is open.

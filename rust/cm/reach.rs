@@ -33,9 +33,6 @@ const MAX_SEARCHES: u32 = 64;
 /// How long a neighbour may take to answer, in milliseconds.
 const SEARCH_TIMEOUT_MS: u32 = 1000;
 
-/// Hop limit of what goes back to a sender, whose distance nobody knows.
-const HOP_LIMIT: u8 = 0xff;
-
 /// The sender of a message, as its answers see it.
 pub(super) struct Sender {
     /// The GID of this host that the message was for.
@@ -46,8 +43,6 @@ pub(super) struct Sender {
     pub(super) flow_label: u32,
     /// Traffic class of the way back.
     pub(super) traffic_class: u8,
-    /// Hop limit of the way back.
-    pub(super) hop_limit: u8,
     /// Service level of the way back.
     pub(super) sl: u8,
     /// Index of the P_Key that the message carried.
@@ -65,14 +60,13 @@ impl Sender {
             peer: source.sgid,
             flow_label: source.flow_label,
             traffic_class: source.traffic_class,
-            hop_limit: HOP_LIMIT,
             sl: source.sl,
             pkey_index: source.pkey_index,
         })
     }
 
-    /// Creates an address handle for the sender.
-    pub(super) fn address(&self, agent: &Arc<Agent>, dmac: [u8; 6]) -> Result<Arc<Ah>> {
+    /// Creates an address handle for the sender, who was found at `link`.
+    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Arc<Ah>> {
         Ah::new(
             agent,
             self.local.device(),
@@ -80,11 +74,13 @@ impl Sender {
                 sgid: Some(&self.local),
                 dgid: self.peer,
                 flow_label: self.flow_label,
-                hop_limit: self.hop_limit,
+                hop_limit: link.hop_limit,
                 traffic_class: self.traffic_class,
                 sl: self.sl,
                 static_rate: 0,
-                link: AhLink::Roce { dmac },
+                link: AhLink::Roce {
+                    dmac: link.dst_mac(),
+                },
             },
         )
     }
@@ -124,7 +120,7 @@ pub(super) trait Waiting: Send + Sync + 'static {
     fn sender(&self) -> &Sender;
 
     /// The sender's address is known, or cannot be found. No lock is held.
-    fn reached(&self, dmac: Result<[u8; 6]>);
+    fn reached(&self, link: Result<&DevAddr>);
 }
 
 /// How far a search is.
@@ -147,7 +143,7 @@ struct Search<T> {
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     let sender = waiting.sender();
     match addr::lookup_gid(&sender.local, &sender.peer) {
-        Ok(Some(found)) => return waiting.reached(Ok(found.dst_mac())),
+        Ok(Some(found)) => return waiting.reached(Ok(&found)),
         Ok(None) => {}
         Err(error) => return waiting.reached(Err(error)),
     }
@@ -196,6 +192,6 @@ impl<T: Waiting> AddrDone for Search<T> {
     fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
         let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
         drop(before);
-        self.waiting.reached(status.map(|()| found.dst_mac()));
+        self.waiting.reached(status.map(|()| found));
     }
 }

@@ -144,7 +144,7 @@ impl Endpoint {
                 Track::Duplicate => return,
                 Track::Stale(other) => {
                     drop(inner);
-                    arrived.refuse(RejMessage::Rep, rep.local_comm_id, Reason::STALE_CONN);
+                    arrived.refuse(RejMessage::Rep, rep.local_comm_id, Reason::STALE_CONN, &[]);
                     other.stale_peer(arrived.source());
                     return;
                 }

@@ -6,7 +6,7 @@ use super::{
     reach::{reach, Sender, Waiting},
     receive::Arrived,
 };
-use crate::ib::{counters::CounterGroup, mad::Agent};
+use crate::ib::{addr::DevAddr, counters::CounterGroup, mad::Agent};
 use cmproto::{
     reject::Reason,
     wire::{self, Drep, Dreq, Header, Message, Rej, RejMessage, INFO_LEN, MAD_LEN},
@@ -25,9 +25,9 @@ impl Waiting for Answer {
         &self.sender
     }
 
-    fn reached(&self, dmac: Result<[u8; 6]>) {
-        let sent = dmac
-            .and_then(|dmac| self.sender.address(&self.agent, dmac))
+    fn reached(&self, link: Result<&DevAddr>) {
+        let sent = link
+            .and_then(|link| self.sender.address(&self.agent, link))
             .and_then(|ah| self.agent.send(&ah, self.sender.pkey_index, &self.mad));
         // An answer that does not get through is asked for again.
         let _ = sent;
@@ -35,8 +35,12 @@ impl Waiting for Answer {
 }
 
 impl Arrived<'_> {
-    /// Answers with `message`.
+    /// Answers with `message`, unless the port has answered too much of late: who sends what nobody
+    /// asked for shall not make this host do the same.
     fn answer(&self, message: &Message<'_>) {
+        if !self.port.may_answer() {
+            return;
+        }
         let Ok(sender) = Sender::of(self.device, self.mad) else {
             return;
         };
@@ -55,15 +59,21 @@ impl Arrived<'_> {
         reach(&self.port.core, answer);
     }
 
-    /// Refuses the REQ or REP of the peer's `comm_id`.
-    pub(super) fn refuse(&self, refused: RejMessage, comm_id: u32, reason: Reason) {
+    /// Refuses the REQ or REP of the peer's `comm_id`, with additional information or none.
+    pub(super) fn refuse(&self, refused: RejMessage, comm_id: u32, reason: Reason, info: &[u8]) {
+        let mut ari = [0; INFO_LEN];
+        let mut ari_len = 0u8;
+        for (to, from) in ari.iter_mut().zip(info) {
+            *to = *from;
+            ari_len = ari_len.saturating_add(1);
+        }
         self.answer(&Message::Rej(Rej {
             local_comm_id: 0,
             remote_comm_id: comm_id,
             message: refused,
-            ari_len: 0,
+            ari_len,
             reason: reason.0,
-            ari: &[0; INFO_LEN],
+            ari: &ari,
             private_data: &[],
         }));
     }

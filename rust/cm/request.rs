@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     cma::{
-        listeners::{Listener, Match, Wanted},
+        listeners::{Listener, Wanted},
         path::Path,
     },
     endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
-    ib::{gid::GidAttr, mad::Agent},
+    ib::{addr::DevAddr, gid::GidAttr, mad::Agent},
     kext::{error::ToKernel, netdev::NetDevice},
 };
 use cmproto::{
@@ -84,9 +84,12 @@ impl Waiting for Arrival {
         &self.sender
     }
 
-    fn reached(&self, dmac: Result<[u8; 6]>) {
-        let ah = dmac.and_then(|dmac| self.sender.address(&self.agent, dmac));
-        let Ok(ah) = ah else {
+    fn reached(&self, link: Result<&DevAddr>) {
+        let found = link.and_then(|link| {
+            let ah = self.sender.address(&self.agent, link)?;
+            Ok((ah, link.hop_limit))
+        });
+        let Ok((ah, hop_limit)) = found else {
             // Nobody can be told.
             return self.child.end(DestroyCause::NoMemory);
         };
@@ -96,6 +99,9 @@ impl Waiting for Arrival {
                 Some(conn) => conn.ah = Some(ah),
                 // The peer took its request back meanwhile, or the device went away.
                 None => return,
+            }
+            if let Some(path) = &mut inner.path {
+                path.hop_limit = hop_limit;
             }
         }
         self.offer();
@@ -168,7 +174,12 @@ impl Arrived<'_> {
             return;
         };
         if let Refusal::Reject(reason) = refusal {
-            self.refuse(RejMessage::Req, req.local_comm_id, reason);
+            // Who named a wrong GID learns a right one.
+            let info: &[u8] = match reason {
+                Reason::INVALID_ALT_GID => &self.mad.source().dgid.0,
+                _ => &[],
+            };
+            self.refuse(RejMessage::Req, req.local_comm_id, reason, info);
         }
         if let Some(other) = stale {
             other.stale_peer(self.source());
@@ -180,6 +191,16 @@ impl Arrived<'_> {
         let plain = |refusal| (refusal, None);
         let core = &self.port.core;
         let sender = Sender::of(self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
+        if !core
+            .listeners
+            .has(ServiceId(req.service_id), self.device.device.index())
+        {
+            return Err(plain(Refusal::Reject(Reason::INVALID_SERVICE_ID)));
+        }
+        if !req.alternate.is_empty() {
+            // RoCE has no alternate paths.
+            return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
+        }
         let request = Request::new(self.header, req).map_err(plain)?;
         let listener = self.find_listener(&request, &sender).map_err(plain)?;
         let space = Space::new().map_err(|error| plain(error.into()))?;
@@ -236,11 +257,7 @@ impl Arrived<'_> {
                 interface: Some(netdev.ifindex()),
             },
         });
-        let listener = match found {
-            Match::Found(listener) => listener,
-            Match::Mismatch => return Err(mismatch()),
-            Match::NoService => return Err(Refusal::Reject(Reason::INVALID_SERVICE_ID)),
-        };
+        let listener = found.ok_or_else(mismatch)?;
         // The way back to the sender must lead through where the request came from.
         if netdev.is_up() && leads_back(&netdev, &request.src, &request.dst) {
             Ok(listener)
@@ -310,7 +327,7 @@ impl Arrived<'_> {
             inner.src = request.src;
             inner.dst = request.dst;
             inner.bound_if = netdev.ifindex();
-            inner.path = Some(Path::from_req(req, sender.hop_limit));
+            inner.path = Some(Path::from_req(req));
             child.set_state(&mut inner, State::Connect);
             child.show(&inner);
             if let Err(error) = child.attach(&mut inner, attachment) {

@@ -99,8 +99,13 @@ impl Shard {
         Some((key, endpoint, node.into_reservation()))
     }
 
-    /// Waits for the first deadline.
-    fn wait(self: &Arc<Self>, first: Instant) {
+    /// Waits for the first deadline of `tree`, the shard's own; its lock is held, so that the last
+    /// to wait knows the earliest.
+    fn wait(self: &Arc<Self>, tree: &Tree) {
+        let Some(cursor) = tree.cursor_front() else {
+            return;
+        };
+        let first = cursor.current().0.deadline;
         let delay = first.saturating_duration_since(Instant(clock::now_us()));
         // Refused only when the module goes away, when no endpoint is left.
         let _ = self.runner.arm(self, &self.queue, delay.as_micros());
@@ -112,14 +117,7 @@ impl RunDelayed for Shard {
         while let Some((key, endpoint, node)) = this.take_due(Instant(clock::now_us())) {
             endpoint.timer_is_due(key, node);
         }
-        let first = this
-            .tree
-            .lock()
-            .cursor_front()
-            .map(|cursor| cursor.current().0.deadline);
-        if let Some(first) = first {
-            this.wait(first);
-        }
+        this.wait(&this.tree.lock());
     }
 }
 
@@ -183,16 +181,15 @@ impl Timers {
             slot.wanted = Some(deadline);
             return;
         };
-        let is_first = {
-            let mut tree = shard.tree.lock();
-            // No two keys are equal: an endpoint has one timer.
-            let _ = tree.insert(node.into_node(key, endpoint.clone()));
-            tree.cursor_front()
-                .is_some_and(|cursor| *cursor.current().0 == key)
-        };
         slot.key = Some(key);
+        let mut tree = shard.tree.lock();
+        // No two keys are equal: an endpoint has one timer.
+        let _ = tree.insert(node.into_node(key, endpoint.clone()));
+        let is_first = tree
+            .cursor_front()
+            .is_some_and(|cursor| *cursor.current().0 == key);
         if is_first {
-            shard.wait(deadline);
+            shard.wait(&tree);
         }
     }
 }

@@ -7,11 +7,12 @@ use crate::{
     cm::{execute::Cause, ids::CommId, port::transaction_id},
     endpoint::{Conn, ConnParam, Ece, Endpoint, Inner},
     ib::ah::{Ah, AhLink, AhSpec},
-    kext::error::ResultExt,
+    kext::error::{ResultExt, ToKernel},
 };
 use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection},
     cma::State,
+    errno::Errno,
     private_data::{IpHeader, IP_HEADER_LEN},
     reject::Reason,
     service_id::ServiceId,
@@ -22,8 +23,12 @@ use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 /// Private data of a REQ (IBTA 12.6.5).
 const REQ_PRIVATE_DATA_LEN: usize = 92;
 
+/// `enum ib_qp_type` of reliable connections.
+const QPT_RC: u8 = 2;
 /// `enum ib_qp_type` of unreliable connections.
 const QPT_UC: u8 = 3;
+/// `enum ib_qp_type` of unreliable datagrams.
+const QPT_UD: u8 = 4;
 /// `enum ib_qp_type` of the initiating end of extended reliable connections.
 const QPT_XRC_INI: u8 = 9;
 /// `IB_EVENT_COMM_EST`: data arrived before the RTU.
@@ -63,6 +68,7 @@ impl ReqData {
 
 /// What an address handle is made of, copied so that it is made without the endpoint's lock.
 struct Way {
+    service_id: ServiceId,
     gid: crate::ib::gid::GidAttr,
     device: crate::ib::device::DeviceRef,
     agent: Arc<crate::ib::mad::Agent>,
@@ -102,6 +108,7 @@ impl Endpoint {
         let port = self.port(inner).ok_or(ENODEV)?;
         let device = &attachment.device.device;
         Ok(Way {
+            service_id: ServiceId::of_address(self.ps, &inner.dst),
             gid: attachment.gid.clone().ok_or(ENODEV)?,
             device: device.clone(),
             agent: port.agent().ok_or(ENODEV)?,
@@ -115,10 +122,11 @@ impl Endpoint {
 
     /// Sends a REQ; the answer comes as an event.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
-    /// changed then.
+    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM`, `ENODEV`, or `ENOSYS` for
+    /// datagrams; nothing has changed then.
     pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam, ece: Ece) -> Result {
         let way = self.way(&self.inner.lock())?;
+        let transport = self.transport()?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;
         let tid = transaction_id(&way.agent, comm_id.value());
@@ -140,7 +148,7 @@ impl Endpoint {
             return Err(EINVAL);
         }
         let data = ReqData::new(&inner, param.private_data())?;
-        let params = self.connect_params(&inner, &way, param, ece);
+        let params = Self::connect_params(&inner, &way, transport, param, ece);
         let actions = conn
             .machine
             .connect(&params, data.bytes(), self.core.now())
@@ -155,23 +163,33 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The transport of a connection of the endpoint's QP type.
+    ///
+    /// Fails with `ENOSYS` for datagrams, which do not connect but resolve a service, and with
+    /// `EINVAL` for a type that nothing connects.
+    fn transport(&self) -> Result<Transport> {
+        match self.qp_type {
+            QPT_RC => Ok(Transport::Rc),
+            QPT_UC => Ok(Transport::Uc),
+            QPT_XRC_INI => Ok(Transport::Xrc),
+            QPT_UD => Err(Errno::ENOSYS.to_kernel()),
+            _ => Err(EINVAL),
+        }
+    }
+
     fn connect_params(
-        &self,
         inner: &Inner,
         way: &Way,
+        transport: Transport,
         param: &ConnParam,
         ece: Ece,
     ) -> ConnectParams {
         ConnectParams {
-            service_id: ServiceId::of_address(self.ps, &inner.dst).0,
+            service_id: way.service_id.0,
             local_qpn: param.qp_num,
             local_qkey: 0,
             srq: param.srq != 0,
-            transport: match self.qp_type {
-                QPT_UC => Transport::Uc,
-                QPT_XRC_INI => Transport::Xrc,
-                _ => Transport::Rc,
-            },
+            transport,
             starting_psn: inner.psn,
             responder_resources: param.responder_resources,
             initiator_depth: param.initiator_depth,

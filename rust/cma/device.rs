@@ -16,7 +16,7 @@ use crate::{
 };
 use cmproto::{addr::SockAddr, errno::Errno};
 use kernel::{
-    alloc::flags::GFP_KERNEL,
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
@@ -74,8 +74,8 @@ impl CmDevice {
 
     /// Enters an endpoint into the set; `ENODEV` if the device is going away.
     fn join(&self, endpoint: &Arc<Endpoint>) -> Result {
-        let node =
-            RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(endpoint.number, endpoint.clone());
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?
+            .into_node(endpoint.number, endpoint.clone());
         let before = {
             let mut members = self.shard(endpoint.number).ok_or(ENODEV)?.lock();
             if members.closed {
@@ -278,7 +278,8 @@ impl Core {
     pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
         let mut ports = RBTree::new();
         for num in device.ports() {
-            if device.cap_ib_cm(num) {
+            // Paths over InfiniBand need a subnet administrator, which nobody asks yet.
+            if device.cap_ib_cm(num) && device.protocol_roce(num) {
                 ports.try_create_and_insert(num, Port::new(self, device, num)?, GFP_KERNEL)?;
             }
         }

@@ -77,16 +77,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) request: RequestView<'a>,
 }
 
-/// What [`Listeners::find`] found.
-pub(crate) enum Match {
-    /// This is the listener.
-    Found(Listener),
-    /// The device has the service, but for other addresses.
-    Mismatch,
-    /// The device does not have the service.
-    NoService,
-}
-
 /// All listeners.
 #[pin_data]
 pub(crate) struct Listeners {
@@ -154,35 +144,46 @@ impl Listeners {
         }
     }
 
-    /// Finds the listener that a request is for.
-    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Match {
+    /// Returns the first listener of the service that hears the device and for which `wanted` says
+    /// so.
+    fn first(
+        &self,
+        service_id: ServiceId,
+        device: u32,
+        wanted: impl Fn(&Listener) -> bool,
+    ) -> Option<Listener> {
         let mut next = Key {
-            service_id: wanted.service_id.0,
+            service_id: service_id.0,
             number: 0,
         };
-        let Some(shard) = self.shards.get(next.shard()) else {
-            return Match::NoService;
-        };
-        let mut result = Match::NoService;
-        let tree = shard.lock();
+        let tree = self.shards.get(next.shard())?.lock();
         while let Some(cursor) = tree.cursor_lower_bound(&next) {
             let (key, listener) = cursor.current();
-            if key.service_id != next.service_id {
+            if key.service_id != service_id.0 {
                 break;
             }
-            if listener.device.is_none_or(|device| device == wanted.device) {
-                let view = ListenView {
-                    addr: &listener.addr,
-                    afonly: listener.afonly,
-                    bound_if: listener.bound_if,
-                };
-                if listener.endpoint.net.hash_key() == wanted.net && view.accepts(&wanted.request) {
-                    return Match::Found(listener.clone());
-                }
-                result = Match::Mismatch;
+            if listener.device.is_none_or(|only| only == device) && wanted(listener) {
+                return Some(listener.clone());
             }
             next = key.after();
         }
-        result
+        None
+    }
+
+    /// Whether anybody listens for the service at the device, on whatever address.
+    pub(crate) fn has(&self, service_id: ServiceId, device: u32) -> bool {
+        self.first(service_id, device, |_| true).is_some()
+    }
+
+    /// Finds the listener that a request is for.
+    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<Listener> {
+        self.first(wanted.service_id, wanted.device, |listener| {
+            let view = ListenView {
+                addr: &listener.addr,
+                afonly: listener.afonly,
+                bound_if: listener.bound_if,
+            };
+            listener.endpoint.net.hash_key() == wanted.net && view.accepts(&wanted.request)
+        })
     }
 }

@@ -49,14 +49,14 @@ pub(crate) struct Path {
 impl Path {
     /// The path that a REQ names, as the end that received it sees it.
     ///
-    /// The hop limit is that of the address the REQ came from, not what the REQ says.
-    pub(crate) fn from_req(req: &Req<'_>, hop_limit: u8) -> Self {
+    /// The hop limit is not what the REQ says, but is known once its sender has been found.
+    pub(crate) fn from_req(req: &Req<'_>) -> Self {
         Path {
             service_id: req.service_id,
             sgid: req.primary.remote_gid,
             dgid: req.primary.local_gid,
             flow_label: req.primary.flow_label,
-            hop_limit,
+            hop_limit: 0,
             traffic_class: req.primary.traffic_class,
             pkey: req.pkey,
             sl: req.primary.sl,

@@ -31,6 +31,7 @@
 
 pub mod addr;
 pub mod bind;
+pub mod bucket;
 pub mod cm;
 pub mod cma;
 pub mod errno;

@@ -65,7 +65,8 @@ pub(crate) struct Conn {
 /// # Invariants
 ///
 /// - `conn` is there only while `device` is.
-/// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection.
+/// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection,
+///   or is about to be taken down by whoever removes its device.
 pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,

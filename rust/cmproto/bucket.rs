@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A limit on how often something happens.
+
+use crate::time::{Duration, Instant};
+
+/// Lets something happen `burst` times at once, and then once per `interval`.
+///
+/// # Invariants
+///
+/// `full_at` is the time at which nothing that happened counts any more.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    interval: Duration,
+    burst: Duration,
+    full_at: Instant,
+}
+
+impl TokenBucket {
+    /// A bucket that is full.
+    pub const fn new(interval: Duration, burst: u64) -> Self {
+        Self {
+            interval,
+            burst: interval.saturating_mul(burst),
+            full_at: Instant::ZERO,
+        }
+    }
+
+    /// Whether it may happen now, and if so that it does.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.max(now) + self.interval;
+        if full_at - now > self.burst {
+            return false;
+        }
+        // INVARIANT: One more happened, which counts for one interval more.
+        self.full_at = full_at;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant(5_000_000) + Duration::from_millis(ms)
+    }
+
+    fn count(bucket: &mut TokenBucket, now: Instant) -> usize {
+        (0..100).filter(|_| bucket.take(now)).count()
+    }
+
+    #[test]
+    fn a_burst_and_then_the_rate() {
+        let mut bucket = TokenBucket::new(Duration::from_millis(10), 5);
+        assert_eq!(count(&mut bucket, at(0)), 5);
+        assert_eq!(count(&mut bucket, at(9)), 0);
+        assert_eq!(count(&mut bucket, at(10)), 1);
+        assert_eq!(count(&mut bucket, at(40)), 3);
+        // However long nothing happened, a burst is no greater.
+        assert_eq!(count(&mut bucket, at(1_000_000)), 5);
+        // A clock that goes back gives nothing.
+        assert_eq!(count(&mut bucket, at(0)), 0);
+    }
+
+    #[test]
+    fn the_end_of_time() {
+        let mut bucket = TokenBucket::new(Duration::from_millis(10), 5);
+        assert!(bucket.take(Instant::MAX));
+        assert!(bucket.take(Instant::MAX));
+    }
+}

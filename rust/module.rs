@@ -93,10 +93,11 @@ impl kernel::InPlaceModule for RdmaCm {
             let shown = client.clone();
             Ok(try_pin_init!(RdmaCm {
                 _stop: Stop(core.clone()),
-                _ucma <- ucma::Registration::new(core.clone()),
-                _: { shown.chardev.populate(_ucma.device()); },
                 _client <- Registration::new(client),
                 _: { refuse_taken_ports(&core)?; },
+                // Last: once there is a door, a user may be inside, and loading must not fail.
+                _ucma <- ucma::Registration::new(core.clone()),
+                _: { shown.chardev.populate(_ucma.device()); },
             }? Error))
         })
     }

@@ -23,7 +23,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{Atomic, Relaxed},
-        Arc, Mutex,
+        Arc, Mutex, UniqueArc,
     },
 };
 
@@ -150,17 +150,18 @@ pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     let Some(place) = Place::take(core) else {
         return waiting.reached(Err(EBUSY));
     };
-    let search = Arc::pin_init(
-        pin_init!(Search {
-            place,
-            waiting,
-            progress <- new_mutex!(Progress::Starting, "rdma_cm_search"),
-        }),
-        GFP_KERNEL,
-    );
-    // Without memory the message is as good as lost.
-    if let Ok(search) = search {
-        search.start();
+    // Before `waiting` is given away: who waits must hear that there is no memory.
+    let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
+        return waiting.reached(Err(ENOMEM));
+    };
+    let search = memory.pin_init_with(pin_init!(Search {
+        place,
+        waiting,
+        progress <- new_mutex!(Progress::Starting, "rdma_cm_search"),
+    }));
+    match search {
+        Ok(search) => Arc::from(search).start(),
+        Err(impossible) => match impossible {},
     }
 }
 

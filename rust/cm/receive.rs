@@ -9,7 +9,7 @@
 use super::{
     execute::Cause,
     port::Port,
-    remote::{Space, Track},
+    remote::{Peer, Space, Track},
 };
 use crate::{
     cma::device::CmDevice,
@@ -22,7 +22,7 @@ use crate::{
 use cmproto::{
     addr::Gid,
     reject::Reason,
-    wire::{self, Header, Message, Rej, RejMessage, Rep},
+    wire::{self, Header, Message, Rej, Rep},
 };
 use kernel::sync::Arc;
 
@@ -39,6 +39,14 @@ impl Arrived<'_> {
     /// The GID that the message came from.
     pub(super) fn source(&self) -> Gid {
         self.mad.source().sgid
+    }
+
+    /// The sender, whose node has this GUID.
+    pub(super) fn peer(&self, guid: u64) -> Peer {
+        Peer {
+            guid,
+            gid: self.source(),
+        }
     }
 }
 
@@ -67,7 +75,9 @@ impl Port {
             Message::Drep(drep) => core.ids.get(drep.remote_comm_id),
             Message::Rej(rej) => match timed_out_guid(rej) {
                 // The sender gave up before it learned our communication id.
-                Some(guid) => core.remotes.by_comm_id(guid, rej.local_comm_id),
+                Some(guid) => core
+                    .remotes
+                    .by_comm_id(arrived.peer(guid), rej.local_comm_id),
                 None => core.ids.get(rej.remote_comm_id),
             },
             Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => return,
@@ -134,7 +144,7 @@ impl Endpoint {
         if conn.machine.wants_rep() {
             let track = self.core.remotes.track(
                 space,
-                rep.local_ca_guid,
+                arrived.peer(rep.local_ca_guid),
                 rep.local_comm_id,
                 conn.machine.rep_qpn(rep),
                 self,
@@ -144,7 +154,7 @@ impl Endpoint {
                 Track::Duplicate => return,
                 Track::Stale(other) => {
                     drop(inner);
-                    arrived.refuse(RejMessage::Rep, rep.local_comm_id, Reason::STALE_CONN, &[]);
+                    arrived.refuse_rep(rep, Reason::STALE_CONN);
                     other.stale_peer(arrived.source());
                     return;
                 }

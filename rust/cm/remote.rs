@@ -4,13 +4,16 @@
 //!
 //! A REQ whose (CA GUID, communication id) is known is a duplicate; one whose (CA GUID, QPN) is
 //! known comes from a peer that lost the old connection, which is then stale (IBTA 12.9.8.3.1).
+//! A GUID is what the sender says it is. So that nobody takes the names of others, the GID that the
+//! message came from counts, too.
 //!
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held, and no two are held together.
 
 use crate::endpoint::Endpoint;
+use cmproto::addr::Gid;
 use kernel::{
-    alloc::flags::GFP_KERNEL,
+    alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
@@ -29,10 +32,19 @@ enum Kind {
     Qpn,
 }
 
+/// A peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Peer {
+    /// The GUID of its node, as it says.
+    pub(crate) guid: u64,
+    /// The GID that its messages come from.
+    pub(crate) gid: Gid,
+}
+
 /// A name that belongs to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    guid: u64,
+    peer: Peer,
     kind: Kind,
     value: u32,
 }
@@ -40,7 +52,7 @@ struct Key {
 impl Key {
     /// The shard that holds the key. It need not be secret: each shard is a balanced tree.
     fn shard(&self) -> usize {
-        let mixed = (self.guid ^ u64::from(self.value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.peer.guid ^ u64::from(self.value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         usize::try_from(mixed >> 58).unwrap_or(0) & (SHARDS - 1)
     }
 }
@@ -62,8 +74,8 @@ impl Space {
     /// Takes the memory.
     pub(crate) fn new() -> Result<Self> {
         Ok(Space(
-            Reservation::new(GFP_KERNEL)?,
-            Reservation::new(GFP_KERNEL)?,
+            Reservation::new(GFP_KERNEL_ACCOUNT)?,
+            Reservation::new(GFP_KERNEL_ACCOUNT)?,
         ))
     }
 }
@@ -132,18 +144,18 @@ impl Remotes {
     pub(crate) fn track(
         &self,
         space: Space,
-        guid: u64,
+        peer: Peer,
         comm_id: u32,
         qpn: u32,
         endpoint: &Arc<Endpoint>,
     ) -> Track {
         let id_key = Key {
-            guid,
+            peer,
             kind: Kind::CommId,
             value: comm_id,
         };
         let qpn_key = Key {
-            guid,
+            peer,
             kind: Kind::Qpn,
             value: qpn,
         };
@@ -166,18 +178,18 @@ impl Remotes {
     }
 
     /// Finds the endpoint whose peer has this communication id.
-    pub(crate) fn by_comm_id(&self, guid: u64, comm_id: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn by_comm_id(&self, peer: Peer, comm_id: u32) -> Option<Arc<Endpoint>> {
         self.find(Key {
-            guid,
+            peer,
             kind: Kind::CommId,
             value: comm_id,
         })
     }
 
     /// Finds the endpoint whose peer has this QP.
-    pub(crate) fn by_qpn(&self, guid: u64, qpn: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn by_qpn(&self, peer: Peer, qpn: u32) -> Option<Arc<Endpoint>> {
         self.find(Key {
-            guid,
+            peer,
             kind: Kind::Qpn,
             value: qpn,
         })

@@ -9,7 +9,7 @@ use super::{
 use crate::ib::{addr::DevAddr, counters::CounterGroup, mad::Agent};
 use cmproto::{
     reject::Reason,
-    wire::{self, Drep, Dreq, Header, Message, Rej, RejMessage, INFO_LEN, MAD_LEN},
+    wire::{self, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN},
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -59,8 +59,18 @@ impl Arrived<'_> {
         reach(&self.port.core, answer);
     }
 
-    /// Refuses the REQ or REP of the peer's `comm_id`, with additional information or none.
-    pub(super) fn refuse(&self, refused: RejMessage, comm_id: u32, reason: Reason, info: &[u8]) {
+    /// Refuses a REQ, with additional information or none.
+    pub(super) fn refuse_req(&self, req: &Req<'_>, reason: Reason, info: &[u8]) {
+        self.refuse(RejMessage::Req, 0, req.local_comm_id, reason, info);
+    }
+
+    /// Refuses a REP, whose sender looks for both communication ids.
+    pub(super) fn refuse_rep(&self, rep: &Rep<'_>, reason: Reason) {
+        let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
+        self.refuse(RejMessage::Rep, own, peers, reason, &[]);
+    }
+
+    fn refuse(&self, refused: RejMessage, own: u32, peers: u32, reason: Reason, info: &[u8]) {
         let mut ari = [0; INFO_LEN];
         let mut ari_len = 0u8;
         for (to, from) in ari.iter_mut().zip(info) {
@@ -68,8 +78,8 @@ impl Arrived<'_> {
             ari_len = ari_len.saturating_add(1);
         }
         self.answer(&Message::Rej(Rej {
-            local_comm_id: 0,
-            remote_comm_id: comm_id,
+            local_comm_id: own,
+            remote_comm_id: peers,
             message: refused,
             ari_len,
             reason: reason.0,

@@ -31,7 +31,7 @@ use cmproto::{
     reject::Reason,
     service_id::ServiceId,
     ucma_abi::CmEvent,
-    wire::{Header, RejMessage, Req, Transport},
+    wire::{Header, Req, Transport},
 };
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
@@ -163,10 +163,11 @@ impl Arrived<'_> {
     /// Handles a REQ.
     pub(super) fn request(&self, req: &Req<'_>) {
         let remotes = &self.port.core.remotes;
-        if let Some(known) = remotes.by_comm_id(req.local_ca_guid, req.local_comm_id) {
+        let peer = self.peer(req.local_ca_guid);
+        if let Some(known) = remotes.by_comm_id(peer, req.local_comm_id) {
             return known.duplicate_req(self.source());
         }
-        let taken = match remotes.by_qpn(req.local_ca_guid, req.local_qpn) {
+        let taken = match remotes.by_qpn(peer, req.local_qpn) {
             Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
             None => self.take(req),
         };
@@ -179,7 +180,7 @@ impl Arrived<'_> {
                 Reason::INVALID_ALT_GID => &self.mad.source().dgid.0,
                 _ => &[],
             };
-            self.refuse(RejMessage::Req, req.local_comm_id, reason, info);
+            self.refuse_req(req, reason, info);
         }
         if let Some(other) = stale {
             other.stale_peer(self.source());
@@ -203,13 +204,18 @@ impl Arrived<'_> {
         }
         let request = Request::new(self.header, req).map_err(plain)?;
         let listener = self.find_listener(&request, &sender).map_err(plain)?;
+        // A full backlog costs nothing but this look at it.
+        let consumer = listener.endpoint.inner.lock().consumer.clone();
+        if consumer.is_some_and(|consumer| !consumer.takes_requests()) {
+            return Err(plain(Refusal::Drop));
+        }
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
             .create(&sender, &request, &listener)
             .map_err(|error| plain(error.into()))?;
         let track = core.remotes.track(
             space,
-            req.local_ca_guid,
+            self.peer(req.local_ca_guid),
             req.local_comm_id,
             req.local_qpn,
             &child,
@@ -217,10 +223,14 @@ impl Arrived<'_> {
         match track {
             Track::New(tracked) => {
                 let mut inner = child.inner.lock();
-                if let Some(conn) = &mut inner.conn {
-                    conn.tracked = Some(tracked);
-                    conn.comm_id.publish(&child);
-                }
+                let Some(conn) = &mut inner.conn else {
+                    // The device has gone since the endpoint was attached to it.
+                    drop(inner);
+                    core.remotes.untrack(tracked, &child);
+                    return Ok(());
+                };
+                conn.tracked = Some(tracked);
+                conn.comm_id.publish(&child);
             }
             // The same REQ is being handled at this moment.
             Track::Duplicate => {
@@ -267,7 +277,17 @@ impl Arrived<'_> {
     }
 
     /// The place of the new endpoint at the device.
-    fn attachment(&self, request: &Request<'_>, netdev: &NetDevice) -> Result<Attachment> {
+    ///
+    /// Fails with `ENODEV` if the listener's namespace may not use the device.
+    fn attachment(
+        &self,
+        request: &Request<'_>,
+        netdev: &NetDevice,
+        listener: &Endpoint,
+    ) -> Result<Attachment> {
+        if !self.device.device.access_netns(&listener.net) {
+            return Err(ENODEV);
+        }
         let gid = GidAttr::find_by_port(
             &self.device.device,
             self.port.num,
@@ -296,7 +316,7 @@ impl Arrived<'_> {
             return Err(EINVAL);
         }
         let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(request, &netdev)?;
+        let attachment = self.attachment(request, &netdev, &listener.endpoint)?;
         let child = Endpoint::create_child(&listener.endpoint, qp_type)?;
         let comm_id = CommId::new(&self.port.core)?;
         let tid = transaction_id(self.agent, comm_id.value());

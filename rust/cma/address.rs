@@ -134,7 +134,7 @@ impl Endpoint {
         let src = with_address_of(&inner.src, src);
         if inner.device.is_none() {
             let attachment = self.attachment_at(&src, link)?;
-            self.head.set_addresses(&src, &inner.dst);
+            self.show_addresses(&src, &inner.dst);
             self.attach(inner, attachment)?;
         }
         inner.src = src;

@@ -112,7 +112,7 @@ impl Endpoint {
 
         if let Some((attachment, link)) = source {
             // The address is shown from the moment that the endpoint is at a device.
-            self.head.set_addresses(&addr, &owner.dst);
+            self.show_addresses(&addr, &owner.dst);
             if let Err(error) = self.attach(inner, attachment) {
                 self.show(inner);
                 self.core.ports.release(port);
@@ -122,7 +122,7 @@ impl Endpoint {
             inner.link = Some(link);
         }
         inner.src = addr;
-        if let Some(dst) = dst {
+        if let Some(dst) = dst.filter(|dst| dst.family() == addr.family()) {
             inner.dst = *dst;
         }
         inner.bound_if = bound_if;

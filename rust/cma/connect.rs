@@ -10,7 +10,7 @@ use crate::{
     kext::error::{ResultExt, ToKernel},
 };
 use cmproto::{
-    cm::{AcceptParams, ConnectParams, Connection},
+    cm::{self, AcceptParams, ConnectParams, Connection},
     cma::State,
     errno::Errno,
     private_data::{IpHeader, IP_HEADER_LEN},
@@ -33,6 +33,8 @@ const QPT_UD: u8 = 4;
 const QPT_XRC_INI: u8 = 9;
 /// `IB_EVENT_COMM_EST`: data arrived before the RTU.
 const EVENT_COMM_EST: u32 = 4;
+/// `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
+const EVENT_PATH_MIG: u32 = 6;
 
 /// Private data of a REQ: the header with the addresses, and the consumer's.
 struct ReqData {
@@ -319,16 +321,20 @@ impl Endpoint {
     /// Takes note of what the QP of the consumer saw.
     ///
     /// Fails with `EISCONN` if the connection is established already, and `EINVAL` in other states
-    /// and for other events than `IB_EVENT_COMM_EST`: without alternate paths no QP migrates.
+    /// and for other events.
     pub(crate) fn notify(self: &Arc<Self>, event: u32) -> Result {
         let now = self.core.now();
-        if event != EVENT_COMM_EST {
-            return Err(EINVAL);
-        }
         let mut inner = self.inner.lock();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let actions = conn.machine.notify_established(now).kernel()?;
-        self.execute(&mut inner, actions, &Cause::None);
-        Ok(())
+        match event {
+            EVENT_COMM_EST => {
+                let actions = conn.machine.notify_established(now).kernel()?;
+                self.execute(&mut inner, actions, &Cause::None);
+                Ok(())
+            }
+            // Without alternate paths nothing follows from it.
+            EVENT_PATH_MIG if conn.machine.state() == cm::State::Established => Ok(()),
+            _ => Err(EINVAL),
+        }
     }
 }

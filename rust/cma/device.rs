@@ -95,6 +95,11 @@ impl CmDevice {
         drop(node);
     }
 
+    /// Whether the device is going away.
+    pub(super) fn is_closed(&self) -> bool {
+        self.members.iter().any(|shard| shard.lock().closed)
+    }
+
     /// Ends all that uses the device.
     fn close(&self) {
         for shard in self.members.iter() {
@@ -303,7 +308,8 @@ impl Core {
     /// Gives a device back to ib_core.
     pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
         self.devices.remove(device);
-        self.stubs.hide_at(device);
         device.close();
+        // A stub that comes after this finds the device closed.
+        self.stubs.hide_at(device);
     }
 }

@@ -192,6 +192,10 @@ impl Ports {
         let Some(owner) = table.owners.get(&claim.0).copied() else {
             return Ok(());
         };
+        // An ephemeral port is also shared with owners whose connections cannot be confused.
+        if !owner.reuseaddr {
+            return Ok(());
+        }
         let exclusive = Owner {
             reuseaddr: false,
             ..owner

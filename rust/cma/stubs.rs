@@ -13,7 +13,7 @@ use super::device::CmDevice;
 use crate::{core::Core, endpoint::Endpoint, ib::restrack::IdHead};
 use cmproto::cma::State;
 use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
@@ -60,38 +60,55 @@ impl Stubs {
         head.set_addresses(&src, &dst);
         head.set_state(State::Listen as u32);
         head.add(&device.device, 0)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(key, head);
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, head);
         let before = self.table.lock().insert(node);
         drop(before);
-        // The listener may have ended meanwhile, before it could have found the stub.
-        if listener.inner.lock().state != State::Listen {
-            self.hide(listener.number);
+        // The listener or the device may have ended meanwhile, before it could have found the stub,
+        // which keeps the device.
+        if listener.inner.lock().state != State::Listen || device.is_closed() {
+            self.remove(&key);
         }
         Ok(())
     }
 
-    /// Removes the first stub for which `wanted` says so; false if there is none.
-    fn remove_first(&self, wanted: impl Fn(&Key) -> bool) -> bool {
-        let mut table = self.table.lock();
-        let Some(key) = table.keys().find(|key| wanted(key)).copied() else {
-            return false;
-        };
-        let node = table.remove_node(&key);
-        drop(table);
+    /// The first stub that is not before `key`.
+    fn first_from(&self, key: &Key) -> Option<Key> {
+        let table = self.table.lock();
+        let first = *table.cursor_lower_bound(key)?.current().0;
+        Some(first)
+    }
+
+    /// Removes a stub.
+    fn remove(&self, key: &Key) {
+        let node = self.table.lock().remove_node(key);
         // Waits for whoever looks at the stub through netlink.
         drop(node);
-        true
     }
 
     /// Hides the listener with this number.
     pub(crate) fn hide(&self, number: u64) {
-        while self.remove_first(|key| key.number == number) {}
+        let first = Key { number, device: 0 };
+        while let Some(key) = self.first_from(&first).filter(|key| key.number == number) {
+            self.remove(&key);
+        }
     }
 
-    /// Hides all listeners at `device`.
+    /// Hides all listeners at `device`, which must be closed.
     pub(super) fn hide_at(&self, device: &CmDevice) {
-        let index = device.device.index();
-        while self.remove_first(|key| key.device == index) {}
+        let mut next = Key {
+            number: 0,
+            device: 0,
+        };
+        while let Some(key) = self.first_from(&next) {
+            if key.device == device.device.index() {
+                self.remove(&key);
+            }
+            // Device numbers stay below 2^31.
+            next = Key {
+                device: key.device.saturating_add(1),
+                ..key
+            };
+        }
     }
 }
 

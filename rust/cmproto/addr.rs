@@ -314,6 +314,31 @@ impl SockAddr {
         }
     }
 
+    /// The wildcard of the same family, with port 0.
+    pub const fn wildcard(&self) -> Self {
+        match self {
+            Self::Unspec => Self::Unspec,
+            Self::V4 { .. } => Self::V4 {
+                addr: [0; 4],
+                port: 0,
+            },
+            Self::V6 { .. } => Self::V6 {
+                addr: [0; 16],
+                port: 0,
+                flowinfo: 0,
+                scope_id: 0,
+            },
+            Self::Ib { .. } => Self::Ib {
+                pkey: 0,
+                flowinfo: 0,
+                gid: Gid::ZERO,
+                sid: 0,
+                sid_mask: 0,
+                scope_id: 0,
+            },
+        }
+    }
+
     /// The port; of an InfiniBand address, the low 16 bits of the service id under its mask.
     pub const fn port(&self) -> u16 {
         match self {

@@ -36,6 +36,7 @@ pub mod cm;
 pub mod cma;
 pub mod errno;
 pub mod ids;
+pub mod list;
 pub mod listen;
 pub mod private_data;
 pub mod reject;

@@ -137,6 +137,11 @@ pub(crate) trait Consumer: Send + Sync {
     /// event and returns. It does not call back into the endpoint and does not fail.
     fn event(&self, event: &Event);
 
+    /// Whether a connection request would be taken now; a guess that saves work.
+    ///
+    /// Called with no lock held.
+    fn takes_requests(&self) -> bool;
+
     /// Offers a connection request that arrived for this listener.
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer

@@ -29,7 +29,7 @@ pub(crate) use self::{
 };
 
 use crate::{core::Core, ib::restrack::IdHead, kext::net::Net};
-use cmproto::{cma::State, service_id::PortSpace};
+use cmproto::{addr::SockAddr, cma::State, service_id::PortSpace};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -104,17 +104,18 @@ impl Endpoint {
 
     /// Gives the endpoint its consumer.
     ///
-    /// A dead endpoint takes none: the consumer is dropped.
-    pub(crate) fn set_consumer(&self, consumer: Arc<dyn Consumer>) {
+    /// A dead endpoint takes none: `ENODEV`, and the consumer is dropped.
+    pub(crate) fn set_consumer(&self, consumer: Arc<dyn Consumer>) -> Result {
         let mut inner = self.inner.lock();
         if inner.is_dead() {
             drop(inner);
             drop(consumer);
-            return;
+            return Err(ENODEV);
         }
         let before = inner.consumer.replace(consumer);
         drop(inner);
         drop(before);
+        Ok(())
     }
 
     /// Changes the state.
@@ -125,8 +126,18 @@ impl Endpoint {
 
     /// Shows the addresses and the QP to ib_core (`rdma resource show cm_id`).
     pub(crate) fn show(&self, inner: &Inner) {
-        self.head.set_addresses(&inner.src, &inner.dst);
+        self.show_addresses(&inner.src, &inner.dst);
         self.head.set_qp_num(inner.qp_num);
+    }
+
+    /// Shows the addresses. As soon as the own one is known, that of the peer has a family, as in C.
+    pub(crate) fn show_addresses(&self, src: &SockAddr, dst: &SockAddr) {
+        let dst = if dst.is_unspec() {
+            src.wildcard()
+        } else {
+            *dst
+        };
+        self.head.set_addresses(src, &dst);
     }
 
     /// Whether the endpoint has a device.

@@ -25,6 +25,7 @@ use crate::{
 use cmproto::addr::{Gid, SockAddr, STORAGE_LEN};
 use core::ptr;
 use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
     error::to_result,
     impl_has_work, new_spinlock, new_work,
     prelude::*,
@@ -446,7 +447,7 @@ impl Resolver {
                 _sgid: sgid,
                 _inside: inside,
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let theirs = Arc::into_raw(request.clone());
         // INVARIANT: `theirs` is the reference of the RDMA core.

@@ -8,7 +8,7 @@ use super::{device::DeviceRef, gid::GidAttr, mad::Agent};
 use crate::bindings;
 use cmproto::addr::Gid;
 use core::ptr::NonNull;
-use kernel::{error::from_err_ptr, prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::from_err_ptr, prelude::*, sync::Arc};
 
 /// The link part of a way to a peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Ah {
             agent: agent.clone(),
             _device: device.clone(),
         };
-        Ok(Arc::new(this, GFP_KERNEL)?)
+        Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// The agent whose messages may use the handle.

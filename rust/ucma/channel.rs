@@ -380,6 +380,16 @@ impl Channel {
         }
     }
 
+    /// Whether a connection request would be admitted now, or would hear that the listener has
+    /// gone.
+    pub(super) fn takes_requests(&self, listener: &Context) -> bool {
+        let mut inner = self.inner.lock();
+        inner.count < MAX_CONTEXTS
+            && inner
+                .place(listener)
+                .is_none_or(|place| !place.backlog.is_full())
+    }
+
     /// Counts a connection request that is about to be queued.
     ///
     /// # Errors

@@ -172,7 +172,7 @@ impl Context {
             child.clone(),
             Reserve::new(),
         )?;
-        child.set_consumer(unpublished.context.clone());
+        child.set_consumer(unpublished.context.clone())?;
         self.channel.add_request(self, unpublished, event, memory)
     }
 }
@@ -184,6 +184,10 @@ impl Consumer for Context {
             self.device_removed();
         }
         self.channel.queue(self, event);
+    }
+
+    fn takes_requests(&self) -> bool {
+        self.channel.takes_requests(self)
     }
 
     /// Refuses with `ENOMEM` if the backlog is full.
@@ -238,7 +242,7 @@ fn create_for(
         Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone(), reserve)?;
     let id = unpublished.context.id();
     call.respond(request.response, &abi::IdResp { id })?;
-    endpoint.set_consumer(unpublished.context.clone());
+    endpoint.set_consumer(unpublished.context.clone())?;
     channel.add(unpublished, request.uid);
     Ok(())
 }

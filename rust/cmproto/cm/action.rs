@@ -3,6 +3,7 @@
 //! What a transition of the state machine asks its caller to do.
 
 use crate::{
+    list::List,
     reject::Reason,
     wire::{Attribute, MraMessage},
 };
@@ -109,112 +110,15 @@ pub enum Action {
     Count(Counter),
 }
 
-/// The actions of one transition, in the order in which to carry them out.
-///
-/// # Invariants
-///
-/// The first `len` slots hold an action, the others hold none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "a transition is complete only when its actions have been carried out"]
-pub struct Actions {
-    slots: [Option<Action>; Self::CAPACITY],
-    len: usize,
-    taken: usize,
-}
+/// The actions of one transition, in the order in which to carry them out. No transition has more
+/// than these.
+pub type Actions = List<Action, 6>;
 
 impl Actions {
-    /// No transition has more actions than this.
-    pub const CAPACITY: usize = 6;
-
-    /// No actions.
-    pub(super) const fn none() -> Self {
-        Self {
-            slots: [None; Self::CAPACITY],
-            len: 0,
-            taken: 0,
-        }
-    }
-
     /// Only `counter` to count.
     pub(super) fn count(counter: Counter) -> Self {
         let mut actions = Self::none();
         actions.push(Action::Count(counter));
         actions
-    }
-
-    /// Adds `action` at the end. There is room for all that any transition adds; the tests try
-    /// every one of them.
-    pub(super) fn push(&mut self, action: Action) {
-        // INVARIANT: the slot after the last action is filled and `len` counts it.
-        if let Some(slot) = self.slots.get_mut(self.len) {
-            *slot = Some(action);
-            self.len = self.len.saturating_add(1);
-        } else {
-            debug_assert!(
-                false,
-                "a transition has more than {} actions",
-                Self::CAPACITY
-            );
-        }
-    }
-
-    /// The actions not yet taken, without taking them.
-    pub fn iter(&self) -> impl Iterator<Item = Action> + '_ {
-        self.slots.iter().skip(self.taken).copied().flatten()
-    }
-
-    /// How many actions are not yet taken.
-    pub fn len(&self) -> usize {
-        self.len.saturating_sub(self.taken)
-    }
-
-    /// Whether nothing is left to do.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether `action` is among those not yet taken.
-    pub fn contains(&self, action: Action) -> bool {
-        self.iter().any(|candidate| candidate == action)
-    }
-}
-
-impl Iterator for Actions {
-    type Item = Action;
-
-    fn next(&mut self) -> Option<Action> {
-        let action = self.slots.get(self.taken).copied().flatten()?;
-        self.taken = self.taken.saturating_add(1);
-        Some(action)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn actions_come_out_in_order_and_once() {
-        let mut actions = Actions::none();
-        assert!(actions.is_empty());
-        let all = [
-            Action::Send(Outgoing::Rej),
-            Action::Untrack,
-            Action::Timer,
-            Action::Deliver(Event::ReqError),
-            Action::Release,
-            Action::Count(Counter::Retry(Attribute::Req)),
-        ];
-        for action in all {
-            actions.push(action);
-        }
-        assert_eq!(actions.len(), Actions::CAPACITY);
-        assert!(actions.iter().eq(all));
-        assert_eq!(actions.next(), Some(Action::Send(Outgoing::Rej)));
-        assert!(!actions.contains(Action::Send(Outgoing::Rej)));
-        assert!(actions.iter().eq(all[1..].iter().copied()));
-        assert_eq!(actions.len(), 5);
-        assert!(actions.by_ref().eq(all[1..].iter().copied()));
-        assert_eq!((actions.len(), actions.next()), (0, None));
     }
 }

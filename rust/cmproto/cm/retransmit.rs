@@ -17,6 +17,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A schedule that neither side has a say in, as service id resolution has it.
+    pub const fn fixed(interval: Duration, retries: u8) -> Self {
+        Self { interval, retries }
+    }
+
     /// The schedule of the side that sends the REQ: twice the way of a packet, and the time that
     /// the peer takes to answer (IBTA volume 1, 12.7.20), sent again `retries` times (0 to 15).
     pub fn active(

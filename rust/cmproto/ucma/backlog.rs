@@ -66,7 +66,7 @@ impl Backlog {
     ///
     /// [`Errno::ENOMEM`] if the backlog is full.
     pub fn admit(&mut self) -> Result<(), Errno> {
-        if self.waiting >= self.limit {
+        if self.is_full() {
             return Err(Errno::ENOMEM);
         }
         self.waiting = self.waiting.saturating_add(1);
@@ -76,6 +76,11 @@ impl Backlog {
     /// Says that a request was read, or that it could not be queued after all.
     pub fn release(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
+    }
+
+    /// Whether no more requests are admitted.
+    pub fn is_full(&self) -> bool {
+        self.waiting >= self.limit
     }
 
     /// How many requests wait.

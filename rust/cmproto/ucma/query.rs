@@ -91,27 +91,7 @@ impl Snapshot {
         if !self.dst.is_unspec() {
             return self.dst;
         }
-        match self.src {
-            SockAddr::Unspec => SockAddr::Unspec,
-            SockAddr::V4 { .. } => SockAddr::V4 {
-                addr: [0; 4],
-                port: 0,
-            },
-            SockAddr::V6 { .. } => SockAddr::V6 {
-                addr: [0; 16],
-                port: 0,
-                flowinfo: 0,
-                scope_id: 0,
-            },
-            SockAddr::Ib { .. } => SockAddr::Ib {
-                pkey: 0,
-                flowinfo: 0,
-                gid: Gid::ZERO,
-                sid: 0,
-                sid_mask: 0,
-                scope_id: 0,
-            },
-        }
+        self.src.wildcard()
     }
 
     /// The answer to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).

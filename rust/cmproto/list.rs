@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Short lists without allocation: what a transition of a state machine asks its caller to do.
+
+/// Up to `N` items, taken out in the order in which they were added.
+///
+/// # Invariants
+///
+/// The first `len` slots hold an item, the others hold none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a transition is complete only when its actions have been carried out"]
+pub struct List<T, const N: usize> {
+    slots: [Option<T>; N],
+    len: usize,
+    taken: usize,
+}
+
+impl<T: Copy + PartialEq, const N: usize> List<T, N> {
+    /// How many items fit.
+    pub const CAPACITY: usize = N;
+
+    /// No items.
+    pub(crate) const fn none() -> Self {
+        Self {
+            slots: [None; N],
+            len: 0,
+            taken: 0,
+        }
+    }
+
+    /// Adds `item` at the end. There is room for all that any transition adds; the tests try every
+    /// one of them.
+    pub(crate) fn push(&mut self, item: T) {
+        // INVARIANT: the slot after the last item is filled and `len` counts it.
+        if let Some(slot) = self.slots.get_mut(self.len) {
+            *slot = Some(item);
+            self.len = self.len.saturating_add(1);
+        } else {
+            debug_assert!(false, "a transition has more than {N} actions");
+        }
+    }
+
+    /// The items not yet taken, without taking them.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.slots.iter().skip(self.taken).copied().flatten()
+    }
+
+    /// How many items are not yet taken.
+    pub fn len(&self) -> usize {
+        self.len.saturating_sub(self.taken)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether `item` is among those not yet taken.
+    pub fn contains(&self, item: T) -> bool {
+        self.iter().any(|candidate| candidate == item)
+    }
+}
+
+impl<T: Copy + PartialEq, const N: usize> Default for List<T, N> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<T: Copy + PartialEq, const N: usize> Iterator for List<T, N> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let item = self.slots.get(self.taken).copied().flatten()?;
+        self.taken = self.taken.saturating_add(1);
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_out_in_order_and_once() {
+        let mut list = List::<u8, 6>::none();
+        assert!(list.is_empty());
+        for item in 10..16 {
+            list.push(item);
+        }
+        assert_eq!(list.len(), List::<u8, 6>::CAPACITY);
+        assert!(list.iter().eq(10..16));
+        assert_eq!(list.next(), Some(10));
+        assert!(!list.contains(10));
+        assert!(list.iter().eq(11..16));
+        assert_eq!(list.len(), 5);
+        assert!(list.by_ref().eq(11..16));
+        assert_eq!((list.len(), list.next()), (0, None));
+        assert_eq!(List::<u8, 6>::default(), List::none());
+    }
+}

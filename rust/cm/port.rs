@@ -92,8 +92,13 @@ impl Port {
     ///
     /// Fails if somebody else receives the messages of the CM class at this port.
     pub(crate) fn open(self: &Arc<Self>, device: &Arc<CmDevice>) -> Result {
-        let agent = AgentRegistration::new(&device.device, self.num, self.clone())
-            .inspect_err(|_| self.core.note_port_taken())?;
+        let agent = AgentRegistration::new(&device.device, self.num, self.clone()).inspect_err(
+            |error| {
+                if *error == EINVAL {
+                    self.core.note_port_taken();
+                }
+            },
+        )?;
         let capability = CmCapability::set(&device.device, self.num)?;
         self.inner.lock().link = Some(Link {
             device: device.clone(),

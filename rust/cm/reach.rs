@@ -27,9 +27,6 @@ use kernel::{
     },
 };
 
-/// How many neighbours are asked for at a time.
-const MAX_SEARCHES: u32 = 64;
-
 /// How long a neighbour may take to answer, in milliseconds.
 const SEARCH_TIMEOUT_MS: u32 = 1000;
 
@@ -86,36 +83,78 @@ impl Sender {
     }
 }
 
-/// The budget of searches.
-pub(crate) struct Searches(Atomic<u32>);
+/// What neighbours are asked for; each has a budget of its own.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// A connection request.
+    Request,
+    /// An answer that no connection gives.
+    Answer,
+}
+
+impl Purpose {
+    /// How many neighbours are asked for at a time.
+    const fn budget(self) -> u32 {
+        match self {
+            Purpose::Request => 64,
+            Purpose::Answer => 16,
+        }
+    }
+}
+
+/// How many searches are under way.
+pub(crate) struct Searches {
+    requests: Atomic<u32>,
+    answers: Atomic<u32>,
+}
 
 impl Searches {
     /// No search is under way.
     pub(crate) fn new() -> Self {
-        Searches(Atomic::new(0))
+        Searches {
+            requests: Atomic::new(0),
+            answers: Atomic::new(0),
+        }
+    }
+
+    fn count(&self, purpose: Purpose) -> &Atomic<u32> {
+        match purpose {
+            Purpose::Request => &self.requests,
+            Purpose::Answer => &self.answers,
+        }
     }
 }
 
-/// One search of the budget.
-struct Place(Arc<Core>);
+/// One search of a budget.
+struct Place {
+    core: Arc<Core>,
+    purpose: Purpose,
+}
 
 impl Place {
-    fn take(core: &Arc<Core>) -> Option<Self> {
+    fn take(core: &Arc<Core>, purpose: Purpose) -> Option<Self> {
         // Counted first, so that the drop is right whether or not there was room.
-        let before = core.searches.0.fetch_add(1, Relaxed);
-        let place = Place(core.clone());
-        (before < MAX_SEARCHES).then_some(place)
+        let before = core.searches.count(purpose).fetch_add(1, Relaxed);
+        let place = Place {
+            core: core.clone(),
+            purpose,
+        };
+        (before < purpose.budget()).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.searches.0.fetch_sub(1, Relaxed);
+        let count = self.core.searches.count(self.purpose);
+        count.fetch_sub(1, Relaxed);
     }
 }
 
 /// Something that waits for an answer to reach its sender.
 pub(super) trait Waiting: Send + Sync + 'static {
+    /// What it is.
+    const PURPOSE: Purpose;
+
     /// Whom it waits to reach.
     fn sender(&self) -> &Sender;
 
@@ -147,7 +186,7 @@ pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
         Ok(None) => {}
         Err(error) => return waiting.reached(Err(error)),
     }
-    let Some(place) = Place::take(core) else {
+    let Some(place) = Place::take(core, T::PURPOSE) else {
         return waiting.reached(Err(EBUSY));
     };
     // Before `waiting` is given away: who waits must hear that there is no memory.
@@ -168,7 +207,7 @@ pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
 impl<T: Waiting> Search<T> {
     fn start(self: Arc<Self>) {
         let sender = self.waiting.sender();
-        let asked = self.place.0.resolver.resolve_gid(
+        let asked = self.place.core.resolver.resolve_gid(
             &sender.local,
             &sender.peer,
             SEARCH_TIMEOUT_MS,

@@ -3,13 +3,20 @@
 //! Answers that no endpoint gives: to requests for nobody, and to the late.
 
 use super::{
-    reach::{reach, Sender, Waiting},
+    reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
 };
-use crate::ib::{addr::DevAddr, counters::CounterGroup, mad::Agent};
+use crate::ib::{
+    addr::DevAddr,
+    counters::{CounterGroup, Counts},
+    mad::Agent,
+};
 use cmproto::{
+    addr::Gid,
     reject::Reason,
-    wire::{self, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN},
+    wire::{
+        self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN,
+    },
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -17,20 +24,36 @@ use kernel::{prelude::*, sync::Arc};
 struct Answer {
     sender: Sender,
     agent: Arc<Agent>,
+    counts: Arc<Counts>,
+    attribute: Attribute,
     mad: [u8; MAD_LEN],
 }
 
+impl Answer {
+    fn send(&self, link: &DevAddr) -> Result {
+        let ah = self.sender.address(&self.agent, link)?;
+        self.agent.send(&ah, self.sender.pkey_index, &self.mad)?;
+        let attr_id = self.attribute.id();
+        self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
+        if self.attribute == Attribute::Drep {
+            // An answer given again counts as C counts it: as two messages, one of them a retry.
+            self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
+            self.counts.add(CounterGroup::TxRetries, attr_id, 1);
+        }
+        Ok(())
+    }
+}
+
 impl Waiting for Answer {
+    const PURPOSE: Purpose = Purpose::Answer;
+
     fn sender(&self) -> &Sender {
         &self.sender
     }
 
     fn reached(&self, link: Result<&DevAddr>) {
-        let sent = link
-            .and_then(|link| self.sender.address(&self.agent, link))
-            .and_then(|ah| self.agent.send(&ah, self.sender.pkey_index, &self.mad));
         // An answer that does not get through is asked for again.
-        let _ = sent;
+        let _ = link.and_then(|link| self.send(link));
     }
 }
 
@@ -44,38 +67,39 @@ impl Arrived<'_> {
         let Ok(sender) = Sender::of(self.device, self.mad) else {
             return;
         };
-        let header = Header::new(message.attribute(), self.header.tid);
+        let attribute = message.attribute();
         let mut mad = [0; MAD_LEN];
+        let header = Header::new(attribute, self.header.tid);
         if wire::encode(&header, message, &mut mad).is_err() {
             return;
         }
-        let counts = &self.port.counts;
-        counts.add(CounterGroup::TxMsgs, header.attr_id.id(), 1);
         let answer = Answer {
             sender,
             agent: self.agent.clone(),
+            counts: self.port.counts.clone(),
+            attribute,
             mad,
         };
         reach(&self.port.core, answer);
     }
 
-    /// Refuses a REQ, with additional information or none.
-    pub(super) fn refuse_req(&self, req: &Req<'_>, reason: Reason, info: &[u8]) {
+    /// Refuses a REQ, with a GID as additional information or none.
+    pub(super) fn refuse_req(&self, req: &Req<'_>, reason: Reason, info: Option<Gid>) {
         self.refuse(RejMessage::Req, 0, req.local_comm_id, reason, info);
     }
 
     /// Refuses a REP, whose sender looks for both communication ids.
     pub(super) fn refuse_rep(&self, rep: &Rep<'_>, reason: Reason) {
         let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-        self.refuse(RejMessage::Rep, own, peers, reason, &[]);
+        self.refuse(RejMessage::Rep, own, peers, reason, None);
     }
 
-    fn refuse(&self, refused: RejMessage, own: u32, peers: u32, reason: Reason, info: &[u8]) {
+    fn refuse(&self, refused: RejMessage, own: u32, peers: u32, reason: Reason, info: Option<Gid>) {
         let mut ari = [0; INFO_LEN];
-        let mut ari_len = 0u8;
-        for (to, from) in ari.iter_mut().zip(info) {
-            *to = *from;
-            ari_len = ari_len.saturating_add(1);
+        let mut ari_len = 0;
+        if let (Some(Gid(gid)), Some(to)) = (info, ari.first_chunk_mut()) {
+            *to = gid;
+            ari_len = 16;
         }
         self.answer(&Message::Rej(Rej {
             local_comm_id: own,

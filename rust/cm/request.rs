@@ -8,7 +8,7 @@
 use super::{
     ids::CommId,
     port::transaction_id,
-    reach::{reach, Sender, Waiting},
+    reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
     remote::{Space, Track},
 };
@@ -22,7 +22,7 @@ use crate::{
     kext::{error::ToKernel, netdev::NetDevice},
 };
 use cmproto::{
-    addr::SockAddr,
+    addr::{Gid, SockAddr},
     cm::{Connection, DestroyCause, Limits},
     cma::State,
     errno::Errno,
@@ -80,6 +80,8 @@ struct Arrival {
 }
 
 impl Waiting for Arrival {
+    const PURPOSE: Purpose = Purpose::Request;
+
     fn sender(&self) -> &Sender {
         &self.sender
     }
@@ -175,15 +177,19 @@ impl Arrived<'_> {
             return;
         };
         if let Refusal::Reject(reason) = refusal {
-            // Who named a wrong GID learns a right one.
-            let info: &[u8] = match reason {
-                Reason::INVALID_ALT_GID => &self.mad.source().dgid.0,
-                _ => &[],
-            };
-            self.refuse_req(req, reason, info);
+            self.refuse_req(req, reason, self.right_gid(reason));
         }
         if let Some(other) = stale {
             other.stale_peer(self.source());
+        }
+    }
+
+    /// The GID that whoever named a wrong one is told of.
+    fn right_gid(&self, reason: Reason) -> Option<Gid> {
+        match reason {
+            Reason::INVALID_GID => self.device.device.query_gid(self.port.num, 0).ok(),
+            Reason::INVALID_ALT_GID => Some(self.mad.source().dgid),
+            _ => None,
         }
     }
 
@@ -197,6 +203,14 @@ impl Arrived<'_> {
             .has(ServiceId(req.service_id), self.device.device.index())
         {
             return Err(plain(Refusal::Reject(Reason::INVALID_SERVICE_ID)));
+        }
+        if self
+            .device
+            .device
+            .find_pkey(self.port.num, req.pkey)
+            .is_err()
+        {
+            return Err(plain(Refusal::Reject(Reason::INVALID_GID)));
         }
         if !req.alternate.is_empty() {
             // RoCE has no alternate paths.

@@ -152,6 +152,7 @@ impl AddrDone for Endpoint {
         if inner.state != State::AddrQuery {
             return;
         }
+        let query = inner.query.take();
         let status = status.and_then(|()| self.resolved(&mut inner, &src, link));
         let (state, event) = match status {
             Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
@@ -163,5 +164,7 @@ impl AddrDone for Endpoint {
         self.set_state(&mut inner, state);
         self.show(&inner);
         inner.deliver(&event);
+        drop(inner);
+        drop(query);
     }
 }

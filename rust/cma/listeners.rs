@@ -29,6 +29,8 @@ const SHARDS: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     service_id: u64,
+    /// The namespace ([`crate::kext::net::Net::hash_key`]).
+    net: u64,
     /// The listener's number.
     number: u64,
 }
@@ -98,6 +100,7 @@ impl Listeners {
     pub(crate) fn add(&self, service_id: ServiceId, listener: Listener) -> Result<Listening> {
         let key = Key {
             service_id: service_id.0,
+            net: listener.endpoint.net.hash_key(),
             number: listener.endpoint.number,
         };
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, listener);
@@ -135,6 +138,7 @@ impl Listeners {
         for shard in self.shards.iter() {
             let mut next = Key {
                 service_id: 0,
+                net: 0,
                 number: 0,
             };
             while let Some((key, listener)) = Self::from(shard, &next) {
@@ -144,22 +148,20 @@ impl Listeners {
         }
     }
 
-    /// Returns the first listener of the service that hears the device and for which `wanted` says
-    /// so.
+    /// Returns the first listener from `next` on that is for the same service, as long as `scope`
+    /// says so of its key, hears the device, and for which `wanted` says so.
     fn first(
         &self,
-        service_id: ServiceId,
+        mut next: Key,
         device: u32,
+        scope: impl Fn(&Key) -> bool,
         wanted: impl Fn(&Listener) -> bool,
     ) -> Option<Listener> {
-        let mut next = Key {
-            service_id: service_id.0,
-            number: 0,
-        };
+        let service_id = next.service_id;
         let tree = self.shards.get(next.shard())?.lock();
         while let Some(cursor) = tree.cursor_lower_bound(&next) {
             let (key, listener) = cursor.current();
-            if key.service_id != service_id.0 {
+            if key.service_id != service_id || !scope(key) {
                 break;
             }
             if listener.device.is_none_or(|only| only == device) && wanted(listener) {
@@ -170,20 +172,32 @@ impl Listeners {
         None
     }
 
-    /// Whether anybody listens for the service at the device, on whatever address.
+    /// Whether anybody listens for the service at the device, in whatever namespace and on whatever
+    /// address.
     pub(crate) fn has(&self, service_id: ServiceId, device: u32) -> bool {
-        self.first(service_id, device, |_| true).is_some()
+        let from = Key {
+            service_id: service_id.0,
+            net: 0,
+            number: 0,
+        };
+        self.first(from, device, |_| true, |_| true).is_some()
     }
 
     /// Finds the listener that a request is for.
     pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<Listener> {
-        self.first(wanted.service_id, wanted.device, |listener| {
+        let from = Key {
+            service_id: wanted.service_id.0,
+            net: wanted.net,
+            number: 0,
+        };
+        let scope = |key: &Key| key.net == wanted.net;
+        self.first(from, wanted.device, scope, |listener| {
             let view = ListenView {
                 addr: &listener.addr,
                 afonly: listener.afonly,
                 bound_if: listener.bound_if,
             };
-            listener.endpoint.net.hash_key() == wanted.net && view.accepts(&wanted.request)
+            view.accepts(&wanted.request)
         })
     }
 }

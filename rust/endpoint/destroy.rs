@@ -85,7 +85,8 @@ impl Endpoint {
     /// With [`DestroyCause::NoMemory`] the peer is told nothing and tries again.
     pub(crate) fn end(self: &Arc<Self>, cause: DestroyCause) {
         let mut inner = self.inner.lock();
-        if inner.is_dead() {
+        // One that was only told of its device's removal is taken down here.
+        if inner.is_dead() && inner.device.is_none() {
             return;
         }
         let remains = self.strip(&mut inner, State::Destroying, cause);

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Conformance of /dev/infiniband/rdma_cm, command by command. Arguments choose
+# tests by pattern: abi.sh 'bind.*'
+# seconds: 600
+set -uo pipefail
+
+# The host may have compiled it already; else that is done here.
+program=$PWD/ucma_conformance
+if [ ! -x "$program" ]; then
+	program=/tmp/ucma_conformance
+	make -s -C "$(dirname "$0")/abi" OUT="$program" >&2 || exit 1
+fi
+exec "$program" "$@"

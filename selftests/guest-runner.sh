@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# selftests/guest-runner.sh [rust|c]: on the host, what tools/guest promises.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+cm=${1:-rust}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+n=0 failed=0
+
+guest() {
+	"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 60 "$@"
+}
+
+# check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output.
+check() {
+	local name=$1 want=$2 pattern=$3 status=0
+	shift 3
+	n=$((n + 1))
+	guest "$@" >"$tmp/out" 2>&1 </dev/null || status=$?
+	if [ "$status" -eq "$want" ] && grep -q -- "$pattern" "$tmp/out"; then
+		echo "ok $n - $name"
+	else
+		echo "# want status $want and /$pattern/, got status $status"
+		tail -n 30 "$tmp/out" | sed 's/^/# | /'
+		echo "not ok $n - $name"
+		failed=1
+	fi
+}
+
+check "a guest with this connection manager" 0 "^$cm rxe0 rxe1\$" -- \
+	'echo "$(cm-use)" $(rdma link | sed "s/link \(.*\)\/1.*/\1/")'
+check "the command's status" 7 . -- 'echo x; exit 7'
+check "a file in the shared directory" 0 . -- 'echo hello >file; echo .'
+grep -qx hello "$tmp/file" || {
+	echo "# the file has not arrived"
+	failed=1
+}
+check "a report in the kernel log fails" 86 "WARNING: not really" -- \
+	'echo "WARNING: not really" >/dev/kmsg'
+check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
+check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
+check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \
+	'a=$(cm-use); cm-use c; b=$(cm-use); cm-use none; echo $a $b $(cm-use)'
+echo "1..$n"
+exit "$failed"

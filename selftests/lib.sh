@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+#
+# What the guest's test scripts share. To be sourced. Each test is a function or
+# a command, and one KTAP line:
+#
+#	check "name of the case" COMMAND...	runs it; its output shows if it fails
+#	skip "name of the case" REASON...
+#	finish					last of all: the plan, and the status
+
+set -uo pipefail
+
+SELFTESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+A4=10.0.0.1 A6=fd00::1		# of rxe0, here
+B4=10.0.0.2 B6=fd00::2		# of rxe1, in the namespace "peer"
+PEER="ip netns exec peer"
+CM=$(cm-use)
+case $CM in
+rust) CM_MODULE=rust_rdma_cm ;;
+*) CM_MODULE=rdma_ucm ;;
+esac
+
+RESULTS=0 FAILED=0
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+echo "KTAP version 1"
+
+check() {
+	local name=$1 status=0 log=$TMP/check.log
+	shift
+	RESULTS=$((RESULTS + 1))
+	# In a subshell, so that a test can neither end the script nor change it.
+	(
+		trap end_jobs EXIT
+		"$@"
+	) >"$log" 2>&1 </dev/null || status=$?
+	if [ "$status" -eq 0 ]; then
+		echo "ok $RESULTS - $name"
+	else
+		FAILED=$((FAILED + 1))
+		echo "# status $status; the end of the output:"
+		tail -n 60 "$log" | sed 's/^/# | /'
+		echo "not ok $RESULTS - $name"
+	fi
+	return "$status"
+}
+
+# A test that fails half-way leaves programs behind.
+end_jobs() {
+	local pids
+	mapfile -t pids < <(jobs -pr)
+	[ "${#pids[@]}" -gt 0 ] || return 0
+	kill "${pids[@]}"
+	sleep 0.3
+	kill -9 "${pids[@]}"
+	wait
+} 2>/dev/null
+
+skip() {
+	local name=$1
+	shift
+	RESULTS=$((RESULTS + 1))
+	echo "ok $RESULTS - $name # SKIP $*"
+}
+
+finish() {
+	echo "1..$RESULTS"
+	[ "$FAILED" -eq 0 ]
+	exit
+}
+
+# fail TEXT...: for the functions that are tests.
+fail() {
+	echo "$*"
+	return 1
+}
+
+# wait_for SECONDS COMMAND...: until COMMAND succeeds.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+
+cm_ids() {
+	rdma resource show cm_id "$@"
+}
+
+# cm_id_in STATE [PATTERN...]: is there such an id?
+cm_id_in() {
+	local state=$1
+	shift
+	cm_ids | grep -w "state $state" | grep -q -- "${*:-.}"
+}
+
+no_cm_ids() {
+	[ "$(cm_ids | wc -l)" -eq 0 ]
+}
+
+# listening [PATTERN...]: until there is a listener. A wildcard listener has an id
+# for each device, one after the other, and each shows before requests reach it.
+listening() {
+	local before='' now
+	wait_for 10 cm_id_in LISTEN "$@" || fail "no listener" || return
+	while sleep 0.1; do
+		now=$(cm_ids | grep -c 'state LISTEN')
+		[ "$now" != "$before" ] || return 0
+		before=$now
+	done
+}
+
+references() {
+	cat "/sys/module/$CM_MODULE/refcnt"
+}
+
+unused() {
+	no_cm_ids && [ "$(references)" -eq 0 ]
+}
+
+# Nothing of what ran is left after a while.
+nothing_left() {
+	wait_for "${1:-10}" unused && return
+	echo "references on $CM_MODULE: $(references); ids:"
+	cm_ids
+	return 1
+}
+
+# ends_within SECONDS PID: and its status.
+ends_within() {
+	local end=$((SECONDS + $1))
+	while kill -0 "$2" 2>/dev/null; do
+		[ "$SECONDS" -lt "$end" ] || {
+			echo "process $2 is still there: $(cat "/proc/$2/stack" 2>/dev/null)"
+			return 99
+		}
+		sleep 0.05
+	done
+	wait "$2"
+}

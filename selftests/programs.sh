@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Programs of rdmacm-utils and perftest, unmodified. Those that need datagrams or
+# multicast are not here.
+# seconds: 400
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# both SERVER -- CLIENT: each a command line; the server runs in the other
+# namespace, and both end with success.
+both() {
+	local server status=0 a=$1 b=$2
+	$PEER timeout 90 bash -c "$a" >"$TMP/server" 2>&1 & server=$!
+	listening || {
+		cat "$TMP/server"
+		return 1
+	}
+	timeout 90 bash -c "$b" || { status=$?; echo "client: $status"; }
+	ends_within 30 "$server" || { status=$?; echo "server: $status"; }
+	echo "--- server"
+	cat "$TMP/server"
+	[ "$status" -eq 0 ] || return "$status"
+	nothing_left
+}
+
+# The same, and both print that line.
+both_say() {
+	local text=$1 status
+	shift
+	both "$@" >"$TMP/both" 2>&1 || { status=$?; cat "$TMP/both"; return "$status"; }
+	[ "$(grep -c "$text" "$TMP/both")" -ge 2 ] || fail "not twice: $text"
+}
+
+for count in 1 10 100; do
+	check "ucmatose -c $count" both_say "return status 0" \
+		"ucmatose -c $count" "ucmatose -s $B4 -c $count"
+done
+check "ucmatose, IPv6" both_say "return status 0" \
+	"ucmatose -f ip6 -b $B6" "ucmatose -f ip6 -s $B6"
+check "ucmatose, bound source" both_say "return status 0" \
+	"ucmatose -b $B4 -c 5" "ucmatose -s $B4 -b $A4 -c 5"
+check "ucmatose, type of service and timeout" both_say "return status 0" \
+	"ucmatose -c 5 -t 32 -a 14" "ucmatose -s $B4 -c 5 -t 32 -a 14"
+check "ucmatose, messages" both_say "return status 0" \
+	"ucmatose -c 5 -C 20 -S 4096" "ucmatose -s $B4 -c 5 -C 20 -S 4096"
+
+check "rdma_server and rdma_client" both "rdma_server -s $B4" "rdma_client -s $B4"
+check "rdma_xserver and rdma_xclient" both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
+
+for kind in b n r; do
+	check "rstream -T $kind" both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \
+		"rstream -s $B4 -I 5 -C 5 -S 4096 -T $kind"
+done
+# Asynchronous, the client often ends with what poll said last, 16 for POLLHUP,
+# because the server was faster: that the server got all is in its last line.
+async() {
+	both "rstream -b $B4 -I 5 -C 5 -S 4096 -T a" \
+		"rstream -s $B4 -I 5 -C 5 -S 4096 -T a; s=\$?; [ \$s -eq 0 ] || [ \$s -eq 16 ]" \
+		>"$TMP/both" 2>&1 || { cat "$TMP/both"; return 1; }
+	sed '1,/^--- server/d' "$TMP/both" | grep -q '^custom .* 200k ' || fail "not all the data"
+}
+check "rstream -T a" async
+check "riostream" both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"
+
+copy() {
+	local server status=0
+	head -c 1000000 /dev/urandom >"$TMP/data"
+	$PEER rcopy >"$TMP/server" 2>&1 & server=$!
+	listening || return
+	timeout 60 rcopy "$TMP/data" "$B4:$TMP/copy" || status=$?
+	sleep 0.5
+	kill "$server"
+	wait "$server" 2>/dev/null
+	[ "$status" -eq 0 ] || return "$status"
+	cmp "$TMP/data" "$TMP/copy" || return
+	nothing_left
+}
+check "rcopy" copy
+
+# Many connections at once. The numbers of queue pairs are made up, far from real
+# ones, and different for the two ends.
+check "cmtime, 50 connections" both "cmtime -b $B4 -c 50 -m 0 -q 2000000" \
+	"cmtime -s $B4 -b $A4 -c 50 -m 0 -q 1000000"
+check "cmtime, 500 connections" both "cmtime -b $B4 -c 500 -m 0 -q 2000000" \
+	"cmtime -s $B4 -b $A4 -c 500 -m 0 -q 1000000"
+check "cmtime, 50 connections with queue pairs" both "cmtime -b $B4 -c 50 -q 2000000" \
+	"cmtime -s $B4 -b $A4 -c 50 -q 1000000"
+
+perf() {
+	local program=$1
+	shift
+	both "$program -R -d rxe1 -F -n 50 $*" "$program -R -d rxe0 -F -n 50 $* $B4"
+}
+check "ib_send_lat -R" perf ib_send_lat
+check "ib_write_lat -R" perf ib_write_lat
+check "ib_write_bw -R, four queue pairs" perf ib_write_bw -q 4
+check "ib_read_lat -R" perf ib_read_lat
+
+lossy() {
+	local status=0
+	tc qdisc add dev v0 root netem loss 5% 2>/dev/null || {
+		echo "no netem"
+		return 0
+	}
+	both "rping -s -a $B4 -C 3" "rping -c -a $B4 -C 3" || status=$?
+	tc qdisc del dev v0 root
+	return "$status"
+}
+check "rping while one in twenty packets is lost" lossy
+finish

@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Removal of the device while programs use it.
+# seconds: 300
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+plug() {
+	rdma link add rxe0 type rxe netdev v0
+	# Its GIDs come a moment later.
+	wait_for 5 grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1
+}
+
+unplug() {
+	local start=$SECONDS
+	timeout 30 rdma link del rxe0 || fail "rdma link del: $?" || return
+	[ $((SECONDS - start)) -lt 15 ] || fail "rdma link del took $((SECONDS - start)) s"
+}
+
+works() {
+	local server
+	timeout 60 rping -s -a "$A4" -C 2 & server=$!
+	listening "comm rping" || return
+	$PEER timeout 30 rping -c -a "$A4" -C 2 || fail "client failed" || return
+	ends_within 20 "$server"
+}
+
+connected() {
+	local server client
+	# Either end is on the device that goes; the other is in the namespace.
+	if [ "$1" = server ]; then
+		stdbuf -oL rping -s -d -v -a "$A4" >"$TMP/near" 2>&1 & server=$!
+		listening "comm rping" || return
+		$PEER stdbuf -oL rping -c -d -v -a "$A4" >"$TMP/far" 2>&1 & client=$!
+	else
+		$PEER stdbuf -oL rping -s -d -v -a "$B4" >"$TMP/far" 2>&1 & server=$!
+		listening "comm rping" || return
+		stdbuf -oL rping -c -d -v -a "$B4" >"$TMP/near" 2>&1 & client=$!
+	fi
+	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
+	wait_for 10 grep -q "ping data" "$TMP/near" "$TMP/far"
+	unplug || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/near" || {
+		grep -a 'event\|removal' "$TMP/near" | tail
+		fail "the near end was not told"
+		return
+	}
+	ends_within 20 "$server"
+	if [ $? -eq 99 ]; then kill -9 "$server" "$client"; return 1; fi
+	ends_within 20 "$client"
+	if [ $? -eq 99 ]; then kill -9 "$client"; return 1; fi
+	plug || return
+	nothing_left || return
+	works
+}
+check "the device of a connected server" connected server
+check "the device of a connected client" connected client
+
+listening() {
+	local server
+	stdbuf -oL rping -s -d -v -a "$A4" >"$TMP/near" 2>&1 & server=$!
+	listening "comm rping" || return
+	unplug || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/near" || fail "not told" || return
+	kill -9 "$server"
+	ends_within 10 "$server"
+	plug || return
+	nothing_left || return
+	works
+}
+check "the device of a listener" listening
+
+wildcard() {
+	local server status=0
+	rping -s -P -a 0.0.0.0 >"$TMP/near" 2>&1 & server=$!
+	listening "comm rping" || return
+	unplug || return
+	kill -0 "$server" || fail "the listener is gone" || return
+	plug || return
+	# It listens on the new device, too.
+	$PEER timeout 30 rping -c -a "$A4" -C 2 || status=$?
+	kill -9 "$server"
+	ends_within 10 "$server"
+	[ "$status" -eq 0 ] || fail "client: $status" || return
+	nothing_left
+}
+check "a device of a wildcard listener" wildcard
+
+many() {
+	local server clients=() i
+	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!
+	listening "comm rping" || return
+	for i in $(seq 10); do
+		$PEER rping -c -a "$A4" >/dev/null 2>&1 &
+		clients+=($!)
+	done
+	sleep 1.5
+	unplug || return
+	kill -9 "$server" "${clients[@]}" 2>/dev/null
+	plug || return
+	nothing_left 20 || return
+	works
+}
+check "a device with ten connections" many
+
+both() {
+	local server client
+	$PEER rping -s -a "$B4" >/dev/null 2>&1 & server=$!
+	listening "comm rping" || return
+	rping -c -a "$B4" >/dev/null 2>&1 & client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
+	timeout 30 rdma link del rxe0 & local one=$!
+	$PEER timeout 30 rdma link del rxe1 || return
+	wait "$one" || return
+	kill -9 "$server" "$client" 2>/dev/null
+	plug && $PEER rdma link add rxe1 type rxe netdev v1 || return
+	sleep 0.5
+	nothing_left || return
+	works
+}
+check "both devices at the same time" both
+
+cycles() {
+	local i
+	for i in $(seq 10); do
+		unplug && plug || return
+	done
+	works
+}
+check "remove and add, ten times" cycles
+
+netdev() {
+	local server
+	ip link add vt0 type veth peer name vt1 && ip addr add 10.79.0.1/24 dev vt0 &&
+		ip link set vt0 up && ip link set vt1 up &&
+		rdma link add rxet type rxe netdev vt0 || return
+	sleep 0.5
+	stdbuf -oL rping -s -d -v -a 10.79.0.1 >"$TMP/near" 2>&1 & server=$!
+	listening "10.79.0.1" || return
+	ip link del vt0 || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/near" || fail "not told" || return
+	kill -9 "$server"
+	ends_within 10 "$server"
+	nothing_left
+}
+check "the network interface below the device" netdev
+finish

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# selftests/run.sh [SUITE...]: run these suites in the guest, by default all, and
+# print one line per case and the totals. Each suite is a script of this directory
+# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300).
+#
+# After each suite come two cases of this script's own: the kernel log has no
+# report, and no id and no open file is left.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+# Those that change the devices come last.
+all=(abi rping kill restrack programs module remove)
+[ $# -gt 0 ] || set -- "${all[@]}"
+
+declare -i passed=0 failed=0 skipped=0
+start=$SECONDS
+
+# Filters the output of a suite, line by line as it comes: adds the suite's name,
+# writes the counts to a file, and complains about cases that are missing.
+filter() {
+	local suite=$1 counts=$2 plan='' p=0 f=0 s=0 line bail=''
+	while IFS= read -r line; do
+		case $line in
+		1..*) plan=${line#1..} ;;
+		'KTAP version'*) ;;
+		'ok '* | 'not ok '*)
+			case $line in
+			ok*'# SKIP'*) s=$((s + 1)) ;;
+			ok*) p=$((p + 1)) ;;
+			*) f=$((f + 1)) ;;
+			esac
+			[[ $line =~ ^((not )?ok)\ [0-9]+\ -?\ ?(.*) ]]
+			echo "${BASH_REMATCH[1]} - $suite: ${BASH_REMATCH[3]}"
+			;;
+		'Bail out!'*)
+			bail=1
+			echo "# $line"
+			;;
+		'#'*) echo "$line" ;;
+		*) echo "# $line" ;;
+		esac
+	done
+	if [ -z "$plan" ] || [ $((p + f + s)) -lt "$plan" ] || [ -n "$bail" ]; then
+		echo "not ok - $suite: $((p + f + s)) cases and then no end (of ${plan:-?} planned)"
+		f=$((f + 1))
+	fi
+	echo "$p $f $s" >"$counts"
+}
+
+# one NAME COMMAND...: a case of this script.
+one() {
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		echo "ok - $name"
+		passed+=1
+	else
+		[ -z "$out" ] || printf '%s\n' "$out" | sed 's/^/# | /'
+		echo "not ok - $name"
+		failed+=1
+	fi
+}
+
+nothing_left() {
+	# shellcheck disable=SC2030
+	(
+		# shellcheck source=selftests/lib.sh
+		. "$here/lib.sh" >/dev/null
+		nothing_left 15
+	)
+}
+
+for suite; do
+	script=$here/$suite.sh
+	began=$SECONDS
+	counts=$(mktemp)
+	kernel-log-clean --mark
+	if [ -x "$script" ]; then
+		limit=$(sed -n 's/^# seconds: //p' "$script")
+		timeout --foreground -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
+			filter "$suite" "$counts"
+	else
+		echo "not ok - $suite: no such suite"
+		echo 0 1 0 >"$counts"
+	fi
+	read -r p f s <"$counts"
+	rm -f "$counts"
+	passed+=$p failed+=$f skipped+=$s
+	one "$suite: the kernel log has no report" kernel-log-clean
+	if [ "$(cm-use)" != none ]; then
+		one "$suite: nothing is left behind" nothing_left
+	fi
+	echo "# $suite: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
+done
+echo "# totals: $passed passed, $failed failed, $skipped skipped, $((SECONDS - start)) s"
+[ "$failed" -eq 0 ]

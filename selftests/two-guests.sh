@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# selftests/two-guests.sh [CM [CM]]: on the host, two guests with different
+# connection managers (rust and c), joined by a network, are each other's client
+# and server.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+guest=$here/../tools/guest
+one=${1:-rust} two=${2:-c}
+tmp=$(mktemp -d)
+pids=()
+trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
+mkdir "$tmp/share"
+
+# boot NUMBER CM: its lines get the name of its connection manager.
+boot() {
+	local status=0
+	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout 240 -- \
+		/mnt/repo/selftests/two-guests-end.sh "$1" "$one" "$two" >"$tmp/$1.out" 2>&1 ||
+		status=$?
+	echo "$status" >"$tmp/$1.status"
+}
+boot 1 "$one" &
+pids+=($!)
+boot 2 "$two" &
+pids+=($!)
+wait "${pids[@]}"
+pids=()
+
+failed=0 n=0
+for number in 1 2; do
+	cm=$one
+	[ "$number" = 1 ] || cm=$two
+	status=$(cat "$tmp/$number.status")
+	sed -n -E "/^(not )?ok |^#/{s/^((not )?ok) [0-9]+ - /\1 - two-guests: guest $number ($cm): /;p}" \
+		"$tmp/$number.out"
+	n=$((n + $(grep -cE '^(not )?ok ' "$tmp/$number.out")))
+	if grep -q '^not ok ' "$tmp/$number.out"; then
+		failed=1
+	elif [ "$status" -ne 0 ] || ! grep -q '^1\.\.' "$tmp/$number.out"; then
+		tail -n 40 "$tmp/$number.out" | sed 's/^/# | /'
+		echo "not ok - two-guests: guest $number ($cm): status $status"
+		failed=1
+	fi
+done
+exit "$failed"

@@ -4,13 +4,18 @@
  * installed header declares: prototypes of exported functions, and the layout of
  * the object that "rdma resource show cm_id" reads.
  *
- * The offsets are those of struct rdma_id_private in the C connection manager.
- * tools/checks/layout compares them with the kernel that the module is built for.
+ * The layout is that of struct rdma_id_private in the C connection manager.
+ * tools/checks/layout compares it with the kernel that the module is built for.
  */
 #ifndef RUST_RDMA_CM_CORE_PRIVATE_H
 #define RUST_RDMA_CM_CORE_PRIVATE_H
 
-#include <linux/build_bug.h>
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/stddef.h>
 #include <linux/sysfs.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
@@ -47,33 +52,54 @@ void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller)
 void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 			       const struct rdma_restrack_entry *parent);
 
-/* Offsets in struct rdma_id_private, and sizes, of what ib_core reads. */
-#define RDMA_ID_PRIVATE_ID_SIZE 512
-#define RDMA_ID_PRIVATE_STATE 612
-#define RDMA_ID_PRIVATE_QP_NUM 752
-#define RDMA_ID_PRIVATE_RES 776
-#define RDMA_ID_PRIVATE_RES_SIZE 72
-
-/* Offsets in struct rdma_cm_id, which is at the start of rdma_id_private. */
-#define RDMA_CM_ID_DEVICE 0
-#define RDMA_CM_ID_ROUTE 32
-#define RDMA_CM_ID_PS 464
-#define RDMA_CM_ID_QP_TYPE 468
-#define RDMA_CM_ID_PORT_NUM 472
-
 /*
  * The start of an object as ib_core sees it through container_of() from a
- * restrack entry of the type RDMA_RESTRACK_CM_ID.
+ * restrack entry of the type RDMA_RESTRACK_CM_ID. What is called reserved is
+ * read by nobody, but has the size that the kernel's configuration gives it.
  */
 struct rdma_id_private_head {
 	struct rdma_cm_id id;
-	u8 reserved1[RDMA_ID_PRIVATE_STATE - sizeof(struct rdma_cm_id)];
+	void *reserved_bind;
+	struct hlist_node reserved_node;
+	struct list_head reserved_lists[3];
+	void *reserved_device;
+	struct list_head reserved_multicast;
+	int reserved_id;
 	/* An enum rdma_cm_state, which netlink reports as a number. */
 	u32 state;
-	u8 reserved2[RDMA_ID_PRIVATE_QP_NUM - RDMA_ID_PRIVATE_STATE - sizeof(u32)];
+	u8 reserved_node_type;
+	spinlock_t reserved_lock;
+	struct mutex reserved_qp_mutex;
+	struct completion reserved_completion;
+	refcount_t reserved_refcount;
+	struct mutex reserved_handler_mutex;
+	int reserved_backlog;
+	int reserved_timeout;
+	void *reserved_query;
+	int reserved_query_id;
+	void *reserved_cm_id;
+	u32 reserved_seq_num;
+	u32 reserved_qkey;
 	u32 qp_num;
-	u8 reserved3[RDMA_ID_PRIVATE_RES - RDMA_ID_PRIVATE_QP_NUM - sizeof(u32)];
+	u32 reserved_options;
+	u8 reserved_flags[8];
+	u32 reserved_gid_type;
 	struct rdma_restrack_entry res;
+};
+
+/* As this compiler has them; rust/bindings/layout.rs compares with that of Rust. */
+enum {
+	RDMA_ID_PRIVATE_ID_SIZE = sizeof(struct rdma_cm_id),
+	RDMA_ID_PRIVATE_STATE = offsetof(struct rdma_id_private_head, state),
+	RDMA_ID_PRIVATE_QP_NUM = offsetof(struct rdma_id_private_head, qp_num),
+	RDMA_ID_PRIVATE_RES = offsetof(struct rdma_id_private_head, res),
+	RDMA_ID_PRIVATE_RES_SIZE = sizeof(struct rdma_restrack_entry),
+	/* In struct rdma_cm_id, which is at the start. */
+	RDMA_CM_ID_DEVICE = offsetof(struct rdma_cm_id, device),
+	RDMA_CM_ID_ROUTE = offsetof(struct rdma_cm_id, route),
+	RDMA_CM_ID_PS = offsetof(struct rdma_cm_id, ps),
+	RDMA_CM_ID_QP_TYPE = offsetof(struct rdma_cm_id, qp_type),
+	RDMA_CM_ID_PORT_NUM = offsetof(struct rdma_cm_id, port_num),
 };
 
 #endif /* RUST_RDMA_CM_CORE_PRIVATE_H */

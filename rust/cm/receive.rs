@@ -141,6 +141,12 @@ impl Endpoint {
         if conn.peer != arrived.source() {
             return;
         }
+        if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
+            // A late copy of a REP that was refused: its sender has given up by now.
+            drop(inner);
+            arrived.refuse_rep(rep, Reason::STALE_CONN);
+            return;
+        }
         if conn.machine.wants_rep() {
             let track = self.core.remotes.track(
                 space,
@@ -153,6 +159,7 @@ impl Endpoint {
                 Track::New(tracked) => conn.tracked = Some(tracked),
                 Track::Duplicate => return,
                 Track::Stale(other) => {
+                    conn.machine.refuse_rep(rep);
                     drop(inner);
                     arrived.refuse_rep(rep, Reason::STALE_CONN);
                     other.stale_peer(arrived.source());

@@ -378,9 +378,11 @@ impl SockAddr {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_addr))]
 mod tests {
     use super::*;
+    use crate::testing::text;
 
     const V4: SockAddr = SockAddr::V4 {
         addr: [10, 1, 2, 3],
@@ -524,9 +526,9 @@ mod tests {
 
     #[test]
     fn gids() {
-        assert_eq!(V4.to_gid().to_string(), "::ffff:10.1.2.3");
+        assert_eq!(*text(V4.to_gid()), *"::ffff:10.1.2.3");
         assert_eq!(V4.to_gid().to_v4(), Some([10, 1, 2, 3]));
-        assert_eq!(V6.to_gid().to_string(), "2001:db8::9");
+        assert_eq!(*text(V6.to_gid()), *"2001:db8::9");
         assert_eq!(V6.to_gid().to_v4(), None);
         assert!(SockAddr::Unspec.to_gid().is_zero());
         assert_eq!(IB.to_gid(), Gid([7; 16]));

@@ -109,7 +109,8 @@ impl EphemeralRange {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_bind))]
 mod tests {
     use super::*;
     use crate::addr::Gid;
@@ -195,7 +196,10 @@ mod tests {
         ];
         for (new, new_flags, owner, owner_flags, want) in table {
             let got = check(&view(new, new_flags), [view(owner, owner_flags)]);
-            assert_eq!(got, want, "{new:?} {new_flags} {owner:?} {owner_flags}");
+            assert_eq!(
+                (new, new_flags, owner, owner_flags, got),
+                (new, new_flags, owner, owner_flags, want)
+            );
         }
         assert_eq!(check(&view(&any, ""), []), Ok(()));
         // The first conflict decides.
@@ -245,13 +249,17 @@ mod tests {
                 dst: owner_dst,
                 ..view(owner_addr, "")
             };
-            assert_eq!(port_is_unique(&new, [owner]), want, "{new:?} {owner:?}");
+            assert_eq!(
+                (addr, dst, port_is_unique(&new, [owner])),
+                (addr, dst, want)
+            );
             assert_eq!(port_is_unique(&owner, [new]), want);
             assert!(port_is_unique(&new, []));
         }
     }
 
     #[test]
+    #[cfg(test)]
     fn probing_tries_every_port_once() {
         assert_eq!(EphemeralRange::new(5, 4), None);
         for (low, high) in [(32768, 60999), (1, 1), (0, 65535), (65530, 65535)] {

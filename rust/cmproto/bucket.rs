@@ -38,7 +38,8 @@ impl TokenBucket {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_bucket))]
 mod tests {
     use super::*;
 

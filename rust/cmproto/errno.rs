@@ -125,7 +125,8 @@ impl Errno {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_errno))]
 mod tests {
     use super::*;
 

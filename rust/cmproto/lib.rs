@@ -13,11 +13,13 @@
 
 // The kernel's build names `no_std` on the command line.
 #![cfg_attr(not(any(test, MODULE)), no_std)]
-#![forbid(unsafe_code)]
+#![cfg_attr(not(CONFIG_KUNIT), forbid(unsafe_code))]
+// What makes KUnit suites of the tests.
+#![cfg_attr(CONFIG_KUNIT, deny(unsafe_code))]
 #![warn(missing_docs)]
 // What a peer or a user can supply must not be able to panic.
 #![cfg_attr(
-    not(test),
+    not(any(test, CONFIG_KUNIT)),
     deny(
         clippy::arithmetic_side_effects,
         clippy::as_underscore,
@@ -36,11 +38,16 @@ pub mod cm;
 pub mod cma;
 pub mod errno;
 pub mod ids;
+#[cfg(CONFIG_KUNIT)]
+mod kunit;
 pub mod list;
 pub mod listen;
 pub mod private_data;
 pub mod reject;
 pub mod service_id;
+pub mod sidr;
+#[cfg(any(test, CONFIG_KUNIT))]
+mod testing;
 pub mod time;
 pub mod ucma;
 pub mod ucma_abi;

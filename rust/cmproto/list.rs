@@ -77,7 +77,8 @@ impl<T: Copy + PartialEq, const N: usize> Iterator for List<T, N> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_list))]
 mod tests {
     use super::*;
 

@@ -67,7 +67,8 @@ impl ListenView<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_listen))]
 mod tests {
     use super::*;
     use crate::private_data::IpHeader;
@@ -144,9 +145,8 @@ mod tests {
                 interface: Some(interface),
             };
             assert_eq!(
-                listener.accepts(&request),
-                accepted,
-                "{addr:?} {dst:?} {interface}"
+                (addr, dst, interface, listener.accepts(&request)),
+                (addr, dst, interface, accepted)
             );
         }
     }
@@ -165,7 +165,7 @@ mod tests {
                 afonly,
                 bound_if: 0,
             };
-            assert!(!listener.accepts(&request), "{addr:?}");
+            assert_eq!((addr, listener.accepts(&request)), (addr, false));
         }
     }
 }

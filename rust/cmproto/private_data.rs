@@ -132,7 +132,12 @@ impl Header {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_private_data)
+)]
 mod tests {
     use super::*;
 
@@ -200,7 +205,10 @@ mod tests {
         buf[0] = 1;
         assert_eq!(Header::decode(&buf), Err(Errno::EINVAL));
         for len in 0..IP_HEADER_LEN {
-            assert_eq!(Header::decode(&vec![0; len]), Err(Errno::EINVAL));
+            assert_eq!(
+                Header::decode(&[0; IP_HEADER_LEN][..len]),
+                Err(Errno::EINVAL)
+            );
         }
         let mixed = IpHeader {
             src: V4.src,

@@ -101,21 +101,20 @@ impl fmt::Display for Reason {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_reject))]
 mod tests {
     use super::*;
+    use crate::testing::text;
 
     #[test]
     fn every_reason_has_a_text() {
         for code in 0..=u16::MAX {
             let known = matches!(code, 1..=33 | 35);
-            let text = Reason(code).description();
-            assert_eq!(text != "unrecognized reason", known, "{code}");
+            let description = Reason(code).description();
+            assert_eq!((code, description != "unrecognized reason"), (code, known));
         }
         assert_eq!(Reason::STALE_CONN, Reason(10));
-        assert_eq!(
-            Reason::CONSUMER_DEFINED.to_string(),
-            "28 (consumer defined)"
-        );
+        assert_eq!(*text(Reason::CONSUMER_DEFINED), *"28 (consumer defined)");
     }
 }

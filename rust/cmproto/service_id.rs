@@ -106,7 +106,12 @@ pub fn select_port_space(ps: PortSpace, addr: &SockAddr) -> Result<(PortSpace, S
     Ok((*chosen, bound))
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_service_id)
+)]
 mod tests {
     use super::*;
     use crate::addr::Gid;

@@ -207,7 +207,8 @@ impl From<TimeCode> for u8 {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_time))]
 mod tests {
     use super::*;
 
@@ -249,7 +250,10 @@ mod tests {
                     a = delay + i32::from(a >= delay - 1);
                 }
                 let got = TimeCode::ack_timeout(delay as u8, life as u8);
-                assert_eq!(i32::from(got.get()), a.min(31), "{delay} {life}");
+                assert_eq!(
+                    (delay, life, i32::from(got.get())),
+                    (delay, life, a.min(31))
+                );
             }
         }
         // RoCE's default life time 16 with rxe's delay 15.

@@ -16,9 +16,3 @@ static_assert(offsetof(struct rdma_id_private, state) == RDMA_ID_PRIVATE_STATE);
 static_assert(offsetof(struct rdma_id_private, qp_num) == RDMA_ID_PRIVATE_QP_NUM);
 static_assert(offsetof(struct rdma_id_private, res) == RDMA_ID_PRIVATE_RES);
 #endif
-
-static_assert(sizeof(struct rdma_cm_id) == RDMA_ID_PRIVATE_ID_SIZE);
-static_assert(sizeof(struct rdma_restrack_entry) == RDMA_ID_PRIVATE_RES_SIZE);
-static_assert(offsetof(struct rdma_id_private_head, state) == RDMA_ID_PRIVATE_STATE);
-static_assert(offsetof(struct rdma_id_private_head, qp_num) == RDMA_ID_PRIVATE_QP_NUM);
-static_assert(offsetof(struct rdma_id_private_head, res) == RDMA_ID_PRIVATE_RES);

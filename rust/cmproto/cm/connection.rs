@@ -162,6 +162,8 @@ pub struct Connection {
     pub(super) timer: Timer,
     pub(super) offer: Offer,
     pub(super) rejection: Option<Rejection>,
+    /// The peer's communication ids in the REPs that were refused, modulo 64: a set of bits.
+    pub(super) refused: u64,
     pub(super) payload: Payload,
 }
 
@@ -202,6 +204,7 @@ impl Connection {
             timer: Timer::Off,
             offer: Offer::None,
             rejection: None,
+            refused: 0,
             payload: Payload::EMPTY,
         }
     }
@@ -322,6 +325,25 @@ impl Connection {
     /// duplicate requests and of stale peers, and enters it there, before it passes it on.
     pub const fn wants_rep(&self) -> bool {
         matches!(self.state, State::ReqSent | State::MraReqRcvd)
+    }
+
+    /// The caller has refused `rep`, because its queue pair belongs to a connection that still
+    /// exists. Its sender is rejected, and so this REP shall not be accepted later either, when a
+    /// copy of it comes after that connection has ended.
+    pub fn refuse_rep(&mut self, rep: &Rep<'_>) {
+        self.refused |= Self::refusal(rep);
+    }
+
+    /// Whether the caller must refuse `rep` because it has refused it before.
+    ///
+    /// One in 64 of all others looks like it. That costs the next try of the REQ, after which the
+    /// peer has another communication id.
+    pub const fn has_refused(&self, rep: &Rep<'_>) -> bool {
+        self.refused & Self::refusal(rep) != 0
+    }
+
+    const fn refusal(rep: &Rep<'_>) -> u64 {
+        1u64.wrapping_shl(rep.local_comm_id)
     }
 
     /// The number of the peer's queue pair in `rep`, which for XRC is that of an EE context.

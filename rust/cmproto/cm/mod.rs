@@ -22,7 +22,7 @@ mod state;
 mod timeout;
 mod verbs;
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
 mod tests;
 
 pub use self::{

@@ -225,6 +225,9 @@ impl Connection {
 
     fn receive_rep(&mut self, rep: &Rep<'_>) -> Actions {
         match self.state {
+            State::ReqSent | State::MraReqRcvd if self.has_refused(rep) => {
+                return duplicate(Attribute::Rep);
+            }
             State::ReqSent | State::MraReqRcvd => {}
             // The peer has missed the RTU. A passive side has none to send.
             State::Established if self.is_active() => {

@@ -88,7 +88,12 @@ impl State {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_cm_state)
+)]
 mod tests {
     use super::*;
 

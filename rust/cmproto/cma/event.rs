@@ -77,7 +77,12 @@ fn status(errno: Errno) -> i32 {
     errno.code().wrapping_neg()
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_cma_event)
+)]
 mod tests {
     use super::*;
     use crate::reject::Reason;
@@ -115,11 +120,8 @@ mod tests {
         ];
         for (event, expected) in EVENTS.into_iter().zip(expected) {
             let upcall = upcall(State::Connect, event, None);
-            assert_eq!(
-                upcall.map(|u| (u.event, u.status, u.next)),
-                expected,
-                "{event:?}"
-            );
+            let upcall = upcall.map(|u| (u.event, u.status, u.next));
+            assert_eq!((event, upcall), (event, expected));
         }
     }
 

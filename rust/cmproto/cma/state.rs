@@ -211,7 +211,12 @@ impl Trigger {
     ];
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_cma_state)
+)]
 mod tests {
     use super::*;
 
@@ -275,7 +280,8 @@ mod tests {
                         .find(|row| row.0 == state && row.1 == trigger)
                         .map(|row| row.2),
                 };
-                assert_eq!(state.next(trigger), expected, "{state:?} {trigger:?}");
+                let next = state.next(trigger);
+                assert_eq!((state, trigger, next), (state, trigger, expected));
             }
         }
         for row in TABLE {

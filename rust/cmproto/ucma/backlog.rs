@@ -89,7 +89,8 @@ impl Backlog {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_backlog))]
 mod tests {
     use super::*;
 
@@ -105,7 +106,7 @@ mod tests {
             (0, 0, 0),
             (5, 0, 0),
         ] {
-            assert_eq!(clamp(wanted, max), got, "{wanted} of {max}");
+            assert_eq!((wanted, max, clamp(wanted, max)), (wanted, max, got));
         }
     }
 

@@ -41,7 +41,8 @@ impl Frame {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_frame))]
 mod tests {
     use super::*;
 
@@ -57,7 +58,7 @@ mod tests {
             assert_eq!(frame.response_len, 7);
         }
         for number in [25, 26, 32, 0x100, u32::MAX] {
-            assert_eq!(frame(number, 0, 8), Err(Errno::EINVAL), "{number}");
+            assert_eq!((number, frame(number, 0, 8)), (number, Err(Errno::EINVAL)));
         }
     }
 
@@ -73,7 +74,8 @@ mod tests {
             (u16::MAX, 65_543, true),
             (u16::MAX, usize::MAX, true),
         ] {
-            assert_eq!(frame(0, request, len).is_ok(), good, "{request} in {len}");
+            let frame = frame(0, request, len);
+            assert_eq!((request, len, frame.is_ok()), (request, len, good));
         }
     }
 }

@@ -48,7 +48,8 @@ impl IdOption {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_option))]
 mod tests {
     use super::*;
 
@@ -75,9 +76,8 @@ mod tests {
             (2, 0, one, 1, Err(Errno::ENOSYS)),
         ] {
             assert_eq!(
-                IdOption::new(level, name, value, len),
-                got,
-                "level {level} name {name} len {len}"
+                (level, name, len, IdOption::new(level, name, value, len)),
+                (level, name, len, got)
             );
         }
     }

@@ -46,7 +46,8 @@ impl SaPathRecord {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_path))]
 mod tests {
     use super::*;
     use crate::addr::Gid;

@@ -207,7 +207,8 @@ fn sized(addr: &SockAddr) -> (u16, [u8; STORAGE_LEN]) {
     (u16::try_from(addr.len()).unwrap_or(0), addr.to_storage())
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_query))]
 mod tests {
     use super::*;
     use zerocopy::IntoBytes;
@@ -352,7 +353,7 @@ mod tests {
         assert_eq!(first, path.to_user());
         for (room, len) in [(8, 8), (79, 8), (80, 80), (1000, 80)] {
             let (answer, answer_len) = resolved.paths(room);
-            assert_eq!(answer_len, len, "{room}");
+            assert_eq!((room, answer_len), (room, len));
             assert_eq!(answer[..4], 1u32.to_ne_bytes());
             if len == PATHS_LEN {
                 assert_eq!(answer[8..], *path.to_data().as_bytes());

@@ -167,7 +167,12 @@ impl WriteCmEvent {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_abi_event)
+)]
 mod tests {
     use zerocopy::FromZeros;
 

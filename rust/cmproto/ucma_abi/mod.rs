@@ -178,7 +178,8 @@ pub fn read_padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     request
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_abi))]
 mod tests {
     use super::*;
 
@@ -199,11 +200,10 @@ mod tests {
             r#in: 288,
             out: 0,
         };
-        let mut want = Vec::new();
-        want.extend(6u32.to_ne_bytes());
-        want.extend(288u16.to_ne_bytes());
-        want.extend(0u16.to_ne_bytes());
-        assert_eq!(header.as_bytes(), want);
+        let bytes = header.as_bytes();
+        assert_eq!(bytes[..4], 6u32.to_ne_bytes());
+        assert_eq!(bytes[4..6], 288u16.to_ne_bytes());
+        assert_eq!(bytes[6..], 0u16.to_ne_bytes());
     }
 
     #[test]
@@ -216,7 +216,8 @@ mod tests {
             Listen { id: 5, backlog: 0 }
         );
         assert_eq!(read_padded::<Listen>(&[]), Listen::new_zeroed());
-        let longer = [bytes, &[0xff; 9]].concat();
+        let mut longer = [0xff; 17];
+        longer[..8].copy_from_slice(bytes);
         assert_eq!(read_padded::<Listen>(&longer), whole);
     }
 }

@@ -53,7 +53,12 @@ impl OptionName {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_abi_option)
+)]
 mod tests {
     use super::*;
 

@@ -197,7 +197,12 @@ impl SaPathRecord {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_abi_path)
+)]
 mod tests {
     use super::*;
 
@@ -209,7 +214,8 @@ mod tests {
             // Three bits beside raw traffic, six bytes at the end.
             let reserved = (353..356).contains(&bit) || bit >= 464;
             let record = SaPathRecord::unpack(&buf);
-            assert_eq!(record == SaPathRecord::default(), reserved, "{bit}");
+            let is_empty = record == SaPathRecord::default();
+            assert_eq!((bit, is_empty), (bit, reserved));
             let want = if reserved {
                 [0; SA_PATH_RECORD_LEN]
             } else {

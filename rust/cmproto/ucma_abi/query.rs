@@ -162,7 +162,12 @@ abi_struct! {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_abi_query)
+)]
 mod tests {
     use super::*;
 

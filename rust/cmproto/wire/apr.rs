@@ -61,7 +61,12 @@ impl<'a> Apr<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_wire_apr)
+)]
 mod tests {
     use super::*;
     use crate::wire::testing::{check_layout, check_private_data, encoded, round_trip, FieldSpec};

@@ -151,7 +151,12 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_wire_field)
+)]
 mod tests {
     use super::*;
 

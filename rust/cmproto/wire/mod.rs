@@ -31,7 +31,7 @@ mod sidr;
 mod golden;
 #[cfg(test)]
 mod properties;
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
 pub(crate) mod testing;
 
 pub use self::apr::Apr;
@@ -392,7 +392,8 @@ pub const fn private_data_len(attribute: Attribute) -> usize {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_wire))]
 mod tests {
     use super::*;
 
@@ -495,10 +496,10 @@ mod tests {
             mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
             mad[MAD_LEN - len..].fill(0xab);
             let (header, message) = decode(&mad).unwrap();
-            assert_eq!(message.private_data(), vec![0xab; len]);
+            assert_eq!(*message.private_data(), [0xab; MAD_LEN][..len]);
             let mut out = [0; MAD_LEN];
             assert_eq!(encode(&header, &message, &mut out), Ok(()));
-            assert_eq!(out, mad, "{attribute:?}");
+            assert_eq!((attribute, out), (attribute, mad));
         }
     }
 }

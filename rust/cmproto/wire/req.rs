@@ -283,7 +283,12 @@ impl<'a> Req<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_wire_req)
+)]
 mod tests {
     use super::*;
     use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};

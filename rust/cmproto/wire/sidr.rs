@@ -123,7 +123,12 @@ impl<'a> SidrRep<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_wire_sidr)
+)]
 mod tests {
     use super::*;
     use crate::wire::testing::{check_layout, check_private_data, encoded, round_trip, FieldSpec};

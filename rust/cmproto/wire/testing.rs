@@ -2,6 +2,9 @@
 
 //! What the tests of all messages share.
 
+#[cfg(CONFIG_KUNIT)]
+use crate::kunit::{assert, assert_eq};
+
 use super::{decode, encode, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
 
 /// One line of a message's layout: sets a field to ones, and where these ones must show up: byte

@@ -3,19 +3,28 @@
 //! Tests of the connection state machine.
 
 mod content;
+#[cfg(test)]
+mod limits;
 mod local;
+#[cfg(test)]
 mod pair;
+#[cfg(test)]
 mod properties;
 mod qp_attr;
 mod received;
+#[cfg(test)]
 mod schedule;
 mod table;
 
 use super::*;
+#[cfg(CONFIG_KUNIT)]
+use crate::kunit::assert_eq;
+#[cfg(test)]
+use crate::time::Duration;
 use crate::{
     addr::Gid,
     reject::Reason,
-    time::{Duration, Instant},
+    time::Instant,
     wire::{
         self, Attribute, Drep, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep, Req,
         ReqPath, Rtu, Transport, INFO_LEN, MAD_LEN,
@@ -41,6 +50,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_micros(ms * 1_000)
 }
 
+#[cfg(test)]
 fn millis(instant: Instant) -> u64 {
     instant.as_micros() / 1_000
 }

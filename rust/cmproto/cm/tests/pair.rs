@@ -530,3 +530,36 @@ fn a_req_refused_reaches_the_peer() {
         [Event::RejReceived { reason: Reason(35) }]
     );
 }
+
+/// Found by the simulator: the network may repeat a REP that was refused.
+#[test]
+fn a_refused_rep_is_not_accepted_later() {
+    for situation in [Situation::ReqSent, Situation::MraReqRcvd] {
+        let mut c = situation.connection();
+        assert!(!c.has_refused(&peer_rep()));
+        c.refuse_rep(&peer_rep());
+        assert!(c.has_refused(&peer_rep()) && c.wants_rep());
+        let before = c.clone();
+        let actions = receive(&mut c, Message::Rep(peer_rep()), at(1));
+        assert!(actions
+            .iter()
+            .eq([Action::Count(Counter::Duplicate(Attribute::Rep))]));
+        assert_eq!(c, before);
+        // Nor are others forgotten for it.
+        for local_comm_id in PEER_ID + 2..PEER_ID + 20 {
+            c.refuse_rep(&Rep {
+                local_comm_id,
+                ..peer_rep()
+            });
+        }
+        assert!(c.has_refused(&peer_rep()));
+        // The next REQ of the same exchange has made another connection there.
+        let other = Rep {
+            local_comm_id: PEER_ID ^ 1,
+            ..peer_rep()
+        };
+        assert!(!c.has_refused(&other));
+        let actions = receive(&mut c, Message::Rep(other), at(2));
+        assert!(actions.contains(Action::Deliver(Event::RepReceived)));
+    }
+}

@@ -14,214 +14,225 @@ const RTS_TIMEOUT: u32 = RTS | 0x200;
 const ALT_PATH: u32 = 0x4000;
 const PATH_MIG_STATE: u32 = 0x4_0000;
 
-#[test]
-fn the_mask_has_the_bits_of_the_kernel() {
-    let all = [
-        QpAttrMask::STATE,
-        QpAttrMask::ACCESS_FLAGS,
-        QpAttrMask::PKEY_INDEX,
-        QpAttrMask::PORT,
-        QpAttrMask::AV,
-        QpAttrMask::PATH_MTU,
-        QpAttrMask::TIMEOUT,
-        QpAttrMask::RETRY_CNT,
-        QpAttrMask::RNR_RETRY,
-        QpAttrMask::RQ_PSN,
-        QpAttrMask::MAX_QP_RD_ATOMIC,
-        QpAttrMask::ALT_PATH,
-        QpAttrMask::MIN_RNR_TIMER,
-        QpAttrMask::SQ_PSN,
-        QpAttrMask::MAX_DEST_RD_ATOMIC,
-        QpAttrMask::PATH_MIG_STATE,
-        QpAttrMask::DEST_QPN,
-    ];
-    let bits = [0, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20];
-    for (mask, bit) in all.into_iter().zip(bits) {
-        assert_eq!(mask.0, 1 << bit);
-        assert!((mask | QpAttrMask::STATE).contains(mask));
-        assert!(!QpAttrMask(!mask.0).contains(mask));
-    }
-}
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_cm_qp_attr)
+)]
+mod tests {
+    use super::*;
 
-#[test]
-fn states_have_the_numbers_of_the_kernel() {
-    for number in 0..7 {
-        assert_eq!(QpState::try_from(number).unwrap() as u32, number);
-    }
-    assert_eq!(QpState::try_from(7), Err(Errno::EINVAL));
-}
-
-#[test]
-fn only_in_their_states() {
-    use Situation::*;
-    for situation in Situation::ALL {
-        let c = situation.connection();
-        let early = matches!(situation, ReqSent | MraReqRcvd);
-        let connecting = matches!(
-            situation,
-            RepRcvd
-                | MraRepSent
-                | EstablishedActive
-                | ReqRcvd
-                | MraReqSent
-                | RepSent
-                | MraRepRcvd
-                | EstablishedPassive
-        );
-        assert_eq!(
-            c.qp_attr(QpState::Init).is_ok(),
-            early || connecting,
-            "{situation:?}"
-        );
-        for target in [QpState::Rtr, QpState::Rts] {
-            assert_eq!(c.qp_attr(target).is_ok(), connecting, "{situation:?}");
-        }
-        for target in [QpState::Reset, QpState::Sqd, QpState::Sqe, QpState::Err] {
-            assert_eq!(c.qp_attr(target), Err(Errno::EINVAL));
+    #[test]
+    fn the_mask_has_the_bits_of_the_kernel() {
+        let all = [
+            QpAttrMask::STATE,
+            QpAttrMask::ACCESS_FLAGS,
+            QpAttrMask::PKEY_INDEX,
+            QpAttrMask::PORT,
+            QpAttrMask::AV,
+            QpAttrMask::PATH_MTU,
+            QpAttrMask::TIMEOUT,
+            QpAttrMask::RETRY_CNT,
+            QpAttrMask::RNR_RETRY,
+            QpAttrMask::RQ_PSN,
+            QpAttrMask::MAX_QP_RD_ATOMIC,
+            QpAttrMask::ALT_PATH,
+            QpAttrMask::MIN_RNR_TIMER,
+            QpAttrMask::SQ_PSN,
+            QpAttrMask::MAX_DEST_RD_ATOMIC,
+            QpAttrMask::PATH_MIG_STATE,
+            QpAttrMask::DEST_QPN,
+        ];
+        let bits = [0, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20];
+        for (mask, bit) in all.into_iter().zip(bits) {
+            assert_eq!(mask.0, 1 << bit);
+            assert!((mask | QpAttrMask::STATE).contains(mask));
+            assert!(!QpAttrMask(!mask.0).contains(mask));
         }
     }
-}
 
-#[test]
-fn active_side() {
-    let c = Situation::RepRcvd.connection();
-    // REP: resources 23 and depth 24, from the peer's point of view.
-    let init = QpAttr {
-        mask: QpAttrMask(INIT),
-        access_flags: 0xe,
-        ..QpAttr::default()
-    };
-    assert_eq!(c.qp_attr(QpState::Init), Ok(init));
-    let rtr = QpAttr {
-        mask: QpAttrMask(RTR_RC),
-        path_mtu: 3,
-        dest_qpn: PEER_QPN,
-        rq_psn: OWN_PSN,
-        max_dest_rd_atomic: 24,
-        ..QpAttr::default()
-    };
-    assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
-    let rts = QpAttr {
-        mask: QpAttrMask(RTS_RC),
-        sq_psn: PEER_PSN,
-        retry_cnt: 6,
-        rnr_retry: 1,
-        max_rd_atomic: 23,
-        timeout: 17,
-        ..QpAttr::default()
-    };
-    assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
-}
+    #[test]
+    fn states_have_the_numbers_of_the_kernel() {
+        for number in 0..7 {
+            assert_eq!(QpState::try_from(number).unwrap() as u32, number);
+        }
+        assert_eq!(QpState::try_from(7), Err(Errno::EINVAL));
+    }
 
-#[test]
-fn passive_side() {
-    // REQ: resources 13 and depth 14, from the peer's point of view.
-    let c = Situation::MraReqSent.connection();
-    let rtr = QpAttr {
-        mask: QpAttrMask(RTR_RC),
-        path_mtu: 4,
-        dest_qpn: PEER_QPN,
-        rq_psn: 0,
-        max_dest_rd_atomic: 14,
-        ..QpAttr::default()
-    };
-    assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
-    let rts = QpAttr {
-        mask: QpAttrMask(RTS_RC),
-        sq_psn: PEER_PSN,
-        retry_cnt: 4,
-        rnr_retry: 3,
-        max_rd_atomic: 13,
-        timeout: 17,
-        ..QpAttr::default()
-    };
-    assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
-    // REP: resources 7 and depth 8, from the own point of view.
-    for situation in [
-        Situation::RepSent,
-        Situation::MraRepRcvd,
-        Situation::EstablishedPassive,
-    ] {
-        let c = situation.connection();
+    #[test]
+    fn only_in_their_states() {
+        use Situation::*;
+        for situation in Situation::ALL {
+            let c = situation.connection();
+            let early = matches!(situation, ReqSent | MraReqRcvd);
+            let connecting = matches!(
+                situation,
+                RepRcvd
+                    | MraRepSent
+                    | EstablishedActive
+                    | ReqRcvd
+                    | MraReqSent
+                    | RepSent
+                    | MraRepRcvd
+                    | EstablishedPassive
+            );
+            assert_eq!(
+                (situation, c.qp_attr(QpState::Init).is_ok()),
+                (situation, early || connecting)
+            );
+            for target in [QpState::Rtr, QpState::Rts] {
+                assert_eq!(
+                    (situation, c.qp_attr(target).is_ok()),
+                    (situation, connecting)
+                );
+            }
+            for target in [QpState::Reset, QpState::Sqd, QpState::Sqe, QpState::Err] {
+                assert_eq!(c.qp_attr(target), Err(Errno::EINVAL));
+            }
+        }
+    }
+
+    #[test]
+    fn active_side() {
+        let c = Situation::RepRcvd.connection();
+        // REP: resources 23 and depth 24, from the peer's point of view.
+        let init = QpAttr {
+            mask: QpAttrMask(INIT),
+            access_flags: 0xe,
+            ..QpAttr::default()
+        };
+        assert_eq!(c.qp_attr(QpState::Init), Ok(init));
         let rtr = QpAttr {
+            mask: QpAttrMask(RTR_RC),
+            path_mtu: 3,
+            dest_qpn: PEER_QPN,
             rq_psn: OWN_PSN,
-            max_dest_rd_atomic: 7,
-            ..rtr
+            max_dest_rd_atomic: 24,
+            ..QpAttr::default()
         };
         assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
+        let rts = QpAttr {
+            mask: QpAttrMask(RTS_RC),
+            sq_psn: PEER_PSN,
+            retry_cnt: 6,
+            rnr_retry: 1,
+            max_rd_atomic: 23,
+            timeout: 17,
+            ..QpAttr::default()
+        };
+        assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
+    }
+
+    #[test]
+    fn passive_side() {
+        // REQ: resources 13 and depth 14, from the peer's point of view.
+        let c = Situation::MraReqSent.connection();
+        let rtr = QpAttr {
+            mask: QpAttrMask(RTR_RC),
+            path_mtu: 4,
+            dest_qpn: PEER_QPN,
+            rq_psn: 0,
+            max_dest_rd_atomic: 14,
+            ..QpAttr::default()
+        };
+        assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
+        let rts = QpAttr {
+            mask: QpAttrMask(RTS_RC),
+            sq_psn: PEER_PSN,
+            retry_cnt: 4,
+            rnr_retry: 3,
+            max_rd_atomic: 13,
+            timeout: 17,
+            ..QpAttr::default()
+        };
+        assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
+        // REP: resources 7 and depth 8, from the own point of view.
+        for situation in [
+            Situation::RepSent,
+            Situation::MraRepRcvd,
+            Situation::EstablishedPassive,
+        ] {
+            let c = situation.connection();
+            let rtr = QpAttr {
+                rq_psn: OWN_PSN,
+                max_dest_rd_atomic: 7,
+                ..rtr
+            };
+            assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
+            assert_eq!(
+                c.qp_attr(QpState::Rts),
+                Ok(QpAttr {
+                    max_rd_atomic: 8,
+                    ..rts
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn reads_need_responder_resources() {
+        let mut c = active();
+        let params = ConnectParams {
+            responder_resources: 0,
+            ..connect_params()
+        };
+        let _ = c.connect(&params, &[], at(0)).unwrap();
         assert_eq!(
-            c.qp_attr(QpState::Rts),
-            Ok(QpAttr {
-                max_rd_atomic: 8,
-                ..rts
-            })
+            c.qp_attr(QpState::Init).unwrap().access_flags,
+            QpAttr::REMOTE_WRITE
         );
     }
-}
 
-#[test]
-fn reads_need_responder_resources() {
-    let mut c = active();
-    let params = ConnectParams {
-        responder_resources: 0,
-        ..connect_params()
-    };
-    let _ = c.connect(&params, &[], at(0)).unwrap();
-    assert_eq!(
-        c.qp_attr(QpState::Init).unwrap().access_flags,
-        QpAttr::REMOTE_WRITE
-    );
-}
+    fn masks(c: &Connection) -> (u32, u32) {
+        let mask = |target| c.qp_attr(target).unwrap().mask.0;
+        (mask(QpState::Rtr), mask(QpState::Rts))
+    }
 
-fn masks(c: &Connection) -> (u32, u32) {
-    let mask = |target| c.qp_attr(target).unwrap().mask.0;
-    (mask(QpState::Rtr), mask(QpState::Rts))
-}
-
-#[test]
-fn masks_of_other_transports() {
-    let active = |transport| {
-        let mut c = active();
-        let _ = c
-            .connect(
-                &ConnectParams {
+    #[test]
+    fn masks_of_other_transports() {
+        let active = |transport| {
+            let mut c = active();
+            let _ = c
+                .connect(
+                    &ConnectParams {
+                        transport,
+                        ..connect_params()
+                    },
+                    &[],
+                    at(0),
+                )
+                .unwrap();
+            let _ = receive(&mut c, Message::Rep(peer_rep()), at(0));
+            masks(&c)
+        };
+        let passive = |transport| {
+            masks(&passive_with(
+                &Req {
                     transport,
-                    ..connect_params()
+                    ..peer_req()
                 },
-                &[],
-                at(0),
-            )
-            .unwrap();
-        let _ = receive(&mut c, Message::Rep(peer_rep()), at(0));
-        masks(&c)
-    };
-    let passive = |transport| {
-        masks(&passive_with(
-            &Req {
-                transport,
-                ..peer_req()
-            },
-            &Limits::DEFAULT,
-        ))
-    };
-    assert_eq!(active(Transport::Rc), (RTR_RC, RTS_RC));
-    assert_eq!(passive(Transport::Rc), (RTR_RC, RTS_RC));
-    assert_eq!(active(Transport::Uc), (RTR, RTS));
-    assert_eq!(passive(Transport::Uc), (RTR, RTS));
-    assert_eq!(active(Transport::Xrc), (RTR, RTS_RC));
-    assert_eq!(passive(Transport::Xrc), (RTR_RC, RTS_TIMEOUT));
-}
+                &Limits::DEFAULT,
+            ))
+        };
+        assert_eq!(active(Transport::Rc), (RTR_RC, RTS_RC));
+        assert_eq!(passive(Transport::Rc), (RTR_RC, RTS_RC));
+        assert_eq!(active(Transport::Uc), (RTR, RTS));
+        assert_eq!(passive(Transport::Uc), (RTR, RTS));
+        assert_eq!(active(Transport::Xrc), (RTR, RTS_RC));
+        assert_eq!(passive(Transport::Xrc), (RTR_RC, RTS_TIMEOUT));
+    }
 
-#[test]
-fn alternate_path() {
-    let mut req = peer_req();
-    req.alternate = ReqPath {
-        local_lid: 5,
-        local_ack_timeout: 19,
-        ..req.primary
-    };
-    let c = passive_with(&req, &Limits::DEFAULT);
-    assert_eq!(masks(&c), (RTR_RC | ALT_PATH, RTS_RC | PATH_MIG_STATE));
-    assert_eq!(c.qp_attr(QpState::Rtr).unwrap().alt_timeout, 19);
-    assert_eq!(c.qp_attr(QpState::Rts).unwrap().path_mig_state, 1);
+    #[test]
+    fn alternate_path() {
+        let mut req = peer_req();
+        req.alternate = ReqPath {
+            local_lid: 5,
+            local_ack_timeout: 19,
+            ..req.primary
+        };
+        let c = passive_with(&req, &Limits::DEFAULT);
+        assert_eq!(masks(&c), (RTR_RC | ALT_PATH, RTS_RC | PATH_MIG_STATE));
+        assert_eq!(c.qp_attr(QpState::Rtr).unwrap().alt_timeout, 19);
+        assert_eq!(c.qp_attr(QpState::Rts).unwrap().path_mig_state, 1);
+    }
 }

@@ -5,6 +5,8 @@
 //! `cargo test -- --ignored --nocapture print_transitions` prints the table for documentation.
 
 use super::{local, received, *};
+use crate::testing::{text, Text};
+use core::fmt::{self, Write};
 
 /// What an input did: the error of a verb, or the actions.
 pub(super) type Outcome = Result<Actions, crate::errno::Errno>;
@@ -38,98 +40,125 @@ fn message(attribute: Attribute) -> &'static str {
     }
 }
 
-fn action(action: Action) -> String {
+fn write_action(out: &mut Text, action: Action) -> fmt::Result {
     match action {
-        Action::Send(out) => format!("send {}", message(out.attribute())),
-        Action::Timer => "timer".into(),
-        Action::Untrack => "untrack".into(),
-        Action::Release => "release".into(),
-        Action::Deliver(Event::RejReceived { reason }) => format!("tell RejReceived({})", reason.0),
-        Action::Deliver(event) => format!("tell {event:?}"),
-        Action::Count(Counter::Duplicate(of)) => format!("duplicate {}", message(of)),
-        Action::Count(Counter::Retry(of)) => format!("retry {}", message(of)),
-        Action::Count(Counter::Repeat(of)) => format!("repeat {}", message(of)),
-        Action::Count(Counter::Unexpected(of)) => format!("unexpected {}", message(of)),
-        Action::Count(Counter::Mismatch(of)) => format!("mismatch {}", message(of)),
-        Action::Count(Counter::Unsupported(of)) => format!("unsupported {}", message(of)),
+        Action::Send(sent) => write!(out, "send {}", message(sent.attribute())),
+        Action::Timer => out.write_str("timer"),
+        Action::Untrack => out.write_str("untrack"),
+        Action::Release => out.write_str("release"),
+        Action::Deliver(Event::RejReceived { reason }) => {
+            write!(out, "tell RejReceived({})", reason.0)
+        }
+        Action::Deliver(event) => write!(out, "tell {event:?}"),
+        Action::Count(Counter::Duplicate(of)) => write!(out, "duplicate {}", message(of)),
+        Action::Count(Counter::Retry(of)) => write!(out, "retry {}", message(of)),
+        Action::Count(Counter::Repeat(of)) => write!(out, "repeat {}", message(of)),
+        Action::Count(Counter::Unexpected(of)) => write!(out, "unexpected {}", message(of)),
+        Action::Count(Counter::Mismatch(of)) => write!(out, "mismatch {}", message(of)),
+        Action::Count(Counter::Unsupported(of)) => write!(out, "unsupported {}", message(of)),
     }
 }
 
-fn outcome(before: State, after: State, outcome: Outcome) -> String {
-    let actions = match outcome {
-        Ok(actions) if actions.is_empty() => "nothing".into(),
-        Ok(actions) => actions.map(action).collect::<Vec<_>>().join(", "),
-        Err(errno) => errno.name().into(),
-    };
+fn write_outcome(out: &mut Text, before: State, after: State, outcome: Outcome) -> fmt::Result {
     if before == after {
-        format!("=: {actions}")
+        out.write_str("=: ")?;
     } else {
-        format!("{after:?}: {actions}")
+        write!(out, "{after:?}: ")?;
     }
+    match outcome {
+        Ok(actions) if actions.is_empty() => out.write_str("nothing"),
+        Ok(actions) => {
+            for (n, action) in actions.enumerate() {
+                if n > 0 {
+                    out.write_str(", ")?;
+                }
+                write_action(out, action)?;
+            }
+            Ok(())
+        }
+        Err(errno) => out.write_str(errno.name()),
+    }
+}
+
+/// As it stands in the table.
+fn outcome(before: State, after: State, outcome: Outcome) -> Text {
+    let mut out = Text::default();
+    write_outcome(&mut out, before, after, outcome).unwrap();
+    out
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     received::ROWS.iter().chain(local::ROWS)
 }
 
-#[test]
-fn every_input_in_every_situation() {
-    for row in rows() {
-        for situation in Situation::ALL {
-            let name = format!("{situation:?}");
-            let cells: Vec<_> = row
-                .cells
-                .iter()
-                .filter(|cell| cell.0.split(' ').any(|s| s == name))
-                .collect();
-            let [cell] = cells[..] else {
-                panic!("{} has {} cells for {name}", row.input, cells.len());
-            };
-            let mut c = situation.connection();
-            let result = (row.apply)(&mut c);
-            let actual = outcome(situation.state(), c.state(), result);
-            assert_eq!(actual, cell.1, "{} in {name}", row.input);
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_cm_table)
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_input_in_every_situation() {
+        for row in rows() {
+            for situation in Situation::ALL {
+                let name = &*text(format_args!("{situation:?}"));
+                let is_for = |cell: &&(&str, &str)| cell.0.split(' ').any(|s| s == name);
+                assert_eq!(
+                    (row.input, name, row.cells.iter().filter(is_for).count()),
+                    (row.input, name, 1)
+                );
+                let Some(cell) = row.cells.iter().find(is_for) else {
+                    continue;
+                };
+                let mut c = situation.connection();
+                let result = (row.apply)(&mut c);
+                let actual = outcome(situation.state(), c.state(), result);
+                assert_eq!((row.input, name, &*actual), (row.input, name, cell.1));
+            }
         }
     }
-}
 
-#[test]
-fn every_cell_names_situations() {
-    for cell in rows().flat_map(|row| row.cells) {
-        for name in cell.0.split(' ') {
-            assert!(
-                Situation::ALL.iter().any(|s| format!("{s:?}") == name),
-                "{name}"
-            );
+    #[test]
+    fn every_cell_names_situations() {
+        for cell in rows().flat_map(|row| row.cells) {
+            for name in cell.0.split(' ') {
+                let is_a_name = Situation::ALL
+                    .iter()
+                    .any(|s| *text(format_args!("{s:?}")) == *name);
+                assert_eq!((name, is_a_name), (name, true));
+            }
         }
     }
-}
 
-#[test]
-fn an_xrc_target_lets_go_of_its_connection() {
-    let mut c = passive_with(
-        &Req {
-            transport: Transport::Xrc,
-            ..peer_req()
-        },
-        &Limits::DEFAULT,
-    );
-    let _ = c.accept(&accept_params(), &[], now()).unwrap();
-    let _ = receive(&mut c, Message::Rtu(peer_rtu()), now());
-    let actions = c.destroy(DestroyCause::User, now());
-    assert_eq!(
-        outcome(State::Established, c.state(), Ok(actions)),
-        "Idle: untrack, release"
-    );
-}
+    #[test]
+    fn an_xrc_target_lets_go_of_its_connection() {
+        let mut c = passive_with(
+            &Req {
+                transport: Transport::Xrc,
+                ..peer_req()
+            },
+            &Limits::DEFAULT,
+        );
+        let _ = c.accept(&accept_params(), &[], now()).unwrap();
+        let _ = receive(&mut c, Message::Rtu(peer_rtu()), now());
+        let actions = c.destroy(DestroyCause::User, now());
+        assert_eq!(
+            *outcome(State::Established, c.state(), Ok(actions)),
+            *"Idle: untrack, release"
+        );
+    }
 
-#[test]
-#[ignore = "prints the table for documentation"]
-fn print_transitions() {
-    for row in rows() {
-        println!("{}", row.input);
-        for (situations, outcome) in row.cells {
-            println!("    {situations}\n        {outcome}");
+    #[test]
+    #[cfg(test)]
+    #[ignore = "prints the table for documentation"]
+    fn print_transitions() {
+        for row in rows() {
+            println!("{}", row.input);
+            for (situations, outcome) in row.cells {
+                println!("    {situations}\n        {outcome}");
+            }
         }
     }
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Limits that are not the default ones, on both sides.
+
+use super::*;
+use crate::time::TimeCode;
+
+const STRICT: Limits = Limits {
+    passive_retries: 1,
+    passive_interval: Duration::from_millis(100),
+    mra_wait: Duration::from_millis(10),
+    timewait: TimeCode::new(8),
+};
+
+#[test]
+fn the_default_is_the_default() {
+    assert_eq!(Limits::default(), Limits::DEFAULT);
+    assert_ne!(STRICT, Limits::DEFAULT);
+}
+
+#[test]
+fn of_the_active_side() {
+    let mut c = active();
+    c.set_limits(&STRICT);
+    let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
+    // An MRA adds 10 ms to what is left, which is more: nothing.
+    let mra = Message::Mra(peer_mra(MraMessage::Req, 31));
+    let _ = receive(&mut c, mra, at(4_600));
+    assert_eq!(c.deadline(), Some(at(4_610)));
+    // The wait before release is one of code 8, 1 ms.
+    let rej = Message::Rej(peer_rej(&c, Reason::STALE_CONN));
+    let _ = receive(&mut c, rej, at(5_000));
+    assert_eq!(c.state(), State::Timewait);
+    assert_eq!(c.deadline(), Some(at(5_001)));
+}
+
+#[test]
+fn of_the_passive_side() {
+    let mut c = passive_with(&peer_req(), &STRICT);
+    let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+    assert_eq!(c.deadline(), Some(at(100)));
+    let mra = Message::Mra(peer_mra(MraMessage::Rep, 31));
+    let _ = receive(&mut c, mra, at(95));
+    assert_eq!(c.deadline(), Some(at(105)));
+    let _ = c
+        .reject(Reason::CONSUMER_DEFINED, &[], &[], at(99))
+        .unwrap();
+    assert_eq!(c.deadline(), Some(at(100)));
+}
+
+#[test]
+fn a_schedule_says_what_it_is() {
+    let code = TimeCode::new;
+    let schedule = Schedule::active(code(16), code(20), 255);
+    assert_eq!(schedule.interval(), Duration::from_millis(4_608));
+    assert_eq!(schedule.retries(), 15);
+    let schedule = Schedule::passive(code(31), 7, &STRICT);
+    assert_eq!(schedule.interval(), Duration::from_millis(100));
+    assert_eq!(schedule.retries(), 1);
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What kmemleak finds after all that ran before, with the module loaded and again
+# when it is unloaded. To be run last.
+# seconds: 600
+#
+# shellcheck disable=SC2317 # functions that "check" runs
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+file=/sys/kernel/debug/kmemleak
+
+# An object counts when two scans in a row do not find it referenced, and not before
+# it is five seconds old.
+no_leaks() {
+	sleep 6
+	echo scan >$file || return
+	sleep 6
+	echo scan >$file || return
+	[ -s $file ] || return 0
+	cat $file
+	return 1
+}
+
+unloaded() {
+	cm-use none || return
+	no_leaks
+}
+
+if ! echo scan >$file 2>/dev/null; then
+	skip "no leaks" "the kernel has no kmemleak"
+	finish
+fi
+check "no leaks while the connection manager is loaded" no_leaks
+check "none when it is unloaded" unloaded
+cm-use "$CM"
+finish

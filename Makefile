@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
-	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host run deps
+	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host prove run deps
 all: modules
 
 modules:
@@ -57,6 +57,10 @@ check:
 check-host:
 	@tools/check-host
 
+# BUDGET is the number of seconds for the whole.
+prove:
+	@tools/prove --budget $(or $(BUDGET),3600)
+
 run:
 	@tools/run
 
@@ -74,7 +78,9 @@ help:
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
 	@echo '  check             - every test there is'
-	@echo '  check-host        - only the tests of the protocol crate on this host'
+	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
+	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
+	@echo '                      BUDGET=<seconds> for the whole (3600)'
 	@echo '  deps              - check for host packages, install them as root'
 	@echo ''
 	@echo 'Working on the source:'

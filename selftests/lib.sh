@@ -86,7 +86,7 @@ wait_for() {
 }
 
 cm_ids() {
-	rdma resource show cm_id "$@"
+	rdma resource show cm_id
 }
 
 # cm_id_in STATE [PATTERN...]: is there such an id?
@@ -100,9 +100,9 @@ no_cm_ids() {
 	[ "$(cm_ids | wc -l)" -eq 0 ]
 }
 
-# listening [PATTERN...]: until there is a listener. A wildcard listener has an id
+# await_listener [PATTERN...]: until there is a listener. A wildcard listener has an id
 # for each device, one after the other, and each shows before requests reach it.
-listening() {
+await_listener() {
 	local before='' now
 	wait_for 10 cm_id_in LISTEN "$@" || fail "no listener" || return
 	while sleep 0.1; do
@@ -110,6 +110,18 @@ listening() {
 		[ "$now" != "$before" ] || return 0
 		before=$now
 	done
+}
+
+# Is MIGRATE_ID built? Synchronous ids of librdmacm and rsockets need it.
+can_migrate() {
+	python3 - <<-'PYTHON'
+		import errno, os, struct, sys
+		fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR)
+		try:
+		    os.write(fd, struct.pack("IHHQII", 18, 16, 4, 0, 0xffffffff, fd))
+		except OSError as e:
+		    sys.exit(e.errno == errno.ENOSYS)
+	PYTHON
 }
 
 references() {
@@ -126,6 +138,16 @@ nothing_left() {
 	echo "references on $CM_MODULE: $(references); ids:"
 	cm_ids
 	return 1
+}
+
+# end PID...: programs that need not end by themselves; but they can be ended.
+end() {
+	local pid
+	kill -9 "$@" 2>/dev/null
+	for pid; do
+		ends_within 20 "$pid"
+		[ $? -ne 99 ] || return
+	done
 }
 
 # ends_within SECONDS PID: and its status.

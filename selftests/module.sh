@@ -23,7 +23,7 @@ refused_while_connected() {
 	local server client status
 	$PEER rping -s -a "$B4" >/dev/null 2>&1 &
 	server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	rping -c -a "$B4" >/dev/null 2>&1 &
 	client=$!
 	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
@@ -53,7 +53,7 @@ use_then_unload() {
 	local server
 	$PEER rping -s -a "$B4" -C 3 &
 	server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	timeout 30 rping -c -a "$B4" -C 3 || return
 	ends_within 10 "$server" || return
 	# At once: connections are still in timewait.
@@ -137,7 +137,7 @@ device_after_load() {
 		rdma link add rxe0 type rxe netdev v0 || return
 	local server
 	rping -s -a "$A4" -C 2 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	$PEER timeout 30 rping -c -a "$A4" -C 2 || return
 	ends_within 10 "$server"
 }

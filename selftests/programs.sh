@@ -12,7 +12,7 @@
 both() {
 	local server status=0 a=$1 b=$2
 	$PEER timeout 90 bash -c "$a" >"$TMP/server" 2>&1 & server=$!
-	listening || {
+	await_listener || {
 		cat "$TMP/server"
 		return 1
 	}
@@ -45,11 +45,20 @@ check "ucmatose, type of service and timeout" both_say "return status 0" \
 check "ucmatose, messages" both_say "return status 0" \
 	"ucmatose -c 5 -C 20 -S 4096" "ucmatose -s $B4 -c 5 -C 20 -S 4096"
 
-check "rdma_server and rdma_client" both "rdma_server -s $B4" "rdma_client -s $B4"
-check "rdma_xserver and rdma_xclient" both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
+# check for programs that move an id to a channel of its own (MIGRATE_ID).
+check_migrating() {
+	if can_migrate; then
+		check "$@"
+	else
+		skip "$1" "MIGRATE_ID is not built yet"
+	fi
+}
+
+check_migrating "rdma_server and rdma_client" both "rdma_server -s $B4" "rdma_client -s $B4"
+check_migrating "rdma_xserver and rdma_xclient" both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
 
 for kind in b n r; do
-	check "rstream -T $kind" both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \
+	check_migrating "rstream -T $kind" both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \
 		"rstream -s $B4 -I 5 -C 5 -S 4096 -T $kind"
 done
 # Asynchronous, the client often ends with what poll said last, 16 for POLLHUP,
@@ -60,14 +69,14 @@ async() {
 		>"$TMP/both" 2>&1 || { cat "$TMP/both"; return 1; }
 	sed '1,/^--- server/d' "$TMP/both" | grep -q '^custom .* 200k ' || fail "not all the data"
 }
-check "rstream -T a" async
-check "riostream" both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"
+check_migrating "rstream -T a" async
+check_migrating "riostream" both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"
 
 copy() {
 	local server status=0
 	head -c 1000000 /dev/urandom >"$TMP/data"
 	$PEER rcopy >"$TMP/server" 2>&1 & server=$!
-	listening || return
+	await_listener || return
 	timeout 60 rcopy "$TMP/data" "$B4:$TMP/copy" || status=$?
 	sleep 0.5
 	kill "$server"
@@ -76,7 +85,7 @@ copy() {
 	cmp "$TMP/data" "$TMP/copy" || return
 	nothing_left
 }
-check "rcopy" copy
+check_migrating "rcopy" copy
 
 # Many connections at once. The numbers of queue pairs are made up, far from real
 # ones, and different for the two ends.
@@ -97,15 +106,20 @@ check "ib_write_lat -R" perf ib_write_lat
 check "ib_write_bw -R, four queue pairs" perf ib_write_bw -q 4
 check "ib_read_lat -R" perf ib_read_lat
 
+# A client that is done sends its DREQ once, so that a server may never hear of the
+# end of a connection: it is the clients that must succeed.
 lossy() {
-	local status=0
-	tc qdisc add dev v0 root netem loss 5% 2>/dev/null || {
-		echo "no netem"
-		return 0
-	}
-	both "rping -s -a $B4 -C 3" "rping -c -a $B4 -C 3" || status=$?
+	local server status=0 i
+	tc qdisc add dev v0 root netem loss 5% || return
+	$PEER rping -s -P -a "$B4" >"$TMP/server" 2>&1 & server=$!
+	await_listener "comm rping" || status=1
+	for i in 1 2 3 4 5; do
+		timeout 60 rping -c -a "$B4" -C 3 || { status=$?; echo "client $i: $status"; }
+	done
 	tc qdisc del dev v0 root
-	return "$status"
+	end "$server" || return
+	[ "$status" -eq 0 ] || return "$status"
+	nothing_left
 }
-check "rping while one in twenty packets is lost" lossy
+check "five rping while one in twenty packets is lost" lossy
 finish

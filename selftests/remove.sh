@@ -21,7 +21,7 @@ unplug() {
 works() {
 	local server
 	timeout 60 rping -s -a "$A4" -C 2 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	$PEER timeout 30 rping -c -a "$A4" -C 2 || fail "client failed" || return
 	ends_within 20 "$server"
 }
@@ -31,11 +31,11 @@ connected() {
 	# Either end is on the device that goes; the other is in the namespace.
 	if [ "$1" = server ]; then
 		stdbuf -oL rping -s -d -v -a "$A4" >"$TMP/near" 2>&1 & server=$!
-		listening "comm rping" || return
+		await_listener "comm rping" || return
 		$PEER stdbuf -oL rping -c -d -v -a "$A4" >"$TMP/far" 2>&1 & client=$!
 	else
 		$PEER stdbuf -oL rping -s -d -v -a "$B4" >"$TMP/far" 2>&1 & server=$!
-		listening "comm rping" || return
+		await_listener "comm rping" || return
 		stdbuf -oL rping -c -d -v -a "$B4" >"$TMP/near" 2>&1 & client=$!
 	fi
 	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
@@ -57,10 +57,10 @@ connected() {
 check "the device of a connected server" connected server
 check "the device of a connected client" connected client
 
-listening() {
+of_listener() {
 	local server
 	stdbuf -oL rping -s -d -v -a "$A4" >"$TMP/near" 2>&1 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	unplug || return
 	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/near" || fail "not told" || return
 	kill -9 "$server"
@@ -69,12 +69,12 @@ listening() {
 	nothing_left || return
 	works
 }
-check "the device of a listener" listening
+check "the device of a listener" of_listener
 
 wildcard() {
 	local server status=0
 	rping -s -P -a 0.0.0.0 >"$TMP/near" 2>&1 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	unplug || return
 	kill -0 "$server" || fail "the listener is gone" || return
 	plug || return
@@ -90,7 +90,7 @@ check "a device of a wildcard listener" wildcard
 many() {
 	local server clients=() i
 	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	for i in $(seq 10); do
 		$PEER rping -c -a "$A4" >/dev/null 2>&1 &
 		clients+=($!)
@@ -107,7 +107,7 @@ check "a device with ten connections" many
 both() {
 	local server client
 	$PEER rping -s -a "$B4" >/dev/null 2>&1 & server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	rping -c -a "$B4" >/dev/null 2>&1 & client=$!
 	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
 	timeout 30 rdma link del rxe0 & local one=$!
@@ -137,7 +137,7 @@ netdev() {
 		rdma link add rxet type rxe netdev vt0 || return
 	sleep 0.5
 	stdbuf -oL rping -s -d -v -a 10.79.0.1 >"$TMP/near" 2>&1 & server=$!
-	listening "10.79.0.1" || return
+	await_listener "10.79.0.1" || return
 	ip link del vt0 || return
 	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/near" || fail "not told" || return
 	kill -9 "$server"

@@ -29,7 +29,7 @@ stop() {
 listener() {
 	local server
 	rping -s -P -a "$1" -p 7200 & server=$!
-	listening || return
+	await_listener || return
 	shows "$2" || return
 	stop "$server"
 }
@@ -49,7 +49,7 @@ both_ends_have_numbers() {
 connected() {
 	local server client
 	$PEER rping -s -a "$1" -p 7200 & server=$!
-	listening || return
+	await_listener || return
 	rping -c -a "$1" -p 7200 & client=$!
 	wait_for 10 both_ends_have_numbers || fail "no connection" || return
 	shows "$2" || return
@@ -107,7 +107,7 @@ check "route resolved" state route "$B4" \
 as_json() {
 	local server keys
 	rping -s -P -a "$A4" -p 7200 & server=$!
-	listening || return
+	await_listener || return
 	keys=$(rdma -j resource show cm_id | jq -r '.[0] | keys | join(" ")')
 	[ "$keys" = "cm-idn comm dst-addr ifindex ifname pid port ps src-addr state" ] ||
 		fail "keys: $keys" || return
@@ -120,7 +120,7 @@ check "JSON and totals" as_json
 by_number() {
 	local server number
 	rping -s -P -a "$A4" -p 7200 & server=$!
-	listening || return
+	await_listener || return
 	number=$(rdma -j resource show cm_id | jq -r '.[0]."cm-idn"')
 	rdma resource show cm_id link rxe0 cm-idn "$number" | grep -q "cm-idn $number" ||
 		fail "number $number is not found" || return
@@ -131,9 +131,9 @@ by_number() {
 check "query by number" by_number
 
 while_churning() {
-	local server i end
+	local server i
 	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!
-	listening || return
+	await_listener || return
 	(while :; do rdma resource show cm_id >/dev/null; done) & local reader=$!
 	for i in $(seq 10); do
 		rping -c -a "$A4" -C 1 >/dev/null || fail "client $i" || return

@@ -14,7 +14,7 @@ pingpong() {
 	# shellcheck disable=SC2086 # prefixes are commands
 	$sprefix timeout 60 rping -s -a "$address" -C 10 -V "$@" >"$TMP/server" 2>&1 &
 	server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	# shellcheck disable=SC2086
 	$cprefix timeout 60 rping -c -a "$address" -C 10 -V -v "$@" || status=$?
 	[ "$status" -eq 0 ] || echo "client: $status"
@@ -40,7 +40,7 @@ wildcard() {
 	local address=$1 any=$2 server status=0
 	$PEER timeout 60 rping -s -a "$any" -C 5 >"$TMP/server" 2>&1 &
 	server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	timeout 60 rping -c -a "$address" -C 5 || status=$?
 	ends_within 20 "$server" || status=$?
 	[ "$status" -eq 0 ] || return "$status"
@@ -55,7 +55,7 @@ persistent() {
 	# shellcheck disable=SC2086
 	$1 rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 &
 	server=$!
-	listening "comm rping" || return
+	await_listener "comm rping" || return
 	for i in $(seq 50); do
 		timeout 120 rping -c -a "$2" -C 3 >"$TMP/client.$i" 2>&1 &
 		clients+=($!)
@@ -99,7 +99,7 @@ both_ways() {
 	local a b status=0
 	timeout 60 rping -s -a "$A4" -p 8001 -C 20 & a=$!
 	$PEER timeout 60 rping -s -a "$B4" -p 8002 -C 20 & b=$!
-	listening 8001 && listening 8002 || return
+	await_listener 8001 && await_listener 8002 || return
 	timeout 60 rping -c -a "$B4" -p 8002 -C 20 & local c=$!
 	$PEER timeout 60 rping -c -a "$A4" -p 8001 -C 20 || status=$?
 	wait "$c" || status=$?

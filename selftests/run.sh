@@ -79,7 +79,7 @@ for suite; do
 	kernel-log-clean --mark
 	if [ -x "$script" ]; then
 		limit=$(sed -n 's/^# seconds: //p' "$script")
-		timeout --foreground -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
+		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
 			filter "$suite" "$counts"
 	else
 		echo "not ok - $suite: no such suite"

@@ -27,7 +27,7 @@ round=0
 server_end() {
 	local server status=0
 	timeout 60 bash -c "exec $2" & server=$!
-	listening
+	await_listener
 	say "$1-ready"
 	hear "$1-done" || status=1
 	[ "$status" -ne 0 ] || ends_within 20 "$server" || { status=$?; echo "server: $status"; }
@@ -68,7 +68,7 @@ victim() {
 survivor() {
 	local server
 	stdbuf -oL rping -s -d -v -a "$own4" >"$TMP/log" 2>&1 & server=$!
-	listening
+	await_listener
 	say "$1-ready"
 	hear "$1-done" || return
 	wait_for 10 grep -q DISCONNECTED "$TMP/log" || fail "no DISCONNECTED" || return
@@ -89,6 +89,7 @@ killed() {
 	nothing_left
 }
 
+! can_migrate || say migrate
 say booted
 check "the other guest is there" hear booted 150
 check "it answers" wait_for 20 ping -c 1 -W 2 "$far4"
@@ -101,12 +102,16 @@ for server in 1 2; do
 		"rping -c -q -a $s4 -C 5"
 	exchange "$server" "ucmatose with 20 connections" "ucmatose -b $s4 -c 20" \
 		"ucmatose -s $s4 -c 20"
-	exchange "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
-		"rstream -s $s4 -I 5 -C 5 -S 4096"
+	if [ -e migrate.1 ] && [ -e migrate.2 ]; then
+		exchange "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
+			"rstream -s $s4 -I 5 -C 5 -S 4096"
+	else
+		skip "rstream, ${names[server]} server" "MIGRATE_ID is not built yet"
+	fi
 	exchange "$server" "cmtime with 100 connections" "cmtime -b $s4 -c 100 -m 0 -q 2000000" \
 		"cmtime -s $s4 -b 10.0.1.$((3 - server)) -c 100 -m 0 -q 1000000"
 	victim "$server" "kill -9 of the client, ${names[server]} server"
 done
 say finished
-hear finished 60
+hear finished 60 || :
 finish

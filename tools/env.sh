@@ -104,6 +104,16 @@ ns_root() {
 	fi
 }
 
+# copy_sources DIR: the sources of this repository. What was built in DIR stays, so
+# that it is built again only where its sources have changed.
+copy_sources() {
+	local built=(.git target doc '*.o' '*.s' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.d'
+		'*.rmeta' modules.order Module.symvers bindings_generated.rs
+		layout_generated.h .layout.checked)
+	mkdir -p "$1"
+	"$TOOLS/buildroot" rsync -a --delete "${built[@]/#/--exclude=}" "$REPO/" "$1/"
+}
+
 # remove_tree DIR: also where an ordinary user's sysroot has files of other users.
 remove_tree() {
 	[ ! -e "$1" ] || ns_root rm -rf --one-file-system "$1"

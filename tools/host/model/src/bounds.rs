@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How far each search goes.
+
+use cmproto::wire::Transport;
+
+/// What a user may do with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    Accept,
+    Establish,
+    Reject,
+    Disconnect,
+    Confirm,
+    PrepareMra,
+    Notify,
+    Destroy,
+}
+
+/// An end that a model may come to have.
+#[derive(Clone, Copy, Debug)]
+pub enum Slot {
+    /// The user of `node` connects, once the connection at the place `after` is over.
+    Active {
+        node: usize,
+        qpn: u32,
+        after: Option<usize>,
+    },
+    /// A REQ may make a connection of `node` here; it is accepted with this queue pair.
+    Passive { node: usize, qpn: u32 },
+}
+
+/// How long a search takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Seconds.
+    Quick,
+    /// Minutes or more.
+    Long,
+}
+
+/// A fault of the nodes, to see that the properties notice it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    None,
+    /// A repeated REQ is taken for a new one.
+    ForgetPeers,
+    /// Who is over stays in the tables.
+    KeepPeers,
+    /// A DREQ from the peer is lost on the way to the connection.
+    DeafToDreq,
+}
+
+/// The bounds of one search.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub slots: &'static [Slot],
+    pub retries: u8,
+    pub verbs: &'static [Verb],
+    /// Restarts of each node.
+    pub restarts: [u8; 2],
+    pub transport: Transport,
+    /// Remember which messages have arrived, for S6 over any time instead of at once.
+    pub history: bool,
+    pub extent: Extent,
+    pub plant: Plant,
+}
+
+const ALL: &[Verb] = &[
+    Verb::Accept,
+    Verb::Reject,
+    Verb::Disconnect,
+    Verb::Confirm,
+    Verb::PrepareMra,
+    Verb::Notify,
+    Verb::Destroy,
+];
+
+/// Without what only delays.
+const SOME: &[Verb] = &[
+    Verb::Accept,
+    Verb::Reject,
+    Verb::Disconnect,
+    Verb::Confirm,
+    Verb::Destroy,
+];
+
+/// The shortest life.
+const FEW: &[Verb] = &[Verb::Accept, Verb::Disconnect, Verb::Confirm];
+
+const A: usize = 0;
+const B: usize = 1;
+
+const fn active(node: usize, qpn: u32) -> Slot {
+    Slot::Active {
+        node,
+        qpn,
+        after: None,
+    }
+}
+
+const fn then(node: usize, qpn: u32, after: usize) -> Slot {
+    Slot::Active {
+        node,
+        qpn,
+        after: Some(after),
+    }
+}
+
+const fn passive(node: usize, qpn: u32) -> Slot {
+    Slot::Passive { node, qpn }
+}
+
+const BASE: Bounds = Bounds {
+    name: "",
+    about: "",
+    slots: &[active(A, 0xa), passive(B, 0xb)],
+    retries: 1,
+    verbs: ALL,
+    restarts: [0, 0],
+    transport: Transport::Rc,
+    history: false,
+    extent: Extent::Quick,
+    plant: Plant::None,
+};
+
+/// Every search there is.
+pub const SEARCHES: &[Bounds] = &[
+    Bounds {
+        name: "one",
+        about: "one connection, every verb, 1 retry",
+        ..BASE
+    },
+    Bounds {
+        name: "one-uc",
+        about: "the same, unreliable connection",
+        transport: Transport::Uc,
+        ..BASE
+    },
+    Bounds {
+        name: "one-ghost",
+        about: "one connection, 2 passive ends: a late REQ makes another connection",
+        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        verbs: SOME,
+        ..BASE
+    },
+    Bounds {
+        name: "one-restart",
+        about: "one connection, each node restarts once",
+        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        retries: 0,
+        verbs: SOME,
+        restarts: [1, 1],
+        ..BASE
+    },
+    Bounds {
+        name: "one-retries",
+        about: "one connection, 3 retries",
+        retries: 3,
+        verbs: SOME,
+        ..BASE
+    },
+    Bounds {
+        name: "two-parallel",
+        about: "two connections at once, each with a queue pair of its own",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(A, 0xc),
+            passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        ..BASE
+    },
+    Bounds {
+        name: "two-crossing",
+        about: "each node connects to the other at once",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(B, 0xc),
+            passive(A, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        ..BASE
+    },
+    Bounds {
+        name: "two-same-qp",
+        about: "two connections at once that claim the same queue pair: one is stale",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(A, 0xa),
+            passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        ..BASE
+    },
+    Bounds {
+        name: "reconnect",
+        about: "a queue pair connects again when its first connection is over",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            then(A, 0xa, 0),
+            passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        ..BASE
+    },
+    Bounds {
+        name: "reconnect-restart",
+        about: "the same, and the first one may end by a restart of its node",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            then(A, 0xa, 0),
+            passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        restarts: [1, 0],
+        ..BASE
+    },
+    Bounds {
+        name: "one-history",
+        about: "one connection, 2 passive ends: no duplicate at any time has a second effect",
+        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        verbs: SOME,
+        history: true,
+        ..BASE
+    },
+    // From here on too large for a run of minutes.
+    Bounds {
+        name: "one-restart-full",
+        about: "one connection, every verb, 1 retry, each node restarts once",
+        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        restarts: [1, 1],
+        extent: Extent::Long,
+        ..BASE
+    },
+    Bounds {
+        name: "two-crossing-full",
+        about: "each node connects to the other at once, all but MRA",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(B, 0xc),
+            passive(A, 0xd),
+        ],
+        retries: 0,
+        verbs: SOME,
+        extent: Extent::Long,
+        ..BASE
+    },
+    Bounds {
+        name: "two-same-qp-full",
+        about: "two connections at once that claim the same queue pair, all but MRA",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(A, 0xa),
+            passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: SOME,
+        extent: Extent::Long,
+        ..BASE
+    },
+    Bounds {
+        name: "reconnect-full",
+        about: "a queue pair connects again after its first connection or a restart, all but MRA",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            then(A, 0xa, 0),
+            passive(B, 0xd),
+        ],
+        verbs: SOME,
+        restarts: [1, 0],
+        extent: Extent::Long,
+        ..BASE
+    },
+];

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The real state machine and its messages, each value known by a number.
+//!
+//! A connection has far fewer values than a pair of nodes has states. What an input does to a
+//! value is worked out by the real code once, and looked up from then on.
+
+use cmproto::{
+    addr::Gid,
+    cm::{
+        AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Event, Limits,
+        Outgoing, State,
+    },
+    errno::Errno,
+    reject::Reason,
+    time::{Duration, Instant, TimeCode},
+    wire::{self, Attribute, Header, Message, Rej, RejMessage, ReqPath, Transport, MAD_LEN},
+};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// When everything happens.
+pub const NOW: Instant = Instant::MAX;
+
+/// The number of a value of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub u16);
+
+/// The number of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Msg(pub u8);
+
+/// A set of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Msgs(u128);
+
+impl Msgs {
+    pub fn add(&mut self, msg: Msg) {
+        self.0 |= 1 << msg.0;
+    }
+
+    pub fn has(self, msg: Msg) -> bool {
+        self.0 >> msg.0 & 1 == 1
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Msg> {
+        (0..128).map(Msg).filter(move |msg| self.has(*msg))
+    }
+}
+
+/// What can be done to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// With this own QPN.
+    Accept(u32),
+    Establish,
+    Reject,
+    Disconnect,
+    Confirm,
+    PrepareMra,
+    Notify,
+    Destroy,
+    Timeout,
+    DuplicateReq,
+    StalePeer,
+    Receive(Msg),
+}
+
+/// What a connection is, as far as its node has to know.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    pub state: State,
+    pub remote_comm_id: u32,
+    pub remote_guid: u64,
+    pub remote_qpn: u32,
+    pub wants_rep: bool,
+    pub closed: bool,
+    pub timer: bool,
+    /// It ends by itself when it is destroyed and hears nothing (S8).
+    pub ends_alone: bool,
+}
+
+/// What an input did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub next: Value,
+    /// Not what a verb refused, which must change nothing.
+    pub done: bool,
+    pub sends: Vec<Sent>,
+    pub events: Vec<Event>,
+    pub untrack: bool,
+    pub release: bool,
+}
+
+/// A message that was sent, and by which kind of action.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub msg: Msg,
+    pub attribute: Attribute,
+}
+
+/// What the receiver of a message looks at first.
+#[derive(Clone, Copy, Debug)]
+pub enum Route {
+    Req {
+        guid: u64,
+        comm_id: u32,
+        qpn: u32,
+    },
+    Rep {
+        to: u32,
+        guid: u64,
+        comm_id: u32,
+        qpn: u32,
+    },
+    /// A REJ for a timeout: the sender does not know the receiver's number.
+    GaveUp {
+        guid: u64,
+        comm_id: u32,
+    },
+    To {
+        to: u32,
+        from: u32,
+        attribute: Attribute,
+    },
+}
+
+#[derive(Default)]
+struct Tables {
+    values: Vec<(Connection, View)>,
+    by_text: HashMap<String, Value>,
+    messages: Vec<(usize, [u8; MAD_LEN], Route)>,
+    by_bytes: HashMap<(usize, [u8; MAD_LEN]), Msg>,
+    outcomes: HashMap<(Value, Input, usize), Outcome>,
+}
+
+/// All values and messages met so far.
+pub struct Machines {
+    limits: Limits,
+    retries: u8,
+    transport: Transport,
+    tables: Mutex<Tables>,
+}
+
+/// The node that a message for `node` comes from, and the reverse.
+pub fn other(node: usize) -> usize {
+    1 - node
+}
+
+/// Node GUID of a node.
+pub fn guid(node: usize) -> u64 {
+    0xa0 + node as u64
+}
+
+impl Machines {
+    /// Connections that send each request `retries` times again.
+    pub fn new(retries: u8, transport: Transport) -> Self {
+        Self {
+            limits: Limits {
+                passive_retries: retries,
+                passive_interval: Duration::from_millis(8_000),
+                mra_wait: Duration::from_millis(60_000),
+                timewait: TimeCode::new(22),
+            },
+            retries,
+            transport,
+            tables: Mutex::default(),
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn retries(&self) -> u8 {
+        self.retries
+    }
+
+    /// Values and messages met so far.
+    pub fn counts(&self) -> (usize, usize) {
+        let tables = self.tables();
+        (tables.values.len(), tables.messages.len())
+    }
+
+    pub fn view(&self, value: Value) -> View {
+        self.tables().values[usize::from(value.0)].1
+    }
+
+    /// Where a message goes, and what for.
+    pub fn route(&self, msg: Msg) -> (usize, Route) {
+        let tables = self.tables();
+        let (to, _, route) = &tables.messages[usize::from(msg.0)];
+        (*to, *route)
+    }
+
+    /// A message as a person reads it.
+    pub fn describe(&self, msg: Msg) -> String {
+        let tables = self.tables();
+        let (to, bytes, _) = &tables.messages[usize::from(msg.0)];
+        let (hdr, message) = wire::decode(bytes).expect("it was encoded here");
+        let what = match &message {
+            Message::Rej(rej) => format!(
+                "REJ({:?}, {}) {:#x}->{:#x}",
+                rej.message, rej.reason, rej.local_comm_id, rej.remote_comm_id
+            ),
+            Message::Req(req) => format!("REQ {:#x} qpn {:#x}", req.local_comm_id, req.local_qpn),
+            Message::Rep(rep) => format!(
+                "REP {:#x}->{:#x} qpn {:#x}",
+                rep.local_comm_id, rep.remote_comm_id, rep.local_qpn
+            ),
+            _ => format!("{:?}", hdr.attr_id),
+        };
+        format!("#{} {what} to node {to}", msg.0)
+    }
+
+    /// A connection as a person reads it.
+    pub fn describe_value(&self, value: Value) -> String {
+        let view = self.view(value);
+        format!("{:?} with {:#x}", view.state, view.remote_comm_id)
+    }
+
+    /// The active side after `connect`.
+    pub fn connect(&self, node: usize, comm_id: u32, qpn: u32) -> (Value, Outcome) {
+        let mut connection = Connection::new(comm_id, guid(node), 0x100 + u64::from(comm_id));
+        connection.set_limits(&self.limits);
+        let params = ConnectParams {
+            service_id: 0x0106_1234,
+            local_qpn: qpn,
+            local_qkey: 0,
+            srq: false,
+            transport: self.transport,
+            starting_psn: 1,
+            responder_resources: 1,
+            initiator_depth: 1,
+            flow_control: true,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            pkey: 0xffff,
+            path_mtu: 3,
+            primary: ReqPath {
+                local_gid: Gid([1; 16]),
+                remote_gid: Gid([2; 16]),
+                ..ReqPath::default()
+            },
+            packet_life_time: 16,
+            ca_ack_delay: 15,
+            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            max_cm_retries: self.retries,
+            vendor_id: 0,
+            attr_mod: 0,
+        };
+        let fresh = connection.clone();
+        let result = connection.connect(&params, b"req", NOW);
+        let mut tables = self.tables();
+        let outcome = self.outcome(&mut tables, node, &fresh, connection, result);
+        (outcome.next, outcome)
+    }
+
+    /// The passive side of a REQ.
+    pub fn from_req(&self, node: usize, comm_id: u32, msg: Msg) -> Option<Value> {
+        let mut tables = self.tables();
+        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+        let (hdr, message) = wire::decode(&bytes).ok()?;
+        let Message::Req(req) = message else {
+            return None;
+        };
+        let tid = 0x200 + u64::from(comm_id);
+        let connection =
+            Connection::from_req(comm_id, guid(node), tid, &hdr, &req, &self.limits).ok()?;
+        Some(self.number(&mut tables, connection))
+    }
+
+    /// The REJ or DREP that a node sends for no connection of its own.
+    pub fn plain(&self, from: usize, content: &Message<'_>) -> Msg {
+        let mut bytes = [0; MAD_LEN];
+        let hdr = Header::new(content.attribute(), 0x300);
+        wire::encode(&hdr, content, &mut bytes).expect("short enough");
+        self.message(&mut self.tables(), other(from), bytes)
+    }
+
+    /// The REJ with which a node refuses a REQ or REP of a stale connection.
+    pub fn refuse(&self, from: usize, message: RejMessage, comm_id: u32) -> Msg {
+        self.plain(
+            from,
+            &Message::Rej(Rej {
+                local_comm_id: 0,
+                remote_comm_id: comm_id,
+                message,
+                ari_len: 0,
+                reason: Reason::STALE_CONN.0,
+                ari: &[0; wire::INFO_LEN],
+                private_data: &[],
+            }),
+        )
+    }
+
+    /// What `input` does to a connection of `node`.
+    pub fn step(&self, node: usize, value: Value, input: Input) -> Outcome {
+        let mut tables = self.tables();
+        if let Some(known) = tables.outcomes.get(&(value, input, node)) {
+            return known.clone();
+        }
+        let before = tables.values[usize::from(value.0)].0.clone();
+        let mut after = before.clone();
+        let result = match input {
+            Input::Accept(qpn) => {
+                let params = AcceptParams {
+                    local_qpn: qpn,
+                    starting_psn: 2,
+                    responder_resources: 1,
+                    initiator_depth: 1,
+                    target_ack_delay: 15,
+                    ..AcceptParams::default()
+                };
+                after.accept(&params, b"rep", NOW)
+            }
+            Input::Establish => after.establish(b"rtu", NOW),
+            Input::Reject => after.reject(Reason::CONSUMER_DEFINED, &[], b"rej", NOW),
+            Input::Disconnect => after.disconnect(b"dreq", NOW),
+            Input::Confirm => after.confirm_disconnect(b"drep", NOW),
+            Input::PrepareMra => after
+                .prepare_mra(Connection::SERVICE_TIMEOUT)
+                .map(|()| Actions::default()),
+            Input::Notify => after.notify_established(NOW),
+            Input::Destroy => Ok(after.destroy(DestroyCause::User, NOW)),
+            Input::Timeout => Ok(after.timeout(NOW)),
+            Input::DuplicateReq => Ok(after.duplicate_req(NOW)),
+            Input::StalePeer => Ok(after.stale_peer(NOW)),
+            Input::Receive(msg) => {
+                let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+                let (hdr, message) = wire::decode(&bytes).expect("it was encoded here");
+                Ok(after.receive(&hdr, &message, NOW))
+            }
+        };
+        let outcome = self.outcome(&mut tables, node, &before, after, result);
+        tables
+            .outcomes
+            .insert((value, input, node), outcome.clone());
+        outcome
+    }
+
+    fn outcome(
+        &self,
+        tables: &mut Tables,
+        node: usize,
+        before: &Connection,
+        after: Connection,
+        result: Result<Actions, Errno>,
+    ) -> Outcome {
+        let mut outcome = Outcome {
+            next: Value(0),
+            done: result.is_ok(),
+            sends: Vec::new(),
+            events: Vec::new(),
+            untrack: false,
+            release: false,
+        };
+        if result.is_err() {
+            assert_eq!(*before, after, "a verb that fails changes nothing");
+        }
+        for action in result.into_iter().flatten() {
+            match action {
+                Action::Send(message) => {
+                    let msg = self.encoded(tables, node, &after, message);
+                    outcome.sends.push(Sent {
+                        msg,
+                        attribute: message.attribute(),
+                    });
+                }
+                Action::Deliver(event) => outcome.events.push(event),
+                Action::Untrack => outcome.untrack = true,
+                Action::Release => outcome.release = true,
+                Action::Timer | Action::Count(_) => {}
+            }
+        }
+        outcome.next = self.number(tables, after);
+        outcome
+    }
+
+    fn encoded(
+        &self,
+        tables: &mut Tables,
+        node: usize,
+        connection: &Connection,
+        message: Outgoing,
+    ) -> Msg {
+        let mut bytes = [0; MAD_LEN];
+        connection
+            .encode(message, &mut bytes)
+            .expect("a message that is to be sent can be written");
+        self.message(tables, other(node), bytes)
+    }
+
+    fn message(&self, tables: &mut Tables, to: usize, bytes: [u8; MAD_LEN]) -> Msg {
+        if let Some(known) = tables.by_bytes.get(&(to, bytes)) {
+            return *known;
+        }
+        let (_, message) = wire::decode(&bytes).expect("what is encoded can be decoded");
+        let route = match &message {
+            Message::Req(req) => Route::Req {
+                guid: req.local_ca_guid,
+                comm_id: req.local_comm_id,
+                qpn: req.local_qpn,
+            },
+            Message::Rep(rep) => Route::Rep {
+                to: rep.remote_comm_id,
+                guid: rep.local_ca_guid,
+                comm_id: rep.local_comm_id,
+                qpn: rep.local_qpn,
+            },
+            Message::Rej(rej) if rej.reason == Reason::TIMEOUT.0 => Route::GaveUp {
+                guid: rej
+                    .ari
+                    .first_chunk()
+                    .map_or(0, |guid| u64::from_be_bytes(*guid)),
+                comm_id: rej.local_comm_id,
+            },
+            Message::Rej(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
+            Message::Rtu(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
+            Message::Mra(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
+            Message::Dreq(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
+            Message::Drep(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
+            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => {
+                unreachable!("a connection sends none of these")
+            }
+        };
+        let msg = Msg(u8::try_from(tables.messages.len())
+            .ok()
+            .filter(|n| *n < 128)
+            .expect("fewer than 128 messages"));
+        tables.messages.push((to, bytes, route));
+        tables.by_bytes.insert((to, bytes), msg);
+        msg
+    }
+
+    fn to(to: u32, from: u32, message: &Message<'_>) -> Route {
+        Route::To {
+            to,
+            from,
+            attribute: message.attribute(),
+        }
+    }
+
+    fn number(&self, tables: &mut Tables, connection: Connection) -> Value {
+        // All fields are in the text, and all of them decide about equality.
+        let text = format!("{connection:?}");
+        if let Some(known) = tables.by_text.get(&text) {
+            assert_eq!(tables.values[usize::from(known.0)].0, connection);
+            return *known;
+        }
+        let value = Value(u16::try_from(tables.values.len()).expect("few values"));
+        let view = View {
+            state: connection.state(),
+            remote_comm_id: connection.remote_comm_id(),
+            remote_guid: connection.remote_ca_guid(),
+            remote_qpn: connection.remote_qpn(),
+            wants_rep: connection.wants_rep(),
+            closed: connection.is_closed(),
+            timer: connection.deadline().is_some(),
+            ends_alone: ends_alone(&connection),
+        };
+        tables.values.push((connection, view));
+        tables.by_text.insert(text, value);
+        value
+    }
+}
+
+/// Whether a connection that is destroyed now is released after at most one expiry of its timer.
+fn ends_alone(connection: &Connection) -> bool {
+    let mut connection = connection.clone();
+    let mut quiet = true;
+    let mut actions = connection.destroy(DestroyCause::User, NOW);
+    if !connection.is_closed() {
+        quiet &= actions.all(|action| !matches!(action, Action::Deliver(_)));
+        actions = connection.timeout(NOW);
+    }
+    quiet &= actions.all(|action| !matches!(action, Action::Deliver(_)));
+    quiet && connection.is_closed() && connection.deadline().is_none()
+}

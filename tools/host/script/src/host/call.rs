@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The calls of the user.
+
+use super::{
+    sock, Cause, Conn, Listen, Node, Object, ACK_DELAY, EPHEMERAL, GUID, HOP_LIMIT, LIFE_TIME, MTU,
+};
+use crate::world::{Answer, Call, ConnParam, Endpoint, QpAttr, Space};
+use cmproto::{
+    addr::SockAddr,
+    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, QpState},
+    cma,
+    errno::Errno,
+    private_data::{IpHeader, IP_HEADER_LEN},
+    reject::Reason,
+    service_id::{PortSpace, ServiceId},
+    ucma::backlog::Backlog,
+    wire::{ReqPath, Transport},
+};
+use std::{collections::VecDeque, net::IpAddr};
+
+impl Node {
+    pub(super) fn destroy(&mut self, index: usize, cause: DestroyCause) {
+        let now = self.now;
+        if let Some(conn) = self.conn(index) {
+            let actions = conn.machine.destroy(cause, now);
+            self.execute(index, actions, &Cause::None);
+        }
+        self.untrack(index);
+        let Some(object) = self.objects.get_mut(index) else {
+            return;
+        };
+        let conn = object.conn.take();
+        object.listen = None;
+        object.state = cma::State::Destroying;
+        if let Some(conn) = conn {
+            self.by_id.remove(&conn.machine.local_comm_id());
+        }
+        // Unread events go, and with them the connections that nobody has seen.
+        let (gone, kept) = self
+            .events
+            .drain(..)
+            .partition::<VecDeque<_>, _>(|event| event.endpoint == Endpoint(index));
+        self.events = kept;
+        for child in gone.into_iter().filter_map(|event| event.child) {
+            self.destroy(child.0, DestroyCause::User);
+        }
+    }
+
+    fn listen(&mut self, space: PortSpace, addr: SockAddr, backlog: u32, afonly: bool) -> Answer {
+        let mut queue = Backlog::new();
+        queue.set(cmproto::ucma::backlog::clamp(backlog, 1024));
+        let index = self.object(Object {
+            state: cma::State::Listen,
+            has_uid: true,
+            listen: Some(Listen {
+                addr,
+                service: ServiceId::of_address(space, &addr).0,
+                space,
+                afonly: afonly || matches!(addr, SockAddr::V4 { .. }),
+                backlog: queue,
+            }),
+            conn: None,
+            psn: 0,
+        });
+        Answer::Endpoint(Endpoint(index))
+    }
+
+    fn connect(&mut self, to: IpAddr, port: u16, param: &ConnParam) -> Result<Answer, Errno> {
+        let comm_id = self.comm_id();
+        let source_port = EPHEMERAL + u16::try_from(self.objects.len()).unwrap_or(0);
+        let (src, dst) = (sock(self.names.local, source_port), sock(to, port));
+        let mut data = [0; IP_HEADER_LEN];
+        IpHeader { src, dst }.encode(&mut data)?;
+        let data = [&data[..], &param.private].concat();
+        let psn = comm_id & 0x00ff_ffff;
+        let params = ConnectParams {
+            service_id: ServiceId::of_address(PortSpace::Tcp, &dst).0,
+            local_qpn: param.qpn,
+            local_qkey: 0,
+            srq: param.srq != 0,
+            transport: Transport::Rc,
+            starting_psn: psn,
+            responder_resources: param.responder,
+            initiator_depth: param.initiator,
+            flow_control: param.flow & 1 != 0,
+            retry_count: param.retry,
+            rnr_retry_count: param.rnr,
+            pkey: 0xffff,
+            path_mtu: MTU,
+            primary: ReqPath {
+                local_lid: 0xffff,
+                remote_lid: 0xffff,
+                local_gid: src.to_gid(),
+                remote_gid: dst.to_gid(),
+                hop_limit: HOP_LIMIT,
+                ..ReqPath::default()
+            },
+            packet_life_time: LIFE_TIME,
+            ca_ack_delay: ACK_DELAY,
+            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+            max_cm_retries: ConnectParams::MAX_RETRIES,
+            vendor_id: param.vendor,
+            attr_mod: param.attr_mod,
+        };
+        let mut machine = Connection::new(comm_id, GUID, 0x1000_0000_0000 | u64::from(comm_id));
+        let actions = machine.connect(&params, &data, self.now)?;
+        let index = self.object(Object {
+            state: cma::State::Connect,
+            has_uid: true,
+            listen: None,
+            conn: Some(Conn {
+                machine,
+                peer: dst.to_gid(),
+                tracked: None,
+            }),
+            psn,
+        });
+        self.by_id.insert(comm_id, index);
+        self.execute(index, actions, &Cause::None);
+        Ok(Answer::Endpoint(Endpoint(index)))
+    }
+
+    fn accept(&mut self, index: usize, param: Option<&ConnParam>) -> Result<(), Errno> {
+        let now = self.now;
+        let object = self.objects.get_mut(index).ok_or(Errno::ENOENT)?;
+        if object.state != cma::State::Connect {
+            return Err(Errno::EINVAL);
+        }
+        let psn = object.psn;
+        let machine = &mut object.conn.as_mut().ok_or(Errno::EINVAL)?.machine;
+        let answered = match param {
+            None => machine.establish(&[], now),
+            Some(param) => {
+                let params = AcceptParams {
+                    local_qpn: param.qpn,
+                    qkey: 0,
+                    starting_psn: psn,
+                    responder_resources: param.responder,
+                    initiator_depth: param.initiator,
+                    target_ack_delay: ACK_DELAY,
+                    failover_accepted: 0,
+                    flow_control: param.flow & 1 != 0,
+                    rnr_retry_count: param.rnr,
+                    srq: param.srq != 0,
+                    vendor_id: param.vendor,
+                    attr_mod: param.attr_mod,
+                };
+                machine.accept(&params, &param.private, now)
+            }
+        };
+        match answered {
+            Ok(actions) => {
+                object.has_uid = true;
+                self.execute(index, actions, &Cause::None);
+                Ok(())
+            }
+            Err(errno) => {
+                let _ = self.reject(index, Reason::CONSUMER_DEFINED, &[]);
+                Err(errno)
+            }
+        }
+    }
+
+    fn reject(&mut self, index: usize, reason: Reason, private: &[u8]) -> Result<(), Errno> {
+        let now = self.now;
+        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
+        let actions = conn.machine.reject(reason, &[], private, now)?;
+        self.execute(index, actions, &Cause::None);
+        Ok(())
+    }
+
+    fn disconnect(&mut self, index: usize) -> Result<(), Errno> {
+        let now = self.now;
+        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
+        let actions = conn
+            .machine
+            .disconnect(&[], now)
+            .or_else(|_| conn.machine.confirm_disconnect(&[], now));
+        if let Ok(actions) = actions {
+            self.execute(index, actions, &Cause::None);
+        }
+        Ok(())
+    }
+
+    fn notify(&mut self, index: usize) -> Result<(), Errno> {
+        let now = self.now;
+        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
+        let actions = conn.machine.notify_established(now)?;
+        self.execute(index, actions, &Cause::None);
+        Ok(())
+    }
+
+    fn qp_attr(&mut self, index: usize, state: u32) -> Result<Answer, Errno> {
+        let object = self.objects.get(index).ok_or(Errno::ENOENT)?;
+        let machine = &object.conn.as_ref().ok_or(Errno::EINVAL)?.machine;
+        let known = machine.qp_attr(QpState::try_from(state)?)?;
+        Ok(Answer::QpAttr(QpAttr {
+            mask: known.mask.0,
+            dest_qpn: known.dest_qpn,
+            rq_psn: known.rq_psn,
+            sq_psn: known.sq_psn,
+            mtu: known.path_mtu,
+            max_rd: known.max_rd_atomic,
+            max_dest_rd: known.max_dest_rd_atomic,
+            timeout: known.timeout,
+            retry: known.retry_cnt,
+            rnr: known.rnr_retry,
+            access: known.access_flags,
+        }))
+    }
+
+    pub(super) fn make(&mut self, call: &Call) -> Result<Answer, Errno> {
+        let family = sock(self.names.local, 0).family();
+        match call {
+            Call::Listen {
+                space,
+                address,
+                port,
+                backlog,
+                afonly,
+            } => {
+                let space = match space {
+                    Space::Tcp => PortSpace::Tcp,
+                    Space::Udp => PortSpace::Udp,
+                };
+                let addr = sock(address.unwrap_or(self.names.local), *port);
+                debug_assert!(addr.family() == family || address.is_some());
+                return Ok(self.listen(space, addr, *backlog, *afonly));
+            }
+            Call::Connect {
+                space,
+                to,
+                port,
+                param,
+            } => {
+                // Datagram services are not built yet.
+                if *space == Space::Udp {
+                    return Err(Errno::ENOSYS);
+                }
+                return self.connect(*to, *port, param);
+            }
+            Call::QpAttr(endpoint, state) => return self.qp_attr(endpoint.0, *state),
+            Call::Accept(endpoint, param) => self.accept(endpoint.0, Some(param))?,
+            Call::Establish(endpoint) => self.accept(endpoint.0, None)?,
+            Call::Reject(endpoint, reason, private) => {
+                self.reject(endpoint.0, Reason(u16::from(*reason)), private)?;
+            }
+            Call::Disconnect(endpoint) => self.disconnect(endpoint.0)?,
+            Call::Notify(endpoint) => self.notify(endpoint.0)?,
+            Call::Destroy(endpoint) => self.destroy(endpoint.0, DestroyCause::User),
+            Call::Close => {
+                for index in 0..self.objects.len() {
+                    self.destroy(index, DestroyCause::User);
+                }
+            }
+        }
+        Ok(Answer::None)
+    }
+}

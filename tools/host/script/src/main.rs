@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `cm-script host|guest PATH [PATTERN]...`: plays the scenarios of a directory and reports in KTAP.
+
+use cm_script::{
+    guest, host, play,
+    report::{self, Outcome, Scenario},
+    world::Under,
+};
+use std::{env, io, path::Path, process::ExitCode};
+
+const USAGE: &str = "usage: cm-script host|guest FILE-OR-DIRECTORY [PATTERN]...";
+
+/// Plays one scenario against the protocol crate.
+fn on_host(scenario: &Scenario) -> Outcome {
+    let script = match &scenario.script {
+        Ok(script) => script,
+        Err(error) => return Outcome::Failed(error.clone()),
+    };
+    if !play::is_for(script, Under::Host) {
+        return Outcome::Skipped;
+    }
+    let mut node = host::Node::new(host::names(script.is_ipv6));
+    match play::play(script, &mut node) {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+fn run(args: &[String]) -> io::Result<bool> {
+    let [place, path, patterns @ ..] = args else {
+        return Err(io::Error::other(USAGE));
+    };
+    let scenarios = report::scenarios(Path::new(path), patterns)?;
+    println!("KTAP version 1\n1..{}", scenarios.len());
+    let mut failed = 0;
+    let mut show = |number: usize, name: &str, outcome: &Outcome| {
+        failed += usize::from(matches!(outcome, Outcome::Failed(_)));
+        println!("{}", report::line(number, name, outcome));
+    };
+    match place.as_str() {
+        "host" => {
+            for (n, scenario) in scenarios.iter().enumerate() {
+                show(n + 1, &scenario.name, &on_host(scenario));
+            }
+        }
+        "guest" => guest::run(scenarios, &mut show)?,
+        _ => return Err(io::Error::other(USAGE)),
+    }
+    println!("# {failed} failed");
+    Ok(failed == 0)
+}
+
+fn main() -> ExitCode {
+    let args: Vec<_> = env::args().skip(1).collect();
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cm-script: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

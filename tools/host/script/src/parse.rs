@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reads a script.
+
+use crate::{
+    wire::Kind,
+    world::{Micros, Under, EVENTS},
+};
+use std::net::IpAddr;
+
+/// A value in a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Number(u64),
+    /// A status can be negative.
+    Negative(i64),
+    Bytes(Vec<u8>),
+    Address(IpAddr),
+    /// `$name`, `$name+1`: learned from an expected message, or predefined.
+    Variable(String, i64),
+    /// What the field makes of it: `peer`, `any`, `ones`, `REQ` ...
+    Word(String),
+}
+
+/// Arguments, in their order.
+pub type Args = Vec<(String, Value)>;
+
+/// When something has to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    Now,
+    Within(Micros),
+    /// With a tolerance in percent.
+    After(Micros, u64),
+}
+
+/// What one line says.
+#[derive(Clone, Debug)]
+pub enum What {
+    User {
+        verb: String,
+        conn: String,
+        args: Args,
+        fails: Option<i32>,
+    },
+    Event {
+        kind: u32,
+        conn: String,
+        args: Args,
+        timing: Timing,
+    },
+    Send {
+        dup: bool,
+        kind: Kind,
+        conn: String,
+        again: bool,
+        args: Args,
+    },
+    Receive {
+        lost: bool,
+        kind: Kind,
+        conn: String,
+        again: bool,
+        args: Args,
+        timing: Timing,
+    },
+    Nothing(Micros),
+    Wait(Micros),
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub line: usize,
+    pub text: String,
+    /// Only there.
+    pub on: Vec<Under>,
+    pub what: What,
+}
+
+/// A script.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub is_ipv6: bool,
+    /// Empty for everywhere.
+    pub only: Vec<Under>,
+    /// Takes seconds of real time: started first.
+    pub is_slow: bool,
+    pub steps: Vec<Step>,
+}
+
+/// `on` and `only` name these.
+fn place(word: &str) -> Result<Vec<Under>, String> {
+    Ok(match word {
+        "c" => vec![Under::C],
+        "rust" => vec![Under::Rust, Under::Host],
+        "host" => vec![Under::Host],
+        "guest" => vec![Under::C, Under::Rust],
+        _ => return Err(format!("on {word}?")),
+    })
+}
+
+/// Words of a line; a string is one word, and a comment ends it.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => {
+                quoted = !quoted;
+                word.push(c);
+            }
+            '#' if !quoted => break,
+            c if c.is_whitespace() && !quoted => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if quoted {
+        return Err("a string has no end".into());
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    Ok(words)
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn value(text: &str) -> Result<Value, String> {
+    if let Some(number) = number(text) {
+        return Ok(Value::Number(number));
+    }
+    if let Some(number) = text.strip_prefix('-').and_then(number) {
+        let number = i64::try_from(number).map_err(|_| format!("{text}: too large"))?;
+        return Ok(Value::Negative(-number));
+    }
+    if let Some(text) = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+    {
+        return Ok(Value::Bytes(text.bytes().collect()));
+    }
+    if let Some(len) = text.strip_prefix("fill:") {
+        // 1, 2, 3 ... so that a shift would be seen.
+        let len = len.parse::<usize>().map_err(|_| format!("{text}?"))?;
+        let fill = (1..=len)
+            .map(|n| u8::try_from(n % 256).unwrap_or(0))
+            .collect();
+        return Ok(Value::Bytes(fill));
+    }
+    if let Some(name) = text.strip_prefix('$') {
+        let end = name.find(['+', '-']).unwrap_or(name.len());
+        let offset = match name[end..].split_at_checked(1) {
+            None => 0,
+            Some((sign, offset)) => {
+                let offset = number(offset).and_then(|offset| i64::try_from(offset).ok());
+                let offset = offset.ok_or(format!("{text}?"))?;
+                if sign == "-" {
+                    -offset
+                } else {
+                    offset
+                }
+            }
+        };
+        return Ok(Value::Variable(name[..end].into(), offset));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(Value::Address(address));
+    }
+    Ok(Value::Word(text.into()))
+}
+
+fn duration(text: &str) -> Result<Micros, String> {
+    let (digits, unit) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 1_000),
+        None => (text.strip_suffix('s').unwrap_or(""), 1_000_000),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text}: no duration"))?;
+    Ok(number * unit)
+}
+
+/// The errors that a call can be expected to have.
+fn errno(name: &str) -> Result<i32, String> {
+    Ok(match name {
+        "ENOENT" => libc::ENOENT,
+        "ENOMEM" => libc::ENOMEM,
+        "EINVAL" => libc::EINVAL,
+        "EISCONN" => libc::EISCONN,
+        "ENXIO" => libc::ENXIO,
+        "ENODEV" => libc::ENODEV,
+        "EADDRINUSE" => libc::EADDRINUSE,
+        "EADDRNOTAVAIL" => libc::EADDRNOTAVAIL,
+        _ => return Err(format!("fails {name}?")),
+    })
+}
+
+/// What can follow the first words of a step.
+struct Rest {
+    conn: String,
+    args: Args,
+    timing: Timing,
+    fails: Option<i32>,
+    again: bool,
+}
+
+fn rest(words: &[String]) -> Result<Rest, String> {
+    let mut rest = Rest {
+        conn: String::new(),
+        args: Vec::new(),
+        timing: Timing::Now,
+        fails: None,
+        again: false,
+    };
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let mut next = || words.next().ok_or(format!("{word} what?"));
+        if word == "again" {
+            rest.again = true;
+        } else if word == "fails" {
+            rest.fails = Some(errno(next()?)?);
+        } else if word == "within" {
+            rest.timing = Timing::Within(duration(next()?)?);
+        } else if word == "after" {
+            let time = duration(next()?)?;
+            let tolerance = next()?;
+            let percent = tolerance
+                .strip_prefix("+-")
+                .and_then(|text| text.strip_suffix('%'))
+                .and_then(|text| text.parse().ok())
+                .ok_or(format!("{tolerance}: want +-N%"))?;
+            rest.timing = Timing::After(time, percent);
+        } else if let Some(conn) = word.strip_prefix('@') {
+            rest.conn = conn.into();
+        } else if let Some((name, text)) = word.split_once('=') {
+            rest.args.push((name.into(), value(text)?));
+        } else {
+            return Err(format!("{word}?"));
+        }
+    }
+    Ok(rest)
+}
+
+fn kind(words: &[String]) -> Result<Kind, String> {
+    let name = words.first().ok_or("which message?")?;
+    Kind::named(name).ok_or(format!("no message {name}"))
+}
+
+fn what(words: &[String]) -> Result<What, String> {
+    let first = words.iter().map(String::as_str).take(3).collect::<Vec<_>>();
+    let receive = |lost: bool, words: &[String]| {
+        let kind = kind(words)?;
+        let Rest {
+            conn,
+            args,
+            timing,
+            again,
+            ..
+        } = rest(&words[1..])?;
+        Ok(What::Receive {
+            lost,
+            kind,
+            conn,
+            again,
+            args,
+            timing,
+        })
+    };
+    let send = |dup: bool, words: &[String]| {
+        let kind = kind(words)?;
+        let Rest {
+            conn, args, again, ..
+        } = rest(&words[1..])?;
+        Ok(What::Send {
+            dup,
+            kind,
+            conn,
+            again,
+            args,
+        })
+    };
+    match first[..] {
+        ["<", ..] => send(false, &words[1..]),
+        ["dup", "<", ..] => send(true, &words[2..]),
+        [">", ..] => receive(false, &words[1..]),
+        ["drop", ">", ..] => receive(true, &words[2..]),
+        ["user", verb, ..] => {
+            let Rest {
+                conn, args, fails, ..
+            } = rest(&words[2..])?;
+            Ok(What::User {
+                verb: verb.into(),
+                conn,
+                args,
+                fails,
+            })
+        }
+        ["expect", "event", name, ..] => {
+            let kind = EVENTS.iter().position(|event| *event == name);
+            let kind = kind.and_then(|kind| u32::try_from(kind).ok());
+            let kind = kind.ok_or(format!("no event {name}"))?;
+            let Rest {
+                conn, args, timing, ..
+            } = rest(&words[3..])?;
+            Ok(What::Event {
+                kind,
+                conn,
+                args,
+                timing,
+            })
+        }
+        ["nothing", "for", time] => Ok(What::Nothing(duration(time)?)),
+        ["wait", time] => Ok(What::Wait(duration(time)?)),
+        _ => Err(format!("{}?", words.join(" "))),
+    }
+}
+
+impl Script {
+    /// Reads the text of a script; errors name the line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut script = Self {
+            is_ipv6: false,
+            only: Vec::new(),
+            is_slow: false,
+            steps: Vec::new(),
+        };
+        for (number, line) in text.lines().enumerate() {
+            let number = number + 1;
+            script
+                .line(number, line)
+                .map_err(|error| format!("line {number}: {error}"))?;
+        }
+        Ok(script)
+    }
+
+    fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        let words = words(line)?;
+        let first = words.iter().map(String::as_str).take(3).collect::<Vec<_>>();
+        match first[..] {
+            [] => Ok(()),
+            ["family", "ipv6"] => {
+                self.is_ipv6 = true;
+                Ok(())
+            }
+            ["only", "on", on] => {
+                self.only = place(on)?;
+                Ok(())
+            }
+            ["slow"] => {
+                self.is_slow = true;
+                Ok(())
+            }
+            ["on", on, ..] if on.ends_with(':') => {
+                let on = place(on.trim_end_matches(':'))?;
+                self.step(number, line, on, &words[2..])
+            }
+            _ => self.step(number, line, Vec::new(), &words),
+        }
+    }
+
+    fn step(
+        &mut self,
+        line: usize,
+        text: &str,
+        on: Vec<Under>,
+        words: &[String],
+    ) -> Result<(), String> {
+        let what = what(words)?;
+        let text = text.trim().into();
+        self.steps.push(Step {
+            line,
+            text,
+            on,
+            what,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        assert_eq!(value("0x10"), Ok(Value::Number(16)));
+        assert_eq!(value("-110"), Ok(Value::Negative(-110)));
+        assert_eq!(value("\"a b\""), Ok(Value::Bytes(b"a b".to_vec())));
+        assert_eq!(value("fill:2"), Ok(Value::Bytes(vec![1, 2])));
+        assert_eq!(value("$a-1"), Ok(Value::Variable("a".into(), -1)));
+        assert_eq!(value("$a+0x10"), Ok(Value::Variable("a".into(), 16)));
+        assert_eq!(value("peer"), Ok(Value::Word("peer".into())));
+        assert_eq!(value("10.0.0.1"), Ok(Value::Address([10, 0, 0, 1].into())));
+    }
+
+    #[test]
+    fn lines() {
+        let script = Script::parse(
+            "# comment\nfamily ipv6\nslow\nuser listen backlog=1 # why\n< REQ private=\"a # b\"\n\
+             on c: drop > REP again after 256ms +-10%\n",
+        );
+        let script = script.unwrap();
+        assert!(script.is_ipv6 && script.is_slow);
+        assert_eq!(script.steps.len(), 3);
+        assert_eq!(script.steps[2].on, [Under::C]);
+        assert!(matches!(
+            script.steps[2].what,
+            What::Receive {
+                lost: true,
+                again: true,
+                timing: Timing::After(256_000, 10),
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for text in [
+            "\n< FOO",
+            "\nuser accept fails EFOO",
+            "\nexpect event X",
+            "\n< REQ \"",
+            "\nx",
+        ] {
+            assert!(Script::parse(text).unwrap_err().starts_with("line 2: "));
+        }
+    }
+}

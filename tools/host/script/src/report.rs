@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Finds scripts and reports in the format of the kernel's tests (KTAP).
+
+use crate::parse::Script;
+use std::{fs, io, path::Path, path::PathBuf};
+
+/// A script and its name.
+pub struct Scenario {
+    pub name: String,
+    pub script: Result<Script, String>,
+}
+
+/// All scripts in a directory, or one script, whose names contain one of the patterns.
+pub fn scenarios(path: &Path, patterns: &[String]) -> io::Result<Vec<Scenario>> {
+    let mut files: Vec<PathBuf> = match path.is_dir() {
+        true => fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<io::Result<_>>()?,
+        false => vec![path.into()],
+    };
+    files.retain(|file| file.extension().is_some_and(|ext| ext == "cm"));
+    files.sort();
+    let mut scenarios = Vec::new();
+    for file in files {
+        let name = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if patterns.is_empty() || patterns.iter().any(|pattern| name.contains(pattern)) {
+            let script = Script::parse(&fs::read_to_string(&file)?);
+            scenarios.push(Scenario { name, script });
+        }
+    }
+    Ok(scenarios)
+}
+
+/// How a scenario ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Passed,
+    Skipped,
+    Failed(String),
+}
+
+/// One KTAP line, and why it failed.
+pub fn line(number: usize, name: &str, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Passed => format!("ok {number} - {name}"),
+        Outcome::Skipped => format!("ok {number} - {name} # SKIP not for this implementation"),
+        Outcome::Failed(why) => {
+            let why: String = why.lines().map(|line| format!("# {line}\n")).collect();
+            format!("{why}not ok {number} - {name}")
+        }
+    }
+}

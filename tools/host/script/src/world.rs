@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a script acts on: the system under test, its user interface, its network and its clock.
+
+use crate::wire::Mad;
+use std::net::IpAddr;
+
+/// Microseconds.
+pub type Micros = u64;
+
+/// Who sends or receives on the wire, apart from the system under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// The peer of the connections.
+    Peer,
+    /// A third host.
+    Stranger,
+}
+
+/// The implementation that is tested, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Under {
+    /// The Rust protocol crate on the host.
+    Host,
+    /// The Rust module in a guest.
+    Rust,
+    /// The kernel's C modules in a guest.
+    C,
+}
+
+/// Addresses and names that are a scenario's own, so that scenarios do not meet.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The system under test.
+    pub local: IpAddr,
+    /// The peer.
+    pub peer: IpAddr,
+    /// The third host.
+    pub stranger: IpAddr,
+    /// Node GUID of the peer's channel adapter.
+    pub guid: u64,
+    /// First of eight port numbers.
+    pub port: u16,
+}
+
+/// A port space, which says what kind of service it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Reliable connections.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// An endpoint of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint(pub usize);
+
+/// What a user says about its side of a connection.
+#[derive(Clone, Debug)]
+pub struct ConnParam {
+    pub qpn: u32,
+    pub responder: u8,
+    pub initiator: u8,
+    pub flow: u8,
+    pub retry: u8,
+    pub rnr: u8,
+    pub srq: u8,
+    pub vendor: u32,
+    pub attr_mod: u32,
+    pub private: Vec<u8>,
+}
+
+/// A call of the user.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Binds and listens; gives an endpoint.
+    Listen {
+        space: Space,
+        address: Option<IpAddr>,
+        port: u16,
+        backlog: u32,
+        afonly: bool,
+    },
+    /// Resolves address and route, and connects; gives an endpoint.
+    Connect {
+        space: Space,
+        to: IpAddr,
+        port: u16,
+        param: ConnParam,
+    },
+    /// Answers a request.
+    Accept(Endpoint, ConnParam),
+    /// Answers a response.
+    Establish(Endpoint),
+    /// Refuses either.
+    Reject(Endpoint, u8, Vec<u8>),
+    /// Disconnects, or confirms that.
+    Disconnect(Endpoint),
+    /// Data has arrived on the queue pair.
+    Notify(Endpoint),
+    /// Asks for the attributes of the queue pair.
+    QpAttr(Endpoint, u32),
+    /// Destroys an endpoint.
+    Destroy(Endpoint),
+    /// Closes everything.
+    Close,
+}
+
+/// Attributes of a queue pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QpAttr {
+    pub mask: u32,
+    pub dest_qpn: u32,
+    pub rq_psn: u32,
+    pub sq_psn: u32,
+    pub mtu: u8,
+    pub max_rd: u8,
+    pub max_dest_rd: u8,
+    pub timeout: u8,
+    pub retry: u8,
+    pub rnr: u8,
+    pub access: u32,
+}
+
+/// What a call gives.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    None,
+    Endpoint(Endpoint),
+    QpAttr(QpAttr),
+}
+
+/// An event that the user reads.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub at: Micros,
+    /// Whose; the listener's for a connection request.
+    pub endpoint: Endpoint,
+    /// The new endpoint of a connection request.
+    pub child: Option<Endpoint>,
+    /// `enum rdma_cm_event_type`.
+    pub kind: u32,
+    pub status: i32,
+    pub private: Vec<u8>,
+    pub responder: u8,
+    pub initiator: u8,
+    pub flow: u8,
+    pub retry: u8,
+    pub rnr: u8,
+    pub srq: u8,
+    pub qpn: u32,
+    pub vendor: u32,
+    pub attr_mod: u32,
+}
+
+/// A message on the wire, sent by the system under test.
+#[derive(Clone)]
+pub struct Sent {
+    pub at: Micros,
+    pub to: Who,
+    pub mad: Mad,
+}
+
+/// What can be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    pub wire: bool,
+    pub events: bool,
+}
+
+/// Something that happened.
+pub enum Input {
+    Mad(Box<Sent>),
+    Event(Box<Event>),
+}
+
+/// What a script acts on.
+pub trait World {
+    /// What is tested.
+    fn under(&self) -> Under;
+    /// The names of this scenario.
+    fn names(&self) -> Names;
+    /// The time.
+    fn now(&self) -> Micros;
+    /// How long after its time something may come, if the script names none.
+    fn patience(&self) -> Micros;
+    /// How inexact the clock is.
+    fn slack(&self) -> Micros;
+    /// Sends the bytes to the system under test.
+    fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String>;
+    /// Makes a call; an errno if it fails.
+    fn call(&mut self, call: &Call) -> Result<Answer, i32>;
+    /// The next thing that happens before `until`; time goes on meanwhile, to `until` at most.
+    fn next(&mut self, watch: Watch, until: Micros) -> Option<Input>;
+}
+
+/// The names of `enum rdma_cm_event_type`, by number.
+pub const EVENTS: [&str; 20] = [
+    "ADDR_RESOLVED",
+    "ADDR_ERROR",
+    "ROUTE_RESOLVED",
+    "ROUTE_ERROR",
+    "CONNECT_REQUEST",
+    "CONNECT_RESPONSE",
+    "CONNECT_ERROR",
+    "UNREACHABLE",
+    "REJECTED",
+    "ESTABLISHED",
+    "DISCONNECTED",
+    "DEVICE_REMOVAL",
+    "MULTICAST_JOIN",
+    "MULTICAST_ERROR",
+    "ADDR_CHANGE",
+    "TIMEWAIT_EXIT",
+    "ADDRINFO_RESOLVED",
+    "ADDRINFO_ERROR",
+    "USER",
+    "INTERNAL",
+];

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Simulates nodes of the RDMA connection manager, and judges what they do.
+//!
+//! Two or three nodes run the state machines of [`cmproto`], with the tables and the checks that the
+//! module has around them. Their users connect, accept, reject, disconnect and destroy at any
+//! moment, some of them for datagrams (SIDR); the network between them loses, repeats, delays (and so reorders) and corrupts messages
+//! and is cut in two at times; nodes restart with the same GUID. Time is virtual, and everything is
+//! decided by a seed: a seed that finds something finds it again, and is shrunk to a
+//! short [`Script`].
+//!
+//! # The rules
+//!
+//! They are judged after each step, where nothing else is said.
+//!
+//! - **S1** *A communication id is never bound to two live connections.* The id of an endpoint finds
+//!   that endpoint in its node's table, as long as it exists. If both ends of a pair (each names
+//!   the other's id) are established, then they agree on both queue pairs, on the service, and on
+//!   who called whom, and are of the same call.
+//! - **S2** *No established side whose other side has seen a REJ.* If a connection was told of a REJ,
+//!   then no connection whose peer it is (by its id, with the other's id or none) is established,
+//!   now or later. The other half, a REJ that is lost, is not given by the protocol: a REJ is sent
+//!   once. Where no REJ can be lost, S4 demands it.
+//! - **S3** *Every connect ends in exactly one of established, rejected, unreachable.* The events of
+//!   each endpoint are a word of the language that [`rules::Stage`] spells out, for both sides; and
+//!   no REQ or REP is in flight for longer than (retries + 1) intervals, and 60 s for MRAs. Unless
+//!   its user destroys it, a call has therefore one outcome, after a bounded time. A REJ that
+//!   comes when the connection is established ends it; that is no second outcome.
+//! - **S4** *Every established side is told of the end.* (a) A DREQ that arrives and names it ends an
+//!   established connection. (b) A DREQ is in flight for a bounded time as in S3, then the user is
+//!   told, whatever the peer does. (c) When the network has become perfect, every half of a
+//!   connection that is left can be ended by its own user within that time, and at once if its other
+//!   end does not exist any more. (d) There is no half of a connection in a simulation whose network
+//!   was perfect all the time and whose nodes never restarted. More is not given by the protocol: a
+//!   peer that dies sends nothing; one that destroys sends one DREQ, once; an XRC target sends
+//!   nothing even then; and a passive side that gives up waiting for the RTU does so in silence, so
+//!   that who accepts its REP later than that is connected to nobody.
+//! - **S5** *No (GUID, QPN) is accepted again within time wait.* The protocol as Linux speaks it does
+//!   not give that: an endpoint leaves the tables when it enters time wait. What is judged is that
+//!   from its REQ or REP until then it has its peer's communication id and queue pair for
+//!   itself: both find it, and nothing else finds it after. How often a queue pair comes again
+//!   within the time wait of its last connection is counted.
+//! - **S6** *A duplicate of any message at any time changes nothing but retransmission.* A message
+//!   whose like (to the bit) has changed the state of a connection before leaves that connection
+//!   equal in all its parts, and its user is told nothing. Where the connection has left the
+//!   tables, a REQ is a new one: the protocol cannot know better.
+//! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1) times,
+//!   and an RTU, DREP, MRA or REJ at most once more than there was cause for. What belongs to no
+//!   connection is sent only in answer to a message.
+//! - **S8** *Destroy terminates without the peer.* A connection that was destroyed is over, or in a
+//!   time wait of at most 17 s with nothing in flight; its user hears nothing more; and in the end
+//!   no endpoint is left.
+//! - **S9** *Sizes are bounded.* A node has one communication id per endpoint, two names of peers per
+//!   endpoint that is tracked, no more requests that wait for a user than its backlog, and four
+//!   events per endpoint; a simulation ends; and in the end the tables are empty.
+//!
+//! For datagrams the same rules say: who asks is told once and in time (S3), and what the service
+//! said (S1); a repeated question changes nothing (S6), and each has one answer at most (S7); who is
+//! destroyed asks nobody, and remembers its answer for a bounded time (S8).
+//!
+//! Also judged: the timer of a connection runs in the states that wait for something and in no
+//! other; a verb that fails changes nothing; nothing panics.
+//!
+//! Once a corrupt message was not detected as such, peers can disagree about anything. The rules
+//! about pairs (S2, the second half of S1) are not judged from then on, all others are.
+
+mod arrive;
+mod counts;
+mod datagram;
+mod endpoint;
+mod network;
+mod node;
+mod plan;
+pub mod rules;
+pub mod run;
+pub mod script;
+mod shrink;
+mod tables;
+mod world;
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+pub use self::{
+    counts::Counts,
+    network::Network,
+    plan::{plan, Knobs},
+    shrink::shrink,
+    world::{Outcome, World},
+};
+use self::{
+    rules::{Rule, Violation},
+    script::{Script, Step},
+};
+
+/// Plays `script` in `network`. A panic breaks a rule, too.
+fn play_in(script: &Script, network: Network, trace: bool) -> Outcome {
+    let world = World::new(script, network, trace);
+    catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied());
+        Outcome {
+            counts: Counts::default(),
+            violation: Some(Violation {
+                rule: Rule::Panic,
+                what: text.unwrap_or("?").into(),
+            }),
+            trace: Vec::new(),
+            network: Network::of(script),
+        }
+    })
+}
+
+/// Plays a script.
+pub fn play(script: &Script, trace: bool) -> Outcome {
+    play_in(script, Network::of(script), trace)
+}
+
+/// Plays what a seed stands for.
+pub fn play_seed(seed: u64, knobs: &Knobs, trace: bool) -> Outcome {
+    let (script, network) = plan(seed, knobs);
+    play_in(&script, network, trace)
+}
+
+/// What a seed stands for as a script, with all that the network does.
+pub fn script_of(seed: u64, knobs: &Knobs) -> Script {
+    let (mut script, network) = plan(seed, knobs);
+    // What happens up to a panic would be lost with the world.
+    let record = play_in(&script, network, false).network.record();
+    let network = record
+        .into_iter()
+        .map(|(which, fate)| Step::Network(which, fate));
+    script.steps.extend(network);
+    script
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What must hold, and the record of one endpoint by which that is judged.
+
+use std::fmt;
+
+use cmproto::{
+    cm::{Connection, State},
+    time::{Duration, Instant, TimeCode},
+    ucma_abi::CmEvent,
+    wire::Attribute,
+};
+
+use crate::script::{Side, Tag};
+
+/// A rule, as the documentation of the crate numbers and words them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    S1,
+    S2,
+    S3,
+    S4,
+    S5,
+    S6,
+    S7,
+    S8,
+    S9,
+    /// What a type says about itself: timers, and verbs that fail.
+    Api,
+    /// The code panicked.
+    Panic,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Self; 11] = [
+        Self::S1,
+        Self::S2,
+        Self::S3,
+        Self::S4,
+        Self::S5,
+        Self::S6,
+        Self::S7,
+        Self::S8,
+        Self::S9,
+        Self::Api,
+        Self::Panic,
+    ];
+
+    /// The rule in a few words.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::S1 => "a communication id names one connection",
+            Self::S2 => "none is connected to who was rejected",
+            Self::S3 => "a request has one outcome, in time",
+            Self::S4 => "a connection that ends is told so",
+            Self::S5 => "a peer's names are used once",
+            Self::S6 => "duplicates change nothing",
+            Self::S7 => "messages are bounded",
+            Self::S8 => "destroy needs no peer",
+            Self::S9 => "tables are bounded, and empty in the end",
+            Self::Api => "types keep their word",
+            Self::Panic => "no panic",
+        }
+    }
+}
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub rule: Rule,
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, what } = self;
+        write!(f, "{rule:?} ({}): {what}", rule.summary())
+    }
+}
+
+/// Where the user of an endpoint believes to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Not asked yet; or the active user waits for the REP.
+    Waiting,
+    /// Has a REQ or REP to answer.
+    Asked,
+    /// Passive: has accepted, and waits for the RTU.
+    Accepted,
+    Connected,
+    /// Was told that the connection ended.
+    Disconnected,
+    /// Nothing more will be told.
+    Over,
+}
+
+impl Stage {
+    /// The stage after `event`, or `None` if there is no place for it.
+    fn next(self, side: Side, event: CmEvent) -> Option<Self> {
+        Some(match (self, side, event) {
+            (Self::Waiting, Side::Active, CmEvent::ConnectResponse)
+            | (Self::Waiting, Side::Passive, CmEvent::ConnectRequest) => Self::Asked,
+            (Self::Waiting, Side::Active, CmEvent::Rejected | CmEvent::Unreachable)
+            | (Self::Asked, _, CmEvent::Rejected)
+            | (Self::Accepted, _, CmEvent::Rejected | CmEvent::Unreachable)
+            | (Self::Connected, _, CmEvent::Rejected) => Self::Over,
+            (Self::Accepted, Side::Passive, CmEvent::Established) => Self::Connected,
+            // Who disconnects at once may overtake its own RTU.
+            (Self::Accepted, Side::Passive, CmEvent::Disconnected)
+            | (Self::Connected, _, CmEvent::Disconnected) => Self::Disconnected,
+            (Self::Disconnected, _, CmEvent::TimewaitExit) => Self::Over,
+            _ => return None,
+        })
+    }
+}
+
+/// Which of two sides' names an attribute counts under.
+fn slot(kind: Attribute) -> usize {
+    Attribute::ALL.iter().position(|a| *a == kind).unwrap_or(0)
+}
+
+/// The record of an endpoint.
+#[derive(Debug)]
+pub struct Watch {
+    pub tag: Tag,
+    pub side: Side,
+    pub stage: Stage,
+    /// When the request in flight must be over.
+    due: Option<Instant>,
+    /// Messages of the connection, by [`slot`].
+    sent: [u16; 11],
+    got: [u16; 11],
+    told: usize,
+    /// Most times that a request is sent, and the time between two.
+    sends: u16,
+    interval: Duration,
+    /// The messages that have changed the state of the connection.
+    applied: Vec<u64>,
+}
+
+impl Watch {
+    /// The longest that MRAs may extend a request.
+    const PATIENCE: Duration = Duration::from_millis(60_000);
+    /// The longest time wait.
+    const TIMEWAIT: TimeCode = TimeCode::new(22);
+    /// The most events that one endpoint has: asked, established, disconnected, time wait.
+    const EVENTS: usize = 4;
+
+    pub fn new(tag: Tag, side: Side, retries: u8, interval: Duration) -> Self {
+        Self {
+            tag,
+            side,
+            stage: Stage::Waiting,
+            due: None,
+            sent: [0; 11],
+            got: [0; 11],
+            told: 0,
+            sends: u16::from(retries.min(15)) + 1,
+            interval,
+            applied: Vec::new(),
+        }
+    }
+
+    /// The error, with whose it is.
+    fn broken(&self, rule: Rule, what: impl fmt::Display) -> Violation {
+        let what = format!("#{} {:?}: {what}", self.tag, self.side);
+        Violation { rule, what }
+    }
+
+    /// Whether the message with this digest has changed the state before.
+    pub fn has_applied(&self, digest: u64) -> bool {
+        self.applied.contains(&digest)
+    }
+
+    /// The message with this digest made the connection.
+    pub fn apply(&mut self, digest: u64) {
+        self.applied.push(digest);
+    }
+
+    /// A message of the connection has arrived.
+    pub fn receive(&mut self, kind: Attribute) {
+        if let Some(count) = self.got.get_mut(slot(kind)) {
+            *count += 1;
+        }
+    }
+
+    /// S7: a message of the connection is sent.
+    pub fn send(&mut self, kind: Attribute) -> Result<(), Violation> {
+        let got = |kind| self.got.get(slot(kind)).copied().unwrap_or(0);
+        let most = match kind {
+            Attribute::Req | Attribute::Rep | Attribute::Dreq => self.sends,
+            Attribute::Rtu => 1 + got(Attribute::Rep),
+            Attribute::Drep => 1 + got(Attribute::Dreq),
+            Attribute::Mra => got(Attribute::Req) + got(Attribute::Rep),
+            Attribute::Rej => 1 + got(Attribute::Req),
+            Attribute::SidrReq | Attribute::SidrRep | Attribute::Lap | Attribute::Apr => 0,
+        };
+        let Some(count) = self.sent.get_mut(slot(kind)) else {
+            return Ok(());
+        };
+        *count += 1;
+        if *count > most {
+            let what = format!("{kind:?} sent {count} times, at most {most} expected");
+            return Err(self.broken(Rule::S7, what));
+        }
+        Ok(())
+    }
+
+    /// S3, S9: the user is told `event`.
+    pub fn tell(&mut self, event: CmEvent) -> Result<(), Violation> {
+        self.told += 1;
+        if self.told > Self::EVENTS {
+            return Err(self.broken(Rule::S9, format_args!("{} events", self.told)));
+        }
+        match self.stage.next(self.side, event) {
+            Some(next) => {
+                self.stage = next;
+                Ok(())
+            }
+            None => {
+                let what = format!("{event:?} is told in stage {:?}", self.stage);
+                Err(self.broken(Rule::S3, what))
+            }
+        }
+    }
+
+    /// API: the connection's timer runs if and only if it waits for something; S3, S4: no request
+    /// is in flight for too long. `before` is the state before the step.
+    pub fn step(
+        &mut self,
+        before: State,
+        machine: &Connection,
+        now: Instant,
+    ) -> Result<(), Violation> {
+        let state = machine.state();
+        let requests = |state| {
+            matches!(
+                state,
+                State::ReqSent
+                    | State::MraReqRcvd
+                    | State::RepSent
+                    | State::MraRepRcvd
+                    | State::DreqSent
+            )
+        };
+        let waits = requests(state) || state == State::Timewait;
+        if machine.deadline().is_some() != waits {
+            let deadline = machine.deadline();
+            let what = format!("{state:?} with deadline {deadline:?}");
+            return Err(self.broken(Rule::Api, what));
+        }
+        let starts = state == State::DreqSent || !requests(before);
+        if !requests(state) {
+            self.due = None;
+        } else if before != state && starts {
+            let all = self.interval.saturating_mul(u64::from(self.sends));
+            self.due = Some(now + all + Self::PATIENCE);
+        }
+        self.on_time(state, now)
+    }
+
+    /// S3, S4: no request is in flight for too long.
+    pub fn on_time(&self, state: State, now: Instant) -> Result<(), Violation> {
+        if self.due.is_some_and(|due| now > due) {
+            let rule = match state {
+                State::DreqSent => Rule::S4,
+                _ => Rule::S3,
+            };
+            return Err(self.broken(rule, format_args!("{state:?} for too long")));
+        }
+        Ok(())
+    }
+
+    /// S6: a message that has been applied before has changed the connection.
+    pub fn repeated(&self, before: &Connection, after: &Connection) -> Result<(), Violation> {
+        if before == after {
+            return Ok(());
+        }
+        let (before, after) = (before.state(), after.state());
+        let what = format!("a repeated message changed {before:?} to {after:?}");
+        Err(self.broken(Rule::S6, what))
+    }
+
+    /// S8: the connection was destroyed at `now`, and goes its way without anybody.
+    pub fn destroyed(&self, machine: &Connection, now: Instant) -> Result<(), Violation> {
+        let ok = match machine.state() {
+            State::Idle => machine.is_closed(),
+            State::Timewait => {
+                let end = now + Self::TIMEWAIT.to_duration();
+                machine.deadline().is_some_and(|deadline| deadline <= end)
+            }
+            _ => false,
+        };
+        if ok {
+            return Ok(());
+        }
+        let (state, deadline) = (machine.state(), machine.deadline());
+        let what = format!("destroyed, and {state:?} until {deadline:?}");
+        Err(self.broken(Rule::S8, what))
+    }
+
+    /// API: a verb failed and has changed something.
+    pub fn failed(&self, before: &Connection, after: &Connection) -> Result<(), Violation> {
+        if before == after {
+            return Ok(());
+        }
+        Err(self.broken(Rule::Api, "a verb failed, and changed the connection"))
+    }
+
+    /// Breaks `rule`.
+    pub fn violation<T>(&self, rule: Rule, what: impl fmt::Display) -> Result<T, Violation> {
+        Err(self.broken(rule, what))
+    }
+}
+
+/// Whether a connection in this state must have its peer's names to itself.
+pub const fn is_tracked(state: State) -> bool {
+    matches!(
+        state,
+        State::ReqRcvd
+            | State::MraReqSent
+            | State::RepSent
+            | State::MraRepRcvd
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::Established
+            | State::DreqSent
+            | State::DreqRcvd
+    )
+}

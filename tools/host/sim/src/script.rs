@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What happens in a simulation, as a list of deviations from a boring course.
+//!
+//! In the boring course nobody connects. Whoever is asked accepts at once, whoever is connected
+//! stays so, whoever hears that it is over destroys its endpoint, and every message arrives 10 us
+//! after it was sent. A script is therefore as short as what it has to say, and remains one
+//! when any of its steps is taken out.
+
+use std::fmt;
+
+use cmproto::{
+    time::Duration,
+    wire::{Attribute, Transport},
+};
+
+/// Number of a call of `connect`, and of all that comes of it.
+pub type Tag = u16;
+
+/// A bug that is put into the tables of the nodes, to see that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// REQs are not looked up in the table of duplicates and stale peers.
+    NoDuplicates,
+    /// The tables are not left when a connection ends.
+    NoUntrack,
+    /// The timer of a REP is never set.
+    NoRepTimer,
+    /// DREQs for nobody are not answered.
+    NoConfirm,
+    /// A REQ that comes again makes the REP go out again.
+    EagerRep,
+    /// A repeated DREQ is told to the user again.
+    RepeatedEvent,
+    /// The first communication ids are the same after a restart, and for all nodes.
+    SameIds,
+}
+
+impl Plant {
+    /// Every bug.
+    pub const ALL: [Self; 7] = [
+        Self::NoDuplicates,
+        Self::NoUntrack,
+        Self::NoRepTimer,
+        Self::NoConfirm,
+        Self::EagerRep,
+        Self::RepeatedEvent,
+        Self::SameIds,
+    ];
+}
+
+/// What holds for all of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Where the nodes' secret keys come from.
+    pub seed: u64,
+    /// Number of nodes, 2 or 3.
+    pub nodes: u8,
+    /// Queue pair numbers that a node has; the fewer, the sooner one is used again.
+    pub qpns: u32,
+    /// Connection requests that may wait for their user at a node.
+    pub backlog: usize,
+    /// Whether a destroyed connection waits out its time wait, or is forgotten at once.
+    pub linger: bool,
+    /// How long a new peer's link address takes to be found.
+    pub reach: Duration,
+    /// A bug, if there shall be one.
+    pub plant: Option<Plant>,
+}
+
+impl Setup {
+    /// The simplest one.
+    pub const PLAIN: Self = Self {
+        seed: 0,
+        nodes: 2,
+        qpns: 1 << 20,
+        backlog: 64,
+        linger: false,
+        reach: Duration::ZERO,
+        plant: None,
+    };
+}
+
+/// How a user connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dial {
+    /// Resolves a service id for datagrams instead.
+    pub datagram: bool,
+    pub transport: Transport,
+    pub max_cm_retries: u8,
+    /// Time code of the CM response timeout, for both sides.
+    pub response_timeout: u8,
+    pub packet_life_time: u8,
+}
+
+impl Dial {
+    /// As the kernel does.
+    pub const PLAIN: Self = Self {
+        datagram: false,
+        transport: Transport::Rc,
+        max_cm_retries: 15,
+        response_timeout: 20,
+        packet_life_time: 16,
+    };
+}
+
+impl Dial {
+    fn kind(&self) -> String {
+        match self.datagram {
+            true => "datagram".into(),
+            false => format!("{:?}", self.transport),
+        }
+    }
+}
+
+/// Whose user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The one that connects.
+    Active,
+    /// The one that is connected to.
+    Passive,
+}
+
+/// What a user waits for before it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// Its endpoint comes to be.
+    Created,
+    /// The REQ or REP that it has to answer.
+    Asked,
+    /// The connection.
+    Connected,
+    /// The end of the connection, or of the attempt.
+    Ended,
+}
+
+/// What a user does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Accepts the REQ, or the REP.
+    Accept,
+    Reject,
+    /// Disconnects, or confirms that the peer did.
+    Disconnect,
+    Destroy,
+    /// Reports that data arrived, if the peer could send any.
+    Notify,
+    Nothing,
+}
+
+/// What the network does to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives, this much later than usual.
+    Late(Duration),
+    Lost,
+    /// It arrives twice, this much later than usual.
+    Twice(Duration, Duration),
+    /// It arrives with these bits flipped, although its checksum should tell.
+    Corrupt([u16; 3]),
+}
+
+impl Fate {
+    /// What happens if nothing happens.
+    pub const PLAIN: Self = Self::Late(Duration::ZERO);
+}
+
+/// Which message: the `nth` (from 0) of its kind that node `from` sends for `tag`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Which {
+    pub tag: Tag,
+    pub from: usize,
+    pub kind: Attribute,
+    pub nth: u16,
+}
+
+/// One deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Connect {
+        tag: Tag,
+        at: Duration,
+        from: usize,
+        to: usize,
+        dial: Dial,
+    },
+    /// The user of one side of `tag` does something else, or something more.
+    Act {
+        tag: Tag,
+        side: Side,
+        when: Moment,
+        after: Duration,
+        verb: Verb,
+    },
+    Network(Which, Fate),
+    /// Nothing gets through between two nodes.
+    Cut {
+        at: Duration,
+        until: Duration,
+        between: [usize; 2],
+    },
+    /// A node forgets everything, and is back at once.
+    Restart {
+        at: Duration,
+        node: usize,
+    },
+}
+
+/// A simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    pub setup: Setup,
+    pub steps: Vec<Step>,
+}
+
+/// A time, in the unit that suits it.
+pub fn time(span: Duration) -> String {
+    let us = span.as_micros();
+    match us {
+        0..1_000 => format!("{us} us"),
+        1_000..1_000_000 => format!("{}.{:03} ms", us / 1_000, us % 1_000),
+        _ => format!("{}.{:06} s", us / 1_000_000, us % 1_000_000),
+    }
+}
+
+/// The name of a message.
+pub fn name(kind: Attribute) -> String {
+    match kind {
+        Attribute::SidrReq => "SIDR_REQ".into(),
+        Attribute::SidrRep => "SIDR_REP".into(),
+        other => format!("{other:?}").to_uppercase(),
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nth = self.nth + 1;
+        let kind = name(self.kind);
+        write!(f, "#{}: {kind} no. {nth} of node {}", self.tag, self.from)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect {
+                tag,
+                at,
+                from,
+                to,
+                dial,
+            } => {
+                let at = time(*at);
+                write!(f, "#{tag}: node {from} connects to node {to} at {at}")?;
+                if *dial != Dial::PLAIN {
+                    write!(
+                        f,
+                        " ({}, {} retries, response timeout {}, packet life time {})",
+                        dial.kind(),
+                        dial.max_cm_retries,
+                        dial.response_timeout,
+                        dial.packet_life_time
+                    )?;
+                }
+                Ok(())
+            }
+            Self::Act {
+                tag,
+                side,
+                when,
+                after,
+                verb,
+            } => {
+                let after = time(*after);
+                write!(
+                    f,
+                    "#{tag}: the {side:?} user does {verb:?} {after} after {when:?}"
+                )
+            }
+            Self::Network(which, fate) => {
+                write!(f, "{which} ")?;
+                match fate {
+                    Fate::Late(by) => write!(f, "arrives {} late", time(*by)),
+                    Fate::Lost => write!(f, "is lost"),
+                    Fate::Twice(first, second) => {
+                        write!(f, "arrives {} and {} late", time(*first), time(*second))
+                    }
+                    Fate::Corrupt(bits) => write!(f, "arrives with bits {bits:?} flipped"),
+                }
+            }
+            Self::Cut { at, until, between } => {
+                let [a, b] = between;
+                let (at, until) = (time(*at), time(*until));
+                write!(
+                    f,
+                    "nothing gets through between nodes {a} and {b} from {at} to {until}"
+                )
+            }
+            Self::Restart { at, node } => write!(f, "node {node} restarts at {}", time(*at)),
+        }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let setup = &self.setup;
+        let linger = if setup.linger { "linger" } else { "are gone" };
+        write!(
+            f,
+            "{} nodes, {} queue pairs and a backlog of {} each, peers are reached after {}, \
+             destroyed connections {linger}",
+            setup.nodes,
+            setup.qpns,
+            setup.backlog,
+            time(setup.reach)
+        )?;
+        if let Some(plant) = setup.plant {
+            write!(f, ", planted bug: {plant:?}")?;
+        }
+        for step in &self.steps {
+            write!(f, "\n{step}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Makes a script that breaks a rule as short and as plain as it can be.
+
+use cmproto::time::Duration;
+
+use crate::{
+    play,
+    rules::Rule,
+    script::{Dial, Fate, Script, Setup, Step},
+};
+
+/// How often a script may be played to find a shorter one.
+const TRIES: usize = 20_000;
+
+/// A search for a shorter script.
+struct Search {
+    best: Script,
+    rule: Rule,
+    tries: usize,
+}
+
+impl Search {
+    /// Takes `script` for the better one if it breaks the same rule.
+    fn try_it(&mut self, script: Script) -> bool {
+        if script == self.best || self.tries == 0 {
+            return false;
+        }
+        self.tries -= 1;
+        let broken = play(&script, false).violation;
+        let same = broken.is_some_and(|violation| violation.rule == self.rule);
+        if same {
+            self.best = script;
+        }
+        same
+    }
+
+    /// Leaves out steps: first many at once, then one by one.
+    fn leave_out(&mut self) -> bool {
+        let mut better = false;
+        let mut chunk = self.best.steps.len().div_ceil(2);
+        while chunk > 0 {
+            let mut start = 0;
+            while start < self.best.steps.len() {
+                let mut script = self.best.clone();
+                let end = (start + chunk).min(script.steps.len());
+                script.steps.drain(start..end);
+                if self.try_it(script) {
+                    better = true;
+                } else {
+                    start += chunk;
+                }
+            }
+            chunk /= 2;
+        }
+        better
+    }
+
+    /// Makes the setup, and each step, plainer.
+    fn make_plain(&mut self) -> bool {
+        let mut better = false;
+        for change in [
+            |setup: &mut Setup| setup.nodes = 2,
+            |setup: &mut Setup| setup.qpns = Setup::PLAIN.qpns,
+            |setup: &mut Setup| setup.backlog = Setup::PLAIN.backlog,
+            |setup: &mut Setup| setup.linger = false,
+            |setup: &mut Setup| setup.reach = Duration::ZERO,
+        ] {
+            let mut script = self.best.clone();
+            change(&mut script.setup);
+            let fits = script.steps.iter().all(|step| match step {
+                Step::Connect { from, to, .. } => *from.max(to) < usize::from(script.setup.nodes),
+                Step::Restart { node, .. } => *node < usize::from(script.setup.nodes),
+                _ => true,
+            });
+            better |= fits && self.try_it(script);
+        }
+        for index in 0..self.best.steps.len() {
+            let Some(step) = self.best.steps.get(index).copied() else {
+                break;
+            };
+            for plainer in plainer(&step) {
+                let mut script = self.best.clone();
+                if let Some(place) = script.steps.get_mut(index) {
+                    *place = plainer;
+                }
+                if self.try_it(script) {
+                    better = true;
+                    break;
+                }
+            }
+        }
+        better
+    }
+}
+
+/// Plainer spans than `span`, the plainest first.
+fn shorter(span: Duration) -> Vec<Duration> {
+    let us = span.as_micros();
+    let mut spans = vec![Duration::ZERO];
+    // Round numbers read better.
+    for unit in [10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10] {
+        spans.push(Duration::from_micros(us / unit * unit));
+    }
+    spans.push(span.divided_by(2));
+    spans.retain(|shorter| *shorter < span);
+    spans.dedup();
+    spans
+}
+
+/// Plainer steps than `step`, the plainest first.
+fn plainer(step: &Step) -> Vec<Step> {
+    let mut steps = Vec::new();
+    match *step {
+        Step::Connect {
+            tag,
+            at,
+            from,
+            to,
+            dial,
+        } => {
+            let connect = |at, dial| Step::Connect {
+                tag,
+                at,
+                from,
+                to,
+                dial,
+            };
+            if dial != Dial::PLAIN {
+                steps.push(connect(at, Dial::PLAIN));
+                let Dial { datagram, .. } = dial;
+                steps.push(connect(
+                    at,
+                    Dial {
+                        datagram,
+                        ..Dial::PLAIN
+                    },
+                ));
+                let transport = Dial::PLAIN.transport;
+                steps.push(connect(at, Dial { transport, ..dial }));
+            }
+            steps.extend(shorter(at).into_iter().map(|at| connect(at, dial)));
+        }
+        Step::Act {
+            tag,
+            side,
+            when,
+            after,
+            verb,
+        } => steps.extend(shorter(after).into_iter().map(|after| Step::Act {
+            tag,
+            side,
+            when,
+            after,
+            verb,
+        })),
+        Step::Network(which, fate) => {
+            let fates: Vec<Fate> = match fate {
+                Fate::Lost => Vec::new(),
+                Fate::Late(by) => shorter(by).into_iter().map(Fate::Late).collect(),
+                Fate::Twice(first, second) => {
+                    let second = shorter(second).into_iter().map(|s| Fate::Twice(first, s));
+                    let first = shorter(first).into_iter();
+                    let by = fate_by(fate);
+                    first.map(|f| Fate::Twice(f, by)).chain(second).collect()
+                }
+                Fate::Corrupt([a, b, c]) => {
+                    // Two equal bits flip back.
+                    vec![
+                        Fate::Corrupt([a, a, a]),
+                        Fate::Corrupt([b, b, b]),
+                        Fate::Corrupt([c, c, c]),
+                    ]
+                }
+            };
+            let fates = fates.into_iter().filter(|plainer| *plainer != fate);
+            steps.extend(fates.map(|fate| Step::Network(which, fate)));
+        }
+        Step::Cut { at, until, between } => {
+            let cut = |at, until| Step::Cut { at, until, between };
+            steps.extend(shorter(at).into_iter().map(|at| cut(at, until)));
+            steps.extend(shorter(until).into_iter().map(|until| cut(at, until)));
+        }
+        Step::Restart { at, node } => {
+            steps.extend(shorter(at).into_iter().map(|at| Step::Restart { at, node }));
+        }
+    }
+    steps
+}
+
+/// How much later the second copy of a message arrives.
+fn fate_by(fate: Fate) -> Duration {
+    match fate {
+        Fate::Twice(_, second) => second,
+        _ => Duration::ZERO,
+    }
+}
+
+/// The shortest script found that breaks the same rule as `script`.
+pub fn shrink(script: &Script, rule: Rule) -> Script {
+    let mut search = Search {
+        best: script.clone(),
+        rule,
+        tries: TRIES,
+    };
+    while search.leave_out() | search.make_plain() {}
+    search.best
+}

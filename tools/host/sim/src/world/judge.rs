@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rules that take more than one node to judge: those about pairs, and about the end.
+
+use cmproto::{cm::State, time::Duration, wire::Transport};
+
+use super::{Happening, World};
+use crate::{
+    rules::{Rule, Violation},
+    script::Verb,
+    tables::EpId,
+};
+
+/// Time for any answer.
+const SOON: Duration = Duration::from_millis(1);
+
+impl World {
+    /// The endpoint at the other end of `ep`'s connection, if it still exists.
+    pub(super) fn partner(&self, index: usize, ep: EpId) -> Option<(usize, EpId)> {
+        let endpoint = self.nodes.get(index)?.endpoints.get(&ep)?;
+        let machine = &endpoint.machine;
+        let number = self.nodes.iter().position(|n| n.gid == endpoint.peer)?;
+        let node = self.nodes.get(number)?;
+        let other = node.ids.get(machine.remote_comm_id())?;
+        let back = node.endpoints.get(&other)?.machine.remote_comm_id();
+        (back == machine.local_comm_id()).then_some((number, other))
+    }
+
+    /// S1, S2: an established connection and its other end.
+    pub(super) fn judge_pair(&mut self, index: usize, ep: EpId) {
+        let judgement = self.pair(index, ep);
+        self.judge(judgement);
+    }
+
+    fn pair(&self, index: usize, ep: EpId) -> Result<(), Violation> {
+        if self.tainted {
+            return Ok(());
+        }
+        let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep)) else {
+            return Ok(());
+        };
+        let machine = &endpoint.machine;
+        if machine.state() != State::Established {
+            // The other end may be established, and this one have just been rejected.
+            return match self.partner(index, ep) {
+                Some((node, other)) if self.is_established(node, other) => self.pair(node, other),
+                _ => Ok(()),
+            };
+        }
+        let Some(peer) = self.nodes.iter().find(|n| n.gid == endpoint.peer) else {
+            return Ok(());
+        };
+        if let Some(with) = peer.rejected.get(&machine.remote_comm_id()) {
+            if *with == 0 || *with == machine.local_comm_id() {
+                return endpoint
+                    .watch
+                    .violation(Rule::S2, "established, and the other end was rejected");
+            }
+        }
+        let Some((node, other)) = self.partner(index, ep) else {
+            return Ok(());
+        };
+        let Some(other) = self.nodes.get(node).and_then(|n| n.endpoints.get(&other)) else {
+            return Ok(());
+        };
+        let (own, others) = (machine, &other.machine);
+        let agree = own.remote_qpn() == others.local_qpn()
+            && own.local_qpn() == others.remote_qpn()
+            && own.service_id() == others.service_id()
+            && endpoint.watch.side != other.watch.side
+            && endpoint.watch.tag == other.watch.tag;
+        if others.state() == State::Established && !agree {
+            return endpoint
+                .watch
+                .violation(Rule::S1, "the two ends do not agree");
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_established(&self, node: usize, ep: EpId) -> bool {
+        let endpoint = self.nodes.get(node).and_then(|n| n.endpoints.get(&ep));
+        endpoint.is_some_and(|e| e.machine.state() == State::Established)
+    }
+
+    /// S3, S4: all that the script began is over. Everybody disconnects.
+    pub(super) fn settle(&mut self) {
+        self.log(|| "everybody disconnects".into());
+        for index in 0..self.nodes.len() {
+            for ep in self.endpoints(index) {
+                let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep))
+                else {
+                    continue;
+                };
+                let on_time = endpoint.watch.on_time(endpoint.machine.state(), self.now);
+                self.judge(on_time);
+                if !self.is_established(index, ep) {
+                    continue;
+                }
+                let partner = self.partner(index, ep);
+                let has_peer = partner.is_some_and(|(node, ep)| self.is_established(node, ep));
+                if !has_peer {
+                    self.counts.half_open += 1;
+                    self.judge_half_open(index, ep);
+                }
+                if !self.has_other_end(index, ep) {
+                    self.orphans.push((index, ep));
+                }
+            }
+        }
+        self.at(self.now + SOON, Happening::Settled);
+        for index in 0..self.nodes.len() {
+            for ep in self.endpoints(index) {
+                if self.is_established(index, ep) {
+                    self.act(index, ep, Verb::Disconnect);
+                }
+            }
+        }
+    }
+
+    /// Whether the peer's node has an endpoint with the communication id that `ep` knows.
+    fn has_other_end(&self, index: usize, ep: EpId) -> bool {
+        let endpoint = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep));
+        let Some(endpoint) = endpoint else {
+            return false;
+        };
+        let peer = self.nodes.iter().find(|n| n.gid == endpoint.peer);
+        let id = endpoint.machine.remote_comm_id();
+        peer.is_some_and(|node| node.ids.get(id).is_some())
+    }
+
+    /// S4: whose other end does not exist is told so as soon as it disconnects.
+    pub(super) fn judge_orphans(&mut self) {
+        for (index, ep) in std::mem::take(&mut self.orphans) {
+            let endpoint = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep));
+            let waits = endpoint.filter(|e| e.machine.state() == State::DreqSent);
+            if let Some(endpoint) = waits {
+                let what = "a DREQ to nobody is not answered";
+                let judgement = endpoint.watch.violation(Rule::S4, what);
+                self.judge(judgement);
+            }
+        }
+    }
+
+    /// S4: half a connection has an excuse.
+    fn judge_half_open(&mut self, index: usize, ep: EpId) {
+        let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep)) else {
+            return;
+        };
+        let tag = endpoint.watch.tag;
+        let Some(plan) = self.plans.get(&tag) else {
+            return;
+        };
+        // The target of XRC says nothing when it goes.
+        let is_xrc = plan
+            .dial
+            .is_some_and(|dial| dial.transport == Transport::Xrc);
+        if self.perfect && !is_xrc && !plan.too_late {
+            let what = "half a connection, although no message was lost, late or repeated";
+            let judgement = endpoint.watch.violation(Rule::S4, what);
+            self.judge(judgement);
+        }
+    }
+
+    /// S8, S9: nothing is left.
+    pub(super) fn judge_end(&mut self) {
+        for node in &self.nodes {
+            let judgement = node.sizes();
+            let endpoints = node.endpoints.len() + node.datagrams.len();
+            let left = (endpoints, node.ids.len(), node.remotes.len());
+            let judgement = judgement.and_then(|()| match left {
+                (0, 0, 0) => Ok(()),
+                (endpoints, ids, names) => Err(Violation {
+                    rule: if endpoints > 0 { Rule::S8 } else { Rule::S9 },
+                    what: format!(
+                        "node {} ends with {endpoints} endpoints, {ids} communication ids, {names} \
+                         names of peers",
+                        node.index
+                    ),
+                }),
+            });
+            if let Err(violation) = judgement {
+                self.violation.get_or_insert(violation);
+            }
+        }
+    }
+}

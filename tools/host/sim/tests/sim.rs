@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A short run, and proof that a longer one would find something.
+
+use std::time::Duration;
+
+use cmsim::{
+    play, play_seed,
+    rules::Rule,
+    run::{run, Budget},
+    script::{Plant, Script, Setup},
+    script_of, shrink, Knobs,
+};
+
+/// At most 20 s; a long run is `cmsim --connections 10_000_000`.
+#[test]
+fn no_rule_is_broken() {
+    let budget = Budget {
+        connections: Some(200_000),
+        time: Some(Duration::from_secs(20)),
+        violations: 1,
+    };
+    let summary = run(0, &budget, &Knobs::default(), 1, |_| {});
+    assert_eq!(summary.broken, []);
+    let counts = summary.counts;
+    assert!(counts.connections > 1_000, "{counts:?}");
+    // All that the rules are about has happened.
+    for count in [
+        counts.established,
+        counts.resolved,
+        counts.rejected,
+        counts.unreachable,
+        counts.disconnected,
+        counts.lost,
+        counts.late,
+        counts.duplicated,
+        counts.corrupted,
+        counts.restarts,
+        counts.half_open,
+        counts.reused,
+    ] {
+        assert_ne!(count, 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_seed_is_a_script() {
+    let knobs = Knobs::default();
+    for seed in 0..50 {
+        let outcome = play_seed(seed, &knobs, true);
+        assert_eq!(play_seed(seed, &knobs, true).trace, outcome.trace);
+        let script = script_of(seed, &knobs);
+        assert_eq!(play(&script, true).trace, outcome.trace);
+    }
+}
+
+#[test]
+fn nothing_happens_by_itself() {
+    let script = Script {
+        setup: Setup::PLAIN,
+        steps: Vec::new(),
+    };
+    let outcome = play(&script, false);
+    assert_eq!(outcome.violation, None);
+    assert_eq!(outcome.counts.messages, 0);
+}
+
+/// The first broken rule, and the number of steps that it takes.
+fn find(plant: Plant) -> (Rule, usize) {
+    let knobs = Knobs {
+        plant: Some(plant),
+        ..Knobs::default()
+    };
+    let found = (0..3_000).find_map(|seed| Some((seed, play_seed(seed, &knobs, false).violation?)));
+    let Some((seed, violation)) = found else {
+        panic!("{plant:?} is not found");
+    };
+    let script = script_of(seed, &knobs);
+    let short = shrink(&script, violation.rule);
+    let again = play(&short, false).violation;
+    assert_eq!(again.map(|v| v.rule), Some(violation.rule));
+    (violation.rule, short.steps.len())
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for (plant, rule) in [
+        (Plant::NoDuplicates, Rule::S5),
+        (Plant::NoUntrack, Rule::S5),
+        (Plant::NoRepTimer, Rule::S3),
+        (Plant::NoConfirm, Rule::S4),
+        (Plant::EagerRep, Rule::S6),
+        (Plant::RepeatedEvent, Rule::S3),
+        (Plant::SameIds, Rule::S1),
+    ] {
+        let (found, needed) = find(plant);
+        assert_eq!(found, rule, "{plant:?}");
+        assert!(needed <= 4, "{plant:?} takes {needed} steps");
+    }
+}

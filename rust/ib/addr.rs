@@ -545,7 +545,7 @@ fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
 ///
 /// The fields that describe a peer or a route are zero. Does not wait, but may sleep.
 ///
-/// Fails with [`EADDRNOTAVAIL`] if no interface has the address, and [`ENODEV`] if there is no such
+/// Fails with `EADDRNOTAVAIL` if no interface has the address, and [`ENODEV`] if there is no such
 /// interface.
 pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Result<DevAddr> {
     let question = Question {

@@ -261,7 +261,6 @@ trap 'exit 143' TERM
 
 # The table; the status is that of the whole.
 proof_table() {
-	local row
 	{
 		echo
 		printf '%s\n' "step|result|time|figures" "${rows[@]}" |

@@ -36,7 +36,7 @@ wait_for() {
 }
 
 has_cm_id() {
-	rdma resource show cm_id | grep -q "state $1 .*comm rping"
+	rdma resource show cm_id | grep "state $1 .*comm rping" >/dev/null
 }
 
 lines_in_log() {

@@ -93,7 +93,8 @@ cm_ids() {
 cm_id_in() {
 	local state=$1
 	shift
-	cm_ids | grep -w "state $state" | grep -q -- "${*:-.}"
+	# Not -q: it ends at the first match, and pipefail reports who then writes on.
+	cm_ids | grep -w "state $state" | grep -- "${*:-.}" >/dev/null
 }
 
 no_cm_ids() {

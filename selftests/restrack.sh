@@ -112,7 +112,7 @@ as_json() {
 	[ "$keys" = "cm-idn comm dst-addr ifindex ifname pid port ps src-addr state" ] ||
 		fail "keys: $keys" || return
 	[ "$(rdma -j resource show cm_id | jq -r '.[0].pid')" = "$server" ] || fail "other pid" || return
-	rdma resource show | grep -q "^.*rxe0:.*cm_id 1" || fail "$(rdma resource show)" || return
+	rdma resource show | grep "^.*rxe0:.*cm_id 1" >/dev/null || fail "$(rdma resource show)" || return
 	stop "$server"
 }
 check "JSON and totals" as_json
@@ -122,7 +122,7 @@ by_number() {
 	rping -s -P -a "$A4" -p 7200 & server=$!
 	await_listener || return
 	number=$(rdma -j resource show cm_id | jq -r '.[0]."cm-idn"')
-	rdma resource show cm_id link rxe0 cm-idn "$number" | grep -q "cm-idn $number" ||
+	rdma resource show cm_id link rxe0 cm-idn "$number" | grep "cm-idn $number" >/dev/null ||
 		fail "number $number is not found" || return
 	[ -z "$(rdma resource show cm_id link rxe0 cm-idn 999999 2>/dev/null)" ] ||
 		fail "number 999999 is found" || return

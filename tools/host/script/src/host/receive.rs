@@ -124,6 +124,10 @@ impl Node {
         if conn.peer != arrived.from {
             return;
         }
+        if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
+            let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
+            return self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
+        }
         if conn.machine.wants_rep() {
             let peer = (rep.local_ca_guid, arrived.from);
             let names = (peer, rep.local_comm_id, conn.machine.rep_qpn(rep));
@@ -132,6 +136,9 @@ impl Node {
             }
             if let Some(other) = self.by_qpn.get(&(names.0, names.2)).copied() {
                 let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
+                if let Some(conn) = self.conn(index) {
+                    conn.machine.refuse_rep(rep);
+                }
                 self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
                 return self.stale_peer(other, arrived.from);
             }

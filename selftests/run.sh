@@ -11,7 +11,7 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 # Those that change the devices come last.
-all=(abi rping kill restrack programs module remove)
+all=(kunit abi rping kill restrack programs module remove kmemleak)
 [ $# -gt 0 ] || set -- "${all[@]}"
 
 declare -i passed=0 failed=0 skipped=0
@@ -79,6 +79,8 @@ for suite; do
 	kernel-log-clean --mark
 	if [ -x "$script" ]; then
 		limit=$(sed -n 's/^# seconds: //p' "$script")
+		# A kernel with all the checks takes several times as long.
+		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 4))
 		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
 			filter "$suite" "$counts"
 	else

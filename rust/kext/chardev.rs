@@ -8,7 +8,10 @@
 //! The kernel crate's `miscdevice` has neither of the two, knows no path below `/dev`, and leaves
 //! `owner` empty, so that an open descriptor does not keep the module. Here it does.
 
-use crate::{bindings, kext::wait::WaitQueue};
+use crate::{
+    bindings,
+    kext::{this_module::THIS_MODULE, wait::WaitQueue},
+};
 use core::{marker::PhantomData, mem::size_of, ptr};
 use kernel::{
     device::Device,
@@ -222,7 +225,7 @@ impl<T: CharFile> Registration<T> {
     }
 
     const FOPS: bindings::file_operations = bindings::file_operations {
-        owner: crate::THIS_MODULE.as_ptr(),
+        owner: THIS_MODULE,
         open: Some(Self::open),
         release: Some(Self::release),
         write: Some(Self::write),

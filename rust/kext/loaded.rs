@@ -2,7 +2,7 @@
 
 //! Other modules.
 
-use crate::bindings;
+use crate::{bindings, kext::this_module::THIS_MODULE};
 use kernel::{prelude::*, str::CStrExt as _};
 
 /// Returns whether a module of this name is loaded, or a built-in one of this name has parameters.
@@ -11,5 +11,5 @@ use kernel::{prelude::*, str::CStrExt as _};
 /// atomic context.
 pub(crate) fn module_is_loaded(name: &CStr) -> bool {
     // SAFETY: Our own module is loaded while its code runs, and `name` is a string.
-    unsafe { bindings::rust_rdma_module_is_loaded(crate::THIS_MODULE.as_ptr(), name.as_char_ptr()) }
+    unsafe { bindings::rust_rdma_module_is_loaded(THIS_MODULE, name.as_char_ptr()) }
 }

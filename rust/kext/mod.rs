@@ -18,6 +18,7 @@ pub(crate) mod netdev;
 pub(crate) mod notifier;
 pub(crate) mod random;
 pub(crate) mod sysctl;
+pub(crate) mod this_module;
 pub(crate) mod uaccess;
 pub(crate) mod wait;
 pub(crate) mod workqueue;

@@ -11,6 +11,8 @@
 set -uo pipefail
 
 SELFTESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=selftests/capture.sh
+. "$SELFTESTS/capture.sh"
 A4=10.0.0.1 A6=fd00::1		# of rxe0, here
 B4=10.0.0.2 B6=fd00::2		# of rxe1, in the namespace "peer"
 PEER="ip netns exec peer"

@@ -117,21 +117,4 @@ check "ib_send_lat -R" perf ib_send_lat
 check "ib_write_lat -R" perf ib_write_lat
 check "ib_write_bw -R, four queue pairs" perf ib_write_bw -q 4
 check "ib_read_lat -R" perf ib_read_lat
-
-# A client that is done sends its DREQ once, so that a server may never hear of the
-# end of a connection: it is the clients that must succeed.
-lossy() {
-	local server status=0 i
-	tc qdisc add dev v0 root netem loss 5% || return
-	$PEER rping -s -P -a "$B4" >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || status=1
-	for i in 1 2 3 4 5; do
-		timeout 60 rping -c -a "$B4" -C 3 || { status=$?; echo "client $i: $status"; }
-	done
-	tc qdisc del dev v0 root
-	end "$server" || return
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
-}
-check "five rping while one in twenty packets is lost" lossy
 finish

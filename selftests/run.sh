@@ -1,17 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/run.sh [SUITE...]: run these suites in the guest, by default all, and
-# print one line per case and the totals. Each suite is a script of this directory
+# selftests/run.sh [--capture DIR] [SUITE...]: run these suites in the guest, by default
+# all, and print one line per case and the totals. Each suite is a script of this directory
 # that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300).
 #
 # After each suite come two cases of this script's own: the kernel log has no
 # report, and no id and no open file is left.
+#
+# With --capture the CM messages that pass v0 while a suite runs are in DIR/SUITE.pcap
+# afterwards, for tools/wirecheck.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 # Those that change the devices come last.
-all=(kunit abi rping kill restrack programs module remove kmemleak)
+all=(kunit abi rping kill restrack programs loss module remove kmemleak)
+capture=''
+if [ "${1:-}" = --capture ]; then
+	mkdir -p "$2"
+	capture=$2
+	shift 2
+fi
 [ $# -gt 0 ] || set -- "${all[@]}"
 
 declare -i passed=0 failed=0 skipped=0
@@ -72,6 +81,9 @@ nothing_left() {
 	)
 }
 
+# shellcheck source=selftests/capture.sh
+. "$here/capture.sh"
+
 for suite; do
 	script=$here/$suite.sh
 	began=$SECONDS
@@ -81,8 +93,11 @@ for suite; do
 		limit=$(sed -n 's/^# seconds: //p' "$script")
 		# A kernel with all the checks takes several times as long.
 		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 4))
+		[ -z "$capture" ] || capture_start v0 /tmp/capture.pcap
 		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
 			filter "$suite" "$counts"
+		[ -z "$capture" ] || one "$suite: captured" \
+			capture_end /tmp/capture.pcap "$capture/$suite.pcap"
 	else
 		echo "not ok - $suite: no such suite"
 		echo 0 1 0 >"$counts"

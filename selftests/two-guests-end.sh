@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# two-guests-end.sh NUMBER CM CM: what each of the guests of two-guests.sh does,
-# both at the same time. They meet through files in the directory they share.
+# two-guests-end.sh NUMBER CM CM [capture]: what each of the guests of two-guests.sh
+# does, both at the same time. They meet through files in the directory they share.
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -89,6 +89,9 @@ killed() {
 	nothing_left
 }
 
+if [ "$me" = 1 ] && [ "${4:-}" = capture ]; then
+	capture_start eth0 /tmp/two-guests.pcap
+fi
 ! can_migrate || say migrate
 say booted
 check "the other guest is there" hear booted 150
@@ -114,4 +117,7 @@ for server in 1 2; do
 done
 say finished
 hear finished 60 || :
+if [ -n "${TCPDUMP:-}" ]; then
+	check "captured" capture_end /tmp/two-guests.pcap "$dir/two-guests.pcap"
+fi
 finish

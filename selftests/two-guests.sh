@@ -1,13 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/two-guests.sh [CM [CM]]: on the host, two guests with different
-# connection managers (rust and c), joined by a network, are each other's client
-# and server.
+# selftests/two-guests.sh [--capture DIR] [CM [CM]]: on the host, two guests with
+# different connection managers (rust and c), joined by a network, are each other's
+# client and server. With --capture what passes between them is in DIR/two-guests.pcap
+# afterwards.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 guest=$here/../tools/guest
+capture=''
+if [ "${1:-}" = --capture ]; then
+	capture=$2
+	shift 2
+fi
 one=${1:-rust} two=${2:-c}
 tmp=$(mktemp -d)
 pids=()
@@ -18,7 +24,7 @@ mkdir "$tmp/share"
 boot() {
 	local status=0
 	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout 240 -- \
-		/mnt/repo/selftests/two-guests-end.sh "$1" "$one" "$two" >"$tmp/$1.out" 2>&1 ||
+		/mnt/repo/selftests/two-guests-end.sh "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
 		status=$?
 	echo "$status" >"$tmp/$1.status"
 }
@@ -45,4 +51,8 @@ for number in 1 2; do
 		failed=1
 	fi
 done
+if [ -n "$capture" ]; then
+	mkdir -p "$capture"
+	cp "$tmp/share/two-guests.pcap" "$capture/" || failed=1
+fi
 exit "$failed"

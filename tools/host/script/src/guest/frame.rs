@@ -48,7 +48,9 @@ fn checksum(parts: &[&[u8]]) -> u16 {
 }
 
 /// The invariant CRC over a packet without Ethernet header: what a router changes counts as ones.
-fn icrc(packet: &[u8], ip_len: usize) -> [u8; ICRC_LEN] {
+///
+/// `packet` goes from the IP header, of `ip_len` bytes (20 or 40), to what the CRC follows.
+pub fn icrc(packet: &[u8], ip_len: usize) -> [u8; ICRC_LEN] {
     let mut masked = packet.to_vec();
     if ip_len == V4_LEN {
         masked[1] = 0xff;

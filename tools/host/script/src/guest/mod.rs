@@ -5,7 +5,7 @@
 //! The peers have addresses of their own on the peer's end of the cable; the RDMA device there takes
 //! no part. Each scenario has its own addresses, port numbers and file, so that all run at a time.
 
-mod frame;
+pub mod frame;
 mod net;
 mod ucma;
 

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What was seen of a connection.
+
+use crate::exchange::Seen;
+use cm_script::wire::MAD_LEN;
+use cmproto::wire::{Req, Transport};
+use std::{collections::HashMap, net::IpAddr};
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It sent the REQ.
+    Active,
+    /// It got it.
+    Passive,
+}
+
+impl End {
+    /// The other one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Active => Self::Passive,
+            Self::Passive => Self::Active,
+        }
+    }
+}
+
+/// A message and its repetitions.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The first of them.
+    pub mad: [u8; MAD_LEN],
+    /// Its transaction id.
+    pub tid: u64,
+    /// When each was captured, in microseconds; never empty.
+    pub times: Vec<u64>,
+    /// The sequence number of the packet with each.
+    psns: Vec<u32>,
+    /// Packets that the network delivered more than once.
+    pub copies: usize,
+}
+
+impl Sent {
+    /// Captured for the first time.
+    pub fn new(seen: &Seen<'_>) -> Self {
+        Self {
+            mad: *seen.mad,
+            tid: seen.header.tid,
+            times: vec![seen.time],
+            psns: vec![seen.psn],
+            copies: 0,
+        }
+    }
+
+    /// Sent again. False if it is the network that has made a copy of a packet.
+    pub fn again(&mut self, seen: &Seen<'_>) -> bool {
+        if self.psns.contains(&seen.psn) {
+            self.copies += 1;
+            return false;
+        }
+        self.times.push(seen.time);
+        self.psns.push(seen.psn);
+        true
+    }
+
+    /// How many of them reached the network's end.
+    pub fn arrived(&self) -> usize {
+        self.times.len() + self.copies
+    }
+
+    /// The last time that it was captured, in microseconds.
+    pub fn last(&self) -> u64 {
+        self.times.last().copied().unwrap_or(0)
+    }
+}
+
+/// An MRA.
+#[derive(Clone, Copy, Debug)]
+pub struct Mra {
+    /// When it was captured, in microseconds.
+    pub time: u64,
+    /// How long it asks to wait, as a time code.
+    pub timeout: u8,
+}
+
+/// What an end is known by.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    /// Its address.
+    pub addr: IpAddr,
+    /// Its communication id, when it was seen.
+    pub comm: Option<u32>,
+    /// Its queue pair, 0 if it is not known.
+    pub qpn: u32,
+    /// The GUID of its channel adapter, 0 if it is not known.
+    pub guid: u64,
+}
+
+/// What a REQ says about times and numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Most repetitions of a message.
+    pub retries: usize,
+    /// How long the passive end may take, as a time code.
+    pub passive_timeout: u8,
+    /// How long the active end may take, as a time code.
+    pub active_timeout: u8,
+    /// The time wait, as a time code.
+    pub ack_timeout: u8,
+    /// Queue pairs of extended reliable connection are named otherwise.
+    pub xrc: bool,
+}
+
+impl Terms {
+    fn of(req: &Req<'_>) -> Self {
+        Self {
+            retries: usize::from(req.max_cm_retries),
+            passive_timeout: req.remote_cm_response_timeout,
+            active_timeout: req.local_cm_response_timeout,
+            ack_timeout: req.primary.local_ack_timeout,
+            xrc: req.transport == Transport::Xrc,
+        }
+    }
+}
+
+/// What was seen of a connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    active: Name,
+    passive: Name,
+    /// What was agreed.
+    pub terms: Terms,
+    /// The REQ.
+    pub req: Sent,
+    /// MRAs that answer the REQ.
+    pub mra_req: Vec<Mra>,
+    /// MRAs that answer the REP.
+    pub mra_rep: Vec<Mra>,
+    /// The REP.
+    pub rep: Option<Sent>,
+    /// The RTU.
+    pub rtu: Option<Sent>,
+    /// The first REJ of each end.
+    rej: [Option<Sent>; 2],
+    /// The DREQ of each end.
+    dreq: [Option<Sent>; 2],
+    /// The DREP of each end.
+    drep: [Option<Sent>; 2],
+    /// When a REQ took the QPN of this connection for another one.
+    pub stale_claim: Option<u64>,
+    /// This connection's REQ took the QPN of another one that was alive.
+    pub is_stale: bool,
+    /// When something was last heard of the connection, in microseconds.
+    pub last: u64,
+    /// Data went to the queue pair of an end.
+    pub data: [bool; 2],
+}
+
+/// The accessors of what each end has one of.
+macro_rules! by_end {
+    ($($name:ident, $name_mut:ident: $what:ty;)*) => {
+        $(
+            pub fn $name(&self, end: End) -> &$what {
+                &self.$name[end as usize]
+            }
+
+            pub fn $name_mut(&mut self, end: End) -> &mut $what {
+                &mut self.$name[end as usize]
+            }
+        )*
+    };
+}
+
+impl Connection {
+    /// That which a REQ begins.
+    pub fn new(req: &Req<'_>, sent: Sent, src: IpAddr, dst: IpAddr) -> Self {
+        Self {
+            active: Name {
+                addr: src,
+                comm: Some(req.local_comm_id),
+                qpn: req.local_qpn,
+                guid: req.local_ca_guid,
+            },
+            passive: Name {
+                addr: dst,
+                comm: None,
+                qpn: 0,
+                guid: 0,
+            },
+            terms: Terms::of(req),
+            last: sent.last(),
+            req: sent,
+            mra_req: Vec::new(),
+            mra_rep: Vec::new(),
+            rep: None,
+            rtu: None,
+            rej: [None, None],
+            dreq: [None, None],
+            drep: [None, None],
+            stale_claim: None,
+            is_stale: false,
+            data: [false; 2],
+        }
+    }
+
+    by_end! {
+        rej, rej_mut: Option<Sent>;
+        dreq, dreq_mut: Option<Sent>;
+        drep, drep_mut: Option<Sent>;
+    }
+
+    /// An end.
+    pub fn name(&self, end: End) -> &Name {
+        match end {
+            End::Active => &self.active,
+            End::Passive => &self.passive,
+        }
+    }
+
+    /// An end.
+    pub fn name_mut(&mut self, end: End) -> &mut Name {
+        match end {
+            End::Active => &mut self.active,
+            End::Passive => &mut self.passive,
+        }
+    }
+
+    /// When the first REJ or DREP was seen that ended it, in microseconds.
+    pub fn closed(&self) -> Option<u64> {
+        let ends = self.rej.iter().chain(&self.drep).flatten();
+        ends.filter_map(|sent| sent.times.first().copied()).min()
+    }
+
+    /// Both ends think that they are connected, and neither said otherwise.
+    pub fn is_alive(&self) -> bool {
+        self.rep.is_some() && self.closed().is_none() && self.dreq.iter().all(Option::is_none)
+    }
+}
+
+/// The connections of a capture, by communication id.
+#[derive(Debug, Default)]
+pub struct Table {
+    all: Vec<Connection>,
+    /// By address and communication id of an end; the last one is the newest.
+    ids: HashMap<(IpAddr, u32), Vec<(usize, End)>>,
+    /// By address and queue pair of an end.
+    qpns: HashMap<(IpAddr, u32), Vec<(usize, End)>>,
+}
+
+impl Table {
+    /// All of them, in the order of their REQs.
+    pub fn all(&self) -> &[Connection] {
+        &self.all
+    }
+
+    /// A connection.
+    pub fn get(&mut self, at: usize) -> &mut Connection {
+        &mut self.all[at]
+    }
+
+    /// Adds one; returns its place.
+    pub fn add(&mut self, connection: Connection) -> usize {
+        let at = self.all.len();
+        let Name { addr, qpn, .. } = connection.active;
+        let comm = connection.active.comm.unwrap_or(0);
+        self.all.push(connection);
+        self.ids
+            .entry((addr, comm))
+            .or_default()
+            .push((at, End::Active));
+        self.qpns
+            .entry((addr, qpn))
+            .or_default()
+            .push((at, End::Active));
+        at
+    }
+
+    /// The communication id of the passive end is known from now on.
+    pub fn learn(&mut self, at: usize, comm: u32) {
+        let passive = &mut self.all[at].passive;
+        if passive.comm.is_none() {
+            passive.comm = Some(comm);
+            let key = (passive.addr, comm);
+            self.ids.entry(key).or_default().push((at, End::Passive));
+        }
+    }
+
+    /// The queue pair of the passive end is known from now on.
+    pub fn learn_qpn(&mut self, at: usize, qpn: u32) {
+        let passive = &mut self.all[at].passive;
+        passive.qpn = qpn;
+        let key = (passive.addr, qpn);
+        self.qpns.entry(key).or_default().push((at, End::Passive));
+    }
+
+    /// The connections in which an address has this communication id, the newest first.
+    pub fn with_id(&self, addr: IpAddr, comm: u32) -> Vec<(usize, End)> {
+        let of = self.ids.get(&(addr, comm));
+        of.into_iter().flatten().rev().copied().collect()
+    }
+
+    /// The connections in which an address has this queue pair, the newest first.
+    pub fn with_qpn(&self, addr: IpAddr, qpn: u32) -> Vec<(usize, End)> {
+        let of = self.qpns.get(&(addr, qpn));
+        of.into_iter().flatten().rev().copied().collect()
+    }
+
+    /// Whether there is a connection with these ids, whatever its addresses; 0 and an id that was
+    /// not seen yet stand for any, but not both of them.
+    pub fn knows(&self, local: u32, remote: u32) -> bool {
+        let has = |name: &Name, id: u32| id == 0 || name.comm.is_none_or(|comm| comm == id);
+        self.all.iter().any(|connection| {
+            let (active, passive) = (&connection.active, &connection.passive);
+            has(active, remote) && remote != 0 && has(passive, local)
+                || has(active, local) && local != 0 && has(passive, remote)
+        })
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Service id resolution: SIDR_REQ and SIDR_REP (IBTA 12.11).
+
+use crate::{
+    connection::Sent,
+    exchange::{micros, Seen, SLACK},
+    rule::{Rule, Violation},
+};
+use cmproto::wire::{Message, SidrRep, SidrReq};
+use std::{collections::HashMap, net::IpAddr};
+
+/// Linux sends a request at most so often, and no sooner than after this time code.
+const SENDS: usize = 16;
+const TIMEOUT: u8 = 20;
+/// How much sooner a retry may be captured, in microseconds.
+const EARLY: u64 = 600_000;
+
+/// A resolution.
+#[derive(Debug)]
+struct Resolution {
+    dst: IpAddr,
+    service: u64,
+    req: Sent,
+    rep: Option<Sent>,
+}
+
+/// The resolutions of a capture and what is wrong with them.
+#[derive(Debug, Default)]
+pub struct Resolutions {
+    /// By address and request id of who asks.
+    all: HashMap<(IpAddr, u32), Resolution>,
+    /// What was found.
+    pub found: Vec<Violation>,
+}
+
+impl Resolutions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    fn check(&mut self, seen: &Seen<'_>, rule: Rule, holds: bool, text: &str) {
+        if !holds {
+            self.found.push(Violation {
+                rule,
+                frame: seen.frame,
+                text: text.into(),
+            });
+        }
+    }
+
+    /// A message of a resolution.
+    pub fn message(&mut self, seen: &Seen<'_>, message: &Message<'_>) {
+        match message {
+            Message::SidrReq(req) => self.req(seen, req),
+            Message::SidrRep(rep) => self.rep(seen, rep),
+            _ => (),
+        }
+    }
+
+    fn req(&mut self, seen: &Seen<'_>, req: &SidrReq<'_>) {
+        let key = (seen.src, req.request_id);
+        let sent = Sent::new(seen);
+        let before = self
+            .all
+            .get_mut(&key)
+            .filter(|r| r.req.tid == seen.header.tid);
+        let Some(before) = before else {
+            let open = self.all.get(&key).filter(|r| r.rep.is_none());
+            let gone = open.is_none_or(|r| seen.time > r.req.last() + 120_000_000);
+            self.check(seen, Rule::W4, gone, "the request id is still in use");
+            self.all.insert(
+                key,
+                Resolution {
+                    dst: seen.dst,
+                    service: req.service_id,
+                    req: sent,
+                    rep: None,
+                },
+            );
+            return;
+        };
+        let same = before.req.mad == *seen.mad;
+        let since = seen.time.saturating_sub(before.req.last());
+        let answered = before.rep.as_ref().map(|rep| rep.times[0]);
+        let sent_again = before.req.again(seen);
+        let few = before.req.times.len() <= SENDS;
+        self.check(seen, Rule::W6, same, "SIDR_REQ differs from the one before");
+        let late = !sent_again || since + EARLY >= micros(TIMEOUT);
+        self.check(seen, Rule::W5, late, "SIDR_REQ again too soon");
+        self.check(seen, Rule::W5, few, "too many SIDR_REQ");
+        let open = answered.is_none_or(|at| seen.time < at + SLACK);
+        self.check(seen, Rule::W7, open, "SIDR_REQ again after its answer");
+    }
+
+    fn rep(&mut self, seen: &Seen<'_>, rep: &SidrRep<'_>) {
+        let Some(asked) = self.all.get_mut(&(seen.dst, rep.request_id)) else {
+            let other = self.all.keys().any(|(_, id)| *id == rep.request_id);
+            let rule = if other { Rule::W18 } else { Rule::W4 };
+            self.check(seen, rule, false, "a SIDR_REP for nobody's request");
+            return;
+        };
+        let from = asked.dst == seen.src;
+        let tid = asked.req.tid == seen.header.tid;
+        let service = asked.service == rep.service_id;
+        let same = asked.rep.as_ref().is_none_or(|rep| rep.mad == *seen.mad);
+        match &mut asked.rep {
+            Some(rep) => {
+                rep.again(seen);
+            }
+            none => *none = Some(Sent::new(seen)),
+        }
+        let few = asked.rep.as_ref().map_or(0, |rep| rep.times.len()) <= asked.req.arrived();
+        self.check(seen, Rule::W18, from, "a SIDR_REP from another address");
+        self.check(
+            seen,
+            Rule::W3,
+            tid,
+            "another transaction id than the SIDR_REQ has",
+        );
+        self.check(seen, Rule::W17, service, "a SIDR_REP for another service");
+        self.check(seen, Rule::W6, same, "SIDR_REP differs from the one before");
+        self.check(seen, Rule::W7, few, "more SIDR_REP than SIDR_REQ");
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Judges a capture as a whole.
+
+use crate::{
+    capture::Frame,
+    datagram::Resolutions,
+    exchange::{Exchanges, Seen},
+    message,
+    packet::{self, Body, Packet},
+    rule::{Rule, Violation},
+};
+use cm_script::wire::{Kind, Mad};
+use cmproto::wire;
+use std::{collections::BTreeMap, fmt};
+
+/// What is to be said of a capture.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// How many messages there are of each kind.
+    pub messages: BTreeMap<Kind, usize>,
+    /// How many connections were asked for.
+    pub connections: usize,
+    /// How many resolutions of service ids.
+    pub resolutions: usize,
+    /// What breaks a rule, by frame.
+    pub violations: Vec<Violation>,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total: usize = self.messages.values().sum();
+        write!(f, "{total} messages")?;
+        for (kind, count) in &self.messages {
+            write!(f, ", {count} {}", kind.name())?;
+        }
+        write!(
+            f,
+            "; {} connections, {} resolutions; {} violations",
+            self.connections,
+            self.resolutions,
+            self.violations.len()
+        )
+    }
+}
+
+/// What is kept while a capture is read.
+#[derive(Default)]
+struct Judge {
+    exchanges: Exchanges,
+    resolutions: Resolutions,
+    verdict: Verdict,
+}
+
+impl Judge {
+    fn packet(&mut self, packet: &Packet) {
+        self.exchanges.pass(packet.time);
+        let datagram = match &packet.body {
+            Body::Mad(datagram) => datagram,
+            Body::Data => return self.exchanges.data(packet.dst, packet.qpn),
+        };
+        let (mad, found) = message::envelope(datagram, packet.qpn);
+        self.note(packet, found);
+        let Some(mad) = mad else { return };
+        let Some(kind) = Kind::of(&Mad(mad)) else {
+            return;
+        };
+        *self.verdict.messages.entry(kind).or_default() += 1;
+        self.note(packet, message::content(&mad, packet.src, packet.dst));
+        let Ok((header, message)) = wire::decode(&mad) else {
+            return;
+        };
+        let seen = Seen {
+            frame: packet.frame,
+            time: packet.time,
+            src: packet.src,
+            dst: packet.dst,
+            psn: datagram.psn,
+            mad: &mad,
+            header,
+        };
+        self.exchanges.message(&seen, &message);
+        self.resolutions.message(&seen, &message);
+    }
+
+    fn note(&mut self, packet: &Packet, found: Vec<(Rule, String)>) {
+        let frame = packet.frame;
+        let found = found.into_iter();
+        let found = found.map(|(rule, text)| Violation { rule, frame, text });
+        self.verdict.violations.extend(found);
+    }
+
+    fn finish(mut self) -> Verdict {
+        self.verdict.connections = self.exchanges.table.all().len();
+        self.verdict.resolutions = self.resolutions.len();
+        self.verdict.violations.extend(self.exchanges.found);
+        self.verdict.violations.extend(self.resolutions.found);
+        self.verdict.violations.sort_by_key(|v| (v.frame, v.rule));
+        self.verdict
+    }
+}
+
+/// Judges frames in the order in which they were captured.
+///
+/// `is_lossy` says that frames were lost before they were captured: what was not seen is then not
+/// held against anybody. What would have come after the end of the capture is not either.
+pub fn judge(frames: &[Frame], is_lossy: bool) -> Verdict {
+    let mut judge = Judge::default();
+    judge.exchanges.is_lossy = is_lossy;
+    for packet in frames.iter().filter_map(packet::parse) {
+        judge.packet(&packet);
+    }
+    judge.finish()
+}

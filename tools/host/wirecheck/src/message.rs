@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What can be said of a message without knowing its exchange.
+
+use crate::{
+    packet::{Datagram, GSI_QKEY, GSI_QPN},
+    rule::Rule,
+};
+use cm_script::wire::{Kind, Mad, MAD_LEN};
+use cmproto::{
+    private_data::{Header, IP_HEADER_LEN, VERSION},
+    reject::Reason,
+    service_id::{PortSpace, ServiceId},
+    wire::{self, Message, RejMessage, Req, Transport, INFO_LEN},
+};
+use std::net::IpAddr;
+
+/// What a rule says of a message.
+pub type Finding = (Rule, String);
+
+/// Reasons that Linux gives by itself, and those that a program can give.
+const BY_KERNEL: &[Reason] = &[
+    Reason::NO_RESOURCES,
+    Reason::TIMEOUT,
+    Reason::INVALID_SERVICE_ID,
+    Reason::STALE_CONN,
+    Reason::INVALID_GID,
+    Reason::INVALID_ALT_GID,
+    Reason::CONSUMER_DEFINED,
+];
+const BY_PROGRAM: &[Reason] = &[
+    Reason::CONSUMER_DEFINED,
+    Reason::VENDOR_OPTION_NOT_SUPPORTED,
+];
+
+/// The datagram, if it is a CM message at all; what is wrong with what surrounds it.
+pub fn envelope(datagram: &Datagram, qpn: u32) -> (Option<[u8; MAD_LEN]>, Vec<Finding>) {
+    let mut found = Vec::new();
+    // Another class of the general services: nothing of this is meant for it.
+    if datagram
+        .mad
+        .get(1)
+        .is_some_and(|class| *class != wire::MGMT_CLASS)
+    {
+        return (None, found);
+    }
+    if !datagram.icrc {
+        found.push((Rule::W2, "the CRC is wrong".into()));
+    }
+    let mut header = |what: &str| found.push((Rule::W1, what.into()));
+    if datagram.qkey != GSI_QKEY {
+        header(&format!("the Q_Key is {:#x}", datagram.qkey));
+    }
+    if (datagram.src_qpn, qpn) != (GSI_QPN, GSI_QPN) {
+        header(&format!("from QP {} to QP {qpn}", datagram.src_qpn));
+    }
+    let Ok(mad) = <[u8; MAD_LEN]>::try_from(datagram.mad.as_slice()) else {
+        header(&format!("{} bytes", datagram.mad.len()));
+        return (None, found);
+    };
+    match wire::decode_header(&mad) {
+        Ok(decoded) if decoded.status != 0 => header(&format!("status {:#x}", decoded.status)),
+        Ok(_) => (),
+        Err(error) => {
+            header(&format!("{error:?}"));
+            return (None, found);
+        }
+    }
+    (Some(mad), found)
+}
+
+/// What is wrong with a message by itself. `src` and `dst` are those of the packet.
+pub fn content(mad: &[u8; MAD_LEN], src: IpAddr, dst: IpAddr) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let Ok((header, message)) = wire::decode(mad) else {
+        return found;
+    };
+    if Kind::of(&Mad(*mad)).is_some_and(|kind| Mad(*mad).has_reserved(kind)) {
+        found.push((Rule::W14, "a reserved bit is set".into()));
+    }
+    if header.attr_mod != 0 && !carries_ece(&message) {
+        found.push((
+            Rule::W14,
+            format!("attribute modifier {:#x}", header.attr_mod),
+        ));
+    }
+    match &message {
+        Message::Req(req) => {
+            self::req(req, &mut found);
+            ip_header(req.service_id, req.private_data, src, dst, &mut found);
+        }
+        Message::Rep(rep) if rep.local_qpn <= GSI_QPN && rep.local_eecn == 0 => {
+            found.push((Rule::W17, format!("QPN {}", rep.local_qpn)));
+        }
+        Message::Rej(rej) => reject(mad, rej.reason, rej.ari_len, rej.information(), &mut found),
+        Message::Dreq(dreq) if dreq.remote_qpn_eecn <= GSI_QPN => {
+            found.push((Rule::W17, format!("QPN {}", dreq.remote_qpn_eecn)));
+        }
+        Message::SidrReq(sidr) => {
+            service(sidr.service_id, &mut found);
+            ip_header(sidr.service_id, sidr.private_data, src, dst, &mut found);
+        }
+        Message::SidrRep(sidr) => {
+            let info_len = usize::from(mad[wire::HEADER_LEN + 5]);
+            if info_len > INFO_LEN {
+                found.push((Rule::W15, format!("information of {info_len} bytes")));
+            } else if sidr.info.iter().skip(info_len).any(|byte| *byte != 0) {
+                found.push((Rule::W14, "information beyond its length".into()));
+            }
+            if sidr.status == 0 && sidr.qpn <= GSI_QPN {
+                found.push((Rule::W17, format!("QPN {}", sidr.qpn)));
+            }
+        }
+        _ => (),
+    }
+    // No program can give private data to these.
+    let nobodys = match &message {
+        Message::Mra(_) | Message::Rtu(_) | Message::Dreq(_) | Message::Drep(_) => true,
+        Message::Rej(rej) => !BY_PROGRAM.contains(&Reason(rej.reason)),
+        _ => false,
+    };
+    if nobodys && message.private_data().iter().any(|byte| *byte != 0) {
+        found.push((Rule::W14, "private data that nobody gave".into()));
+    }
+    found
+}
+
+/// Whether the attribute modifier has a meaning: annex A19.
+fn carries_ece(message: &Message<'_>) -> bool {
+    matches!(
+        message,
+        Message::Req(_) | Message::Rep(_) | Message::SidrRep(_)
+    )
+}
+
+fn req(req: &Req<'_>, found: &mut Vec<Finding>) {
+    service(req.service_id, found);
+    if req.local_comm_id == 0 {
+        found.push((Rule::W4, "the communication id is 0".into()));
+    }
+    if req.local_qpn <= GSI_QPN {
+        found.push((Rule::W17, format!("QPN {}", req.local_qpn)));
+    }
+    if matches!(req.transport, Transport::Other(..)) {
+        found.push((Rule::W17, format!("transport {:?}", req.transport)));
+    }
+    if !(1..=5).contains(&req.path_mtu) {
+        found.push((Rule::W17, format!("path MTU code {}", req.path_mtu)));
+    }
+}
+
+fn service(id: u64, found: &mut Vec<Finding>) {
+    let id = ServiceId(id);
+    match id.port_space() {
+        // Any service of the program's.
+        Some(PortSpace::Ib) => (),
+        Some(_) if id.0 >> 32 == 0 && id.port() != 0 => (),
+        _ => found.push((Rule::W17, format!("service id {:#x}", id.0))),
+    }
+}
+
+/// Annex A11: what private data of a request to an IP address begins with.
+fn ip_header(
+    service: u64,
+    private_data: &[u8],
+    src: IpAddr,
+    dst: IpAddr,
+    found: &mut Vec<Finding>,
+) {
+    if ServiceId(service).port_space() == Some(PortSpace::Ib) {
+        return;
+    }
+    let mut wrong = |what: String| found.push((Rule::W15, what));
+    match Header::decode(private_data) {
+        Ok(Header::Ip(header)) => {
+            let of = |bytes: Option<&[u8]>| {
+                let bytes = bytes.and_then(|b| b.first_chunk::<16>()).copied();
+                bytes.map_or(cm_script::wire::address(src), |b| b)
+            };
+            if header.src.port() == 0 {
+                wrong("source port 0".into());
+            }
+            // As a whole, so that bytes before an IPv4 address are zero.
+            for (at, address) in [(4, src), (20, dst)] {
+                if of(private_data.get(at..)) != cm_script::wire::address(address) {
+                    wrong(format!("the address in byte {at} is not {address}"));
+                }
+            }
+            if private_data.get(1).is_some_and(|byte| byte & 0x0f != 0) {
+                wrong("the low half of byte 1".into());
+            }
+        }
+        Ok(Header::AfIb) => wrong("no IP version".into()),
+        Err(_) => wrong(format!("not {IP_HEADER_LEN} bytes of version {VERSION}")),
+    }
+}
+
+fn reject(mad: &[u8; MAD_LEN], reason: u16, len: u8, ari: &[u8], found: &mut Vec<Finding>) {
+    let reason = Reason(reason);
+    if !BY_KERNEL.contains(&reason) && !BY_PROGRAM.contains(&reason) {
+        found.push((Rule::W12, format!("reason {reason}")));
+    }
+    let sent = usize::from(mad[wire::HEADER_LEN + 9] >> 1);
+    if sent > INFO_LEN {
+        found.push((Rule::W15, format!("information of {sent} bytes")));
+    }
+    let want = match reason {
+        Reason::TIMEOUT => 8,
+        Reason::INVALID_GID => 16,
+        _ => 0,
+    };
+    if len != want {
+        found.push((
+            Rule::W12,
+            format!("reason {reason} with {len} bytes of information"),
+        ));
+    } else if want != 0 && ari.iter().all(|byte| *byte == 0) {
+        found.push((
+            Rule::W12,
+            format!("reason {reason} with nothing in its information"),
+        ));
+    }
+    let rest = mad
+        .get(wire::HEADER_LEN + 12 + usize::from(len)..wire::HEADER_LEN + 12 + INFO_LEN)
+        .unwrap_or(&[]);
+    if rest.iter().any(|byte| *byte != 0) {
+        found.push((Rule::W14, "information beyond its length".into()));
+    }
+    let code = mad[wire::HEADER_LEN + 8] >> 6;
+    if RejMessage::from_code(code).code() != code {
+        found.push((Rule::W13, format!("message {code}")));
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Each rule is found broken where it is broken, and nowhere else.
+
+mod datagram;
+mod file;
+mod message;
+mod repeats;
+mod steps;

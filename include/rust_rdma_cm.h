@@ -10,6 +10,7 @@
 #define RUST_RDMA_CM_H
 
 #include <linux/fs.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
 #include <linux/spinlock.h>
@@ -26,6 +27,7 @@ extern const struct attribute_group *rust_rdma_ucm_groups[];
 bool rust_rdma_ib_safe_file_access(struct file *filp);
 
 /* rust/helpers/lock.c */
+void rust_rdma_mutex_lock_nested(struct mutex *lock, unsigned int subclass);
 unsigned long rust_rdma_spin_lock_irqsave(spinlock_t *lock);
 bool rust_rdma_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
 void rust_rdma_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);

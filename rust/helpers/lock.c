@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 
 #include "rust_rdma_cm.h"
+
+void rust_rdma_mutex_lock_nested(struct mutex *lock, unsigned int subclass)
+{
+	mutex_lock_nested(lock, subclass);
+}
 
 unsigned long rust_rdma_spin_lock_irqsave(spinlock_t *lock)
 {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A spin lock that can also be taken in interrupt context.
+//! Locks that the kernel crate lacks: a spin lock that can also be taken in interrupt context, and
+//! two mutexes at a time.
 //!
-//! C header: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h)
+//! C headers: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h),
+//! [`include/linux/mutex.h`](srctree/include/linux/mutex.h)
 
 use crate::bindings;
+use core::ptr;
 use kernel::{
     prelude::*,
-    sync::lock::{Backend, Guard, Lock},
+    sync::{
+        lock::{mutex::MutexBackend, Backend, Guard, Lock},
+        Mutex, MutexGuard,
+    },
 };
 
 /// A spin lock that disables interrupts while it is held (`spin_lock_irqsave()`).
@@ -66,4 +72,32 @@ unsafe impl Backend for SpinLockIrqBackend {
         // SAFETY: The caller guarantees that `ptr` has been initialised.
         unsafe { bindings::spin_assert_is_held(ptr) }
     }
+}
+
+/// Locks two mutexes of one lock class, the one with the lower address first, so that no two
+/// callers wait for each other. Returns their guards in the order of the arguments.
+///
+/// They must not be the same. Whoever holds a lock of the class must not call this.
+pub(crate) fn lock_both<'a, T>(
+    a: &'a Mutex<T>,
+    b: &'a Mutex<T>,
+) -> (MutexGuard<'a, T>, MutexGuard<'a, T>) {
+    if ptr::from_ref(a) < ptr::from_ref(b) {
+        let first = a.lock();
+        (first, lock_nested(b))
+    } else {
+        let first = b.lock();
+        (lock_nested(a), first)
+    }
+}
+
+/// Locks a mutex while another one of its class is held.
+fn lock_nested<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // CAST: A `Lock` is `repr(C)` and begins with the state, which `Lock::from_raw` relies on, too.
+    let state: *mut <MutexBackend as Backend>::State = ptr::from_ref(mutex).cast_mut().cast();
+    // SAFETY: The mutex is initialised, as the existence of the object proves. The state is in an
+    // `Opaque`, so that it may be changed through a pointer made of a shared reference.
+    unsafe { bindings::rust_rdma_mutex_lock_nested(state, bindings::SINGLE_DEPTH_NESTING) };
+    // SAFETY: The mutex was just locked, and a `MutexBackend` has no further state.
+    unsafe { Guard::new(mutex, ()) }
 }

@@ -4,6 +4,7 @@
 
 use super::{
     call::{Call, Request},
+    channel::Channel,
     context::Context,
     event::Need,
 };
@@ -122,7 +123,7 @@ pub(super) fn resolve_addr(_: &Call<'_>, context: &Context, request: &abi::Resol
 }
 
 fn resolve(context: &Context, src: &SockAddr, dst: &SockAddr, timeout_ms: u32) -> Result {
-    context.channel().prepare(context, Need::RESOLVE)?;
+    Channel::prepare(context, Need::RESOLVE)?;
     context.endpoint().resolve_addr(src, dst, timeout_ms)
 }
 
@@ -138,6 +139,6 @@ pub(super) fn resolve_route(
     context: &Context,
     request: &abi::ResolveRoute,
 ) -> Result {
-    context.channel().prepare(context, Need::RESOLVE)?;
+    Channel::prepare(context, Need::RESOLVE)?;
     context.endpoint().resolve_route(request.timeout_ms)
 }

@@ -65,6 +65,18 @@ impl<'a> Call<'a> {
         self.channel.into()
     }
 
+    /// The channel behind another descriptor of the caller.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT` if there is no such descriptor;
+    /// - `EINVAL` if it is not a file of this device.
+    pub(super) fn sibling(&self, fd: u32) -> Result<Arc<Channel>> {
+        self.file
+            .sibling(fd)
+            .map_err(|error| if error == EBADF { ENOENT } else { error })
+    }
+
     /// Whether the caller does not want to wait, as of now.
     pub(super) fn is_nonblocking(&self) -> bool {
         self.file.is_nonblocking()

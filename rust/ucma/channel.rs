@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A channel: an open file of the device, with the contexts that were made through it and the
-//! events that wait for its readers.
-//!
-//! Every context has a queue of its own, sorted by a number that the channel gives to events, and
-//! the channel knows the oldest event of each. So readers see the events of all contexts in the
-//! order in which they happened, and a context that goes takes its events along without a search.
+//! A channel: an open file of the device, with the contexts that were made through it or moved to
+//! it, and the events that wait for its readers.
 //!
 //! # Lock order
 //!
-//! endpoint -> channel -> table shard. The lock of a channel is held for a few steps in these trees
-//! and while the number of a new context is published. Nothing is allocated, no user memory is
-//! touched and no method of an endpoint is called under it: endpoints deliver their events under
-//! their own lock.
+//! endpoint -> channel -> table shard -> context. The lock of a channel is held for a few steps in
+//! the trees of [`Places`] and while the number of a new context is published. Nothing is
+//! allocated, no user memory is touched and no method of an endpoint is called under it: endpoints
+//! deliver their events under their own lock.
+//!
+//! A context changes its channel under the locks of both, that with the lower address first.
+//! Nothing else takes two of them. So whoever has locked the channel that a context names, and
+//! finds that it still names it, has the context there until it unlocks ([`Channel::of`]).
 
 use super::{
     context::{Context, Unpublished},
-    event::{ConnSpace, Need, Node, Queue, Reserve, Room, Unread},
+    event::{Need, Reserve, Unread},
+    places::{Leavings, Places, Taken},
     Ucma,
 };
 use crate::{
-    endpoint::{Event, EventParam},
+    endpoint::Event,
     kext::{
         chardev::Poll,
         error::{ResultExt, ToKernel},
+        lock::lock_both,
         wait::{new_wait_queue, WaitQueue},
     },
 };
@@ -32,17 +34,13 @@ use cmproto::{
     ucma::backlog::Backlog,
     ucma_abi::{self as abi, FromZeros},
 };
-use core::{mem, ptr};
+use core::ptr;
 use kernel::{
     alloc::flags::{GFP_KERNEL_ACCOUNT, GFP_NOWAIT, __GFP_NOWARN},
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::{Arc, Mutex},
 };
-
-/// The most contexts that a channel may have.
-const MAX_CONTEXTS: usize = 1 << 20;
 
 /// What a connection request meets whose listener has gone meanwhile: it is refused.
 fn gone() -> Error {
@@ -55,200 +53,10 @@ pub(crate) struct Channel {
     /// What all channels share.
     pub(super) ucma: Arc<Ucma>,
     #[pin]
-    inner: Mutex<Inner>,
+    places: Mutex<Places>,
     /// Woken when there is something to read.
     #[pin]
     readable: WaitQueue,
-}
-
-/// What the lock of a channel protects.
-///
-/// # Invariants
-///
-/// - `oldest` leads from the number of the first event in the queue of every place whose queue is
-///   not empty to the number of the context, and has no other entry.
-/// - `contexts` has `count` entries.
-struct Inner {
-    contexts: RBTree<u32, Place>,
-    count: usize,
-    oldest: RBTree<u64, u32>,
-    /// The number of the next event.
-    next: u64,
-}
-
-/// What a channel knows of a context.
-///
-/// # Invariants
-///
-/// `spare` is there if and only if `queue` is empty.
-struct Place {
-    context: Arc<Context>,
-    /// What the user calls the context; 0 as long as it wants no events.
-    uid: u64,
-    /// How many events were read.
-    reported: u32,
-    /// The connection requests in `queue`.
-    backlog: Backlog,
-    queue: Queue,
-    /// Memory for the entry in [`Inner::oldest`].
-    spare: Option<RBTreeNodeReservation<u64, u32>>,
-    reserve: Reserve,
-}
-
-/// Memory for the place of a context in its channel.
-pub(super) struct PlaceRoom {
-    node: RBTreeNodeReservation<u32, Place>,
-    spare: RBTreeNodeReservation<u64, u32>,
-}
-
-/// An event that a reader has taken out of its queue, in order to copy it to the user.
-///
-/// It counts as read from here on: a page fault can hold the copy up for as long as a hostile user
-/// likes, and whoever destroys the context meanwhile does not wait for that. Only if the copy then
-/// fails has the destroyer been told of one event too many. It ends with [`Channel::finish`] or
-/// [`Channel::put_back`].
-#[must_use]
-struct Taken {
-    owner: Arc<Context>,
-    number: u64,
-    node: Node,
-    is_request: bool,
-}
-
-/// What a context leaves behind in its channel.
-pub(super) struct Leavings {
-    /// How many events were read.
-    pub(super) reported: u32,
-    /// The events that nobody has read.
-    pub(super) queue: Queue,
-}
-
-impl PlaceRoom {
-    /// Allocates it.
-    pub(super) fn new() -> Result<Self> {
-        Ok(PlaceRoom {
-            node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-            spare: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-        })
-    }
-
-    /// Makes it the place of `context`.
-    fn fill(self, context: Arc<Context>, uid: u64, reserve: Reserve) -> RBTreeNode<u32, Place> {
-        let id = context.id();
-        let place = Place {
-            context,
-            uid,
-            reported: 0,
-            backlog: Backlog::new(),
-            queue: Queue::new(),
-            spare: Some(self.spare),
-            reserve,
-        };
-        self.node.into_node(id, place)
-    }
-}
-
-impl Place {
-    /// The number of the oldest event that nobody has read.
-    fn first(&self) -> Option<u64> {
-        self.queue.keys().next().copied()
-    }
-
-    /// Takes memory for an event and its parameters, from the reserve or else from `extra`.
-    fn draw(&mut self, extra: &mut Reserve, event: &Event) -> Option<(Room, Option<ConnSpace>)> {
-        let room = self.reserve.take().or_else(|| extra.take())?;
-        let conn = match event.param {
-            EventParam::Conn(_) => self.reserve.take_conn().or_else(|| extra.take_conn()),
-            EventParam::None => None,
-        };
-        Some((room, conn))
-    }
-}
-
-impl Inner {
-    fn new() -> Self {
-        Inner {
-            contexts: RBTree::new(),
-            count: 0,
-            oldest: RBTree::new(),
-            next: 0,
-        }
-    }
-
-    /// The place of `context`, unless it has gone.
-    ///
-    /// The comparison is needed because its number may be that of another one by now.
-    fn place(&mut self, context: &Context) -> Option<&mut Place> {
-        self.contexts
-            .get_mut(&context.id())
-            .filter(|place| ptr::eq(&*place.context, context))
-    }
-
-    /// Takes the number of the next event.
-    fn number(&mut self) -> u64 {
-        let number = self.next;
-        // Does not wrap: that would take centuries.
-        self.next = number.wrapping_add(1);
-        number
-    }
-
-    /// Puts an event into the queue of `context`; gives it back if the context has gone.
-    fn insert(&mut self, context: &Context, number: u64, node: Node) -> Option<Node> {
-        let id = context.id();
-        let Inner {
-            contexts, oldest, ..
-        } = self;
-        let Some(place) = contexts
-            .get_mut(&id)
-            .filter(|place| ptr::eq(&*place.context, context))
-        else {
-            return Some(node);
-        };
-        let entry = match place.first() {
-            None => place.spare.take(),
-            Some(first) if number < first => {
-                oldest.remove_node(&first).map(RBTreeNode::into_reservation)
-            }
-            Some(_) => None,
-        };
-        if let Some(entry) = entry {
-            // INVARIANT: `number` is that of the first event in the queue from here on.
-            oldest.insert(entry.into_node(number, id));
-        }
-        // No other event has this number, so that nothing is replaced.
-        place.queue.insert(node)
-    }
-
-    /// Takes the oldest event of all out of its queue and counts it as read. Puts what user space
-    /// reads into `response`.
-    fn take(&mut self, response: &mut abi::EventResp) -> Option<Taken> {
-        let Inner {
-            contexts, oldest, ..
-        } = self;
-        let cursor = oldest.cursor_front_mut()?;
-        let (&number, &id) = cursor.current();
-        let (_, entry) = cursor.remove_current();
-        let entry = entry.into_reservation();
-        let place = contexts.get_mut(&id)?;
-        let unread = place.queue.get(&number)?;
-        unread.encode(response);
-        let is_request = unread.is_request();
-        let node = place.queue.remove_node(&number)?;
-        // INVARIANT: The entry follows the first event, or is spare if there is none.
-        match place.first() {
-            Some(first) => {
-                oldest.insert(entry.into_node(first, id));
-            }
-            None => place.spare = Some(entry),
-        }
-        place.reported = place.reported.wrapping_add(1);
-        Some(Taken {
-            owner: place.context.clone(),
-            number,
-            node,
-            is_request,
-        })
-    }
 }
 
 impl Channel {
@@ -257,11 +65,27 @@ impl Channel {
         Arc::pin_init(
             pin_init!(Channel {
                 ucma,
-                inner <- new_mutex!(Inner::new(), "rdma_ucm_channel"),
+                places <- new_mutex!(Places::new(), "rdma_ucm_channel"),
                 readable <- new_wait_queue!("rdma_ucm_channel_readable"),
             }),
             GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// Locks the channel that has `context`, and runs `run` on it. Returns the channel, too.
+    fn of<R>(
+        context: &Context,
+        run: impl FnOnce(&Arc<Channel>, &mut Places) -> R,
+    ) -> (Arc<Channel>, R) {
+        loop {
+            let channel = context.channel();
+            let mut places = channel.places.lock();
+            if context.is_in(&channel) {
+                let value = run(&channel, &mut places);
+                drop(places);
+                return (channel, value);
+            }
+        }
     }
 
     // Contexts
@@ -269,7 +93,7 @@ impl Channel {
 
     /// Whether another context may be made.
     pub(super) fn has_room(&self) -> bool {
-        self.inner.lock().count < MAX_CONTEXTS
+        self.places.lock().has_room()
     }
 
     /// Gives a context its place and publishes its number.
@@ -280,10 +104,9 @@ impl Channel {
             room,
             reserve,
         } = unpublished;
-        let node = room.fill(context.clone(), uid, reserve);
-        let mut inner = self.inner.lock();
-        inner.contexts.insert(node);
-        inner.count = inner.count.saturating_add(1);
+        let place = room.fill(context.clone(), uid, reserve);
+        let mut places = self.places.lock();
+        places.add(place);
         number.publish(context);
     }
 
@@ -297,7 +120,6 @@ impl Channel {
     ///
     /// `ECONNABORTED` if the listener has gone.
     pub(super) fn add_request(
-        &self,
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event,
@@ -313,81 +135,117 @@ impl Channel {
         let request = memory.take().ok_or(ENOMEM)?;
         let conn = memory.take_conn();
 
-        let mut inner = self.inner.lock();
-        let uid = inner.place(listener).ok_or_else(gone)?.uid;
-        let order = inner.number();
-        let unread = Unread::new(uid, event, conn, context.id()).with_child(context.clone());
-        inner.contexts.insert(place);
-        inner.count = inner.count.saturating_add(1);
-        // The listener is there, so that this takes the event.
-        inner.insert(listener, order, request.into_node(order, unread));
-        number.publish(context);
-        drop(inner);
-        self.readable.wake_all();
-        Ok(())
+        let (channel, added) = Self::of(listener, |channel, places| {
+            let uid = places.get(listener).ok_or_else(gone)?.uid;
+            context.set_channel(channel);
+            places.add(place);
+            places.append(listener, request, |turn| {
+                Unread::new(uid, event, conn, context.id(), turn).with_child(context.clone())
+            });
+            number.publish(context);
+            Ok(())
+        });
+        if added.is_ok() {
+            channel.readable.wake_all();
+        }
+        added
     }
 
-    /// Takes a context out of the channel, with its events.
+    /// Takes a context out of its channel, with its events.
     ///
     /// Its endpoint must be dead and its number out of sight.
-    pub(super) fn remove(&self, context: &Context) -> Option<Leavings> {
-        let mut inner = self.inner.lock();
-        let first = inner.place(context)?.first();
-        let entry = first.and_then(|first| inner.oldest.remove_node(&first));
-        let node = inner.contexts.remove_node(&context.id())?;
-        inner.count = inner.count.saturating_sub(1);
-        drop(inner);
-        drop(entry);
-        let (_, place) = node.to_key_value();
-        Some(Leavings {
-            reported: place.reported,
-            queue: place.queue,
-        })
+    pub(super) fn remove(context: &Context) -> Option<Leavings> {
+        Self::of(context, |_, places| places.remove(context)).1
     }
 
     /// Ends all contexts, when the file is closed.
     ///
     /// Waits for no peer. Unread events go with their contexts.
     pub(super) fn close(&self) {
-        let mut inner = self.inner.lock();
-        let mut contexts = mem::take(&mut inner.contexts);
-        let oldest = mem::take(&mut inner.oldest);
-        inner.count = 0;
-        drop(inner);
-        drop(oldest);
+        let mut places = self.places.lock().clear();
         // Requests that arrive from here on find no listener.
-        while let Some(cursor) = contexts.cursor_front_mut() {
-            let (_, node) = cursor.remove_current();
-            let (_, place) = node.to_key_value();
-            Context::discard(&place.context);
+        while let Some((context, queue)) = places.pop() {
+            Context::discard(&context);
+            Context::refuse(queue);
+        }
+    }
+
+    /// Moves a context from one channel to another, with its unread events and the contexts that
+    /// those announce. Returns how many of its events were read.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT` if the context is being destroyed, or has left `from`;
+    /// - `ENOMEM` if there are too many contexts in `to`.
+    pub(super) fn migrate(context: &Context, from: &Arc<Self>, to: &Arc<Self>) -> Result<u32> {
+        if ptr::eq(&**from, &**to) {
+            let mut places = from.places.lock();
+            return Self::departing(context, from, &mut places);
+        }
+        let (mut source, mut target) = lock_both(&from.places, &to.places);
+        let reported = Self::departing(context, from, &mut source)?;
+        if !target.has_room() {
+            return Err(ENOMEM);
+        }
+        let mut next = Some(0);
+        while let Some((at, child)) = next.and_then(|at| source.announced(context, at)) {
+            // Unless it was moved by itself.
+            if child.is_in(from) {
+                source.hand_over(&child, &mut target);
+                child.set_channel(to);
+            }
+            next = at.checked_add(1);
+        }
+        source.hand_over(context, &mut target);
+        context.set_channel(to);
+        drop(target);
+        drop(source);
+        to.readable.wake_all();
+        Ok(reported)
+    }
+
+    /// The number of events read of a context that may leave the channel `from`, whose `places`
+    /// these are.
+    fn departing(context: &Context, from: &Channel, places: &mut Places) -> Result<u32> {
+        let place = places.get(context).ok_or(ENOENT)?;
+        if context.is_published(from) {
+            Ok(place.reported)
+        } else {
+            Err(ENOENT)
         }
     }
 
     /// Changes what the user calls a context. From a value that is not 0 on it gets events.
-    pub(super) fn set_uid(&self, context: &Context, uid: u64) {
-        if let Some(place) = self.inner.lock().place(context) {
-            place.uid = uid;
-        }
+    pub(super) fn set_uid(context: &Context, uid: u64) {
+        Self::of(context, |_, places| {
+            if let Some(place) = places.get(context) {
+                place.uid = uid;
+            }
+        });
     }
 
     // Backlog
     // ------------------------------------------------------------------------------------------
 
     /// Lets `change` see the backlog of a context.
-    pub(super) fn with_backlog(&self, context: &Context, change: impl FnOnce(&mut Backlog)) {
-        if let Some(place) = self.inner.lock().place(context) {
-            change(&mut place.backlog);
-        }
+    pub(super) fn with_backlog(context: &Context, change: impl FnOnce(&mut Backlog)) {
+        Self::of(context, |_, places| {
+            if let Some(place) = places.get(context) {
+                change(&mut place.backlog);
+            }
+        });
     }
 
     /// Whether a connection request would be admitted now, or would hear that the listener has
     /// gone.
-    pub(super) fn takes_requests(&self, listener: &Context) -> bool {
-        let mut inner = self.inner.lock();
-        inner.count < MAX_CONTEXTS
-            && inner
-                .place(listener)
-                .is_none_or(|place| !place.backlog.is_full())
+    pub(super) fn takes_requests(listener: &Context) -> bool {
+        Self::of(listener, |_, places| {
+            places.has_room()
+                && places
+                    .get(listener)
+                    .is_none_or(|place| !place.backlog.is_full())
+        })
+        .1
     }
 
     /// Counts a connection request that is about to be queued.
@@ -396,13 +254,15 @@ impl Channel {
     ///
     /// - `ENOMEM` if too many wait already, or if the channel has too many contexts;
     /// - `ECONNABORTED` if the listener has gone.
-    pub(super) fn admit(&self, listener: &Context) -> Result {
-        let mut inner = self.inner.lock();
-        if inner.count >= MAX_CONTEXTS {
-            return Err(ENOMEM);
-        }
-        let place = inner.place(listener).ok_or_else(gone)?;
-        place.backlog.admit().kernel()
+    pub(super) fn admit(listener: &Context) -> Result {
+        Self::of(listener, |_, places| {
+            if !places.has_room() {
+                return Err(ENOMEM);
+            }
+            let place = places.get(listener).ok_or_else(gone)?;
+            place.backlog.admit().kernel()
+        })
+        .1
     }
 
     // Events
@@ -413,19 +273,19 @@ impl Channel {
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn prepare(&self, context: &Context, need: Need) -> Result {
-        let lacks = match self.inner.lock().place(context) {
-            Some(place) => place.reserve.lacks(need),
-            None => return Ok(()),
-        };
-        if lacks.is_nothing() {
+    pub(super) fn prepare(context: &Context, need: Need) -> Result {
+        let (_, lacks) = Self::of(context, |_, places| {
+            Some(places.get(context)?.reserve.lacks(need))
+        });
+        let Some(lacks) = lacks.filter(|lacks| !lacks.is_nothing()) else {
             return Ok(());
-        }
+        };
         let mut fresh = Reserve::allocate(lacks, GFP_KERNEL_ACCOUNT)?;
-        let mut inner = self.inner.lock();
-        if let Some(place) = inner.place(context) {
-            place.reserve.fill_from(&mut fresh);
-        }
+        Self::of(context, |_, places| {
+            if let Some(place) = places.get(context) {
+                place.reserve.fill_from(&mut fresh);
+            }
+        });
         Ok(())
     }
 
@@ -433,36 +293,25 @@ impl Channel {
     ///
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
     /// more events than [`Need`] foresees, nobody has read them, and there is no memory.
-    pub(super) fn queue(&self, context: &Context, event: &Event) {
-        let mut extra = Reserve::new();
-        let mut inner = self.inner.lock();
-        let Some(place) = inner.place(context).filter(|place| place.uid != 0) else {
-            return;
-        };
-        let lacks = place.reserve.lacks(Need::of(event));
-        if !lacks.is_nothing() {
-            drop(inner);
-            extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
-            inner = self.inner.lock();
+    pub(super) fn queue(context: &Context, event: &Event) {
+        let (mut channel, mut queued) =
+            Self::of(context, |_, places| places.queue(context, event, None));
+        if let Err(lacks) = queued {
+            let mut extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
+            (channel, queued) = Self::of(context, |_, places| {
+                places.queue(context, event, Some(&mut extra))
+            });
         }
-        let Some(place) = inner.place(context) else {
-            return;
-        };
-        let Some((room, conn)) = place.draw(&mut extra, event) else {
-            return;
-        };
-        let unread = Unread::new(place.uid, event, conn, context.id());
-        let number = inner.number();
-        inner.insert(context, number, room.into_node(number, unread));
-        drop(inner);
-        self.readable.wake_all();
+        if let Ok(true) = queued {
+            channel.readable.wake_all();
+        }
     }
 
     /// Reads the oldest event; waits for one unless the caller does not want to.
     ///
     /// `copy` takes it to the user. While it runs, the event is in no queue and the lock is not
     /// held, so that no other reader gets the event and none waits for this one. If it fails, the
-    /// event is unread again and still the oldest.
+    /// event is unread again, and the oldest of its context.
     ///
     /// # Errors
     ///
@@ -477,7 +326,7 @@ impl Channel {
     ) -> Result {
         let mut response = abi::EventResp::new_zeroed();
         let taken = self.readable.wait_interruptible(|| {
-            let taken = self.inner.lock().take(&mut response);
+            let taken = self.places.lock().take(&mut response);
             match taken {
                 Some(taken) => Some(Ok(taken)),
                 None => is_nonblocking().then_some(Err(EAGAIN)),
@@ -485,7 +334,7 @@ impl Channel {
         })??;
         match copy(&response) {
             Ok(()) => {
-                self.finish(taken);
+                Self::finish(taken);
                 Ok(())
             }
             Err(error) => {
@@ -496,30 +345,50 @@ impl Channel {
     }
 
     /// Disposes of an event that the user has.
-    fn finish(&self, taken: Taken) {
-        let room = taken.node.into_reservation();
-        let mut inner = self.inner.lock();
-        let Some(place) = inner.place(&taken.owner) else {
-            return;
-        };
-        if taken.is_request {
-            place.backlog.release();
-        }
-        let surplus = place.reserve.put(room);
-        drop(inner);
-        drop(surplus);
+    fn finish(taken: Taken) {
+        let mut room = Some(taken.node.into_reservation());
+        let owner = &taken.owner;
+        Self::of(owner, |_, places| {
+            let Some(place) = places.get(owner) else {
+                return;
+            };
+            if taken.child.is_some() {
+                place.backlog.release();
+            }
+            room = room.take().and_then(|room| place.reserve.put(room));
+        });
     }
 
-    /// Returns an event that could not be copied to its place.
+    /// Returns an event of this channel that could not be copied to its place.
+    ///
+    /// If its context has moved meanwhile, the event follows, and whom it announces too.
     fn put_back(&self, taken: Taken) {
-        let mut inner = self.inner.lock();
-        if let Some(place) = inner.place(&taken.owner) {
-            place.reported = place.reported.wrapping_sub(1);
-        }
-        let refused = inner.insert(&taken.owner, taken.number, taken.node);
-        drop(inner);
+        let owner = taken.owner.clone();
+        let (home, refused) = loop {
+            let home = owner.channel();
+            if ptr::eq(&*home, self) {
+                let mut places = self.places.lock();
+                if owner.is_in(self) {
+                    let refused = places.put_back(taken, false);
+                    drop(places);
+                    break (home, refused);
+                }
+            } else {
+                let (mut here, mut there) = lock_both(&self.places, &home.places);
+                if owner.is_in(&home) {
+                    if let Some(child) = taken.child.as_ref().filter(|child| child.is_in(self)) {
+                        here.hand_over(child, &mut there);
+                        child.set_channel(&home);
+                    }
+                    let refused = there.put_back(taken, true);
+                    drop(there);
+                    drop(here);
+                    break (home, refused);
+                }
+            }
+        };
         match refused {
-            None => self.readable.wake_all(),
+            None => home.readable.wake_all(),
             // The context went meanwhile. The connection that it had asked for goes too.
             Some(node) => {
                 let (_, unread) = node.to_key_value();
@@ -533,6 +402,6 @@ impl Channel {
     /// Whether there is something to read; whoever polls is woken when there is.
     pub(super) fn poll(&self, poll: &Poll<'_, Self>) -> bool {
         poll.register(&self.readable);
-        !self.inner.lock().oldest.is_empty()
+        self.places.lock().is_readable()
     }
 }

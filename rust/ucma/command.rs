@@ -76,7 +76,7 @@ const TABLE: [Row; 32] = [
     row!(Notify, on_device, Notify => connect::notify),
     row!(JoinIpMcast),
     row!(LeaveMcast),
-    row!(MigrateId),
+    row!(MigrateId, on_channel, MigrateId => context::migrate),
     row!(Query, on_context, Query => query::query),
     row!(Bind, on_context, Bind => address::bind),
     row!(ResolveAddr, on_context, ResolveAddr => address::resolve_addr),

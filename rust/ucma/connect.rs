@@ -4,6 +4,7 @@
 
 use super::{
     call::{Call, Request},
+    channel::Channel,
     context::Context,
     event::Need,
 };
@@ -70,7 +71,7 @@ impl Request for abi::Connect {
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
     let param = param(&request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
-    context.channel().prepare(context, Need::CONNECT)?;
+    Channel::prepare(context, Need::CONNECT)?;
     context.endpoint().connect(&param, ece)
 }
 
@@ -85,10 +86,9 @@ impl Request for abi::Listen {
 /// Unlike in C, an attempt that fails does not touch the backlog of a context that listens.
 pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
-    let channel = context.channel();
-    channel.with_backlog(context, |backlog| backlog.propose(limit));
+    Channel::with_backlog(context, |backlog| backlog.propose(limit));
     context.endpoint().listen()?;
-    channel.with_backlog(context, |backlog| backlog.set(limit));
+    Channel::with_backlog(context, |backlog| backlog.set(limit));
     Ok(())
 }
 
@@ -108,9 +108,10 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
         return endpoint.accept(None, ece, || ());
     }
     let param = param(&request.conn_param);
-    let channel = context.channel();
-    channel.prepare(context, Need::CONNECT)?;
-    endpoint.accept(Some(&param), ece, || channel.set_uid(context, request.uid))
+    Channel::prepare(context, Need::CONNECT)?;
+    endpoint.accept(Some(&param), ece, || {
+        Channel::set_uid(context, request.uid);
+    })
 }
 
 /// The reason of the REJ that a caller wants: by default that of a consumer.

@@ -8,8 +8,9 @@
 
 use super::{
     call::Call,
-    channel::{Channel, Leavings, PlaceRoom},
-    event::{Need, Reserve},
+    channel::Channel,
+    event::{Need, Queue, Reserve},
+    places::PlaceRoom,
     Ucma,
 };
 use crate::{
@@ -20,13 +21,14 @@ use cmproto::{
     service_id::PortSpace,
     ucma_abi::{self as abi, CmEvent},
 };
-use core::ptr;
+use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
+    new_spinlock,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc,
+        Arc, SpinLock,
     },
 };
 
@@ -39,9 +41,13 @@ const QP_TYPE_UD: u8 = 4;
 ///
 /// What changes with its events (its uid, how many were read, its backlog) is in its channel,
 /// under the channel's lock.
+#[pin_data]
 pub(super) struct Context {
     id: u32,
-    channel: Arc<Channel>,
+    /// The channel that has it. Changes only under the lock of that channel and that of the new one
+    /// ([`Channel::of`]); the lock here is held for no more than a copy.
+    #[pin]
+    channel: SpinLock<Arc<Channel>>,
     endpoint: Arc<Endpoint>,
     /// Whether the endpoint has died with its device.
     removed: Atomic<bool>,
@@ -70,13 +76,14 @@ impl<'a> Unpublished<'a> {
         reserve: Reserve,
     ) -> Result<Self> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
-        let context = Arc::new(
-            Context {
-                id: number.id(),
-                channel,
+        let id = number.id();
+        let context = Arc::pin_init(
+            pin_init!(Context {
+                id,
+                channel <- new_spinlock!(channel, "rdma_ucm_context"),
                 endpoint,
                 removed: Atomic::new(false),
-            },
+            }),
             GFP_KERNEL_ACCOUNT,
         )?;
         Ok(Unpublished {
@@ -99,9 +106,26 @@ impl Context {
         &self.endpoint
     }
 
-    /// The channel.
-    pub(super) fn channel(&self) -> &Channel {
-        &self.channel
+    /// The channel that has the context now; it may move at any time.
+    pub(super) fn channel(&self) -> Arc<Channel> {
+        self.channel.lock().clone()
+    }
+
+    /// Whether it is this channel.
+    pub(super) fn is_in(&self, channel: &Channel) -> bool {
+        ptr::eq(&**self.channel.lock(), channel)
+    }
+
+    /// Moves the context. Only for [`Channel`], under the locks of both, or before there is a place.
+    pub(super) fn set_channel(&self, channel: &Arc<Channel>) {
+        let before = mem::replace(&mut *self.channel.lock(), channel.clone());
+        drop(before);
+    }
+
+    /// Whether the context can be looked up: nobody has begun to destroy it.
+    pub(super) fn is_published(&self, channel: &Channel) -> bool {
+        let found = channel.ucma.contexts.get(self.id);
+        found.is_some_and(|found| ptr::eq(&*found, self))
     }
 
     /// Looks a number of `channel` up.
@@ -113,7 +137,7 @@ impl Context {
     /// - `ENXIO` if its device has gone.
     pub(super) fn find(channel: &Channel, id: u32) -> Result<Arc<Self>> {
         let context = channel.ucma.contexts.get(id).ok_or(ENOENT)?;
-        if !ptr::eq(&*context.channel, channel) {
+        if !context.is_in(channel) {
             return Err(EINVAL);
         }
         if context.removed.load(ordering::Acquire) {
@@ -124,7 +148,8 @@ impl Context {
 
     /// Destroys the context, unless somebody else does.
     pub(super) fn discard(this: &Arc<Self>) {
-        let taken = this.channel.ucma.contexts.take_if(this.id, |found| {
+        let channel = this.channel();
+        let taken = channel.ucma.contexts.take_if(this.id, |found| {
             if ptr::eq(found, &**this) {
                 Ok(())
             } else {
@@ -143,37 +168,39 @@ impl Context {
     fn end(&self, number: Reserved<'_, Self>) -> u32 {
         self.endpoint.destroy();
         let mut reported = 0;
-        if let Some(Leavings {
-            reported: read,
-            mut queue,
-        }) = self.channel.remove(self)
-        {
-            reported = read;
-            while let Some(cursor) = queue.cursor_front_mut() {
-                let (_, node) = cursor.remove_current();
-                let (_, unread) = node.to_key_value();
-                if let Some(child) = unread.into_child() {
-                    // A child listens to nothing, so that this does not go deeper.
-                    Self::discard(&child);
-                }
-            }
+        if let Some(leavings) = Channel::remove(self) {
+            reported = leavings.reported;
+            Self::refuse(leavings.queue);
         }
         // Only now nothing is left in the channel under this number.
         drop(number);
         reported
     }
 
+    /// Destroys the connections that unread events ask for.
+    pub(super) fn refuse(mut queue: Queue) {
+        while let Some(cursor) = queue.cursor_front_mut() {
+            let (_, node) = cursor.remove_current();
+            let (_, unread) = node.to_key_value();
+            if let Some(child) = unread.into_child() {
+                // A child listens to nothing, so that this does not go deeper.
+                Self::discard(&child);
+            }
+        }
+    }
+
     /// Makes the context of a connection request and queues the request.
     fn offer(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
         let memory = Reserve::allocate(Need::REQUEST, GFP_KERNEL_ACCOUNT)?;
+        let channel = self.channel();
         let unpublished = Unpublished::new(
-            &self.channel.ucma,
-            self.channel.clone(),
+            &channel.ucma,
+            channel.clone(),
             child.clone(),
             Reserve::new(),
         )?;
         child.set_consumer(unpublished.context.clone())?;
-        self.channel.add_request(self, unpublished, event, memory)
+        Channel::add_request(self, unpublished, event, memory)
     }
 }
 
@@ -183,20 +210,20 @@ impl Consumer for Context {
             // Before the event can be read: whoever has read it gets `ENXIO`.
             self.device_removed();
         }
-        self.channel.queue(self, event);
+        Channel::queue(self, event);
     }
 
     fn takes_requests(&self) -> bool {
-        self.channel.takes_requests(self)
+        Channel::takes_requests(self)
     }
 
     /// Refuses with `ENOMEM` if the backlog is full.
     ///
     /// The request is queued even if the listener has no uid, as C does.
     fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
-        self.channel.admit(self)?;
+        Channel::admit(self)?;
         self.offer(child, event)
-            .inspect_err(|_| self.channel.with_backlog(self, |backlog| backlog.release()))
+            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))
     }
 
     fn device_removed(&self) {
@@ -261,7 +288,7 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
         .ucma
         .contexts
         .take_if(request.id, |context| {
-            if ptr::eq(&*context.channel, channel) {
+            if context.is_in(channel) {
                 Ok(())
             } else {
                 Err(EINVAL)
@@ -269,6 +296,26 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
         })?
         .ok_or(ENOENT)?;
     let events_reported = context.end(number);
+    call.respond(
+        request.response,
+        &abi::EventsReportedResp { events_reported },
+    )
+}
+
+/// `MIGRATE_ID`: moves a context of another open file to the channel that is written to, with its
+/// unread events, and says how many of its events were read.
+///
+/// # Errors
+///
+/// - `ENOENT` if there is no such descriptor or no such context, also if that is being destroyed;
+/// - `EINVAL` if the file is not one of this device, or if the context is of yet another one;
+/// - `ENXIO` if its device has gone;
+/// - `ENOMEM` if there are too many contexts in the channel;
+/// - `EFAULT` if the answer cannot be written; the context has moved nevertheless.
+pub(super) fn migrate(call: &Call<'_>, request: &abi::MigrateId) -> Result {
+    let from = call.sibling(request.fd)?;
+    let context = Context::find(&from, request.id)?;
+    let events_reported = Channel::migrate(&context, &from, &call.channel_arc())?;
     call.respond(
         request.response,
         &abi::EventsReportedResp { events_reported },

@@ -14,6 +14,8 @@ use kernel::{
 
 /// An event that nobody has read yet.
 pub(super) struct Unread {
+    /// Orders it among all events of its channel.
+    turn: u64,
     /// What the user calls the context that the event is for.
     uid: u64,
     /// The number of that context; for a connection request, of the new one.
@@ -28,10 +30,16 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// An event for the context `id`, whose owner calls it `uid`.
+    /// An event for the context `id`, whose owner calls it `uid`, of this turn in its channel.
     ///
     /// `space` is used if the event has parameters; without it they are reported as zeros.
-    pub(super) fn new(uid: u64, event: &Event, space: Option<ConnSpace>, id: u32) -> Self {
+    pub(super) fn new(
+        uid: u64,
+        event: &Event,
+        space: Option<ConnSpace>,
+        id: u32,
+        turn: u64,
+    ) -> Self {
         let conn = match (&event.param, space) {
             (EventParam::Conn(param), Some(mut space)) => {
                 space.clone_from(param);
@@ -40,6 +48,7 @@ impl Unread {
             _ => None,
         };
         Unread {
+            turn,
             uid,
             id,
             kind: event.kind,
@@ -58,9 +67,19 @@ impl Unread {
         }
     }
 
-    /// Whether this is a connection request, which counts in the backlog.
-    pub(super) fn is_request(&self) -> bool {
-        self.child.is_some()
+    /// The context that it announces, if it is a connection request.
+    pub(super) fn child(&self) -> Option<&Arc<Context>> {
+        self.child.as_ref()
+    }
+
+    /// When the channel reads it.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// The same, to be changed in another channel.
+    pub(super) fn turn_mut(&mut self) -> &mut u64 {
+        &mut self.turn
     }
 
     /// Writes the event as user space reads it to `resp`, which must be all zeros.
@@ -78,7 +97,7 @@ impl Unread {
         }
     }
 
-    /// The context of the connection that a request asks for.
+    /// The same, as the one who ends it.
     pub(super) fn into_child(self) -> Option<Arc<Context>> {
         self.child
     }
@@ -114,7 +133,7 @@ pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     )
 }
 
-/// The unread events of a context, by the order in which they happened in the channel.
+/// The unread events of a context, in the order in which they happened.
 pub(super) type Queue = RBTree<u64, Unread>;
 
 /// An event in a [`Queue`], or on its way from there to its reader.

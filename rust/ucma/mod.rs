@@ -16,6 +16,7 @@ mod connect;
 mod context;
 mod event;
 mod option;
+mod places;
 mod query;
 
 use self::context::Context;

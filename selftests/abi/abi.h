@@ -234,6 +234,13 @@ void pair_established(struct pair *p, const union addr *a);
 uint32_t routed_client(int fd, uint64_t uid, const union addr *dst);
 union addr any_port4(void);
 
+/* --- t_removal.c: a device that can go, over a network interface of its own --- */
+
+#define PLUG_ADDR "10.78.0.1"
+void plug(void);
+void unplug(void);	/* the device */
+void unwire(void);	/* the interface */
+
 /* --- netlink.c --- */
 
 /* The sum of what "rdma resource" shows as cm_id; negative errno. */

@@ -19,7 +19,12 @@ static const struct {
 	{ "leave_mcast", ENOENT, ENOSYS, "multicast is not built yet" },
 	{ "join_ip_mcast", ENOENT, ENOSYS, "multicast is not built yet" },
 	{ "join_mcast", ENOENT, ENOSYS, "multicast is not built yet" },
-	{ "migrate_id", ENOENT, ENOSYS, "moving ids is not built yet" },
+	{ "migrate_wakes", false, true,
+	  "C wakes who waits for events of the new file only with the next event" },
+	{ "request_moves_alone", true, false,
+	  "C moves an unread request with its listener, but not the id that it announces" },
+	{ "migrate_short_answer", true, false,
+	  "C answers MIGRATE_ID also where the answer is said to have no room" },
 	{ "resolve_ib_service", ENOENT, ENOSYS, "service resolution is not built yet" },
 	{ "write_cm_event", ENOENT, ENOSYS, "user events are not built yet" },
 };

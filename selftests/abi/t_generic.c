@@ -43,7 +43,7 @@ static const struct command {
 	{ "resolve_addr", 21, 272, 272, 0, 0, -1, -1, 0, NULL },
 	{ "join_ip_mcast", 16, 48, 48, 4, 44, 0, -1, DEV, "join_ip_mcast" },
 	{ "leave_mcast", 17, 16, 16, 4, 8, 0, -1, 0, "leave_mcast" },
-	{ "migrate_id", 18, 16, 16, 0, 8, 0, -1, 0, "migrate_id" },
+	{ "migrate_id", 18, 16, 16, 0, 8, 0, -1, 0, NULL },
 	{ "join_mcast", 22, 152, 152, 4, 16, 0, -1, DEV, "join_mcast" },
 	{ "resolve_ib_service", 23, 88, 88, 0, 0, -1, -1, 0, "resolve_ib_service" },
 	{ "write_cm_event", 24, 320, 320, 0, 0, -1, -1, 0, "write_cm_event" },
@@ -345,6 +345,7 @@ static int all_zero(const struct command *c)
 	case RDMA_USER_CM_CMD_RESOLVE_IP:
 	case RDMA_USER_CM_CMD_JOIN_IP_MCAST:
 	case RDMA_USER_CM_CMD_JOIN_MCAST:
+	case RDMA_USER_CM_CMD_MIGRATE_ID:	/* descriptor 0 */
 	case CMD_WRITE_CM_EVENT:		/* the event */
 		return EINVAL;
 	default:

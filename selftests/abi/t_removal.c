@@ -2,27 +2,25 @@
 /* The device goes away below ids in all states. */
 #include "abi.h"
 
-#define ADDR "10.78.0.1"
-
 static int fd(void)
 {
 	return cm_open(O_RDWR | O_NONBLOCK);
 }
 
-static void plug(void)
+void plug(void)
 {
 	REQUIRE_EQ(0, system("ip link add vt0 type veth peer name vt1 && "
-			     "ip addr add " ADDR "/24 dev vt0 && ip link set vt0 up && "
+			     "ip addr add " PLUG_ADDR "/24 dev vt0 && ip link set vt0 up && "
 			     "ip link set vt1 up && rdma link add rxet type rxe netdev vt0"));
 }
 
-static void unplug(void)
+void unplug(void)
 {
 	/* Must not wait for anybody who has an id. */
 	REQUIRE_EQ(0, system("timeout 10 rdma link del rxet"));
 }
 
-static void cleanup(void)
+void unwire(void)
 {
 	CHECK_EQ(0, system("ip link del vt0"));
 }
@@ -34,7 +32,7 @@ static void gone(int line, int f, uint32_t id, uint32_t events)
 	struct rdma_ucm_query_route_resp route;
 	struct rdma_ucm_query_addr_resp addr;
 	struct ib_uverbs_qp_attr attr;
-	union addr a = addr4(ADDR, 7471);
+	union addr a = addr4(PLUG_ADDR, 7471);
 	uint8_t tos = 0;
 
 	/* The file learns of it first, and the id is closed right after. */
@@ -70,7 +68,7 @@ TEST(removal, bound_id)
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 0x4444));
 
 	plug();
-	REQUIRE_OK(bind4(f, id, ADDR, 0));
+	REQUIRE_OK(bind4(f, id, PLUG_ADDR, 0));
 	unplug();
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, &ev);
 	CHECK_EQ(id, ev.id);
@@ -78,7 +76,7 @@ TEST(removal, bound_id)
 	CHECK_EQ(0, ev.status);
 	CHECK_GONE(f, id, 1);
 	CHECK(no_event(f, 0));
-	cleanup();
+	unwire();
 }
 
 TEST(removal, uid_zero)
@@ -87,11 +85,11 @@ TEST(removal, uid_zero)
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 0));
 
 	plug();
-	REQUIRE_OK(bind4(f, id, ADDR, 0));
+	REQUIRE_OK(bind4(f, id, PLUG_ADDR, 0));
 	unplug();
 	CHECK(no_event(f, 100));
 	CHECK_GONE(f, id, 0);
-	cleanup();
+	unwire();
 }
 
 TEST(removal, listener)
@@ -101,18 +99,18 @@ TEST(removal, listener)
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1));
 
 	plug();
-	REQUIRE_OK(bind4(f, id, ADDR, 7680));
+	REQUIRE_OK(bind4(f, id, PLUG_ADDR, 7680));
 	REQUIRE_OK(listen_id(f, id, 0));
 	unplug();
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, &ev);
 	CHECK_GONE(f, id, 1);
-	cleanup();
+	unwire();
 }
 
 TEST(removal, wildcard_listener_stays)
 {
 	struct rdma_ucm_conn_param param = conn_param();
-	union addr dst = addr4(ADDR, 7681);
+	union addr dst = addr4(PLUG_ADDR, 7681);
 	int f = fd(), c = fd();
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1)), client;
 
@@ -132,7 +130,7 @@ TEST(removal, wildcard_listener_stays)
 		NEED_EVENT(c, EV_DEVICE_REMOVAL, NULL);
 		CHECK_GONE(c, client, 4);
 		CHECK(no_event(f, 0));
-		cleanup();
+		unwire();
 	}
 	dst = addr4(ADDR4, 7681);
 	client = routed_client(c, 1, &dst);
@@ -142,7 +140,7 @@ TEST(removal, wildcard_listener_stays)
 
 TEST(removal, resolved)
 {
-	union addr dst = addr4(ADDR, 7471);
+	union addr dst = addr4(PLUG_ADDR, 7471);
 	int f = fd();
 	uint32_t a = REQUIRE_ID(create_id(f, PS_TCP, 1)), b;
 
@@ -155,7 +153,7 @@ TEST(removal, resolved)
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, NULL);
 	CHECK_GONE(f, a, 2);
 	CHECK_GONE(f, b, 3);
-	cleanup();
+	unwire();
 }
 
 TEST(removal, resolving)
@@ -165,18 +163,18 @@ TEST(removal, resolving)
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1));
 
 	plug();
-	REQUIRE_OK(bind4(f, id, ADDR, 0));
+	REQUIRE_OK(bind4(f, id, PLUG_ADDR, 0));
 	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 100000));
 	unplug();
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, NULL);
 	CHECK_GONE(f, id, 1);
-	cleanup();
+	unwire();
 }
 
 static void connected(int step)
 {
 	struct pair p = { 0 };
-	union addr a = addr4(ADDR, 0);
+	union addr a = addr4(PLUG_ADDR, 0);
 	uint32_t client_events = 0, server_events = 0;
 
 	plug();
@@ -209,7 +207,7 @@ static void connected(int step)
 	CHECK_GONE(p.sfd, p.listener, 2);
 	CHECK(no_event(p.cfd, 0));
 	CHECK(no_event(p.sfd, 0));
-	cleanup();
+	unwire();
 }
 
 TEST(removal, request_unanswered)
@@ -230,7 +228,7 @@ TEST(removal, established)
 TEST(removal, request_unread)
 {
 	struct pair p = { 0 };
-	union addr a = addr4(ADDR, 0);
+	union addr a = addr4(PLUG_ADDR, 0);
 	struct rdma_ucm_event_resp ev;
 
 	plug();
@@ -242,20 +240,20 @@ TEST(removal, request_unread)
 	NEED_EVENT(p.sfd, EV_DEVICE_REMOVAL, NULL);
 	CHECK_GONE(p.sfd, ev.id, 0);
 	CHECK_GONE(p.sfd, p.listener, 2);
-	cleanup();
+	unwire();
 }
 
 TEST(removal, close_without_reading)
 {
 	struct pair p = { 0 };
-	union addr a = addr4(ADDR, 0);
+	union addr a = addr4(PLUG_ADDR, 0);
 
 	plug();
 	pair_established(&p, &a);
 	unplug();
 	close(p.cfd);
 	close(p.sfd);
-	cleanup();
+	unwire();
 }
 
 TEST(removal, netdev_goes)
@@ -265,8 +263,8 @@ TEST(removal, netdev_goes)
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1));
 
 	plug();
-	REQUIRE_OK(bind4(f, id, ADDR, 0));
-	cleanup();
+	REQUIRE_OK(bind4(f, id, PLUG_ADDR, 0));
+	unwire();
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, &ev);
 	CHECK_GONE(f, id, 1);
 }

@@ -9,5 +9,6 @@
 pub mod backlog;
 pub mod frame;
 pub mod option;
+pub mod order;
 pub mod path;
 pub mod query;

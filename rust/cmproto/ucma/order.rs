@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The order in which the events of a channel are read.
+//!
+//! Every event has two numbers. Its *place* says where it stands in the queue of its context, and
+//! never changes. Its *turn* says when the channel reads it, among the events of all contexts. A
+//! context that moves to another channel takes its queue along; there its events get new turns, as
+//! if they had happened just now and in the same order.
+
+/// Gives out numbers, each larger than all before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    next: u64,
+}
+
+impl Numbers {
+    /// Starts with 0.
+    pub const fn new() -> Self {
+        Numbers { next: 0 }
+    }
+
+    /// The next number.
+    pub fn take(&mut self) -> u64 {
+        let number = self.next;
+        // Does not wrap: that would take centuries.
+        self.next = number.wrapping_add(1);
+        number
+    }
+
+    /// Replaces all of `numbers`, in their order, by new ones. Returns the first new one.
+    pub fn renew<'a>(&mut self, numbers: impl IntoIterator<Item = &'a mut u64>) -> Option<u64> {
+        let mut first = None;
+        for number in numbers {
+            *number = self.take();
+            first = first.or(Some(*number));
+        }
+        first
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_order))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_larger() {
+        let mut numbers = Numbers::new();
+        assert_eq!((numbers.take(), numbers.take(), numbers.take()), (0, 1, 2));
+    }
+
+    #[test]
+    fn renewed_numbers_keep_their_order() {
+        let mut numbers = Numbers { next: 7 };
+        let mut turns = [100, 200, 201];
+        assert_eq!(numbers.renew(&mut turns), Some(7));
+        assert_eq!((turns, numbers.take()), ([7, 8, 9], 10));
+    }
+
+    #[test]
+    fn nothing_to_renew() {
+        let mut numbers = Numbers { next: 7 };
+        assert_eq!(numbers.renew(&mut []), None);
+        assert_eq!(numbers.take(), 7);
+    }
+}
+
+/// Channels, contexts and events as `rust/ucma` keeps them, with maps of the standard library.
+#[cfg(test)]
+mod model {
+    use super::Numbers;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    const CHANNELS: usize = 3;
+    const CONTEXTS: usize = 4;
+
+    /// An event: what was the how-manieth of its context.
+    #[derive(Clone, Copy, Debug)]
+    struct Unread {
+        turn: u64,
+        what: u32,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Context {
+        channel: usize,
+        queue: BTreeMap<u64, Unread>,
+        places: Numbers,
+        happened: u32,
+        reported: u32,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Channel {
+        turns: Numbers,
+        /// The turn of the oldest event of each context that has one, and the context.
+        oldest: BTreeMap<u64, usize>,
+    }
+
+    /// An event on its way to a reader of a channel.
+    #[derive(Clone, Copy, Debug)]
+    struct Taken {
+        channel: usize,
+        context: usize,
+        place: u64,
+        unread: Unread,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct World {
+        channels: [Channel; CHANNELS],
+        contexts: [Context; CONTEXTS],
+        copying: Vec<Taken>,
+        delivered: [Vec<u32>; CONTEXTS],
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Happens { context: usize },
+        Take { channel: usize },
+        CopySucceeds,
+        CopyFails,
+        Migrate { context: usize, to: usize },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0..CONTEXTS).prop_map(|context| Step::Happens { context }),
+            3 => (0..CHANNELS).prop_map(|channel| Step::Take { channel }),
+            2 => Just(Step::CopySucceeds),
+            1 => Just(Step::CopyFails),
+            2 => (0..CONTEXTS, 0..CHANNELS).prop_map(|(context, to)| Step::Migrate { context, to }),
+        ]
+    }
+
+    impl World {
+        fn reindex(&mut self, context: usize) {
+            let Context { channel, queue, .. } = &self.contexts[context];
+            let oldest = &mut self.channels[*channel].oldest;
+            oldest.retain(|_, of| *of != context);
+            if let Some((_, first)) = queue.first_key_value() {
+                assert_eq!(oldest.insert(first.turn, context), None, "a turn is unique");
+            }
+        }
+
+        fn renew(&mut self, context: usize) {
+            let Context { channel, queue, .. } = &mut self.contexts[context];
+            let turns = queue.values_mut().map(|unread| &mut unread.turn);
+            self.channels[*channel].turns.renew(turns);
+        }
+
+        fn happens(&mut self, index: usize) {
+            let context = &mut self.contexts[index];
+            let turn = self.channels[context.channel].turns.take();
+            let what = context.happened;
+            context.happened += 1;
+            let place = context.places.take();
+            context.queue.insert(place, Unread { turn, what });
+            self.reindex(index);
+        }
+
+        fn take(&mut self, channel: usize) {
+            let Some((_, &context)) = self.channels[channel].oldest.first_key_value() else {
+                return;
+            };
+            let (place, unread) = self.contexts[context].queue.pop_first().unwrap();
+            self.contexts[context].reported += 1;
+            self.reindex(context);
+            self.copying.push(Taken {
+                channel,
+                context,
+                place,
+                unread,
+            });
+        }
+
+        fn put_back(&mut self, taken: Taken) {
+            let context = &mut self.contexts[taken.context];
+            context.reported -= 1;
+            context.queue.insert(taken.place, taken.unread);
+            if context.channel != taken.channel {
+                self.renew(taken.context);
+            }
+            self.reindex(taken.context);
+        }
+
+        fn migrate(&mut self, context: usize, to: usize) {
+            let from = self.contexts[context].channel;
+            if from == to {
+                return;
+            }
+            self.channels[from].oldest.retain(|_, of| *of != context);
+            self.contexts[context].channel = to;
+            self.renew(context);
+            self.reindex(context);
+        }
+
+        fn step(&mut self, step: Step) {
+            match step {
+                Step::Happens { context } => self.happens(context),
+                Step::Take { channel } => self.take(channel),
+                Step::CopySucceeds => {
+                    if let Some(taken) = self.copying.pop() {
+                        self.delivered[taken.context].push(taken.unread.what);
+                    }
+                }
+                Step::CopyFails => {
+                    if let Some(taken) = self.copying.pop() {
+                        self.put_back(taken);
+                    }
+                }
+                Step::Migrate { context, to } => self.migrate(context, to),
+            }
+        }
+
+        fn check(&self) {
+            for (index, context) in self.contexts.iter().enumerate() {
+                let copying = self.copying.iter().filter(|taken| taken.context == index);
+                let delivered = &self.delivered[index];
+                assert_eq!(context.reported as usize, delivered.len() + copying.count());
+                let turns: Vec<_> = context.queue.values().map(|unread| unread.turn).collect();
+                assert!(turns.is_sorted(), "{turns:?}");
+                for (number, channel) in self.channels.iter().enumerate() {
+                    let entries = channel.oldest.values().filter(|of| **of == index).count();
+                    let here = number == context.channel && !context.queue.is_empty();
+                    assert_eq!(entries, usize::from(here));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever moves where, and whatever copy fails: what was reported is what was delivered,
+        /// nothing is lost and nothing comes twice. With one reader at a time the events of a
+        /// context come in the order in which they happened.
+        #[test]
+        fn nothing_is_lost_or_repeated(steps in prop::collection::vec(step(), 0..200)) {
+            let mut world = World::default();
+            let mut one_reader = true;
+            for step in steps {
+                world.step(step);
+                world.check();
+                one_reader &= world.copying.len() <= 1;
+            }
+            while !world.copying.is_empty() {
+                world.step(Step::CopyFails);
+                world.check();
+            }
+            for channel in 0..CHANNELS {
+                while !world.channels[channel].oldest.is_empty() {
+                    world.take(channel);
+                    world.step(Step::CopySucceeds);
+                    world.check();
+                }
+            }
+            for (context, delivered) in world.contexts.iter().zip(&mut world.delivered) {
+                if !one_reader {
+                    delivered.sort_unstable();
+                }
+                prop_assert!(delivered.iter().copied().eq(0..context.happened));
+                prop_assert_eq!(context.reported, context.happened);
+            }
+        }
+    }
+}

@@ -256,12 +256,11 @@ impl SockAddr {
         storage
     }
 
-    /// Whether this is a wildcard: `0.0.0.0/8` (all of it, as C), `::` or the zero GID. No address
-    /// is no wildcard.
+    /// Whether this is a wildcard: `0.0.0.0`, `::` or the zero GID. No address is no wildcard.
     pub const fn is_any(&self) -> bool {
         match self {
             Self::Unspec => false,
-            Self::V4 { addr: [a, ..], .. } => *a == 0,
+            Self::V4 { addr, .. } => u32::from_be_bytes(*addr) == 0,
             Self::V6 { addr, .. } => u128::from_be_bytes(*addr) == 0,
             Self::Ib { gid, .. } => gid.is_zero(),
         }
@@ -478,15 +477,24 @@ mod tests {
 
     #[test]
     fn wildcards() {
-        for a in [v4([0, 0, 0, 0]), v4([0, 9, 9, 9]), low_v6(0), gid(0)] {
+        for a in [v4([0, 0, 0, 0]), low_v6(0), gid(0)] {
             assert!(a.is_any() && !a.is_loopback() && a.is_any_or_loopback());
         }
         for a in [v4([127, 0, 0, 1]), v4([127, 9, 9, 9]), low_v6(1), gid(1)] {
             assert!(!a.is_any() && a.is_loopback() && a.is_any_or_loopback());
         }
-        for a in [V4, V6, IB, low_v6(2), gid(2), SockAddr::Unspec] {
+        for a in [
+            V4,
+            V6,
+            IB,
+            v4([0, 0, 0, 1]),
+            v4([0, 9, 9, 9]),
+            low_v6(2),
+            gid(2),
+        ] {
             assert!(!a.is_any_or_loopback());
         }
+        assert!(!SockAddr::Unspec.is_any_or_loopback());
     }
 
     #[test]

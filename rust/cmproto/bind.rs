@@ -180,7 +180,7 @@ mod tests {
             (&any, "r", &any, "r", Ok(())),
             (&lo, "", &a, "", Err(EADDRNOTAVAIL)),
             (&lo, "", &lo, "", Err(EADDRNOTAVAIL)),
-            (&zeronet, "", &a, "", Err(EADDRNOTAVAIL)),
+            (&zeronet, "", &a, "", Ok(())),
             (&any, "f", &any6, "f", Ok(())),
             (&any, "f", &any6, "", Err(EADDRNOTAVAIL)),
             (&any, "", &any6, "f", Err(EADDRNOTAVAIL)),

@@ -26,6 +26,10 @@ extern const struct attribute_group *rust_rdma_ucm_groups[];
 /* rust/helpers/cred.c */
 bool rust_rdma_ib_safe_file_access(struct file *filp);
 
+/* rust/helpers/igmp.c */
+const void *rust_rdma_igmp_join(struct net_device *dev, const u8 *addr);
+void rust_rdma_igmp_leave(struct net *net, int ifindex, const void *joined, const u8 *addr);
+
 /* rust/helpers/lock.c */
 void rust_rdma_mutex_lock_nested(struct mutex *lock, unsigned int subclass);
 unsigned long rust_rdma_spin_lock_irqsave(spinlock_t *lock);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Programs of rdmacm-utils and perftest, unmodified. Those that need datagrams or
-# multicast are not here.
+# Programs of rdmacm-utils and perftest, unmodified. Those that need datagrams are
+# not here.
 # seconds: 400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -86,6 +86,41 @@ copy() {
 	nothing_left
 }
 check_migrating "rcopy" copy
+
+# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: a receiver in the other namespace.
+mckeys() {
+	local receiver status=0 group=$1
+	# shellcheck disable=SC2086
+	$PEER stdbuf -oL timeout 60 mckey -m "$group" -b "$B4" $2 >"$TMP/receiver" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
+	in_group "$PEER" v1 "$group" || { status=$?; echo "the receiver's interface is no member"; }
+	# shellcheck disable=SC2086
+	stdbuf -oL timeout 60 mckey -s -m "$group" -b "$A4" $3 >"$TMP/sender" 2>&1 || {
+		status=$?
+		echo "sender: $status"
+	}
+	ends_within 30 "$receiver" || { status=$?; echo "receiver: $status"; }
+	cat "$TMP/receiver" "$TMP/sender"
+	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
+	! in_group "$PEER" v1 "$group" && ! in_group "" v0 "$group" || status=1
+	[ "$status" -eq 0 ] && nothing_left
+}
+
+# in_group NAMESPACE NETDEV GROUP: is the interface a member?
+in_group() {
+	$1 ip -4 maddr show dev "$2" | grep -w "inet  *$3" >/dev/null
+}
+
+check "mckey" mckeys 239.1.2.3 "" ""
+check "mckey, messages" mckeys 239.1.2.4 "-C 100 -S 1024" "-C 100 -S 1024"
+check "mckey, sends only" mckeys 239.1.2.5 "" "-o"
+check "mckey, several ids" mckeys 239.1.2.6 "-c 5" "-c 5"
+no_ipv6_group() {
+	! timeout 30 mckey -s -m ff0e::1234 -b "$A6" || fail "joined"
+	nothing_left
+}
+check "mckey, IPv6: not over RoCE v2" no_ipv6_group
 
 # Many connections at once. The numbers of queue pairs are made up, far from real
 # ones, and different for the two ends.

@@ -54,6 +54,29 @@ exchange() {
 	fi
 }
 
+# group SENDER: the other one receives.
+group() {
+	round=$((round + 1))
+	if [ "$1" = "$me" ]; then
+		check "mckey, ${names[$1]} sends" client_end "$round" \
+			"mckey -s -m 239.1.2.$round -b $own4"
+	else
+		check "mckey, ${names[$1]} sends" group_receiver "$round"
+	fi
+}
+
+group_receiver() {
+	local receiver status=0
+	stdbuf -oL timeout 60 mckey -m "239.1.2.$1" -b "$own4" >"$TMP/log" 2>&1 & receiver=$!
+	wait_for 20 grep -q "joined dgid" "$TMP/log" || status=1
+	say "$1-ready"
+	hear "$1-done" || status=1
+	[ "$status" -ne 0 ] || ends_within 20 "$receiver" || { status=$?; echo "receiver: $status"; }
+	cat "$TMP/log"
+	[ "$status" -eq 0 ] || return "$status"
+	nothing_left
+}
+
 # One end is killed while connected: the other is told.
 victim() {
 	local server=$1 what=$2
@@ -113,6 +136,7 @@ for server in 1 2; do
 	fi
 	exchange "$server" "cmtime with 100 connections" "cmtime -b $s4 -c 100 -m 0 -q 2000000" \
 		"cmtime -s $s4 -b 10.0.1.$((3 - server)) -c 100 -m 0 -q 1000000"
+	group "$server"
 	victim "$server" "kill -9 of the client, ${names[server]} server"
 done
 say finished

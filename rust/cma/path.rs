@@ -17,6 +17,9 @@ pub(crate) const ROCE_PACKET_LIFE_TIME: u8 = 16;
 /// Selector of a path record: the value itself, not a bound (IBTA 15.2.5.16).
 const EXACTLY: u8 = 2;
 
+/// The largest time code (IBTA 9.9.2.1.1), in five bits where a path record has six.
+const MAX_TIME_CODE: u8 = 31;
+
 /// LID that stands for "whichever" (IBTA 3.5.11).
 const PERMISSIVE_LID: u16 = 0xffff;
 
@@ -44,6 +47,8 @@ pub(crate) struct Path {
     pub(crate) rate: u8,
     /// Life time of a packet, an IBA time code.
     pub(crate) packet_life_time: u8,
+    /// The record that the user has set, whose other fields are but shown.
+    pub(crate) given: Option<PathRecord>,
 }
 
 impl Path {
@@ -63,6 +68,30 @@ impl Path {
             mtu: req.path_mtu,
             rate: req.primary.packet_rate,
             packet_life_time: req.primary.local_ack_timeout.saturating_sub(1),
+            given: None,
+        }
+    }
+
+    /// The path that a user has found by itself. LIDs mean nothing on RoCE.
+    pub(crate) fn from_record(record: &PathRecord) -> Self {
+        Path {
+            service_id: record.service_id,
+            sgid: record.sgid,
+            dgid: record.dgid,
+            flow_label: record.flow_label,
+            hop_limit: record.hop_limit,
+            traffic_class: record.traffic_class,
+            pkey: record.pkey,
+            sl: record.sl,
+            mtu: record.mtu,
+            rate: record.rate,
+            packet_life_time: record.packet_life_time.min(MAX_TIME_CODE),
+            given: Some(PathRecord {
+                dlid: 0,
+                slid: 0,
+                raw_traffic: false,
+                ..*record
+            }),
         }
     }
 
@@ -89,6 +118,9 @@ impl Path {
 
     /// The path as an SA path record (IBTA 15.2.5.16).
     pub(crate) fn to_record(self) -> PathRecord {
+        if let Some(given) = self.given {
+            return given;
+        }
         PathRecord {
             service_id: self.service_id,
             dgid: self.dgid,

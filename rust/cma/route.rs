@@ -10,7 +10,7 @@ use crate::{
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
-use cmproto::{addr::SockAddr, cma::State, ucma_abi::CmEvent};
+use cmproto::{addr::SockAddr, cma::State, ucma::path::PathRecord, ucma_abi::CmEvent};
 use kernel::{prelude::*, sync::Arc};
 
 /// Bits of a flow label.
@@ -50,6 +50,23 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Takes the route that a user has found by itself; the event follows at once.
+    ///
+    /// Fails with `EINVAL` (the state) or `ENODEV` (a loopback address, or an interface that is
+    /// gone); nothing has changed then.
+    pub(crate) fn set_path(&self, record: &PathRecord) -> Result {
+        let mut inner = self.inner.lock();
+        if inner.state != State::AddrResolved {
+            return Err(EINVAL);
+        }
+        let link = inner.link.as_ref().ok_or(ENODEV)?;
+        NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        inner.path = Some(Path::from_record(record));
+        self.set_state(&mut inner, State::RouteResolved);
+        inner.deliver(&Event::new(CmEvent::RouteResolved, 0));
+        Ok(())
+    }
+
     /// The path from the source to the destination address.
     fn roce_path(&self, inner: &Inner) -> Result<Path> {
         let link = inner.link.as_ref().ok_or(ENODEV)?;
@@ -81,6 +98,7 @@ impl Endpoint {
                 Some(timeout) if timeout != 0 => timeout.saturating_sub(1).min(31),
                 _ => ROCE_PACKET_LIFE_TIME,
             },
+            given: None,
         })
     }
 }

@@ -42,6 +42,7 @@ pub mod ids;
 mod kunit;
 pub mod list;
 pub mod listen;
+pub mod mcast;
 pub mod private_data;
 pub mod reject;
 pub mod service_id;

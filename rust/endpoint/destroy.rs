@@ -5,11 +5,12 @@
 use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner};
 use crate::{
     cm::execute::Cause,
-    cma::{listeners::Listening, ports::PortClaim},
+    cma::{listeners::Listening, multicast::Group, ports::PortClaim},
     ib::addr::Query,
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
-use kernel::{prelude::*, sync::Arc};
+use core::mem;
+use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
 /// What a dead endpoint leaves behind, to be taken down without its lock.
 struct Remains {
@@ -17,6 +18,7 @@ struct Remains {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     conn: Option<KBox<Conn>>,
+    groups: RBTree<u64, Group>,
     device: Option<Attachment>,
     consumer: Option<Arc<dyn Consumer>>,
 }
@@ -38,6 +40,7 @@ impl Endpoint {
             listening: inner.listening.take(),
             port: inner.port.take(),
             conn: inner.conn.take(),
+            groups: mem::replace(&mut inner.groups, RBTree::new()),
             device: inner.device.take(),
             consumer: inner.consumer.take(),
         }
@@ -50,6 +53,7 @@ impl Endpoint {
             listening,
             port,
             conn,
+            groups,
             device,
             consumer,
         } = remains;
@@ -64,6 +68,8 @@ impl Endpoint {
                 self.core.remotes.untrack(tracked, self);
             }
         }
+        // Leaves them, which takes the lock of all network interfaces.
+        drop(groups);
         if let Some(port) = port {
             self.core.ports.release(port);
         }

@@ -3,11 +3,15 @@
 //! What an endpoint tells its consumer.
 
 use super::Endpoint;
-use cmproto::ucma_abi::CmEvent;
+use cmproto::{
+    ucma_abi::{CmEvent, UverbsAhAttr},
+    wire::SidrReq,
+};
 use kernel::{prelude::*, sync::Arc};
+use zerocopy::FromZeros;
 
-/// The most private data that an event carries: that of a REP (IBTA 12.6.8).
-pub(crate) const MAX_PRIVATE_DATA: usize = 196;
+/// The most private data that an event carries: that of a SIDR_REQ (IBTA 12.11.1).
+const MAX_PRIVATE_DATA: usize = SidrReq::PRIVATE_DATA_LEN;
 
 /// Enhanced connection establishment: what the two ends agree on beyond the IBTA's fields
 /// (`struct rdma_ucm_ece`).
@@ -50,13 +54,41 @@ impl ConnParam {
     }
 }
 
+/// The private data that an event reports: all of the field of the peer's message.
+#[derive(Clone)]
+pub(crate) struct PrivateData {
+    bytes: [u8; MAX_PRIVATE_DATA],
+    len: u8,
+}
+
+impl PrivateData {
+    /// As much of `data` as an event carries.
+    pub(crate) fn new(data: &[u8]) -> Self {
+        let mut bytes = [0; MAX_PRIVATE_DATA];
+        let mut len = 0u8;
+        for (to, from) in bytes.iter_mut().zip(data) {
+            *to = *from;
+            len = len.saturating_add(1);
+        }
+        PrivateData { bytes, len }
+    }
+
+    /// The data.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+
+    /// Their length.
+    pub(crate) fn len(&self) -> u8 {
+        self.len
+    }
+}
+
 /// The connection parameters that an event reports, as this end sees them.
 #[derive(Clone)]
 pub(crate) struct ConnEventParam {
-    /// The peer's private data, padded with zeros to the field of its message.
-    pub(crate) private_data: [u8; MAX_PRIVATE_DATA],
-    /// The length of that field.
-    pub(crate) private_data_len: u8,
+    /// The peer's private data.
+    pub(crate) private_data: PrivateData,
     /// RDMA reads and atomics that this end may serve.
     pub(crate) responder_resources: u8,
     /// RDMA reads and atomics that this end may have outstanding.
@@ -76,15 +108,8 @@ pub(crate) struct ConnEventParam {
 impl ConnEventParam {
     /// Parameters that hold nothing but private data.
     pub(crate) fn with_private_data(data: &[u8]) -> Self {
-        let mut private_data = [0; MAX_PRIVATE_DATA];
-        let mut len = 0u8;
-        for (to, from) in private_data.iter_mut().zip(data) {
-            *to = *from;
-            len = len.saturating_add(1);
-        }
         ConnEventParam {
-            private_data,
-            private_data_len: len,
+            private_data: PrivateData::new(data),
             responder_resources: 0,
             initiator_depth: 0,
             flow_control: 0,
@@ -96,20 +121,57 @@ impl ConnEventParam {
     }
 }
 
+/// How datagrams get to where an event says.
+#[derive(Clone)]
+pub(crate) struct UdEventParam {
+    /// The peer's private data.
+    pub(crate) private_data: PrivateData,
+    /// The way there.
+    pub(crate) ah_attr: UverbsAhAttr,
+    /// The QP there.
+    pub(crate) qp_num: u32,
+    /// Its Q_Key.
+    pub(crate) qkey: u32,
+}
+
+impl UdEventParam {
+    /// Parameters that hold nothing but private data.
+    pub(crate) fn with_private_data(data: &[u8]) -> Self {
+        UdEventParam {
+            private_data: PrivateData::new(data),
+            ah_attr: FromZeros::new_zeroed(),
+            qp_num: 0,
+            qkey: 0,
+        }
+    }
+}
+
 /// What comes with an event, by its kind.
 #[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+#[derive(Clone)]
 pub(crate) enum EventParam {
     /// Nothing.
     None,
     /// A connection's parameters.
     Conn(ConnEventParam),
+    /// A datagram service's, or a multicast group's.
+    Ud(UdEventParam),
+    /// A number that means something to whoever wrote the event.
+    Arg(u64),
+}
+
+impl EventParam {
+    /// Whether there is something.
+    pub(crate) fn is_some(&self) -> bool {
+        !matches!(self, EventParam::None)
+    }
 }
 
 /// One event.
 pub(crate) struct Event {
     /// What happened.
     pub(crate) kind: CmEvent,
-    /// 0, a negative errno, or the reason of a REJ.
+    /// 0, a negative errno, the reason of a REJ, or the status of a SIDR_REP.
     pub(crate) status: i32,
     /// What comes with it.
     pub(crate) param: EventParam,
@@ -136,6 +198,9 @@ pub(crate) trait Consumer: Send + Sync {
     /// Called with the endpoint's lock held, in the order in which things happened: it queues the
     /// event and returns. It does not call back into the endpoint and does not fail.
     fn event(&self, event: &Event);
+
+    /// Takes an event of a multicast group that the endpoint was told to join as `group`, likewise.
+    fn group_event(&self, group: u64, event: &Event);
 
     /// Whether a connection request would be taken now; a guess that saves work.
     ///

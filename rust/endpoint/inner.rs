@@ -5,7 +5,7 @@
 use super::{Consumer, Event};
 use crate::{
     cm::{ids::CommId, remote::Tracked, timer::TimerSlot},
-    cma::{device::CmDevice, listeners::Listening, path::Path, ports::PortClaim},
+    cma::{device::CmDevice, listeners::Listening, multicast::Group, path::Path, ports::PortClaim},
     ib::{
         addr::{DevAddr, Query},
         ah::Ah,
@@ -16,9 +16,9 @@ use crate::{
 use cmproto::{
     addr::{Gid, SockAddr},
     cm::Connection,
-    cma::State,
+    cma::{Qkey, State},
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
 /// What a consumer may set before it connects or listens.
 #[derive(Clone, Copy, Default)]
@@ -92,6 +92,10 @@ pub(crate) struct Inner {
     /// QP of this end, as the consumer named it; 24 bits.
     pub(crate) qp_num: u32,
     pub(crate) srq: bool,
+    /// Q_Key of datagrams.
+    pub(crate) qkey: Qkey,
+    /// The multicast groups, by the number that their owner knows them by.
+    pub(crate) groups: RBTree<u64, Group>,
 }
 
 impl Inner {
@@ -116,6 +120,8 @@ impl Inner {
             psn: random::u32() & 0x00ff_ffff,
             qp_num: 0,
             srq: false,
+            qkey: Qkey::unknown(),
+            groups: RBTree::new(),
         })
     }
 

@@ -24,7 +24,7 @@ mod event;
 mod inner;
 
 pub(crate) use self::{
-    event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam},
+    event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
     inner::{Attachment, Conn, Inner},
 };
 

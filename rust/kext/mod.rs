@@ -11,6 +11,7 @@ pub(crate) mod cred;
 pub(crate) mod error;
 pub(crate) mod gate;
 pub(crate) mod idtable;
+pub(crate) mod igmp;
 pub(crate) mod loaded;
 pub(crate) mod lock;
 pub(crate) mod net;

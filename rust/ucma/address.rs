@@ -17,7 +17,7 @@ use kernel::prelude::*;
 /// # Errors
 ///
 /// `EINVAL` unless it is an IPv4 or IPv6 address.
-fn in6(field: &[u8]) -> Result<SockAddr, Errno> {
+pub(super) fn in6(field: &[u8]) -> Result<SockAddr, Errno> {
     match SockAddr::from_bytes(field) {
         Ok(addr @ (SockAddr::V4 { .. } | SockAddr::V6 { .. })) => Ok(addr),
         _ => Err(Errno::EINVAL),
@@ -141,4 +141,19 @@ pub(super) fn resolve_route(
 ) -> Result {
     Channel::prepare(context, Need::RESOLVE)?;
     context.endpoint().resolve_route(request.timeout_ms)
+}
+
+impl Request for abi::ResolveIbService {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+/// `RESOLVE_IB_SERVICE`: asks the subnet administrator where a service is.
+pub(super) fn resolve_ib_service(
+    _: &Call<'_>,
+    context: &Context,
+    _: &abi::ResolveIbService,
+) -> Result {
+    context.endpoint().resolve_ib_service()
 }

@@ -17,7 +17,8 @@
 use super::{
     context::{Context, Unpublished},
     event::{Need, Reserve, Unread},
-    places::{Leavings, Places, Taken},
+    multicast::{Multicast, UnpublishedGroup},
+    places::{Joined, Leavings, Places, Taken},
     Ucma,
 };
 use crate::{
@@ -133,14 +134,14 @@ impl Channel {
         } = unpublished;
         let place = room.fill(context.clone(), 0, reserve);
         let request = memory.take().ok_or(ENOMEM)?;
-        let conn = memory.take_conn();
+        let param = memory.take_param();
 
         let (channel, added) = Self::of(listener, |channel, places| {
             let uid = places.get(listener).ok_or_else(gone)?.uid;
             context.set_channel(channel);
             places.add(place);
             places.append(listener, request, |turn| {
-                Unread::new(uid, event, conn, context.id(), turn).with_child(context.clone())
+                Unread::new(uid, event, param, context.id(), turn).with_child(context.clone())
             });
             number.publish(context);
             Ok(())
@@ -164,9 +165,9 @@ impl Channel {
     pub(super) fn close(&self) {
         let mut places = self.places.lock().clear();
         // Requests that arrive from here on find no listener.
-        while let Some((context, queue)) = places.pop() {
+        while let Some((context, leavings)) = places.pop() {
             Context::discard(&context);
-            Context::refuse(queue);
+            context.clear(leavings);
         }
     }
 
@@ -222,6 +223,54 @@ impl Channel {
                 place.uid = uid;
             }
         });
+    }
+
+    // Multicast groups
+    // ------------------------------------------------------------------------------------------
+
+    /// Whether another group may be joined.
+    pub(super) fn has_room_for_group(&self) -> bool {
+        self.places.lock().has_room_for_group()
+    }
+
+    /// Gives a membership of `context`, which its owner calls `uid`, its place, and publishes its
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM` if there are too many;
+    /// - `ENOENT` if the context has gone.
+    pub(super) fn add_group(
+        context: &Context,
+        unpublished: UnpublishedGroup<'_>,
+        uid: u64,
+    ) -> Result {
+        let UnpublishedGroup {
+            multicast,
+            number,
+            room,
+            reserve,
+        } = unpublished;
+        let joined = Joined::new(number.id(), uid, reserve);
+        let node = room.into_node(multicast.group(), joined);
+        Self::of(context, |_, places| {
+            places.join(context, node)?;
+            number.publish(multicast);
+            Ok(())
+        })
+        .1
+    }
+
+    /// Takes a membership out of the channel, with its events. Returns how many of them were read.
+    ///
+    /// Its number must be out of sight.
+    pub(super) fn remove_group(multicast: &Multicast) -> u32 {
+        let context = multicast.context();
+        // Dropped without the lock.
+        let (_, left) = Self::of(context, |_, places| {
+            places.leave(context, multicast.group())
+        });
+        left.map_or(0, |left| left.reported())
     }
 
     // Backlog
@@ -289,22 +338,52 @@ impl Channel {
         Ok(())
     }
 
-    /// Queues an event of `context`, unless its owner wants none.
+    /// Queues an event of `context`, or of one of its multicast groups, unless its owner wants none.
     ///
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
     /// more events than [`Need`] foresees, nobody has read them, and there is no memory.
-    pub(super) fn queue(context: &Context, event: &Event) {
-        let (mut channel, mut queued) =
-            Self::of(context, |_, places| places.queue(context, event, None));
+    pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event) {
+        let (mut channel, mut queued) = Self::of(context, |_, places| {
+            places.queue(context, group, event, None)
+        });
         if let Err(lacks) = queued {
             let mut extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
             (channel, queued) = Self::of(context, |_, places| {
-                places.queue(context, event, Some(&mut extra))
+                places.queue(context, group, event, Some(&mut extra))
             });
         }
         if let Ok(true) = queued {
             channel.readable.wake_all();
         }
+    }
+
+    /// Queues an event that a program writes for `context`.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the context's owner wants no events, or if the context has gone;
+    /// - `EAGAIN` if too many such events of the channel are unread;
+    /// - `ENOMEM` if there is none in `memory`.
+    pub(super) fn write(context: &Context, event: &Event, mut memory: Reserve) -> Result {
+        let room = memory.take().ok_or(ENOMEM)?;
+        let param = memory.take_param();
+        let (channel, written) = Self::of(context, |_, places| {
+            let uid = places.get(context).map_or(0, |place| place.uid);
+            if uid == 0 {
+                return Err(EINVAL);
+            }
+            if !places.has_room_to_write() {
+                return Err(EAGAIN);
+            }
+            places.append(context, room, |turn| {
+                Unread::new(uid, event, param, context.id(), turn)
+            });
+            Ok(())
+        });
+        if written.is_ok() {
+            channel.readable.wake_all();
+        }
+        written
     }
 
     /// Reads the oldest event; waits for one unless the caller does not want to.

@@ -2,7 +2,9 @@
 
 //! The commands: number, request, what carries them out, and how much they need to be given.
 
-use super::{address, call::Call, channel::Channel, connect, context, event, option, query};
+use super::{
+    address, call::Call, channel::Channel, connect, context, event, multicast, option, query,
+};
 use crate::kext::{chardev::OpenFile, error::ResultExt};
 use cmproto::{
     errno::Errno,
@@ -74,15 +76,15 @@ const TABLE: [Row; 32] = [
     row!(GetOption),
     row!(SetOption, on_context, SetOption => option::set),
     row!(Notify, on_device, Notify => connect::notify),
-    row!(JoinIpMcast),
-    row!(LeaveMcast),
+    row!(JoinIpMcast, on_channel, JoinIpMcast => multicast::join_ip),
+    row!(LeaveMcast, on_channel, DestroyId => multicast::leave, answer 4),
     row!(MigrateId, on_channel, MigrateId => context::migrate),
     row!(Query, on_context, Query => query::query),
     row!(Bind, on_context, Bind => address::bind),
     row!(ResolveAddr, on_context, ResolveAddr => address::resolve_addr),
-    row!(JoinMcast),
-    row!(ResolveIbService),
-    row!(WriteCmEvent),
+    row!(JoinMcast, on_channel, JoinMcast => multicast::join),
+    row!(ResolveIbService, on_context, ResolveIbService => address::resolve_ib_service),
+    row!(WriteCmEvent, on_context, WriteCmEvent => event::write),
     Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE,
 ];
 

@@ -9,8 +9,9 @@
 use super::{
     call::Call,
     channel::Channel,
-    event::{Need, Queue, Reserve},
-    places::PlaceRoom,
+    event::{Need, Reserve},
+    multicast::Multicast,
+    places::{Leavings, PlaceRoom},
     Ucma,
 };
 use crate::{
@@ -137,13 +138,24 @@ impl Context {
     /// - `ENXIO` if its device has gone.
     pub(super) fn find(channel: &Channel, id: u32) -> Result<Arc<Self>> {
         let context = channel.ucma.contexts.get(id).ok_or(ENOENT)?;
-        if !context.is_in(channel) {
+        context.check(channel)?;
+        Ok(context)
+    }
+
+    /// Whether the context can be used through `channel`.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if it is of another channel;
+    /// - `ENXIO` if its device has gone.
+    pub(super) fn check(&self, channel: &Channel) -> Result {
+        if !self.is_in(channel) {
             return Err(EINVAL);
         }
-        if context.removed.load(ordering::Acquire) {
+        if self.removed.load(ordering::Acquire) {
             return Err(ENXIO);
         }
-        Ok(context)
+        Ok(())
     }
 
     /// Destroys the context, unless somebody else does.
@@ -170,15 +182,20 @@ impl Context {
         let mut reported = 0;
         if let Some(leavings) = Channel::remove(self) {
             reported = leavings.reported;
-            Self::refuse(leavings.queue);
+            self.clear(leavings);
         }
         // Only now nothing is left in the channel under this number.
         drop(number);
         reported
     }
 
-    /// Destroys the connections that unread events ask for.
-    pub(super) fn refuse(mut queue: Queue) {
+    /// Destroys the connections that unread events ask for, and takes the numbers of groups out of
+    /// sight.
+    pub(super) fn clear(&self, leavings: Leavings) {
+        let Leavings {
+            mut queue, groups, ..
+        } = leavings;
+        Multicast::forget(&self.channel().ucma, groups);
         while let Some(cursor) = queue.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (_, unread) = node.to_key_value();
@@ -191,7 +208,7 @@ impl Context {
 
     /// Makes the context of a connection request and queues the request.
     fn offer(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
-        let memory = Reserve::allocate(Need::REQUEST, GFP_KERNEL_ACCOUNT)?;
+        let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
         let channel = self.channel();
         let unpublished = Unpublished::new(
             &channel.ucma,
@@ -210,7 +227,11 @@ impl Consumer for Context {
             // Before the event can be read: whoever has read it gets `ENXIO`.
             self.device_removed();
         }
-        Channel::queue(self, event);
+        Channel::queue(self, None, event);
+    }
+
+    fn group_event(&self, group: u64, event: &Event) {
+        Channel::queue(self, Some(group), event);
     }
 
     fn takes_requests(&self) -> bool {

@@ -2,11 +2,21 @@
 
 //! Events between the endpoint that has them and the reader who gets them.
 
-use super::{call::Call, context::Context};
-use crate::endpoint::{ConnEventParam, Ece, Event, EventParam};
-use cmproto::ucma_abi::{self as abi, CmEvent, EventResp, FromZeros};
+use super::{
+    call::{Call, Request},
+    channel::Channel,
+    context::Context,
+};
+use crate::{
+    endpoint::{ConnEventParam, Ece, Event, EventParam, UdEventParam},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    errno::Errno,
+    ucma_abi::{self as abi, CmEvent, EventResp, FromZeros},
+};
 use kernel::{
-    alloc::Flags,
+    alloc::{flags::GFP_KERNEL_ACCOUNT, Flags},
     prelude::*,
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc,
@@ -16,15 +26,17 @@ use kernel::{
 pub(super) struct Unread {
     /// Orders it among all events of its channel.
     turn: u64,
-    /// What the user calls the context that the event is for.
+    /// What the user calls the context or the group that the event is for.
     uid: u64,
-    /// The number of that context; for a connection request, of the new one.
+    /// The number of that context or group; for a connection request, of the new context.
     id: u32,
     kind: CmEvent,
-    /// 0, a negative errno, or the reason of a REJ.
+    /// 0, a negative errno, or what the peer gave as a reason.
     status: i32,
     ece: Ece,
-    conn: Option<ConnSpace>,
+    param: Option<ParamSpace>,
+    /// The multicast group that the event is about.
+    group: Option<u64>,
     /// The context of a connection request. It goes if the event is never read.
     child: Option<Arc<Context>>,
 }
@@ -36,17 +48,14 @@ impl Unread {
     pub(super) fn new(
         uid: u64,
         event: &Event,
-        space: Option<ConnSpace>,
+        space: Option<ParamSpace>,
         id: u32,
         turn: u64,
     ) -> Self {
-        let conn = match (&event.param, space) {
-            (EventParam::Conn(param), Some(mut space)) => {
-                space.clone_from(param);
-                Some(space)
-            }
-            _ => None,
-        };
+        let param = space.filter(|_| event.param.is_some()).map(|mut space| {
+            space.clone_from(&event.param);
+            space
+        });
         Unread {
             turn,
             uid,
@@ -54,7 +63,8 @@ impl Unread {
             kind: event.kind,
             status: event.status,
             ece: event.ece,
-            conn,
+            param,
+            group: None,
             child: None,
         }
     }
@@ -65,6 +75,21 @@ impl Unread {
             child: Some(child),
             ..self
         }
+    }
+
+    /// Makes it an event of a multicast group.
+    pub(super) fn of_group(self, group: Option<u64>) -> Self {
+        Unread { group, ..self }
+    }
+
+    /// The multicast group that the event is about.
+    pub(super) fn group(&self) -> Option<u64> {
+        self.group
+    }
+
+    /// Whether a program wrote the event.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self.kind, CmEvent::User | CmEvent::Internal)
     }
 
     /// The context that it announces, if it is a connection request.
@@ -92,8 +117,11 @@ impl Unread {
             vendor_id: self.ece.vendor_id,
             attr_mod: self.ece.attr_mod,
         };
-        if let Some(conn) = &self.conn {
-            resp.set_conn(&to_user(conn));
+        match self.param.as_deref() {
+            Some(EventParam::Conn(conn)) => resp.set_conn(&conn_to_user(conn)),
+            Some(EventParam::Ud(ud)) => resp.set_ud(&ud_to_user(ud)),
+            Some(EventParam::Arg(arg)) => resp.set_arg(*arg),
+            Some(EventParam::None) | None => {}
         }
     }
 
@@ -104,12 +132,10 @@ impl Unread {
 }
 
 /// The parameters of a connection as user space reads them. The Q_Key and `valid` stay 0.
-fn to_user(conn: &ConnEventParam) -> abi::ConnParam {
+fn conn_to_user(conn: &ConnEventParam) -> abi::ConnParam {
     let mut param = abi::ConnParam::new_zeroed();
-    for (to, from) in param.private_data.iter_mut().zip(conn.private_data) {
-        *to = from;
-    }
-    param.private_data_len = conn.private_data_len;
+    fill(&mut param.private_data, conn.private_data.bytes());
+    param.private_data_len = conn.private_data.len();
     param.responder_resources = conn.responder_resources;
     param.initiator_depth = conn.initiator_depth;
     param.flow_control = conn.flow_control;
@@ -118,6 +144,24 @@ fn to_user(conn: &ConnEventParam) -> abi::ConnParam {
     param.srq = conn.srq;
     param.qp_num = conn.qp_num;
     param
+}
+
+/// The parameters of a datagram service as user space reads them.
+fn ud_to_user(ud: &UdEventParam) -> abi::UdParam {
+    let mut param = abi::UdParam::new_zeroed();
+    fill(&mut param.private_data, ud.private_data.bytes());
+    param.private_data_len = ud.private_data.len();
+    param.qp_num = ud.qp_num;
+    param.qkey = ud.qkey;
+    param.ah_attr = ud.ah_attr;
+    param
+}
+
+/// Copies `data` to the start of `field`.
+fn fill(field: &mut [u8], data: &[u8]) {
+    for (to, from) in field.iter_mut().zip(data) {
+        *to = *from;
+    }
 }
 
 /// `GET_EVENT`: reads the oldest event of the channel.
@@ -133,6 +177,33 @@ pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     )
 }
 
+impl Request for abi::WriteCmEvent {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        self.kind().map(drop)
+    }
+}
+
+/// `WRITE_CM_EVENT`: queues an event of the caller's own.
+///
+/// # Errors
+///
+/// - `EINVAL` for an event that is not for programs to write, or if the context has no uid;
+/// - `EAGAIN` if too many such events are unread;
+/// - `ENOMEM`.
+pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
+    let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
+    let status = i32::from_ne_bytes(request.status.to_ne_bytes());
+    let event = Event {
+        param: EventParam::Arg(request.arg()),
+        ..Event::new(request.kind().kernel()?, status)
+    };
+    Channel::write(context, &event, memory)
+}
+
 /// The unread events of a context, in the order in which they happened.
 pub(super) type Queue = RBTree<u64, Unread>;
 
@@ -143,7 +214,7 @@ pub(super) type Node = RBTreeNode<u64, Unread>;
 pub(super) type Room = RBTreeNodeReservation<u64, Unread>;
 
 /// Memory for the parameters of an event.
-pub(super) type ConnSpace = KBox<ConnEventParam>;
+pub(super) type ParamSpace = KBox<EventParam>;
 
 /// Memory for the events that a context is yet to have.
 ///
@@ -151,7 +222,7 @@ pub(super) type ConnSpace = KBox<ConnEventParam>;
 /// possible to fail. So no event waits for memory, and none is lost for want of it.
 pub(super) struct Reserve {
     rooms: [Option<Room>; Self::ROOMS],
-    conn: Option<ConnSpace>,
+    param: Option<ParamSpace>,
 }
 
 /// What a [`Reserve`] is to hold.
@@ -160,46 +231,46 @@ pub(super) struct Need {
     /// Number of events, at most [`Reserve::ROOMS`].
     events: usize,
     /// Whether one of them has parameters.
-    conn: bool,
+    param: bool,
 }
 
 impl Need {
     /// The end of the device, which can come at any time.
     pub(super) const IDLE: Self = Need {
         events: 1,
-        conn: false,
+        param: false,
     };
 
     /// That, and the outcome of a resolution.
     pub(super) const RESOLVE: Self = Need {
         events: 2,
-        conn: false,
+        param: false,
     };
 
     /// That, and a connection: its outcome, its end and the end of timewait. The first may bring
     /// the parameters of a REP or a REJ.
     pub(super) const CONNECT: Self = Need {
         events: 4,
-        conn: true,
+        param: true,
     };
 
-    /// The event of a connection request.
-    pub(super) const REQUEST: Self = Need {
+    /// One event with parameters: of a connection request, of a multicast group, or a program's own.
+    pub(super) const EVENT: Self = Need {
         events: 1,
-        conn: true,
+        param: true,
     };
 
     /// What one event needs.
     pub(super) fn of(event: &Event) -> Self {
         Need {
             events: 1,
-            conn: matches!(event.param, EventParam::Conn(_)),
+            param: event.param.is_some(),
         }
     }
 
     /// Whether nothing is needed.
     pub(super) fn is_nothing(&self) -> bool {
-        self.events == 0 && !self.conn
+        self.events == 0 && !self.param
     }
 }
 
@@ -211,7 +282,7 @@ impl Reserve {
     pub(super) const fn new() -> Self {
         Reserve {
             rooms: [const { None }; Self::ROOMS],
-            conn: None,
+            param: None,
         }
     }
 
@@ -231,8 +302,8 @@ impl Reserve {
         for room in reserve.rooms.iter_mut().take(need.events) {
             *room = Room::new(flags).ok();
         }
-        if need.conn {
-            reserve.conn = KBox::new(ConnEventParam::with_private_data(&[]), flags).ok();
+        if need.param {
+            reserve.param = KBox::new(EventParam::None, flags).ok();
         }
         reserve
     }
@@ -242,7 +313,7 @@ impl Reserve {
         let rooms = self.rooms.iter().flatten().count();
         Need {
             events: need.events.saturating_sub(rooms),
-            conn: need.conn && self.conn.is_none(),
+            param: need.param && self.param.is_none(),
         }
     }
 
@@ -253,8 +324,8 @@ impl Reserve {
         for (place, room) in places.zip(rooms) {
             *place = room.take();
         }
-        if self.conn.is_none() {
-            self.conn = other.conn.take();
+        if self.param.is_none() {
+            self.param = other.param.take();
         }
     }
 
@@ -264,8 +335,23 @@ impl Reserve {
     }
 
     /// Takes memory for the parameters of one event.
-    pub(super) fn take_conn(&mut self) -> Option<ConnSpace> {
-        self.conn.take()
+    pub(super) fn take_param(&mut self) -> Option<ParamSpace> {
+        self.param.take()
+    }
+
+    /// Takes memory for an event and its parameters, from here or else from `extra`.
+    pub(super) fn draw(
+        &mut self,
+        extra: &mut Self,
+        event: &Event,
+    ) -> Option<(Room, Option<ParamSpace>)> {
+        let room = self.take().or_else(|| extra.take())?;
+        let param = if event.param.is_some() {
+            self.take_param().or_else(|| extra.take_param())
+        } else {
+            None
+        };
+        Some((room, param))
     }
 
     /// Returns memory for one event; gives it back if there is enough already.

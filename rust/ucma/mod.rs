@@ -15,11 +15,12 @@ mod command;
 mod connect;
 mod context;
 mod event;
+mod multicast;
 mod option;
 mod places;
 mod query;
 
-use self::context::Context;
+use self::{context::Context, multicast::Multicast};
 use crate::{
     core::Core,
     kext::{
@@ -50,6 +51,9 @@ pub(crate) struct Ucma {
     /// The contexts of all channels, by number.
     #[pin]
     contexts: IdTable<Context>,
+    /// The memberships of all contexts in multicast groups, by number.
+    #[pin]
+    groups: IdTable<Multicast>,
 }
 
 impl Ucma {
@@ -58,6 +62,7 @@ impl Ucma {
             pin_init!(Ucma {
                 core,
                 contexts <- IdTable::new(),
+                groups <- IdTable::new(),
             }),
             GFP_KERNEL,
         )

@@ -4,16 +4,15 @@
 
 use super::{
     call::{Call, Request},
+    channel::Channel,
     context::Context,
+    event::Need,
 };
-use crate::kext::{
-    error::{ResultExt, ToKernel},
-    uaccess,
-};
+use crate::kext::{error::ResultExt, uaccess};
 use cmproto::{
     errno::Errno,
     ucma::option::{IdOption, MAX_VALUE_LEN},
-    ucma_abi::{self as abi, FromZeros, IntoBytes, OptionName, PathRecData},
+    ucma_abi::{self as abi, FromZeros, IntoBytes, OptionName, PathRecData, SaPathRecord},
 };
 use core::mem::size_of;
 use kernel::{
@@ -69,20 +68,26 @@ pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> 
 /// # Errors
 ///
 /// - `EINVAL` if there is none, if there is a part of one, or if the context has no device;
-/// - `ENOSYS` otherwise: this is not implemented.
+/// - `ENOMEM`;
+/// - those of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path).
 fn set_path(context: &Context, mut value: UserSliceReader) -> Result {
-    let mut found = false;
+    let mut found = None;
     while value.len() >= size_of::<PathRecData>() {
         let mut path = PathRecData::new_zeroed();
         value.read_slice(path.as_mut_bytes())?;
-        found |= path.flags == PathRecData::BIDIRECTIONAL_PRIMARY;
+        if found.is_none() && path.flags == PathRecData::BIDIRECTIONAL_PRIMARY {
+            found = Some(path);
+        }
     }
     let is_whole = value.is_empty();
     skip(&mut value)?;
-    if !found || !is_whole || !context.endpoint().has_device() {
+    let path = found.filter(|_| is_whole).ok_or(EINVAL)?;
+    if !context.endpoint().has_device() {
         return Err(EINVAL);
     }
-    Err(Errno::ENOSYS.to_kernel())
+    Channel::prepare(context, Need::RESOLVE)?;
+    let record = SaPathRecord::unpack(&path.path_rec);
+    context.endpoint().set_path(&record)
 }
 
 /// Reads the rest of a value for the faults that it has.

@@ -3,12 +3,12 @@
  * Every command in every state of an id: what it answers, and that a command that
  * fails leaves what can be seen of the id as it was. The table is what C answers.
  */
-#include "abi.h"
+#include "mcast.h"
 
 enum command {
 	BIND, RESOLVE_ADDR, RESOLVE_ROUTE, LISTEN, CONNECT, ACCEPT, ACCEPT_NULL, REJECT,
 	DISCONNECT, NOTIFY, ATTR_INIT, ATTR_RTR, ATTR_RTS, TOS, REUSEADDR, AFONLY,
-	ACK_TIMEOUT, QUERY_ADDR, QUERY_ROUTE, COMMANDS
+	ACK_TIMEOUT, QUERY_ADDR, QUERY_ROUTE, JOIN, SERVICE, WRITE, PATH, COMMANDS
 };
 
 static const char *const names[COMMANDS] = {
@@ -16,6 +16,7 @@ static const char *const names[COMMANDS] = {
 	"ACCEPT without parameters", "REJECT", "DISCONNECT", "NOTIFY", "INIT_QP_ATTR INIT",
 	"INIT_QP_ATTR RTR", "INIT_QP_ATTR RTS", "SET_OPTION TOS", "SET_OPTION REUSEADDR",
 	"SET_OPTION AFONLY", "SET_OPTION ACK_TIMEOUT", "QUERY ADDR", "QUERY_ROUTE",
+	"JOIN_MCAST", "RESOLVE_IB_SERVICE", "WRITE_CM_EVENT", "SET_OPTION PATH",
 };
 
 static long issue(enum command c, int f, uint32_t id)
@@ -23,6 +24,8 @@ static long issue(enum command c, int f, uint32_t id)
 	struct rdma_ucm_conn_param param = conn_param();
 	struct rdma_ucm_query_addr_resp addr;
 	struct rdma_ucm_query_route_resp route;
+	struct { uint32_t id, reserved, word[78]; } request = { 0 };
+	struct ib_path_rec_data path = { .flags = 0x2b };
 	struct ib_uverbs_qp_attr attr;
 	union addr a = any_port4();
 	int one = 1;
@@ -65,6 +68,17 @@ static long issue(enum command c, int f, uint32_t id)
 		return query_addr(f, id, &addr);
 	case QUERY_ROUTE:
 		return query_route(f, id, &route);
+	case JOIN:
+		return join4(f, id, 1, "239.1.2.3", 0);
+	case SERVICE:
+		request.id = id;
+		return cm_cmd(f, CMD_RESOLVE_IB_SERVICE, &request, 88, 0);
+	case WRITE:
+		request.id = id;
+		request.word[0] = 18;	/* a user's event */
+		return cm_cmd(f, CMD_WRITE_CM_EVENT, &request, 320, 0);
+	case PATH:
+		return set_option(f, id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path));
 	default:
 		return -ENOSYS;
 	}

@@ -6,9 +6,11 @@
 //! routes are resolved here, and the manager's events become those of the user's ABI.
 
 mod event;
+mod qkey;
 mod state;
 
 pub use self::{
     event::{upcall, Upcall},
+    qkey::Qkey,
     state::{State, Trigger},
 };

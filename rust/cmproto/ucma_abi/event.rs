@@ -160,6 +160,18 @@ abi_struct! {
 }
 
 impl WriteCmEvent {
+    /// The kind of the event.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EINVAL`] unless it is one that programs write.
+    pub fn kind(&self) -> Result<CmEvent, Errno> {
+        match CmEvent::try_from(self.event)? {
+            kind @ (CmEvent::User | CmEvent::Internal) => Ok(kind),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
     /// The number that the event carries.
     pub const fn arg(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.param;
@@ -211,5 +223,19 @@ mod tests {
         let mut write = WriteCmEvent::new_zeroed();
         write.param = event.param;
         assert_eq!(write.arg(), 0x0102_0304_0506_0708);
+    }
+
+    #[test]
+    fn programs_write_two_kinds() {
+        let mut write = WriteCmEvent::new_zeroed();
+        for number in (0..100).chain([u32::MAX]) {
+            write.event = number;
+            let kind = match number {
+                18 => Ok(CmEvent::User),
+                19 => Ok(CmEvent::Internal),
+                _ => Err(Errno::EINVAL),
+            };
+            assert_eq!(write.kind(), kind);
+        }
     }
 }

@@ -49,6 +49,8 @@ pub enum Plant {
     KeepPeers,
     /// A DREQ from the peer is lost on the way to the connection.
     DeafToDreq,
+    /// A REP that was refused may be taken later.
+    ForgetRefusals,
 }
 
 /// The bounds of one search.
@@ -196,6 +198,19 @@ pub const SEARCHES: &[Bounds] = &[
             passive(B, 0xb),
             active(A, 0xa),
             passive(B, 0xd),
+        ],
+        retries: 0,
+        verbs: FEW,
+        ..BASE
+    },
+    Bounds {
+        name: "two-same-qp-passive",
+        about: "two connections at once that are answered with the same queue pair",
+        slots: &[
+            active(A, 0xa),
+            passive(B, 0xb),
+            active(A, 0xc),
+            passive(B, 0xb),
         ],
         retries: 0,
         verbs: FEW,

@@ -65,6 +65,8 @@ pub enum Input {
     Timeout,
     DuplicateReq,
     StalePeer,
+    /// The node refuses this REP.
+    RefuseRep(Msg),
     Receive(Msg),
 }
 
@@ -281,13 +283,24 @@ impl Machines {
         self.message(&mut self.tables(), other(from), bytes)
     }
 
+    /// Whether a connection has refused this REP before.
+    pub fn has_refused(&self, value: Value, msg: Msg) -> bool {
+        let tables = self.tables();
+        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+        let connection = &tables.values[usize::from(value.0)].0;
+        match wire::decode(&bytes) {
+            Ok((_, Message::Rep(rep))) => connection.has_refused(&rep),
+            _ => false,
+        }
+    }
+
     /// The REJ with which a node refuses a REQ or REP of a stale connection.
-    pub fn refuse(&self, from: usize, message: RejMessage, comm_id: u32) -> Msg {
+    pub fn refuse(&self, from: usize, message: RejMessage, own: u32, peers: u32) -> Msg {
         self.plain(
             from,
             &Message::Rej(Rej {
-                local_comm_id: 0,
-                remote_comm_id: comm_id,
+                local_comm_id: own,
+                remote_comm_id: peers,
                 message,
                 ari_len: 0,
                 reason: Reason::STALE_CONN.0,
@@ -329,6 +342,13 @@ impl Machines {
             Input::Timeout => Ok(after.timeout(NOW)),
             Input::DuplicateReq => Ok(after.duplicate_req(NOW)),
             Input::StalePeer => Ok(after.stale_peer(NOW)),
+            Input::RefuseRep(msg) => {
+                let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+                if let Ok((_, Message::Rep(rep))) = wire::decode(&bytes) {
+                    after.refuse_rep(&rep);
+                }
+                Ok(Actions::default())
+            }
             Input::Receive(msg) => {
                 let (_, bytes, _) = tables.messages[usize::from(msg.0)];
                 let (hdr, message) = wire::decode(&bytes).expect("it was encoded here");

@@ -112,7 +112,7 @@ fn run(bounds: &'static Bounds, options: &Options, patience: Duration) -> bool {
     let complete = options.depth.is_none() && !stopped && checker.state_count() < options.steps;
     let (values, messages) = rules.machines.counts();
     println!(
-        "{:18} {:>9} states  {:>10} steps  depth {:>3}  {:>5} connection values  {:>3} messages  {:>6.1} s  {}",
+        "{:19} {:>9} states  {:>10} steps  depth {:>3}  {:>5} connection values  {:>3} messages  {:>6.1} s  {}",
         bounds.name,
         checker.unique_state_count(),
         checker.state_count(),

@@ -478,7 +478,7 @@ impl Rules {
                 if let Some(known) = self.by_comm_id(world, node, guid, comm_id) {
                     effect.events += self.input(world, known, Input::DuplicateReq);
                 } else if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                    let rej = self.machines.refuse(node, RejMessage::Req, comm_id);
+                    let rej = self.machines.refuse(node, RejMessage::Req, 0, comm_id);
                     world.net.add(rej);
                     effect.events += self.input(world, stale, Input::StalePeer);
                 } else {
@@ -495,11 +495,21 @@ impl Rules {
                     return effect;
                 };
                 if self.view(world, place).is_some_and(|view| view.wants_rep) {
+                    let forgetful = self.bounds.plant == Plant::ForgetRefusals;
+                    let value = world.ends[place].value;
+                    if !forgetful && self.machines.has_refused(value, msg) {
+                        let rej = self.machines.refuse(node, RejMessage::Rep, to, comm_id);
+                        world.net.add(rej);
+                        return effect;
+                    }
                     if self.by_comm_id(world, node, guid, comm_id).is_some() {
                         return effect;
                     }
                     if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                        let rej = self.machines.refuse(node, RejMessage::Rep, comm_id);
+                        if !forgetful {
+                            self.input(world, place, Input::RefuseRep(msg));
+                        }
+                        let rej = self.machines.refuse(node, RejMessage::Rep, to, comm_id);
                         world.net.add(rej);
                         effect.events += self.input(world, stale, Input::StalePeer);
                         return effect;

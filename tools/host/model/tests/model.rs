@@ -21,7 +21,7 @@ fn search(name: &str, plant: Plant) -> Bounds {
 
 #[test]
 fn all_properties_hold() {
-    for name in ["two-crossing", "reconnect", "one-restart"] {
+    for name in ["two-crossing", "two-same-qp-passive", "one-restart"] {
         assert_eq!(Search::broken(search(name, Plant::None)), [""; 0], "{name}");
     }
 }
@@ -46,6 +46,11 @@ fn faults_are_found() {
             "one-restart",
             Plant::KeepPeers,
             "S9 the tables hold live connections only",
+        ),
+        (
+            "two-same-qp-passive",
+            Plant::ForgetRefusals,
+            "S2 no end is connected to one that saw a REJ",
         ),
         (
             "two-crossing",

@@ -10,6 +10,7 @@ use crate::{
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
     cma,
+    dropped::Dropped,
     wire::{Header, Rej, Rep, MAD_LEN},
 };
 use kernel::sync::Arc;
@@ -152,6 +153,9 @@ impl Endpoint {
             return;
         };
         let counts = &port.counts;
+        if let Some(why) = Dropped::of(counter) {
+            counts.dropped(why);
+        }
         match counter {
             Counter::Duplicate(attribute) => {
                 counts.add(CounterGroup::RxDuplicates, attribute.id(), 1);

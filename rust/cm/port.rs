@@ -13,7 +13,7 @@ use crate::{
         port::CmCapability,
     },
 };
-use cmproto::{bucket::TokenBucket, time::Duration};
+use cmproto::{bucket::TokenBucket, dropped::Dropped, time::Duration};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -147,6 +147,10 @@ impl MadHandler for Port {
         if let Some(device) = self.device() {
             self.dispatch(&device, agent, &mad);
         }
+    }
+
+    fn truncated(&self) {
+        self.counts.dropped(Dropped::Truncated);
     }
 
     fn sent(&self, _attr_id: u16, _status: SendStatus) {

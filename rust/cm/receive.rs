@@ -21,6 +21,7 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
+    dropped::Dropped,
     reject::Reason,
     wire::{self, Header, Message, Rej, Rep},
 };
@@ -53,8 +54,9 @@ impl Arrived<'_> {
 impl Port {
     /// Handles a message.
     pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
-        let Ok((header, message)) = wire::decode(mad.bytes()) else {
-            return;
+        let (header, message) = match wire::decode(mad.bytes()) {
+            Ok(decoded) => decoded,
+            Err(error) => return self.counts.dropped(error.into()),
         };
         let attr_id = header.attr_id.id();
         self.counts.add(CounterGroup::RxMsgs, attr_id, 1);
@@ -80,7 +82,9 @@ impl Port {
                     .by_comm_id(arrived.peer(guid), rej.local_comm_id),
                 None => core.ids.get(rej.remote_comm_id),
             },
-            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => return,
+            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => {
+                return self.counts.dropped(Dropped::Unsupported);
+            }
         };
         match (endpoint, &message) {
             (Some(endpoint), Message::Rep(rep)) => endpoint.receive_rep(&arrived, rep),
@@ -90,7 +94,7 @@ impl Port {
                 self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);
                 arrived.confirm(dreq);
             }
-            _ => {}
+            _ => self.counts.dropped(Dropped::Unknown),
         }
     }
 }
@@ -114,6 +118,7 @@ impl Endpoint {
         };
         if conn.peer != arrived.source() {
             // A stranger learns nothing.
+            arrived.port.counts.dropped(Dropped::Stranger);
             return true;
         }
         if !conn.machine.is_for(message) {
@@ -131,15 +136,15 @@ impl Endpoint {
     /// Handles a REP: the first one makes the peer's names this connection's.
     fn receive_rep(self: &Arc<Self>, arrived: &Arrived<'_>, rep: &Rep<'_>) {
         let Ok(space) = Space::new() else {
-            return;
+            return arrived.port.counts.dropped(Dropped::Overload);
         };
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {
-            return;
+            return arrived.port.counts.dropped(Dropped::Unknown);
         };
         if conn.peer != arrived.source() {
-            return;
+            return arrived.port.counts.dropped(Dropped::Stranger);
         }
         if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
             // A late copy of a REP that was refused: its sender has given up by now.
@@ -157,7 +162,7 @@ impl Endpoint {
             );
             match track {
                 Track::New(tracked) => conn.tracked = Some(tracked),
-                Track::Duplicate => return,
+                Track::Duplicate => return arrived.port.counts.dropped(Dropped::Mismatch),
                 Track::Stale(other) => {
                     conn.machine.refuse_rep(rep);
                     drop(inner);

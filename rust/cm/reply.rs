@@ -13,6 +13,7 @@ use crate::ib::{
 };
 use cmproto::{
     addr::Gid,
+    dropped::Dropped,
     reject::Reason,
     wire::{
         self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN,
@@ -53,7 +54,9 @@ impl Waiting for Answer {
 
     fn reached(&self, link: Result<&DevAddr>) {
         // An answer that does not get through is asked for again.
-        let _ = link.and_then(|link| self.send(link));
+        if link.and_then(|link| self.send(link)).is_err() {
+            self.counts.dropped(Dropped::Unreachable);
+        }
     }
 }
 
@@ -62,10 +65,10 @@ impl Arrived<'_> {
     /// asked for shall not make this host do the same.
     fn answer(&self, message: &Message<'_>) {
         if !self.port.may_answer() {
-            return;
+            return self.port.counts.dropped(Dropped::Overload);
         }
         let Ok(sender) = Sender::of(self.device, self.mad) else {
-            return;
+            return self.port.counts.dropped(Dropped::Unreachable);
         };
         let attribute = message.attribute();
         let mut mad = [0; MAD_LEN];

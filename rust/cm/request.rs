@@ -18,13 +18,14 @@ use crate::{
         path::Path,
     },
     endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
-    ib::{addr::DevAddr, gid::GidAttr, mad::Agent},
+    ib::{addr::DevAddr, counters::Counts, gid::GidAttr, mad::Agent},
     kext::{error::ToKernel, netdev::NetDevice},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
     cm::{Connection, DestroyCause, Limits},
     cma::State,
+    dropped::Dropped,
     errno::Errno,
     listen::RequestView,
     private_data::{self, IP_HEADER_LEN},
@@ -74,6 +75,7 @@ impl From<Error> for Refusal {
 struct Arrival {
     sender: Sender,
     agent: Arc<Agent>,
+    counts: Arc<Counts>,
     listener: Arc<Endpoint>,
     child: Arc<Endpoint>,
     event: Event,
@@ -93,6 +95,7 @@ impl Waiting for Arrival {
         });
         let Ok((ah, hop_limit)) = found else {
             // Nobody can be told.
+            self.counts.dropped(Dropped::Unreachable);
             return self.child.end(DestroyCause::NoMemory);
         };
         {
@@ -127,7 +130,10 @@ impl Arrival {
         if let Err(error) = offered {
             let cause = match Refusal::from(error) {
                 Refusal::Reject(_) => DestroyCause::User,
-                Refusal::Drop => DestroyCause::NoMemory,
+                Refusal::Drop => {
+                    self.counts.dropped(Dropped::Overload);
+                    DestroyCause::NoMemory
+                }
             };
             return self.child.end(cause);
         }
@@ -176,8 +182,9 @@ impl Arrived<'_> {
         let Err((refusal, stale)) = taken else {
             return;
         };
-        if let Refusal::Reject(reason) = refusal {
-            self.refuse_req(req, reason, self.right_gid(reason));
+        match refusal {
+            Refusal::Reject(reason) => self.refuse_req(req, reason, self.right_gid(reason)),
+            Refusal::Drop => self.port.counts.dropped(Dropped::Overload),
         }
         if let Some(other) = stale {
             other.stale_peer(self.source());
@@ -259,6 +266,7 @@ impl Arrived<'_> {
         let arrival = Arrival {
             sender,
             agent: self.agent.clone(),
+            counts: self.port.counts.clone(),
             listener: listener.endpoint,
             child,
             event,

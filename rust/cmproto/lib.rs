@@ -36,6 +36,7 @@ pub mod bind;
 pub mod bucket;
 pub mod cm;
 pub mod cma;
+pub mod dropped;
 pub mod errno;
 pub mod ids;
 #[cfg(CONFIG_KUNIT)]

@@ -6,6 +6,7 @@
 
 use super::device::DeviceRef;
 use crate::bindings;
+use cmproto::dropped::Dropped;
 use core::ptr;
 use kernel::{
     error::to_result,
@@ -17,7 +18,7 @@ use kernel::{
     types::Opaque,
 };
 
-/// What is counted; each is a directory.
+/// What is counted of each message; each is a directory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CounterGroup {
     /// Messages sent, including repetitions.
@@ -30,13 +31,33 @@ pub(crate) enum CounterGroup {
     RxDuplicates = 3,
 }
 
-/// The names of the directories, in the order of [`CounterGroup`].
+/// The names of their directories, in the order of [`CounterGroup`].
 const GROUPS: [&CStr; 4] = [
     c"cm_tx_msgs",
     c"cm_tx_retries",
     c"cm_rx_msgs",
     c"cm_rx_duplicates",
 ];
+
+/// The directory of what was dropped, which C does not have.
+const DROPS_GROUP: &CStr = c"cm_rx_drops";
+
+/// The names of its files, in the order of [`Dropped`].
+const DROPS: [&CStr; Dropped::ALL.len()] = [
+    c"truncated",
+    c"header",
+    c"attribute",
+    c"unknown",
+    c"mismatch",
+    c"stranger",
+    c"unexpected",
+    c"unsupported",
+    c"overload",
+    c"unreachable",
+];
+
+/// The number of directories.
+const DIRS: usize = GROUPS.len() + 1;
 
 /// The names of the files, in the order of the attribute ids of the messages (IBTA 16.7.3).
 const MESSAGES: [&CStr; 11] = [
@@ -65,9 +86,9 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(message: usize) -> Self {
+    fn new(name: Option<&'static CStr>) -> Self {
         let mut attr: bindings::ib_port_attribute = pin_init::zeroed();
-        attr.attr.name = MESSAGES.get(message).unwrap_or(&c"").as_char_ptr();
+        attr.attr.name = name.unwrap_or(c"").as_char_ptr();
         attr.attr.mode = 0o444;
         attr.show = Some(show);
         // SAFETY: The attribute is valid; all that is set there may be moved.
@@ -76,6 +97,12 @@ impl Counter {
             attr: Opaque::new(attr),
             value: Atomic::new(0),
         }
+    }
+
+    /// The attribute, which sysfs knows the counter by.
+    fn attribute(&self) -> *mut bindings::attribute {
+        // SAFETY: The field is inside the counter.
+        unsafe { &raw mut (*self.attr.get()).attr }
     }
 }
 
@@ -101,6 +128,7 @@ unsafe extern "C" fn show(
 /// The counters of a port.
 pub(crate) struct Counts {
     counters: [[Counter; MESSAGES.len()]; GROUPS.len()],
+    drops: [Counter; DROPS.len()],
 }
 
 // SAFETY: The attributes are constant, and the values are atomic.
@@ -122,6 +150,13 @@ impl Counts {
         }
     }
 
+    /// Counts a message that was dropped.
+    pub(crate) fn dropped(&self, why: Dropped) {
+        if let Some(counter) = self.drops.get(why as usize) {
+            counter.value.add(1, Relaxed);
+        }
+    }
+
     /// How many messages with the attribute id `attr_id` were counted.
     pub(crate) fn get(&self, group: CounterGroup, attr_id: u16) -> u64 {
         self.counter(group, attr_id)
@@ -132,8 +167,9 @@ impl Counts {
 /// What sysfs needs to find the counters. NULL ends each list.
 struct Tables {
     attrs: [[*mut bindings::attribute; MESSAGES.len() + 1]; GROUPS.len()],
-    groups: [bindings::attribute_group; GROUPS.len()],
-    list: [*const bindings::attribute_group; GROUPS.len() + 1],
+    drops: [*mut bindings::attribute; DROPS.len() + 1],
+    groups: [bindings::attribute_group; DIRS],
+    list: [*const bindings::attribute_group; DIRS + 1],
 }
 
 impl Tables {
@@ -142,26 +178,33 @@ impl Tables {
         let mut this = KBox::new(
             Self {
                 attrs: [[ptr::null_mut(); MESSAGES.len() + 1]; GROUPS.len()],
-                groups: [pin_init::zeroed(); GROUPS.len()],
-                list: [ptr::null(); GROUPS.len() + 1],
+                drops: [ptr::null_mut(); DROPS.len() + 1],
+                groups: [pin_init::zeroed(); DIRS],
+                list: [ptr::null(); DIRS + 1],
             },
             GFP_KERNEL,
         )?;
         let Self {
             attrs,
+            drops,
             groups,
             list,
         } = &mut *this;
         for (to, from) in attrs.iter_mut().zip(&counts.counters) {
             for (to, from) in to.iter_mut().zip(from) {
-                // SAFETY: The field is inside the counter.
-                *to = unsafe { &raw mut (*from.attr.get()).attr };
+                *to = from.attribute();
             }
         }
-        for ((to, attrs), name) in groups.iter_mut().zip(attrs).zip(GROUPS) {
+        for (to, from) in drops.iter_mut().zip(&counts.drops) {
+            *to = from.attribute();
+        }
+        let [of_messages @ .., of_drops] = &mut *groups;
+        for ((to, attrs), name) in of_messages.iter_mut().zip(attrs).zip(GROUPS) {
             to.name = name.as_char_ptr();
             to.__bindgen_anon_2.attrs = attrs.as_mut_ptr();
         }
+        of_drops.name = DROPS_GROUP.as_char_ptr();
+        of_drops.__bindgen_anon_2.attrs = drops.as_mut_ptr();
         for (to, from) in list.iter_mut().zip(&*groups) {
             *to = from;
         }
@@ -199,8 +242,9 @@ impl PortCounters {
         let counts = Arc::init(
             init!(Counts {
                 counters <- pin_init::init_array_from_fn(|_| {
-                    pin_init::init_array_from_fn(Counter::new)
+                    pin_init::init_array_from_fn(|i| Counter::new(MESSAGES.get(i).copied()))
                 }),
+                drops <- pin_init::init_array_from_fn(|i| Counter::new(DROPS.get(i).copied())),
             }),
             GFP_KERNEL,
         )?;

@@ -9,7 +9,7 @@ use crate::{
     bindings,
     kext::gate::{Gate, Guard},
 };
-use cmproto::addr::Gid;
+use cmproto::{addr::Gid, wire};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{from_err_ptr, to_result},
@@ -21,7 +21,7 @@ use kernel::{
 };
 
 /// Length of a MAD (IBTA 13.4.2).
-pub(crate) const MAD_LEN: usize = 256;
+pub(crate) const MAD_LEN: usize = wire::MAD_LEN;
 /// Length of the header that all MADs have.
 const HEADER_LEN: c_int = 24;
 /// Length of what follows it.
@@ -37,7 +37,7 @@ const METHOD_SEND: u32 = 3;
 /// The QP that takes the messages.
 const GSI_QPN: u32 = 1;
 /// Length of a GRH (IBTA 8.3), and of what takes its place on RoCE.
-const GRH_LEN: usize = 40;
+const GRH_LEN: usize = wire::GRH_LEN;
 /// The protocol above IP on RoCE v2.
 const IPPROTO_UDP: u8 = 17;
 
@@ -61,6 +61,9 @@ pub(crate) enum SendStatus {
 pub(crate) trait MadHandler: Send + Sync + 'static {
     /// A message has come. It can be kept, also beyond the agent, and is freed when dropped.
     fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad);
+
+    /// Something has come that is too short for a message.
+    fn truncated(&self);
 
     /// A message with the attribute `attr_id` was sent, or not.
     fn sent(&self, attr_id: u16, status: SendStatus);
@@ -336,8 +339,9 @@ unsafe extern "C" fn recv_handler(
     let context = unsafe { context(agent) };
     // SAFETY: The MAD layer hands over a message, and the agent is registered.
     let mad = unsafe { ReceivedMad::new(wc, agent) };
-    if let Some(mad) = mad {
-        context.handler.receive(&context.agent, mad);
+    match mad {
+        Some(mad) => context.handler.receive(&context.agent, mad),
+        None => context.handler.truncated(),
     }
 }
 
@@ -378,7 +382,8 @@ pub(crate) struct MadSource {
 ///
 /// # Invariants
 ///
-/// `wc` belongs to `self`; its buffer holds at least [`MAD_LEN`] bytes, which nobody changes.
+/// `wc` belongs to `self`; its buffer holds at least [`MAD_LEN`] bytes, all of them from the wire,
+/// which nobody changes.
 pub(crate) struct ReceivedMad {
     wc: NonNull<bindings::ib_mad_recv_wc>,
     source: MadSource,
@@ -400,15 +405,17 @@ impl ReceivedMad {
         wc: NonNull<bindings::ib_mad_recv_wc>,
         agent: *mut bindings::ib_mad_agent,
     ) -> Option<Self> {
-        // SAFETY: The message is valid, and ours.
-        if unsafe { (*wc.as_ptr()).mad_len } < MAD_LEN as c_int {
+        // SAFETY: The message is valid, and ours, and the completion is a part of it.
+        let (len, byte_len) = unsafe { ((*wc.as_ptr()).mad_len, (*(*wc.as_ptr()).wc).byte_len) };
+        // The first is what a MAD should have; only the completion knows what has come.
+        if len < MAD_LEN as c_int || wire::check_length(byte_len as usize).is_err() {
             // SAFETY: As above.
             unsafe { bindings::ib_free_recv_mad(wc.as_ptr()) };
             return None;
         }
         // SAFETY: As above, and the completion and the GRH are parts of the message.
         let source = unsafe { MadSource::new(agent, &*wc.as_ptr()) };
-        // INVARIANT: The caller gives the message up, and the length was checked.
+        // INVARIANT: The caller gives the message up, and both lengths were checked.
         Some(Self { wc, source })
     }
 

@@ -41,6 +41,9 @@ impl Connection {
     /// Whether the communication ids in `msg` are those of this connection, as the kernel looks
     /// them up. A DREQ that is not for any connection deserves a DREP without one; everything
     /// else that is not is dropped.
+    ///
+    /// A connection that is over is none any more for a DREQ of its peer, who has missed the end
+    /// and would go on asking.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         let local = self.local_comm_id;
         let both = |to: u32, from: u32| to == local && self.remote_comm_id == Some(from);
@@ -50,7 +53,10 @@ impl Connection {
                 before_rep(m.remote_comm_id) || both(m.remote_comm_id, m.local_comm_id)
             }
             Message::Rtu(m) => both(m.remote_comm_id, m.local_comm_id),
-            Message::Dreq(m) => both(m.remote_comm_id, m.local_comm_id),
+            Message::Dreq(m) => {
+                let over = self.is_closed() && low24(m.remote_qpn_eecn) == self.local_qpn;
+                both(m.remote_comm_id, m.local_comm_id) && !over
+            }
             Message::Drep(m) => both(m.remote_comm_id, m.local_comm_id),
             Message::Lap(m) => both(m.remote_comm_id, m.local_comm_id),
             Message::Apr(m) => both(m.remote_comm_id, m.local_comm_id),

@@ -47,6 +47,8 @@ pub use self::sidr::{SidrRep, SidrReq};
 
 /// Length of a management datagram, in bytes.
 pub const MAD_LEN: usize = 256;
+/// Length of a global route header, in bytes (IBTA volume 1, 8.3).
+pub const GRH_LEN: usize = 40;
 /// Length of the common header, in bytes.
 pub const HEADER_LEN: usize = 24;
 /// Length of what follows the common header, in bytes.
@@ -221,6 +223,8 @@ impl<'a> Message<'a> {
 /// Why a datagram is no CM message; each with the value that it had instead.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
+    /// The datagram has less than [`MAD_LEN`] bytes.
+    Truncated(usize),
     /// The base version is not [`BASE_VERSION`].
     BaseVersion(u8),
     /// The management class is not [`MGMT_CLASS`].
@@ -257,7 +261,24 @@ mod header {
     pub(super) type AttributeModifier = Field<u32, 20, 0, 32>;
 }
 
-/// Decodes a datagram.
+/// Checks that a device which reports `byte_len` bytes has received a whole datagram.
+///
+/// For a datagram, a device counts the 40 bytes of the global route header, or of the space for it,
+/// too (IBTA volume 1, 11.4.2.1). One that says [`MAD_LEN`] does not count them. More than that
+/// is what the datagram was padded with.
+///
+/// # Errors
+///
+/// [`ParseError::Truncated`] with the length of the datagram.
+pub const fn check_length(byte_len: usize) -> Result<(), ParseError> {
+    let len = byte_len.saturating_sub(GRH_LEN);
+    if len < MAD_LEN && byte_len != MAD_LEN {
+        return Err(ParseError::Truncated(len));
+    }
+    Ok(())
+}
+
+/// Decodes a datagram that has the length of one.
 ///
 /// # Errors
 ///
@@ -462,6 +483,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn datagrams_that_came_short_are_refused() {
+        for byte_len in 0..=1024 {
+            let want = match byte_len {
+                256 | 296.. => Ok(()),
+                0..=40 => Err(ParseError::Truncated(0)),
+                _ => Err(ParseError::Truncated(byte_len - 40)),
+            };
+            assert_eq!((byte_len, check_length(byte_len)), (byte_len, want));
+        }
+        assert_eq!(check_length(usize::MAX), Ok(()));
     }
 
     #[test]

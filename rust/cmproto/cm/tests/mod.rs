@@ -6,6 +6,7 @@ mod content;
 #[cfg(test)]
 mod limits;
 mod local;
+mod lookup;
 #[cfg(test)]
 mod pair;
 #[cfg(test)]

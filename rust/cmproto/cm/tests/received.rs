@@ -227,7 +227,9 @@ pub(super) const ROWS: &[Row] = &[
             ("EstablishedActive EstablishedPassive", "DreqRcvd: tell DreqReceived"),
             ("DreqRcvd", "=: duplicate DREQ"),
             ("Timewait Detached", "=: duplicate DREQ, send DREP, repeat DREP"),
-            ("RepRcvd MraRepSent ReqRcvd MraReqSent Closed", "=: unexpected DREQ"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected DREQ"),
+            // Over: a DREQ for nobody.
+            ("Closed", "=: mismatch DREQ"),
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREQ"),
         ],
     },

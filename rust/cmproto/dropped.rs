@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a received message is dropped.
+
+use crate::{cm::Counter, wire::ParseError};
+
+/// Why a received message is dropped, for counters: nothing that a peer sends is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Dropped {
+    /// It is shorter than a management datagram.
+    Truncated,
+    /// Its header is not that of the CM class.
+    Header,
+    /// The class has no such message.
+    Attribute,
+    /// Its receiver does not exist.
+    Unknown,
+    /// It names a connection in another way than the connection's peer does.
+    Mismatch,
+    /// It names a connection, and comes from another GID than that of the connection's peer.
+    Stranger,
+    /// The state of the connection does not expect it.
+    Unexpected,
+    /// What it is for is not supported: path migration.
+    Unsupported,
+    /// It would take more than there is: memory, room in a backlog, or answers that may be given.
+    Overload,
+    /// Its sender cannot be reached.
+    Unreachable,
+}
+
+impl Dropped {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Truncated,
+        Self::Header,
+        Self::Attribute,
+        Self::Unknown,
+        Self::Mismatch,
+        Self::Stranger,
+        Self::Unexpected,
+        Self::Unsupported,
+        Self::Overload,
+        Self::Unreachable,
+    ];
+
+    /// The name of the counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::Header => "header",
+            Self::Attribute => "attribute",
+            Self::Unknown => "unknown",
+            Self::Mismatch => "mismatch",
+            Self::Stranger => "stranger",
+            Self::Unexpected => "unexpected",
+            Self::Unsupported => "unsupported",
+            Self::Overload => "overload",
+            Self::Unreachable => "unreachable",
+        }
+    }
+
+    /// What `counter` says was dropped; `None` if it counts something else.
+    pub const fn of(counter: Counter) -> Option<Self> {
+        match counter {
+            Counter::Unexpected(_) => Some(Self::Unexpected),
+            Counter::Mismatch(_) => Some(Self::Mismatch),
+            Counter::Unsupported(_) => Some(Self::Unsupported),
+            // What has come before is counted as that.
+            Counter::Duplicate(_) | Counter::Retry(_) | Counter::Repeat(_) => None,
+        }
+    }
+}
+
+impl From<ParseError> for Dropped {
+    fn from(error: ParseError) -> Self {
+        match error {
+            ParseError::Truncated(_) => Self::Truncated,
+            ParseError::BaseVersion(_)
+            | ParseError::Class(_)
+            | ParseError::ClassVersion(_)
+            | ParseError::Method(_) => Self::Header,
+            ParseError::Attribute(_) => Self::Attribute,
+        }
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_dropped)
+)]
+mod tests {
+    use super::*;
+    use crate::wire::Attribute;
+
+    #[test]
+    fn numbers_and_names() {
+        for (number, dropped) in Dropped::ALL.iter().enumerate() {
+            assert_eq!(*dropped as usize, number);
+            assert!(Dropped::ALL[..number]
+                .iter()
+                .all(|other| other.name() != dropped.name()));
+        }
+    }
+
+    #[test]
+    fn all_that_is_dropped_is_counted_once() {
+        let of = Attribute::Rtu;
+        let counters = [
+            (Counter::Unexpected(of), Some(Dropped::Unexpected)),
+            (Counter::Mismatch(of), Some(Dropped::Mismatch)),
+            (Counter::Unsupported(of), Some(Dropped::Unsupported)),
+            (Counter::Duplicate(of), None),
+            (Counter::Retry(of), None),
+            (Counter::Repeat(of), None),
+        ];
+        for (counter, dropped) in counters {
+            assert_eq!(Dropped::of(counter), dropped);
+        }
+        let errors = [
+            (ParseError::Truncated(128), Dropped::Truncated),
+            (ParseError::BaseVersion(2), Dropped::Header),
+            (ParseError::Class(6), Dropped::Header),
+            (ParseError::ClassVersion(1), Dropped::Header),
+            (ParseError::Method(0x83), Dropped::Header),
+            (ParseError::Attribute(0xf), Dropped::Attribute),
+        ];
+        for (error, dropped) in errors {
+            assert_eq!(Dropped::from(error), dropped);
+        }
+    }
+}

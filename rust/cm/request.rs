@@ -28,7 +28,7 @@ use cmproto::{
     dropped::Dropped,
     errno::Errno,
     listen::RequestView,
-    private_data::{self, IP_HEADER_LEN},
+    private_data::{self, user_data},
     reject::Reason,
     service_id::ServiceId,
     ucma_abi::CmEvent,
@@ -378,7 +378,11 @@ impl Arrived<'_> {
                 return Err(error);
             }
         }
-        let event = req_event(request.header, req, request.user_data(listener));
+        let event = req_event(
+            request.header,
+            req,
+            user_data(&listener.addr, req.private_data),
+        );
         Ok((child, event))
     }
 }
@@ -411,15 +415,6 @@ impl<'a> Request<'a> {
             src,
             dst,
         })
-    }
-
-    /// The private data that is the consumer's.
-    fn user_data(&self, listener: &Listener) -> &'a [u8] {
-        let offset = match listener.addr {
-            SockAddr::Ib { .. } => 0,
-            _ => IP_HEADER_LEN,
-        };
-        self.req.private_data.get(offset..).unwrap_or(&[])
     }
 }
 

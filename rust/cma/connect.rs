@@ -13,15 +13,12 @@ use cmproto::{
     cm::{self, AcceptParams, ConnectParams, Connection},
     cma::State,
     errno::Errno,
-    private_data::{IpHeader, IP_HEADER_LEN},
+    private_data::RequestData,
     reject::Reason,
     service_id::ServiceId,
-    wire::Transport,
+    wire::{Req, Transport},
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
-
-/// Private data of a REQ (IBTA 12.6.5).
-const REQ_PRIVATE_DATA_LEN: usize = 92;
 
 /// `enum ib_qp_type` of reliable connections.
 const QPT_RC: u8 = 2;
@@ -35,38 +32,6 @@ const QPT_XRC_INI: u8 = 9;
 const EVENT_COMM_EST: u32 = 4;
 /// `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
 const EVENT_PATH_MIG: u32 = 6;
-
-/// Private data of a REQ: the header with the addresses, and the consumer's.
-struct ReqData {
-    bytes: [u8; REQ_PRIVATE_DATA_LEN],
-    len: usize,
-}
-
-impl ReqData {
-    fn new(inner: &Inner, user: &[u8]) -> Result<Self> {
-        let mut bytes = [0; REQ_PRIVATE_DATA_LEN];
-        let (header, rest) = bytes
-            .split_first_chunk_mut::<IP_HEADER_LEN>()
-            .ok_or(EINVAL)?;
-        IpHeader {
-            src: inner.src,
-            dst: inner.dst,
-        }
-        .encode(header)
-        .kernel()?;
-        rest.get_mut(..user.len())
-            .ok_or(EINVAL)?
-            .copy_from_slice(user);
-        Ok(ReqData {
-            bytes,
-            len: IP_HEADER_LEN.saturating_add(user.len()),
-        })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
-    }
-}
 
 /// What an address handle is made of, copied so that it is made without the endpoint's lock.
 struct Way {
@@ -149,7 +114,9 @@ impl Endpoint {
         if inner.state != State::RouteResolved {
             return Err(EINVAL);
         }
-        let data = ReqData::new(&inner, param.private_data())?;
+        let user = param.private_data();
+        let data =
+            RequestData::new(&inner.src, &inner.dst, user, Req::PRIVATE_DATA_LEN).kernel()?;
         let params = Self::connect_params(&inner, &way, transport, param, ece);
         let actions = conn
             .machine

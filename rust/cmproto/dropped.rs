@@ -87,11 +87,7 @@ impl From<ParseError> for Dropped {
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(
-    CONFIG_KUNIT,
-    allow(unsafe_code),
-    crate::kunit::suite(cmproto_dropped)
-)]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_dropped))]
 mod tests {
     use super::*;
     use crate::wire::Attribute;

@@ -8,7 +8,10 @@
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
-use crate::wire::field::{Bytes, Field};
+use crate::wire::{
+    field::{Bytes, Field},
+    SidrReq,
+};
 
 /// Length of the header, in bytes.
 pub const IP_HEADER_LEN: usize = 36;
@@ -132,6 +135,74 @@ impl Header {
     }
 }
 
+/// How many bytes at the start of a request's private data are not the program's, by the address
+/// that the program bound.
+const fn header_len(bound: &SockAddr) -> usize {
+    match bound {
+        SockAddr::Ib { .. } => 0,
+        SockAddr::Unspec | SockAddr::V4 { .. } | SockAddr::V6 { .. } => IP_HEADER_LEN,
+    }
+}
+
+/// What of a request's private data a program gets that listens at `bound`.
+pub fn user_data<'a>(bound: &SockAddr, private_data: &'a [u8]) -> &'a [u8] {
+    private_data.get(header_len(bound)..).unwrap_or(&[])
+}
+
+/// The private data of a request: the header with the addresses, unless they are native ones, and
+/// what the program says.
+///
+/// # Invariants
+///
+/// `len` bytes of `bytes` are in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestData {
+    bytes: [u8; SidrReq::PRIVATE_DATA_LEN],
+    len: usize,
+}
+
+impl RequestData {
+    /// The private data of a request from `src` to `dst`, in a field of `max` bytes: 92 in a REQ,
+    /// 216 in a SIDR_REQ.
+    ///
+    /// # Errors
+    ///
+    /// - [`Errno::EINVAL`]: the program says more than there is room for.
+    /// - [`Errno::EAFNOSUPPORT`]: the addresses are of different families, or of none.
+    pub fn new(src: &SockAddr, dst: &SockAddr, user: &[u8], max: usize) -> Result<Self, Errno> {
+        let mut bytes = [0; SidrReq::PRIVATE_DATA_LEN];
+        let len = match (src, dst) {
+            (SockAddr::Ib { .. }, SockAddr::Ib { .. }) => 0,
+            _ => {
+                let header = bytes
+                    .first_chunk_mut::<IP_HEADER_LEN>()
+                    .ok_or(Errno::EINVAL)?;
+                let addresses = IpHeader {
+                    src: *src,
+                    dst: *dst,
+                };
+                addresses.encode(header)?;
+                IP_HEADER_LEN
+            }
+        };
+        bytes
+            .get_mut(len..max)
+            .and_then(|room| room.get_mut(..user.len()))
+            .ok_or(Errno::EINVAL)?
+            .copy_from_slice(user);
+        // INVARIANT: this is what was just written.
+        Ok(Self {
+            bytes,
+            len: len.saturating_add(user.len()),
+        })
+    }
+
+    /// The private data.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(
     CONFIG_KUNIT,
@@ -140,6 +211,7 @@ impl Header {
 )]
 mod tests {
     use super::*;
+    use crate::addr::Gid;
 
     fn v6(last: u8, port: u16) -> SockAddr {
         let mut addr = [0x20; 16];
@@ -192,6 +264,61 @@ mod tests {
         let mut private_data = [0; 92];
         private_data[..IP_HEADER_LEN].copy_from_slice(&buf);
         assert_eq!(Header::decode(&private_data), Ok(Header::Ip(header)));
+    }
+
+    const IB: SockAddr = SockAddr::Ib {
+        pkey: 0xffff,
+        flowinfo: 0,
+        gid: Gid([0xfe; 16]),
+        sid: 0x0106_1234,
+        sid_mask: u64::MAX,
+        scope_id: 0,
+    };
+
+    #[test]
+    fn a_program_at_a_native_address_has_all_private_data() {
+        let field = [7; 92];
+        assert_eq!(*user_data(&IB, &field), [7; 92]);
+        for bound in [SockAddr::Unspec, V4.src, v6(1, 2)] {
+            assert_eq!(*user_data(&bound, &field), [7; 56]);
+        }
+        assert_eq!(*user_data(&V4.src, &[7; 35]), [0; 0]);
+    }
+
+    #[test]
+    fn requests() {
+        let user = [9; 217];
+        for (max, with_header, native) in [(92, 56, 92), (216, 180, 216)] {
+            for len in 0..=user.len() {
+                let user = &user[..len];
+                let data = RequestData::new(&V4.src, &V4.dst, user, max);
+                assert_eq!((len, data.is_ok()), (len, len <= with_header));
+                if let Ok(data) = data {
+                    assert_eq!(Header::decode(data.bytes()), Ok(Header::Ip(V4)));
+                    assert_eq!(*user_data(&V4.dst, data.bytes()), *user);
+                }
+                let data = RequestData::new(&IB, &IB, user, max);
+                assert_eq!((len, data.is_ok()), (len, len <= native));
+                if let Ok(data) = data {
+                    assert_eq!(*data.bytes(), *user);
+                }
+            }
+        }
+        let errors = [
+            (V4.src, v6(2, 0)),
+            (V4.src, IB),
+            (IB, V4.dst),
+            (SockAddr::Unspec, SockAddr::Unspec),
+        ];
+        for (src, dst) in errors {
+            let data = RequestData::new(&src, &dst, &[], 92);
+            assert_eq!(data, Err(Errno::EAFNOSUPPORT));
+        }
+        // A field is never longer than that of a SIDR_REQ, nor shorter than the header.
+        let long = RequestData::new(&IB, &IB, &[], usize::MAX);
+        assert_eq!(long, Err(Errno::EINVAL));
+        let short = RequestData::new(&V4.src, &V4.dst, &[], IP_HEADER_LEN - 1);
+        assert_eq!(short, Err(Errno::EINVAL));
     }
 
     #[test]

@@ -75,6 +75,12 @@ pub enum Event {
     MraReceived,
 }
 
+impl Event {
+    /// Most events that one connection gives, whatever its peer sends: each at most once, and some
+    /// exclude others.
+    pub const MOST: usize = 5;
+}
+
 /// Something worth counting, with the message it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {

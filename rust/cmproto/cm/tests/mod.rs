@@ -12,6 +12,8 @@ mod pair;
 #[cfg(test)]
 mod properties;
 mod qp_attr;
+#[cfg(test)]
+mod reasons;
 mod received;
 #[cfg(test)]
 mod schedule;

@@ -98,6 +98,7 @@ struct Watch {
     destroyed: bool,
     released: bool,
     tracked: bool,
+    told: Vec<Event>,
 }
 
 impl Watch {
@@ -109,6 +110,7 @@ impl Watch {
             destroyed: false,
             released: false,
             tracked,
+            told: Vec::new(),
         }
     }
 
@@ -136,7 +138,12 @@ impl Watch {
             assert!(!self.released || matches!(action, Action::Count(_)));
             match action {
                 Action::Send(message) => drop(encoded(&self.c, message)),
-                Action::Deliver(_) => assert!(!self.destroyed),
+                Action::Deliver(event) => {
+                    assert!(!self.destroyed);
+                    assert!(!self.told.contains(&event), "{event:?} again");
+                    self.told.push(event);
+                    assert!(self.told.len() <= Event::MOST, "{:?}", self.told);
+                }
                 Action::Untrack => {
                     assert!(self.tracked);
                     self.tracked = false;

@@ -113,6 +113,7 @@ impl Node {
             conn: Some(Conn {
                 machine,
                 peer: dst.to_gid(),
+                is_active: true,
                 tracked: None,
             }),
             psn,

@@ -8,6 +8,7 @@
 
 mod call;
 mod receive;
+mod seen;
 
 use crate::{
     wire::{self, Mad},
@@ -52,6 +53,8 @@ struct Listen {
 struct Conn {
     machine: Connection,
     peer: Gid,
+    /// Whether this end sent the REQ.
+    is_active: bool,
     /// Its names in the table of the peers: communication id and QPN.
     tracked: Option<(Peer, u32, u32)>,
 }
@@ -96,6 +99,7 @@ pub struct Node {
     by_qpn: HashMap<(Peer, u32), usize>,
     wire: VecDeque<Sent>,
     events: VecDeque<Event>,
+    seen: seen::Cells,
 }
 
 fn sock(address: IpAddr, port: u16) -> SockAddr {
@@ -167,6 +171,7 @@ impl Node {
             by_qpn: HashMap::new(),
             wire: VecDeque::new(),
             events: VecDeque::new(),
+            seen: seen::Cells::new(),
         }
     }
 

@@ -66,6 +66,7 @@ impl Node {
             from,
             header: &header,
         };
+        self.note(&arrived, &message);
         let by_id = |id: u32| self.by_id.get(&id).copied();
         let found = match &message {
             Message::Req(req) => return self.request(&arrived, req),
@@ -163,6 +164,7 @@ impl Node {
 
     fn stale_peer(&mut self, index: usize, from: Gid) {
         let now = self.now;
+        self.note_request(index, "stale peer");
         if let Some(conn) = self.conn(index).filter(|conn| conn.peer == from) {
             let actions = conn.machine.stale_peer(now);
             self.execute(index, actions, &Cause::None);
@@ -177,6 +179,7 @@ impl Node {
         let peer = (req.local_ca_guid, arrived.from);
         let known = self.by_comm.get(&(peer, req.local_comm_id)).copied();
         if let Some(index) = known {
+            self.note_request(index, "its REQ again");
             if let Some(conn) = self.conn(index).filter(|conn| conn.peer == arrived.from) {
                 let actions = conn.machine.duplicate_req(now);
                 self.execute(index, actions, &Cause::None);
@@ -273,6 +276,7 @@ impl Node {
             conn: Some(Conn {
                 machine,
                 peer: arrived.from,
+                is_active: false,
                 tracked: None,
             }),
             psn: comm_id & 0x00ff_ffff,

@@ -72,12 +72,29 @@ llvm_tools() {
 
 # --- steps ---
 
+# What the tests, the simulator and the model check need: minutes the first time.
+proof_build() {
+	"${cargo[@]}" test --locked --quiet --no-run --manifest-path "$HOST/Cargo.toml" --workspace
+	"${cargo[@]}" build --locked --quiet --release --manifest-path "$HOST/Cargo.toml" \
+		-p cm-sim -p cm-model
+	echo "built"
+}
+
+# What the fuzzers need. No unsafe code, no sanitizer: and so no nightly toolchain either.
+proof_fuzz_build() {
+	cd "$HOST" &&
+		cargo build --quiet -p cm-fuzz-targets --bin cm-fuzz-seeds &&
+		cargo fuzz build --sanitizer none &&
+		echo "built"
+}
+
 # Every unit, property, scenario and regression test.
 proof_tests() {
 	local status=0 log
 	log=$(mktemp)
 	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" --workspace 2>&1 |
 		tee "$log" || status=$?
+	CARGO="${cargo[*]}" "$TOOLS/transitions" --check || status=$?
 	awk '/^test result:/ { p += $4; f += $6; i += $8 }
 		END { printf "%d tests passed, %d failed, %d ignored\n", p, f, i }' "$log"
 	rm -f "$log"
@@ -123,11 +140,9 @@ proof_fuzz() {
 	local targets target each corpus=$CACHE/fuzz found=$CACHE/fuzz-findings failed='' log status=0
 	[ -n "$own_cargo" ] || skip "cargo-fuzz needs a cargo of this host"
 	cargo_tool cargo-fuzz "$CARGO_FUZZ"
-	(cd "$HOST" && cargo build --quiet -p cm-fuzz-targets --bin cm-fuzz-seeds &&
-		cargo run --quiet -p cm-fuzz-targets --bin cm-fuzz-seeds -- \
-			"$corpus" "$REPO/rust/cmproto/tests/golden") || return
-	# No unsafe code, no sanitizer: and so no nightly toolchain either.
-	(cd "$HOST" && cargo fuzz build --sanitizer none) || return
+	(proof_fuzz_build) || return
+	(cd "$HOST" && cargo run --quiet -p cm-fuzz-targets --bin cm-fuzz-seeds -- \
+		"$corpus" "$REPO/rust/cmproto/tests/golden") || return
 	mapfile -t targets < <(cd "$HOST" && cargo fuzz list)
 	each=$(($1 / ${#targets[@]}))
 	[ "$each" -gt 0 ] || each=1
@@ -201,6 +216,8 @@ proof_miri() {
 proof_logs=${proof_logs:-$CACHE/proof}
 rows=()
 proof_failed=0
+# Seconds that the step "build" took.
+proof_built=0
 proof_pid=''
 
 # proof NAME FUNCTION...: run a step, show its progress, and add a row to the table.
@@ -243,6 +260,7 @@ proof() {
 		tail -n 40 "$log" | sed 's/^/    | /' >&2
 		;;
 	esac
+	[ "$name" != build ] || proof_built=$((SECONDS - start))
 	rows+=("$name|$result|$((SECONDS - start)) s|$line")
 	# For a caller that counts cases.
 	if [ ! -t 1 ]; then
@@ -266,7 +284,8 @@ proof_table() {
 		printf '%s\n' "step|result|time|figures" "${rows[@]}" |
 			awk -F'|' '{ printf "%-10s %-8s %7s  %s\n", $1, $2, $3, $4 }'
 		echo
-		echo "$((${#rows[@]} - proof_failed)) of ${#rows[@]} steps without a failure in $SECONDS s;" \
+		echo "$((${#rows[@]} - proof_failed)) of ${#rows[@]} steps without a failure in" \
+			"$((SECONDS - proof_built)) s$([ "$proof_built" = 0 ] || echo ", and $proof_built s to build");" \
 			"their output is in $proof_logs"
 	}
 	[ "$proof_failed" -eq 0 ]

@@ -99,4 +99,13 @@ mod tests {
         assert_eq!((list.len(), list.next()), (0, None));
         assert_eq!(List::<u8, 6>::default(), List::none());
     }
+
+    #[test]
+    #[cfg(test)]
+    #[should_panic(expected = "a transition has more than")]
+    fn a_transition_with_too_many_actions_is_noticed() {
+        let mut list = List::<u8, 1>::none();
+        list.push(1);
+        list.push(2);
+    }
 }

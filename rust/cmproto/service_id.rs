@@ -84,10 +84,11 @@ impl ServiceId {
 ///
 /// [`Errno::EPROTONOSUPPORT`] if the service id is in none of the spaces open to the endpoint.
 pub fn select_port_space(ps: PortSpace, addr: &SockAddr) -> Result<(PortSpace, SockAddr), Errno> {
-    let SockAddr::Ib { sid, sid_mask, .. } = addr else {
-        return Ok((ps, *addr));
+    let mut bound = *addr;
+    let SockAddr::Ib { sid, sid_mask, .. } = &mut bound else {
+        return Ok((ps, bound));
     };
-    let mask = sid_mask & PORT_SPACE_MASK;
+    let mask = *sid_mask & PORT_SPACE_MASK;
     let candidates: &[PortSpace] = match ps {
         PortSpace::Ib => &[PortSpace::Ib, PortSpace::Tcp, PortSpace::Udp],
         PortSpace::Tcp => &[PortSpace::Tcp],
@@ -96,13 +97,10 @@ pub fn select_port_space(ps: PortSpace, addr: &SockAddr) -> Result<(PortSpace, S
     };
     let chosen = candidates
         .iter()
-        .find(|space| sid & mask == ServiceId::from_ip(**space, 0).0 & mask)
+        .find(|space| *sid & mask == ServiceId::from_ip(**space, 0).0 & mask)
         .ok_or(Errno::EPROTONOSUPPORT)?;
-    let mut bound = *addr;
-    if let SockAddr::Ib { sid, sid_mask, .. } = &mut bound {
-        *sid = ServiceId::from_ip(*chosen, addr.port()).0;
-        *sid_mask |= PORT_SPACE_MASK;
-    }
+    *sid = ServiceId::from_ip(*chosen, addr.port()).0;
+    *sid_mask |= PORT_SPACE_MASK;
     Ok((*chosen, bound))
 }
 

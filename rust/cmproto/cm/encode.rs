@@ -75,8 +75,8 @@ impl Connection {
                     return Err(Errno::EINVAL);
                 };
                 // `reject` lets no more information in than its field holds.
-                if let Some(field) = info.get_mut(..ari.len()) {
-                    field.copy_from_slice(ari);
+                for (to, from) in info.iter_mut().zip(ari) {
+                    *to = *from;
                 }
                 Message::Rej(Rej {
                     local_comm_id: rejection.local_comm_id,

@@ -50,8 +50,8 @@ impl Resolution {
             (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
                 // `reply` lets no more information in than its field holds.
-                if let Some(start) = field.get_mut(..info.len()) {
-                    start.copy_from_slice(info);
+                for (to, from) in field.iter_mut().zip(info) {
+                    *to = *from;
                 }
                 Message::SidrRep(SidrRep {
                     info_len: u8::try_from(info.len()).unwrap_or(0),

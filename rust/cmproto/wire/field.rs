@@ -77,7 +77,8 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
 
     const fn check(len: usize) {
         assert!(BIT < 8, "a bit is counted within its byte");
-        assert!(WIDTH > 0 && WIDTH <= T::BITS, "value type too narrow");
+        assert!(WIDTH > 0, "field without bits");
+        assert!(WIDTH <= T::BITS, "value type too narrow");
         assert!(Self::SPAN <= 8, "field spans more than 8 bytes");
         assert!(Self::END <= len, "field beyond the end");
     }
@@ -129,8 +130,9 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
     /// Writes the bytes.
     pub fn set<const N: usize>(buf: &mut [u8; N], value: &[u8; LEN]) {
         const { assert!(Self::END <= N, "bytes beyond the end") };
-        if let Some(bytes) = buf.get_mut(BYTE..).and_then(<[u8]>::first_chunk_mut) {
-            *bytes = *value;
+        let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
+        for (to, from) in bytes.iter_mut().zip(value) {
+            *to = *from;
         }
     }
 
@@ -199,6 +201,13 @@ mod tests {
         let mut buf = [0u8; 4];
         Field::<u32, 0, 0, 24>::set(&mut buf, 0xffff_ffff);
         assert_eq!(buf, [0xff, 0xff, 0xff, 0]);
+    }
+
+    /// What else runs in the compiler.
+    #[test]
+    fn a_field_within_its_buffer_is_allowed() {
+        Field::<u8, 1, 5, 2>::check(2);
+        Field::<u64, 0, 0, 64>::check(8);
     }
 
     #[test]

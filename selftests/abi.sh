@@ -3,7 +3,7 @@
 #
 # Conformance of /dev/infiniband/rdma_cm, command by command. Arguments choose
 # tests by pattern: abi.sh 'bind.*'
-# seconds: 600
+# seconds: 900
 set -uo pipefail
 
 # The host may have compiled it already; else that is done here.

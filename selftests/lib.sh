@@ -115,18 +115,6 @@ await_listener() {
 	done
 }
 
-# Is MIGRATE_ID built? Synchronous ids of librdmacm and rsockets need it.
-can_migrate() {
-	python3 - <<-'PYTHON'
-		import errno, os, struct, sys
-		fd = os.open("/dev/infiniband/rdma_cm", os.O_RDWR)
-		try:
-		    os.write(fd, struct.pack("IHHQII", 18, 16, 4, 0, 0xffffffff, fd))
-		except OSError as e:
-		    sys.exit(e.errno == errno.ENOSYS)
-	PYTHON
-}
-
 references() {
 	cat "/sys/module/$CM_MODULE/refcnt"
 }

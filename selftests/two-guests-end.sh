@@ -115,7 +115,6 @@ killed() {
 if [ "$me" = 1 ] && [ "${4:-}" = capture ]; then
 	capture_start eth0 /tmp/two-guests.pcap
 fi
-! can_migrate || say migrate
 say booted
 check "the other guest is there" hear booted 150
 check "it answers" wait_for 20 ping -c 1 -W 2 "$far4"
@@ -128,12 +127,13 @@ for server in 1 2; do
 		"rping -c -q -a $s4 -C 5"
 	exchange "$server" "ucmatose with 20 connections" "ucmatose -b $s4 -c 20" \
 		"ucmatose -s $s4 -c 20"
-	if [ -e migrate.1 ] && [ -e migrate.2 ]; then
-		exchange "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
-			"rstream -s $s4 -I 5 -C 5 -S 4096"
-	else
-		skip "rstream, ${names[server]} server" "MIGRATE_ID is not built yet"
-	fi
+	exchange "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
+		"rstream -s $s4 -I 5 -C 5 -S 4096"
+	exchange "$server" "riostream" "riostream -b $s4 -I 5 -C 5 -S 4096" \
+		"riostream -s $s4 -I 5 -C 5 -S 4096"
+	exchange "$server" "rdma_server and rdma_client" "rdma_server -s $s4" "rdma_client -s $s4"
+	exchange "$server" "rdma_xserver and rdma_xclient" "rdma_xserver -c r" \
+		"rdma_xclient -s $s4 -c r"
 	exchange "$server" "cmtime with 100 connections" "cmtime -b $s4 -c 100 -m 0 -q 2000000" \
 		"cmtime -s $s4 -b 10.0.1.$((3 - server)) -c 100 -m 0 -q 1000000"
 	group "$server"

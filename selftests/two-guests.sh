@@ -23,7 +23,7 @@ mkdir "$tmp/share"
 # boot NUMBER CM: its lines get the name of its connection manager.
 boot() {
 	local status=0
-	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout 240 -- \
+	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout 480 -- \
 		/mnt/repo/selftests/two-guests-end.sh "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
 		status=$?
 	echo "$status" >"$tmp/$1.status"

@@ -22,10 +22,11 @@ for dir in dev proc sys run tmp mnt; do
 done
 trap 'umount -R "$root"; rm -rf "$TMP"' EXIT
 
-# Programs of the image, in the current directory and namespaces.
+# Programs of the image, in the current directory and namespaces. By their paths: the
+# directory of these scripts is in the image's /tmp, too.
 for program in rping ucmatose udaddy udpong mckey cmtime rdma_{server,client,xserver,xclient} \
 	rstream riostream rcopy ib_{send,write,read,atomic}_{bw,lat} python3; do
-	printf '#!/bin/sh\nexec unshare -R %s -w "$PWD" %s "$@"\n' "$root" "$program" \
+	printf '#!/bin/sh\nexec unshare -R %s -w "$PWD" /usr/bin/%s "$@"\n' "$root" "$program" \
 		>"$bin/$program"
 	chmod +x "$bin/$program"
 done

@@ -28,3 +28,5 @@
 #include "core_private.h"
 #include "rust_rdma_cm.h"
 #include "rust_rdma_cm_ib.h"
+#include "trace/ib_cma.h"
+#include "trace/rdma_cma.h"

@@ -5,7 +5,7 @@
 use crate::{
     cm::port::Port,
     endpoint::{ConnEventParam, Ece, Endpoint, Event, EventParam, Inner},
-    ib::counters::CounterGroup,
+    ib::{counters::CounterGroup, trace},
 };
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
@@ -68,9 +68,10 @@ impl Endpoint {
         actions: Actions,
         cause: &Cause<'_>,
     ) {
-        for action in actions {
+        let mut actions = actions.into_iter().peekable();
+        while let Some(action) = actions.next() {
             match action {
-                Action::Send(outgoing) => self.transmit(inner, outgoing),
+                Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
                 Action::Timer => self.set_timer(inner),
                 Action::Untrack => {
                     let tracked = inner.conn.as_mut().and_then(|conn| conn.tracked.take());
@@ -84,12 +85,16 @@ impl Endpoint {
                 Action::Count(counter) => self.count(inner, counter),
             }
         }
+        if let Some(conn) = &mut inner.conn {
+            conn.before = conn.machine.state();
+        }
     }
 
     /// Sends a message of the connection, if its peer's address is known.
     ///
-    /// A message that cannot be sent is as good as lost, and the timers make up for it.
-    fn transmit(&self, inner: &Inner, outgoing: Outgoing) {
+    /// A message that cannot be sent is as good as lost, and the timers make up for it. `next` is
+    /// the action after the sending.
+    fn transmit(&self, inner: &Inner, outgoing: Outgoing, next: Option<&Action>) {
         let Some(conn) = &inner.conn else {
             return;
         };
@@ -101,6 +106,7 @@ impl Endpoint {
         if conn.machine.encode(outgoing, &mut mad).is_err() {
             return;
         }
+        self.trace_send(conn, outgoing, next);
         let sent = ah.agent().send(ah, conn.pkey_index, &mad);
         if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
             let attr_id = outgoing.attribute().id();
@@ -128,27 +134,50 @@ impl Endpoint {
 
     /// Turns an event of the IB CM into one of the RDMA CM and delivers it.
     fn report(self: &Arc<Self>, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
+        if let (cm::Event::ReqError | cm::Event::RepError | cm::Event::DreqError, Some(conn)) =
+            (event, &inner.conn)
+        {
+            trace::icm::icm_mad_send_err(conn.before as u32);
+        }
         let Some(upcall) = cma::upcall(inner.state, event, None) else {
             return;
         };
-        if let (cm::Event::RepReceived, Some(conn)) = (event, &mut inner.conn) {
-            // From here on a repeated REP is answered, while the consumer takes its time.
-            let _ = conn.machine.prepare_mra(cm::Connection::SERVICE_TIMEOUT);
+        if event == cm::Event::RepReceived {
+            self.prepare_mra(inner);
         }
         if upcall.next != inner.state {
             self.set_state(inner, upcall.next);
         }
         let (param, ece) = cause.data();
-        inner.deliver(&Event {
-            kind: upcall.event,
-            status: upcall.status,
-            param,
-            ece,
-        });
+        self.deliver(
+            inner,
+            &Event {
+                kind: upcall.event,
+                status: upcall.status,
+                param,
+                ece,
+            },
+        );
+    }
+
+    /// From here on a REQ or REP that comes again is answered, while the consumer takes its time.
+    pub(super) fn prepare_mra(&self, inner: &mut Inner) {
+        trace::cma::cm_prepare_mra(&self.head, inner.tos());
+        let Some(conn) = &mut inner.conn else {
+            return;
+        };
+        let prepared = conn.machine.prepare_mra(cm::Connection::SERVICE_TIMEOUT);
+        conn.before = conn.machine.state();
+        if prepared.is_err() {
+            trace::icm::icm_prepare_mra_unknown_err(&self.icm_id(conn));
+        }
     }
 
     /// Counts what the administrator sees in sysfs.
     fn count(&self, inner: &Inner, counter: Counter) {
+        if let Some(conn) = &inner.conn {
+            self.trace_unexpected(conn, counter);
+        }
         let Some(port) = self.port(inner) else {
             return;
         };

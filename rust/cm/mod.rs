@@ -13,5 +13,6 @@ pub(crate) mod remote;
 mod reply;
 mod request;
 pub(crate) mod timer;
+mod trace;
 
 pub(crate) use self::reach::Searches;

@@ -17,6 +17,7 @@ use crate::{
     ib::{
         counters::CounterGroup,
         mad::{Agent, ReceivedMad},
+        trace::icm,
     },
 };
 use cmproto::{
@@ -93,6 +94,11 @@ impl Port {
                 // The connection is gone, and its peer need not wait for an answer.
                 self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);
                 arrived.confirm(dreq);
+                icm::icm_no_priv_err(dreq.local_comm_id, dreq.remote_comm_id);
+            }
+            (None, Message::Rep(rep)) => {
+                self.counts.dropped(Dropped::Unknown);
+                icm::icm_remote_no_priv_err(rep.remote_comm_id);
             }
             _ => self.counts.dropped(Dropped::Unknown),
         }
@@ -162,20 +168,32 @@ impl Endpoint {
             );
             match track {
                 Track::New(tracked) => conn.tracked = Some(tracked),
-                Track::Duplicate => return arrived.port.counts.dropped(Dropped::Mismatch),
+                Track::Duplicate => {
+                    icm::icm_insert_failed_err(rep.remote_comm_id);
+                    return arrived.port.counts.dropped(Dropped::Mismatch);
+                }
                 Track::Stale(other) => {
                     conn.machine.refuse_rep(rep);
                     drop(inner);
                     arrived.refuse_rep(rep, Reason::STALE_CONN);
+                    icm::icm_staleconn_err(rep.local_comm_id, rep.remote_comm_id);
                     other.stale_peer(arrived.source());
                     return;
                 }
             }
         }
+        let is_wanted = conn.machine.wants_rep();
+        let is_known = conn.machine.remote_comm_id() != 0;
+        let state = conn.machine.state();
         let actions = conn
             .machine
             .receive(arrived.header, &Message::Rep(*rep), now);
         self.execute(&mut inner, actions, &Cause::Rep(arrived.header, rep));
+        if is_known {
+            icm::icm_remote_no_priv_err(rep.remote_comm_id);
+        } else if !is_wanted {
+            icm::icm_rep_unknown_err(rep.local_comm_id, rep.remote_comm_id, state as u32);
+        }
     }
 
     /// The peer claims, from `source`, to have forgotten the connection.

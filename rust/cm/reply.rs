@@ -10,6 +10,7 @@ use crate::ib::{
     addr::DevAddr,
     counters::{CounterGroup, Counts},
     mad::Agent,
+    trace::icm,
 };
 use cmproto::{
     addr::Gid,
@@ -94,6 +95,7 @@ impl Arrived<'_> {
     /// Refuses a REP, whose sender looks for both communication ids.
     pub(super) fn refuse_rep(&self, rep: &Rep<'_>, reason: Reason) {
         let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
+        icm::icm_issue_rej(peers, own);
         self.refuse(RejMessage::Rep, own, peers, reason, None);
     }
 
@@ -117,6 +119,7 @@ impl Arrived<'_> {
 
     /// Confirms the end of a connection that is not known any more.
     pub(super) fn confirm(&self, dreq: &Dreq<'_>) {
+        icm::icm_issue_drep(dreq.local_comm_id, dreq.remote_comm_id);
         self.answer(&Message::Drep(Drep {
             local_comm_id: dreq.remote_comm_id,
             remote_comm_id: dreq.local_comm_id,

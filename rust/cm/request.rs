@@ -18,12 +18,21 @@ use crate::{
         path::Path,
     },
     endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
-    ib::{addr::DevAddr, counters::Counts, gid::GidAttr, mad::Agent},
+    ib::{
+        addr::DevAddr,
+        counters::Counts,
+        gid::GidAttr,
+        mad::Agent,
+        trace::{
+            self,
+            icm::{self, IcmId},
+        },
+    },
     kext::{error::ToKernel, netdev::NetDevice},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{Connection, DestroyCause, Limits},
+    cm::{self, Connection, DestroyCause, Limits},
     cma::State,
     dropped::Dropped,
     errno::Errno,
@@ -124,7 +133,9 @@ impl Arrival {
             }
         };
         let offered = match consumer {
-            Some(consumer) => consumer.connect_request(&self.child, &self.event),
+            Some(consumer) => self.child.traced(0, &self.event, || {
+                consumer.connect_request(&self.child, &self.event)
+            }),
             None => Err(Errno::ECONNABORTED.to_kernel()),
         };
         if let Err(error) = offered {
@@ -137,10 +148,9 @@ impl Arrival {
             };
             return self.child.end(cause);
         }
-        // From here on a repeated REQ is answered, while the consumer takes its time.
         let mut inner = self.child.inner.lock();
-        if let Some(conn) = &mut inner.conn {
-            let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        if inner.conn.is_some() {
+            self.child.prepare_mra(&mut inner);
         }
     }
 }
@@ -167,13 +177,24 @@ fn req_event(header: &Header, req: &Req<'_>, private_data: &[u8]) -> Event {
     }
 }
 
+/// The connection that a REQ asks for as tracepoints name it, which has no identifier.
+fn icm_id(req: &Req<'_>) -> IcmId<'static> {
+    IcmId {
+        head: None,
+        local_id: 0,
+        remote_id: req.local_comm_id,
+        state: cm::State::ReqRcvd as u32,
+    }
+}
+
 impl Arrived<'_> {
     /// Handles a REQ.
     pub(super) fn request(&self, req: &Req<'_>) {
         let remotes = &self.port.core.remotes;
         let peer = self.peer(req.local_ca_guid);
         if let Some(known) = remotes.by_comm_id(peer, req.local_comm_id) {
-            return known.duplicate_req(self.source());
+            known.duplicate_req(self.source());
+            return icm::icm_no_listener_err(&icm_id(req));
         }
         let taken = match remotes.by_qpn(peer, req.local_qpn) {
             Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
@@ -182,12 +203,22 @@ impl Arrived<'_> {
         let Err((refusal, stale)) = taken else {
             return;
         };
-        match refusal {
-            Refusal::Reject(reason) => self.refuse_req(req, reason, self.right_gid(reason)),
-            Refusal::Drop => self.port.counts.dropped(Dropped::Overload),
+        let reason = match refusal {
+            Refusal::Reject(reason) => reason,
+            Refusal::Drop => return self.port.counts.dropped(Dropped::Overload),
+        };
+        let is_for_nobody = matches!(reason, Reason::INVALID_SERVICE_ID | Reason::STALE_CONN);
+        if is_for_nobody {
+            icm::icm_issue_rej(req.local_comm_id, 0);
+        } else {
+            icm::icm_send_rej(&icm_id(req), reason.0);
         }
+        self.refuse_req(req, reason, self.right_gid(reason));
         if let Some(other) = stale {
             other.stale_peer(self.source());
+        }
+        if is_for_nobody {
+            icm::icm_no_listener_err(&icm_id(req));
         }
     }
 
@@ -225,6 +256,8 @@ impl Arrived<'_> {
         }
         let request = Request::new(self.header, req).map_err(plain)?;
         let listener = self.find_listener(&request, &sender).map_err(plain)?;
+        let tos = listener.endpoint.inner.lock().tos();
+        trace::cma::cm_req_handler(&listener.endpoint.head, tos);
         // A full backlog costs nothing but this look at it.
         let consumer = listener.endpoint.inner.lock().consumer.clone();
         if consumer.is_some_and(|consumer| !consumer.takes_requests()) {
@@ -360,6 +393,7 @@ impl Arrived<'_> {
                 peer: sender.peer,
                 ah: None,
                 pkey_index: sender.pkey_index,
+                before: cm::State::ReqRcvd,
             },
             GFP_KERNEL,
         )?;

@@ -125,7 +125,7 @@ impl Endpoint {
             inner.src = loopback;
         }
         self.set_state(inner, State::AddrResolved);
-        inner.deliver(&Event::new(CmEvent::AddrResolved, 0));
+        self.deliver(inner, &Event::new(CmEvent::AddrResolved, 0));
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl AddrDone for Endpoint {
         };
         self.set_state(&mut inner, state);
         self.show(&inner);
-        inner.deliver(&event);
+        self.deliver(&inner, &event);
         drop(inner);
         drop(query);
     }

@@ -6,7 +6,10 @@ use super::path::Path;
 use crate::{
     cm::{execute::Cause, ids::CommId, port::transaction_id},
     endpoint::{Conn, ConnParam, Ece, Endpoint, Inner},
-    ib::ah::{Ah, AhLink, AhSpec},
+    ib::{
+        ah::{Ah, AhLink, AhSpec},
+        trace::{self, icm},
+    },
     kext::error::{ResultExt, ToKernel},
 };
 use cmproto::{
@@ -105,6 +108,7 @@ impl Endpoint {
                 peer: way.path.dgid,
                 ah: Some(ah),
                 pkey_index: way.pkey_index,
+                before: cm::State::Idle,
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -128,6 +132,7 @@ impl Endpoint {
         inner.srq = param.srq != 0;
         self.set_state(&mut inner, State::Connect);
         self.show(&inner);
+        trace::cma::cm_send_req(&self.head, inner.tos());
         self.execute(&mut inner, actions, &Cause::None);
         Ok(())
     }
@@ -205,9 +210,17 @@ impl Endpoint {
         let now = self.core.now();
         let ca_ack_delay = self.port(inner).map_or(0, |port| port.ca_ack_delay);
         let psn = inner.psn;
+        let tos = inner.tos();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         let actions = match param {
-            None => conn.machine.establish(&[], now).kernel()?,
+            None => {
+                trace::cma::cm_send_rtu(&self.head, tos);
+                let actions = conn.machine.establish(&[], now);
+                if actions.is_err() {
+                    icm::icm_send_cm_rtu_err(&self.icm_id(conn));
+                }
+                actions.kernel()?
+            }
             Some(param) => {
                 let params = AcceptParams {
                     local_qpn: param.qp_num,
@@ -223,9 +236,14 @@ impl Endpoint {
                     vendor_id: ece.vendor_id,
                     attr_mod: ece.attr_mod,
                 };
-                conn.machine
-                    .accept(&params, param.private_data(), now)
-                    .kernel()?
+                self.head.set_qp_num(param.qp_num);
+                trace::cma::cm_send_rep(&self.head, tos);
+                let actions = conn.machine.accept(&params, param.private_data(), now);
+                if actions.is_err() {
+                    icm::icm_send_rep_err(conn.comm_id.value(), conn.machine.state() as u32);
+                    self.head.set_qp_num(inner.qp_num);
+                }
+                actions.kernel()?
             }
         };
         if let Some(param) = param {
@@ -255,12 +273,16 @@ impl Endpoint {
         reason: Reason,
     ) -> Result {
         let now = self.core.now();
+        let tos = inner.tos();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let actions = conn
-            .machine
-            .reject(reason, &[], private_data, now)
-            .kernel()?;
-        self.execute(inner, actions, &Cause::None);
+        trace::cma::cm_send_rej(&self.head, tos);
+        let actions = conn.machine.reject(reason, &[], private_data, now);
+        if actions.is_err() {
+            let id = self.icm_id(conn);
+            icm::icm_send_rej(&id, reason.0);
+            icm::icm_send_unknown_rej_err(&id);
+        }
+        self.execute(inner, actions.kernel()?, &Cause::None);
         Ok(())
     }
 
@@ -274,13 +296,20 @@ impl Endpoint {
         if inner.listening.is_some() && inner.device.is_some() {
             return Ok(());
         }
+        let tos = inner.tos();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let actions = conn
-            .machine
-            .disconnect(&[], now)
-            .or_else(|_| conn.machine.confirm_disconnect(&[], now));
-        if let Ok(actions) = actions {
+        trace::cma::cm_disconnect(&self.head, tos);
+        if let Ok(actions) = conn.machine.disconnect(&[], now) {
             self.execute(&mut inner, actions, &Cause::None);
+            trace::cma::cm_sent_dreq(&self.head, tos);
+            return Ok(());
+        }
+        icm::icm_dreq_skipped(&self.icm_id(conn));
+        if let Ok(actions) = conn.machine.confirm_disconnect(&[], now) {
+            self.execute(&mut inner, actions, &Cause::None);
+            trace::cma::cm_sent_drep(&self.head, tos);
+        } else {
+            icm::icm_send_drep_err(&self.icm_id(conn));
         }
         Ok(())
     }
@@ -295,7 +324,11 @@ impl Endpoint {
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         match event {
             EVENT_COMM_EST => {
-                let actions = conn.machine.notify_established(now).kernel()?;
+                let actions = conn.machine.notify_established(now);
+                if matches!(actions, Err(Errno::EINVAL)) {
+                    icm::icm_establish_err(&self.icm_id(conn));
+                }
+                let actions = actions.kernel()?;
                 self.execute(&mut inner, actions, &Cause::None);
                 Ok(())
             }

@@ -11,7 +11,7 @@ use crate::{
     cm::port::Port,
     core::Core,
     endpoint::{Attachment, Endpoint, Inner},
-    ib::{device::DeviceRef, gid::GidAttr},
+    ib::{device::DeviceRef, gid::GidAttr, trace},
     kext::{error::ToKernel, net::Net, netdev::NetDevice},
 };
 use cmproto::{addr::SockAddr, errno::Errno};
@@ -302,11 +302,13 @@ impl Core {
             return Err(error);
         }
         self.show_listeners_at(&device);
+        trace::cma::cm_add_one(&device.device);
         Ok(device)
     }
 
     /// Gives a device back to ib_core.
     pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
+        trace::cma::cm_remove_one(&device.device);
         self.devices.remove(device);
         device.close();
         // A stub that comes after this finds the device closed.

@@ -71,7 +71,8 @@ impl Endpoint {
                 let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | last;
                 attr.qp_attr_mask = mask.0;
             }
-            Some(conn) => connected(&mut attr, &inner, attachment, conn)?,
+            Some(conn) => connected(&mut attr, &inner, attachment, conn)
+                .inspect_err(|_| self.trace_no_qp_attr(conn, state))?,
         }
         if state == QpState::Rtr as u32 {
             attr.rq_psn = inner.psn;

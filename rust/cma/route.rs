@@ -46,7 +46,7 @@ impl Endpoint {
         }
         inner.path = Some(self.roce_path(&inner)?);
         self.set_state(&mut inner, State::RouteResolved);
-        inner.deliver(&Event::new(CmEvent::RouteResolved, 0));
+        self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Endpoint {
         NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         inner.path = Some(Path::from_record(record));
         self.set_state(&mut inner, State::RouteResolved);
-        inner.deliver(&Event::new(CmEvent::RouteResolved, 0));
+        self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         Ok(())
     }
 

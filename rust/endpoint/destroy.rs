@@ -6,7 +6,7 @@ use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner};
 use crate::{
     cm::execute::Cause,
     cma::{listeners::Listening, multicast::Group, ports::PortClaim},
-    ib::addr::Query,
+    ib::{addr::Query, trace},
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
 use core::mem;
@@ -95,6 +95,7 @@ impl Endpoint {
         if inner.is_dead() && inner.device.is_none() {
             return;
         }
+        trace::cma::cm_id_destroy(&self.head, inner.tos());
         let remains = self.strip(&mut inner, State::Destroying, cause);
         drop(inner);
         self.bury(remains);
@@ -112,7 +113,7 @@ impl Endpoint {
         if let Some(consumer) = &consumer {
             consumer.device_removed();
         }
-        inner.deliver(&Event::new(CmEvent::DeviceRemoval, 0));
+        self.deliver(&inner, &Event::new(CmEvent::DeviceRemoval, 0));
         drop(inner);
         drop(consumer);
     }

@@ -2,7 +2,7 @@
 
 //! What the lock of an endpoint protects.
 
-use super::{Consumer, Event};
+use super::Consumer;
 use crate::{
     cm::{ids::CommId, remote::Tracked, timer::TimerSlot},
     cma::{device::CmDevice, listeners::Listening, multicast::Group, path::Path, ports::PortClaim},
@@ -15,7 +15,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::Connection,
+    cm::{self, Connection},
     cma::{Qkey, State},
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
@@ -58,6 +58,8 @@ pub(crate) struct Conn {
     pub(crate) ah: Option<Arc<Ah>>,
     /// Index of the P_Key that the messages carry.
     pub(crate) pkey_index: u16,
+    /// The state before the transition that is under way, for tracepoints.
+    pub(crate) before: cm::State,
 }
 
 /// What the lock of an endpoint protects.
@@ -130,10 +132,8 @@ impl Inner {
         self.state.is_dead()
     }
 
-    /// Tells the consumer, if there is one.
-    pub(crate) fn deliver(&self, event: &Event) {
-        if let Some(consumer) = &self.consumer {
-            consumer.event(event);
-        }
+    /// The type of service that the consumer has set; 0 if none.
+    pub(crate) fn tos(&self) -> u8 {
+        self.options.tos.unwrap_or(0)
     }
 }

@@ -28,7 +28,11 @@ pub(crate) use self::{
     inner::{Attachment, Conn, Inner},
 };
 
-use crate::{core::Core, ib::restrack::IdHead, kext::net::Net};
+use crate::{
+    core::Core,
+    ib::{restrack::IdHead, trace},
+    kext::net::Net,
+};
 use cmproto::{addr::SockAddr, cma::State, service_id::PortSpace};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -122,6 +126,26 @@ impl Endpoint {
     pub(crate) fn set_state(&self, inner: &mut Inner, state: State) {
         inner.state = state;
         self.head.set_state(state as u32);
+    }
+
+    /// Tells the consumer, if there is one.
+    pub(crate) fn deliver(&self, inner: &Inner, event: &Event) {
+        if let Some(consumer) = &inner.consumer {
+            let _ = self.traced(inner.tos(), event, || {
+                consumer.event(event);
+                Ok(())
+            });
+        }
+    }
+
+    /// Traces the call `tell`, in which the consumer is told of `event`.
+    pub(crate) fn traced(&self, tos: u8, event: &Event, tell: impl FnOnce() -> Result) -> Result {
+        let kind = event.kind.number();
+        trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
+        let told = tell();
+        let result = told.map_or_else(Error::to_errno, |()| 0);
+        trace::cma::cm_event_done(&self.head, tos, kind, result);
+        told
     }
 
     /// Shows the addresses and the QP to ib_core (`rdma resource show cm_id`).

@@ -42,3 +42,4 @@ pub(crate) mod gid;
 pub(crate) mod mad;
 pub(crate) mod port;
 pub(crate) mod restrack;
+pub(crate) mod trace;

@@ -5,7 +5,7 @@
 //! C headers: [`include/rdma/restrack.h`](srctree/include/rdma/restrack.h),
 //! `drivers/infiniband/core/{restrack,cma_priv}.h`
 
-use super::device::DeviceRef;
+use super::{device::DeviceRef, trace};
 use crate::bindings;
 use cmproto::addr::{SockAddr, STORAGE_LEN};
 use core::{marker::PhantomPinned, ptr};
@@ -76,6 +76,10 @@ impl IdHead {
             entry <- new_spinlock!(Entry::Blank, "rdma_cm_id_head"),
             _pin: PhantomPinned,
         })
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::rdma_id_private_head {
+        self.raw.get()
     }
 
     fn res(&self) -> *mut bindings::rdma_restrack_entry {
@@ -189,6 +193,7 @@ impl IdHead {
             (*self.raw.get()).id.port_num = port;
             bindings::rdma_restrack_add(self.res());
         }
+        trace::cma::cm_id_attach(self, device);
         // INVARIANT: The device is kept by the reference.
         let before = core::mem::replace(&mut *self.entry.lock(), Entry::Shown(device.clone()));
         if matches!(before, Entry::Unwanted) {

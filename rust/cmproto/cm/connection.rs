@@ -282,6 +282,11 @@ impl Connection {
         self.remote_comm_id.unwrap_or(0)
     }
 
+    /// The reason of the REJ that was sent last, if there was one.
+    pub fn reject_reason(&self) -> Option<Reason> {
+        self.rejection.map(|rejection| rejection.reason)
+    }
+
     /// Number of the own queue pair, 0 before `connect` or `accept`.
     pub const fn local_qpn(&self) -> u32 {
         self.local_qpn

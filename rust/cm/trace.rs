@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the tracepoints of the IB CM say of a connection.
+
+use crate::{
+    endpoint::{Conn, Endpoint},
+    ib::trace::icm::{self, IcmId},
+};
+use cmproto::{
+    cm::{Action, Counter, Outgoing, QpState, State},
+    wire::{Attribute, MraMessage},
+};
+
+impl Endpoint {
+    /// The connection as tracepoints name it, in the state that it is in.
+    pub(crate) fn icm_id(&self, conn: &Conn) -> IcmId<'_> {
+        self.icm_id_in(conn, conn.machine.state())
+    }
+
+    fn icm_id_in(&self, conn: &Conn, state: State) -> IcmId<'_> {
+        IcmId {
+            head: Some(&self.head),
+            local_id: conn.comm_id.value(),
+            remote_id: conn.machine.remote_comm_id(),
+            state: state as u32,
+        }
+    }
+
+    /// Traces a message that is about to be sent; `next` is the action that follows it, which tells
+    /// why it is sent. The state is the one that it is sent in, but for a DREP the one after that.
+    pub(super) fn trace_send(&self, conn: &Conn, outgoing: Outgoing, next: Option<&Action>) {
+        let id = self.icm_id_in(conn, conn.before);
+        let is_repeated = match next {
+            // The clock sends it again, of which nobody is told.
+            Some(Action::Count(Counter::Retry(_))) => return,
+            Some(Action::Count(Counter::Repeat(_))) => true,
+            _ => false,
+        };
+        match (outgoing, is_repeated) {
+            (Outgoing::Req, _) => icm::icm_send_req(&id),
+            (Outgoing::Rep, _) => icm::icm_send_rep(&id),
+            (Outgoing::Dreq, _) => icm::icm_send_dreq(&id),
+            (Outgoing::Drep, false) => icm::icm_send_drep(&self.icm_id(conn)),
+            (Outgoing::Rtu, false) => icm::icm_send_rtu(&id),
+            (Outgoing::Rej, false) => {
+                let reason = conn.machine.reject_reason().map_or(0, |reason| reason.0);
+                icm::icm_send_rej(&id, reason);
+            }
+            (Outgoing::Rtu, true) | (Outgoing::Mra(MraMessage::Rep), _) => {
+                icm::icm_send_dup_rep(&id);
+            }
+            (Outgoing::Rej, true) | (Outgoing::Mra(_), _) => icm::icm_send_dup_req(&id),
+            (Outgoing::Drep, true) => {}
+        }
+    }
+
+    /// Traces a message that came in and does not fit the state.
+    pub(super) fn trace_unexpected(&self, conn: &Conn, counter: Counter) {
+        let id = self.icm_id(conn);
+        match counter {
+            Counter::Unexpected(Attribute::Dreq) => icm::icm_dreq_unknown_err(&id),
+            Counter::Unexpected(Attribute::Rej) => icm::icm_rej_unknown_err(&id),
+            Counter::Unexpected(Attribute::Mra) | Counter::Duplicate(Attribute::Mra) => {
+                icm::icm_mra_unknown_err(&id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Traces that the connection has no attributes for a queue pair that goes to `target`.
+    pub(crate) fn trace_no_qp_attr(&self, conn: &Conn, target: u32) {
+        let id = self.icm_id(conn);
+        match QpState::try_from(target) {
+            Ok(QpState::Init) => icm::icm_qp_init_err(&id),
+            Ok(QpState::Rtr) => icm::icm_qp_rtr_err(&id),
+            Ok(QpState::Rts) => icm::icm_qp_rts_err(&id),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tracepoints of rdma_cma, and the functions by which Rust calls them. One file each:
+ * both define the names of the enums that they share.
+ */
+#define CREATE_TRACE_POINTS
+#define CREATE_RUST_TRACE_POINTS
+#include "trace/rdma_cma.h"

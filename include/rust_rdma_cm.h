@@ -9,6 +9,7 @@
 #ifndef RUST_RDMA_CM_H
 #define RUST_RDMA_CM_H
 
+#include <linux/configfs.h>
 #include <linux/fs.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -22,6 +23,10 @@
 
 /* rust/helpers/chardev.c */
 extern const struct attribute_group *rust_rdma_ucm_groups[];
+
+/* rust/helpers/configfs.c */
+void rust_rdma_configfs_add_default_group(struct config_group *group,
+					  struct config_group *parent);
 
 /* rust/helpers/cred.c */
 bool rust_rdma_ib_safe_file_access(struct file *filp);

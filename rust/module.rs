@@ -9,7 +9,7 @@ use crate::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
     },
-    kext::loaded::module_is_loaded,
+    kext::{configfs, loaded::module_is_loaded},
     ucma,
 };
 use kernel::{
@@ -62,6 +62,8 @@ impl ClientOps for Client {
 /// devices go, then the door through which users came, then what runs by itself.
 #[pin_data]
 pub(crate) struct RdmaCm {
+    // Nobody has it open: who uses it holds a reference to the module.
+    _settings: Option<Pin<KBox<configfs::Registration<Core>>>>,
     #[pin]
     _client: Registration<Client>,
     #[pin]
@@ -80,7 +82,7 @@ impl Drop for Stop {
 
 impl kernel::InPlaceModule for RdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        pin_init::pin_init_scope(|| {
+        pin_init::pin_init_scope(move || {
             refuse_rivals()?;
             let core = Core::new()?;
             let client = Arc::new(
@@ -98,9 +100,17 @@ impl kernel::InPlaceModule for RdmaCm {
                 // Last: once there is a door, a user may be inside, and loading must not fail.
                 _ucma <- ucma::Registration::new(core.clone()),
                 _: { shown.chardev.populate(_ucma.device()); },
+                _settings: show_settings(core),
             }? Error))
         })
     }
+}
+
+/// Lets administrators set things; the module works without, too, and loading must not fail any more.
+fn show_settings(core: Arc<Core>) -> Option<Pin<KBox<configfs::Registration<Core>>>> {
+    KBox::pin_init(configfs::Registration::new(core), GFP_KERNEL)
+        .inspect_err(|error| pr_err!("no settings in configfs: error {}\n", error.to_errno()))
+        .ok()
 }
 
 /// Fails with `EBUSY` if a C module is loaded that this one takes the place of.

@@ -18,7 +18,10 @@ use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
-    sync::{Arc, Mutex},
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, Mutex,
+    },
 };
 
 /// What a port has while it is open.
@@ -53,7 +56,9 @@ pub(crate) struct Port {
     /// How long the device takes to acknowledge a packet, an IBA time code.
     pub(crate) ca_ack_delay: u8,
     /// The kind of GID that connections use unless their route says otherwise.
-    pub(crate) default_gid_type: GidType,
+    default_gid_type: Atomic<u32>,
+    /// The type of service of paths whose consumer has set none.
+    default_tos: Atomic<u32>,
     /// What the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
     #[pin]
@@ -67,7 +72,7 @@ impl Port {
         let core = core.clone();
         let guid = u64::from_be_bytes(device.node_guid());
         let ca_ack_delay = device.ca_ack_delay();
-        let default_gid_type = device.default_gid_type(num);
+        let default_gid_type = Atomic::new(device.default_gid_type(num) as u32);
         let counts = counters.counts().clone();
         let inner = Inner {
             answers: TokenBucket::new(ANSWERS_INTERVAL, ANSWERS_BURST),
@@ -81,11 +86,32 @@ impl Port {
                 guid,
                 ca_ack_delay,
                 default_gid_type,
+                default_tos: Atomic::new(0),
                 counts,
                 inner <- new_mutex!(inner, "rdma_cm_port"),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// The kind of GID that connections use unless their route says otherwise.
+    pub(crate) fn default_gid_type(&self) -> GidType {
+        GidType::from_raw(self.default_gid_type.load(Relaxed))
+    }
+
+    /// Changes it for connections to come.
+    pub(crate) fn set_default_gid_type(&self, gid_type: GidType) {
+        self.default_gid_type.store(gid_type as u32, Relaxed);
+    }
+
+    /// The type of service of paths whose consumer has set none.
+    pub(crate) fn default_tos(&self) -> u8 {
+        u8::try_from(self.default_tos.load(Relaxed)).unwrap_or(0)
+    }
+
+    /// Changes it for paths to come.
+    pub(crate) fn set_default_tos(&self, tos: u8) {
+        self.default_tos.store(u32::from(tos), Relaxed);
     }
 
     /// Starts to receive messages.

@@ -347,7 +347,7 @@ impl Arrived<'_> {
             &self.device.device,
             self.port.num,
             &request.src.to_gid(),
-            self.port.default_gid_type,
+            self.port.default_gid_type(),
             Some(netdev),
         )?;
         Ok(Attachment {

@@ -149,7 +149,7 @@ impl CmDevice {
                 &self.device,
                 port.num,
                 &gid,
-                port.default_gid_type,
+                port.default_gid_type(),
                 Some(source.interface),
             )
             .ok()?;

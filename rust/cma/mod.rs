@@ -15,5 +15,6 @@ pub(crate) mod ports;
 mod qp_attr;
 mod route;
 mod service;
+mod settings;
 pub(crate) mod stubs;
 mod view;

@@ -66,7 +66,7 @@ impl Site {
         let link = inner.link.as_ref().ok_or(ENODEV)?;
         let netdev = NetDevice::by_index(&endpoint.net, link.bound_dev_if).ok_or(ENODEV)?;
         let port = attachment.device.port(attachment.port_num).ok_or(ENODEV)?;
-        let encapsulation = match port.default_gid_type {
+        let encapsulation = match port.default_gid_type() {
             GidType::RoceV2 => Encapsulation::Udp,
             GidType::Ib | GidType::RoceV1 => Encapsulation::Grh,
         };
@@ -74,7 +74,7 @@ impl Site {
             device,
             attachment.port_num,
             &inner.src.to_gid(),
-            port.default_gid_type,
+            port.default_gid_type(),
             Some(&netdev),
         );
         Ok(Site {

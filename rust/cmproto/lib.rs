@@ -46,6 +46,7 @@ pub mod listen;
 pub mod mcast;
 pub mod private_data;
 pub mod reject;
+pub mod roce;
 pub mod service_id;
 pub mod sidr;
 #[cfg(any(test, CONFIG_KUNIT))]

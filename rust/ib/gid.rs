@@ -30,7 +30,8 @@ pub(crate) enum GidType {
 }
 
 impl GidType {
-    fn from_raw(value: u32) -> Self {
+    /// The kind with this number.
+    pub(crate) fn from_raw(value: u32) -> Self {
         match value {
             bindings::ib_gid_type_IB_GID_TYPE_ROCE => Self::RoceV1,
             bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP => Self::RoceV2,

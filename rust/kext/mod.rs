@@ -7,6 +7,7 @@
 
 pub(crate) mod chardev;
 pub(crate) mod clock;
+pub(crate) mod configfs;
 pub(crate) mod cred;
 pub(crate) mod error;
 pub(crate) mod gate;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an administrator sets per port, in configfs below `rdma_cm`: `default_roce_mode` and
+//! `default_roce_tos`. It holds for endpoints that are attached, or resolve their route, from then
+//! on.
+
+use super::device::CmDevice;
+use crate::{
+    cm::port::Port,
+    core::Core,
+    ib::gid::GidType,
+    kext::{
+        configfs::{Settings, Text},
+        error::ResultExt,
+    },
+};
+use cmproto::roce::{parse_tos, RoceMode};
+use kernel::{prelude::*, sync::Arc};
+
+/// The index of `default_roce_mode` among the files.
+const MODE: usize = 0;
+
+impl Core {
+    /// The device with this name; `ENODEV` if there is none.
+    fn device_named(&self, name: &[u8]) -> Result<Arc<CmDevice>> {
+        self.devices
+            .find_map(|device| (*device.device.name() == *name).then(|| device.clone()))
+            .ok_or(ENODEV)
+    }
+
+    /// A port of the device with this name; `ENODEV` if there is no such device, `EINVAL` if it has
+    /// no such port that could carry connections.
+    fn port_of(&self, name: &[u8], port: u32) -> Result<(Arc<CmDevice>, Arc<Port>)> {
+        let device = self.device_named(name)?;
+        let port = device.port(port).ok_or(EINVAL)?.clone();
+        Ok((device, port))
+    }
+}
+
+impl Settings for Core {
+    const NAME: &'static CStr = c"rdma_cm";
+    const PARTS: &'static CStr = c"ports";
+    const FILES: [&'static CStr; 2] = [c"default_roce_mode", c"default_roce_tos"];
+
+    fn parts(&self, name: &[u8]) -> Result<u32> {
+        let device = self.device_named(name)?;
+        Ok(*device.device.ports().end())
+    }
+
+    fn show(&self, name: &[u8], part: u32, file: usize) -> Result<Text> {
+        let (_device, port) = self.port_of(name, part)?;
+        if file == MODE {
+            let mode = match port.default_gid_type() {
+                GidType::Ib | GidType::RoceV1 => RoceMode::V1,
+                GidType::RoceV2 => RoceMode::V2,
+            };
+            return Ok(Text::line(mode.name().as_bytes()));
+        }
+        Ok(Text::number(port.default_tos()))
+    }
+
+    fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result {
+        if file != MODE {
+            let tos = parse_tos(text).kernel()?;
+            let (_device, port) = self.port_of(name, part)?;
+            port.set_default_tos(tos);
+            return Ok(());
+        }
+        let (device, port) = self.port_of(name, part)?;
+        let gid_type = match RoceMode::parse(text).kernel()? {
+            RoceMode::V1 => GidType::RoceV1,
+            RoceMode::V2 => GidType::RoceV2,
+        };
+        if !device.device.supports_gid_type(part, gid_type) {
+            return Err(EINVAL);
+        }
+        port.set_default_gid_type(gid_type);
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an administrator sets for a RoCE port, as text.
+
+use crate::errno::Errno;
+
+/// The kind of RoCE that connections use unless their route says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoceMode {
+    /// InfiniBand or RoCE v1, whichever the port has.
+    V1,
+    /// RoCE v2.
+    V2,
+}
+
+impl RoceMode {
+    /// The name that the kernel gives it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "IB/RoCE v1",
+            Self::V2 => "RoCE v2",
+        }
+    }
+
+    /// The mode with this name, after which a line feed may come.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: there is none.
+    pub fn parse(text: &[u8]) -> Result<Self, Errno> {
+        let name = text.strip_suffix(b"\n").unwrap_or(text);
+        [Self::V1, Self::V2]
+            .into_iter()
+            .find(|mode| mode.name().as_bytes() == name)
+            .ok_or(Errno::EINVAL)
+    }
+}
+
+/// A type of service as the kernel reads it (`kstrtou8()` with base 0): decimal, octal after a 0,
+/// hexadecimal after 0x; with a plus sign before it and a line feed after it or not.
+///
+/// # Errors
+///
+/// - `EINVAL`: it is no number.
+/// - `ERANGE`: it is more than 255.
+pub fn parse_tos(text: &[u8]) -> Result<u8, Errno> {
+    let text = text.strip_prefix(b"+").unwrap_or(text);
+    let (radix, digits) = match text {
+        [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
+            (16, rest)
+        }
+        [b'0', ..] => (8, text),
+        _ => (10, text),
+    };
+    let mut value: Option<u64> = Some(0);
+    let mut rest = digits;
+    while let [first, after @ ..] = rest {
+        let Some(digit) = char::from(*first).to_digit(radix) else {
+            break;
+        };
+        value = value
+            .and_then(|value| value.checked_mul(u64::from(radix)))
+            .and_then(|value| value.checked_add(u64::from(digit)));
+        rest = after;
+    }
+    if rest.len() == digits.len() {
+        return Err(Errno::EINVAL);
+    }
+    let value = value.ok_or(Errno::ERANGE)?;
+    match rest {
+        [] | [b'\n'] => u8::try_from(value).map_err(|_| Errno::ERANGE),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_roce))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes() {
+        assert_eq!(RoceMode::parse(b"RoCE v2\n"), Ok(RoceMode::V2));
+        assert_eq!(RoceMode::parse(b"RoCE v2"), Ok(RoceMode::V2));
+        assert_eq!(RoceMode::parse(b"IB/RoCE v1"), Ok(RoceMode::V1));
+        for wrong in [
+            "",
+            "\n",
+            "RoCE",
+            "RoCE v2 ",
+            "RoCE v2\n\n",
+            "roce v2",
+            "RoCE v1",
+        ] {
+            assert_eq!(RoceMode::parse(wrong.as_bytes()), Err(Errno::EINVAL));
+        }
+    }
+
+    #[test]
+    fn types_of_service() {
+        for (text, value) in [
+            ("0", 0),
+            ("32\n", 32),
+            ("+7", 7),
+            ("0x1f", 31),
+            ("0XFF\n", 255),
+            ("010", 8),
+            ("00", 0),
+        ] {
+            assert_eq!(parse_tos(text.as_bytes()), Ok(value), "{text}");
+        }
+        for text in [
+            "", "\n", "-1", "abc", "0x", "08", "3 ", "3\n\n", "++3", "300x",
+        ] {
+            assert_eq!(parse_tos(text.as_bytes()), Err(Errno::EINVAL), "{text}");
+        }
+        for text in [
+            "256",
+            "0x100",
+            "99999999999999999999",
+            "99999999999999999999x",
+        ] {
+            assert_eq!(parse_tos(text.as_bytes()), Err(Errno::ERANGE), "{text}");
+        }
+    }
+}

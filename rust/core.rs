@@ -4,7 +4,9 @@
 
 use crate::{
     cm::{ids::CommIds, remote::Remotes, timer::Timers, Searches},
-    cma::{device::Devices, listeners::Listeners, ports::Ports, stubs::Stubs},
+    cma::{
+        device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
+    },
     ib::addr::Resolver,
     kext::{clock, random},
 };
@@ -33,6 +35,8 @@ pub(crate) struct Core {
     pub(crate) devices: Devices,
     #[pin]
     pub(crate) stubs: Stubs,
+    #[pin]
+    pub(crate) neighbours: Neighbours,
     pub(crate) timers: Timers,
     pub(crate) resolver: Resolver,
     pub(crate) searches: Searches,
@@ -45,6 +49,7 @@ impl Core {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let timers = Timers::new()?;
         let resolver = Resolver::new()?;
+        let neighbours = Neighbours::new()?;
         Arc::pin_init(
             pin_init!(Core {
                 ids <- CommIds::new([random::u64(), random::u64()]),
@@ -53,6 +58,7 @@ impl Core {
                 listeners <- Listeners::new(),
                 devices <- Devices::new(),
                 stubs <- Stubs::new(),
+                neighbours <- neighbours,
                 timers,
                 resolver,
                 searches: Searches::new(),
@@ -68,6 +74,7 @@ impl Core {
     /// To be called when no endpoint is left and before the module goes: the last reference may be
     /// dropped by what is stopped here, which could not wait for itself.
     pub(crate) fn shut_down(&self) {
+        self.neighbours.shut_down();
         self.resolver.close();
         self.timers.shut_down();
     }

@@ -3,13 +3,17 @@
 //! Loading and unloading.
 
 use crate::{
-    cma::device::CmDevice,
+    cma::{device::CmDevice, neighbours::NetworkListener},
     core::Core,
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
     },
-    kext::{configfs, loaded::module_is_loaded},
+    kext::{
+        configfs,
+        loaded::module_is_loaded,
+        notifier::{NeighbourRegistration, NetdevRegistration},
+    },
     ucma,
 };
 use kernel::{
@@ -68,6 +72,10 @@ pub(crate) struct RdmaCm {
     _client: Registration<Client>,
     #[pin]
     _ucma: ucma::Registration,
+    #[pin]
+    _neighbours: NeighbourRegistration<NetworkListener>,
+    #[pin]
+    _netdevs: NetdevRegistration<NetworkListener>,
     _stop: Stop,
 }
 
@@ -93,10 +101,13 @@ impl kernel::InPlaceModule for RdmaCm {
                 GFP_KERNEL,
             )?;
             let shown = client.clone();
+            let network = Arc::new(NetworkListener(core.clone()), GFP_KERNEL)?;
             Ok(try_pin_init!(RdmaCm {
                 _stop: Stop(core.clone()),
                 _client <- Registration::new(client),
                 _: { refuse_taken_ports(&core)?; },
+                _neighbours <- NeighbourRegistration::new(network.clone()),
+                _netdevs <- NetdevRegistration::new(network),
                 // Last: once there is a door, a user may be inside, and loading must not fail.
                 _ucma <- ucma::Registration::new(core.clone()),
                 _: { shown.chardev.populate(_ucma.device()); },

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     cma::{
         listeners::{Listener, Wanted},
+        neighbours::Interface,
         path::Path,
     },
     endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
@@ -403,6 +404,7 @@ impl Arrived<'_> {
             inner.src = request.src;
             inner.dst = request.dst;
             inner.bound_if = netdev.ifindex();
+            inner.interface = Interface::of(&netdev);
             inner.path = Some(Path::from_req(req));
             child.set_state(&mut inner, State::Connect);
             child.show(&inner);

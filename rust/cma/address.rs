@@ -2,6 +2,7 @@
 
 //! Resolving the peer's address: which device leads to it, and where it is on the link.
 
+use super::neighbours::Interface;
 use crate::{
     endpoint::{Endpoint, Event, Inner},
     ib::addr::{AddrDone, DevAddr},
@@ -139,6 +140,7 @@ impl Endpoint {
         }
         inner.src = src;
         inner.link = Some(link.clone());
+        inner.interface = Some(Interface::from(link));
         if let Some(port) = &inner.port {
             self.core.ports.update(port, |owner| owner.addr = src);
         }

@@ -2,7 +2,7 @@
 
 //! Binding to an address.
 
-use super::{device::Source, ports::Owner};
+use super::{device::Source, neighbours::Interface, ports::Owner};
 use crate::{
     endpoint::{Attachment, Endpoint, Inner},
     ib::addr::{self, DevAddr},
@@ -119,6 +119,7 @@ impl Endpoint {
                 return Err(error);
             }
             bound_if = link.bound_dev_if;
+            inner.interface = Some(Interface::from(&link));
             inner.link = Some(link);
         }
         inner.src = addr;

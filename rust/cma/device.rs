@@ -100,13 +100,9 @@ impl CmDevice {
         self.members.iter().any(|shard| shard.lock().closed)
     }
 
-    /// Ends all that uses the device.
-    fn close(&self) {
-        for shard in self.members.iter() {
-            shard.lock().closed = true;
-        }
-        // All are told before any is taken down: what one says to its peer comes too late for a peer
-        // at the same device.
+    /// Calls `visit` for one attached endpoint after the other, without a lock; one that comes or
+    /// goes meanwhile may be missed.
+    pub(super) fn for_each_member(&self, mut visit: impl FnMut(&Arc<Endpoint>)) {
         for shard in self.members.iter() {
             let mut next = 0;
             loop {
@@ -116,10 +112,20 @@ impl CmDevice {
                     .cursor_lower_bound(&next)
                     .map(|cursor| cursor.current().1.clone());
                 let Some(member) = member else { break };
-                member.announce_removal();
+                visit(&member);
                 next = member.number.saturating_add(1);
             }
         }
+    }
+
+    /// Ends all that uses the device.
+    fn close(&self) {
+        for shard in self.members.iter() {
+            shard.lock().closed = true;
+        }
+        // All are told before any is taken down: what one says to its peer comes too late for a peer
+        // at the same device.
+        self.for_each_member(|member| member.announce_removal());
         for shard in self.members.iter() {
             loop {
                 let member = shard

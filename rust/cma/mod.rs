@@ -9,6 +9,7 @@ pub(crate) mod device;
 mod listen;
 pub(crate) mod listeners;
 pub(crate) mod multicast;
+pub(crate) mod neighbours;
 mod option;
 pub(crate) mod path;
 pub(crate) mod ports;

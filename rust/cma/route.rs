@@ -44,7 +44,9 @@ impl Endpoint {
         if !matches!(inner.state, State::AddrResolved | State::AddrinfoResolved) {
             return Err(EINVAL);
         }
-        inner.path = Some(self.roce_path(&inner)?);
+        let path = self.roce_path(&inner)?;
+        inner.watching = self.core.neighbours.watch(self, &inner)?;
+        inner.path = Some(path);
         self.set_state(&mut inner, State::RouteResolved);
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         Ok(())

@@ -5,7 +5,7 @@
 use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner};
 use crate::{
     cm::execute::Cause,
-    cma::{listeners::Listening, multicast::Group, ports::PortClaim},
+    cma::{listeners::Listening, multicast::Group, neighbours::Watching, ports::PortClaim},
     ib::{addr::Query, trace},
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
@@ -17,6 +17,7 @@ struct Remains {
     query: Option<Query>,
     listening: Option<Listening>,
     port: Option<PortClaim>,
+    watching: Option<Watching>,
     conn: Option<KBox<Conn>>,
     groups: RBTree<u64, Group>,
     device: Option<Attachment>,
@@ -39,6 +40,7 @@ impl Endpoint {
             query: inner.query.take(),
             listening: inner.listening.take(),
             port: inner.port.take(),
+            watching: inner.watching.take(),
             conn: inner.conn.take(),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
             device: inner.device.take(),
@@ -52,6 +54,7 @@ impl Endpoint {
             query,
             listening,
             port,
+            watching,
             conn,
             groups,
             device,
@@ -72,6 +75,9 @@ impl Endpoint {
         drop(groups);
         if let Some(port) = port {
             self.core.ports.release(port);
+        }
+        if let Some(watching) = watching {
+            self.core.neighbours.forget(watching);
         }
         if let Some(device) = device {
             self.detach(device);

@@ -5,7 +5,14 @@
 use super::Consumer;
 use crate::{
     cm::{ids::CommId, remote::Tracked, timer::TimerSlot},
-    cma::{device::CmDevice, listeners::Listening, multicast::Group, path::Path, ports::PortClaim},
+    cma::{
+        device::CmDevice,
+        listeners::Listening,
+        multicast::Group,
+        neighbours::{Interface, Watching},
+        path::Path,
+        ports::PortClaim,
+    },
     ib::{
         addr::{DevAddr, Query},
         ah::Ah,
@@ -87,6 +94,12 @@ pub(crate) struct Inner {
     /// The address query that is under way, or the last one.
     pub(crate) query: Option<Query>,
     pub(crate) path: Option<Path>,
+    /// Where the endpoint speaks from, once it is known.
+    pub(crate) interface: Option<Interface>,
+    /// The entry by which it hears that its peer has moved.
+    pub(crate) watching: Option<Watching>,
+    /// Whether the consumer was told of that.
+    pub(crate) has_peer_moved: bool,
     pub(crate) conn: Option<KBox<Conn>>,
     pub(crate) timer: TimerSlot,
     /// Packet sequence number that this end starts with; 24 bits.
@@ -117,6 +130,9 @@ impl Inner {
             link: None,
             query: None,
             path: None,
+            interface: None,
+            watching: None,
+            has_peer_moved: false,
             conn: None,
             timer: TimerSlot::new()?,
             psn: random::u32() & 0x00ff_ffff,

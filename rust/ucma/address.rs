@@ -139,7 +139,7 @@ pub(super) fn resolve_route(
     context: &Context,
     request: &abi::ResolveRoute,
 ) -> Result {
-    Channel::prepare(context, Need::RESOLVE)?;
+    Channel::prepare(context, Need::ROUTE)?;
     context.endpoint().resolve_route(request.timeout_ms)
 }
 

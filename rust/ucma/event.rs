@@ -247,10 +247,16 @@ impl Need {
         param: false,
     };
 
+    /// That of a route, from which on the peer may move.
+    pub(super) const ROUTE: Self = Need {
+        events: 3,
+        param: false,
+    };
+
     /// That, and a connection: its outcome, its end and the end of timewait. The first may bring
     /// the parameters of a REP or a REJ.
     pub(super) const CONNECT: Self = Need {
-        events: 4,
+        events: 5,
         param: true,
     };
 
@@ -276,7 +282,7 @@ impl Need {
 
 impl Reserve {
     /// The most events for which there is memory.
-    const ROOMS: usize = 4;
+    const ROOMS: usize = 5;
 
     /// A reserve that holds nothing.
     pub(super) const fn new() -> Self {

@@ -15,6 +15,8 @@ static const struct {
 	  "in Rust what is not there is zero" },
 	{ "backlog_after_failed_listen", 3, 1,
 	  "a call that fails changes nothing" },
+	{ "peer_moves_again", true, false,
+	  "a connection whose peer has moved is told once: a peer cannot fill its queue" },
 	{ "migrate_wakes", false, true,
 	  "C wakes who waits for events of the new file only with the next event" },
 	{ "request_moves_alone", true, false,

@@ -170,7 +170,8 @@ TEST(configfs, device_goes)
 
 	if (access(ROOT, F_OK) != 0)
 		skip("no " ROOT);
-	REQUIRE_EQ(0, system("ip link add vt0 type veth peer name vt1 && ip link set vt0 up && "
+	REQUIRE_EQ(0, system("[ ! -e /sys/class/net/vt0 ] || ip link del vt0; "
+			     "ip link add vt0 type veth peer name vt1 && ip link set vt0 up && "
 			     "rdma link add rxet type rxe netdev vt0"));
 	REQUIRE_EQ(0, mkdir(ROOT "/rxet", 0755));
 	REQUIRE_EQ(1, put(ROOT "/rxet/ports/1/default_roce_tos", "7"));

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Changes of the network below an endpoint: its peer gets another link-layer address, or its own
+//! interface does.
+//!
+//! An endpoint watches its peer from the moment that its route is resolved. The notifiers of the
+//! network take notes only; the endpoints are told by a work item.
+//!
+//! Lock order: the lock of the table is a leaf, taken with interrupts disabled by a notifier in
+//! atomic context. Under it nothing is locked, allocated or freed.
+
+use crate::{
+    core::Core,
+    endpoint::{Endpoint, Event, Inner},
+    ib::addr::DevAddr,
+    kext::{
+        error::ToKernel,
+        lock::{new_spinlock_irq, SpinLockIrq},
+        netdev::NetDevice,
+        notifier::{Neighbour, NeighbourAddr, NeighbourListener, NetdevEvent, NetdevListener},
+        workqueue::{Kind, OwnedQueue},
+    },
+};
+use cmproto::{addr::SockAddr, errno::Errno, ucma_abi::CmEvent};
+use kernel::{
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    impl_has_work, new_work,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+    workqueue::{Work, WorkItem},
+};
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
+
+/// The interface that an endpoint speaks from, and its address when that was found out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// The index.
+    pub(crate) index: i32,
+    /// The address.
+    pub(crate) mac: Mac,
+}
+
+impl Interface {
+    /// The interface as it is now; `None` if it has no Ethernet address.
+    pub(crate) fn of(netdev: &NetDevice) -> Option<Self> {
+        let (addr, len) = netdev.hw_addr();
+        Some(Interface {
+            index: netdev.ifindex(),
+            mac: addr.get(..len)?.try_into().ok()?,
+        })
+    }
+}
+
+impl From<&DevAddr> for Interface {
+    fn from(link: &DevAddr) -> Self {
+        Interface {
+            index: link.bound_dev_if,
+            mac: link.src_mac(),
+        }
+    }
+}
+
+/// A neighbour, and who watches it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// The namespace ([`crate::kext::net::Net::hash_key`]).
+    net: u64,
+    /// The index of the interface that leads to it.
+    interface: i32,
+    is_v6: bool,
+    addr: [u8; 16],
+    /// The number of the endpoint.
+    number: u64,
+}
+
+impl Key {
+    /// The least key of the neighbour with the address `addr`.
+    fn first(net: u64, interface: i32, addr: NeighbourAddr) -> Self {
+        let (is_v6, addr) = match addr {
+            NeighbourAddr::V4([a, b, c, d]) => {
+                (false, [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+            }
+            NeighbourAddr::V6(addr) => (true, addr),
+        };
+        Key {
+            net,
+            interface,
+            is_v6,
+            addr,
+            number: 0,
+        }
+    }
+
+    /// Whether both are of the same neighbour.
+    fn is_same_neighbour(&self, other: &Self) -> bool {
+        Key { number: 0, ..*self }
+            == Key {
+                number: 0,
+                ..*other
+            }
+    }
+}
+
+/// An endpoint that watches its peer.
+#[pin_data]
+struct Watch {
+    key: Key,
+    endpoint: Arc<Endpoint>,
+    /// The news for all who watch the same neighbour: its address, in the lower 48 bits.
+    mac: Atomic<u64>,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Watch { self.work }
+}
+
+impl WorkItem for Watch {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let [_, _, mac @ ..] = this.mac.load(Relaxed).to_be_bytes();
+        this.endpoint.core.neighbours.tell(&this.key, mac);
+    }
+}
+
+/// An entry in the table, and the only handle by which it is removed.
+pub(crate) struct Watching(Key);
+
+/// Who watches which neighbour.
+#[pin_data]
+pub(crate) struct Neighbours {
+    #[pin]
+    table: SpinLockIrq<RBTree<Key, Arc<Watch>>>,
+    queue: OwnedQueue,
+}
+
+impl Neighbours {
+    /// Creates an empty table.
+    pub(crate) fn new() -> Result<impl PinInit<Self>> {
+        let queue = OwnedQueue::new(c"rust_rdma_net", Kind::Unbound)?;
+        Ok(pin_init!(Self {
+            table <- new_spinlock_irq!(RBTree::new(), "rdma_cm_neighbours"),
+            queue,
+        }))
+    }
+
+    /// Has `endpoint` told when its peer, of whom `inner` tells, gets another address.
+    ///
+    /// Fails with `ENOMEM`; a peer that is no neighbour by IP is not watched.
+    pub(super) fn watch(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        inner: &Inner,
+    ) -> Result<Option<Watching>> {
+        let addr = match inner.dst {
+            SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
+            SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),
+            SockAddr::Unspec | SockAddr::Ib { .. } => return Ok(None),
+        };
+        let Some(link) = &inner.link else {
+            return Ok(None);
+        };
+        let key = Key {
+            number: endpoint.number,
+            ..Key::first(endpoint.net.hash_key(), link.bound_dev_if, addr)
+        };
+        let watch = Arc::pin_init(
+            pin_init!(Watch {
+                key,
+                endpoint: endpoint.clone(),
+                mac: Atomic::new(0),
+                work <- new_work!("rdma_cm_neighbour"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, watch);
+        let before = self.table.lock().insert(node);
+        drop(before);
+        Ok(Some(Watching(key)))
+    }
+
+    /// Ends it.
+    pub(crate) fn forget(&self, watching: Watching) {
+        let node = self.table.lock().remove_node(&watching.0);
+        // The node and its references go away outside the lock.
+        drop(node);
+    }
+
+    /// Waits until all who are being told have been told. No notifier may run any more.
+    pub(crate) fn shut_down(&self) {
+        self.queue.flush();
+    }
+
+    /// The first who is not before `key` and watches the same neighbour.
+    fn from(&self, key: &Key) -> Option<Arc<Watch>> {
+        let table = self.table.lock();
+        let cursor = table.cursor_lower_bound(key)?;
+        let (found, watch) = cursor.current();
+        found.is_same_neighbour(key).then(|| watch.clone())
+    }
+
+    /// Tells all who watch the neighbour of `key` its address.
+    fn tell(&self, key: &Key, mac: Mac) {
+        let mut next = Key { number: 0, ..*key };
+        while let Some(watch) = self.from(&next) {
+            watch.endpoint.peer_moved(mac);
+            next.number = watch.key.number.saturating_add(1);
+        }
+    }
+
+    /// A neighbour may have another address. Called in atomic context.
+    fn update(&self, neighbour: &Neighbour<'_>) {
+        let Ok(mac) = Mac::try_from(neighbour.hw_addr()) else {
+            return;
+        };
+        let Some(net) = neighbour.dev.net() else {
+            return;
+        };
+        let key = Key::first(net.hash_key(), neighbour.dev.ifindex(), neighbour.addr);
+        let [a, b, c, d, e, f] = mac;
+        let table = self.table.lock();
+        let Some(cursor) = table.cursor_lower_bound(&key) else {
+            return;
+        };
+        let (found, watch) = cursor.current();
+        if found.is_same_neighbour(&key) {
+            // One of them is enough: it tells all.
+            watch
+                .mac
+                .store(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), Relaxed);
+            // Under the lock, because what is pending already is given back, and must not be the
+            // last reference.
+            let _ = self.queue.enqueue(watch.clone());
+        }
+    }
+}
+
+/// Hears of the network.
+pub(crate) struct NetworkListener(pub(crate) Arc<Core>);
+
+impl NeighbourListener for NetworkListener {
+    fn neighbour_update(&self, neighbour: &Neighbour<'_>) {
+        self.0.neighbours.update(neighbour);
+    }
+}
+
+impl NetdevListener for NetworkListener {
+    fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice) {
+        if event != NetdevEvent::BONDING_FAILOVER || !dev.is_bond_master() {
+            return;
+        }
+        let (Some(now), Some(net)) = (Interface::of(dev), dev.net()) else {
+            return;
+        };
+        let (core, net) = (self.0.clone(), net.hash_key());
+        let tell = move || {
+            let _: Option<()> = core.devices.find_map(|device| {
+                device.for_each_member(|member| member.source_moved(net, now));
+                None
+            });
+        };
+        // Without memory nobody is told.
+        let _ = self.0.neighbours.queue.try_spawn(GFP_KERNEL, tell);
+    }
+}
+
+impl Endpoint {
+    /// The peer is at `mac` now. The consumer is told once, if that is news.
+    fn peer_moved(&self, mac: Mac) {
+        let mut inner = self.inner.lock();
+        let is_news = inner
+            .link
+            .as_ref()
+            .is_some_and(|link| link.dst_mac() != mac);
+        if !is_news || inner.has_peer_moved || inner.is_dead() {
+            return;
+        }
+        inner.has_peer_moved = true;
+        let status = Errno::ETIMEDOUT.to_kernel().to_errno();
+        self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
+    }
+
+    /// An interface of the namespace `net` has another address, which the consumer is told if the
+    /// endpoint speaks from there.
+    fn source_moved(&self, net: u64, now: Interface) {
+        let inner = self.inner.lock();
+        let is_news = inner
+            .interface
+            .is_some_and(|was| was.index == now.index && was.mac != now.mac);
+        if is_news && self.net.hash_key() == net && !inner.is_dead() {
+            self.deliver(&inner, &Event::new(CmEvent::AddrChange, 0));
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! One consistent view of an endpoint, for queries.
 
 use crate::endpoint::Endpoint;
-use cmproto::ucma::query::{DeviceView, Snapshot};
+use cmproto::ucma::query::{shown_peer, DeviceView, Snapshot};
 
 impl Endpoint {
     /// Looks at the endpoint, all at one moment.
@@ -17,7 +17,7 @@ impl Endpoint {
                 port_num: u8::try_from(attachment.port_num).unwrap_or(0),
                 pkey: 0,
                 sgid: inner.src.to_gid(),
-                dgid: inner.dst.to_gid(),
+                dgid: shown_peer(&inner.src, &inner.dst).to_gid(),
                 path: inner.path.map(|path| path.to_record()),
                 is_roce: device.protocol_roce(attachment.port_num),
             }

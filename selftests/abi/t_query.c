@@ -413,3 +413,21 @@ TEST(query, path_fields_of_neighbour)
 {
 	path_fields("10.0.0.2", 64);
 }
+
+/* Of a peer that is not known yet only the family is, in the GIDs too. */
+TEST(query, gid_of_a_peer_that_is_not_known)
+{
+	static const uint8_t nobody[16] = { [10] = 0xff, [11] = 0xff };
+	struct rdma_ucm_query_route_resp route;
+	struct rdma_ucm_query_addr_resp resp;
+	int f = fd();
+	uint32_t id = new_id(f);
+	union addr dst;
+
+	REQUIRE_OK(bind4(f, id, ADDR4, 0));
+	REQUIRE_OK(query_gid(f, id, &resp));
+	memcpy(&dst, &resp.dst_addr, sizeof(dst));
+	CHECK_MEM(nobody, dst.ib.gid, sizeof(nobody));
+	REQUIRE_OK(query_route(f, id, &route));
+	CHECK_MEM(nobody, route.ib_route[0].dgid, sizeof(nobody));
+}

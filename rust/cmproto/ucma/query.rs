@@ -84,14 +84,19 @@ fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
     field
 }
 
+/// The other end's address as it is shown. As soon as the own one is known it has a family, as in
+/// C, though nothing else yet; so its GID is that of a wildcard.
+pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
+    if dst.is_unspec() {
+        src.wildcard()
+    } else {
+        *dst
+    }
+}
+
 impl Snapshot {
-    /// The other end's address. As soon as the own one is known it has a family, as in C, though
-    /// nothing else yet.
     fn peer(&self) -> SockAddr {
-        if !self.dst.is_unspec() {
-            return self.dst;
-        }
-        self.src.wildcard()
+        shown_peer(&self.src, &self.dst)
     }
 
     /// The answer to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
@@ -294,6 +299,16 @@ mod tests {
             assert_eq!(addresses.dst_addr[2..], [0; 126]);
             assert_eq!(bound.route().dst_addr, addresses.dst_addr[..28]);
         }
+    }
+
+    #[test]
+    fn a_peer_that_is_not_known_is_a_wildcard() {
+        let peer = shown_peer(&V4, &SockAddr::Unspec);
+        assert_eq!(peer, V4.wildcard());
+        assert_eq!(peer.to_gid(), Gid::from_v4([0; 4]));
+        assert_eq!(shown_peer(&V4, &V4), V4);
+        let nobody = shown_peer(&SockAddr::Unspec, &SockAddr::Unspec);
+        assert_eq!(nobody.to_gid(), Gid::ZERO);
     }
 
     #[test]

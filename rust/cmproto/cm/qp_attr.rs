@@ -53,7 +53,7 @@ pub struct QpAttrMask(pub u32);
 
 impl QpAttrMask {
     /// The state.
-    pub const STATE: Self = Self(1 << 0);
+    pub const STATE: Self = Self(1);
     /// Access that the peer has.
     pub const ACCESS_FLAGS: Self = Self(1 << 3);
     /// Index of the partition key; the caller knows it.

@@ -8,7 +8,9 @@ use super::*;
 fn every_reason_can_be_given() {
     for code in 0..=u16::MAX {
         let mut c = Situation::MraReqSent.connection();
+        assert_eq!(c.reject_reason(), None);
         let _ = c.reject(Reason(code), b"ari", b"data", at(1)).unwrap();
+        assert_eq!(c.reject_reason(), Some(Reason(code)));
         let mad = encoded(&c, Outgoing::Rej);
         let Ok((_, Message::Rej(rej))) = wire::decode(&mad) else {
             panic!("no REJ");

@@ -3,7 +3,7 @@
 //! What the module has one of: the tables, the timers and the devices.
 
 use crate::{
-    cm::{ids::CommIds, remote::Remotes, timer::Timers, Searches},
+    cm::{ids::CommIds, questions::Questions, remote::Remotes, timer::Timers, Searches},
     cma::{
         device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
     },
@@ -38,6 +38,7 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) neighbours: Neighbours,
     pub(crate) timers: Timers,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
     pub(crate) searches: Searches,
     numbers: Atomic<u64>,
@@ -48,6 +49,7 @@ impl Core {
     /// Creates the empty tables.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let timers = Timers::new()?;
+        let questions = Questions::new(timers.queue())?;
         let resolver = Resolver::new()?;
         let neighbours = Neighbours::new()?;
         Arc::pin_init(
@@ -60,6 +62,7 @@ impl Core {
                 stubs <- Stubs::new(),
                 neighbours <- neighbours,
                 timers,
+                questions,
                 resolver,
                 searches: Searches::new(),
                 numbers: Atomic::new(1),
@@ -77,6 +80,7 @@ impl Core {
         self.neighbours.shut_down();
         self.resolver.close();
         self.timers.shut_down();
+        self.questions.shut_down();
     }
 
     /// A number that no endpoint has or had.

@@ -5,13 +5,13 @@
 use crate::{
     cm::port::Port,
     endpoint::{ConnEventParam, Ece, Endpoint, Event, EventParam, Inner},
-    ib::{counters::CounterGroup, trace},
+    ib::{ah::Ah, counters::CounterGroup, trace},
 };
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
     cma,
     dropped::Dropped,
-    wire::{Header, Rej, Rep, MAD_LEN},
+    wire::{Attribute, Header, Rej, Rep, MAD_LEN},
 };
 use kernel::sync::Arc;
 
@@ -98,25 +98,36 @@ impl Endpoint {
         let Some(conn) = &inner.conn else {
             return;
         };
-        let Some(ah) = &conn.ah else {
-            return;
-        };
         let mut mad = [0; MAD_LEN];
         // Fails only for a message that the connection has not got.
-        if conn.machine.encode(outgoing, &mut mad).is_err() {
-            return;
-        }
-        self.trace_send(conn, outgoing, next);
-        let sent = ah.agent().send(ah, conn.pkey_index, &mad);
-        if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
-            let attr_id = outgoing.attribute().id();
-            port.counts.add(CounterGroup::TxMsgs, attr_id, 1);
+        if let (Ok(()), Some(ah)) = (conn.machine.encode(outgoing, &mut mad), &conn.ah) {
+            self.trace_send(conn, outgoing, next);
+            self.post(inner, ah, conn.pkey_index, outgoing.attribute(), &mad);
         }
     }
 
-    /// Sets the timer to the deadline of the connection.
-    fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
-        let deadline = inner.conn.as_ref().and_then(|conn| conn.machine.deadline());
+    /// Posts a message and counts it.
+    pub(super) fn post(
+        &self,
+        inner: &Inner,
+        ah: &Arc<Ah>,
+        pkey_index: u16,
+        attribute: Attribute,
+        mad: &[u8; MAD_LEN],
+    ) {
+        let sent = ah.agent().send(ah, pkey_index, mad);
+        if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
+            port.counts.add(CounterGroup::TxMsgs, attribute.id(), 1);
+        }
+    }
+
+    /// Sets the timer to the deadline of the connection, or of the question.
+    pub(super) fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
+        let deadline = match (&inner.conn, &inner.sidr) {
+            (Some(conn), _) => conn.machine.deadline(),
+            (None, Some(sidr)) => sidr.machine.deadline(),
+            (None, None) => None,
+        };
         match deadline {
             Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
             None => self.core.timers.disarm(&mut inner.timer),
@@ -129,6 +140,9 @@ impl Endpoint {
         if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.timeout(now);
             self.execute(inner, actions, &Cause::None);
+        } else if let Some(sidr) = &mut inner.sidr {
+            let actions = sidr.machine.timeout(now);
+            self.execute_sidr(inner, actions, None);
         }
     }
 
@@ -174,7 +188,7 @@ impl Endpoint {
     }
 
     /// Counts what the administrator sees in sysfs.
-    fn count(&self, inner: &Inner, counter: Counter) {
+    pub(super) fn count(&self, inner: &Inner, counter: Counter) {
         if let Some(conn) = &inner.conn {
             self.trace_unexpected(conn, counter);
         }

@@ -7,11 +7,14 @@
 pub(crate) mod execute;
 pub(crate) mod ids;
 pub(crate) mod port;
+pub(crate) mod questions;
 mod reach;
 mod receive;
 pub(crate) mod remote;
 mod reply;
 mod request;
+mod sidr;
+mod target;
 pub(crate) mod timer;
 mod trace;
 

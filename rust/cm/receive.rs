@@ -83,12 +83,15 @@ impl Port {
                     .by_comm_id(arrived.peer(guid), rej.local_comm_id),
                 None => core.ids.get(rej.remote_comm_id),
             },
-            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => {
+            Message::SidrReq(req) => return arrived.question(req),
+            Message::SidrRep(rep) => core.ids.get(rep.request_id),
+            Message::Lap(_) | Message::Apr(_) => {
                 return self.counts.dropped(Dropped::Unsupported);
             }
         };
         match (endpoint, &message) {
             (Some(endpoint), Message::Rep(rep)) => endpoint.receive_rep(&arrived, rep),
+            (Some(endpoint), Message::SidrRep(rep)) => endpoint.receive_sidr_rep(&arrived, rep),
             (Some(endpoint), _) if endpoint.receive(&arrived, &message) => {}
             (_, Message::Dreq(dreq)) => {
                 // The connection is gone, and its peer need not wait for an answer.

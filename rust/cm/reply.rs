@@ -16,8 +16,10 @@ use cmproto::{
     addr::Gid,
     dropped::Dropped,
     reject::Reason,
+    sidr::{self, Status},
     wire::{
-        self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN,
+        self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, SidrReq, INFO_LEN,
+        MAD_LEN,
     },
 };
 use kernel::{prelude::*, sync::Arc};
@@ -28,6 +30,8 @@ struct Answer {
     agent: Arc<Agent>,
     counts: Arc<Counts>,
     attribute: Attribute,
+    /// Whether the answer was given before.
+    again: bool,
     mad: [u8; MAD_LEN],
 }
 
@@ -37,7 +41,7 @@ impl Answer {
         self.agent.send(&ah, self.sender.pkey_index, &self.mad)?;
         let attr_id = self.attribute.id();
         self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
-        if self.attribute == Attribute::Drep {
+        if self.again {
             // An answer given again counts as C counts it: as two messages, one of them a retry.
             self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
             self.counts.add(CounterGroup::TxRetries, attr_id, 1);
@@ -62,26 +66,37 @@ impl Waiting for Answer {
 }
 
 impl Arrived<'_> {
-    /// Answers with `message`, unless the port has answered too much of late: who sends what nobody
-    /// asked for shall not make this host do the same.
+    /// Answers with `message`, unless the port has answered too much of late.
     fn answer(&self, message: &Message<'_>) {
+        let attribute = message.attribute();
+        let mut mad = [0; MAD_LEN];
+        let header = Header::new(attribute, self.header.tid);
+        if wire::encode(&header, message, &mut mad).is_ok() {
+            // A connection that is known no more was ended before.
+            self.send(attribute, attribute == Attribute::Drep, mad);
+        }
+    }
+
+    /// Gives an answer of the kind `attribute` as it was given before.
+    pub(super) fn repeat(&self, attribute: Attribute, mad: [u8; MAD_LEN]) {
+        self.send(attribute, true, mad);
+    }
+
+    /// Sends an answer, unless the port has answered too much of late: who sends what nobody asked
+    /// for shall not make this host do the same.
+    fn send(&self, attribute: Attribute, again: bool, mad: [u8; MAD_LEN]) {
         if !self.port.may_answer() {
             return self.port.counts.dropped(Dropped::Overload);
         }
         let Ok(sender) = Sender::of(self.device, self.mad) else {
             return self.port.counts.dropped(Dropped::Unreachable);
         };
-        let attribute = message.attribute();
-        let mut mad = [0; MAD_LEN];
-        let header = Header::new(attribute, self.header.tid);
-        if wire::encode(&header, message, &mut mad).is_err() {
-            return;
-        }
         let answer = Answer {
             sender,
             agent: self.agent.clone(),
             counts: self.port.counts.clone(),
             attribute,
+            again,
             mad,
         };
         reach(&self.port.core, answer);
@@ -115,6 +130,11 @@ impl Arrived<'_> {
             ari: &ari,
             private_data: &[],
         }));
+    }
+
+    /// Answers a SIDR_REQ that no endpoint was made for.
+    pub(super) fn refuse_question(&self, req: &SidrReq<'_>, status: Status) {
+        self.answer(&Message::SidrRep(sidr::refusal(req, status)));
     }
 
     /// Confirms the end of a connection that is not known any more.

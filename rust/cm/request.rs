@@ -11,36 +11,23 @@ use super::{
     reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
     remote::{Space, Track},
+    target::{self, Target},
 };
 use crate::{
-    cma::{
-        listeners::{Listener, Wanted},
-        neighbours::Interface,
-        path::Path,
-    },
-    endpoint::{Attachment, Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
+    cma::{listeners::Listener, path::Path},
+    endpoint::{Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
     ib::{
         addr::DevAddr,
         counters::Counts,
-        gid::GidAttr,
         mad::Agent,
-        trace::{
-            self,
-            icm::{self, IcmId},
-        },
+        trace::icm::{self, IcmId},
     },
-    kext::{error::ToKernel, netdev::NetDevice},
 };
 use cmproto::{
-    addr::{Gid, SockAddr},
+    addr::Gid,
     cm::{self, Connection, DestroyCause, Limits},
-    cma::State,
     dropped::Dropped,
-    errno::Errno,
-    listen::RequestView,
-    private_data::{self, user_data},
     reject::Reason,
-    service_id::ServiceId,
     ucma_abi::CmEvent,
     wire::{Header, Req, Transport},
 };
@@ -126,20 +113,7 @@ impl Waiting for Arrival {
 impl Arrival {
     /// Offers the request to the listener's consumer.
     fn offer(&self) {
-        let consumer = {
-            let inner = self.listener.inner.lock();
-            match inner.state {
-                State::Listen => inner.consumer.clone(),
-                _ => None,
-            }
-        };
-        let offered = match consumer {
-            Some(consumer) => self.child.traced(0, &self.event, || {
-                consumer.connect_request(&self.child, &self.event)
-            }),
-            None => Err(Errno::ECONNABORTED.to_kernel()),
-        };
-        if let Err(error) = offered {
+        if let Err(error) = target::offer(&self.listener, &self.child, &self.event) {
             let cause = match Refusal::from(error) {
                 Refusal::Reject(_) => DestroyCause::User,
                 Refusal::Drop => {
@@ -237,10 +211,7 @@ impl Arrived<'_> {
         let plain = |refusal| (refusal, None);
         let core = &self.port.core;
         let sender = Sender::of(self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
-        if !core
-            .listeners
-            .has(ServiceId(req.service_id), self.device.device.index())
-        {
+        if !self.is_served(req.service_id) {
             return Err(plain(Refusal::Reject(Reason::INVALID_SERVICE_ID)));
         }
         if self
@@ -255,18 +226,17 @@ impl Arrived<'_> {
             // RoCE has no alternate paths.
             return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
         }
-        let request = Request::new(self.header, req).map_err(plain)?;
-        let listener = self.find_listener(&request, &sender).map_err(plain)?;
-        let tos = listener.endpoint.inner.lock().tos();
-        trace::cma::cm_req_handler(&listener.endpoint.head, tos);
-        // A full backlog costs nothing but this look at it.
-        let consumer = listener.endpoint.inner.lock().consumer.clone();
-        if consumer.is_some_and(|consumer| !consumer.takes_requests()) {
+        let target =
+            Target::new(req.service_id, req.private_data).map_err(|error| plain(error.into()))?;
+        let listener = self
+            .find_listener(&target, &sender)
+            .map_err(|error| plain(error.into()))?;
+        if !target::takes_requests(&listener) {
             return Err(plain(Refusal::Drop));
         }
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
-            .create(&sender, &request, &listener)
+            .create(&sender, req, &target, &listener)
             .map_err(|error| plain(error.into()))?;
         let track = core.remotes.track(
             space,
@@ -309,70 +279,21 @@ impl Arrived<'_> {
         Ok(())
     }
 
-    /// Finds the listener that the request is for.
-    fn find_listener(&self, request: &Request<'_>, sender: &Sender) -> Result<Listener, Refusal> {
-        let mismatch = || Refusal::Reject(Reason::CONSUMER_DEFINED);
-        let netdev = sender.local.ndev().map_err(|_| mismatch())?;
-        let net = netdev.net().ok_or_else(mismatch)?;
-        let found = self.port.core.listeners.find(&Wanted {
-            service_id: ServiceId(request.req.service_id),
-            net: net.hash_key(),
-            device: self.device.device.index(),
-            request: RequestView {
-                header: &request.ip,
-                interface: Some(netdev.ifindex()),
-            },
-        });
-        let listener = found.ok_or_else(mismatch)?;
-        // The way back to the sender must lead through where the request came from.
-        if netdev.is_up() && leads_back(&netdev, &request.src, &request.dst) {
-            Ok(listener)
-        } else {
-            Err(mismatch())
-        }
-    }
-
-    /// The place of the new endpoint at the device.
-    ///
-    /// Fails with `ENODEV` if the listener's namespace may not use the device.
-    fn attachment(
-        &self,
-        request: &Request<'_>,
-        netdev: &NetDevice,
-        listener: &Endpoint,
-    ) -> Result<Attachment> {
-        if !self.device.device.access_netns(&listener.net) {
-            return Err(ENODEV);
-        }
-        let gid = GidAttr::find_by_port(
-            &self.device.device,
-            self.port.num,
-            &request.src.to_gid(),
-            self.port.default_gid_type(),
-            Some(netdev),
-        )?;
-        Ok(Attachment {
-            gid: Some(gid),
-            device: self.device.clone(),
-            port_num: self.port.num,
-        })
-    }
-
     /// Creates the endpoint of the request, and the event that offers it.
     fn create(
         &self,
         sender: &Sender,
-        request: &Request<'_>,
+        req: &Req<'_>,
+        target: &Target<'_>,
         listener: &Listener,
     ) -> Result<(Arc<Endpoint>, Event)> {
-        let req = request.req;
         let qp_type = qp_type(req.transport).ok_or(EINVAL)?;
         let wanted = listener.endpoint.qp_type;
         if wanted != 0 && wanted != qp_type {
             return Err(EINVAL);
         }
         let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(request, &netdev, &listener.endpoint)?;
+        let attachment = self.attachment(target, &netdev, listener)?;
         let child = Endpoint::create_child(&listener.endpoint, qp_type)?;
         let comm_id = CommId::new(&self.port.core)?;
         let tid = transaction_id(self.agent, comm_id.value());
@@ -381,7 +302,7 @@ impl Arrived<'_> {
             comm_id.value(),
             self.port.guid,
             tid,
-            request.header,
+            self.header,
             req,
             &limits,
         )
@@ -398,71 +319,11 @@ impl Arrived<'_> {
             },
             GFP_KERNEL,
         )?;
-        {
-            let mut inner = child.inner.lock();
+        target::seat(&child, target, attachment, &netdev, |inner| {
             inner.conn = Some(conn);
-            inner.src = request.src;
-            inner.dst = request.dst;
-            inner.bound_if = netdev.ifindex();
-            inner.interface = Interface::of(&netdev);
             inner.path = Some(Path::from_req(req));
-            child.set_state(&mut inner, State::Connect);
-            child.show(&inner);
-            if let Err(error) = child.attach(&mut inner, attachment) {
-                drop(inner);
-                child.end(DestroyCause::NoMemory);
-                return Err(error);
-            }
-        }
-        let event = req_event(
-            request.header,
-            req,
-            user_data(&listener.addr, req.private_data),
-        );
+        })?;
+        let event = req_event(self.header, req, target.user_data(listener));
         Ok((child, event))
-    }
-}
-
-/// A REQ, and what its private data says.
-struct Request<'a> {
-    header: &'a Header,
-    req: &'a Req<'a>,
-    ip: private_data::Header,
-    /// The address of this end.
-    src: SockAddr,
-    /// The address of the peer.
-    dst: SockAddr,
-}
-
-impl<'a> Request<'a> {
-    fn new(header: &'a Header, req: &'a Req<'a>) -> Result<Self, Refusal> {
-        let ip = private_data::Header::decode(req.private_data)
-            .map_err(|_| Refusal::Reject(Reason::CONSUMER_DEFINED))?;
-        let (src, dst) = match &ip {
-            private_data::Header::Ip(ip) => {
-                (ip.dst.with_port(ServiceId(req.service_id).port()), ip.src)
-            }
-            private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
-        };
-        Ok(Request {
-            header,
-            req,
-            ip,
-            src,
-            dst,
-        })
-    }
-}
-
-/// Whether packets from `local` to `peer` leave by `netdev`.
-fn leads_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
-    match (local, peer) {
-        (SockAddr::V4 { addr: local, .. }, SockAddr::V4 { addr: peer, .. }) => {
-            netdev.is_route_v4(*local, *peer)
-        }
-        (SockAddr::V6 { addr: local, .. }, SockAddr::V6 { addr: peer, .. }) => {
-            netdev.is_route_v6(*local, *peer)
-        }
-        _ => false,
     }
 }

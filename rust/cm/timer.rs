@@ -123,6 +123,7 @@ impl RunDelayed for Shard {
 
 /// All timers.
 pub(crate) struct Timers {
+    queue: Arc<OwnedQueue>,
     /// Always filled.
     shards: [Option<Arc<Shard>>; SHARDS],
 }
@@ -136,7 +137,12 @@ impl Timers {
         for shard in shards.iter_mut() {
             *shard = Some(Shard::new(&queue)?);
         }
-        Ok(Timers { shards })
+        Ok(Timers { queue, shards })
+    }
+
+    /// The work queue that timers are handled on.
+    pub(crate) fn queue(&self) -> &Arc<OwnedQueue> {
+        &self.queue
     }
 
     /// Stops all timers for good, and waits for those that are being handled.

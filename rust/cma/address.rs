@@ -7,7 +7,11 @@ use crate::{
     endpoint::{Endpoint, Event, Inner},
     ib::addr::{AddrDone, DevAddr},
 };
-use cmproto::{addr::SockAddr, cma::State, ucma_abi::CmEvent};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    cma::State,
+    ucma_abi::CmEvent,
+};
 use kernel::{prelude::*, sync::Arc};
 
 /// The wildcard of the address family of `dst`.
@@ -27,7 +31,7 @@ fn wildcard(dst: &SockAddr) -> SockAddr {
         SockAddr::Ib { pkey, .. } => SockAddr::Ib {
             pkey: *pkey,
             flowinfo: 0,
-            gid: cmproto::addr::Gid::ZERO,
+            gid: Gid::ZERO,
             sid: 0,
             sid_mask: 0,
             scope_id: 0,
@@ -41,6 +45,14 @@ fn with_address_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
         return *old;
     }
     new.with_port(old.port())
+}
+
+/// The native address `addr` with another GID; other addresses stay.
+fn with_gid(mut addr: SockAddr, new: Gid) -> SockAddr {
+    if let SockAddr::Ib { gid, .. } = &mut addr {
+        *gid = new;
+    }
+    addr
 }
 
 impl Endpoint {
@@ -89,9 +101,8 @@ impl Endpoint {
         if dst.is_any_or_loopback() {
             return self.resolve_loopback(inner);
         }
-        if let SockAddr::Ib { .. } = dst {
-            // No port of a RoCE device has native addresses.
-            return Err(ENODEV);
+        if let SockAddr::Ib { gid, pkey, .. } = dst {
+            return self.resolve_native(inner, *gid, *pkey);
         }
         let query = self.core.resolver.resolve_ip(
             &self.net,
@@ -109,25 +120,51 @@ impl Endpoint {
     fn resolve_loopback(self: &Arc<Self>, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
             let attachment = self.core.devices.any_active()?;
+            let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
             self.attach(inner, attachment)?;
+            inner.pkey = pkey;
+            let localhost = core::net::Ipv6Addr::LOCALHOST.octets();
             let loopback = match inner.src {
                 SockAddr::V4 { port, .. } => SockAddr::V4 {
                     addr: [127, 0, 0, 1],
                     port,
                 },
                 SockAddr::V6 { port, .. } => SockAddr::V6 {
-                    addr: core::net::Ipv6Addr::LOCALHOST.octets(),
+                    addr: localhost,
                     port,
                     flowinfo: 0,
                     scope_id: 0,
                 },
-                other => other,
+                other => with_gid(other, Gid(localhost)),
             };
             inner.src = loopback;
         }
+        self.addr_resolved(inner);
+        Ok(())
+    }
+
+    /// Resolves a native address: a port that has the GID, or one of its subnet, will do.
+    fn resolve_native(self: &Arc<Self>, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
+        if inner.device.is_none() {
+            let (attachment, own) = self.core.devices.by_native(&self.net, gid, pkey)?;
+            self.attach(inner, attachment)?;
+            let src = with_gid(inner.src, own);
+            if let SockAddr::Ib { pkey, .. } = src {
+                inner.pkey = pkey;
+            }
+            inner.src = src;
+            if let Some(port) = &inner.port {
+                self.core.ports.update(port, |owner| owner.addr = src);
+            }
+        }
+        self.addr_resolved(inner);
+        Ok(())
+    }
+
+    /// Tells that the address is resolved.
+    fn addr_resolved(&self, inner: &mut Inner) {
         self.set_state(inner, State::AddrResolved);
         self.deliver(inner, &Event::new(CmEvent::AddrResolved, 0));
-        Ok(())
     }
 
     /// Takes what was found out about the way to the peer.

@@ -10,7 +10,7 @@ use crate::{
         ah::{Ah, AhLink, AhSpec},
         trace::{self, icm},
     },
-    kext::error::{ResultExt, ToKernel},
+    kext::error::ResultExt,
 };
 use cmproto::{
     cm::{self, AcceptParams, ConnectParams, Connection},
@@ -37,20 +37,20 @@ const EVENT_COMM_EST: u32 = 4;
 const EVENT_PATH_MIG: u32 = 6;
 
 /// What an address handle is made of, copied so that it is made without the endpoint's lock.
-struct Way {
-    service_id: ServiceId,
+pub(super) struct Way {
+    pub(super) service_id: ServiceId,
     gid: crate::ib::gid::GidAttr,
     device: crate::ib::device::DeviceRef,
-    agent: Arc<crate::ib::mad::Agent>,
-    path: Path,
+    pub(super) agent: Arc<crate::ib::mad::Agent>,
+    pub(super) path: Path,
     dmac: [u8; 6],
-    pkey_index: u16,
+    pub(super) pkey_index: u16,
     guid: u64,
     ca_ack_delay: u8,
 }
 
 impl Way {
-    fn address(&self) -> Result<Arc<Ah>> {
+    pub(super) fn address(&self) -> Result<Arc<Ah>> {
         let spec = AhSpec {
             sgid: Some(&self.gid),
             dgid: self.path.dgid,
@@ -67,7 +67,7 @@ impl Way {
 
 impl Endpoint {
     /// The way to the peer, of an endpoint whose route is resolved.
-    fn way(&self, inner: &Inner) -> Result<Way> {
+    pub(super) fn way(&self, inner: &Inner) -> Result<Way> {
         if inner.state != State::RouteResolved {
             return Err(EINVAL);
         }
@@ -90,11 +90,14 @@ impl Endpoint {
         })
     }
 
-    /// Sends a REQ; the answer comes as an event.
+    /// Sends a REQ, or a SIDR_REQ for datagrams; the answer comes as an event.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM`, `ENODEV`, or `ENOSYS` for
-    /// datagrams; nothing has changed then.
+    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
+    /// changed then.
     pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam, ece: Ece) -> Result {
+        if self.qp_type == QPT_UD {
+            return self.ask(param);
+        }
         let way = self.way(&self.inner.lock())?;
         let transport = self.transport()?;
         let ah = way.address()?;
@@ -139,14 +142,12 @@ impl Endpoint {
 
     /// The transport of a connection of the endpoint's QP type.
     ///
-    /// Fails with `ENOSYS` for datagrams, which do not connect but resolve a service, and with
-    /// `EINVAL` for a type that nothing connects.
+    /// Fails with `EINVAL` for a type that nothing connects.
     fn transport(&self) -> Result<Transport> {
         match self.qp_type {
             QPT_RC => Ok(Transport::Rc),
             QPT_UC => Ok(Transport::Uc),
             QPT_XRC_INI => Ok(Transport::Xrc),
-            QPT_UD => Err(Errno::ENOSYS.to_kernel()),
             _ => Err(EINVAL),
         }
     }
@@ -183,7 +184,8 @@ impl Endpoint {
         }
     }
 
-    /// Accepts a connection: answers a REQ with a REP, or a REP with an RTU (without `param`).
+    /// Accepts a connection: answers a REQ with a REP, or a REP with an RTU (without `param`), or a
+    /// SIDR_REQ with a SIDR_REP.
     ///
     /// `on_success` runs before any event that the answer causes. On failure the peer is refused.
     pub(crate) fn accept(
@@ -196,7 +198,11 @@ impl Endpoint {
         if inner.state != State::Connect {
             return Err(EINVAL);
         }
-        let accepted = self.answer(&mut inner, param, ece);
+        let accepted = if self.qp_type == QPT_UD {
+            self.answer_question(&mut inner, param, ece)
+        } else {
+            self.answer(&mut inner, param, ece)
+        };
         match accepted {
             Ok(()) => on_success(),
             Err(_) => {
@@ -272,6 +278,9 @@ impl Endpoint {
         private_data: &[u8],
         reason: Reason,
     ) -> Result {
+        if inner.sidr.is_some() {
+            return self.refuse_question(inner, private_data);
+        }
         let now = self.core.now();
         let tos = inner.tos();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
@@ -293,7 +302,8 @@ impl Endpoint {
     pub(crate) fn disconnect(self: &Arc<Self>) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
-        if inner.listening.is_some() && inner.device.is_some() {
+        // Datagrams have no connection to end.
+        if inner.sidr.is_some() || (inner.listening.is_some() && inner.device.is_some()) {
             return Ok(());
         }
         let tos = inner.tos();

@@ -14,7 +14,10 @@ use crate::{
     ib::{device::DeviceRef, gid::GidAttr, trace},
     kext::{error::ToKernel, net::Net, netdev::NetDevice},
 };
-use cmproto::{addr::SockAddr, errno::Errno};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    errno::Errno,
+};
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
@@ -144,6 +147,21 @@ impl CmDevice {
         }
     }
 
+    /// Finds a port that has the GID, or that is up and has one of its subnet, and the GID there.
+    fn find_native(&self, net: &Net, gid: Gid, pkey: u16) -> Option<(u32, Gid)> {
+        if !self.device.access_netns(net) {
+            return None;
+        }
+        self.ports.values().find_map(|port| {
+            self.device.find_pkey(port.num, pkey).ok()?;
+            let is_active = self.device.port_state(port.num).ok()?.is_active();
+            let mut gids = self.device.gids(port.num);
+            let own =
+                gids.find(|own| *own == gid || (is_active && own.prefix() == gid.prefix()))?;
+            Some((port.num, own))
+        })
+    }
+
     /// Finds the GID of one of the ports that `source` speaks from.
     fn find_gid(&self, source: &Source<'_>) -> Option<(u32, GidAttr)> {
         if !self.device.access_netns(source.net) {
@@ -236,6 +254,21 @@ impl Devices {
                 port_num,
                 gid: Some(gid),
             })
+        })
+        .ok_or(ENODEV)
+    }
+
+    /// Finds the device and the port that lead to a native address, and the GID there; `ENODEV` if
+    /// there is none.
+    pub(crate) fn by_native(&self, net: &Net, gid: Gid, pkey: u16) -> Result<(Attachment, Gid)> {
+        self.find_map(|device| {
+            let (port_num, own) = device.find_native(net, gid, pkey)?;
+            let attachment = Attachment {
+                device: device.clone(),
+                port_num,
+                gid: None,
+            };
+            Some((attachment, own))
         })
         .ok_or(ENODEV)
     }

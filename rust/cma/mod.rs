@@ -17,5 +17,6 @@ mod qp_attr;
 mod route;
 mod service;
 mod settings;
+mod sidr;
 pub(crate) mod stubs;
 mod view;

@@ -2,7 +2,6 @@
 
 //! The attributes that the QP of a connection needs in each state.
 
-use super::path::Path;
 use crate::{
     endpoint::{Attachment, Conn, Endpoint, Inner},
     kext::error::ResultExt,
@@ -20,35 +19,39 @@ const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
 /// `enum ib_qp_type` of unreliable datagrams.
 const QPT_UD: u8 = 4;
 
-/// Q_Key of datagram services that named no other (`RDMA_UDP_QKEY`).
-const DEFAULT_QKEY: u32 = 0x0123_4567;
-
-/// The address vector of `path`, as `struct ib_uverbs_ah_attr`.
-fn address_vector(path: &Path, attachment: &Attachment, port_num: u8) -> UverbsAhAttr {
-    let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
-    UverbsAhAttr {
-        grh: UverbsGlobalRoute {
-            dgid: path.dgid.0,
-            flow_label: path.flow_label,
-            sgid_index: u8::try_from(sgid_index).unwrap_or(0),
-            hop_limit: path.hop_limit,
-            traffic_class: path.traffic_class,
+impl Inner {
+    /// The address vector of the path, as `struct ib_uverbs_ah_attr`, once there is a path.
+    pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
+        let (path, attachment) = (self.path.as_ref()?, self.device.as_ref()?);
+        let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
+        Some(UverbsAhAttr {
+            grh: UverbsGlobalRoute {
+                dgid: path.dgid.0,
+                flow_label: path.flow_label,
+                sgid_index: u8::try_from(sgid_index).unwrap_or(0),
+                hop_limit: path.hop_limit,
+                traffic_class: path.traffic_class,
+                ..FromZeros::new_zeroed()
+            },
+            sl: path.sl,
+            static_rate: path.rate,
+            is_global: 1,
+            port_num: u8::try_from(attachment.port_num).unwrap_or(0),
             ..FromZeros::new_zeroed()
-        },
-        sl: path.sl,
-        static_rate: path.rate,
-        is_global: 1,
-        port_num,
-        ..FromZeros::new_zeroed()
+        })
     }
 }
 
 impl Endpoint {
     /// The attributes for moving the QP to `state`, an `enum ib_qp_state`.
     ///
-    /// Fails with `EINVAL` if the endpoint has no device, or cannot know the attributes yet.
+    /// Those of datagrams are the same in every state, and set the Q_Key to that of the port space.
+    ///
+    /// Fails with `EINVAL` if the endpoint has no device, or cannot know the attributes yet, and
+    /// `ENODEV` if the port space has no Q_Key here.
     pub(crate) fn init_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
-        let inner = self.inner.lock();
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
         let port_num = u8::try_from(attachment.port_num).unwrap_or(0);
         let mut attr = UverbsQpAttr {
@@ -56,14 +59,16 @@ impl Endpoint {
             port_num,
             ..FromZeros::new_zeroed()
         };
+        let is_datagram = self.qp_type == QPT_UD;
         match &inner.conn {
-            None if inner.listening.is_some() => return Err(EINVAL),
+            None if inner.listening.is_some() && !is_datagram => return Err(EINVAL),
             None => {
                 let device = &attachment.device.device;
                 let pkey = super::path::ROCE_PKEY;
                 attr.pkey_index = device.find_pkey(attachment.port_num, pkey)?;
-                let last = if self.qp_type == QPT_UD {
-                    attr.qkey = DEFAULT_QKEY;
+                let last = if is_datagram {
+                    inner.qkey.take_default(self.ps).kernel()?;
+                    attr.qkey = inner.qkey.value();
                     QpAttrMask::QKEY
                 } else {
                     QpAttrMask::ACCESS_FLAGS
@@ -71,7 +76,7 @@ impl Endpoint {
                 let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | last;
                 attr.qp_attr_mask = mask.0;
             }
-            Some(conn) => connected(&mut attr, &inner, attachment, conn)
+            Some(conn) => connected(&mut attr, inner, attachment, conn)
                 .inspect_err(|_| self.trace_no_qp_attr(conn, state))?,
         }
         if state == QpState::Rtr as u32 {
@@ -101,8 +106,7 @@ fn connected(
         attr.qp_access_flags |= ACCESS_FLUSH;
     }
     if known.mask.contains(QpAttrMask::AV) {
-        let path = inner.path.as_ref().ok_or(EINVAL)?;
-        attr.ah_attr = address_vector(path, attachment, attr.port_num);
+        attr.ah_attr = inner.address_vector().ok_or(EINVAL)?;
     }
     attr.pkey_index = conn.pkey_index;
     attr.path_mtu = u32::from(known.path_mtu);

@@ -3,7 +3,18 @@
 //! One consistent view of an endpoint, for queries.
 
 use crate::endpoint::Endpoint;
-use cmproto::ucma::query::{shown_peer, DeviceView, Snapshot};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    ucma::query::{shown_peer, DeviceView, Snapshot},
+};
+
+/// The GID that an IP address stands for. A native address stands for none on RoCE.
+fn gid(addr: &SockAddr) -> Gid {
+    match addr {
+        SockAddr::Ib { .. } => Gid::ZERO,
+        addr => addr.to_gid(),
+    }
+}
 
 impl Endpoint {
     /// Looks at the endpoint, all at one moment.
@@ -15,9 +26,9 @@ impl Endpoint {
                 node_guid: device.node_guid(),
                 index: device.index(),
                 port_num: u8::try_from(attachment.port_num).unwrap_or(0),
-                pkey: 0,
-                sgid: inner.src.to_gid(),
-                dgid: shown_peer(&inner.src, &inner.dst).to_gid(),
+                pkey: inner.pkey,
+                sgid: gid(&inner.src),
+                dgid: gid(&shown_peer(&inner.src, &inner.dst)),
                 path: inner.path.map(|path| path.to_record()),
                 is_roce: device.protocol_roce(attachment.port_num),
             }

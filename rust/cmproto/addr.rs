@@ -34,6 +34,12 @@ impl Gid {
         Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
     }
 
+    /// The subnet: the upper half.
+    pub const fn prefix(&self) -> [u8; 8] {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        [a, b, c, d, e, f, g, h]
+    }
+
     /// Whether all bytes are zero.
     pub const fn is_zero(&self) -> bool {
         u128::from_be_bytes(self.0) == 0
@@ -530,6 +536,12 @@ mod tests {
             unreachable!()
         };
         assert_eq!((sid, sid_mask), (0x0106_0022, u64::MAX));
+    }
+
+    #[test]
+    fn subnets() {
+        let gid = Gid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+        assert_eq!(gid.prefix(), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

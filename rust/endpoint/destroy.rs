@@ -2,7 +2,7 @@
 
 //! How an endpoint dies: by its consumer's wish, or with its device.
 
-use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner};
+use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner, Sidr};
 use crate::{
     cm::execute::Cause,
     cma::{listeners::Listening, multicast::Group, neighbours::Watching, ports::PortClaim},
@@ -20,6 +20,7 @@ struct Remains {
     watching: Option<Watching>,
     conn: Option<KBox<Conn>>,
     groups: RBTree<u64, Group>,
+    sidr: Option<KBox<Sidr>>,
     device: Option<Attachment>,
     consumer: Option<Arc<dyn Consumer>>,
 }
@@ -27,12 +28,17 @@ struct Remains {
 impl Endpoint {
     /// Takes everything out of the endpoint; it is dead from here on.
     ///
-    /// Says the protocol's farewell: a REJ, a DREQ, a DREP or nothing, as the state demands.
+    /// Says the protocol's farewell: a REJ, a DREQ, a DREP, a SIDR_REP or nothing, as the state
+    /// demands.
     fn strip(self: &Arc<Self>, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
         if let Some(mut conn) = inner.conn.take() {
             let actions = conn.machine.destroy(cause, self.core.now());
             inner.conn = Some(conn);
             self.execute(inner, actions, &Cause::None);
+        }
+        if let Some(sidr) = &mut inner.sidr {
+            let actions = sidr.machine.destroy(cause, self.core.now());
+            self.execute_sidr(inner, actions, None);
         }
         self.core.timers.disarm(&mut inner.timer);
         self.set_state(inner, state);
@@ -43,6 +49,7 @@ impl Endpoint {
             watching: inner.watching.take(),
             conn: inner.conn.take(),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
+            sidr: inner.sidr.take(),
             device: inner.device.take(),
             consumer: inner.consumer.take(),
         }
@@ -57,6 +64,7 @@ impl Endpoint {
             watching,
             conn,
             groups,
+            sidr,
             device,
             consumer,
         } = remains;
@@ -73,6 +81,8 @@ impl Endpoint {
         }
         // Leaves them, which takes the lock of all network interfaces.
         drop(groups);
+        // A question that was not answered has no entry any more; the number of one's own goes here.
+        drop(sidr);
         if let Some(port) = port {
             self.core.ports.release(port);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Ece {
 pub(crate) struct ConnParam {
     /// QP of this end; 24 bits.
     pub(crate) qp_num: u32,
+    /// Q_Key of this end's datagrams; 0 for the usual one.
+    pub(crate) qkey: u32,
     /// Private data for the peer.
     pub(crate) private_data: [u8; 256],
     /// How much of `private_data` is meant.

@@ -4,7 +4,7 @@
 
 use super::Consumer;
 use crate::{
-    cm::{ids::CommId, remote::Tracked, timer::TimerSlot},
+    cm::{ids::CommId, questions::Question, remote::Tracked, timer::TimerSlot},
     cma::{
         device::CmDevice,
         listeners::Listening,
@@ -24,6 +24,7 @@ use cmproto::{
     addr::{Gid, SockAddr},
     cm::{self, Connection},
     cma::{Qkey, State},
+    sidr::Resolution,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -69,11 +70,27 @@ pub(crate) struct Conn {
     pub(crate) before: cm::State,
 }
 
+/// A service id resolution that this end asks for or is asked for.
+pub(crate) struct Sidr {
+    /// The state machine of the IB CM.
+    pub(crate) machine: Resolution,
+    /// Asking side: the communication id, which is the number of the question.
+    pub(crate) comm_id: Option<CommId>,
+    /// Answering side: the question, until it is answered.
+    pub(crate) question: Option<Question>,
+    /// Whose answer is accepted, or who asks.
+    pub(crate) peer: Gid,
+    /// How the peer is reached.
+    pub(crate) ah: Option<Arc<Ah>>,
+    /// Index of the P_Key that the messages carry.
+    pub(crate) pkey_index: u16,
+}
+
 /// What the lock of an endpoint protects.
 ///
 /// # Invariants
 ///
-/// - `conn` is there only while `device` is.
+/// - `conn` and `sidr` are not there both, and only while `device` is.
 /// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection,
 ///   or is about to be taken down by whoever removes its device.
 pub(crate) struct Inner {
@@ -89,6 +106,8 @@ pub(crate) struct Inner {
     pub(crate) port: Option<PortClaim>,
     pub(crate) listening: Option<Listening>,
     pub(crate) device: Option<Attachment>,
+    /// The P_Key of the interface, where it has one; else 0.
+    pub(crate) pkey: u16,
     /// What address resolution found out.
     pub(crate) link: Option<DevAddr>,
     /// The address query that is under way, or the last one.
@@ -101,6 +120,7 @@ pub(crate) struct Inner {
     /// Whether the consumer was told of that.
     pub(crate) has_peer_moved: bool,
     pub(crate) conn: Option<KBox<Conn>>,
+    pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) timer: TimerSlot,
     /// Packet sequence number that this end starts with; 24 bits.
     pub(crate) psn: u32,
@@ -127,6 +147,7 @@ impl Inner {
             port: None,
             listening: None,
             device: None,
+            pkey: 0,
             link: None,
             query: None,
             path: None,
@@ -134,6 +155,7 @@ impl Inner {
             watching: None,
             has_peer_moved: false,
             conn: None,
+            sidr: None,
             timer: TimerSlot::new()?,
             psn: random::u32() & 0x00ff_ffff,
             qp_num: 0,

@@ -25,7 +25,7 @@ mod inner;
 
 pub(crate) use self::{
     event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
-    inner::{Attachment, Conn, Inner},
+    inner::{Attachment, Conn, Inner, Sidr},
 };
 
 use crate::{
@@ -162,6 +162,11 @@ impl Endpoint {
             *dst
         };
         self.head.set_addresses(src, &dst);
+    }
+
+    /// Whether the endpoint's own address is one of InfiniBand.
+    pub(crate) fn is_native(&self) -> bool {
+        matches!(self.inner.lock().src, SockAddr::Ib { .. })
     }
 
     /// Whether the endpoint has a device.

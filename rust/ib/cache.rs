@@ -73,4 +73,12 @@ impl Device {
         // SAFETY: Any bytes are a GID.
         Ok(Gid(unsafe { gid.raw }))
     }
+
+    /// The GIDs of the port, in the order of its table.
+    pub(crate) fn gids(&self, port: u32) -> impl Iterator<Item = Gid> + '_ {
+        (0..=u16::MAX)
+            .map(move |index| self.query_gid(port, index))
+            .take_while(|found| !matches!(found, Err(error) if *error == EINVAL))
+            .filter_map(Result::ok)
+    }
 }

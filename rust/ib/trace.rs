@@ -56,6 +56,10 @@ pub(crate) mod cma {
         cm_send_rtu;
         /// Refuses.
         cm_send_rej;
+        /// Asks for a datagram service.
+        cm_send_sidr_req;
+        /// Answers the question for one.
+        cm_send_sidr_rep;
         /// From here on a message that comes again is answered with an MRA.
         cm_prepare_mra;
         /// Is about to end its connection, or to confirm the end.
@@ -154,6 +158,10 @@ pub(crate) mod icm {
         icm_send_rep;
         /// An RTU is about to be sent.
         icm_send_rtu;
+        /// A SIDR_REQ is about to be sent.
+        icm_send_sidr_req;
+        /// A SIDR_REP is about to be sent.
+        icm_send_sidr_rep;
         /// A DREQ is about to be sent.
         icm_send_dreq;
         /// A DREP is about to be sent.

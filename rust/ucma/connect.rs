@@ -26,11 +26,13 @@ const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
 /// The last of the QP states (`IB_QPS_ERR`).
 const LAST_QP_STATE: u32 = 6;
 
-/// The parameters of a connection as the endpoint takes them: without a Q_Key, which only datagrams
-/// have.
-fn param(from: &abi::ConnParam) -> ConnParam {
+/// The parameters of a connection as the endpoint takes them. A Q_Key is for endpoints with native
+/// addresses only.
+fn param(context: &Context, from: &abi::ConnParam) -> ConnParam {
+    let is_native = context.endpoint().is_native();
     ConnParam {
         qp_num: from.qp_num & QPN_MASK,
+        qkey: if is_native { from.qkey } else { 0 },
         private_data: from.private_data,
         private_data_len: from.private_data_len,
         srq: from.srq,
@@ -67,9 +69,9 @@ impl Request for abi::Connect {
     }
 }
 
-/// `CONNECT`: sends a REQ.
+/// `CONNECT`: sends a REQ or a SIDR_REQ.
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
-    let param = param(&request.conn_param);
+    let param = param(context, &request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
     Channel::prepare(context, Need::CONNECT)?;
     context.endpoint().connect(&param, ece)
@@ -98,16 +100,16 @@ impl Request for abi::Accept {
     }
 }
 
-/// `ACCEPT`: sends a REP, or, without parameters, an RTU.
+/// `ACCEPT`: sends a REP or a SIDR_REP, or, without parameters, an RTU.
 ///
-/// With the REP the context gets its uid and so its events, before any of them can happen.
+/// With its parameters the context gets its uid and so its events, before any of them can happen.
 pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) -> Result {
     let ece = ece(call, abi::Accept::LEN_WITH_ECE, &request.ece);
     let endpoint = context.endpoint();
     if request.conn_param.valid == 0 {
         return endpoint.accept(None, ece, || ());
     }
-    let param = param(&request.conn_param);
+    let param = param(context, &request.conn_param);
     Channel::prepare(context, Need::CONNECT)?;
     endpoint.accept(Some(&param), ece, || {
         Channel::set_uid(context, request.uid);
@@ -133,7 +135,7 @@ impl Request for abi::Reject {
     }
 }
 
-/// `REJECT`: sends a REJ.
+/// `REJECT`: sends a REJ or a SIDR_REP.
 pub(super) fn reject(_: &Call<'_>, context: &Context, request: &abi::Reject) -> Result {
     let reason = reason(request.reason).ok_or(EINVAL)?;
     let private_data = request

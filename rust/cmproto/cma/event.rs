@@ -3,14 +3,15 @@
 //! What the user is told when the communication manager has an event.
 
 use super::state::{State, Trigger};
-use crate::{cm, errno::Errno, ucma_abi::CmEvent};
+use crate::{cm, errno::Errno, sidr, ucma_abi::CmEvent};
 
 /// An event for the user of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upcall {
     /// Which event.
     pub event: CmEvent,
-    /// 0, a negative error number, or the reason of a reject as a positive number.
+    /// 0, a negative error number, or a positive number: the reason of a reject, or the status of the
+    /// answer to a service id resolution.
     pub status: i32,
     /// The state of the endpoint from now on.
     pub next: State,
@@ -69,6 +70,35 @@ pub fn upcall(
         event,
         status,
         next,
+    })
+}
+
+/// What the user of an endpoint in `state` is told when the resolution of a service id has `event`,
+/// or `None` if nothing.
+///
+/// `qkey` tells whether the endpoint can use the Q_Key of a successful answer.
+pub fn resolution_upcall(
+    state: State,
+    event: sidr::Event,
+    qkey: Result<(), Errno>,
+) -> Option<Upcall> {
+    if state != State::Connect {
+        return None;
+    }
+    let (event, status) = match event {
+        sidr::Event::ReqError => (CmEvent::Unreachable, status(Errno::ETIMEDOUT)),
+        sidr::Event::RepReceived { status: answer } if !answer.is_success() => {
+            (CmEvent::Unreachable, i32::from(answer.0))
+        }
+        sidr::Event::RepReceived { .. } => match qkey {
+            Ok(()) => (CmEvent::Established, 0),
+            Err(errno) => (CmEvent::AddrError, status(errno)),
+        },
+    };
+    Some(Upcall {
+        event,
+        status,
+        next: state,
     })
 }
 
@@ -144,6 +174,39 @@ mod tests {
             for event in EVENTS {
                 let silent = !matches!(state, State::Connect | State::Disconnect);
                 assert!(!silent || upcall(state, event, None).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn every_outcome_of_a_resolution() {
+        let success = sidr::Event::RepReceived {
+            status: sidr::Status::SUCCESS,
+        };
+        let told = |state, event, qkey| {
+            let upcall = resolution_upcall(state, event, qkey)?;
+            assert_eq!(upcall.next, state);
+            Some((upcall.event, upcall.status))
+        };
+        for state in State::ALL {
+            for event in [success, sidr::Event::ReqError] {
+                let is_told = told(state, event, Ok(())).is_some();
+                assert_eq!((state, is_told), (state, state == State::Connect));
+            }
+        }
+        let connect = |event, qkey| told(State::Connect, event, qkey).unwrap();
+        assert_eq!(connect(success, Ok(())), (CmEvent::Established, 0));
+        let bad_qkey = connect(success, Err(Errno::EINVAL));
+        assert_eq!(bad_qkey, (CmEvent::AddrError, -22));
+        for qkey in [Ok(()), Err(Errno::EINVAL)] {
+            let unanswered = connect(sidr::Event::ReqError, qkey);
+            assert_eq!(unanswered, (CmEvent::Unreachable, -110));
+            for code in 1..=255 {
+                let refused = sidr::Event::RepReceived {
+                    status: sidr::Status(code),
+                };
+                let wanted = (CmEvent::Unreachable, i32::from(code));
+                assert_eq!(connect(refused, qkey), wanted);
             }
         }
     }

@@ -10,7 +10,7 @@ mod qkey;
 mod state;
 
 pub use self::{
-    event::{upcall, Upcall},
+    event::{resolution_upcall, upcall, Upcall},
     qkey::Qkey,
     state::{State, Trigger},
 };

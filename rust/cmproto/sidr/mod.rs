@@ -18,7 +18,10 @@
 //! An answer can be lost, and the question comes again then. So an answered resolution stays in
 //! the table, as data without a user, until the peer has surely given up or has got its answer;
 //! Linux forgets it at once, and presents the question to the user again. How many are remembered
-//! is for the caller to bound: to drop one early costs no more than that.
+//! is for the caller to bound: to drop one early costs no more than that. What [`is_same_req`] does not
+//! know is another question, and takes the place of the one that was remembered.
+//!
+//! [`is_same_req`]: Resolution::is_same_req
 
 mod action;
 mod encode;

@@ -287,6 +287,13 @@ impl Resolution {
         }
     }
 
+    /// Whether a SIDR_REQ with the number of this resolution's asks the same again. A peer that has
+    /// started anew may use a number for another question.
+    pub fn is_same_req(&self, hdr: &Header, req: &SidrReq<'_>) -> bool {
+        (hdr.tid, req.request_id, req.service_id, req.pkey)
+            == (self.tid, self.request_id, self.service_id, self.pkey)
+    }
+
     /// The SIDR_REQ of this resolution has arrived again.
     pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
         let mut actions = Actions::count(Counter::Duplicate(Attribute::SidrReq));

@@ -72,6 +72,23 @@ fn a_refusal_names_no_queue_pair() {
 }
 
 #[test]
+fn a_number_used_for_another_question() {
+    let hdr = Header::new(Attribute::SidrReq, TID);
+    let r = Situation::ReqRcvd.resolution();
+    assert!(r.is_same_req(&hdr, &question()));
+    let req = |change: fn(&mut SidrReq<'_>)| {
+        let mut req = question();
+        change(&mut req);
+        r.is_same_req(&hdr, &req)
+    };
+    assert!(!req(|req| req.request_id ^= 1));
+    assert!(!req(|req| req.service_id ^= 1));
+    assert!(!req(|req| req.pkey ^= 1));
+    let other = Header::new(Attribute::SidrReq, TID ^ 1);
+    assert!(!r.is_same_req(&other, &question()));
+}
+
+#[test]
 fn the_same_bytes_each_time() {
     for (situation, message) in [
         (Situation::ReqSent, Outgoing::Req),

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a request is for, and who hears it: the same for REQ and SIDR_REQ.
+
+use super::{reach::Sender, receive::Arrived};
+use crate::{
+    cma::{
+        listeners::{Listener, Wanted},
+        neighbours::Interface,
+    },
+    endpoint::{Attachment, Endpoint, Event, Inner},
+    ib::{gid::GidAttr, trace},
+    kext::{error::ToKernel, netdev::NetDevice},
+};
+use cmproto::{
+    addr::SockAddr,
+    cm::DestroyCause,
+    cma::State,
+    errno::Errno,
+    listen::RequestView,
+    private_data,
+    service_id::{PortSpace, ServiceId},
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// What a request is for: a service, and the addresses in its private data.
+pub(super) struct Target<'a> {
+    service_id: ServiceId,
+    private_data: &'a [u8],
+    ip: private_data::Header,
+    /// The address of this end.
+    pub(super) src: SockAddr,
+    /// The address of the peer.
+    pub(super) dst: SockAddr,
+}
+
+impl<'a> Target<'a> {
+    /// Reads the start of the private data of a request.
+    ///
+    /// Fails with `EINVAL` if that has another version than is known.
+    pub(super) fn new(service_id: u64, private_data: &'a [u8]) -> Result<Self> {
+        let service_id = ServiceId(service_id);
+        let ip = private_data::Header::decode(private_data).map_err(|_| EINVAL)?;
+        let (src, dst) = match &ip {
+            private_data::Header::Ip(ip) => (ip.dst.with_port(service_id.port()), ip.src),
+            private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
+        };
+        Ok(Target {
+            service_id,
+            private_data,
+            ip,
+            src,
+            dst,
+        })
+    }
+
+    /// The private data that is the consumer's.
+    pub(super) fn user_data(&self, listener: &Listener) -> &'a [u8] {
+        private_data::user_data(&listener.addr, self.private_data)
+    }
+}
+
+impl Arrived<'_> {
+    /// Whether anybody listens for a service at the device.
+    pub(super) fn is_served(&self, service_id: u64) -> bool {
+        let device = self.device.device.index();
+        self.port.core.listeners.has(ServiceId(service_id), device)
+    }
+
+    /// Finds the listener that a request is for; `EINVAL` if there is none.
+    pub(super) fn find_listener(&self, target: &Target<'_>, sender: &Sender) -> Result<Listener> {
+        let netdev = sender.local.ndev().map_err(|_| EINVAL)?;
+        let net = netdev.net().ok_or(EINVAL)?;
+        let found = self.port.core.listeners.find(&Wanted {
+            service_id: target.service_id,
+            net: net.hash_key(),
+            device: self.device.device.index(),
+            request: RequestView {
+                header: &target.ip,
+                interface: Some(netdev.ifindex()),
+            },
+        });
+        let listener = found.ok_or(EINVAL)?;
+        // The way back to the sender must lead through where the request came from.
+        if !netdev.is_up() || !leads_back(&netdev, &target.src, &target.dst) {
+            return Err(EINVAL);
+        }
+        let tos = listener.endpoint.inner.lock().tos();
+        trace::cma::cm_req_handler(&listener.endpoint.head, tos);
+        Ok(listener)
+    }
+
+    /// The place of the endpoint of a request at the device.
+    ///
+    /// Fails with `ENODEV` if the listener's namespace may not use the device, and `EINVAL` if its
+    /// address or its port space is one of InfiniBand.
+    pub(super) fn attachment(
+        &self,
+        target: &Target<'_>,
+        netdev: &NetDevice,
+        listener: &Listener,
+    ) -> Result<Attachment> {
+        let is_native = matches!(listener.addr, SockAddr::Ib { .. });
+        if is_native || listener.endpoint.ps == PortSpace::Ipoib {
+            return Err(EINVAL);
+        }
+        if !self.device.device.access_netns(&listener.endpoint.net) {
+            return Err(ENODEV);
+        }
+        let gid = GidAttr::find_by_port(
+            &self.device.device,
+            self.port.num,
+            &target.src.to_gid(),
+            self.port.default_gid_type(),
+            Some(netdev),
+        )?;
+        Ok(Attachment {
+            gid: Some(gid),
+            device: self.device.clone(),
+            port_num: self.port.num,
+        })
+    }
+}
+
+/// Gives the endpoint of a request its addresses and its place at the device, after `fill` has put
+/// the conversation into it. On failure the endpoint has ended.
+pub(super) fn seat(
+    child: &Arc<Endpoint>,
+    target: &Target<'_>,
+    attachment: Attachment,
+    netdev: &NetDevice,
+    fill: impl FnOnce(&mut Inner),
+) -> Result {
+    let mut inner = child.inner.lock();
+    fill(&mut inner);
+    inner.src = target.src;
+    inner.dst = target.dst;
+    inner.bound_if = netdev.ifindex();
+    inner.interface = Interface::of(netdev);
+    child.set_state(&mut inner, State::Connect);
+    child.show(&inner);
+    let attached = child.attach(&mut inner, attachment);
+    drop(inner);
+    if attached.is_err() {
+        child.end(DestroyCause::NoMemory);
+    }
+    attached
+}
+
+/// Whether a request would be taken now: a full backlog costs nothing but this look at it.
+pub(super) fn takes_requests(listener: &Listener) -> bool {
+    let consumer = listener.endpoint.inner.lock().consumer.clone();
+    consumer.is_none_or(|consumer| consumer.takes_requests())
+}
+
+/// Offers the request that `child` stands for to the consumer of `listener`.
+///
+/// Fails with `ECONNABORTED` if the listener has gone, and as
+/// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
+pub(super) fn offer(listener: &Endpoint, child: &Arc<Endpoint>, event: &Event) -> Result {
+    let consumer = {
+        let inner = listener.inner.lock();
+        match inner.state {
+            State::Listen => inner.consumer.clone(),
+            _ => None,
+        }
+    };
+    match consumer {
+        Some(consumer) => child.traced(0, event, || consumer.connect_request(child, event)),
+        None => Err(Errno::ECONNABORTED.to_kernel()),
+    }
+}
+
+/// Whether packets from `local` to `peer` leave by `netdev`.
+fn leads_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
+    match (local, peer) {
+        (SockAddr::V4 { addr: local, .. }, SockAddr::V4 { addr: peer, .. }) => {
+            netdev.is_route_v4(*local, *peer)
+        }
+        (SockAddr::V6 { addr: local, .. }, SockAddr::V6 { addr: peer, .. }) => {
+            netdev.is_route_v6(*local, *peer)
+        }
+        _ => false,
+    }
+}

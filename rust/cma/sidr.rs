@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Asking for datagram services, and the answers of who is asked (IBTA 12.11).
+
+use crate::{
+    cm::{ids::CommId, port::transaction_id},
+    endpoint::{ConnParam, Ece, Endpoint, Inner, Sidr},
+    ib::trace::{
+        self,
+        icm::{self, IcmId},
+    },
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm,
+    cma::State,
+    private_data::RequestData,
+    sidr::{ReplyParams, Resolution, ResolveParams, Status},
+    wire::SidrReq,
+};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+
+impl Endpoint {
+    /// Sends a SIDR_REQ; the answer comes as an event. Fails as [`Endpoint::connect`].
+    pub(super) fn ask(self: &Arc<Self>, param: &ConnParam) -> Result {
+        let way = self.way(&self.inner.lock())?;
+        let ah = way.address()?;
+        let comm_id = CommId::new(&self.core)?;
+        let tid = transaction_id(&way.agent, comm_id.value());
+        let mut sidr = KBox::new(
+            Sidr {
+                machine: Resolution::new(comm_id.value(), tid),
+                comm_id: None,
+                question: None,
+                peer: way.path.dgid,
+                ah: Some(ah),
+                pkey_index: way.pkey_index,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+
+        let mut inner = self.inner.lock();
+        // Another call may have come in between.
+        if inner.state != State::RouteResolved {
+            return Err(EINVAL);
+        }
+        let user = param.private_data();
+        let data =
+            RequestData::new(&inner.src, &inner.dst, user, SidrReq::PRIVATE_DATA_LEN).kernel()?;
+        let params = ResolveParams::new(way.service_id.0, way.path.pkey);
+        trace::cma::cm_send_sidr_req(&self.head, inner.tos());
+        icm::icm_send_sidr_req(&IcmId {
+            head: Some(&self.head),
+            local_id: comm_id.value(),
+            remote_id: 0,
+            state: cm::State::Idle as u32,
+        });
+        let actions = sidr
+            .machine
+            .resolve(&params, data.bytes(), self.core.now())
+            .kernel()?;
+        comm_id.publish(self);
+        sidr.comm_id = Some(comm_id);
+        inner.sidr = Some(sidr);
+        inner.qp_num = param.qp_num;
+        inner.srq = param.srq != 0;
+        self.set_state(&mut inner, State::Connect);
+        self.show(&inner);
+        self.execute_sidr(&mut inner, actions, None);
+        Ok(())
+    }
+
+    /// Answers a SIDR_REQ with the QP that serves it.
+    ///
+    /// Fails with `EINVAL` (the state, a Q_Key that is not the endpoint's, or too much private data).
+    pub(super) fn answer_question(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        param: Option<&ConnParam>,
+        ece: Ece,
+    ) -> Result {
+        let now = self.core.now();
+        let mut qkey = inner.qkey;
+        match param.map_or(0, |param| param.qkey) {
+            0 => qkey.take_default(self.ps).kernel()?,
+            named => qkey.take(named).kernel()?,
+        }
+        let qp_num = param.map_or(inner.qp_num, |param| param.qp_num);
+        let params = ReplyParams {
+            vendor_id: ece.vendor_id,
+            attr_mod: ece.attr_mod,
+            ..ReplyParams::success(qp_num, qkey.value())
+        };
+        let private_data = param.map_or(&[][..], |param| param.private_data());
+        let tos = inner.tos();
+        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
+        trace::cma::cm_send_sidr_rep(&self.head, tos);
+        let actions = sidr
+            .machine
+            .reply(&params, &[], private_data, now)
+            .kernel()?;
+        inner.qkey = qkey;
+        inner.qp_num = qp_num;
+        inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
+        self.show(inner);
+        self.execute_sidr(inner, actions, None);
+        Ok(())
+    }
+
+    /// Refuses a SIDR_REQ.
+    ///
+    /// Fails with `EINVAL` (the state, or too much private data).
+    pub(super) fn refuse_question(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        private_data: &[u8],
+    ) -> Result {
+        let now = self.core.now();
+        let params = ReplyParams::failure(Status::REJECT);
+        let tos = inner.tos();
+        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
+        trace::cma::cm_send_sidr_rep(&self.head, tos);
+        let actions = sidr
+            .machine
+            .reply(&params, &[], private_data, now)
+            .kernel()?;
+        self.execute_sidr(inner, actions, None);
+        Ok(())
+    }
+}

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Programs of rdmacm-utils and perftest, unmodified. Those that need datagrams are
-# not here.
-# seconds: 1200
+# Programs of rdmacm-utils and perftest, unmodified.
+# seconds: 1400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -44,6 +43,17 @@ check "ucmatose, type of service and timeout" both_say "return status 0" \
 	"ucmatose -c 5 -t 32 -a 14" "ucmatose -s $B4 -c 5 -t 32 -a 14"
 check "ucmatose, messages" both_say "return status 0" \
 	"ucmatose -c 5 -C 20 -S 4096" "ucmatose -s $B4 -c 5 -C 20 -S 4096"
+
+for count in 1 10 100; do
+	check "udaddy -c $count" both_say "return status 0" \
+		"udaddy -c $count" "udaddy -s $B4 -c $count"
+done
+check "udaddy, IPv6" both_say "return status 0" \
+	"udaddy -f ip6 -b $B6" "udaddy -f ip6 -s $B6"
+check "udaddy, type of service" both_say "return status 0" \
+	"udaddy -c 5 -t 32" "udaddy -s $B4 -b $A4 -c 5 -t 32"
+check "udaddy, messages" both_say "return status 0" \
+	"udaddy -c 5 -C 20 -S 1000" "udaddy -s $B4 -c 5 -C 20 -S 1000"
 
 check "rdma_server and rdma_client" both "rdma_server -s $B4" "rdma_client -s $B4"
 check "rdma_xserver and rdma_xclient" both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"

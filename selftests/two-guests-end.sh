@@ -128,6 +128,8 @@ for server in 1 2; do
 		"rping -c -q -a $s4 -C 5"
 	exchange "$server" "ucmatose with 20 connections" "ucmatose -b $s4 -c 20" \
 		"ucmatose -s $s4 -c 20"
+	exchange "$server" "udaddy with 10 ids" "udaddy -b $s4 -c 10" "udaddy -s $s4 -c 10"
+	exchange "$server" "udaddy, IPv6" "udaddy -f ip6 -b $s6" "udaddy -f ip6 -s $s6"
 	exchange "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
 		"rstream -s $s4 -I 5 -C 5 -S 4096"
 	exchange "$server" "riostream" "riostream -b $s4 -I 5 -C 5 -S 4096" \

@@ -213,6 +213,8 @@ bool no_event(int fd, int ms);
 /* --- pair.c: a connection on the loopback path, step by step --- */
 
 struct pair {
+	uint16_t ps;			/* port space: PS_TCP if none is given */
+	uint8_t qp_type;		/* for PS_IB */
 	int sfd, cfd;			/* server's and client's channel */
 	uint32_t listener, server, client;
 	uint64_t listener_uid, server_uid, client_uid;

@@ -43,7 +43,8 @@ void pair_listen(struct pair *p, const union addr *a)
 	p->client_uid = p->client_uid ?: 0x3333;
 	p->cparam = conn_param();
 	p->sparam = conn_param();
-	p->listener = REQUIRE_ID(create_id(p->sfd, PS_TCP, p->listener_uid));
+	p->ps = p->ps ?: PS_TCP;
+	p->listener = REQUIRE_ID(create_id_type(p->sfd, p->ps, p->qp_type, p->listener_uid));
 	REQUIRE_OK(bind_addr(p->sfd, p->listener, a));
 	REQUIRE_OK(listen_id(p->sfd, p->listener, 0));
 	REQUIRE_OK(query_addr(p->sfd, p->listener, &resp));
@@ -54,7 +55,7 @@ void pair_resolved_addr(struct pair *p, const union addr *a)
 {
 	pair_listen(p, a);
 	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
-	p->client = REQUIRE_ID(create_id(p->cfd, PS_TCP, p->client_uid));
+	p->client = REQUIRE_ID(create_id_type(p->cfd, p->ps, p->qp_type, p->client_uid));
 	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &p->addr, 2000));
 	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
 }

@@ -225,6 +225,40 @@ TEST(removal, established)
 	connected(2);
 }
 
+static void datagrams(bool answered)
+{
+	struct pair p = { .ps = PS_UDP };
+	union addr a = addr4(PLUG_ADDR, 0);
+
+	plug();
+	pair_requested(&p, &a);
+	if (answered) {
+		REQUIRE_OK(accept_id(p.sfd, p.server, 1, &p.sparam));
+		NEED_EVENT(p.cfd, EV_ESTABLISHED, NULL);
+	}
+	unplug();
+	NEED_EVENT(p.cfd, EV_DEVICE_REMOVAL, NULL);
+	NEED_EVENT(p.sfd, EV_DEVICE_REMOVAL, NULL);
+	if (answered)
+		NEED_EVENT(p.sfd, EV_DEVICE_REMOVAL, NULL);
+	CHECK_GONE(p.cfd, p.client, answered ? 4 : 3);
+	CHECK_GONE(p.sfd, p.server, answered ? 1 : 0);
+	CHECK_GONE(p.sfd, p.listener, 2);
+	CHECK(no_event(p.cfd, 0));
+	CHECK(no_event(p.sfd, 0));
+	unwire();
+}
+
+TEST(removal, question_unanswered)
+{
+	datagrams(false);
+}
+
+TEST(removal, question_answered)
+{
+	datagrams(true);
+}
+
 TEST(removal, request_unread)
 {
 	struct pair p = { 0 };

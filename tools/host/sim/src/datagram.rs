@@ -2,8 +2,8 @@
 
 //! Datagram endpoints of a node, which resolve a service id instead of connecting.
 //!
-//! The module will do it like this: the request id is a communication id, and questions are known by
-//! (source GID, request id) for as long as their answer is remembered.
+//! As in the module, the request id is a communication id, and questions are known by (source GID,
+//! request id) for as long as their answer is remembered.
 
 use cmproto::{
     addr::{Gid, SockAddr},

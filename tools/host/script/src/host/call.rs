@@ -26,16 +26,19 @@ impl Node {
             let actions = conn.machine.destroy(cause, now);
             self.execute(index, actions, &Cause::None);
         }
+        if let Some(sidr) = self.sidr(index) {
+            let actions = sidr.machine.destroy(cause, now);
+            self.execute_sidr(index, actions, None);
+        }
         self.untrack(index);
         let Some(object) = self.objects.get_mut(index) else {
             return;
         };
-        let conn = object.conn.take();
+        object.conn = None;
+        object.sidr = None;
         object.listen = None;
         object.state = cma::State::Destroying;
-        if let Some(conn) = conn {
-            self.by_id.remove(&conn.machine.local_comm_id());
-        }
+        self.by_id.retain(|_, owner| *owner != index);
         // Unread events go, and with them the connections that nobody has seen.
         let (gone, kept) = self
             .events
@@ -51,8 +54,6 @@ impl Node {
         let mut queue = Backlog::new();
         queue.set(cmproto::ucma::backlog::clamp(backlog, 1024));
         let index = self.object(Object {
-            state: cma::State::Listen,
-            has_uid: true,
             listen: Some(Listen {
                 addr,
                 service: ServiceId::of_address(space, &addr).0,
@@ -60,19 +61,32 @@ impl Node {
                 afonly: afonly || matches!(addr, SockAddr::V4 { .. }),
                 backlog: queue,
             }),
-            conn: None,
-            psn: 0,
+            ..Object::new(cma::State::Listen, true)
         });
         Answer::Endpoint(Endpoint(index))
     }
 
+    /// The addresses of a new connection.
+    pub(super) fn ends(&self, to: IpAddr, port: u16) -> (SockAddr, SockAddr) {
+        let source_port = EPHEMERAL + u16::try_from(self.objects.len()).unwrap_or(0);
+        (sock(self.names.local, source_port), sock(to, port))
+    }
+
+    /// The private data of a request.
+    pub(super) fn request_data(
+        src: SockAddr,
+        dst: SockAddr,
+        param: &ConnParam,
+    ) -> Result<Vec<u8>, Errno> {
+        let mut header = [0; IP_HEADER_LEN];
+        IpHeader { src, dst }.encode(&mut header)?;
+        Ok([&header[..], &param.private].concat())
+    }
+
     fn connect(&mut self, to: IpAddr, port: u16, param: &ConnParam) -> Result<Answer, Errno> {
         let comm_id = self.comm_id();
-        let source_port = EPHEMERAL + u16::try_from(self.objects.len()).unwrap_or(0);
-        let (src, dst) = (sock(self.names.local, source_port), sock(to, port));
-        let mut data = [0; IP_HEADER_LEN];
-        IpHeader { src, dst }.encode(&mut data)?;
-        let data = [&data[..], &param.private].concat();
+        let (src, dst) = self.ends(to, port);
+        let data = Self::request_data(src, dst, param)?;
         let psn = comm_id & 0x00ff_ffff;
         let params = ConnectParams {
             service_id: ServiceId::of_address(PortSpace::Tcp, &dst).0,
@@ -107,9 +121,6 @@ impl Node {
         let mut machine = Connection::new(comm_id, GUID, 0x1000_0000_0000 | u64::from(comm_id));
         let actions = machine.connect(&params, &data, self.now)?;
         let index = self.object(Object {
-            state: cma::State::Connect,
-            has_uid: true,
-            listen: None,
             conn: Some(Conn {
                 machine,
                 peer: dst.to_gid(),
@@ -117,6 +128,7 @@ impl Node {
                 tracked: None,
             }),
             psn,
+            ..Object::new(cma::State::Connect, true)
         });
         self.by_id.insert(comm_id, index);
         self.execute(index, actions, &Cause::None);
@@ -128,6 +140,13 @@ impl Node {
         let object = self.objects.get_mut(index).ok_or(Errno::ENOENT)?;
         if object.state != cma::State::Connect {
             return Err(Errno::EINVAL);
+        }
+        if object.sidr.is_some() {
+            let answered = self.answer_question(index, param);
+            if answered.is_err() {
+                let _ = self.refuse_question(index, &[]);
+            }
+            return answered;
         }
         let psn = object.psn;
         let machine = &mut object.conn.as_mut().ok_or(Errno::EINVAL)?.machine;
@@ -165,6 +184,9 @@ impl Node {
     }
 
     fn reject(&mut self, index: usize, reason: Reason, private: &[u8]) -> Result<(), Errno> {
+        if self.sidr(index).is_some() {
+            return self.refuse_question(index, private);
+        }
         let now = self.now;
         let conn = self.conn(index).ok_or(Errno::EINVAL)?;
         let actions = conn.machine.reject(reason, &[], private, now)?;
@@ -173,6 +195,9 @@ impl Node {
     }
 
     fn disconnect(&mut self, index: usize) -> Result<(), Errno> {
+        if self.sidr(index).is_some() {
+            return Ok(());
+        }
         let now = self.now;
         let conn = self.conn(index).ok_or(Errno::EINVAL)?;
         let actions = conn
@@ -236,11 +261,10 @@ impl Node {
                 port,
                 param,
             } => {
-                // Datagram services are not built yet.
-                if *space == Space::Udp {
-                    return Err(Errno::ENOSYS);
-                }
-                return self.connect(*to, *port, param);
+                return match space {
+                    Space::Tcp => self.connect(*to, *port, param),
+                    Space::Udp => self.ask(*to, *port, param),
+                };
             }
             Call::QpAttr(endpoint, state) => return self.qp_attr(endpoint.0, *state),
             Call::Accept(endpoint, param) => self.accept(endpoint.0, Some(param))?,

@@ -2,14 +2,16 @@
 
 //! The protocol crate as a world: a node with a virtual clock.
 //!
-//! The node decides as the module does, in the same order: see `rust/cm/{receive,request,remote}.rs`
-//! and `rust/cma/connect.rs`. What needs a kernel (routes, devices, memory) is reduced to what the
+//! The node decides as the module does, in the same order: see
+//! `rust/cm/{receive,request,remote,sidr}.rs` and `rust/cma/{connect,sidr}.rs`. What needs a kernel (routes, devices, memory) is reduced to what the
 //! scripts can tell.
 
 mod call;
 mod receive;
 mod seen;
+mod sidr;
 
+use self::sidr::{Asker, Question, Sidr};
 use crate::{
     wire::{self, Mad},
     world::{Answer, Call, Endpoint, Event, Input, Micros, Names, Sent, Under, Watch, Who, World},
@@ -66,7 +68,32 @@ struct Object {
     has_uid: bool,
     listen: Option<Listen>,
     conn: Option<Conn>,
+    sidr: Option<Sidr>,
     psn: u32,
+    qkey: cma::Qkey,
+}
+
+impl Object {
+    fn new(state: cma::State, has_uid: bool) -> Self {
+        Self {
+            state,
+            has_uid,
+            listen: None,
+            conn: None,
+            sidr: None,
+            psn: 0,
+            qkey: cma::Qkey::unknown(),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match (&self.conn, &self.sidr) {
+            (Some(conn), _) => conn.machine.deadline(),
+            // An answer has no user any more; it is the table that forgets it.
+            (None, Some(sidr)) if !sidr.machine.is_answered() => sidr.machine.deadline(),
+            _ => None,
+        }
+    }
 }
 
 /// A peer: the GUID of its node, as it says, and the GID that its messages come from.
@@ -97,6 +124,7 @@ pub struct Node {
     /// Whose peer has this communication id, and this QPN.
     by_comm: HashMap<(Peer, u32), usize>,
     by_qpn: HashMap<(Peer, u32), usize>,
+    questions: HashMap<Asker, Question>,
     wire: VecDeque<Sent>,
     events: VecDeque<Event>,
     seen: seen::Cells,
@@ -169,6 +197,7 @@ impl Node {
             by_id: HashMap::new(),
             by_comm: HashMap::new(),
             by_qpn: HashMap::new(),
+            questions: HashMap::new(),
             wire: VecDeque::new(),
             events: VecDeque::new(),
             seen: seen::Cells::new(),
@@ -278,10 +307,9 @@ impl Node {
 
     /// Lets the first timer go off that is due before `until`.
     fn tick(&mut self, until: Instant) -> bool {
-        let deadline = |object: &Object| object.conn.as_ref()?.machine.deadline();
         let timers = self.objects.iter().enumerate();
         let first = timers
-            .filter_map(|(i, object)| Some((deadline(object)?, i)))
+            .filter_map(|(i, object)| Some((object.deadline()?, i)))
             .min();
         let Some((deadline, index)) = first.filter(|(deadline, _)| *deadline <= until) else {
             return false;
@@ -291,6 +319,9 @@ impl Node {
         if let Some(conn) = self.conn(index) {
             let actions = conn.machine.timeout(now);
             self.execute(index, actions, &Cause::None);
+        } else if let Some(sidr) = self.sidr(index) {
+            let actions = sidr.machine.timeout(now);
+            self.execute_sidr(index, actions, None);
         }
         true
     }

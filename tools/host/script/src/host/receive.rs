@@ -21,7 +21,7 @@ use cmproto::{
 };
 
 impl Node {
-    fn answer(&mut self, arrived: &Arrived<'_>, message: &Message<'_>) {
+    pub(super) fn answer(&mut self, arrived: &Arrived<'_>, message: &Message<'_>) {
         let header = Header::new(message.attribute(), arrived.header.tid);
         let mut mad = Mad([0; wire::MAD_LEN]);
         cmproto::wire::encode(&header, message, &mut mad.0).expect("an answer can be written");
@@ -80,10 +80,13 @@ impl Node {
                 self.by_comm.get(&((guid, from), m.local_comm_id)).copied()
             }
             Message::Rej(m) => by_id(m.remote_comm_id),
-            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => return,
+            Message::SidrReq(req) => return self.question(&arrived, req),
+            Message::SidrRep(m) => by_id(m.request_id),
+            Message::Lap(_) | Message::Apr(_) => return,
         };
         match (found, &message) {
             (Some(index), Message::Rep(rep)) => self.receive_rep(index, &arrived, rep),
+            (Some(index), Message::SidrRep(rep)) => self.receive_sidr_rep(index, &arrived, rep),
             (Some(index), _) if self.receive(index, &arrived, &message) => {}
             (_, Message::Dreq(dreq)) => {
                 let drep = Drep {
@@ -212,12 +215,48 @@ impl Node {
         is_near && local.to_gid() == sock(self.names.local, 0).to_gid()
     }
 
-    fn take(&mut self, arrived: &Arrived<'_>, req: &Req<'_>) -> Result<(), Refusal> {
+    /// Whether anybody listens for a service.
+    pub(super) fn is_served(&self, service: u64) -> bool {
         let mut listeners = self
             .objects
             .iter()
             .filter_map(|object| object.listen.as_ref());
-        if !listeners.any(|listen| listen.service == req.service_id) {
+        listeners.any(|listen| listen.service == service)
+    }
+
+    /// The listener that a request is for, and its port space.
+    pub(super) fn find_listener(
+        &self,
+        service: u64,
+        private_data: &[u8],
+    ) -> Option<(usize, PortSpace)> {
+        let header = private_data::Header::decode(private_data).ok()?;
+        let view = RequestView {
+            header: &header,
+            interface: Some(1),
+        };
+        let found = self
+            .objects
+            .iter()
+            .enumerate()
+            .find_map(|(index, object)| {
+                let listen = object.listen.as_ref()?;
+                let listener = ListenView {
+                    addr: &listen.addr,
+                    afonly: listen.afonly,
+                    bound_if: 0,
+                };
+                let is_for = listen.service == service && listener.accepts(&view);
+                is_for.then_some((index, listen.space))
+            })?;
+        let private_data::Header::Ip(ip) = &header else {
+            return None;
+        };
+        self.leads_back(&ip.dst, &ip.src).then_some(found)
+    }
+
+    fn take(&mut self, arrived: &Arrived<'_>, req: &Req<'_>) -> Result<(), Refusal> {
+        if !self.is_served(req.service_id) {
             return Err(Some(Reason::INVALID_SERVICE_ID));
         }
         if req.pkey & 0x7fff != 0x7fff {
@@ -226,42 +265,10 @@ impl Node {
         if !req.alternate.is_empty() {
             return Err(Some(Reason::INVALID_ALT_GID));
         }
-        let header = private_data::Header::decode(req.private_data).map_err(|_| MISMATCH)?;
-        let view = RequestView {
-            header: &header,
-            interface: Some(1),
-        };
-        let mut found = Err(MISMATCH);
-        for (index, object) in self.objects.iter().enumerate() {
-            let Some(listen) = &object.listen else {
-                continue;
-            };
-            if listen.service != req.service_id {
-                continue;
-            }
-            let listener = ListenView {
-                addr: &listen.addr,
-                afonly: listen.afonly,
-                bound_if: 0,
-            };
-            if listener.accepts(&view) {
-                found = Ok(index);
-                break;
-            }
-        }
-        let listener = found?;
-        let private_data::Header::Ip(ip) = &header else {
-            return Err(MISMATCH);
-        };
-        if !self.leads_back(&ip.dst, &ip.src) {
-            return Err(MISMATCH);
-        }
-        let space = self
-            .objects
-            .get(listener)
-            .and_then(|object| object.listen.as_ref());
-        let is_connected = space.is_some_and(|listen| listen.space == PortSpace::Tcp);
-        if req.transport != Transport::Rc || !is_connected {
+        let (listener, space) = self
+            .find_listener(req.service_id, req.private_data)
+            .ok_or(MISMATCH)?;
+        if req.transport != Transport::Rc || space != PortSpace::Tcp {
             return Err(MISMATCH);
         }
         let comm_id = self.comm_id();
@@ -270,9 +277,6 @@ impl Node {
         let machine =
             Connection::from_req(comm_id, GUID, tid, arrived.header, req, &limits).map_err(Some)?;
         let child = self.object(Object {
-            state: cma::State::Connect,
-            has_uid: false,
-            listen: None,
             conn: Some(Conn {
                 machine,
                 peer: arrived.from,
@@ -280,6 +284,7 @@ impl Node {
                 tracked: None,
             }),
             psn: comm_id & 0x00ff_ffff,
+            ..Object::new(cma::State::Connect, false)
         });
         self.by_id.insert(comm_id, child);
         let peer = (req.local_ca_guid, arrived.from);
@@ -289,19 +294,8 @@ impl Node {
     }
 
     fn offer(&mut self, listener: usize, child: usize, arrived: &Arrived<'_>, req: &Req<'_>) {
-        let listen = self
-            .objects
-            .get_mut(listener)
-            .and_then(|object| object.listen.as_mut());
-        let admitted = listen
-            .ok_or(Errno::ECONNABORTED)
-            .and_then(|listen| listen.backlog.admit());
-        if let Err(errno) = admitted {
-            let cause = match errno {
-                Errno::ENOMEM => DestroyCause::NoMemory,
-                _ => DestroyCause::User,
-            };
-            return self.destroy(child, cause);
+        if !self.admit(listener, child) {
+            return;
         }
         let at = self.now.as_micros();
         self.events.push_back(Event {
@@ -325,5 +319,24 @@ impl Node {
         if let Some(conn) = self.conn(child) {
             let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         }
+    }
+
+    /// Counts a request in the backlog of its listener, or ends it.
+    pub(super) fn admit(&mut self, listener: usize, child: usize) -> bool {
+        let listen = self
+            .objects
+            .get_mut(listener)
+            .and_then(|object| object.listen.as_mut());
+        let admitted = listen
+            .ok_or(Errno::ECONNABORTED)
+            .and_then(|listen| listen.backlog.admit());
+        if let Err(errno) = admitted {
+            let cause = match errno {
+                Errno::ENOMEM => DestroyCause::NoMemory,
+                _ => DestroyCause::User,
+            };
+            self.destroy(child, cause);
+        }
+        admitted.is_ok()
     }
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Service id resolution: both sides.
+
+use super::{event, Arrived, Node, Object};
+use crate::{
+    wire::{self, Mad},
+    world::{Answer, ConnParam, Endpoint, Event, Sent},
+};
+use cmproto::{
+    addr::Gid,
+    cma,
+    errno::Errno,
+    private_data::IP_HEADER_LEN,
+    service_id::{PortSpace, ServiceId},
+    sidr::{
+        self, refusal, Action, Actions, Outgoing, ReplyParams, Resolution, ResolveParams, Status,
+    },
+    ucma_abi::CmEvent,
+    wire::{Message, SidrRep, SidrReq},
+};
+use std::net::IpAddr;
+
+/// The resolution of an endpoint.
+pub(super) struct Sidr {
+    pub(super) machine: Resolution,
+    peer: Gid,
+    question: Option<Asker>,
+}
+
+/// Who asks, and the number of the question.
+pub(super) type Asker = (Gid, u32);
+
+/// What is known of a question.
+#[derive(Clone)]
+pub(super) enum Question {
+    Asked(usize),
+    Answered(Resolution),
+}
+
+impl Node {
+    pub(super) fn sidr(&mut self, index: usize) -> Option<&mut Sidr> {
+        self.objects.get_mut(index)?.sidr.as_mut()
+    }
+
+    pub(super) fn execute_sidr(
+        &mut self,
+        index: usize,
+        actions: Actions,
+        rep: Option<&SidrRep<'_>>,
+    ) {
+        for action in actions {
+            match action {
+                Action::Send(outgoing) => {
+                    if let Some(sidr) = self.sidr(index) {
+                        let (machine, peer) = (sidr.machine.clone(), sidr.peer);
+                        self.transmit_sidr(&machine, peer, outgoing);
+                    }
+                }
+                Action::Timer => {
+                    let Some(sidr) = self.sidr(index) else {
+                        continue;
+                    };
+                    let answer = sidr.machine.clone();
+                    if let (true, Some(asker)) = (answer.is_answered(), sidr.question.take()) {
+                        self.questions.insert(asker, Question::Answered(answer));
+                    }
+                }
+                Action::Untrack => {
+                    let asker = self.sidr(index).and_then(|sidr| sidr.question.take());
+                    if let Some(asker) = asker {
+                        self.questions.remove(&asker);
+                    }
+                }
+                Action::Deliver(event) => self.report_sidr(index, event, rep),
+                Action::Release | Action::Count(_) => {}
+            }
+        }
+    }
+
+    fn transmit_sidr(&mut self, machine: &Resolution, peer: Gid, outgoing: Outgoing) {
+        let at = self.now.as_micros();
+        let mut mad = Mad([0; wire::MAD_LEN]);
+        let encoded = machine.encode(outgoing, &mut mad.0);
+        encoded.expect("the machine can write what it sends");
+        let to = self.who(peer);
+        self.wire.push_back(Sent { at, to, mad });
+    }
+
+    fn report_sidr(&mut self, index: usize, reported: sidr::Event, rep: Option<&SidrRep<'_>>) {
+        let at = self.now.as_micros();
+        let Some(object) = self.objects.get_mut(index) else {
+            return;
+        };
+        let qkey = match (reported, rep) {
+            (sidr::Event::RepReceived { status }, Some(rep)) if status.is_success() => {
+                object.qkey.take(rep.qkey)
+            }
+            _ => Ok(()),
+        };
+        let Some(upcall) = cma::resolution_upcall(object.state, reported, qkey) else {
+            return;
+        };
+        let mut event = event(upcall.event as u32, at, index, upcall.status);
+        if let Some(rep) = rep {
+            event.private = rep.private_data.to_vec();
+            if upcall.event == CmEvent::Established {
+                event.qpn = rep.qpn;
+            }
+        }
+        self.events.push_back(event);
+    }
+
+    // The user
+    // ------------------------------------------------------------------------------------------
+
+    pub(super) fn ask(
+        &mut self,
+        to: IpAddr,
+        port: u16,
+        param: &ConnParam,
+    ) -> Result<Answer, Errno> {
+        let request_id = self.comm_id();
+        let (src, dst) = self.ends(to, port);
+        let data = Self::request_data(src, dst, param)?;
+        let service = ServiceId::of_address(PortSpace::Udp, &dst);
+        let params = ResolveParams::new(service.0, 0xffff);
+        let tid = 0x1000_0000_0000 | u64::from(request_id);
+        let mut machine = Resolution::new(request_id, tid);
+        let actions = machine.resolve(&params, &data, self.now)?;
+        let index = self.object(Object {
+            sidr: Some(Sidr {
+                machine,
+                peer: dst.to_gid(),
+                question: None,
+            }),
+            ..Object::new(cma::State::Connect, true)
+        });
+        self.by_id.insert(request_id, index);
+        self.execute_sidr(index, actions, None);
+        Ok(Answer::Endpoint(Endpoint(index)))
+    }
+
+    pub(super) fn answer_question(
+        &mut self,
+        index: usize,
+        param: Option<&ConnParam>,
+    ) -> Result<(), Errno> {
+        let now = self.now;
+        let object = self.objects.get_mut(index).ok_or(Errno::ENOENT)?;
+        let mut qkey = object.qkey;
+        qkey.take_default(PortSpace::Udp)?;
+        let params = ReplyParams {
+            vendor_id: param.map_or(0, |param| param.vendor),
+            attr_mod: param.map_or(0, |param| param.attr_mod),
+            ..ReplyParams::success(param.map_or(0, |param| param.qpn), qkey.value())
+        };
+        let private = param.map_or(&[][..], |param| &param.private);
+        let sidr = object.sidr.as_mut().ok_or(Errno::EINVAL)?;
+        let actions = sidr.machine.reply(&params, &[], private, now)?;
+        object.qkey = qkey;
+        object.has_uid = true;
+        self.execute_sidr(index, actions, None);
+        Ok(())
+    }
+
+    pub(super) fn refuse_question(&mut self, index: usize, private: &[u8]) -> Result<(), Errno> {
+        let now = self.now;
+        let params = ReplyParams::failure(Status::REJECT);
+        let sidr = self.sidr(index).ok_or(Errno::EINVAL)?;
+        let actions = sidr.machine.reply(&params, &[], private, now)?;
+        self.execute_sidr(index, actions, None);
+        Ok(())
+    }
+
+    // Messages
+    // ------------------------------------------------------------------------------------------
+
+    pub(super) fn receive_sidr_rep(
+        &mut self,
+        index: usize,
+        arrived: &Arrived<'_>,
+        rep: &SidrRep<'_>,
+    ) {
+        let now = self.now;
+        let Some(sidr) = self.sidr(index).filter(|sidr| sidr.peer == arrived.from) else {
+            return;
+        };
+        let actions = sidr.machine.receive(&Message::SidrRep(*rep), now);
+        self.execute_sidr(index, actions, Some(rep));
+    }
+
+    pub(super) fn question(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) {
+        let now = self.now;
+        let asker = (arrived.from, req.request_id);
+        match self.questions.get(&asker).cloned() {
+            Some(Question::Asked(index)) => {
+                if let Some(sidr) = self.sidr(index) {
+                    let actions = sidr.machine.duplicate_req(now);
+                    self.execute_sidr(index, actions, None);
+                }
+                return;
+            }
+            Some(Question::Answered(mut answer))
+                if answer.deadline() > Some(now) && answer.is_same_req(arrived.header, req) =>
+            {
+                for action in answer.duplicate_req(now) {
+                    if let Action::Send(outgoing) = action {
+                        self.transmit_sidr(&answer, arrived.from, outgoing);
+                    }
+                }
+                return;
+            }
+            Some(Question::Answered(_)) | None => {}
+        }
+        if let Err(status) = self.take_question(arrived, req) {
+            self.answer(arrived, &Message::SidrRep(refusal(req, status)));
+        }
+    }
+
+    fn take_question(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) -> Result<(), Status> {
+        if !self.is_served(req.service_id) {
+            return Err(Status::UNSUPPORTED);
+        }
+        let (listener, space) = self
+            .find_listener(req.service_id, req.private_data)
+            .ok_or(Status::REJECT)?;
+        if space != PortSpace::Udp {
+            return Err(Status::REJECT);
+        }
+        let asker = (arrived.from, req.request_id);
+        let child = self.object(Object {
+            sidr: Some(Sidr {
+                machine: Resolution::from_req(arrived.header, req, Resolution::MEMORY),
+                peer: arrived.from,
+                question: Some(asker),
+            }),
+            ..Object::new(cma::State::Connect, false)
+        });
+        self.questions.insert(asker, Question::Asked(child));
+        if self.admit(listener, child) {
+            let at = self.now.as_micros();
+            self.events.push_back(Event {
+                child: Some(Endpoint(child)),
+                private: req
+                    .private_data
+                    .get(IP_HEADER_LEN..)
+                    .unwrap_or(&[])
+                    .to_vec(),
+                ..event(CmEvent::ConnectRequest as u32, at, listener, 0)
+            });
+        }
+        Ok(())
+    }
+}

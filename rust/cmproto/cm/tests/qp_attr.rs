@@ -44,7 +44,9 @@ mod tests {
             QpAttrMask::PATH_MIG_STATE,
             QpAttrMask::DEST_QPN,
         ];
-        let bits = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20];
+        let bits = [
+            0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20,
+        ];
         for (mask, bit) in all.into_iter().zip(bits) {
             assert_eq!(mask.0, 1 << bit);
             assert!((mask | QpAttrMask::STATE).contains(mask));

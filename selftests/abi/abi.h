@@ -154,6 +154,8 @@ void *edge_copy(const void *data, size_t size);
 void *unmapped(void);
 /* A buffer that can be read and not written. */
 void *readonly(size_t size);
+/* Nothing of these is used any more. */
+void unmap_all(void);
 
 /* --- command.c: one function per command --- */
 

@@ -4,6 +4,29 @@
 
 #include "abi.h"
 
+/* What is mapped; whoever makes many cases in one process gives it back. */
+static struct {
+	void *start;
+	size_t size;
+} maps[1024];
+static size_t nr_maps;
+
+static void remember(void *start, size_t size)
+{
+	if (nr_maps < sizeof(maps) / sizeof(maps[0])) {
+		maps[nr_maps].start = start;
+		maps[nr_maps++].size = size;
+	}
+}
+
+void unmap_all(void)
+{
+	while (nr_maps > 0) {
+		nr_maps--;
+		munmap(maps[nr_maps].start, maps[nr_maps].size);
+	}
+}
+
 static void *map(size_t size, int last)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -15,6 +38,7 @@ static void *map(size_t size, int last)
 		fail(__FILE__, __LINE__, "mmap: %s", strerror(errno));
 		stop();
 	}
+	remember(p, body + page);
 	mprotect(p + body, page, last);
 	return p + body - size;
 }
@@ -48,6 +72,8 @@ void *readonly(size_t size)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	size_t body = (size + page) / page * page;
+	void *p = mmap(NULL, body, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return mmap(NULL, body, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	remember(p, body);
+	return p;
 }

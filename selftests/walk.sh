@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Every command with every class of argument in states of an id (walk/): first over the C
+# modules, then over this one, in the same guest; each line in which the two differ must be
+# explained in walk/differences.
+#
+#	walk.sh [--keep DIR] [--states "STATE..." | PATTERN...]
+#
+# Without arguments all states; patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *'.
+# --keep leaves what each did in DIR, as c.txt and rust.txt.
+# seconds: 2400
+#
+# shellcheck disable=SC2317 # functions that "check" runs
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+keep='' patterns=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--keep) keep=$2 && shift ;;
+	--states)
+		for state in $2; do
+			patterns+=("$state: *")
+		done
+		shift
+		;;
+	*) patterns+=("$1") ;;
+	esac
+	shift
+done
+
+program=$PWD/cm-walk
+if [ ! -x "$program" ]; then
+	program=/tmp/cm-walk
+	make -s -C "$SELFTESTS/walk" OUT=/tmp >&2 || exit 1
+fi
+
+# walk CM FILE ARGUMENT...: what it does, line by line.
+walk() {
+	local cm=$1 out=$2
+	shift 2
+	cm-use "$cm" && "$program" "$@" >"$out"
+}
+
+# Over the C modules alone both times: what then differs is not repeatable.
+other=rust
+known=(--known "$SELFTESTS/walk/differences")
+if [ "$CM" = c ]; then other=c known=(); fi
+check "the C modules, every case" walk c "$TMP/c" "${patterns[@]}"
+check "$other, every case" walk "$other" "$TMP/other" "${patterns[@]}"
+
+# What a busy machine was too slow for is looked at again, with more time; it is a few
+# cases, or something else.
+for quiet in 300 1000; do
+	mapfile -t again < <("$SELFTESTS/walk/compare" --names "${known[@]}" "$TMP/c" "$TMP/other")
+	if [ "${#again[@]}" -eq 0 ] || [ "${#again[@]}" -gt 60 ]; then
+		break
+	fi
+	echo "# ${#again[@]} cases again, with $quiet ms to settle"
+	walk c "$TMP/c.again" -q "$quiet" "${again[@]}"
+	walk "$other" "$TMP/other.again" -q "$quiet" "${again[@]}"
+	for cm in c other; do
+		# The later line of a case counts.
+		awk -F'\t' '!($1 in at) { order[++n] = $1 } { at[$1] = $0 }
+			END { for (i = 1; i <= n; i++) print at[order[i]] }' \
+			"$TMP/$cm" "$TMP/$cm.again" >"$TMP/merged"
+		mv "$TMP/merged" "$TMP/$cm"
+	done
+done
+cm-use "$CM"
+if [ -n "$keep" ]; then
+	mkdir -p "$keep" && cp "$TMP/c" "$keep/c.txt" && cp "$TMP/other" "$keep/$other.txt"
+fi
+
+# One case for each command in each state, with the number of its cases.
+[ "${#patterns[@]}" -gt 0 ] || known+=(--complete)
+"$SELFTESTS/walk/compare" --first "$RESULTS" "${known[@]}" "$TMP/c" "$TMP/other"
+status=$?
+[ "$FAILED" -eq 0 ] && [ "$status" -eq 0 ]

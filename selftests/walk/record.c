@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What happened, as text, without what differs from run to run. */
+#include <stdarg.h>
+
+#include "walk.h"
+
+bool verbose;
+
+void add(struct line *l, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(l->text + l->len, sizeof(l->text) - l->len, format, args);
+	va_end(args);
+	if (n > 0)
+		l->len += n;
+	if (l->len >= sizeof(l->text))
+		l->len = sizeof(l->text) - 1;
+}
+
+static uint64_t hash(uint64_t h, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 0x100000001b3;
+	return h;
+}
+
+/* Bytes in runs: value, times how often. */
+static void add_bytes(struct line *l, const uint8_t *bytes, const bool *written, size_t len)
+{
+	for (size_t i = 0, n; i < len; i += n) {
+		n = 1;
+		while (i + n < len && written[i + n] == written[i] &&
+		       (!written[i] || bytes[i + n] == bytes[i]))
+			n++;
+		if (written[i])
+			add(l, "%02x", bytes[i]);
+		else
+			add(l, "-");
+		if (n > 1)
+			add(l, "*%zu", n);
+		add(l, i + n < len ? " " : "");
+	}
+}
+
+void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t one_pattern,
+		uint8_t *two, uint8_t two_pattern)
+{
+	bool written[ANSWER_ROOM];
+	size_t len = ANSWER_ROOM;
+
+	/* What keeps both patterns was not written. */
+	for (size_t i = 0; i < ANSWER_ROOM; i++)
+		written[i] = one[i] != one_pattern || two[i] != two_pattern;
+	if (c->blank) {
+		/* At an odd address it begins with the second byte. */
+		size_t from = written[0] ? 0 : 1;
+
+		c->blank(one + from, written + from);
+		c->blank(two + from, written + from);
+	}
+	while (len > 0 && !written[len - 1])
+		len--;
+	if (len == 0)
+		return;
+	add(l, " answer[%zu]=", len);
+	add_bytes(l, one, written, len);
+	/* The same question twice, and the answers differ: memory that nobody wrote. */
+	for (size_t i = 0; i < len; i++)
+		if (written[i] && one[i] != two[i])
+			add(l, " !%zu:%02x/%02x", i, one[i], two[i]);
+}
+
+static const char *whose(struct subject *s, uint32_t id)
+{
+	if (id == s->id)
+		return "id";
+	if (s->p.sfd && id == s->p.listener)
+		return "listener";
+	if (s->p.sfd && s->p.server && id == s->p.server)
+		return "server";
+	if (s->p.cfd && id == s->p.client)
+		return "client";
+	if (s->group != ~0u && id == s->group)
+		return "group";
+	return "new";
+}
+
+static void add_event(struct line *l, struct subject *s, const char *where,
+		      const struct rdma_ucm_event_resp *ev)
+{
+	struct rdma_ucm_event_resp copy = *ev;
+	bool written[sizeof(copy)];
+
+	memset(written, true, sizeof(written));
+	copy.id = 0;
+	if (copy.param.conn.qp_num)
+		copy.param.conn.qp_num = 0xcccccccc;
+	add(l, " %s:%s/%d of %s uid=%llx", where, event_name(ev->event), (int)ev->status,
+	    whose(s, ev->id), (unsigned long long)ev->uid);
+	if (verbose) {
+		add(l, " {");
+		add_bytes(l, (uint8_t *)&copy, written, sizeof(copy));
+		add(l, "}");
+	} else {
+		add(l, " %08x", (uint32_t)hash(0xcbf29ce484222325, &copy, sizeof(copy)));
+	}
+}
+
+void add_events(struct line *l, struct subject *s, int quiet_ms)
+{
+	int fds[] = { s->p.cfd, s->p.sfd, s->other };
+	static const char *const names[] = { "client", "server", "other" };
+	struct pollfd p[3];
+	struct line each[3];
+
+	for (int i = 0; i < 3; i++) {
+		p[i] = (struct pollfd){ .fd = fds[i] > 0 ? fds[i] : -1, .events = POLLIN };
+		each[i].len = 0;
+		each[i].text[0] = 0;
+	}
+	/* The files are told apart, because their order says nothing. */
+	while (poll(p, 3, quiet_ms) > 0) {
+		bool any = false;
+
+		for (int i = 0; i < 3; i++) {
+			struct rdma_ucm_event_resp ev;
+
+			if (!(p[i].revents & POLLIN) || get_event(fds[i], &ev) < 0)
+				continue;
+			any = true;
+			if (each[i].len < 4000)
+				add_event(&each[i], s, names[i], &ev);
+		}
+		if (!any)
+			break;
+	}
+	for (int i = 0; i < 3; i++)
+		add(l, "%s", each[i].text);
+}
+
+/* Addresses, route and attributes, without what is chosen in each run. */
+uint64_t view(struct subject *s)
+{
+	static const struct {
+		uint32_t number, option;
+		uint16_t out;
+	} asks[] = {
+		{ 19, 0, 280 }, { 19, 1, 152 }, { 19, 2, 280 }, { 5, 0, 208 }, { 11, 1, 144 },
+		{ 11, 2, 144 }, { 11, 3, 144 },
+	};
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		uint8_t answer[ANSWER_ROOM] = { 0 };
+		bool written[ANSWER_ROOM];
+		struct {
+			struct rdma_ucm_cmd_hdr header;
+			struct rdma_ucm_query query;
+		} req = {
+			.header = { asks[i].number, sizeof(req.query), asks[i].out },
+			.query = { ptr(answer), s->id, asks[i].option },
+		};
+		long ret = cm_raw(s->fd, &req, sizeof(req));
+
+		memset(written, false, sizeof(written));
+		memset(written, true, asks[i].out);
+		for (size_t c = 0; c < nr_commands; c++)
+			if (commands[c].number == asks[i].number && commands[c].blank)
+				commands[c].blank(answer, written);
+		h = hash(h, &ret, sizeof(ret));
+		h = hash(h, answer, asks[i].out);
+	}
+	return h;
+}

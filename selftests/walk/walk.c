@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * walk [-v] [-q MS] [PATTERN]...: one line for each case, "STATE: COMMAND: CASE" and, after
+ * a tab, what happened. A pattern chooses cases, as a shell does files. -v shows whole
+ * events instead of their sums. -q is how long nothing has to happen until an id has
+ * settled (40 ms).
+ *
+ * A state is walked by a process of its own, with a time limit for each case.
+ */
+#include <fnmatch.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "walk.h"
+
+#define MAX_CASES 200
+#define SECONDS 20	/* for one case */
+
+static int quiet_ms = 40;
+static int nr_patterns;
+static char **patterns;
+
+/* Where the walking process is; the parent reads it. */
+static struct progress {
+	volatile long at;	/* the number of the case in this state, from 1 */
+	volatile time_t since;
+	volatile bool entered;	/* the state, at least once */
+	char name[256];
+} *progress;
+
+static time_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+void stopped(const char *why)
+{
+	/* Of a call only its name, and no line number. */
+	const char *end = strchr(why, '('), *last = strrchr(why, ':');
+
+	/* It could be entered before: the machine was too slow. */
+	if (progress->entered)
+		_exit(4);
+	printf("%s\tno such state: %.*s%s\n", progress->name, end ? (int)(end - why) : 100, why,
+	       last ? last : "");
+	fflush(stdout);
+	_exit(3);
+}
+
+/* --- walking --- */
+
+static bool chosen(const char *name)
+{
+	for (int i = 0; i < nr_patterns; i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return nr_patterns == 0;
+}
+
+/* One case. Returns whether the id is as it was before. */
+static bool walk_case(const struct state *state, const struct tcase *t, struct subject *s,
+		      uint64_t before)
+{
+	static struct line l;
+	struct call one, two = { 0 };
+	uint64_t after;
+	struct subject again;
+	long ret, ret2;
+
+	l.len = 0;
+	make_call(t, s, 0xa5, &one);
+	ret = issue(t, s, &one);
+	if (ret >= 0 && (size_t)ret != one.len)
+		add(&l, "%ld of %zu bytes", ret, one.len);
+	else
+		add(&l, "%s", ret < 0 ? errno_name(-ret) : "ok");
+
+	/* With another pattern: of an id that was not changed the same, else of another one. */
+	if (one.answer && (t->command->pure || ret < 0)) {
+		make_call(t, s, 0x5a, &two);
+		ret2 = issue(t, s, &two);
+	} else if (one.answer) {
+		add_events(&l, s, quiet_ms);
+		enter(state, &again);
+		make_call(t, &again, 0x5a, &two);
+		ret2 = issue(t, &again, &two);
+		leave(&again);
+	} else {
+		ret2 = ret;
+	}
+	if (ret2 != ret)
+		add(&l, " then %s", ret2 < 0 ? errno_name(-ret2) : "ok");
+	if (one.answer)
+		add_answer(&l, t->command, one.answer, 0xa5, two.answer, 0x5a);
+	if (ret >= 0 && !t->command->pure)
+		add_events(&l, s, quiet_ms);
+	after = view(s);
+	if (after != before)
+		add(&l, " changed=%08x", (uint32_t)after);
+	/* How many events were read of it. */
+	if (ret >= 0 && !t->command->pure && t->command->number != RDMA_USER_CM_CMD_DESTROY_ID) {
+		ret = destroy_id(s->fd, s->id);
+		if (ret < 0)
+			add(&l, " destroy=%s", errno_name(-ret));
+		else
+			add(&l, " destroy=%ld", ret);
+		after = ~before;
+	}
+	printf("%s\t%s\n", progress->name, l.text);
+	unmap_all();
+	return after == before;
+}
+
+/* All cases of a state after the one with this number. */
+static void walk_state(const struct state *state, long from)
+{
+	static struct tcase cases[MAX_CASES];
+	struct subject s;
+	bool entered = false;
+	uint64_t seen = 0;
+	long number = 0;
+
+	for (size_t c = 0; c < nr_commands; c++) {
+		size_t n = cases_of(&commands[c], state, cases, MAX_CASES);
+
+		for (size_t i = 0; i < n && i < MAX_CASES; i++) {
+			char name[256];
+
+			snprintf(name, sizeof(name), "%.60s: %.60s: %.95s", state->name,
+				 commands[c].name, cases[i].name);
+			if (++number <= from || !chosen(name))
+				continue;
+			strcpy(progress->name, name);
+			progress->at = number;
+			progress->since = now();
+			if (hangs_on_c(state, &commands[c]))
+				continue;
+			if (!entered) {
+				enter(state, &s);
+				progress->entered = true;
+				seen = view(&s);
+			}
+			entered = walk_case(state, &cases[i], &s, seen);
+			if (!entered)
+				leave(&s);
+		}
+	}
+	if (entered)
+		leave(&s);
+	fflush(stdout);
+	_exit(0);
+}
+
+/* Returns false when there is no going on. */
+static bool run_state(const struct state *state)
+{
+	int tries = 10;
+
+	progress->at = 0;
+	progress->entered = false;
+	for (;;) {
+		int status;
+		pid_t pid;
+
+		fflush(stdout);
+		progress->since = now();
+		pid = fork();
+		if (pid < 0)
+			return false;
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			setvbuf(stdout, NULL, _IOLBF, 1 << 15);
+			walk_state(state, progress->at);
+		}
+		while (waitpid(pid, &status, WNOHANG) == 0) {
+			if (now() - progress->since > SECONDS)
+				kill(pid, SIGKILL);
+			if (now() - progress->since > 6 * SECONDS) {
+				printf("%s\tcannot be ended\n", progress->name);
+				return false;
+			}
+			usleep(1000);
+		}
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			return true;
+		/* The state cannot be entered: nor will it for the next case. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
+			return true;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && tries-- > 0) {
+			progress->at--;
+			continue;
+		}
+		printf("%s\tended by signal %d\n", progress->name,
+		       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int option;
+
+	while ((option = getopt(argc, argv, "vq:")) != -1) {
+		switch (option) {
+		case 'v':
+			verbose = true;
+			break;
+		case 'q':
+			quiet_ms = atoi(optarg);
+			break;
+		default:
+			return 2;
+		}
+	}
+	nr_patterns = argc - optind;
+	patterns = argv + optind;
+	signal(SIGPIPE, SIG_IGN);
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (progress == MAP_FAILED || access(DEVICE, R_OK | W_OK)) {
+		fprintf(stderr, "walk: %s: %s\n", DEVICE, strerror(errno));
+		return 1;
+	}
+	for (size_t i = 0; i < nr_states; i++)
+		if (!run_state(&states[i]))
+			return 1;
+	return 0;
+}

@@ -20,12 +20,10 @@ use cmproto::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// The interface that an address is bound to: that of its scope, or any (0).
-///
-/// A link-local address means nothing without a scope.
+/// The interface that the scope of a link-local address names; 0 if it names none, and for other
+/// addresses.
 fn interface_of(addr: &SockAddr) -> Result<i32> {
     match addr {
-        SockAddr::V6 { scope_id: 0, .. } if addr.is_link_local_v6() => Err(EINVAL),
         SockAddr::V6 { scope_id, .. } if addr.is_link_local_v6() => {
             i32::try_from(*scope_id).map_err(|_| ENODEV)
         }
@@ -79,7 +77,11 @@ impl Endpoint {
             return Err(EINVAL);
         }
         let mut bound_if = interface_of(addr)?;
+        if bound_if == 0 && addr.is_link_local_v6() {
+            return Err(EINVAL);
+        }
         if let (0, Some(dst)) = (bound_if, dst) {
+            // A peer without a scope is where the routes say.
             bound_if = interface_of(dst)?;
         }
         let source = if addr.is_any_or_loopback() {

@@ -244,4 +244,9 @@ TEST(netdev, linklocal_scopes)
 	dst.in6.sin6_scope_id = right;
 	CHECK_OK(resolve_addr(f, id, NULL, &dst, 1000));
 	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+
+	/* A peer without a scope is where the routes say, on whichever interface. */
+	id = new_id(f);
+	dst.in6.sin6_scope_id = 0;
+	CHECK_OK(resolve_addr(f, id, NULL, &dst, 1000));
 }

@@ -23,6 +23,20 @@ both() {
 	nothing_left
 }
 
+# thrice COMMAND...: again if it fails, for a program that races with itself. What a try
+# that failed left behind is ended, and what it said is shown.
+thrice() {
+	local try
+	for try in 1 2 3; do
+		"$@" >"$TMP/try" 2>&1 && return
+		echo "try $try:"
+		cat "$TMP/try"
+		end_jobs
+		wait_for 100 no_cm_ids
+	done
+	return 1
+}
+
 # The same, and both print that line.
 both_say() {
 	local text=$1 status
@@ -55,8 +69,11 @@ check "udaddy, type of service" both_say "return status 0" \
 check "udaddy, messages" both_say "return status 0" \
 	"udaddy -c 5 -C 20 -S 1000" "udaddy -s $B4 -c 5 -C 20 -S 1000"
 
-check "rdma_server and rdma_client" both "rdma_server -s $B4" "rdma_client -s $B4"
-check "rdma_xserver and rdma_xclient" both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
+# The client puts its queue pair into the error state when it has the server's message,
+# which may be before soft-RoCE has acknowledged it. The server then waits for that for
+# ever: with a retry count of 7 soft-RoCE does not give up.
+check "rdma_server and rdma_client" thrice both "rdma_server -s $B4" "rdma_client -s $B4"
+check "rdma_xserver and rdma_xclient" thrice both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
 
 # Soft-RoCE has no XRC queue pairs, and the client says so, whatever the connection
 # manager.
@@ -100,7 +117,7 @@ check "rcopy" copy
 
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: a receiver in the other namespace. It
 # waits for a few messages of many: the sender ends when it has posted its messages,
-# though not all are out.
+# though not all are out, and now and then none is.
 mckeys() {
 	local receiver status=0 group=$1
 	# shellcheck disable=SC2086
@@ -125,10 +142,10 @@ in_group() {
 	$1 ip -4 maddr show dev "$2" | grep -w "inet  *$3" >/dev/null
 }
 
-check "mckey" mckeys 239.1.2.3 "-C 3" "-C 1000"
-check "mckey, larger messages" mckeys 239.1.2.4 "-C 3 -S 1024" "-C 1000 -S 1024"
-check "mckey, sends only" mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
-check "mckey, several ids" mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
+check "mckey" thrice mckeys 239.1.2.3 "-C 3" "-C 1000"
+check "mckey, larger messages" thrice mckeys 239.1.2.4 "-C 3 -S 1024" "-C 1000 -S 1024"
+check "mckey, sends only" thrice mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
+check "mckey, several ids" thrice mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
 no_ipv6_group() {
 	! timeout 30 mckey -s -m ff0e::1234 -b "$A6" || fail "joined"
 	nothing_left

@@ -85,8 +85,9 @@ no_xrc() {
 }
 check "rdma_xclient, XRC: not supported" no_xrc
 
+# An rsocket that closes waits for the acknowledgement of its last message, too.
 for kind in b n r; do
-	check "rstream -T $kind" both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \
+	check "rstream -T $kind" thrice both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \
 		"rstream -s $B4 -I 5 -C 5 -S 4096 -T $kind"
 done
 # Asynchronous, the client often ends with what poll said last, 16 for POLLHUP,
@@ -97,8 +98,8 @@ async() {
 		>"$TMP/both" 2>&1 || { cat "$TMP/both"; return 1; }
 	sed '1,/^--- server/d' "$TMP/both" | grep -q '^custom .* 200k ' || fail "not all the data"
 }
-check "rstream -T a" async
-check "riostream" both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"
+check "rstream -T a" thrice async
+check "riostream" thrice both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"
 
 copy() {
 	local server status=0
@@ -113,7 +114,7 @@ copy() {
 	cmp "$TMP/data" "$TMP/copy" || return
 	nothing_left
 }
-check "rcopy" copy
+check "rcopy" thrice copy
 
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: a receiver in the other namespace. It
 # waits for a few messages of many: the sender ends when it has posted its messages,

@@ -29,6 +29,12 @@ static const struct {
 	{ "igmp_of_another", 0, 1,
 	  "C ends whatever membership there is by that address" },
 	{ "mcast_error_status", 0, -ENOENT, "an error event has an error" },
+	{ "failed_bind_leaves_address", true, false,
+	  "a call that fails changes nothing" },
+	{ "scope_of_lo", 0, ENODEV,
+	  "a link-local address is bound only where it is; C has an exception of soft-RoCE" },
+	{ "route_after_failed_resolve", ENODEV, 0,
+	  "a call that fails changes nothing; C takes the scope of the address" },
 	{ "written_events", 0, EAGAIN, "so many events of programs, and no more, may be unread" },
 };
 

@@ -210,6 +210,131 @@ static void rejected(struct pair *p)
 	NEED_EVENT(p->cfd, EV_REJECTED, NULL);
 }
 
+/* --- datagrams --- */
+
+static void ud_idle(struct pair *p)
+{
+	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
+	p->client = REQUIRE_ID(create_id(p->cfd, PS_UDP, 1));
+}
+
+static void ud_bound(struct pair *p)
+{
+	ud_idle(p);
+	REQUIRE_OK(bind4(p->cfd, p->client, ADDR4, 0));
+}
+
+static void ud_bound_any(struct pair *p)
+{
+	ud_idle(p);
+	REQUIRE_OK(bind4(p->cfd, p->client, "0.0.0.0", 0));
+}
+
+static void ud_listening(struct pair *p)
+{
+	ud_bound(p);
+	REQUIRE_OK(listen_id(p->cfd, p->client, 0));
+}
+
+static void ud_listening_any(struct pair *p)
+{
+	ud_bound_any(p);
+	REQUIRE_OK(listen_id(p->cfd, p->client, 0));
+}
+
+static void ud_addr_query(struct pair *p)
+{
+	union addr a = absent4(7471);
+
+	ud_idle(p);
+	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &a, 100000));
+}
+
+static void ud_addr_resolved(struct pair *p)
+{
+	p->ps = PS_UDP;
+	addr_resolved(p);
+}
+
+static void ud_route_resolved(struct pair *p)
+{
+	p->ps = PS_UDP;
+	route_resolved(p);
+}
+
+static void ud_requested(struct pair *p)
+{
+	p->ps = PS_UDP;
+	requested(p);
+}
+
+static void ud_answered(struct pair *p)
+{
+	ud_requested(p);
+	REQUIRE_OK(accept_id(p->sfd, p->server, p->server_uid, &p->sparam));
+	NEED_EVENT(p->cfd, EV_ESTABLISHED, NULL);
+}
+
+static void ud_refused(struct pair *p)
+{
+	ud_requested(p);
+	REQUIRE_OK(reject_id(p->sfd, p->server, NULL, 0, 0));
+	NEED_EVENT(p->cfd, EV_UNREACHABLE, NULL);
+}
+
+static void ud_joined(struct pair *p)
+{
+	ud_bound(p);
+	REQUIRE_ID(join4(p->cfd, p->client, 1, GROUP, 0));
+	NEED_EVENT(p->cfd, EV_MULTICAST_JOIN, NULL);
+}
+
+/* --- native addresses, and an id that only InfiniBand could serve --- */
+
+static void ib_idle(struct pair *p)
+{
+	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
+	p->client = REQUIRE_ID(create_id_type(p->cfd, PS_IB, QPT_RC, 1));
+}
+
+static void ib_bound(struct pair *p)
+{
+	union addr a = addr_ib(0x01060000, 0xffffffffffff0000);
+
+	ib_idle(p);
+	REQUIRE_OK(bind_addr(p->cfd, p->client, &a));
+}
+
+static void ib_listening(struct pair *p)
+{
+	ib_bound(p);
+	REQUIRE_OK(listen_id(p->cfd, p->client, 0));
+}
+
+static void ib_addr_resolved(struct pair *p)
+{
+	union addr a = addr_ib(0x01060000 | 7471, ~0ull);
+
+	ib_idle(p);
+	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &a, 2000));
+	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+}
+
+static void ipoib_idle(struct pair *p)
+{
+	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
+	p->client = REQUIRE_ID(create_id(p->cfd, PS_IPOIB, 1));
+}
+
+static void ipoib_addr_resolved(struct pair *p)
+{
+	union addr a = addr4("127.0.0.1", 7471);
+
+	ipoib_idle(p);
+	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &a, 2000));
+	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+}
+
 /* Errors by state and command. V is EINVAL. */
 #define V EINVAL
 /*
@@ -253,7 +378,8 @@ static void in_state(const struct state *s)
 			snprintf(what, sizeof(what), "%s: %s", s->name, names[c]);
 			check_err(__FILE__, __LINE__, what, want, ret);
 			/* An accept that fails also rejects. */
-			if (ret < 0 && c != ACCEPT && c != ACCEPT_NULL) {
+			if (ret < 0 && c != ACCEPT && c != ACCEPT_NULL &&
+			    !(c <= RESOLVE_ADDR && differs("failed_bind_leaves_address"))) {
 				look(&after, f, id);
 				check_mem(__FILE__, __LINE__, what, &before, &after,
 					  sizeof(before));
@@ -302,3 +428,24 @@ MATRIX(after_timewait_active)
 MATRIX(after_timewait_passive)
 MATRIX(rejected_active)
 MATRIX(rejected_passive)
+MATRIX(ud_idle)
+MATRIX(ud_bound)
+MATRIX(ud_bound_any)
+MATRIX(ud_listening)
+MATRIX(ud_listening_any)
+MATRIX(ud_addr_query)
+MATRIX(ud_addr_resolved)
+MATRIX(ud_route_resolved)
+MATRIX(ud_req_sent)
+MATRIX(ud_req_received)
+MATRIX(ud_answered_active)
+MATRIX(ud_answered_passive)
+MATRIX(ud_refused_active)
+MATRIX(ud_refused_passive)
+MATRIX(ud_joined)
+MATRIX(ib_idle)
+MATRIX(ib_bound)
+MATRIX(ib_listening)
+MATRIX(ib_addr_resolved)
+MATRIX(ipoib_idle)
+MATRIX(ipoib_addr_resolved)

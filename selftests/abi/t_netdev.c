@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Addresses of VLANs, IPv4-mapped addresses, and scopes of link-local ones. */
+#include <net/if.h>
+
 #include "mcast.h"
 
 #define VLAN4 "10.7.0.1"
@@ -249,4 +251,34 @@ TEST(netdev, linklocal_scopes)
 	id = new_id(f);
 	dst.in6.sin6_scope_id = 0;
 	CHECK_OK(resolve_addr(f, id, NULL, &dst, 1000));
+}
+
+/* The scope has to be the interface that has the address, after calls that failed as well. */
+TEST(netdev, linklocal_scope_of_another)
+{
+	union addr good = linklocal6(0), a = good;
+	int f = fd();
+	uint32_t id = new_id(f);
+
+	REQUIRE_EQ(0, system("ip link add vl8 type dummy && ip link set vl8 up"));
+	a.in6.sin6_scope_id = if_nametoindex("vl8");
+	CHECK_ERR(ENODEV, bind_addr(f, id, &a));
+	CHECK_ERR(ENODEV, bind_addr(f, id, &a));
+	CHECK_OK(bind_addr(f, id, &good));
+	id = new_id(f);
+	/* No Ethernet: C then looks at no interface, if the device is soft-RoCE. */
+	a.in6.sin6_scope_id = if_nametoindex("lo");
+	CHECK_ERR(differs("scope_of_lo"), bind_addr(f, id, &a));
+	CHECK_EQ(0, system("timeout 10 ip link del vl8"));
+}
+
+/* An id that is resolved keeps its interface, whatever it is asked for then. */
+TEST(netdev, linklocal_too_late)
+{
+	union addr a = any_port4(), late = addr6("fe80::77", 7471);
+	struct pair p = { 0 };
+
+	pair_resolved_addr(&p, &a);
+	CHECK_ERR(EINVAL, resolve_addr(p.cfd, p.client, NULL, &late, 1000));
+	CHECK_ERR(differs("route_after_failed_resolve"), resolve_route(p.cfd, p.client, 1000));
 }

@@ -63,6 +63,60 @@ TEST(resolve, own_linklocal_address)
 	address_resolved(&dst, false);
 }
 
+/* Resolved without asking the network: at the first device, and with the P_Key of its port. */
+TEST(resolve, wildcard_and_loopback_addresses)
+{
+	const struct {
+		union addr dst, src;
+		uint16_t ps;
+	} cases[] = {
+		{ addr4("0.0.0.0", 7471), addr4("127.0.0.1", 0), PS_TCP },
+		{ addr4("127.0.0.1", 7471), addr4("127.0.0.1", 0), PS_TCP },
+		{ addr6("::", 7471), addr6("::1", 0), PS_TCP },
+		{ addr6("::1", 7471), addr6("::1", 0), PS_TCP },
+		{ addr4("127.0.0.1", 7471), addr4("127.0.0.1", 0), PS_UDP },
+		{ addr_ib(0x01060000 | 7471, ~0ull), addr_ib(0, 0), PS_IB },
+	};
+	struct rdma_ucm_query_addr_resp resp;
+	struct rdma_ucm_query_route_resp route;
+	struct sockaddr_ib gid;
+	union addr src;
+	int f = fd();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool native = cases[i].dst.sa.sa_family == AF_IB;
+		uint32_t id = REQUIRE_ID(create_id(f, cases[i].ps, 0x77));
+
+		REQUIRE_OK(resolve_addr(f, id, NULL, &cases[i].dst, 2000));
+		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+		REQUIRE_OK(query_addr(f, id, &resp));
+		CHECK(resp.node_guid != 0);
+		CHECK_EQ(1, resp.port_num);
+		CHECK_EQ(0xffff, ntohs(resp.pkey));
+		CHECK_EQ(addr_size(&cases[i].dst), resp.src_size);
+		CHECK_MEM(&cases[i].dst, &resp.dst_addr, addr_size(&cases[i].dst));
+		memcpy(&src, &resp.src_addr, sizeof(src));
+		CHECK(addr_port(&src) != 0);
+		if (native) {
+			src.ib.sid = 0;
+			src.ib.sid_mask = 0;
+		} else {
+			src.in.sin_port = 0;
+		}
+		if (native)
+			CHECK_MEM(addr6("::1", 0).in6.sin6_addr.s6_addr, src.ib.gid, 16);
+		else
+			CHECK_MEM(&cases[i].src, &src, addr_size(&src));
+
+		REQUIRE_OK(query_gid(f, id, &resp));
+		CHECK_EQ(0xffff, ntohs(resp.pkey));
+		memcpy(&gid, &resp.src_addr, sizeof(gid));
+		CHECK_EQ(native ? 0 : 0xffff, ntohs(gid.pkey));
+		REQUIRE_OK(query_route(f, id, &route));
+		CHECK_EQ(0, route.num_paths);
+	}
+}
+
 TEST(resolve, peer_address)
 {
 	union addr dst = addr4("10.0.0.2", 7471);

@@ -22,6 +22,10 @@ rust) CM_MODULE=rust_rdma_cm ;;
 *) CM_MODULE=rdma_ucm ;;
 esac
 
+# A kernel with all the checks, emulated, needs several times as long.
+PATIENCE=1
+[ ! -e /sys/kernel/debug/kmemleak ] || PATIENCE=5
+
 RESULTS=0 FAILED=0
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
@@ -79,7 +83,7 @@ fail() {
 
 # wait_for SECONDS COMMAND...: until COMMAND succeeds.
 wait_for() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * PATIENCE))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
@@ -115,6 +119,11 @@ await_listener() {
 	done
 }
 
+# Whether lockdep still looks, where there is one: it ends with its first report.
+lockdep_watches() {
+	[ ! -e /proc/lockdep_stats ] || grep -q '^ debug_locks: *1$' /proc/lockdep_stats
+}
+
 references() {
 	cat "/sys/module/$CM_MODULE/refcnt"
 }
@@ -143,7 +152,7 @@ end() {
 
 # ends_within SECONDS PID: and its status.
 ends_within() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * PATIENCE))
 	while kill -0 "$2" 2>/dev/null; do
 		[ "$SECONDS" -lt "$end" ] || {
 			echo "process $2 is still there: $(cat "/proc/$2/stack" 2>/dev/null)"

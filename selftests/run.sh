@@ -5,8 +5,8 @@
 # all, and print one line per case and the totals. Each suite is a script of this directory
 # that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300).
 #
-# After each suite come two cases of this script's own: the kernel log has no
-# report, and no id and no open file is left.
+# After each suite come cases of this script's own: the kernel log has no report, lockdep (where
+# there is one) has not turned itself off, and no id and no open file is left.
 #
 # With --capture the CM messages that pass v0 while a suite runs are in DIR/SUITE.pcap
 # afterwards, for tools/wirecheck.
@@ -72,12 +72,13 @@ one() {
 	fi
 }
 
-nothing_left() {
+# from_lib FUNCTION ARGUMENT...
+from_lib() {
 	# shellcheck disable=SC2030
 	(
 		# shellcheck source=selftests/lib.sh
 		. "$here/lib.sh" >/dev/null
-		nothing_left 15
+		"$@"
 	)
 }
 
@@ -106,8 +107,9 @@ for suite; do
 	rm -f "$counts"
 	passed+=$p failed+=$f skipped+=$s
 	one "$suite: the kernel log has no report" kernel-log-clean
+	[ ! -e /proc/lockdep_stats ] || one "$suite: lockdep still watches" from_lib lockdep_watches
 	if [ "$(cm-use)" != none ]; then
-		one "$suite: nothing is left behind" nothing_left
+		one "$suite: nothing is left behind" from_lib nothing_left 15
 	fi
 	echo "# $suite: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
 done

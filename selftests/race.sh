@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Two threads give commands to one id (walk/race.c); and commands are given while devices,
-# neighbours and addresses come and go. Arguments: how many rounds of each pair (1), and
-# how many seconds for each change of the world (15). With 200 rounds it takes hours.
+# neighbours and addresses come and go. Arguments: how many rounds of each pair (1), how
+# many seconds for each change of the world (15), and the number of the first round (0).
 # seconds: 1200
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-rounds=${1:-1} seconds=${2:-15}
+rounds=${1:-1} seconds=${2:-15} first=${3:-0}
 program=$PWD/cm-race
 if [ ! -x "$program" ]; then
 	program=/tmp/cm-race
@@ -47,7 +47,7 @@ calm() {
 }
 
 pairs() {
-	"$program" -r "$rounds" || return
+	"$program" -r "$rounds" -f "$first" || return
 	nothing_left 30
 }
 

@@ -22,6 +22,17 @@ static void push(struct tcase *cases, size_t max, size_t *n, struct tcase t)
 	(*n)++;
 }
 
+/* A word of a list with blanks between its words. */
+static bool is_listed(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; at && (at = strstr(at, word)); at += len)
+		if ((at == list || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+			return true;
+	return false;
+}
+
 static bool applies(const struct command *c, enum class class)
 {
 	switch (class) {
@@ -39,6 +50,7 @@ static bool applies(const struct command *c, enum class class)
 size_t cases_of(const struct command *c, const struct state *s, struct tcase *cases, size_t max)
 {
 	static const char *const what[] = { "zero", "one", "most" };
+	bool wide = s->wide || is_listed(c->closely, s->name);
 	struct tcase t = { .command = c };
 	size_t n = 0;
 
@@ -46,12 +58,12 @@ size_t cases_of(const struct command *c, const struct state *s, struct tcase *ca
 	if (c->number == RDMA_USER_CM_CMD_CREATE_ID && s != states)
 		return 0;
 	for (t.class = GOOD; t.class <= ANSWER_ODD; t.class++) {
-		if (!applies(c, t.class) || (t.class != GOOD && !s->wide))
+		if (!applies(c, t.class) || (t.class != GOOD && !wide))
 			continue;
 		snprintf(t.name, sizeof(t.name), "%s", class_names[t.class]);
 		push(cases, max, &n, t);
 	}
-	for (t.index = 0; s->wide && c->fields[t.index].name; t.index++) {
+	for (t.index = 0; wide && c->fields[t.index].name; t.index++) {
 		const struct field *f = &c->fields[t.index];
 
 		for (t.class = FIELD_ZERO; t.class <= FIELD_MOST; t.class++) {
@@ -62,12 +74,20 @@ size_t cases_of(const struct command *c, const struct state *s, struct tcase *ca
 	}
 	t.class = VARIANT;
 	for (t.index = 0; c->variants && c->variants[t.index].name; t.index++) {
-		if (c->variants[t.index].wide && !s->wide)
+		if (c->variants[t.index].wide && !wide)
 			continue;
 		snprintf(t.name, sizeof(t.name), "%s", c->variants[t.index].name);
 		push(cases, max, &n, t);
 	}
 	return n;
+}
+
+bool is_short(const struct state *s, const struct tcase *t)
+{
+	/* What comes before the id is looked up is the same in every state. */
+	if (s == states || t->class == GOOD || (t->command->pure && t->class == VARIANT))
+		return true;
+	return is_listed(t->command->closely, s->name);
 }
 
 static void set_field(const struct field *f, enum class class, uint8_t *req)

@@ -399,6 +399,12 @@ static void blank_bytes(uint8_t *answer, const bool *written, size_t at, size_t 
 		memset(answer + at, 0xcc, len);
 }
 
+/* The number of a new id or membership. */
+static void blank_number(uint8_t *answer, const bool *written)
+{
+	blank_bytes(answer, written, 0, 4);
+}
+
 static void blank_port(uint8_t *answer, const bool *written, size_t at)
 {
 	uint16_t family;
@@ -444,9 +450,16 @@ static void blank_attr(uint8_t *answer, const bool *written)
 		answer[offsetof(struct ib_uverbs_qp_attr, port_num)] = 0;
 }
 
-static void blank_event(uint8_t *answer, const bool *written)
+#define AT_EVENT(member) offsetof(struct rdma_ucm_event_resp, member)
+
+void blank_event(uint8_t *answer, const bool *written)
 {
-	blank_bytes(answer, written, offsetof(struct rdma_ucm_event_resp, param.conn.qp_num), 4);
+	/* The number of the id: a line says of an event whose it is. */
+	blank_bytes(answer, written, AT_EVENT(id), 4);
+	blank_bytes(answer, written, AT_EVENT(param.conn.qp_num), 4);
+	/* Of a datagram service. In the same place an RTU has private data, but here none. */
+	if (answer[AT_EVENT(event)] == EV_ESTABLISHED)
+		blank_bytes(answer, written, AT_EVENT(param.ud.ah_attr.grh.flow_label), 4);
 }
 
 /* --- multicast --- */
@@ -515,8 +528,10 @@ static const struct variant write_variants[] = {
 
 const struct command commands[] = {
 	{ "CREATE_ID", 0, 24, 4, -1, 8, .fill = create_fill, .variants = create_variants,
+	  .blank = blank_number,
 	  .fields = { F("uid", 0, 8), F("ps", 16, 2), F("type", 18, 1), R("reserved", 19, 5) } },
-	{ "DESTROY_ID", 1, 16, 4, 8, 0, .fields = { R("reserved", 12, 4) } },
+	{ "DESTROY_ID", 1, 16, 4, 8, 0, .closely = "established_active",
+	  .fields = { R("reserved", 12, 4) } },
 	{ "BIND_IP", 2, 40, 0, 36, -1, .fill = bind_ip_fill, .variants = bind_ip_variants,
 	  .fields = { R("response", 0, 8), F("family", 8, 2), F("port", 10, 2), F("address", 12, 4),
 		      F("zero", 16, 8) } },
@@ -525,53 +540,69 @@ const struct command commands[] = {
 		      F("address", 32, 4), F("timeout", 60, 4) } },
 	{ "RESOLVE_ROUTE", 4, 8, 0, 0, -1, .fill = route_fill, .fields = { F("timeout", 4, 4) } },
 	{ "QUERY_ROUTE", 5, 16, 200, 8, 0, true, .blank = blank_route,
+	  .closely = "route_resolved",
 	  .fields = { R("option", 12, 4) } },
 	{ "CONNECT", 6, 288, 0, 272, -1, .fill = connect_fill, .variants = connect_variants,
+	  .closely = "route_resolved ud_route_resolved",
 	  .fields = { F("QPN", 0, 4), F("Q_Key", 4, 4), F("data length", 264, 1), F("srq", 265, 1),
 		      F("responder", 266, 1), F("initiator", 267, 1), F("flow", 268, 1),
 		      F("retry", 269, 1), F("rnr retry", 270, 1), F("valid", 271, 1),
 		      R("reserved", 276, 4), F("vendor", 280, 4), F("modifier", 284, 4) } },
 	{ "LISTEN", 7, 8, 0, 0, -1, .fill = listen_fill, .variants = listen_variants,
+	  .closely = "bound",
 	  .fields = { F("backlog", 4, 4) } },
 	{ "ACCEPT", 8, 296, 0, 280, -1, .fill = accept_fill, .variants = accept_variants,
+	  .closely = "req_received rep_received ud_req_received",
 	  .fields = { F("uid", 0, 8), F("QPN", 8, 4), F("Q_Key", 12, 4), F("data length", 272, 1),
 		      F("srq", 273, 1), F("responder", 274, 1), F("initiator", 275, 1),
 		      F("flow", 276, 1), F("retry", 277, 1), F("rnr retry", 278, 1),
 		      F("valid", 279, 1), R("reserved", 284, 4), F("vendor", 288, 4),
 		      F("modifier", 292, 4) } },
 	{ "REJECT", 9, 264, 0, 0, -1, .variants = reject_variants,
+	  .closely = "req_received ud_req_received",
 	  .fields = { F("data length", 4, 1), F("reason", 5, 1), R("reserved", 6, 2) } },
 	{ "DISCONNECT", 10, 4, 0, 0, -1 },
 	{ "INIT_QP_ATTR", 11, 16, 144, 8, 0, true, .fill = attr_fill, .blank = blank_attr,
-	  .variants = attr_variants, .fields = { F("state", 12, 4) } },
-	{ "GET_EVENT", 12, 8, 324, -1, 0, .blank = blank_event },
+	  .variants = attr_variants, .closely = "established_active",
+	  .fields = { F("state", 12, 4) } },
+	{ "GET_EVENT", 12, 8, 324, -1, 0, .blank = blank_event, .closely = "event_waiting" },
 	{ "GET_OPTION", 13, 24, 0, 8, 0, true },
 	{ "SET_OPTION", 14, 24, 0, 8, -1, .fill = option_fill, .variants = option_variants,
+	  .closely = "addr_resolved",
 	  .fields = { P("value", 0), F("level", 12, 4), F("option", 16, 4), F("length", 20, 4) } },
 	{ "NOTIFY", 15, 8, 0, 0, -1, .fill = notify_fill, .variants = notify_variants,
+	  .closely = "rep_sent established_active",
 	  .fields = { F("event", 4, 4) } },
 	{ "JOIN_IP_MCAST", 16, 48, 4, 44, 0, .fill = join_ip_fill, .variants = join_ip_variants,
+	  .blank = blank_number, .closely = "ud_joined",
 	  .fields = { F("uid", 8, 8), F("family", 16, 2), F("port", 18, 2), F("address", 20, 4) } },
-	{ "LEAVE_MCAST", 17, 16, 4, 8, 0, .fill = leave_fill, .fields = { R("reserved", 12, 4) } },
+	{ "LEAVE_MCAST", 17, 16, 4, 8, 0, .fill = leave_fill, .closely = "ud_joined",
+	  .fields = { R("reserved", 12, 4) } },
 	{ "MIGRATE_ID", 18, 16, 4, 8, 0, .elsewhere = true, .fill = migrate_fill,
-	  .variants = migrate_variants, .fields = { F("fd", 12, 4) } },
+	  .variants = migrate_variants, .closely = "route_resolved",
+	  .fields = { F("fd", 12, 4) } },
 	{ "QUERY", 19, 16, 272, 8, 0, true, .blank = blank_query, .variants = query_variants,
+	  .closely = "route_resolved ud_joined",
 	  .fields = { F("option", 12, 4) } },
 	{ "BIND", 20, 136, 0, 0, -1, .fill = bind_fill, .variants = bind_variants,
 	  .fields = { F("size", 4, 2), R("reserved", 6, 2), F("family", 8, 2), F("port", 10, 2),
 		      F("address", 12, 4), F("zero", 16, 8) } },
 	{ "RESOLVE_ADDR", 21, 272, 0, 0, -1, .fill = resolve_addr_fill,
 	  .variants = resolve_addr_variants,
+	  .closely = "bound",
 	  .fields = { F("timeout", 4, 4), F("source size", 8, 2), F("size", 10, 2),
 		      R("reserved", 12, 4), F("source", 16, 128), F("family", 144, 2),
 		      F("port", 146, 2), F("address", 148, 4) } },
 	{ "JOIN_MCAST", 22, 152, 4, 16, 0, .fill = join_fill, .variants = join_variants,
+	  .blank = blank_number, .closely = "ud_joined",
 	  .fields = { F("uid", 8, 8), F("size", 20, 2), F("flags", 22, 2), F("family", 24, 2),
 		      F("port", 26, 2), F("address", 28, 4) } },
 	{ "RESOLVE_IB_SERVICE", 23, 88, 0, 0, -1, .variants = service_variants,
+	  .closely = "bound",
 	  .fields = { R("reserved", 4, 4), F("service", 8, 8), F("name", 16, 64), F("flags", 80, 4),
 		      R("reserved 2", 84, 4) } },
 	{ "WRITE_CM_EVENT", 24, 320, 0, 0, -1, .fill = write_fill, .variants = write_variants,
+	  .closely = "bound",
 	  .fields = { R("reserved", 4, 4), F("event", 8, 4), F("status", 12, 4),
 		      F("argument", 16, 8) } },
 	{ "command 25", 25, 16, 0, 8, -1, true },

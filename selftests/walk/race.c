@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * race [-s SECONDS] [-r ROUNDS] [-w]: every ordered pair of commands, given to one id by two
- * threads at the same time, and every command against closing the file: at least ROUNDS
- * (1) times each, and for at least SECONDS (0) in all. With -w only the commands one
- * after the other, while somebody else changes the world.
+ * race [OPTION]...: every ordered pair of commands, given to one id by two threads at the
+ * same time; and every command against closing the file, and against moving the id to
+ * another file and back.
+ *
+ *	-r ROUNDS	at least so many times each (1)
+ *	-s SECONDS	for at least so long in all (0)
+ *	-f FIRST	the number of the first round (0). In each round a pair gets the next
+ *			state: a long run can be cut into several
+ *	-w		only the commands one after the other, while somebody else changes
+ *			the world
  *
  * It passes if every call returns, every file can be closed, and each answer is one that
- * the interface knows; the kernel log is for the caller to look at.
+ * the interface knows; the kernel log is for the caller to look at. Last come the states
+ * that were raced in, with the mean time of a round.
  */
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -28,11 +36,21 @@ static const char *const places[] = {
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
+/* What is no command, but done to an id at the same time. */
 static const struct command close_file = { .name = "close" };
+static const struct command move_about = { .name = "moves" };
 
 static jmp_buf unenterable;
 static atomic_long rounds_done, unentered;
-static atomic_int ready, go, done;
+
+/* By place: rounds, the time they took, and how often the state could not be entered. */
+static struct {
+	long rounds, us, unentered;
+} stats[PLACES];
+
+/* Turns of the second thread: it sleeps until there is one, and says when it is awake. */
+static sem_t ready;
+static atomic_int turns, go, done;
 static unsigned int seed = 1;
 
 /* What the second thread is to do. */
@@ -49,12 +67,17 @@ void stopped(const char *why)
 	longjmp(unenterable, 1);
 }
 
-static time_t now(void)
+static long now_us(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
+	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static time_t now(void)
+{
+	return now_us() / 1000000;
 }
 
 static void skew(int turns)
@@ -63,12 +86,27 @@ static void skew(int turns)
 		;
 }
 
+/* To the other file and back, several times. */
+static long move(const struct subject *s)
+{
+	long ret = 0;
+
+	for (int i = 0; i < 10 && ret >= 0; i++) {
+		ret = migrate_id(s->other, s->id, s->fd);
+		if (ret >= 0)
+			ret = migrate_id(s->fd, s->id, s->other);
+	}
+	return ret;
+}
+
 static long give(const struct command *c, struct subject *s, const struct call *call)
 {
 	struct tcase t = { .command = c };
 
 	if (c == &close_file)
 		return close(s->fd) < 0 ? -errno : 0;
+	if (c == &move_about)
+		return move(s);
 	return issue(&t, s, call);
 }
 
@@ -78,8 +116,8 @@ static void *second(void *arg)
 
 	for (;;) {
 		turn++;
-		while (atomic_load(&ready) != turn)
-			sched_yield();
+		while (sem_wait(&ready) < 0)
+			;
 		atomic_store(&go, turn);
 		skew(other.delay);
 		other.ret = give(other.command, other.subject, &other.call);
@@ -102,51 +140,48 @@ static bool is_answer(long ret)
 	}
 }
 
+enum outcome { FINE, WRONG, NO_STATE };
+
 /* One round of a against b in some state. */
-static bool round_of(const struct command *a, const struct command *b, long number)
+static enum outcome round_in(const struct state *state, const struct command *a,
+			     const struct command *b)
 {
-	const struct state *state = state_named(places[number % PLACES]);
 	struct tcase t = { .command = a };
 	/* Static: what is changed before a longjmp must still be there. */
 	static struct subject s;
 	struct call call = { 0 };
-	bool good = true;
+	volatile enum outcome outcome = FINE;
 	long ret;
 
-	if (!is_rust() && (hangs_on_c(state, a) || hangs_on_c(state, b)))
-		return true;
 	memset(&s, 0, sizeof(s));
 	if (setjmp(unenterable)) {
-		/* Where a command is not built, or in a world that changes. */
-		atomic_fetch_add(&unentered, 1);
 		leave(&s);
-		return true;
+		return NO_STATE;
 	}
 	enter(state, &s);
 	make_call(&t, &s, 0, &call);
 	if (b) {
 		t.command = b;
-		if (b != &close_file)
+		if (b->in)
 			make_call(&t, &s, 0, &other.call);
 		other.command = b;
 		other.subject = &s;
 		other.delay = rand_r(&seed) % 2000;
-		atomic_fetch_add(&ready, 1);
-		while (atomic_load(&go) != atomic_load(&ready))
+		atomic_fetch_add(&turns, 1);
+		sem_post(&ready);
+		while (atomic_load(&go) != atomic_load(&turns))
 			sched_yield();
 		skew(rand_r(&seed) % 2000);
 	}
 	ret = give(a, &s, &call);
-	if (b) {
-		while (atomic_load(&done) != atomic_load(&ready))
+	if (b)
+		while (atomic_load(&done) != atomic_load(&turns))
 			sched_yield();
-		good = is_answer(other.ret);
-	}
-	if (!is_answer(ret) || !good) {
+	if (!is_answer(ret) || (b && !is_answer(other.ret))) {
 		printf("# %s: %s %s, %s %s\n", state->name, a->name,
 		       ret < 0 ? errno_name(-ret) : "ok", b ? b->name : "alone",
 		       !b ? "" : other.ret < 0 ? errno_name(-other.ret) : "ok");
-		good = false;
+		outcome = WRONG;
 	}
 	if (b == &close_file) {
 		/* The number may be another file's by now: no, nobody opens one. */
@@ -157,8 +192,55 @@ static bool round_of(const struct command *a, const struct command *b, long numb
 	}
 	leave(&s);
 	unmap_all();
-	atomic_fetch_add(&rounds_done, 1);
-	return good;
+	return outcome;
+}
+
+/* The same in the state that this number stands for, or the next that can be entered. */
+static bool round_of(const struct command *a, const struct command *b, long number)
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		size_t place = (number + i) % PLACES;
+		const struct state *state = state_named(places[place]);
+		enum outcome outcome;
+		long start = now_us();
+
+		if (!is_rust() && (hangs_on_c(state, a) || (b && hangs_on_c(state, b))))
+			continue;
+		outcome = round_in(state, a, b);
+		if (outcome == NO_STATE) {
+			/* In a world that changes. */
+			atomic_fetch_add(&unentered, 1);
+			stats[place].unentered++;
+			continue;
+		}
+		stats[place].us += now_us() - start;
+		stats[place].rounds++;
+		atomic_fetch_add(&rounds_done, 1);
+		return outcome == FINE;
+	}
+	printf("# %s, %s: no state could be entered\n", a->name, b ? b->name : "alone");
+	return false;
+}
+
+static void report(void)
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		long rounds = 0, us = 0, none = 0;
+		bool again = false;
+
+		/* The same state may have several places. */
+		for (size_t j = 0; j < PLACES; j++) {
+			if (strcmp(places[i], places[j]) != 0)
+				continue;
+			again |= j < i;
+			rounds += stats[j].rounds;
+			us += stats[j].us;
+			none += stats[j].unentered;
+		}
+		if (!again)
+			printf("# %s: %ld rounds of %.1f ms, not entered %ld times\n", places[i],
+			       rounds, rounds ? us / 1e3 / rounds : 0, none);
+	}
 }
 
 static void *watch(void *arg)
@@ -189,19 +271,22 @@ static bool known(const struct command *c)
 
 int main(int argc, char **argv)
 {
-	long seconds = 0, rounds = 1, number = 0, failures = 0;
+	long seconds = 0, rounds = 1, first = 0, number, failures = 0;
 	bool alone = false;
 	pthread_t thread;
 	time_t start;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:r:w")) != -1) {
+	while ((option = getopt(argc, argv, "s:r:f:w")) != -1) {
 		switch (option) {
 		case 's':
 			seconds = atol(optarg);
 			break;
 		case 'r':
 			rounds = atol(optarg);
+			break;
+		case 'f':
+			first = atol(optarg);
 			break;
 		case 'w':
 			alone = true;
@@ -212,11 +297,13 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGPIPE, SIG_IGN);
+	sem_init(&ready, 0, 0);
 	pthread_create(&thread, NULL, second, NULL);
 	pthread_create(&thread, NULL, watch, NULL);
 	start = now();
-	/* All pairs once, then all again: so each state meets each pair after some time. */
+	seed = first + 1;
 	for (long turn = 0; turn < rounds || now() - start < seconds; turn++) {
+		number = first + turn;
 		for (size_t a = 0; a < nr_commands; a++) {
 			if (!known(&commands[a]))
 				continue;
@@ -228,11 +315,10 @@ int main(int argc, char **argv)
 				if (known(&commands[b]))
 					failures += !round_of(&commands[a], &commands[b], number++);
 			failures += !round_of(&commands[a], &close_file, number++);
+			failures += !round_of(&commands[a], &move_about, number++);
 		}
-		/* Another state for the same pair in the next turn. */
-		number += 7;
 	}
-	printf("# %ld rounds in %ld s, %ld more could not begin\n", atomic_load(&rounds_done),
-	       (long)(now() - start), atomic_load(&unentered));
+	report();
+	printf("# %ld rounds in %ld s\n", atomic_load(&rounds_done), (long)(now() - start));
 	return failures || !atomic_load(&rounds_done);
 }

@@ -75,8 +75,13 @@ void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t o
 			add(l, " !%zu:%02x/%02x", i, one[i], two[i]);
 }
 
-static const char *whose(struct subject *s, uint32_t id)
+static const char *whose(struct subject *s, const struct rdma_ucm_event_resp *ev)
 {
+	uint32_t id = ev->id;
+
+	/* Memberships have numbers of their own. */
+	if (ev->event == EV_MULTICAST_JOIN || ev->event == EV_MULTICAST_ERROR)
+		return s->group != ~0u && id == s->group ? "group" : "another group";
 	if (id == s->id)
 		return "id";
 	if (s->p.sfd && id == s->p.listener)
@@ -85,8 +90,6 @@ static const char *whose(struct subject *s, uint32_t id)
 		return "server";
 	if (s->p.cfd && id == s->p.client)
 		return "client";
-	if (s->group != ~0u && id == s->group)
-		return "group";
 	return "new";
 }
 
@@ -97,11 +100,9 @@ static void add_event(struct line *l, struct subject *s, const char *where,
 	bool written[sizeof(copy)];
 
 	memset(written, true, sizeof(written));
-	copy.id = 0;
-	if (copy.param.conn.qp_num)
-		copy.param.conn.qp_num = 0xcccccccc;
+	blank_event((uint8_t *)&copy, written);
 	add(l, " %s:%s/%d of %s uid=%llx", where, event_name(ev->event), (int)ev->status,
-	    whose(s, ev->id), (unsigned long long)ev->uid);
+	    whose(s, ev), (unsigned long long)ev->uid);
 	if (verbose) {
 		add(l, " {");
 		add_bytes(l, (uint8_t *)&copy, written, sizeof(copy));
@@ -143,8 +144,8 @@ void add_events(struct line *l, struct subject *s, int quiet_ms)
 		add(l, "%s", each[i].text);
 }
 
-/* Addresses, route and attributes, without what is chosen in each run. */
-uint64_t view(struct subject *s)
+/* Addresses, route and attributes, without what is chosen in each run; their bytes go to l. */
+static uint64_t look(struct subject *s, struct line *l)
 {
 	static const struct {
 		uint32_t number, option;
@@ -172,8 +173,28 @@ uint64_t view(struct subject *s)
 		for (size_t c = 0; c < nr_commands; c++)
 			if (commands[c].number == asks[i].number && commands[c].blank)
 				commands[c].blank(answer, written);
+		/* The number of an id that is gone may be that of another file's. */
+		if (ret == -ENOENT)
+			ret = -EINVAL;
 		h = hash(h, &ret, sizeof(ret));
 		h = hash(h, answer, asks[i].out);
+		if (l) {
+			add(l, " %u/%u{", asks[i].number, asks[i].option);
+			add_bytes(l, answer, written, ret < 0 ? 0 : asks[i].out);
+			add(l, "}");
+		}
 	}
 	return h;
+}
+
+uint64_t view(struct subject *s)
+{
+	return look(s, NULL);
+}
+
+void add_view(struct line *l, struct subject *s)
+{
+	add(l, " changed=%08x", (uint32_t)look(s, NULL));
+	if (verbose)
+		look(s, l);
 }

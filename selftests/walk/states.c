@@ -343,21 +343,34 @@ static void ud_connected_active(struct subject *s)
 	is_client(s);
 }
 
-static void ud_joined(struct subject *s)
+static uint32_t join_group(int fd, uint32_t id)
 {
 	union addr group = addr4("239.1.2.3", 0);
 	uint8_t req[152] = { 0 };
 	uint32_t *answer = edge(4);
 
-	ud_pair(s);
 	put64(req, 0, ptr(answer));
 	put64(req, 8, 0x4444);
-	put32(req, 16, s->id);
+	put32(req, 16, id);
 	put16(req, 20, sizeof(group.in));
 	memcpy(req + 24, &group, sizeof(group));
-	REQUIRE_OK(cm_cmd(s->fd, RDMA_USER_CM_CMD_JOIN_MCAST, req, sizeof(req), 4));
-	s->group = *answer;
+	REQUIRE_OK(cm_cmd(fd, RDMA_USER_CM_CMD_JOIN_MCAST, req, sizeof(req), 4));
+	return *answer;
+}
+
+static void ud_joined(struct subject *s)
+{
+	ud_pair(s);
+	s->group = join_group(s->fd, s->id);
 	NEED_EVENT(s->fd, EV_MULTICAST_JOIN, NULL);
+}
+
+void take_zero(void)
+{
+	struct subject s = { 0 };
+
+	ud_bound(&s);
+	join_group(s.fd, s.id);
 }
 
 /* --- other port spaces --- */
@@ -375,14 +388,25 @@ static void ib_bound(struct subject *s)
 	REQUIRE_OK(bind_addr(s->fd, s->id, &a));
 }
 
+/* There is a port with the loopback address, but no route to it. */
+static void ib_resolved(struct subject *s)
+{
+	union addr a = addr_ib(0x01060000 | 7471, ~0ull);
+
+	ib_idle(s);
+	REQUIRE_OK(resolve_addr(s->fd, s->id, NULL, &a, 2000));
+	NEED_EVENT(s->fd, EV_ADDR_RESOLVED, NULL);
+}
+
 static void ipoib_idle(struct subject *s)
 {
 	make(s, PS_IPOIB, QPT_UD);
 }
 
+/* Without a loopback address it takes InfiniBand. */
 static void ipoib_resolved(struct subject *s)
 {
-	union addr a = addr4(ADDR4, 7471);
+	union addr a = addr4("127.0.0.1", 7471);
 
 	ipoib_idle(s);
 	REQUIRE_OK(resolve_addr(s->fd, s->id, NULL, &a, 2000));
@@ -433,6 +457,7 @@ const struct state states[] = {
 	WIDE(ud_joined),
 	STATE(ib_idle),
 	STATE(ib_bound),
+	STATE(ib_resolved),
 	STATE(ipoib_idle),
 	STATE(ipoib_resolved),
 };
@@ -465,6 +490,25 @@ bool hangs_on_c(const struct state *state, const struct command *c)
 
 	return open && (c->number == RDMA_USER_CM_CMD_ACCEPT ||
 			c->number == RDMA_USER_CM_CMD_REJECT);
+}
+
+/*
+ * A link-local destination changes the interface of an id also where it is refused. By that
+ * C finds the id again in a table of those that have a route: it is freed, and stays there.
+ */
+bool breaks_c(const struct state *state, const struct tcase *t)
+{
+	static const char *const unrouted[] = {
+		"idle", "idle_uid0", "bound", "bound6", "bound_any",
+	};
+	const struct command *c = t->command;
+
+	if (c->number != RDMA_USER_CM_CMD_RESOLVE_IP && c->number != RDMA_USER_CM_CMD_RESOLVE_ADDR)
+		return false;
+	for (size_t i = 0; i < sizeof(unrouted) / sizeof(unrouted[0]); i++)
+		if (strcmp(state->name, unrouted[i]) == 0)
+			return false;
+	return strcmp(t->name, "LINKLOCAL6") == 0;
 }
 
 void leave(struct subject *s)

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * walk [-v] [-q MS] [PATTERN]...: one line for each case, "STATE: COMMAND: CASE" and, after
- * a tab, what happened. A pattern chooses cases, as a shell does files. -v shows whole
- * events instead of their sums. -q is how long nothing has to happen until an id has
- * settled (40 ms).
+ * walk [OPTION]... [PATTERN]...: one line for each case, "STATE: COMMAND: CASE" and, after a
+ * tab, what happened. A pattern chooses cases, as a shell does files.
+ *
+ *	-s	of those only the cases that matter in their state
+ *	-l	only lists them
+ *	-v	whole events and views of the id instead of their sums
+ *	-t	writes to standard error how many milliseconds each case took
+ *	-j N	N states at a time; their lines come mixed
+ *	-q MS	how long nothing has to happen until an id has settled (40)
  *
  * A state is walked by a process of its own, with a time limit for each case.
  */
 #include <fnmatch.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,6 +26,7 @@
 #define SECONDS 20	/* for one case */
 
 static int quiet_ms = 40;
+static bool timed, only_short, only_list;
 static int nr_patterns;
 static char **patterns;
 
@@ -31,12 +38,17 @@ static struct progress {
 	char name[256];
 } *progress;
 
-static time_t now(void)
+static long now_ms(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static time_t now(void)
+{
+	return now_ms() / 1000;
 }
 
 void stopped(const char *why)
@@ -44,6 +56,10 @@ void stopped(const char *why)
 	/* Of a call only its name, and no line number. */
 	const char *end = strchr(why, '('), *last = strrchr(why, ':');
 
+	if (!progress) {
+		fprintf(stderr, "walk: %s\n", why);
+		exit(1);
+	}
 	/* It could be entered before: the machine was too slow. */
 	if (progress->entered)
 		_exit(4);
@@ -81,8 +97,12 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 	else
 		add(&l, "%s", ret < 0 ? errno_name(-ret) : "ok");
 
-	/* With another pattern: of an id that was not changed the same, else of another one. */
-	if (one.answer && (t->command->pure || ret < 0)) {
+	/*
+	 * With another pattern: of an id that was not changed the same, else of another one.
+	 * DESTROY_ID may fail, and the id is gone.
+	 */
+	if (one.answer && (t->command->pure ||
+			   (ret < 0 && t->command->number != RDMA_USER_CM_CMD_DESTROY_ID))) {
 		make_call(t, s, 0x5a, &two);
 		ret2 = issue(t, s, &two);
 	} else if (one.answer) {
@@ -102,7 +122,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		add_events(&l, s, quiet_ms);
 	after = view(s);
 	if (after != before)
-		add(&l, " changed=%08x", (uint32_t)after);
+		add_view(&l, s);
 	/* How many events were read of it. */
 	if (ret >= 0 && !t->command->pure && t->command->number != RDMA_USER_CM_CMD_DESTROY_ID) {
 		ret = destroy_id(s->fd, s->id);
@@ -131,16 +151,23 @@ static void walk_state(const struct state *state, long from)
 
 		for (size_t i = 0; i < n && i < MAX_CASES; i++) {
 			char name[256];
+			long start;
 
 			snprintf(name, sizeof(name), "%.60s: %.60s: %.95s", state->name,
 				 commands[c].name, cases[i].name);
-			if (++number <= from || !chosen(name))
+			if (++number <= from || !chosen(name) ||
+			    (only_short && !is_short(state, &cases[i])))
 				continue;
+			if (only_list) {
+				printf("%s\n", name);
+				continue;
+			}
 			strcpy(progress->name, name);
 			progress->at = number;
 			progress->since = now();
-			if (hangs_on_c(state, &commands[c]))
+			if (hangs_on_c(state, &commands[c]) || breaks_c(state, &cases[i]))
 				continue;
+			start = now_ms();
 			if (!entered) {
 				enter(state, &s);
 				progress->entered = true;
@@ -149,6 +176,8 @@ static void walk_state(const struct state *state, long from)
 			entered = walk_case(state, &cases[i], &s, seen);
 			if (!entered)
 				leave(&s);
+			if (timed)
+				fprintf(stderr, "%s\t%ld\n", name, now_ms() - start);
 		}
 	}
 	if (entered)
@@ -201,14 +230,46 @@ static bool run_state(const struct state *state)
 	}
 }
 
+/* Takes one state after the other; "next" is the number of the next that nobody has taken. */
+static int take_states(atomic_size_t *next)
+{
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (progress == MAP_FAILED)
+		return 1;
+	for (;;) {
+		size_t i = atomic_fetch_add(next, 1);
+
+		if (i >= nr_states)
+			return 0;
+		if (!run_state(&states[i])) {
+			fflush(stdout);
+			return 1;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
-	int option;
+	int option, jobs = 1, status, failed = 0;
+	atomic_size_t *next;
 
-	while ((option = getopt(argc, argv, "vq:")) != -1) {
+	while ((option = getopt(argc, argv, "lsvtj:q:")) != -1) {
 		switch (option) {
+		case 'l':
+			only_list = true;
+			break;
+		case 's':
+			only_short = true;
+			break;
 		case 'v':
 			verbose = true;
+			break;
+		case 't':
+			timed = true;
+			break;
+		case 'j':
+			jobs = atoi(optarg);
 			break;
 		case 'q':
 			quiet_ms = atoi(optarg);
@@ -220,14 +281,25 @@ int main(int argc, char **argv)
 	nr_patterns = argc - optind;
 	patterns = argv + optind;
 	signal(SIGPIPE, SIG_IGN);
-	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (progress == MAP_FAILED || access(DEVICE, R_OK | W_OK)) {
+	next = mmap(NULL, sizeof(*next), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (next == MAP_FAILED || (!only_list && access(DEVICE, R_OK | W_OK))) {
 		fprintf(stderr, "walk: %s: %s\n", DEVICE, strerror(errno));
 		return 1;
 	}
-	for (size_t i = 0; i < nr_states; i++)
-		if (!run_state(&states[i]))
+	if (!only_list)
+		take_zero();
+	for (int i = 0; i < jobs; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
 			return 1;
-	return 0;
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(take_states(next));
+		}
+	}
+	while (wait(&status) > 0)
+		failed |= status != 0;
+	return failed;
 }

@@ -41,6 +41,12 @@ const struct state *state_named(const char *name);
 void enter(const struct state *state, struct subject *s);
 void leave(struct subject *s);
 
+/*
+ * Makes the first id and the first membership, and keeps them: so that number 0, which a
+ * request has that names none, is not by chance that of the subject.
+ */
+void take_zero(void);
+
 /* What each program does then; it does not return. */
 void stopped(const char *why);
 
@@ -74,6 +80,8 @@ struct command {
 	void (*fill)(struct subject *s, uint8_t *req);
 	struct field fields[MAX_FIELDS];
 	const struct variant *variants;
+	/* States in which all cases of it are in the short walk; in the first state all are. */
+	const char *closely;
 	/* Blanks what differs from run to run in an answer. */
 	void (*blank)(uint8_t *answer, const bool *written);
 };
@@ -82,6 +90,9 @@ extern const struct command commands[];
 extern const size_t nr_commands;
 
 bool hangs_on_c(const struct state *state, const struct command *c);
+
+/* Blanks in an event what differs from run to run. */
+void blank_event(uint8_t *event, const bool *written);
 
 void put16(uint8_t *req, size_t at, uint16_t value);
 void put32(uint8_t *req, size_t at, uint32_t value);
@@ -105,6 +116,12 @@ struct tcase {
 
 /* The cases of a command in a state; returns how many there are. */
 size_t cases_of(const struct command *c, const struct state *s, struct tcase *cases, size_t max);
+
+/* Whether the case is one of those that are walked each time. */
+bool is_short(const struct state *s, const struct tcase *t);
+
+/* Memory that C then goes on using after it was freed. */
+bool breaks_c(const struct state *state, const struct tcase *t);
 
 /* A request as it is to be written. */
 struct call {
@@ -132,6 +149,7 @@ void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t o
 void add_events(struct line *l, struct subject *s, int quiet_ms);
 /* What can be seen of an id. */
 uint64_t view(struct subject *s);
+void add_view(struct line *l, struct subject *s);
 
 extern bool verbose;
 

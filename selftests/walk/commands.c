@@ -6,8 +6,6 @@
 #define R(name, at, size) { name, at, size, RESERVED }
 #define P(name, at) { name, at, 8, ADDRESS }
 
-#define ATTR_PORT 0x20	/* in the mask of INIT_QP_ATTR */
-
 void put16(uint8_t *req, size_t at, uint16_t value)
 {
 	memcpy(req + at, &value, sizeof(value));
@@ -387,80 +385,6 @@ static const struct variant query_variants[] = {
 	SET32("PATH", 12, 1), SET32("GID", 12, 2), SET32("IB_SERVICE", 12, 3),
 	SET32("4", 12, 4), { 0 }
 };
-
-/* Blank, if they are not 0, the bytes whose value is chosen in each run. */
-static void blank_bytes(uint8_t *answer, const bool *written, size_t at, size_t len)
-{
-	bool any = false;
-
-	for (size_t i = at; i < at + len; i++)
-		any |= written[i] && answer[i];
-	if (any)
-		memset(answer + at, 0xcc, len);
-}
-
-/* The number of a new id or membership. */
-static void blank_number(uint8_t *answer, const bool *written)
-{
-	blank_bytes(answer, written, 0, 4);
-}
-
-static void blank_port(uint8_t *answer, const bool *written, size_t at)
-{
-	uint16_t family;
-
-	memcpy(&family, answer + at, sizeof(family));
-	/* In a service id the port is last. */
-	blank_bytes(answer, written, at + (family == AF_IB ? 30 : 2), 2);
-}
-
-static void blank_route(uint8_t *answer, const bool *written)
-{
-	blank_port(answer, written, 136);
-	blank_port(answer, written, 164);
-	/* The flow label depends on the ports. */
-	blank_bytes(answer, written, 48, 4);
-}
-
-static void blank_query(uint8_t *answer, const bool *written)
-{
-	if (written[279] || written[271]) {
-		blank_port(answer, written, 16);
-		blank_port(answer, written, 144);
-		return;
-	}
-	/* Paths: the port is in the service id. */
-	blank_bytes(answer, written, 8 + 8 + 6, 2);
-	/*
-	 * The flow label depends on the ports. The LIDs before it mean nothing on RoCE: C shows
-	 * there bytes of the MAC address that it keeps in the same place.
-	 */
-	if (written[0] && answer[0])
-		memset(answer + 56, 0xcc, 7);
-}
-
-static void blank_attr(uint8_t *answer, const bool *written)
-{
-	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, rq_psn), 4);
-	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, sq_psn), 4);
-	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, dest_qp_num), 4);
-	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, ah_attr.grh.flow_label), 4);
-	/* Where the mask does not name the port, its number says nothing. */
-	if (!(answer[0] & ATTR_PORT))
-		answer[offsetof(struct ib_uverbs_qp_attr, port_num)] = 0;
-}
-
-#define AT_EVENT(member) offsetof(struct rdma_ucm_event_resp, member)
-
-void blank_event(uint8_t *answer, const bool *written)
-{
-	/* The number of the id: a line says of an event whose it is. */
-	blank_bytes(answer, written, AT_EVENT(id), 4);
-	blank_bytes(answer, written, AT_EVENT(param.conn.qp_num), 4);
-	/* Of a datagram service. In the same place an RTU has private data, but here none. */
-	if (answer[AT_EVENT(event)] == EV_ESTABLISHED)
-		blank_bytes(answer, written, AT_EVENT(param.ud.ah_attr.grh.flow_label), 4);
-}
 
 /* --- multicast --- */
 

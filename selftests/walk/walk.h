@@ -6,7 +6,7 @@
  *
  * commands.c says what a command looks like and what makes a request of it special;
  * states.c brings an id into a state; cases.c makes the classes; record.c puts down what
- * happened, without what differs from run to run. Programs: walk.c walks; race.c gives
+ * happened, without what differs from run to run (blank.c). Programs: walk.c walks; race.c gives
  * commands to one id from two threads.
  */
 #ifndef WALK_H
@@ -91,9 +91,6 @@ extern const size_t nr_commands;
 
 bool hangs_on_c(const struct state *state, const struct command *c);
 
-/* Blanks in an event what differs from run to run. */
-void blank_event(uint8_t *event, const bool *written);
-
 void put16(uint8_t *req, size_t at, uint16_t value);
 void put32(uint8_t *req, size_t at, uint32_t value);
 void put64(uint8_t *req, size_t at, uint64_t value);
@@ -132,6 +129,14 @@ struct call {
 
 void make_call(const struct tcase *t, struct subject *s, uint8_t pattern, struct call *call);
 long issue(const struct tcase *t, struct subject *s, const struct call *call);
+
+/* --- blank.c: each of an answer, of which some bytes were written --- */
+
+void blank_number(uint8_t *answer, const bool *written);
+void blank_route(uint8_t *answer, const bool *written);
+void blank_query(uint8_t *answer, const bool *written);
+void blank_attr(uint8_t *answer, const bool *written);
+void blank_event(uint8_t *answer, const bool *written);
 
 /* --- record.c --- */
 

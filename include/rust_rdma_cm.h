@@ -83,6 +83,9 @@ struct rust_rdma_neigh {
 struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info);
 bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
 
+/* rust/helpers/stand_in.c; of no use in Rust */
+void rust_rdma_cm_in_place(void);
+
 /* rust/helpers/sysctl.c */
 struct ctl_table_header *rust_rdma_ucm_sysctl_register(void);
 void rust_rdma_ucm_sysctl_unregister(struct ctl_table_header *header);

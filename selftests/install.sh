@@ -46,6 +46,8 @@ pings() {
 	local server
 	$PEER rping -s -a "$B4" -C 3 &
 	server=$!
+	# Its first call waits for the module.
+	wait_for 60 test -c /dev/infiniband/rdma_cm || fail "no device" || return
 	await_listener "comm rping" || return
 	timeout 30 rping -c -a "$B4" -C 3 || return
 	ends_within 10 "$server"

@@ -39,6 +39,7 @@ pub mod cma;
 pub mod dropped;
 pub mod errno;
 pub mod ids;
+pub mod iwarp;
 #[cfg(CONFIG_KUNIT)]
 mod kunit;
 pub mod list;

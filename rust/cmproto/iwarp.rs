@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection over iWARP, whose messages the kernel's iWARP CM exchanges (MPA, RFC 5044 and
+//! 6581).
+//!
+//! What is left is the order of things: which verb the iWARP CM may be given when, and what its
+//! events mean to the user. The iWARP CM trusts its caller: a second answer to a request, or one to a
+//! connection of one's own, it takes for the first, with the worst of consequences. So no such verb
+//! reaches it.
+//!
+//! The caller executes a verb without a lock, because it may wait for the network, and reports what
+//! became of it. Events come at any time, also before that.
+
+use crate::{errno::Errno, ucma_abi::CmEvent};
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Active side: asks, and has no answer yet.
+    Connecting,
+    /// Passive side: the request awaits an answer.
+    Requested,
+    /// Passive side: the iWARP CM is being told to accept.
+    Accepting,
+    /// Passive side: it was told, and has not said yet that the connection is there.
+    Accepted,
+    /// Connected.
+    Established,
+    /// Closed, refused or failed.
+    Over,
+}
+
+/// RDMA reads that may be outstanding, as the iWARP CM says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depths {
+    /// Inbound read depth. The user is told of it as its initiator depth.
+    pub ird: u8,
+    /// Outbound read depth. The user is told of it as its responder resources.
+    pub ord: u8,
+}
+
+/// What the iWARP CM says of a connection. Events that it keeps for itself are absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Active side: the peer has answered, or has not.
+    Reply {
+        /// 0 or a negative error number.
+        status: i32,
+        /// What was negotiated.
+        depths: Depths,
+    },
+    /// Passive side: connected, with this negotiated.
+    Established(Depths),
+    /// The connection is over.
+    Close,
+}
+
+/// What is to be done about an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What the user is told.
+    pub told: Option<Told>,
+    /// Whether the user wanted the end of the connection while it was not there yet: the iWARP CM is
+    /// to be told now.
+    pub disconnect: bool,
+}
+
+/// What the user is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Which event.
+    pub event: CmEvent,
+    /// 0 or a negative error number.
+    pub status: i32,
+    /// What was negotiated, if the event says that there is a connection now.
+    pub depths: Option<Depths>,
+}
+
+/// A connection over iWARP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    phase: Phase,
+    /// The user wants its end as soon as it is there.
+    disconnect: bool,
+    /// While accepting: it was established meanwhile.
+    established: Option<Depths>,
+    /// While accepting: it was closed meanwhile, with this status.
+    closed: bool,
+}
+
+impl Connection {
+    const fn new(phase: Phase) -> Self {
+        Connection {
+            phase,
+            disconnect: false,
+            established: None,
+            closed: false,
+        }
+    }
+
+    /// One that the iWARP CM is about to be told to make.
+    pub const fn active() -> Self {
+        Self::new(Phase::Connecting)
+    }
+
+    /// One that a peer asks for.
+    pub const fn passive() -> Self {
+        Self::new(Phase::Requested)
+    }
+
+    /// How far it is.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the iWARP CM is done with it but for its end: there is a connection, or there will be
+    /// none.
+    pub const fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Established | Phase::Over)
+    }
+
+    /// The user accepts: the iWARP CM is to be told, and [`accepted`](Self::accepted) called then.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` unless it is a request without an answer.
+    pub fn accept(&mut self) -> Result<(), Errno> {
+        self.answer(Phase::Accepting)
+    }
+
+    /// The user refuses: the iWARP CM is to be told.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` unless it is a request without an answer.
+    pub fn reject(&mut self) -> Result<(), Errno> {
+        self.answer(Phase::Over)
+    }
+
+    fn answer(&mut self, next: Phase) -> Result<(), Errno> {
+        if self.phase != Phase::Requested {
+            return Err(Errno::EINVAL);
+        }
+        self.phase = next;
+        Ok(())
+    }
+
+    /// The iWARP CM was told to accept, and succeeded or not. Returns what comes of the events that
+    /// happened meanwhile, in their order.
+    pub fn accepted(&mut self, succeeded: bool) -> [Outcome; 2] {
+        let mut outcomes = [Outcome::default(); 2];
+        if self.phase != Phase::Accepting {
+            return outcomes;
+        }
+        if !succeeded {
+            self.phase = Phase::Over;
+            return outcomes;
+        }
+        self.phase = Phase::Accepted;
+        let [first, second] = &mut outcomes;
+        if let Some(depths) = self.established.take() {
+            *first = self.event(Event::Established(depths));
+        }
+        if self.closed {
+            *second = self.event(Event::Close);
+        }
+        outcomes
+    }
+
+    /// The user disconnects. Returns whether the iWARP CM is to be told now; if not, there is nothing
+    /// to end, or not yet.
+    pub fn disconnect(&mut self) -> bool {
+        match self.phase {
+            Phase::Established => true,
+            Phase::Connecting | Phase::Accepting | Phase::Accepted => {
+                self.disconnect = true;
+                false
+            }
+            Phase::Requested | Phase::Over => false,
+        }
+    }
+
+    /// The iWARP CM has an event.
+    pub fn event(&mut self, event: Event) -> Outcome {
+        match (self.phase, event) {
+            (Phase::Accepting, Event::Established(depths)) => {
+                self.established = Some(depths);
+                Outcome::default()
+            }
+            (Phase::Accepting, Event::Close) => {
+                self.closed = true;
+                Outcome::default()
+            }
+            (Phase::Connecting, Event::Reply { status: 0, depths })
+            | (Phase::Accepted, Event::Established(depths)) => {
+                self.phase = Phase::Established;
+                let told = told(CmEvent::Established, 0, Some(depths));
+                Outcome {
+                    disconnect: self.disconnect,
+                    ..told
+                }
+            }
+            (Phase::Connecting, Event::Reply { status, .. }) => {
+                self.phase = Phase::Over;
+                told(failure(status), status, None)
+            }
+            (Phase::Accepted | Phase::Established, Event::Close) => {
+                self.phase = Phase::Over;
+                told(CmEvent::Disconnected, 0, None)
+            }
+            _ => Outcome::default(),
+        }
+    }
+}
+
+/// The outcome of which the user is told.
+const fn told(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome {
+    Outcome {
+        told: Some(Told {
+            event,
+            status,
+            depths,
+        }),
+        disconnect: false,
+    }
+}
+
+/// What the user is told of a connection that could not be made, by the error number.
+fn failure(status: i32) -> CmEvent {
+    let is = |errno: Errno| status == errno.code().wrapping_neg();
+    if is(Errno::ECONNRESET) || is(Errno::ECONNREFUSED) {
+        CmEvent::Rejected
+    } else if is(Errno::ETIMEDOUT) {
+        CmEvent::Unreachable
+    } else {
+        CmEvent::ConnectError
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_iwarp))]
+mod tests {
+    use super::*;
+
+    const DEPTHS: Depths = Depths { ird: 3, ord: 5 };
+
+    const EVENTS: [Event; 4] = [
+        reply(0),
+        reply(-104),
+        Event::Established(DEPTHS),
+        Event::Close,
+    ];
+
+    const fn reply(status: i32) -> Event {
+        Event::Reply {
+            status,
+            depths: DEPTHS,
+        }
+    }
+
+    const NOTHING: Outcome = Outcome {
+        told: None,
+        disconnect: false,
+    };
+
+    const ESTABLISHED: Outcome = told(CmEvent::Established, 0, Some(DEPTHS));
+
+    const DISCONNECTED: Outcome = told(CmEvent::Disconnected, 0, None);
+
+    /// A connection in every phase.
+    fn phases() -> [Connection; 6] {
+        let connecting = Connection::active();
+        let requested = Connection::passive();
+        let mut accepting = requested;
+        assert_eq!(accepting.accept(), Ok(()));
+        let mut accepted = accepting;
+        assert_eq!(accepted.accepted(true), [NOTHING; 2]);
+        let mut established = connecting;
+        assert_eq!(established.event(reply(0)), ESTABLISHED);
+        let mut over = requested;
+        assert_eq!(over.reject(), Ok(()));
+        let all = [
+            connecting,
+            requested,
+            accepting,
+            accepted,
+            established,
+            over,
+        ];
+        let expected = [
+            Phase::Connecting,
+            Phase::Requested,
+            Phase::Accepting,
+            Phase::Accepted,
+            Phase::Established,
+            Phase::Over,
+        ];
+        assert_eq!(all.map(|connection| connection.phase()), expected);
+        all
+    }
+
+    #[test]
+    fn an_answer_is_given_once_and_only_to_a_request() {
+        for before in phases() {
+            let expected = match before.phase() {
+                Phase::Requested => Ok(()),
+                _ => Err(Errno::EINVAL),
+            };
+            let (mut one, mut other) = (before, before);
+            assert_eq!((before, one.accept()), (before, expected));
+            assert_eq!((before, other.reject()), (before, expected));
+            if expected.is_err() {
+                assert_eq!((one, other), (before, before));
+            }
+        }
+    }
+
+    #[test]
+    fn what_each_event_means_in_each_phase() {
+        for before in phases() {
+            for event in EVENTS {
+                let mut connection = before;
+                let outcome = connection.event(event);
+                let (expected, next) = match (before.phase(), event) {
+                    (Phase::Connecting, Event::Reply { status: 0, .. })
+                    | (Phase::Accepted, Event::Established(_)) => (ESTABLISHED, Phase::Established),
+                    (Phase::Connecting, Event::Reply { status, .. }) => {
+                        (told(CmEvent::Rejected, status, None), Phase::Over)
+                    }
+                    (Phase::Accepted | Phase::Established, Event::Close) => {
+                        (DISCONNECTED, Phase::Over)
+                    }
+                    (phase, _) => (NOTHING, phase),
+                };
+                assert_eq!((before, event, outcome), (before, event, expected));
+                assert_eq!((before, event, connection.phase()), (before, event, next));
+            }
+        }
+    }
+
+    #[test]
+    fn why_a_connection_could_not_be_made() {
+        for status in -4095..0 {
+            let event = match status {
+                -104 | -111 => CmEvent::Rejected,
+                -110 => CmEvent::Unreachable,
+                _ => CmEvent::ConnectError,
+            };
+            let mut connection = Connection::active();
+            assert_eq!(connection.event(reply(status)), told(event, status, None));
+            assert_eq!(connection.phase(), Phase::Over);
+        }
+    }
+
+    #[test]
+    fn events_wait_until_the_accept_is_over() {
+        let accepting = || {
+            let mut connection = Connection::passive();
+            assert_eq!(connection.accept(), Ok(()));
+            connection
+        };
+        let mut connection = accepting();
+        assert_eq!(connection.event(Event::Established(DEPTHS)), NOTHING);
+        assert_eq!(connection.accepted(true), [ESTABLISHED, NOTHING]);
+        assert_eq!(connection.phase(), Phase::Established);
+
+        let mut connection = accepting();
+        assert_eq!(connection.event(Event::Established(DEPTHS)), NOTHING);
+        assert_eq!(connection.event(Event::Close), NOTHING);
+        assert_eq!(connection.accepted(true), [ESTABLISHED, DISCONNECTED]);
+        assert_eq!(connection.phase(), Phase::Over);
+
+        let mut connection = accepting();
+        assert_eq!(connection.accepted(false), [NOTHING; 2]);
+        assert_eq!(connection.phase(), Phase::Over);
+        // It is no longer asked.
+        for mut other in phases() {
+            if other.phase() != Phase::Accepting {
+                let before = other;
+                assert_eq!(other.accepted(true), [NOTHING; 2]);
+                assert_eq!(other, before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_disconnect_waits_for_the_connection() {
+        for before in phases() {
+            let mut connection = before;
+            let is_now = connection.disconnect();
+            assert_eq!(
+                (before, is_now),
+                (before, before.phase() == Phase::Established)
+            );
+            let wanted = Outcome {
+                disconnect: true,
+                ..ESTABLISHED
+            };
+            match before.phase() {
+                Phase::Connecting => assert_eq!(connection.event(reply(0)), wanted),
+                Phase::Accepted => {
+                    assert_eq!(connection.event(Event::Established(DEPTHS)), wanted);
+                }
+                Phase::Accepting => {
+                    assert_eq!(connection.event(Event::Established(DEPTHS)), NOTHING);
+                    assert_eq!(connection.accepted(true), [wanted, NOTHING]);
+                }
+                _ => assert_eq!(connection, before),
+            }
+        }
+    }
+
+    #[test]
+    fn a_disconnect_of_what_fails_is_forgotten() {
+        let mut connection = Connection::active();
+        assert!(!connection.disconnect());
+        let failed = told(CmEvent::Unreachable, -110, None);
+        assert_eq!(connection.event(reply(-110)), failed);
+        assert!(!connection.disconnect());
+    }
+
+    #[test]
+    fn what_is_under_way_is_not_settled() {
+        let settled = phases().map(|connection| connection.is_settled());
+        assert_eq!(settled, [false, false, false, false, true, true]);
+    }
+}

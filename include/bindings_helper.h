@@ -20,6 +20,7 @@
 #include <rdma/ib_sa.h>
 #include <rdma/ib_sysfs.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_cm_ib.h>
 #include <rdma/rdma_netlink.h>

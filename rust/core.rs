@@ -7,7 +7,7 @@ use crate::{
     cma::{
         device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
     },
-    ib::addr::Resolver,
+    ib::{addr::Resolver, iw::IwCm},
     kext::{clock, random},
 };
 use cmproto::time::Instant;
@@ -40,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) timers: Timers,
     pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
+    pub(crate) iw: IwCm,
     pub(crate) searches: Searches,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,
@@ -51,6 +52,7 @@ impl Core {
         let timers = Timers::new()?;
         let questions = Questions::new(timers.queue())?;
         let resolver = Resolver::new()?;
+        let iw = IwCm::new()?;
         let neighbours = Neighbours::new()?;
         Arc::pin_init(
             pin_init!(Core {
@@ -64,6 +66,7 @@ impl Core {
                 timers,
                 questions,
                 resolver,
+                iw,
                 searches: Searches::new(),
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
@@ -79,6 +82,7 @@ impl Core {
     pub(crate) fn shut_down(&self) {
         self.neighbours.shut_down();
         self.resolver.close();
+        self.iw.close();
         self.timers.shut_down();
         self.questions.shut_down();
     }

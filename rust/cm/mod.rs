@@ -14,7 +14,7 @@ pub(crate) mod remote;
 mod reply;
 mod request;
 mod sidr;
-mod target;
+pub(crate) mod target;
 pub(crate) mod timer;
 mod trace;
 

@@ -24,7 +24,7 @@ use kernel::{
     },
 };
 
-/// What a port has while it is open.
+/// What a port has while it is open to messages of the IB CM.
 struct Link {
     device: Arc<CmDevice>,
     agent: AgentRegistration,
@@ -68,16 +68,21 @@ pub(crate) struct Port {
 impl Port {
     /// Creates a port that is not yet open.
     pub(crate) fn new(core: &Arc<Core>, device: &DeviceRef, num: u32) -> Result<Arc<Self>> {
-        let counters = PortCounters::register(device, num)?;
+        let counts = Counts::new()?;
+        // Other CMs count for themselves.
+        let counters = if device.cap_ib_cm(num) {
+            Some(PortCounters::register(device, num, &counts)?)
+        } else {
+            None
+        };
         let core = core.clone();
         let guid = u64::from_be_bytes(device.node_guid());
         let ca_ack_delay = device.ca_ack_delay();
         let default_gid_type = Atomic::new(device.default_gid_type(num) as u32);
-        let counts = counters.counts().clone();
         let inner = Inner {
             answers: TokenBucket::new(ANSWERS_INTERVAL, ANSWERS_BURST),
             link: None,
-            counters: Some(counters),
+            counters,
         };
         Arc::pin_init(
             pin_init!(Port {
@@ -114,10 +119,13 @@ impl Port {
         self.default_tos.store(u32::from(tos), Relaxed);
     }
 
-    /// Starts to receive messages.
+    /// Starts to receive messages, if they are the IB CM's that connect here.
     ///
     /// Fails if somebody else receives the messages of the CM class at this port.
     pub(crate) fn open(self: &Arc<Self>, device: &Arc<CmDevice>) -> Result {
+        if !device.device.cap_ib_cm(self.num) {
+            return Ok(());
+        }
         let agent = AgentRegistration::new(&device.device, self.num, self.clone()).inspect_err(
             |error| {
                 if *error == EINVAL {

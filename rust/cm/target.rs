@@ -157,7 +157,7 @@ pub(super) fn takes_requests(listener: &Listener) -> bool {
 ///
 /// Fails with `ECONNABORTED` if the listener has gone, and as
 /// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
-pub(super) fn offer(listener: &Endpoint, child: &Arc<Endpoint>, event: &Event) -> Result {
+pub(crate) fn offer(listener: &Endpoint, child: &Arc<Endpoint>, event: &Event) -> Result {
     let consumer = {
         let inner = listener.inner.lock();
         match inner.state {

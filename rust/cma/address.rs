@@ -119,7 +119,8 @@ impl Endpoint {
     /// Resolves a loopback address: the first device that is up will do.
     fn resolve_loopback(self: &Arc<Self>, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
-            let attachment = self.core.devices.any_active()?;
+            let is_native = matches!(inner.src, SockAddr::Ib { .. });
+            let attachment = self.core.devices.any_active(is_native)?;
             let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
             self.attach(inner, attachment)?;
             inner.pkey = pkey;

@@ -95,6 +95,9 @@ impl Endpoint {
     /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
     /// changed then.
     pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam, ece: Ece) -> Result {
+        if self.inner.lock().is_iwarp() {
+            return self.connect_iwarp(param);
+        }
         if self.qp_type == QPT_UD {
             return self.ask(param);
         }
@@ -198,6 +201,10 @@ impl Endpoint {
         if inner.state != State::Connect {
             return Err(EINVAL);
         }
+        if inner.is_iwarp() {
+            drop(inner);
+            return self.accept_iwarp(param, on_success);
+        }
         let accepted = if self.qp_type == QPT_UD {
             self.answer_question(&mut inner, param, ece)
         } else {
@@ -265,11 +272,12 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` (the state, or too much private data).
     pub(crate) fn reject(self: &Arc<Self>, private_data: &[u8], reason: u8) -> Result {
-        self.reject_locked(
-            &mut self.inner.lock(),
-            private_data,
-            Reason(u16::from(reason)),
-        )
+        let mut inner = self.inner.lock();
+        if inner.is_iwarp() {
+            drop(inner);
+            return self.reject_iwarp(private_data);
+        }
+        self.reject_locked(&mut inner, private_data, Reason(u16::from(reason)))
     }
 
     fn reject_locked(
@@ -302,6 +310,10 @@ impl Endpoint {
     pub(crate) fn disconnect(self: &Arc<Self>) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
+        if inner.is_iwarp() {
+            drop(inner);
+            return self.disconnect_iwarp();
+        }
         // Datagrams have no connection to end.
         if inner.sidr.is_some() || (inner.listening.is_some() && inner.device.is_some()) {
             return Ok(());
@@ -331,6 +343,10 @@ impl Endpoint {
     pub(crate) fn notify(self: &Arc<Self>, event: u32) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
+        if inner.iwarp.is_some() {
+            // There is nothing that iWARP would have to know.
+            return Ok(());
+        }
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         match event {
             EVENT_COMM_EST => {

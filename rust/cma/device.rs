@@ -153,6 +153,9 @@ impl CmDevice {
             return None;
         }
         self.ports.values().find_map(|port| {
+            if !self.device.cap_af_ib(port.num) {
+                return None;
+            }
             self.device.find_pkey(port.num, pkey).ok()?;
             let is_active = self.device.port_state(port.num).ok()?.is_active();
             let mut gids = self.device.gids(port.num);
@@ -169,6 +172,9 @@ impl CmDevice {
         }
         let gid = source.addr.to_gid();
         self.ports.values().find_map(|port| {
+            if self.device.cap_iw_cm(port.num) {
+                return Some((port.num, self.find_iwarp(port.num, source)?));
+            }
             let attr = GidAttr::find_by_port(
                 &self.device,
                 port.num,
@@ -179,6 +185,33 @@ impl CmDevice {
             .ok()?;
             Some((port.num, attr))
         })
+    }
+
+    /// Finds the GID of a port of iWARP, which has but one, if `source` speaks from its interface, a
+    /// VLAN of that, or what that is a VLAN of.
+    fn find_iwarp(&self, port: u32, source: &Source<'_>) -> Option<GidAttr> {
+        let attr = GidAttr::get(&self.device, port, 0).ok()?;
+        let own = attr.ndev().ok()?;
+        let is_vlan_of = |vlan: &NetDevice, real: &NetDevice| {
+            vlan.vlan_real_dev().is_some_and(|dev| dev.ptr_eq(real))
+        };
+        let interface = source.interface;
+        let is_there =
+            own.ptr_eq(interface) || is_vlan_of(interface, &own) || is_vlan_of(&own, interface);
+        (is_there && own.net()?.ptr_eq(source.net)).then_some(attr)
+    }
+
+    /// The port over which the iWARP CM connects, if there is one.
+    pub(super) fn iwarp_port(&self) -> Option<u32> {
+        let mut ports = self.ports.values().map(|port| port.num);
+        ports.find(|port| self.device.cap_iw_cm(*port))
+    }
+
+    /// Whether the interface of a port of iWARP is in `net`.
+    pub(super) fn is_iwarp_in(&self, port: u32, net: &Net) -> bool {
+        GidAttr::get(&self.device, port, 0)
+            .and_then(|attr| attr.ndev())
+            .is_ok_and(|own| own.net().is_some_and(|own| own.ptr_eq(net)))
     }
 }
 
@@ -247,15 +280,26 @@ impl Devices {
     /// Finds the device, port and GID that an address of this host speaks from; `ENODEV` if there
     /// is none.
     pub(crate) fn by_source(&self, source: &Source<'_>) -> Result<Attachment> {
-        self.find_map(|device| {
-            let (port_num, gid) = device.find_gid(source)?;
-            Some(Attachment {
-                device: device.clone(),
-                port_num,
-                gid: Some(gid),
-            })
+        self.find_map(|device| Self::attachment(device, source))
+            .ok_or(ENODEV)
+    }
+
+    /// As [`Devices::by_source`], but the device with this index comes first.
+    pub(crate) fn by_source_near(&self, index: u32, source: &Source<'_>) -> Result<Attachment> {
+        let near = self.from(index).filter(|near| near.device.index() == index);
+        match near.and_then(|near| Self::attachment(&near, source)) {
+            Some(attachment) => Ok(attachment),
+            None => self.by_source(source),
+        }
+    }
+
+    fn attachment(device: &Arc<CmDevice>, source: &Source<'_>) -> Option<Attachment> {
+        let (port_num, gid) = device.find_gid(source)?;
+        Some(Attachment {
+            device: device.clone(),
+            port_num,
+            gid: Some(gid),
         })
-        .ok_or(ENODEV)
     }
 
     /// Finds the device and the port that lead to a native address, and the GID there; `ENODEV` if
@@ -273,15 +317,18 @@ impl Devices {
         .ok_or(ENODEV)
     }
 
-    /// Finds a port that is up, or else any port of the first device; `ENODEV` without devices.
-    pub(crate) fn any_active(&self) -> Result<Attachment> {
+    /// Finds a port that is up, or else any port of the first device; `ENODEV` without devices. For a
+    /// native address only those of the IB CM count.
+    pub(crate) fn any_active(&self, is_native: bool) -> Result<Attachment> {
+        let counts = |device: &CmDevice| !is_native || device.iwarp_port().is_none();
         let attachment = |device: &Arc<CmDevice>, port_num| Attachment {
             device: device.clone(),
             port_num,
             gid: None,
         };
         self.find_map(|device| {
-            let port = device.ports.values().find(|port| {
+            let mut ports = device.ports.values().filter(|_| counts(device));
+            let port = ports.find(|port| {
                 device
                     .device
                     .port_state(port.num)
@@ -290,7 +337,10 @@ impl Devices {
             Some(attachment(device, port.num))
         })
         .or_else(|| {
-            self.find_map(|device| Some(attachment(device, device.ports.values().next()?.num)))
+            self.find_map(|device| {
+                let port = device.ports.values().find(|_| counts(device))?;
+                Some(attachment(device, port.num))
+            })
         })
         .ok_or(ENODEV)
     }
@@ -323,7 +373,8 @@ impl Core {
         let mut ports = RBTree::new();
         for num in device.ports() {
             // Paths over InfiniBand need a subnet administrator, which nobody asks yet.
-            if device.cap_ib_cm(num) && device.protocol_roce(num) {
+            let is_roce = device.cap_ib_cm(num) && device.protocol_roce(num);
+            if is_roce || device.cap_iw_cm(num) {
                 ports.try_create_and_insert(num, Port::new(self, device, num)?, GFP_KERNEL)?;
             }
         }

@@ -8,13 +8,13 @@ use cmproto::{addr::SockAddr, cma::State, service_id::ServiceId};
 use kernel::{prelude::*, sync::Arc};
 
 impl Endpoint {
-    /// Starts to listen.
+    /// Starts to listen. An iWARP device keeps `backlog` requests for the endpoint.
     ///
     /// An endpoint without an address is bound to the IPv4 wildcard and an ephemeral port. Fails
     /// with `EINVAL` in any other state than bound or new, with the errors of [`Endpoint::bind`],
-    /// and if the address is shared with others; nothing has changed then, except that the endpoint
-    /// may have been bound.
-    pub(crate) fn listen(self: &Arc<Self>) -> Result {
+    /// if the address is shared with others, and if an iWARP device cannot listen, for instance with
+    /// `EADDRINUSE`; nothing has changed then, except that the endpoint may have been bound.
+    pub(crate) fn listen(self: &Arc<Self>, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
         if inner.state != State::AddrBound {
             let any = SockAddr::V4 {
@@ -23,16 +23,41 @@ impl Endpoint {
             };
             self.bind_to(&mut inner, &any, None)?;
         }
-        self.listen_locked(&mut inner)?;
+        let reuseaddr = inner.options.reuseaddr;
+        self.listen_locked(&mut inner, backlog)?;
         let is_wildcard = inner.device.is_none();
         drop(inner);
-        if is_wildcard {
-            self.core.show_listener(self);
-        }
-        Ok(())
+        let listens = if is_wildcard {
+            self.core.show_listener(self, backlog)
+        } else {
+            self.listen_iwarp(backlog)
+        };
+        listens.inspect_err(|_| self.unlisten(reuseaddr))
     }
 
-    fn listen_locked(self: &Arc<Self>, inner: &mut Inner) -> Result {
+    /// Undoes what was done before a device could not listen, unless the endpoint has ended meanwhile.
+    fn unlisten(self: &Arc<Self>, reuseaddr: bool) {
+        let listening = {
+            let mut inner = self.inner.lock();
+            if inner.state != State::Listen {
+                return;
+            }
+            inner.options.reuseaddr = reuseaddr;
+            if let Some(port) = &inner.port {
+                self.core
+                    .ports
+                    .update(port, |owner| owner.reuseaddr = reuseaddr);
+            }
+            self.set_state(&mut inner, State::AddrBound);
+            inner.listening.take()
+        };
+        if let Some(listening) = listening {
+            self.core.listeners.remove(listening, self);
+        }
+        self.core.stubs.hide(self.number);
+    }
+
+    fn listen_locked(self: &Arc<Self>, inner: &mut Inner, backlog: u32) -> Result {
         if let Some(port) = &inner.port {
             // A listener shares its address with nobody.
             self.core.ports.make_exclusive(port)?;
@@ -43,6 +68,7 @@ impl Endpoint {
             addr: inner.src,
             afonly: inner.afonly,
             bound_if: inner.bound_if,
+            backlog,
             device: inner
                 .device
                 .as_ref()

@@ -60,6 +60,8 @@ pub(crate) struct Listener {
     pub(crate) afonly: bool,
     /// Interface that it is bound to; 0 if any.
     pub(crate) bound_if: i32,
+    /// How many requests an iWARP device keeps for it.
+    pub(crate) backlog: u32,
     /// The index of the one device that it hears; none if it hears all.
     pub(crate) device: Option<u32>,
 }

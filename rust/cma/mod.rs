@@ -6,6 +6,7 @@ mod address;
 mod bind;
 mod connect;
 pub(crate) mod device;
+pub(crate) mod iwarp;
 mod listen;
 pub(crate) mod listeners;
 pub(crate) mod multicast;

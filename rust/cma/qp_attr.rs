@@ -59,6 +59,10 @@ impl Endpoint {
             port_num,
             ..FromZeros::new_zeroed()
         };
+        if inner.is_iwarp() {
+            super::iwarp::qp_attr(&mut attr, inner)?;
+            return Ok(attr);
+        }
         let is_datagram = self.qp_type == QPT_UD;
         match &inner.conn {
             None if inner.listening.is_some() && !is_datagram => return Err(EINVAL),

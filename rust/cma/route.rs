@@ -2,7 +2,8 @@
 
 //! Resolving the route: what the path to the peer is like.
 //!
-//! RoCE asks nobody: the path follows from the addresses and the interface.
+//! RoCE asks nobody: the path follows from the addresses and the interface. iWARP has no paths, TCP
+//! finds its way.
 
 use super::path::{Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY};
 use crate::{
@@ -44,9 +45,11 @@ impl Endpoint {
         if !matches!(inner.state, State::AddrResolved | State::AddrinfoResolved) {
             return Err(EINVAL);
         }
-        let path = self.roce_path(&inner)?;
-        inner.watching = self.core.neighbours.watch(self, &inner)?;
-        inner.path = Some(path);
+        if !inner.is_iwarp() {
+            let path = self.roce_path(&inner)?;
+            inner.watching = self.core.neighbours.watch(self, &inner)?;
+            inner.path = Some(path);
+        }
         self.set_state(&mut inner, State::RouteResolved);
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         Ok(())
@@ -61,8 +64,10 @@ impl Endpoint {
         if inner.state != State::AddrResolved {
             return Err(EINVAL);
         }
-        let link = inner.link.as_ref().ok_or(ENODEV)?;
-        NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        if !inner.is_iwarp() {
+            let link = inner.link.as_ref().ok_or(ENODEV)?;
+            NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        }
         inner.path = Some(Path::from_record(record));
         self.set_state(&mut inner, State::RouteResolved);
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));

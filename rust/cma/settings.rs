@@ -68,7 +68,9 @@ impl Settings for Core {
         }
         let (device, port) = self.port_of(name, part)?;
         let gid_type = match RoceMode::parse(text).kernel()? {
-            RoceMode::V1 => GidType::RoceV1,
+            RoceMode::V1 if device.device.protocol_roce(part) => GidType::RoceV1,
+            // What has no RoCE has no other kind.
+            RoceMode::V1 => GidType::Ib,
             RoceMode::V2 => GidType::RoceV2,
         };
         if !device.device.supports_gid_type(part, gid_type) {

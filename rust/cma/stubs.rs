@@ -3,14 +3,19 @@
 //! How a wildcard listener shows at each device.
 //!
 //! `rdma resource show cm_id` lists what is at a device, and a wildcard listener is at none. So that
-//! an administrator sees it, a stub stands for it at every device. A stub is nothing but what is
-//! shown.
+//! an administrator sees it, a stub stands for it at every device. It is nothing but what is shown,
+//! except at an iWARP device, where it listens: requests that come to the iWARP CM are not matched
+//! here.
 //!
 //! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
 //! while it is held.
 
 use super::device::CmDevice;
-use crate::{core::Core, endpoint::Endpoint, ib::restrack::IdHead};
+use crate::{
+    core::Core,
+    endpoint::Endpoint,
+    ib::{iw::IwListener, restrack::IdHead},
+};
 use cmproto::cma::State;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -29,11 +34,28 @@ struct Key {
     device: u32,
 }
 
+/// How a wildcard listener listens at a device.
+pub(super) enum Site {
+    /// Not at all.
+    None,
+    /// Requests that come to the device are matched with all listeners.
+    Matched,
+    /// By itself.
+    Own(IwListener),
+}
+
+/// What stands for a listener at a device.
+struct Stub {
+    // Dropped first: no request comes any more.
+    _listener: Option<IwListener>,
+    _head: Pin<KBox<IdHead>>,
+}
+
 /// All stubs.
 #[pin_data]
 pub(crate) struct Stubs {
     #[pin]
-    table: Mutex<RBTree<Key, Pin<KBox<IdHead>>>>,
+    table: Mutex<RBTree<Key, Stub>>,
 }
 
 impl Stubs {
@@ -44,8 +66,13 @@ impl Stubs {
         })
     }
 
-    /// Shows `listener` at `device`.
-    pub(super) fn show(&self, listener: &Endpoint, device: &CmDevice) -> Result {
+    /// Shows `listener` at `device`, and lets it listen there.
+    pub(super) fn show(&self, listener: &Arc<Endpoint>, device: &CmDevice, backlog: u32) -> Result {
+        let own = match listener.site_at(device, backlog)? {
+            Site::None => return Ok(()),
+            Site::Matched => None,
+            Site::Own(own) => Some(own),
+        };
         let key = Key {
             number: listener.number,
             device: device.device.index(),
@@ -60,7 +87,11 @@ impl Stubs {
         head.set_addresses(&src, &dst);
         head.set_state(State::Listen as u32);
         head.add(&device.device, 0)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, head);
+        let stub = Stub {
+            _listener: own,
+            _head: head,
+        };
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, stub);
         let before = self.table.lock().insert(node);
         drop(before);
         // The listener or the device may have ended meanwhile, before it could have found the stub,
@@ -81,7 +112,7 @@ impl Stubs {
     /// Removes a stub.
     fn remove(&self, key: &Key) {
         let node = self.table.lock().remove_node(key);
-        // Waits for whoever looks at the stub through netlink.
+        // Waits for a request that is being handled, and for whoever looks at the stub through netlink.
         drop(node);
     }
 
@@ -113,21 +144,23 @@ impl Stubs {
 }
 
 impl Core {
-    /// Shows a wildcard listener at all devices.
-    pub(super) fn show_listener(&self, listener: &Endpoint) {
-        let shown: Option<()> = self.devices.find_map(|device| {
-            // It listens there all the same.
-            let _ = self.stubs.show(listener, device);
-            None
+    /// Shows a wildcard listener at all devices. Fails if it cannot listen at one that speaks iWARP.
+    pub(super) fn show_listener(&self, listener: &Arc<Endpoint>, backlog: u32) -> Result {
+        let failed = self.devices.find_map(|device| {
+            let shown = self.stubs.show(listener, device, backlog);
+            // At others it listens all the same.
+            device.iwarp_port().and(shown.err())
         });
-        debug_assert!(shown.is_none());
+        failed.map_or(Ok(()), Err)
     }
 
     /// Shows all wildcard listeners at a new device.
     pub(super) fn show_listeners_at(&self, device: &Arc<CmDevice>) {
         self.listeners.for_each(|listener| {
             if listener.device.is_none() {
-                let _ = self.stubs.show(&listener.endpoint, device);
+                let _ = self
+                    .stubs
+                    .show(&listener.endpoint, device, listener.backlog);
             }
         });
     }

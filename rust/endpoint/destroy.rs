@@ -5,7 +5,10 @@
 use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner, Sidr};
 use crate::{
     cm::execute::Cause,
-    cma::{listeners::Listening, multicast::Group, neighbours::Watching, ports::PortClaim},
+    cma::{
+        iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
+        ports::PortClaim,
+    },
     ib::{addr::Query, trace},
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
@@ -21,6 +24,7 @@ struct Remains {
     conn: Option<KBox<Conn>>,
     groups: RBTree<u64, Group>,
     sidr: Option<KBox<Sidr>>,
+    iwarp: Option<Iwarp>,
     device: Option<Attachment>,
     consumer: Option<Arc<dyn Consumer>>,
 }
@@ -50,6 +54,7 @@ impl Endpoint {
             conn: inner.conn.take(),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
             sidr: inner.sidr.take(),
+            iwarp: inner.iwarp.take(),
             device: inner.device.take(),
             consumer: inner.consumer.take(),
         }
@@ -65,6 +70,7 @@ impl Endpoint {
             conn,
             groups,
             sidr,
+            iwarp,
             device,
             consumer,
         } = remains;
@@ -83,6 +89,10 @@ impl Endpoint {
         drop(groups);
         // A question that was not answered has no entry any more; the number of one's own goes here.
         drop(sidr);
+        if let Some(iwarp) = iwarp {
+            // Before the port is free for others.
+            iwarp.end();
+        }
         if let Some(port) = port {
             self.core.ports.release(port);
         }

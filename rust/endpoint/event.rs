@@ -3,15 +3,13 @@
 //! What an endpoint tells its consumer.
 
 use super::Endpoint;
-use cmproto::{
-    ucma_abi::{CmEvent, UverbsAhAttr},
-    wire::SidrReq,
-};
+use cmproto::ucma_abi::{CmEvent, UverbsAhAttr};
 use kernel::{prelude::*, sync::Arc};
 use zerocopy::FromZeros;
 
-/// The most private data that an event carries: that of a SIDR_REQ (IBTA 12.11.1).
-const MAX_PRIVATE_DATA: usize = SidrReq::PRIVATE_DATA_LEN;
+/// The most private data that an event carries, by its length field. iWARP uses all of it, the
+/// messages of the IB CM at most 216 bytes (IBTA 12.11.1).
+const MAX_PRIVATE_DATA: usize = 255;
 
 /// Enhanced connection establishment: what the two ends agree on beyond the IBTA's fields
 /// (`struct rdma_ucm_ece`).

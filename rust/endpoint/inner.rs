@@ -7,6 +7,7 @@ use crate::{
     cm::{ids::CommId, questions::Question, remote::Tracked, timer::TimerSlot},
     cma::{
         device::CmDevice,
+        iwarp::Iwarp,
         listeners::Listening,
         multicast::Group,
         neighbours::{Interface, Watching},
@@ -90,7 +91,7 @@ pub(crate) struct Sidr {
 ///
 /// # Invariants
 ///
-/// - `conn` and `sidr` are not there both, and only while `device` is.
+/// - Of `conn`, `sidr` and `iwarp` at most one is there, and only while `device` is.
 /// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection,
 ///   or is about to be taken down by whoever removes its device.
 pub(crate) struct Inner {
@@ -121,6 +122,7 @@ pub(crate) struct Inner {
     pub(crate) has_peer_moved: bool,
     pub(crate) conn: Option<KBox<Conn>>,
     pub(crate) sidr: Option<KBox<Sidr>>,
+    pub(crate) iwarp: Option<Iwarp>,
     pub(crate) timer: TimerSlot,
     /// Packet sequence number that this end starts with; 24 bits.
     pub(crate) psn: u32,
@@ -156,6 +158,7 @@ impl Inner {
             has_peer_moved: false,
             conn: None,
             sidr: None,
+            iwarp: None,
             timer: TimerSlot::new()?,
             psn: random::u32() & 0x00ff_ffff,
             qp_num: 0,

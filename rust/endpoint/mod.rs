@@ -41,6 +41,9 @@ use kernel::{
     sync::{aref::ARef, Arc, Mutex},
 };
 
+/// `enum ib_qp_type` of reliable connections.
+const QPT_RC: u8 = 2;
+
 /// One connection, listener or identifier.
 ///
 /// # Invariants
@@ -84,6 +87,15 @@ impl Endpoint {
     /// belongs to.
     pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<Arc<Self>> {
         let child = Self::new(&listener.core, listener.net.clone(), listener.ps, qp_type)?;
+        child.head.own_as(&listener.head);
+        Ok(child)
+    }
+
+    /// Creates the endpoint of a connection request over iWARP, which knows no other port space and no
+    /// other type of QP.
+    pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<Arc<Self>> {
+        let (core, net) = (&listener.core, listener.net.clone());
+        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC)?;
         child.head.own_as(&listener.head);
         Ok(child)
     }

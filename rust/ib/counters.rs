@@ -138,6 +138,19 @@ unsafe impl Send for Counts {}
 unsafe impl Sync for Counts {}
 
 impl Counts {
+    /// Makes counters, all 0, that nobody sees yet.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::init(
+            init!(Self {
+                counters <- pin_init::init_array_from_fn(|_| {
+                    pin_init::init_array_from_fn(|i| Counter::new(MESSAGES.get(i).copied()))
+                }),
+                drops <- pin_init::init_array_from_fn(|i| Counter::new(DROPS.get(i).copied())),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
     fn counter(&self, group: CounterGroup, attr_id: u16) -> Option<&Counter> {
         let message = usize::from(attr_id.wrapping_sub(FIRST_ATTR_ID));
         self.counters.get(group as usize)?.get(message)
@@ -216,9 +229,9 @@ impl Tables {
 ///
 /// # Invariants
 ///
-/// `tables`, which lead to `counts`, are registered at `port` of `device`.
+/// `tables`, which lead to `_counts`, are registered at `port` of `device`.
 pub(crate) struct PortCounters {
-    counts: Arc<Counts>,
+    _counts: Arc<Counts>,
     tables: KBox<Tables>,
     device: DeviceRef,
     port: u32,
@@ -231,24 +244,15 @@ unsafe impl Send for PortCounters {}
 unsafe impl Sync for PortCounters {}
 
 impl PortCounters {
-    /// Makes counters, all 0, and shows them. May sleep.
+    /// Shows counters. May sleep.
     ///
     /// Fails with [`EINVAL`] if there is no such port, [`ENOMEM`], or `EEXIST` if somebody shows
     /// files of these names already.
-    pub(crate) fn register(device: &DeviceRef, port: u32) -> Result<Self> {
+    pub(crate) fn register(device: &DeviceRef, port: u32, counts: &Arc<Counts>) -> Result<Self> {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
         }
-        let counts = Arc::init(
-            init!(Counts {
-                counters <- pin_init::init_array_from_fn(|_| {
-                    pin_init::init_array_from_fn(|i| Counter::new(MESSAGES.get(i).copied()))
-                }),
-                drops <- pin_init::init_array_from_fn(|i| Counter::new(DROPS.get(i).copied())),
-            }),
-            GFP_KERNEL,
-        )?;
-        let mut tables = Tables::new(&counts)?;
+        let mut tables = Tables::new(counts)?;
         // SAFETY: The device is registered and has the port. The tables and the counters stay where
         // they are until the groups are unregistered.
         to_result(unsafe {
@@ -260,16 +264,11 @@ impl PortCounters {
         })?;
         // INVARIANT: Just registered.
         Ok(Self {
-            counts,
+            _counts: counts.clone(),
             tables,
             device: device.clone(),
             port,
         })
-    }
-
-    /// The counters.
-    pub(crate) fn counts(&self) -> &Arc<Counts> {
-        &self.counts
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) mod client;
 pub(crate) mod counters;
 pub(crate) mod device;
 pub(crate) mod gid;
+pub(crate) mod iw;
 pub(crate) mod mad;
 pub(crate) mod port;
 pub(crate) mod restrack;

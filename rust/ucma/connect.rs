@@ -89,7 +89,7 @@ impl Request for abi::Listen {
 pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
     Channel::with_backlog(context, |backlog| backlog.propose(limit));
-    context.endpoint().listen()?;
+    context.endpoint().listen(limit)?;
     Channel::with_backlog(context, |backlog| backlog.set(limit));
     Ok(())
 }

@@ -35,6 +35,17 @@ pub struct Snapshot {
     pub device: Option<DeviceView>,
 }
 
+/// What the port of an endpoint speaks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// InfiniBand.
+    Ib,
+    /// RoCE.
+    Roce,
+    /// iWARP, which has no paths and no P_Keys.
+    Iwarp,
+}
+
 /// The device of an endpoint at one moment.
 #[derive(Copy, Clone, Debug)]
 pub struct DeviceView {
@@ -50,8 +61,8 @@ pub struct DeviceView {
     pub sgid: Gid,
     /// GID of the other end, likewise.
     pub dgid: Gid,
-    /// Whether the port is one of RoCE.
-    pub is_roce: bool,
+    /// What the port speaks.
+    pub protocol: Protocol,
     /// The path, if it is resolved.
     pub path: Option<PathRecord>,
 }
@@ -59,7 +70,11 @@ pub struct DeviceView {
 impl DeviceView {
     /// What there is to say instead of a path that is not resolved yet.
     fn ends(&self) -> UserPathRec {
-        let pkey = if self.is_roce { ROCE_PKEY } else { self.pkey };
+        let pkey = match self.protocol {
+            Protocol::Ib => self.pkey,
+            Protocol::Roce => ROCE_PKEY,
+            Protocol::Iwarp => 0,
+        };
         PathRecord {
             dgid: self.dgid,
             sgid: self.sgid,
@@ -111,7 +126,8 @@ impl Snapshot {
         resp.ibdev_index = device.index;
         resp.port_num = device.port_num;
         let [first, _] = &mut resp.ib_route;
-        match &device.path {
+        let path = device.path.as_ref();
+        match path.filter(|_| device.protocol != Protocol::Iwarp) {
             Some(path) => {
                 resp.num_paths = 1;
                 *first = path.to_user();
@@ -245,7 +261,7 @@ mod tests {
             pkey: 0x8001,
             sgid: Gid([0x50; 16]),
             dgid: Gid([0xd0; 16]),
-            is_roce: false,
+            protocol: Protocol::Ib,
             path: None,
         }
     }
@@ -340,11 +356,32 @@ mod tests {
         assert_eq!(first.sgid, [0x50; 16]);
         assert_eq!(first.pkey.get(), 0x8001);
         assert_eq!(second, UserPathRec::new_zeroed());
-        view.is_roce = true;
+        view.protocol = Protocol::Roce;
         view.pkey = 0;
         let route = snapshot(V4, V4, Some(view)).route();
         let [first, _] = route.ib_route;
         assert_eq!(first.pkey.get(), 0xffff);
+    }
+
+    #[test]
+    fn iwarp_has_ends_but_no_paths() {
+        let view = DeviceView {
+            protocol: Protocol::Iwarp,
+            path: Some(PathRecord {
+                pkey: 0x1111,
+                ..PathRecord::default()
+            }),
+            ..device()
+        };
+        let snapshot = snapshot(V4, V4, Some(view));
+        let route = snapshot.route();
+        let [first, _] = route.ib_route;
+        assert_eq!(route.num_paths, 0);
+        assert_eq!((first.dgid, first.sgid), ([0xd0; 16], [0x50; 16]));
+        assert_eq!(first.pkey.get(), 0);
+        // A path that the user has set is told of where nothing but paths is asked for.
+        let (answer, _) = snapshot.paths(PATHS_LEN);
+        assert_eq!(answer[..4], 1u32.to_ne_bytes());
     }
 
     #[test]

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections over iWARP, which the kernel's iWARP CM makes.
+//!
+//! Its verbs may wait for the network: they run without the endpoint's lock, which is taken again to
+//! note what became of them. What may be asked when is decided in [`cmproto::iwarp`].
+
+use super::{
+    device::{CmDevice, Source},
+    neighbours::Interface,
+    stubs::Site,
+};
+use crate::{
+    cm::target,
+    endpoint::{Attachment, ConnEventParam, ConnParam, Endpoint, Event, EventParam, Inner},
+    ib::{
+        addr,
+        iw::{IwAddress, IwEvent, IwHandler, IwId, IwListener, IwParam, IwRequest},
+    },
+    kext::{error::ResultExt, net::Net, netdev::NetDevice},
+};
+use cmproto::{
+    addr::SockAddr,
+    cm::{DestroyCause, QpAttrMask},
+    cma::State,
+    iwarp::{Connection, Depths, Event as IwarpEvent, Outcome},
+    ucma_abi::{CmEvent, UverbsQpAttr},
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// What an endpoint has at the iWARP CM.
+pub(crate) enum Iwarp {
+    /// A connection, or the request for one.
+    Connection {
+        /// How far it is.
+        machine: Connection,
+        /// Its identifier.
+        id: Arc<IwId>,
+    },
+    /// A listener at the endpoint's device.
+    Listener(IwListener),
+}
+
+impl Iwarp {
+    /// Ends it. Waits for no peer. To be called without a lock.
+    pub(crate) fn end(self) {
+        match self {
+            // A request may be refused in the event that brought it.
+            Iwarp::Connection { machine, id } if machine.is_settled() => IwId::destroy(id),
+            Iwarp::Connection { id, .. } => drop(id),
+            Iwarp::Listener(listener) => drop(listener),
+        }
+    }
+}
+
+impl Attachment {
+    /// Whether connections at the port are made by the iWARP CM.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.device.device.cap_iw_cm(self.port_num)
+    }
+}
+
+impl Inner {
+    /// Whether connections of the endpoint are made by the iWARP CM.
+    pub(super) fn is_iwarp(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_iwarp)
+    }
+
+    /// The connection at the iWARP CM; `EINVAL` if there is none.
+    fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
+        match &mut self.iwarp {
+            Some(Iwarp::Connection { machine, id }) => Ok((machine, id)),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+impl ConnParam {
+    fn to_iwarp(&self) -> IwParam<'_> {
+        IwParam {
+            qp_num: self.qp_num,
+            depths: Depths {
+                ird: self.responder_resources,
+                ord: self.initiator_depth,
+            },
+            private_data: self.private_data(),
+        }
+    }
+}
+
+/// The event of which `outcome` says that the consumer is told it.
+fn event(outcome: &Outcome, private_data: &[u8]) -> Option<Event> {
+    let told = outcome.told?;
+    let plain = Event::new(told.event, told.status);
+    if told.depths.is_none() && private_data.is_empty() {
+        return Some(plain);
+    }
+    let param = conn_param(told.depths, private_data);
+    Some(Event { param, ..plain })
+}
+
+fn conn_param(depths: Option<Depths>, private_data: &[u8]) -> EventParam {
+    EventParam::Conn(ConnEventParam {
+        responder_resources: depths.map_or(0, |depths| depths.ord),
+        initiator_depth: depths.map_or(0, |depths| depths.ird),
+        ..ConnEventParam::with_private_data(private_data)
+    })
+}
+
+impl Endpoint {
+    // Connecting
+    // ------------------------------------------------------------------------------------------
+
+    /// Asks the peer for a connection. Sleeps until the TCP connection is there; what follows comes as
+    /// events.
+    ///
+    /// Fails with `EINVAL` (the state, or no such QP), `ENOMEM`, or what the driver says, as
+    /// `ECONNREFUSED`; nothing has changed then.
+    pub(super) fn connect_iwarp(self: &Arc<Self>, param: &ConnParam) -> Result {
+        let device = {
+            let inner = self.inner.lock();
+            if inner.state != State::RouteResolved {
+                return Err(EINVAL);
+            }
+            let attachment = inner.device.as_ref().ok_or(EINVAL)?;
+            attachment.device.device.clone()
+        };
+        let id = IwId::create(&self.core.iw, &device, self.clone())?;
+        drop(device);
+
+        let mut inner = self.inner.lock();
+        // Another call may have come in between.
+        if inner.state != State::RouteResolved {
+            drop(inner);
+            IwId::destroy(id);
+            return Err(EINVAL);
+        }
+        let before = (inner.qp_num, inner.srq);
+        let (src, dst, tos) = (inner.src, inner.dst, inner.options.tos);
+        inner.qp_num = param.qp_num;
+        inner.srq = param.srq != 0;
+        inner.iwarp = Some(Iwarp::Connection {
+            machine: Connection::active(),
+            id: id.clone(),
+        });
+        self.set_state(&mut inner, State::Connect);
+        self.show(&inner);
+        drop(inner);
+
+        let connected = id.connect(&src, &dst, tos, &param.to_iwarp());
+        if connected.is_err() {
+            let mut inner = self.inner.lock();
+            // Unless the endpoint has ended meanwhile.
+            if inner.state == State::Connect {
+                drop(inner.iwarp.take());
+                (inner.qp_num, inner.srq) = before;
+                self.set_state(&mut inner, State::RouteResolved);
+                self.show(&inner);
+            }
+            drop(inner);
+            IwId::destroy(id);
+        }
+        connected
+    }
+
+    /// Accepts a request.
+    ///
+    /// `on_success` runs before any event that it causes. Without `param`, or if it fails, the peer is
+    /// refused.
+    pub(super) fn accept_iwarp(
+        self: &Arc<Self>,
+        param: Option<&ConnParam>,
+        on_success: impl FnOnce(),
+    ) -> Result {
+        let Some(param) = param else {
+            let _ = self.reject_iwarp(&[]);
+            return Err(EINVAL);
+        };
+        let id = {
+            let mut inner = self.inner.lock();
+            let (machine, id) = inner.iwarp_connection()?;
+            machine.accept().kernel()?;
+            let id = id.clone();
+            inner.qp_num = param.qp_num;
+            inner.srq = param.srq != 0;
+            self.show(&inner);
+            id
+        };
+        let accepted = id.accept(&param.to_iwarp());
+
+        let mut inner = self.inner.lock();
+        // Unless the endpoint has ended meanwhile.
+        let Ok((machine, _)) = inner.iwarp_connection() else {
+            return accepted;
+        };
+        let outcomes = machine.accepted(accepted.is_ok());
+        if accepted.is_ok() {
+            on_success();
+        }
+        for outcome in &outcomes {
+            if let Some(event) = event(outcome, &[]) {
+                self.deliver(&inner, &event);
+            }
+        }
+        drop(inner);
+        if outcomes.iter().any(|outcome| outcome.disconnect) {
+            // It is over already if this fails.
+            let _ = id.disconnect();
+        }
+        accepted
+    }
+
+    /// Refuses a request. Fails with `EINVAL` if there is none without an answer.
+    pub(super) fn reject_iwarp(&self, private_data: &[u8]) -> Result {
+        let id = {
+            let mut inner = self.inner.lock();
+            let (machine, id) = inner.iwarp_connection()?;
+            machine.reject().kernel()?;
+            id.clone()
+        };
+        id.reject(private_data)
+    }
+
+    /// Closes the connection, as soon as it is there. Succeeds if there is nothing to close, but not
+    /// for what neither asked nor was asked for a connection: `EINVAL`.
+    pub(super) fn disconnect_iwarp(&self) -> Result {
+        let id = {
+            let mut inner = self.inner.lock();
+            let (machine, id) = inner.iwarp_connection()?;
+            if !machine.disconnect() {
+                return Ok(());
+            }
+            id.clone()
+        };
+        id.disconnect()
+    }
+
+    // Listening
+    // ------------------------------------------------------------------------------------------
+
+    /// Listens at the endpoint's device, if that speaks iWARP.
+    pub(super) fn listen_iwarp(self: &Arc<Self>, backlog: u32) -> Result {
+        let device = {
+            let inner = self.inner.lock();
+            match inner.device.as_ref().filter(|device| device.is_iwarp()) {
+                Some(attachment) => attachment.device.clone(),
+                None => return Ok(()),
+            }
+        };
+        let listener = self.listener_at(&device, backlog)?;
+        drop(device);
+        let mut inner = self.inner.lock();
+        if inner.state != State::Listen {
+            // The endpoint has ended meanwhile.
+            drop(inner);
+            drop(listener);
+            return Ok(());
+        }
+        inner.iwarp = Some(Iwarp::Listener(listener));
+        Ok(())
+    }
+
+    /// Listens at a device that speaks iWARP.
+    fn listener_at(self: &Arc<Self>, device: &CmDevice, backlog: u32) -> Result<IwListener> {
+        let address = {
+            let inner = self.inner.lock();
+            IwAddress {
+                addr: inner.src,
+                tos: inner.options.tos,
+                afonly: inner.afonly,
+                backlog: i32::try_from(backlog).unwrap_or(i32::MAX),
+            }
+        };
+        IwListener::new(&self.core.iw, &device.device, self.clone(), &address)
+    }
+
+    /// How a wildcard listener listens at `device`.
+    ///
+    /// Only where it can be heard: the socket is made in the namespace of the current task, which must
+    /// be the listener's, and the device's.
+    pub(super) fn site_at(self: &Arc<Self>, device: &CmDevice, backlog: u32) -> Result<Site> {
+        let Some(port) = device.iwarp_port() else {
+            return Ok(Site::Matched);
+        };
+        if self.is_native() {
+            return Ok(Site::None);
+        }
+        let is_here = device.device.access_netns(&self.net)
+            && device.is_iwarp_in(port, &self.net)
+            && *Net::current() == *self.net;
+        if !is_here {
+            return Ok(Site::Matched);
+        }
+        Ok(Site::Own(self.listener_at(device, backlog)?))
+    }
+
+    /// Makes an endpoint of a request, and offers it.
+    fn requested(self: &Arc<Self>, request: &IwRequest<'_>) -> Result {
+        if self.inner.lock().state != State::Listen {
+            return Err(EINVAL);
+        }
+        let what = &request.what;
+        let link = addr::translate_ip(&self.net, &what.local, 0)?;
+        let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
+        let source = Source {
+            addr: &what.local,
+            net: &self.net,
+            interface: &interface,
+        };
+        let near = request.device().index();
+        let attachment = self.core.devices.by_source_near(near, &source)?;
+        let child = Endpoint::create_child_of_iwarp(self)?;
+        let id = request.adopt(child.clone())?;
+
+        let mut inner = child.inner.lock();
+        inner.iwarp = Some(Iwarp::Connection {
+            machine: Connection::passive(),
+            id,
+        });
+        inner.src = what.local;
+        inner.dst = what.remote;
+        inner.bound_if = link.bound_dev_if;
+        inner.interface = Some(Interface::from(&link));
+        inner.link = Some(link);
+        child.set_state(&mut inner, State::Connect);
+        child.show(&inner);
+        let attached = child.attach(&mut inner, attachment);
+        drop(inner);
+
+        let event = Event {
+            param: conn_param(Some(what.depths), what.private_data),
+            ..Event::new(CmEvent::ConnectRequest, 0)
+        };
+        let offered = attached.and_then(|()| target::offer(self, &child, &event));
+        if offered.is_err() {
+            child.end(DestroyCause::User);
+        }
+        offered
+    }
+}
+
+impl IwHandler for Endpoint {
+    fn request(self: Arc<Self>, request: &IwRequest<'_>) {
+        // The peer is refused then.
+        let _ = self.requested(request);
+    }
+
+    fn event(self: Arc<Self>, kind: IwarpEvent, what: &IwEvent<'_>) {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        if inner.state != State::Connect {
+            return;
+        }
+        let Ok((machine, id)) = inner.iwarp_connection() else {
+            return;
+        };
+        let outcome = machine.event(kind);
+        let id = outcome.disconnect.then(|| id.clone());
+        if matches!(kind, IwarpEvent::Reply { .. }) {
+            for (addr, said) in [(&mut inner.src, what.local), (&mut inner.dst, what.remote)] {
+                if said != SockAddr::Unspec {
+                    *addr = said;
+                }
+            }
+            self.show(inner);
+        }
+        if let Some(event) = event(&outcome, what.private_data) {
+            self.deliver(inner, &event);
+        }
+        drop(guard);
+        if let Some(id) = id {
+            // It is over already if this fails.
+            let _ = id.disconnect();
+        }
+    }
+}
+
+/// The attributes for moving a QP of iWARP to `attr.qp_state`.
+///
+/// Fails with `EINVAL` where the connection does not lead to that state, and for listeners.
+pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
+    let mask = match &inner.iwarp {
+        None => (QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS).0,
+        Some(Iwarp::Connection { id, .. }) => {
+            let (mask, access) = id.init_qp_attr(attr.qp_state)?;
+            attr.qp_access_flags = access;
+            mask
+        }
+        Some(Iwarp::Listener(_)) => return Err(EINVAL),
+    };
+    attr.qp_attr_mask = mask | QpAttrMask::PORT.0;
+    Ok(())
+}

@@ -162,3 +162,21 @@ ends_within() {
 	done
 	wait "$2"
 }
+
+# exchange SERVER-PREFIX CLIENT-PREFIX BIND-ADDRESS ADDRESS OPTION...: rping, of which both ends
+# succeed.
+exchange() {
+	local sprefix=$1 cprefix=$2 bind=$3 address=$4 server status=0
+	shift 4
+	# shellcheck disable=SC2086 # prefixes are commands
+	$sprefix timeout 60 rping -s -a "$bind" -C 10 -V "$@" >"$TMP/server" 2>&1 &
+	server=$!
+	await_listener "comm rping" || return
+	# shellcheck disable=SC2086
+	$cprefix timeout 60 rping -c -a "$address" -C 10 -V -v "$@" || status=$?
+	[ "$status" -eq 0 ] || echo "client: $status"
+	ends_within 20 "$server" || { status=$?; echo "server: $status"; }
+	cat "$TMP/server"
+	[ "$status" -eq 0 ] || return "$status"
+	nothing_left
+}

@@ -7,48 +7,21 @@
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# rping SERVER-PREFIX CLIENT-PREFIX ADDRESS OPTION...: one exchange of both.
-pingpong() {
-	local sprefix=$1 cprefix=$2 address=$3 server status=0
-	shift 3
-	# shellcheck disable=SC2086 # prefixes are commands
-	$sprefix timeout 60 rping -s -a "$address" -C 10 -V "$@" >"$TMP/server" 2>&1 &
-	server=$!
-	await_listener "comm rping" || return
-	# shellcheck disable=SC2086
-	$cprefix timeout 60 rping -c -a "$address" -C 10 -V -v "$@" || status=$?
-	[ "$status" -eq 0 ] || echo "client: $status"
-	ends_within 20 "$server" || { status=$?; echo "server: $status"; }
-	cat "$TMP/server"
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
-}
-
-check "IPv4, one device" pingpong "" "" "$A4"
-check "IPv6, one device" pingpong "" "" "$A6"
+check "IPv4, one device" exchange "" "" "$A4" "$A4"
+check "IPv6, one device" exchange "" "" "$A6" "$A6"
 link_local=$(ip -6 -o addr show dev v0 scope link | awk '{ sub("/.*", "", $4); print $4; exit }')
-check "IPv6 link-local, one device" pingpong "" "" "$link_local%v0"
-check "IPv4, server in the other namespace" pingpong "$PEER" "" "$B4"
-check "IPv4, client in the other namespace" pingpong "" "$PEER" "$A4"
-check "IPv6, server in the other namespace" pingpong "$PEER" "" "$B6"
-check "IPv6, client in the other namespace" pingpong "" "$PEER" "$A6"
-check "queue pair of the program's own" pingpong "" "" "$A4" -q
-check "queue pair of the program's own, other namespace" pingpong "$PEER" "" "$B4" -q
-check "queue pair of the program's own, IPv6" pingpong "$PEER" "" "$B6" -q
+check "IPv6 link-local, one device" exchange "" "" "$link_local%v0" "$link_local%v0"
+check "IPv4, server in the other namespace" exchange "$PEER" "" "$B4" "$B4"
+check "IPv4, client in the other namespace" exchange "" "$PEER" "$A4" "$A4"
+check "IPv6, server in the other namespace" exchange "$PEER" "" "$B6" "$B6"
+check "IPv6, client in the other namespace" exchange "" "$PEER" "$A6" "$A6"
+check "queue pair of the program's own" exchange "" "" "$A4" "$A4" -q
+check "queue pair of the program's own, other namespace" exchange "$PEER" "" "$B4" "$B4" -q
+check "queue pair of the program's own, IPv6" exchange "$PEER" "" "$B6" "$B6" -q
 
-wildcard() {
-	local address=$1 any=$2 server status=0
-	$PEER timeout 60 rping -s -a "$any" -C 5 >"$TMP/server" 2>&1 &
-	server=$!
-	await_listener "comm rping" || return
-	timeout 60 rping -c -a "$address" -C 5 || status=$?
-	ends_within 20 "$server" || status=$?
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
-}
-check "IPv4, wildcard listener" wildcard "$B4" 0.0.0.0
-check "IPv6, wildcard listener" wildcard "$B6" ::
-check "IPv4 to an IPv6 wildcard listener" wildcard "$B4" ::
+check "IPv4, wildcard listener" exchange "$PEER" "" 0.0.0.0 "$B4"
+check "IPv6, wildcard listener" exchange "$PEER" "" :: "$B6"
+check "IPv4 to an IPv6 wildcard listener" exchange "$PEER" "" :: "$B4"
 
 persistent() {
 	local server clients=() pid bad=0 i

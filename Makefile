@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
-	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host prove run deps
+	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host prove run deps bench
 all: modules
 
 modules:
@@ -61,6 +61,11 @@ check-host:
 prove:
 	@tools/prove --budget $(or $(BUDGET),3600)
 
+# POINTS are those of "tools/bench --list"; all of them take hours.
+bench: modules
+	@tools/deps --plots
+	@tools/bench $(POINTS)
+
 run:
 	@tools/run
 
@@ -81,6 +86,7 @@ help:
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
 	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
 	@echo '                      BUDGET=<seconds> for the whole (3600)'
+	@echo '  bench             - connection storms, C against Rust; POINTS=<"tools/bench --list">'
 	@echo '  deps              - check for host packages, install them as root'
 	@echo ''
 	@echo 'Working on the source:'

@@ -15,7 +15,8 @@ MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
-	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-host prove run deps bench
+	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-debug check-host prove run \
+	deps bench
 all: modules
 
 modules:
@@ -54,6 +55,9 @@ rust-analyzer:
 check:
 	@tools/check
 
+check-debug:
+	@tools/check --kernel debug
+
 check-host:
 	@tools/check-host
 
@@ -83,6 +87,8 @@ help:
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
 	@echo '  check             - every test there is'
+	@echo '  check-debug       - those that need a guest, on a kernel with KASAN, lockdep and the'
+	@echo '                      like (20 minutes to build, once), and with injected faults'
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
 	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
 	@echo '                      BUDGET=<seconds> for the whole (3600)'

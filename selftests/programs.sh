@@ -85,6 +85,20 @@ no_xrc() {
 }
 check "rdma_xclient, XRC: not supported" no_xrc
 
+# Datagram rsockets find no device over soft-RoCE, and the client says so, whatever the
+# connection manager.
+no_udpong() {
+	local server
+	$PEER udpong -b "$B4" -C 5 -S 1000 >/dev/null 2>&1 & server=$!
+	sleep 1
+	timeout 20 udpong -s "$B4" -b "$A4" -C 5 -S 1000 >"$TMP/udpong" 2>&1
+	echo "status $?" >>"$TMP/udpong"
+	end "$server"
+	grep -q "rconnect: No such file or directory" "$TMP/udpong" || { cat "$TMP/udpong"; return 1; }
+	nothing_left
+}
+check "udpong: no device" no_udpong
+
 # An rsocket that closes waits for the acknowledgement of its last message, too.
 for kind in b n r; do
 	check "rstream -T $kind" thrice both "rstream -b $B4 -I 5 -C 5 -S 4096 -T $kind" \

@@ -172,7 +172,7 @@ check "mckey, IPv6: not over RoCE v2" no_ipv6_group
 # of their own choice first.
 cmtime_both() {
 	local server="-b $B4" client="-s $B4"
-	if cmtime -h 2>&1 | grep 'controller_address' >/dev/null; then
+	if [[ $(cmtime -h 2>&1) = *controller_address* ]]; then
 		server="-b $B4 -L -C $B4" client="-C $B4"
 	fi
 	both "cmtime $server $* -q 2000000" "cmtime $client -b $A4 $* -q 1000000"

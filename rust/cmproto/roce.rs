@@ -107,12 +107,15 @@ mod tests {
             ("010", 8),
             ("00", 0),
         ] {
-            assert_eq!(parse_tos(text.as_bytes()), Ok(value));
+            assert_eq!((text, parse_tos(text.as_bytes())), (text, Ok(value)));
         }
         for text in [
             "", "\n", "-1", "abc", "0x", "08", "3 ", "3\n\n", "++3", "300x",
         ] {
-            assert_eq!(parse_tos(text.as_bytes()), Err(Errno::EINVAL));
+            assert_eq!(
+                (text, parse_tos(text.as_bytes())),
+                (text, Err(Errno::EINVAL))
+            );
         }
         for text in [
             "256",
@@ -120,7 +123,10 @@ mod tests {
             "99999999999999999999",
             "99999999999999999999x",
         ] {
-            assert_eq!(parse_tos(text.as_bytes()), Err(Errno::ERANGE));
+            assert_eq!(
+                (text, parse_tos(text.as_bytes())),
+                (text, Err(Errno::ERANGE))
+            );
         }
     }
 }

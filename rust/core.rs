@@ -3,7 +3,10 @@
 //! What the module has one of: the tables, the timers and the devices.
 
 use crate::{
-    cm::{ids::CommIds, questions::Questions, remote::Remotes, timer::Timers, Searches},
+    cm::{
+        ids::CommIds, parked::Parking, peers::Peers, questions::Questions, remote::Remotes,
+        timer::Timers, Searches,
+    },
     cma::{
         device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
     },
@@ -42,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,
     pub(crate) searches: Searches,
+    pub(crate) peers: Peers,
+    pub(crate) parking: Parking,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,
 }
@@ -68,6 +73,8 @@ impl Core {
                 resolver,
                 iw,
                 searches: Searches::new(),
+                peers: Peers::new(),
+                parking: Parking::new(),
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
             }),

@@ -87,6 +87,9 @@ impl Endpoint {
         }
         if let Some(conn) = &mut inner.conn {
             conn.before = conn.machine.state();
+            if conn.before != cm::State::MraReqSent {
+                conn.parked = None;
+            }
         }
     }
 
@@ -123,6 +126,7 @@ impl Endpoint {
 
     /// Sets the timer to the deadline of the connection, or of the question.
     pub(super) fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
+        self.count_unanswered(inner);
         let deadline = match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => conn.machine.deadline(),
             (None, Some(sidr)) => sidr.machine.deadline(),
@@ -137,6 +141,7 @@ impl Endpoint {
     /// The timer went off.
     pub(crate) fn timeout(self: &Arc<Self>, inner: &mut Inner) {
         let now = self.core.now();
+        self.keep_pace(inner);
         if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.timeout(now);
             self.execute(inner, actions, &Cause::None);
@@ -172,6 +177,17 @@ impl Endpoint {
                 ece,
             },
         );
+    }
+
+    /// Lets the sender of a REQ wait, which is told so, until the consumer has time for it.
+    pub(super) fn park(self: &Arc<Self>, inner: &mut Inner) {
+        trace::cma::cm_prepare_mra(&self.head, inner.tos());
+        let Some(conn) = &mut inner.conn else {
+            return;
+        };
+        if let Ok(actions) = conn.machine.park(cm::Connection::PARKING_TIMEOUT) {
+            self.execute(inner, actions, &Cause::None);
+        }
     }
 
     /// From here on a REQ or REP that comes again is answered, while the consumer takes its time.

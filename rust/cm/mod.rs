@@ -6,6 +6,9 @@
 
 pub(crate) mod execute;
 pub(crate) mod ids;
+mod pace;
+pub(crate) mod parked;
+pub(crate) mod peers;
 pub(crate) mod port;
 pub(crate) mod questions;
 mod reach;

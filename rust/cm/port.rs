@@ -12,8 +12,14 @@ use crate::{
         mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
         port::CmCapability,
     },
+    kext::error::ResultExt,
 };
-use cmproto::{bucket::TokenBucket, dropped::Dropped, time::Duration};
+use cmproto::{
+    bucket::TokenBucket,
+    cm::{Tunable, Tuning},
+    dropped::Dropped,
+    time::Duration,
+};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -59,6 +65,8 @@ pub(crate) struct Port {
     default_gid_type: Atomic<u32>,
     /// The type of service of paths whose consumer has set none.
     default_tos: Atomic<u32>,
+    /// What the administrator has tuned, in the order of [`Tunable::ALL`].
+    tuning: [Atomic<u32>; Tunable::ALL.len()],
     /// What the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
     #[pin]
@@ -92,6 +100,7 @@ impl Port {
                 ca_ack_delay,
                 default_gid_type,
                 default_tos: Atomic::new(0),
+                tuning: Tunable::ALL.map(|tunable| Atomic::new(tunable.default_value())),
                 counts,
                 inner <- new_mutex!(inner, "rdma_cm_port"),
             }),
@@ -117,6 +126,27 @@ impl Port {
     /// Changes it for paths to come.
     pub(crate) fn set_default_tos(&self, tos: u8) {
         self.default_tos.store(u32::from(tos), Relaxed);
+    }
+
+    /// What the administrator has tuned.
+    pub(crate) fn tuning(&self) -> Tuning {
+        let mut tuning = Tuning::NONE;
+        for (tunable, value) in Tunable::ALL.into_iter().zip(&self.tuning) {
+            // Only what is allowed was stored.
+            let _ = tuning.set(tunable, value.load(Relaxed));
+        }
+        tuning
+    }
+
+    /// Tunes the port, from now on.
+    ///
+    /// `EINVAL` if the value is too large.
+    pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
+        let value = tunable.check(value).kernel()?;
+        if let Some(place) = self.tuning.get(tunable as usize) {
+            place.store(value, Relaxed);
+        }
+        Ok(())
     }
 
     /// Starts to receive messages, if they are the IB CM's that connect here.

@@ -3,8 +3,8 @@
 //! Finding out how the sender of a message is reached, without ever blocking.
 //!
 //! A neighbour that is known is used at once. Others are asked for in the background, a bounded
-//! number of them at a time, so that senders that nobody can reach cost those that can be reached
-//! nothing.
+//! number of them at a time, and no more than half of those for one sender, so that senders that nobody
+//! can reach cost those that can be reached nothing.
 
 use crate::{
     cma::device::CmDevice,
@@ -100,24 +100,60 @@ impl Purpose {
             Purpose::Answer => 16,
         }
     }
+
+    /// How many of those may be one sender.
+    const fn share(self) -> u32 {
+        self.budget() / 2
+    }
+}
+
+/// Number of slots in which senders are told apart by a hash of their GID; a power of two.
+const SLOTS: usize = 256;
+
+/// How many searches for one purpose are under way.
+struct Count {
+    all: Atomic<u32>,
+    by_sender: [Atomic<u32>; SLOTS],
+}
+
+impl Count {
+    fn new() -> Self {
+        Count {
+            all: Atomic::new(0),
+            by_sender: [const { Atomic::new(0) }; SLOTS],
+        }
+    }
+
+    /// Those for senders like `gid`.
+    fn of(&self, gid: &Gid) -> &Atomic<u32> {
+        self.by_sender.get(slot(gid)).unwrap_or(&self.all)
+    }
 }
 
 /// How many searches are under way.
 pub(crate) struct Searches {
-    requests: Atomic<u32>,
-    answers: Atomic<u32>,
+    requests: Count,
+    answers: Count,
+}
+
+/// The slot of a sender.
+fn slot(gid: &Gid) -> usize {
+    let bits = u128::from_be_bytes(gid.0);
+    let halves = (bits >> 64) as u64 ^ bits as u64;
+    let mixed = halves.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+    usize::try_from(mixed).unwrap_or(0) & (SLOTS - 1)
 }
 
 impl Searches {
     /// No search is under way.
     pub(crate) fn new() -> Self {
         Searches {
-            requests: Atomic::new(0),
-            answers: Atomic::new(0),
+            requests: Count::new(),
+            answers: Count::new(),
         }
     }
 
-    fn count(&self, purpose: Purpose) -> &Atomic<u32> {
+    fn count(&self, purpose: Purpose) -> &Count {
         match purpose {
             Purpose::Request => &self.requests,
             Purpose::Answer => &self.answers,
@@ -126,27 +162,32 @@ impl Searches {
 }
 
 /// One search of a budget.
-struct Place {
+pub(super) struct Place {
     core: Arc<Core>,
     purpose: Purpose,
+    sender: Gid,
 }
 
 impl Place {
-    fn take(core: &Arc<Core>, purpose: Purpose) -> Option<Self> {
+    fn take(core: &Arc<Core>, purpose: Purpose, sender: &Gid) -> Option<Self> {
         // Counted first, so that the drop is right whether or not there was room.
-        let before = core.searches.count(purpose).fetch_add(1, Relaxed);
+        let count = core.searches.count(purpose);
+        let before = count.all.fetch_add(1, Relaxed);
+        let own = count.of(sender).fetch_add(1, Relaxed);
         let place = Place {
             core: core.clone(),
             purpose,
+            sender: *sender,
         };
-        (before < purpose.budget()).then_some(place)
+        (before < purpose.budget() && own < purpose.share()).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let count = self.core.searches.count(self.purpose);
-        count.fetch_sub(1, Relaxed);
+        count.of(&self.sender).fetch_sub(1, Relaxed);
+        count.all.fetch_sub(1, Relaxed);
     }
 }
 
@@ -178,16 +219,42 @@ struct Search<T> {
     progress: Mutex<Progress>,
 }
 
+/// How a sender can be reached.
+pub(super) enum Way {
+    /// Its address is known.
+    Known(DevAddr),
+    /// It has to be asked for, and there is room to do that.
+    Unknown(Place),
+}
+
+impl Sender {
+    /// Finds out how the sender can be reached. Allocates nothing that lasts.
+    ///
+    /// Fails with `EBUSY` if it would have to be asked for and there is no room, or if nothing leads to
+    /// it.
+    pub(super) fn way(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Way> {
+        match addr::lookup_gid(&self.local, &self.peer)? {
+            Some(found) => Ok(Way::Known(found)),
+            None => Place::take(core, purpose, &self.peer)
+                .map(Way::Unknown)
+                .ok_or(EBUSY),
+        }
+    }
+}
+
 /// Calls `waiting` when its sender's address is known: now, if it is known, else later.
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
-    let sender = waiting.sender();
-    match addr::lookup_gid(&sender.local, &sender.peer) {
-        Ok(Some(found)) => return waiting.reached(Ok(&found)),
-        Ok(None) => {}
-        Err(error) => return waiting.reached(Err(error)),
+    match waiting.sender().way(core, T::PURPOSE) {
+        Ok(way) => reach_by(way, waiting),
+        Err(error) => waiting.reached(Err(error)),
     }
-    let Some(place) = Place::take(core, T::PURPOSE) else {
-        return waiting.reached(Err(EBUSY));
+}
+
+/// Calls `waiting` when its sender's address is known, which is reached by `way`.
+pub(super) fn reach_by<T: Waiting>(way: Way, waiting: T) {
+    let place = match way {
+        Way::Known(found) => return waiting.reached(Ok(&found)),
+        Way::Unknown(place) => place,
     };
     // Before `waiting` is given away: who waits must hear that there is no memory.
     let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {

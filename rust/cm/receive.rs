@@ -133,11 +133,13 @@ impl Endpoint {
         if !conn.machine.is_for(message) {
             return false;
         }
+        let waited = conn.machine.waiting();
         let actions = conn.machine.receive(arrived.header, message, now);
         let cause = match message {
             Message::Rej(rej) => Cause::Rej(rej),
             _ => Cause::None,
         };
+        self.note_answer(&inner, waited, now);
         self.execute(&mut inner, actions, &cause);
         true
     }
@@ -188,9 +190,11 @@ impl Endpoint {
         let is_wanted = conn.machine.wants_rep();
         let is_known = conn.machine.remote_comm_id() != 0;
         let state = conn.machine.state();
+        let waited = conn.machine.waiting();
         let actions = conn
             .machine
             .receive(arrived.header, &Message::Rep(*rep), now);
+        self.note_answer(&inner, waited, now);
         self.execute(&mut inner, actions, &Cause::Rep(arrived.header, rep));
         if is_known {
             icm::icm_remote_no_priv_err(rep.remote_comm_id);

@@ -7,8 +7,9 @@
 
 use super::{
     ids::CommId,
+    parked::Parked,
     port::transaction_id,
-    reach::{reach, Purpose, Sender, Waiting},
+    reach::{reach_by, Purpose, Sender, Waiting},
     receive::Arrived,
     remote::{Space, Track},
     target::{self, Target},
@@ -25,9 +26,10 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause, Limits},
+    cm::{self, Connection, DestroyCause},
     dropped::Dropped,
     reject::Reason,
+    ucma::backlog::Admission,
     ucma_abi::CmEvent,
     wire::{Header, Req, Transport},
 };
@@ -56,12 +58,19 @@ enum Refusal {
     Reject(Reason),
     /// The peer is told nothing and tries again.
     Drop,
+    /// The peer cannot be told.
+    Unreachable,
 }
+
+/// Why a request that there is no room for is refused.
+const FULL: Reason = Reason::NO_RESOURCES;
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         if error == ENOMEM {
             Refusal::Drop
+        } else if error == ENOSPC {
+            Refusal::Reject(FULL)
         } else {
             Refusal::Reject(Reason::CONSUMER_DEFINED)
         }
@@ -76,6 +85,8 @@ struct Arrival {
     listener: Arc<Endpoint>,
     child: Arc<Endpoint>,
     event: Event,
+    /// How many requests may wait beyond the backlog.
+    parking: u32,
 }
 
 impl Waiting for Arrival {
@@ -113,20 +124,43 @@ impl Waiting for Arrival {
 impl Arrival {
     /// Offers the request to the listener's consumer.
     fn offer(&self) {
-        if let Err(error) = target::offer(&self.listener, &self.child, &self.event) {
-            let cause = match Refusal::from(error) {
-                Refusal::Reject(_) => DestroyCause::User,
-                Refusal::Drop => {
-                    self.counts.dropped(Dropped::Overload);
-                    DestroyCause::NoMemory
-                }
-            };
-            return self.child.end(cause);
-        }
+        // Taken before it is known whether it is needed: there are always enough but for a moment.
+        let parked = Parked::take(&self.child.core);
+        let parking = match parked {
+            Some(_) => self.parking,
+            None => 0,
+        };
+        let offered = target::offer(&self.listener, &self.child, &self.event, parking);
+        let admission = match offered.map_err(Refusal::from) {
+            Ok(admission) => admission,
+            Err(refusal) => return self.refuse(&refusal),
+        };
         let mut inner = self.child.inner.lock();
-        if inner.conn.is_some() {
-            self.child.prepare_mra(&mut inner);
+        match (&mut inner.conn, admission) {
+            (None, _) => {}
+            (Some(conn), Admission::Parked) => {
+                conn.parked = parked;
+                self.child.park(&mut inner);
+            }
+            (Some(_), Admission::Queued) => self.child.prepare_mra(&mut inner),
         }
+    }
+
+    /// Refuses the request, for which an endpoint was made already.
+    fn refuse(&self, refusal: &Refusal) {
+        let cause = match refusal {
+            Refusal::Reject(FULL) => {
+                self.counts.dropped(Dropped::Overload);
+                let _ = self.child.reject(&[], FULL.0 as u8);
+                DestroyCause::NoMemory
+            }
+            Refusal::Reject(_) => DestroyCause::User,
+            Refusal::Drop | Refusal::Unreachable => {
+                self.counts.dropped(Dropped::Overload);
+                DestroyCause::NoMemory
+            }
+        };
+        self.child.end(cause);
     }
 }
 
@@ -181,7 +215,11 @@ impl Arrived<'_> {
         let reason = match refusal {
             Refusal::Reject(reason) => reason,
             Refusal::Drop => return self.port.counts.dropped(Dropped::Overload),
+            Refusal::Unreachable => return self.port.counts.dropped(Dropped::Unreachable),
         };
+        if reason == FULL {
+            self.port.counts.dropped(Dropped::Overload);
+        }
         let is_for_nobody = matches!(reason, Reason::INVALID_SERVICE_ID | Reason::STALE_CONN);
         if is_for_nobody {
             icm::icm_issue_rej(req.local_comm_id, 0);
@@ -231,9 +269,12 @@ impl Arrived<'_> {
         let listener = self
             .find_listener(&target, &sender)
             .map_err(|error| plain(error.into()))?;
-        if !target::takes_requests(&listener) {
-            return Err(plain(Refusal::Drop));
-        }
+        let tuning = listener.endpoint.inner.lock().tuning;
+        let parking = tuning.over(&self.port.tuning()).parking();
+        target::takes_requests(&listener, parking).map_err(|error| plain(error.into()))?;
+        let way = sender
+            .way(core, Arrival::PURPOSE)
+            .map_err(|_| plain(Refusal::Unreachable))?;
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
             .create(&sender, req, &target, &listener)
@@ -274,8 +315,9 @@ impl Arrived<'_> {
             listener: listener.endpoint,
             child,
             event,
+            parking,
         };
-        reach(core, arrival);
+        reach_by(way, arrival);
         Ok(())
     }
 
@@ -295,9 +337,10 @@ impl Arrived<'_> {
         let netdev = sender.local.ndev()?;
         let attachment = self.attachment(target, &netdev, listener)?;
         let child = Endpoint::create_child(&listener.endpoint, qp_type)?;
+        let tuning = listener.endpoint.inner.lock().tuning;
         let comm_id = CommId::new(&self.port.core)?;
         let tid = transaction_id(self.agent, comm_id.value());
-        let limits = Limits::DEFAULT;
+        let limits = tuning.over(&self.port.tuning()).limits();
         let machine = Connection::from_req(
             comm_id.value(),
             self.port.guid,
@@ -315,6 +358,7 @@ impl Arrived<'_> {
                 peer: sender.peer,
                 ah: None,
                 pkey_index: sender.pkey_index,
+                parked: None,
                 before: cm::State::ReqRcvd,
             },
             GFP_KERNEL,
@@ -322,6 +366,7 @@ impl Arrived<'_> {
         target::seat(&child, target, attachment, &netdev, |inner| {
             inner.conn = Some(conn);
             inner.path = Some(Path::from_req(req));
+            inner.tuning = tuning;
         })?;
         let event = req_event(self.header, req, target.user_data(listener));
         Ok((child, event))

@@ -140,7 +140,9 @@ impl Endpoint {
         if sidr.peer != arrived.source() {
             return arrived.port.counts.dropped(Dropped::Stranger);
         }
+        let waited = sidr.machine.waiting();
         let actions = sidr.machine.receive(&Message::SidrRep(*rep), now);
+        self.note_answer(&inner, waited, now);
         self.execute_sidr(&mut inner, actions, Some(rep));
     }
 
@@ -184,7 +186,7 @@ impl Waiting for Inquiry {
             // The device went away.
             None => return,
         }
-        if let Err(error) = target::offer(&self.listener, &self.child, &self.event) {
+        if let Err(error) = target::offer(&self.listener, &self.child, &self.event, 0) {
             self.child.end(if error == ENOMEM {
                 DestroyCause::NoMemory
             } else {
@@ -258,7 +260,9 @@ impl Arrived<'_> {
         }
         let target = Target::new(req.service_id, req.private_data).map_err(|_| REJECT)?;
         let listener = self.find_listener(&target, &sender).map_err(|_| REJECT)?;
-        if !matches!(listener.endpoint.qp_type, 0 | QPT_UD) || !target::takes_requests(&listener) {
+        if !matches!(listener.endpoint.qp_type, 0 | QPT_UD)
+            || target::takes_requests(&listener, 0).is_err()
+        {
             return Err(REJECT);
         }
         let space = questions::Space::new().map_err(|_| REJECT)?;

@@ -20,6 +20,7 @@ use cmproto::{
     listen::RequestView,
     private_data,
     service_id::{PortSpace, ServiceId},
+    ucma::backlog::Admission,
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -147,17 +148,23 @@ pub(super) fn seat(
     attached
 }
 
-/// Whether a request would be taken now: a full backlog costs nothing but this look at it.
-pub(super) fn takes_requests(listener: &Listener) -> bool {
+/// Whether a request would be taken now, be it to be parked with up to `parking`: a full backlog costs
+/// nothing but this look at it. Fails as [`offer`].
+pub(super) fn takes_requests(listener: &Listener, parking: u32) -> Result {
     let consumer = listener.endpoint.inner.lock().consumer.clone();
-    consumer.is_none_or(|consumer| consumer.takes_requests())
+    consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
 }
 
 /// Offers the request that `child` stands for to the consumer of `listener`.
 ///
 /// Fails with `ECONNABORTED` if the listener has gone, and as
 /// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
-pub(crate) fn offer(listener: &Endpoint, child: &Arc<Endpoint>, event: &Event) -> Result {
+pub(crate) fn offer(
+    listener: &Endpoint,
+    child: &Arc<Endpoint>,
+    event: &Event,
+    parking: u32,
+) -> Result<Admission> {
     let consumer = {
         let inner = listener.inner.lock();
         match inner.state {
@@ -166,7 +173,14 @@ pub(crate) fn offer(listener: &Endpoint, child: &Arc<Endpoint>, event: &Event) -
         }
     };
     match consumer {
-        Some(consumer) => child.traced(0, event, || consumer.connect_request(child, event)),
+        Some(consumer) => {
+            let mut admission = Admission::Queued;
+            child.traced(0, event, || {
+                admission = consumer.connect_request(child, event, parking)?;
+                Ok(())
+            })?;
+            Ok(admission)
+        }
         None => Err(Errno::ECONNABORTED.to_kernel()),
     }
 }

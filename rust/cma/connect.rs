@@ -114,6 +114,7 @@ impl Endpoint {
                 peer: way.path.dgid,
                 ah: Some(ah),
                 pkey_index: way.pkey_index,
+                parked: None,
                 before: cm::State::Idle,
             },
             GFP_KERNEL_ACCOUNT,
@@ -127,7 +128,15 @@ impl Endpoint {
         let user = param.private_data();
         let data =
             RequestData::new(&inner.src, &inner.dst, user, Req::PRIVATE_DATA_LEN).kernel()?;
-        let params = Self::connect_params(&inner, &way, transport, param, ece);
+        let tuning = self.tuning(&inner);
+        let params = ConnectParams {
+            remote_cm_response_timeout: tuning.response_timeout().get(),
+            local_cm_response_timeout: tuning.response_timeout().get(),
+            max_cm_retries: tuning.max_retries(),
+            ..Self::connect_params(&inner, &way, transport, param, ece)
+        };
+        conn.machine.set_limits(&tuning.limits());
+        conn.machine.set_pace(self.pace(&inner, &way.path.dgid));
         let actions = conn
             .machine
             .connect(&params, data.bytes(), self.core.now())
@@ -224,6 +233,7 @@ impl Endpoint {
         let ca_ack_delay = self.port(inner).map_or(0, |port| port.ca_ack_delay);
         let psn = inner.psn;
         let tos = inner.tos();
+        self.keep_pace(inner);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         let actions = match param {
             None => {
@@ -319,6 +329,7 @@ impl Endpoint {
             return Ok(());
         }
         let tos = inner.tos();
+        self.keep_pace(&mut inner);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         trace::cma::cm_disconnect(&self.head, tos);
         if let Ok(actions) = conn.machine.disconnect(&[], now) {

@@ -331,7 +331,10 @@ impl Endpoint {
             param: conn_param(Some(what.depths), what.private_data),
             ..Event::new(CmEvent::ConnectRequest, 0)
         };
-        let offered = attached.and_then(|()| target::offer(self, &child, &event));
+        // Who meets a full backlog is refused: there is nothing that would tell it to wait.
+        let offered = attached
+            .and_then(|()| target::offer(self, &child, &event, 0))
+            .map(|_| ());
         if offered.is_err() {
             child.end(DestroyCause::User);
         }

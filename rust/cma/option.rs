@@ -2,8 +2,8 @@
 
 //! What a consumer may set.
 
-use crate::endpoint::Endpoint;
-use cmproto::cma::State;
+use crate::{endpoint::Endpoint, kext::error::ResultExt};
+use cmproto::{cm::Tunable, cma::State};
 use kernel::prelude::*;
 
 /// `enum ib_qp_type` of reliable connections.
@@ -53,6 +53,13 @@ impl Endpoint {
             self.core.ports.update(port, |owner| owner.afonly = afonly);
         }
         Ok(())
+    }
+
+    /// Tunes the endpoint, or if it listens the requests to it, from now on.
+    ///
+    /// `EINVAL` if the value is too large.
+    pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
+        self.inner.lock().tuning.set(tunable, value).kernel()
     }
 
     /// Sets the local ack timeout of the QP, an IBA time code; 0 waits for ever.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What an administrator sets per port, in configfs below `rdma_cm`: `default_roce_mode` and
-//! `default_roce_tos`. It holds for endpoints that are attached, or resolve their route, from then
-//! on.
+//! `default_roce_tos`, which hold for endpoints that are attached, or resolve their route, from then
+//! on; and what can be tuned ([`Tunable`]), which holds from then on for all that it is not set for
+//! by themselves.
 
 use super::device::CmDevice;
 use crate::{
@@ -10,15 +11,27 @@ use crate::{
     core::Core,
     ib::gid::GidType,
     kext::{
-        configfs::{Settings, Text},
+        configfs::{Settings, Text, FILES},
         error::ResultExt,
     },
 };
-use cmproto::roce::{parse_tos, RoceMode};
+use cmproto::{
+    cm::Tunable,
+    errno::Errno,
+    roce::{parse_number, parse_tos, RoceMode},
+};
 use kernel::{prelude::*, sync::Arc};
 
 /// The index of `default_roce_mode` among the files.
 const MODE: usize = 0;
+/// The index of the first file of what can be tuned.
+const FIRST_TUNABLE: usize = 2;
+
+/// What the file with this index tunes, if it does.
+fn tunable(file: usize) -> Option<Tunable> {
+    let index = file.checked_sub(FIRST_TUNABLE)?;
+    Tunable::ALL.get(index).copied()
+}
 
 impl Core {
     /// The device with this name; `ENODEV` if there is none.
@@ -40,7 +53,16 @@ impl Core {
 impl Settings for Core {
     const NAME: &'static CStr = c"rdma_cm";
     const PARTS: &'static CStr = c"ports";
-    const FILES: [&'static CStr; 2] = [c"default_roce_mode", c"default_roce_tos"];
+    const FILES: [&'static CStr; FILES] = [
+        c"default_roce_mode",
+        c"default_roce_tos",
+        c"cm_response_timeout",
+        c"cm_max_retries",
+        c"cm_deadline_ms",
+        c"cm_timewait",
+        c"cm_early_retry_ms",
+        c"cm_backlog_parking",
+    ];
 
     fn parts(&self, name: &[u8]) -> Result<u32> {
         let device = self.device_named(name)?;
@@ -49,6 +71,9 @@ impl Settings for Core {
 
     fn show(&self, name: &[u8], part: u32, file: usize) -> Result<Text> {
         let (_device, port) = self.port_of(name, part)?;
+        if let Some(tunable) = tunable(file) {
+            return Ok(Text::number(port.tuning().get(tunable)));
+        }
         if file == MODE {
             let mode = match port.default_gid_type() {
                 GidType::Ib | GidType::RoceV1 => RoceMode::V1,
@@ -56,10 +81,15 @@ impl Settings for Core {
             };
             return Ok(Text::line(mode.name().as_bytes()));
         }
-        Ok(Text::number(port.default_tos()))
+        Ok(Text::number(u32::from(port.default_tos())))
     }
 
     fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result {
+        if let Some(tunable) = tunable(file) {
+            let value = parse_number(text).map_err(|_| Errno::EINVAL).kernel()?;
+            let (_device, port) = self.port_of(name, part)?;
+            return port.tune(tunable, value);
+        }
         if file != MODE {
             let tos = parse_tos(text).kernel()?;
             let (_device, port) = self.port_of(name, part)?;

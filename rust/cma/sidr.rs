@@ -47,7 +47,14 @@ impl Endpoint {
         let user = param.private_data();
         let data =
             RequestData::new(&inner.src, &inner.dst, user, SidrReq::PRIVATE_DATA_LEN).kernel()?;
-        let params = ResolveParams::new(way.service_id.0, way.path.pkey);
+        let tuning = self.tuning(&inner);
+        let params = ResolveParams {
+            timeout: tuning.response_timeout().to_duration(),
+            max_cm_retries: tuning.max_retries(),
+            total: tuning.limits().total,
+            ..ResolveParams::new(way.service_id.0, way.path.pkey)
+        };
+        sidr.machine.set_pace(self.pace(&inner, &way.path.dgid));
         trace::cma::cm_send_sidr_req(&self.head, inner.tos());
         icm::icm_send_sidr_req(&IcmId {
             head: Some(&self.head),

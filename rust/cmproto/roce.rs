@@ -36,14 +36,24 @@ impl RoceMode {
     }
 }
 
-/// A type of service as the kernel reads it (`kstrtou8()` with base 0): decimal, octal after a 0,
-/// hexadecimal after 0x; with a plus sign before it and a line feed after it or not.
+/// A type of service as the kernel reads it (`kstrtou8()`).
 ///
 /// # Errors
 ///
 /// - `EINVAL`: it is no number.
 /// - `ERANGE`: it is more than 255.
 pub fn parse_tos(text: &[u8]) -> Result<u8, Errno> {
+    u8::try_from(parse_number(text)?).map_err(|_| Errno::ERANGE)
+}
+
+/// A number as the kernel reads it (`kstrtouint()` with base 0): decimal, octal after a 0,
+/// hexadecimal after 0x; with a plus sign before it and a line feed after it or not.
+///
+/// # Errors
+///
+/// - `EINVAL`: it is no number.
+/// - `ERANGE`: it is more than 32 bits have.
+pub fn parse_number(text: &[u8]) -> Result<u32, Errno> {
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let (radix, digits) = match text {
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
@@ -68,7 +78,7 @@ pub fn parse_tos(text: &[u8]) -> Result<u8, Errno> {
     }
     let value = value.ok_or(Errno::ERANGE)?;
     match rest {
-        [] | [b'\n'] => u8::try_from(value).map_err(|_| Errno::ERANGE),
+        [] | [b'\n'] => u32::try_from(value).map_err(|_| Errno::ERANGE),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -94,6 +104,13 @@ mod tests {
         ] {
             assert_eq!(RoceMode::parse(wrong.as_bytes()), Err(Errno::EINVAL));
         }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(parse_number(b"4294967295\n"), Ok(u32::MAX));
+        assert_eq!(parse_number(b"4294967296"), Err(Errno::ERANGE));
+        assert_eq!(parse_number(b"-1"), Err(Errno::EINVAL));
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Endpoint {
             self.execute_sidr(inner, actions, None);
         }
         self.core.timers.disarm(&mut inner.timer);
+        inner.unanswered = None;
         self.set_state(inner, state);
         Remains {
             query: inner.query.take(),

@@ -3,7 +3,10 @@
 //! What an endpoint tells its consumer.
 
 use super::Endpoint;
-use cmproto::ucma_abi::{CmEvent, UverbsAhAttr};
+use cmproto::{
+    ucma::backlog::Admission,
+    ucma_abi::{CmEvent, UverbsAhAttr},
+};
 use kernel::{prelude::*, sync::Arc};
 use zerocopy::FromZeros;
 
@@ -202,18 +205,24 @@ pub(crate) trait Consumer: Send + Sync {
     /// Takes an event of a multicast group that the endpoint was told to join as `group`, likewise.
     fn group_event(&self, group: u64, event: &Event);
 
-    /// Whether a connection request would be taken now; a guess that saves work.
+    /// Whether a connection request would be taken now, a guess that saves work. As many as `parking`
+    /// may wait beyond the backlog. Fails as [`connect_request`](Self::connect_request).
     ///
     /// Called with no lock held.
-    fn takes_requests(&self) -> bool;
+    fn takes_requests(&self, parking: u32) -> Result;
 
     /// Offers a connection request that arrived for this listener.
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer
     /// gives `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
     /// request. `ENOMEM` means "not now" (the backlog is full): the peer hears nothing and tries
-    /// again. Any other error refuses the connection.
-    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result;
+    /// again. `ENOSPC`: so many requests are parked already. Any other error refuses the connection.
+    fn connect_request(
+        &self,
+        child: &Arc<Endpoint>,
+        event: &Event,
+        parking: u32,
+    ) -> Result<Admission>;
 
     /// Says that the device is gone, before the event that says so. The endpoint is dead.
     ///

@@ -4,7 +4,10 @@
 
 use super::Consumer;
 use crate::{
-    cm::{ids::CommId, questions::Question, remote::Tracked, timer::TimerSlot},
+    cm::{
+        ids::CommId, parked::Parked, peers::Unanswered, questions::Question, remote::Tracked,
+        timer::TimerSlot,
+    },
     cma::{
         device::CmDevice,
         iwarp::Iwarp,
@@ -23,7 +26,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{self, Connection},
+    cm::{self, Connection, Tuning},
     cma::{Qkey, State},
     sidr::Resolution,
 };
@@ -67,6 +70,8 @@ pub(crate) struct Conn {
     pub(crate) ah: Option<Arc<Ah>>,
     /// Index of the P_Key that the messages carry.
     pub(crate) pkey_index: u16,
+    /// Counts while the request waits in addition to a full backlog.
+    pub(crate) parked: Option<Parked>,
     /// The state before the transition that is under way, for tracepoints.
     pub(crate) before: cm::State,
 }
@@ -124,6 +129,10 @@ pub(crate) struct Inner {
     pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) iwarp: Option<Iwarp>,
     pub(crate) timer: TimerSlot,
+    /// Counts while a request waits for its answer.
+    pub(crate) unanswered: Option<Unanswered>,
+    /// What the consumer has tuned; of a listener, it holds for the requests to it.
+    pub(crate) tuning: Tuning,
     /// Packet sequence number that this end starts with; 24 bits.
     pub(crate) psn: u32,
     /// QP of this end, as the consumer named it; 24 bits.
@@ -160,6 +169,8 @@ impl Inner {
             sidr: None,
             iwarp: None,
             timer: TimerSlot::new()?,
+            unanswered: None,
+            tuning: Tuning::NONE,
             psn: random::u32() & 0x00ff_ffff,
             qp_num: 0,
             srq: false,

@@ -24,7 +24,7 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
     /// The directory of the parts of a thing.
     const PARTS: &'static CStr;
     /// The names of the files of a part.
-    const FILES: [&'static CStr; 2];
+    const FILES: [&'static CStr; FILES];
 
     /// The number of parts of the thing with this name, which are numbered from 1.
     ///
@@ -37,6 +37,9 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
     /// Takes what was written to a file.
     fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result;
 }
+
+/// The number of files of a part.
+pub(crate) const FILES: usize = 8;
 
 /// A short text.
 pub(crate) struct Text {
@@ -65,15 +68,21 @@ impl Text {
     }
 
     /// The number in decimal, with a line feed after it.
-    pub(crate) fn number(number: u8) -> Self {
-        let digit = |value: u8| b'0'.saturating_add(value % 10);
-        let digits = [digit(number / 100), digit(number / 10), digit(number)];
-        let zeros = match number {
-            0..=9 => 2,
-            10..=99 => 1,
-            _ => 0,
-        };
-        Self::line(digits.get(zeros..).unwrap_or(&[]))
+    pub(crate) fn number(number: u32) -> Self {
+        // As many as the largest number has.
+        let mut digits = [b'0'; 10];
+        let mut rest = number;
+        let mut first = digits.len();
+        for (at, digit) in digits.iter_mut().enumerate().rev() {
+            // Less than 10.
+            *digit = b'0'.saturating_add((rest % 10) as u8);
+            rest /= 10;
+            first = at;
+            if rest == 0 {
+                break;
+            }
+        }
+        Self::line(digits.get(first..).unwrap_or(&[]))
     }
 }
 
@@ -159,8 +168,9 @@ unsafe impl<T: Settings> Sync for Thing<T> {}
 
 /// What configfs is told of the directories. Constant once it is complete.
 struct Types {
-    attrs: [bindings::configfs_attribute; 2],
-    attr_list: [*mut bindings::configfs_attribute; 3],
+    attrs: [bindings::configfs_attribute; FILES],
+    /// Ends with a null pointer.
+    attr_list: [*mut bindings::configfs_attribute; FILES + 1],
     root_ops: bindings::configfs_group_operations,
     thing_ops: bindings::configfs_item_operations,
     parts_ops: bindings::configfs_item_operations,
@@ -253,14 +263,31 @@ impl<T: Settings> PinnedDrop for Registration<T> {
 }
 
 impl Types {
-    fn new<T: Settings>() -> Result<KBox<Self>> {
-        let attr = |name: &'static CStr| bindings::configfs_attribute {
-            ca_name: name.as_char_ptr(),
+    /// The file with the number `FILE`, without its name.
+    fn attr<T: Settings, const FILE: usize>() -> bindings::configfs_attribute {
+        bindings::configfs_attribute {
             ca_owner: THIS_MODULE,
             ca_mode: 0o644,
+            show: Some(show::<T, FILE>),
+            store: Some(store::<T, FILE>),
             ..pin_init::zeroed()
-        };
-        let [first, second] = T::FILES.map(attr);
+        }
+    }
+
+    fn new<T: Settings>() -> Result<KBox<Self>> {
+        let mut attrs = [
+            Self::attr::<T, 0>(),
+            Self::attr::<T, 1>(),
+            Self::attr::<T, 2>(),
+            Self::attr::<T, 3>(),
+            Self::attr::<T, 4>(),
+            Self::attr::<T, 5>(),
+            Self::attr::<T, 6>(),
+            Self::attr::<T, 7>(),
+        ];
+        for (attr, name) in attrs.iter_mut().zip(T::FILES) {
+            attr.ca_name = name.as_char_ptr();
+        }
         let item_type = || bindings::config_item_type {
             ct_owner: THIS_MODULE,
             ..pin_init::zeroed()
@@ -273,19 +300,8 @@ impl Types {
         };
         let mut this = KBox::new(
             Self {
-                attrs: [
-                    bindings::configfs_attribute {
-                        show: Some(show::<T, 0>),
-                        store: Some(store::<T, 0>),
-                        ..first
-                    },
-                    bindings::configfs_attribute {
-                        show: Some(show::<T, 1>),
-                        store: Some(store::<T, 1>),
-                        ..second
-                    },
-                ],
-                attr_list: [ptr::null_mut(); 3],
+                attrs,
+                attr_list: [ptr::null_mut(); FILES + 1],
                 root_ops: bindings::configfs_group_operations {
                     make_group: Some(make_group::<T>),
                     drop_item: Some(drop_item::<T>),

@@ -32,7 +32,7 @@ use crate::{
 };
 use cmproto::{
     errno::Errno,
-    ucma::backlog::Backlog,
+    ucma::backlog::{Admission, Backlog},
     ucma_abi::{self as abi, FromZeros},
 };
 use core::ptr;
@@ -286,13 +286,16 @@ impl Channel {
     }
 
     /// Whether a connection request would be admitted now, or would hear that the listener has
-    /// gone.
-    pub(super) fn takes_requests(listener: &Context) -> bool {
+    /// gone. Fails as [`admit`](Self::admit).
+    pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result {
         Self::of(listener, |_, places| {
-            places.has_room()
-                && places
-                    .get(listener)
-                    .is_none_or(|place| !place.backlog.is_full())
+            if !places.has_room() {
+                return Err(ENOMEM);
+            }
+            match places.get(listener) {
+                Some(place) => place.backlog.room(parking).kernel().map(|_| ()),
+                None => Ok(()),
+            }
         })
         .1
     }
@@ -301,15 +304,15 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` if too many wait already, or if the channel has too many contexts;
+    /// - `ENOMEM` or `ENOSPC` if too many wait already, or if the channel has too many contexts;
     /// - `ECONNABORTED` if the listener has gone.
-    pub(super) fn admit(listener: &Context) -> Result {
+    pub(super) fn admit(listener: &Context, parking: u32) -> Result<Admission> {
         Self::of(listener, |_, places| {
             if !places.has_room() {
                 return Err(ENOMEM);
             }
             let place = places.get(listener).ok_or_else(gone)?;
-            place.backlog.admit().kernel()
+            place.backlog.admit(parking).kernel()
         })
         .1
     }

@@ -20,6 +20,7 @@ use crate::{
 };
 use cmproto::{
     service_id::PortSpace,
+    ucma::backlog::Admission,
     ucma_abi::{self as abi, CmEvent},
 };
 use core::{mem, ptr};
@@ -234,17 +235,24 @@ impl Consumer for Context {
         Channel::queue(self, Some(group), event);
     }
 
-    fn takes_requests(&self) -> bool {
-        Channel::takes_requests(self)
+    fn takes_requests(&self, parking: u32) -> Result {
+        Channel::takes_requests(self, parking)
     }
 
-    /// Refuses with `ENOMEM` if the backlog is full.
+    /// Refuses with `ENOMEM` if the backlog is full, or `ENOSPC` if requests are parked and that is full,
+    /// too.
     ///
     /// The request is queued even if the listener has no uid, as C does.
-    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
-        Channel::admit(self)?;
+    fn connect_request(
+        &self,
+        child: &Arc<Endpoint>,
+        event: &Event,
+        parking: u32,
+    ) -> Result<Admission> {
+        let admission = Channel::admit(self, parking)?;
         self.offer(child, event)
-            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))
+            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
+        Ok(admission)
     }
 
     fn device_removed(&self) {

@@ -59,6 +59,7 @@ pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> 
         IdOption::ReuseAddr(on) => endpoint.set_reuseaddr(on),
         IdOption::AfOnly(on) => endpoint.set_afonly(on),
         IdOption::AckTimeout(timeout) => endpoint.set_ack_timeout(timeout),
+        IdOption::Tuning(tunable, value) => endpoint.tune(tunable, value),
     }
 }
 

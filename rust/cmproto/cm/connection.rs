@@ -5,12 +5,12 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     params::{low24, AcceptParams, ConnectParams, Limits, QpType},
-    retransmit::{Retransmit, Schedule},
+    retransmit::{KeptPace, Pace, Retransmit, Schedule},
     state::State,
 };
 use crate::{
     reject::Reason,
-    time::{Instant, TimeCode},
+    time::{Duration, Instant, TimeCode},
     wire::{Header, RejMessage, Rep, Req},
 };
 
@@ -56,6 +56,27 @@ pub(super) struct Rejection {
     pub(super) reason: Reason,
     /// The own communication id, or 0 where the wire format says so.
     pub(super) local_comm_id: u32,
+}
+
+/// How long a connection waits: what it needs of [`Limits`] to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Patience {
+    /// In microseconds, at most 71 minutes.
+    mra_wait: u32,
+    /// The same; the largest number for no limit.
+    total: u32,
+    timewait: TimeCode,
+}
+
+impl Patience {
+    fn new(limits: &Limits) -> Self {
+        let short = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
+        Self {
+            mra_wait: short(limits.mra_wait),
+            total: short(limits.total),
+            timewait: limits.timewait,
+        }
+    }
 }
 
 /// The private data of the last message that had some, for when it is sent again.
@@ -128,7 +149,7 @@ pub struct Connection {
     pub(super) life: Life,
     /// In the tables of duplicate requests and of stale peers.
     pub(super) tracked: bool,
-    pub(super) limits: Limits,
+    pub(super) patience: Patience,
     pub(super) local_comm_id: u32,
     /// Known from the REQ on the passive side, from the REP on the active one.
     pub(super) remote_comm_id: Option<u32>,
@@ -159,6 +180,7 @@ pub struct Connection {
     /// Time that an MRA asks for.
     pub(super) service_timeout: TimeCode,
     pub(super) schedule: Schedule,
+    pub(super) pace: KeptPace,
     pub(super) timer: Timer,
     pub(super) offer: Offer,
     pub(super) rejection: Option<Rejection>,
@@ -178,7 +200,7 @@ impl Connection {
             state: State::Idle,
             life: Life::Fresh,
             tracked: false,
-            limits: Limits::DEFAULT,
+            patience: Patience::new(&Limits::DEFAULT),
             local_comm_id,
             remote_comm_id: None,
             local_ca_guid,
@@ -201,6 +223,7 @@ impl Connection {
             alternate_ack_timeout: None,
             service_timeout: TimeCode::new(0),
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
+            pace: Pace::Classic.kept(),
             timer: Timer::Off,
             offer: Offer::None,
             rejection: None,
@@ -236,7 +259,7 @@ impl Connection {
             state: State::ReqRcvd,
             life: Life::Open,
             tracked: true,
-            limits: *limits,
+            patience: Patience::new(limits),
             remote_comm_id: Some(req.local_comm_id),
             remote_ca_guid: req.local_ca_guid,
             tid: hdr.tid,
@@ -264,7 +287,21 @@ impl Connection {
     /// Sets how far the peer is believed, before the connection is used. A new connection has
     /// [`Limits::DEFAULT`].
     pub fn set_limits(&mut self, limits: &Limits) {
-        self.limits = *limits;
+        self.patience = Patience::new(limits);
+    }
+
+    /// Says how soon requests may be sent early, from now on. A new connection is
+    /// [`Pace::Classic`].
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace.kept();
+    }
+
+    /// Since when a request waits for its answer, and whether it was sent early meanwhile.
+    pub const fn waiting(&self) -> Option<(Instant, bool)> {
+        match &self.timer {
+            Timer::Request(request) => Some((request.sent(), request.is_hurried())),
+            Timer::Off | Timer::Timewait(_) => None,
+        }
     }
 
     /// The state.
@@ -318,7 +355,7 @@ impl Connection {
     }
 
     /// When [`timeout`](Self::timeout) has something to do, `None` for never.
-    pub const fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         match &self.timer {
             Timer::Off => None,
             Timer::Request(request) => Some(request.deadline()),
@@ -379,7 +416,11 @@ impl Connection {
 
     /// Sends a request and waits for its answer.
     pub(super) fn request(&mut self, message: Outgoing, now: Instant, actions: &mut Actions) {
-        self.timer = Timer::Request(Retransmit::start(self.schedule, self.limits.mra_wait, now));
+        let request =
+            Retransmit::start(self.schedule, Duration(self.patience.mra_wait.into()), now)
+                .within(Duration(self.patience.total.into()))
+                .paced(self.pace.pace(), self.local_comm_id);
+        self.timer = Timer::Request(request);
         actions.push(Action::Send(message));
         actions.push(Action::Timer);
     }
@@ -402,7 +443,7 @@ impl Connection {
 
     /// The connection ends, and waits for its packets to leave the network.
     pub(super) fn enter_timewait(&mut self, now: Instant, actions: &mut Actions) {
-        let wait = self.ack_timeout.min(self.limits.timewait).to_duration();
+        let wait = self.ack_timeout.min(self.patience.timewait).to_duration();
         self.state = State::Timewait;
         self.untrack(actions);
         self.timer = Timer::Timewait(now + wait);

@@ -18,8 +18,10 @@ mod params;
 mod qp_attr;
 mod receive;
 mod retransmit;
+mod round_trip;
 mod state;
 mod timeout;
+mod tuning;
 mod verbs;
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -31,6 +33,8 @@ pub use self::{
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits, QpType},
     qp_attr::{QpAttr, QpAttrMask, QpState},
-    retransmit::{Expiry, Retransmit, Schedule},
+    retransmit::{Expiry, Pace, Retransmit, Schedule, EARLY_SENDS},
+    round_trip::RoundTrip,
     state::State,
+    tuning::{Tunable, Tuning},
 };

@@ -61,15 +61,20 @@ pub struct Limits {
     pub mra_wait: Duration,
     /// Longest time wait.
     pub timewait: TimeCode,
+    /// Longest time that one request is sent again, whatever retries are left; what MRAs add to it
+    /// comes on top.
+    pub total: Duration,
 }
 
 impl Limits {
-    /// 15 retries, 8 s for each, 60 s for MRAs, and 2^22 x 4.096 us (17 s) of time wait.
+    /// 15 retries, 8 s for each, 60 s for MRAs, 2^22 x 4.096 us (17 s) of time wait, and all the
+    /// time that retries take.
     pub const DEFAULT: Self = Self {
         passive_retries: 15,
         passive_interval: Duration::from_millis(8_000),
         mra_wait: Duration::from_millis(60_000),
         timewait: TimeCode::new(22),
+        total: Duration::MAX,
     };
 }
 

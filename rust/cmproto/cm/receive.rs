@@ -6,6 +6,7 @@ use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::{Connection, Payload, Timer},
     params::low24,
+    retransmit::Pace,
     state::State,
 };
 use crate::{
@@ -193,7 +194,11 @@ impl Connection {
         let mut actions = Actions::none();
         self.state = next;
         if let Timer::Request(request) = &mut self.timer {
-            request.extend(wait, now);
+            request.extend(self.schedule, wait, now);
+            // Who has sent an MRA for a REP sends the RTU once, and asks for nothing if it is lost.
+            if next == State::MraRepRcvd && self.pace.pace() != Pace::Classic {
+                request.linger(self.schedule, now);
+            }
             actions.push(Action::Timer);
         }
         self.deliver(Event::MraReceived, &mut actions);

@@ -2,12 +2,17 @@
 
 //! When a request is sent again, and when it is given up.
 //!
-//! The policy is the classic one: a fixed number of sends at fixed intervals. Everything the
-//! state machine needs of a policy is the interface of [`Retransmit`], so that another one can
-//! take its place.
+//! Underneath is the classic schedule: a fixed number of sends at fixed intervals. Before the first
+//! of those a request may be sent again early: once after about a round trip, and then at gaps that
+//! double, up to [`EARLY_SENDS`] times. The classic sends stay where they are, to the microsecond, so
+//! that whatever gets through with them gets through with the early ones, too, and a request is given
+//! up at the same time.
 
-use super::params::Limits;
+use super::{params::Limits, round_trip::RoundTrip};
 use crate::time::{Duration, Instant, TimeCode};
+
+/// The most times that a request is sent early.
+pub const EARLY_SENDS: u8 = 7;
 
 /// Interval and number of the retransmissions of every request of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,21 +35,21 @@ impl Schedule {
         retries: u8,
     ) -> Self {
         let round_trip = packet_life_time.to_duration().saturating_mul(2);
-        Self {
-            interval: round_trip + remote_cm_response_timeout.to_duration(),
-            retries: retries.min(15),
-        }
+        Self::fixed(
+            round_trip + remote_cm_response_timeout.to_duration(),
+            retries.min(15),
+        )
     }
 
     /// The schedule of the side that received the REQ, with what the REQ says about its sender,
     /// as far as `limits` believe it.
     pub fn passive(local_cm_response_timeout: TimeCode, retries: u8, limits: &Limits) -> Self {
-        Self {
-            interval: local_cm_response_timeout
+        Self::fixed(
+            local_cm_response_timeout
                 .to_duration()
                 .min(limits.passive_interval),
-            retries: retries.min(limits.passive_retries),
-        }
+            retries.min(limits.passive_retries),
+        )
     }
 
     /// Time between two sends.
@@ -58,24 +63,115 @@ impl Schedule {
     }
 }
 
+/// Whether a request may be sent early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// Never.
+    #[default]
+    Classic,
+    /// For the first time when it has waited that long, a few round trips.
+    After(Duration),
+    /// Not now: its peer has been silent, and enough others ask it. Perhaps later; the first look is
+    /// when it has waited that long.
+    Hold(Duration),
+}
+
+/// A [`Pace`] in half the space, with a span of up to 71 minutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeptPace {
+    kind: u8,
+    first: u32,
+}
+
+impl KeptPace {
+    /// The pace.
+    pub(super) const fn pace(self) -> Pace {
+        let first = Duration::from_micros(self.first as u64);
+        match self.kind {
+            1 => Pace::After(first),
+            2 => Pace::Hold(first),
+            _ => Pace::Classic,
+        }
+    }
+}
+
+impl Pace {
+    /// The pace, to be kept.
+    pub(super) fn kept(self) -> KeptPace {
+        let (kind, first) = match self {
+            Self::Classic => (0, Duration::ZERO),
+            Self::After(first) => (1, first),
+            Self::Hold(first) => (2, first),
+        };
+        let first = u32::try_from(first.as_micros()).unwrap_or(u32::MAX);
+        KeptPace { kind, first }
+    }
+
+    /// The most unanswered requests to a silent peer that are sent early.
+    pub const WINDOW: u32 = 32;
+    /// How long a peer that said something is not silent.
+    pub const SILENCE: Duration = Duration::from_millis(1_000);
+
+    /// The pace of requests to a peer that `unanswered` requests wait for, that said something
+    /// `silent` ago, and whose answers take `trip`; not faster than `floor`.
+    pub fn of(unanswered: u32, silent: Duration, trip: RoundTrip, floor: Duration) -> Self {
+        let first = trip.patience(floor);
+        if unanswered > Self::WINDOW && silent > Self::SILENCE {
+            return Self::Hold(first);
+        }
+        Self::After(first)
+    }
+}
+
 /// What to do when the timer of a request runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// It has not: nothing.
     Early,
+    /// Nothing is sent, and the timer is set anew.
+    Later,
     /// Send the request again.
     Resend,
     /// Give the request up.
     GiveUp,
 }
 
-/// The retransmission of one request that was sent and has not been answered.
+/// A span in half the space, in microseconds, at most 71 minutes.
+fn short(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// The span that [`short`] has made short.
+const fn long(micros: u32) -> Duration {
+    Duration::from_micros(micros as u64)
+}
+
+/// No early send, and no end but that of the retries.
+const NEVER: u32 = u32::MAX;
+
+/// The retransmission of one request that was sent and has not been answered. Its schedule is the same
+/// in all calls. Spans are [`short`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmit {
-    interval: Duration,
+    sent: Instant,
+    /// The next classic send, or the end if no retries are left.
+    classic: Instant,
+    /// The end after `sent`, whatever retries are left, or [`NEVER`].
+    total: u32,
+    /// What the peer may still ask for.
+    extension_left: u32,
+    /// What the answer to an early send has asked for: granted after the next classic send, where
+    /// without early sends it would have been asked for.
+    deferred: u32,
+    /// The next early send after `sent`, or [`NEVER`].
+    early: u32,
+    /// The time from that send to the next early one.
+    gap: u32,
+    /// Makes gaps of requests that were sent together differ.
+    seed: u32,
     retries_left: u8,
-    extension_left: Duration,
-    deadline: Instant,
+    early_left: u8,
+    hurried: bool,
 }
 
 impl Retransmit {
@@ -83,39 +179,155 @@ impl Retransmit {
     /// most `extension`.
     pub fn start(schedule: Schedule, extension: Duration, now: Instant) -> Self {
         Self {
-            interval: schedule.interval,
+            sent: now,
+            classic: now + schedule.interval,
+            total: NEVER,
+            extension_left: short(extension),
+            deferred: 0,
+            early: NEVER,
+            gap: 0,
+            seed: 0,
             retries_left: schedule.retries,
-            extension_left: extension,
-            deadline: now + schedule.interval,
+            early_left: EARLY_SENDS,
+            hurried: false,
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do.
-    pub const fn deadline(&self) -> Instant {
-        self.deadline
+    /// The same, given up `total` after the first send, whatever retries are left.
+    pub fn within(self, total: Duration) -> Self {
+        Self {
+            total: short(total),
+            ..self
+        }
     }
 
-    /// Time has come to `now`. Whether it is late does not matter: the next interval starts at
-    /// `now`, so that sends are never closer to each other than the interval.
-    pub fn expire(&mut self, now: Instant) -> Expiry {
-        if now < self.deadline {
+    /// The same, to be sent early as `pace` says. Gaps depend on `seed`.
+    pub fn paced(mut self, pace: Pace, seed: u32) -> Self {
+        self.seed = seed;
+        if let Pace::After(first) | Pace::Hold(first) = pace {
+            self.plan(self.sent, first, first.saturating_mul(2));
+        }
+        self
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    pub fn deadline(&self) -> Instant {
+        self.classic.min(self.end()).min(self.after(self.early))
+    }
+
+    /// When the request was sent for the first time.
+    pub const fn sent(&self) -> Instant {
+        self.sent
+    }
+
+    /// Whether the request was sent early.
+    pub const fn is_hurried(&self) -> bool {
+        self.hurried
+    }
+
+    fn after(&self, span: u32) -> Instant {
+        match span {
+            NEVER => Instant::MAX,
+            span => self.sent + long(span),
+        }
+    }
+
+    fn end(&self) -> Instant {
+        self.after(self.total)
+    }
+
+    /// Plans to send early `gap` from `now`, up to a quarter of it later, and then after `next`.
+    fn plan(&mut self, now: Instant, gap: Duration, next: Duration) {
+        // A linear congruential step; the upper bits are random enough.
+        self.seed = self
+            .seed
+            .wrapping_mul(0x9e37_79b9)
+            .wrapping_add(0x7f4a_7c15);
+        let share = u64::from(self.seed.wrapping_shr(24));
+        let at = now + gap + gap.saturating_mul(share).divided_by(1024);
+        self.plan_at(at, next);
+    }
+
+    /// Plans to send early then, and again after `next`, unless the classic send is near.
+    fn plan_at(&mut self, at: Instant, next: Duration) {
+        let fits = self.early_left > 0 && at + next.divided_by(2) <= self.classic;
+        self.gap = short(next);
+        self.early = match fits {
+            true => short(at.saturating_duration_since(self.sent)),
+            false => NEVER,
+        };
+    }
+
+    /// Time has come to `now`. Whether it is late does not matter: the next classic interval starts at
+    /// `now`, so that classic sends are never closer to each other than the interval. `pace` is that
+    /// of now.
+    pub fn expire(&mut self, schedule: Schedule, pace: Pace, now: Instant) -> Expiry {
+        if now < self.deadline() {
             return Expiry::Early;
+        }
+        if self.total != NEVER && now >= self.end() {
+            return Expiry::GiveUp;
+        }
+        if now < self.classic {
+            return self.expire_early(pace, now);
         }
         match self.retries_left.checked_sub(1) {
             Some(left) => {
                 self.retries_left = left;
-                self.deadline = now + self.interval;
+                self.classic = now + schedule.interval.max(long(self.deferred));
+                self.deferred = 0;
+                self.early = NEVER;
                 Expiry::Resend
             }
             None => Expiry::GiveUp,
         }
     }
 
+    fn expire_early(&mut self, pace: Pace, now: Instant) -> Expiry {
+        let gap = long(self.gap);
+        match pace {
+            Pace::Classic => {
+                self.early = NEVER;
+                Expiry::Later
+            }
+            Pace::Hold(_) => {
+                self.plan(now, gap, gap.saturating_mul(2));
+                Expiry::Later
+            }
+            // Answers take longer than they did when it was sent.
+            Pace::After(first) if self.sent + first > now => {
+                self.plan_at(self.sent + first, gap.max(first));
+                Expiry::Later
+            }
+            Pace::After(_) => {
+                self.early_left = self.early_left.saturating_sub(1);
+                self.hurried = true;
+                self.plan(now, gap, gap.saturating_mul(2));
+                Expiry::Resend
+            }
+        }
+    }
+
     /// The peer asked at `now` to wait for `wait` before the next send. It never brings that send
-    /// forward, and the waits granted to one request are bounded.
-    pub fn extend(&mut self, wait: Duration, now: Instant) {
-        let granted = wait.min(self.extension_left);
-        self.extension_left = self.extension_left - granted;
-        self.deadline = self.deadline.max(now + granted);
+    /// forward, and the waits granted to one request are bounded. No early sends follow.
+    pub fn extend(&mut self, schedule: Schedule, wait: Duration, now: Instant) {
+        let granted = short(wait).min(self.extension_left);
+        self.extension_left = self.extension_left.saturating_sub(granted);
+        if self.total != NEVER {
+            self.total = self.total.saturating_add(granted);
+        }
+        self.early = NEVER;
+        if self.hurried && now < self.sent + schedule.interval {
+            self.deferred = granted;
+        } else {
+            self.classic = self.classic.max(now + long(granted));
+        }
+    }
+
+    /// The peer asked at `now` for patience, and cannot say by itself that its next message was lost:
+    /// asks again early, at first after an eighth of the interval.
+    pub fn linger(&mut self, schedule: Schedule, now: Instant) {
+        let gap = schedule.interval.divided_by(8);
+        self.plan(now, gap, gap.saturating_mul(2));
     }
 }

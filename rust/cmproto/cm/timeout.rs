@@ -34,12 +34,13 @@ impl Connection {
 
     fn expire(&mut self, message: Outgoing, now: Instant) -> Actions {
         let expiry = match &mut self.timer {
-            Timer::Request(request) => request.expire(now),
+            Timer::Request(request) => request.expire(self.schedule, self.pace.pace(), now),
             Timer::Off | Timer::Timewait(_) => Expiry::Early,
         };
         let mut actions = Actions::none();
         match expiry {
             Expiry::Early => {}
+            Expiry::Later => actions.push(Action::Timer),
             Expiry::Resend => {
                 actions.push(Action::Send(message));
                 actions.push(Action::Count(Counter::Retry(message.attribute())));

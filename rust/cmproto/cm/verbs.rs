@@ -17,7 +17,7 @@ use crate::{
     errno::Errno,
     reject::Reason,
     time::{Instant, TimeCode},
-    wire::{Drep, Dreq, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
+    wire::{Drep, Dreq, MraMessage, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
 };
 
 /// `data` for `owner`, if it is at most `max` bytes.
@@ -31,6 +31,9 @@ fn payload(owner: Outgoing, data: &[u8], max: usize) -> Result<Payload, Errno> {
 impl Connection {
     /// The time code with which the kernel calls [`prepare_mra`](Self::prepare_mra): 69 s.
     pub const SERVICE_TIMEOUT: u8 = 24;
+    /// The time code with which requests are [parked](Self::park): 17 s. After that a peer asks again
+    /// whether its request is still there.
+    pub const PARKING_TIMEOUT: u8 = 22;
 
     /// Sends a REQ with up to 92 bytes of private data: `Idle` to `ReqSent`.
     ///
@@ -306,6 +309,22 @@ impl Connection {
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Drep));
         self.enter_timewait(now, &mut actions);
+        Ok(actions)
+    }
+
+    /// Lets the peer of a REQ wait: answers it, and every one that comes again, with an MRA that asks
+    /// for `service_timeout` (a time code).
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare_mra`](Self::prepare_mra).
+    pub fn park(&mut self, service_timeout: u8) -> Result<Actions, Errno> {
+        self.prepare_mra(service_timeout)?;
+        let mut actions = Actions::none();
+        actions.push(Action::Send(Outgoing::Mra(match self.state {
+            State::MraRepSent => MraMessage::Rep,
+            _ => MraMessage::Req,
+        })));
         Ok(actions)
     }
 

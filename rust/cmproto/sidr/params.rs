@@ -16,6 +16,8 @@ pub struct ResolveParams {
     pub timeout: Duration,
     /// Number of sends after the first one (0 to 15; more means 15).
     pub max_cm_retries: u8,
+    /// Longest time that the question is asked again, whatever retries are left.
+    pub total: Duration,
 }
 
 impl ResolveParams {
@@ -31,6 +33,7 @@ impl ResolveParams {
             pkey,
             timeout: Self::TIMEOUT,
             max_cm_retries: Self::MAX_RETRIES,
+            total: Duration::MAX,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     status::Status,
 };
 use crate::{
-    cm::{Counter, DestroyCause, Expiry, Retransmit, Schedule, State},
+    cm::{Counter, DestroyCause, Expiry, Pace, Retransmit, Schedule, State},
     errno::Errno,
     time::{Duration, Instant},
     wire::{Attribute, Header, Message, SidrRep, SidrReq, INFO_LEN},
@@ -20,7 +20,7 @@ enum Phase {
     /// Never used.
     Fresh,
     /// Asking side: the question was sent.
-    Asking(Retransmit),
+    Asking(Schedule, Retransmit),
     /// Answering side: the user has not answered.
     Asked,
     /// Answering side: the user has answered, and the answer is remembered until then.
@@ -91,6 +91,7 @@ pub struct Resolution {
     pkey: u16,
     /// How long an answer is remembered.
     memory: Duration,
+    pace: Pace,
     sent: Sent,
     payload: Payload,
 }
@@ -108,6 +109,7 @@ impl Resolution {
             service_id: 0,
             pkey: 0,
             memory: Self::MEMORY,
+            pace: Pace::Classic,
             sent: Sent::Nothing,
             payload: Payload::EMPTY,
         }
@@ -130,7 +132,7 @@ impl Resolution {
     /// The state; [`State::Idle`] before the question and after the answer.
     pub const fn state(&self) -> State {
         match self.phase {
-            Phase::Asking(_) => State::SidrReqSent,
+            Phase::Asking(..) => State::SidrReqSent,
             Phase::Asked => State::SidrReqRcvd,
             Phase::Fresh | Phase::Answered(_) | Phase::Closed => State::Idle,
         }
@@ -151,10 +153,24 @@ impl Resolution {
         self.pkey
     }
 
-    /// When [`timeout`](Self::timeout) has something to do, `None` for never.
-    pub const fn deadline(&self) -> Option<Instant> {
+    /// Says how soon the question may be sent early, from now on. A new resolution is
+    /// [`Pace::Classic`].
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
+    /// Since when the question waits for its answer, and whether it was sent early meanwhile.
+    pub const fn waiting(&self) -> Option<(Instant, bool)> {
         match &self.phase {
-            Phase::Asking(request) => Some(request.deadline()),
+            Phase::Asking(_, request) => Some((request.sent(), request.is_hurried())),
+            Phase::Fresh | Phase::Asked | Phase::Answered(_) | Phase::Closed => None,
+        }
+    }
+
+    /// When [`timeout`](Self::timeout) has something to do, `None` for never.
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Asking(_, request) => Some(request.deadline()),
             Phase::Answered(until) => Some(*until),
             Phase::Fresh | Phase::Asked | Phase::Closed => None,
         }
@@ -204,7 +220,7 @@ impl Resolution {
     ) -> Result<Actions, Errno> {
         match self.phase {
             Phase::Fresh => {}
-            Phase::Asking(_) | Phase::Asked | Phase::Answered(_) | Phase::Closed => {
+            Phase::Asking(..) | Phase::Asked | Phase::Answered(_) | Phase::Closed => {
                 return Err(Errno::EINVAL)
             }
         }
@@ -214,7 +230,10 @@ impl Resolution {
         self.sent = Sent::Req;
         let schedule = Schedule::fixed(params.timeout, params.max_cm_retries.min(15));
         // There is no MRA that could make it wait longer.
-        self.phase = Phase::Asking(Retransmit::start(schedule, Duration::ZERO, now));
+        let request = Retransmit::start(schedule, Duration::ZERO, now)
+            .within(params.total)
+            .paced(self.pace, self.request_id);
+        self.phase = Phase::Asking(schedule, request);
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Req));
         actions.push(Action::Timer);
@@ -236,7 +255,7 @@ impl Resolution {
     ) -> Result<Actions, Errno> {
         match self.phase {
             Phase::Asked => {}
-            Phase::Fresh | Phase::Asking(_) | Phase::Answered(_) | Phase::Closed => {
+            Phase::Fresh | Phase::Asking(..) | Phase::Answered(_) | Phase::Closed => {
                 return Err(Errno::EINVAL)
             }
         }
@@ -260,7 +279,7 @@ impl Resolution {
     /// Whether `msg` is the answer to this resolution's question.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         match (msg, self.phase) {
-            (Message::SidrRep(rep), Phase::Fresh | Phase::Asking(_) | Phase::Closed) => {
+            (Message::SidrRep(rep), Phase::Fresh | Phase::Asking(..) | Phase::Closed) => {
                 rep.request_id == self.request_id
             }
             _ => false,
@@ -277,7 +296,7 @@ impl Resolution {
             return Actions::count(Counter::Mismatch(Attribute::SidrRep));
         }
         match self.phase {
-            Phase::Asking(_) => {
+            Phase::Asking(..) => {
                 let status = Status(rep.status);
                 self.end(Event::RepReceived { status })
             }
@@ -302,7 +321,7 @@ impl Resolution {
                 actions.push(Action::Send(Outgoing::Rep));
                 actions.push(Action::Count(Counter::Repeat(Attribute::SidrRep)));
             }
-            Phase::Fresh | Phase::Asking(_) | Phase::Asked | Phase::Closed => {}
+            Phase::Fresh | Phase::Asking(..) | Phase::Asked | Phase::Closed => {}
         }
         actions
     }
@@ -311,8 +330,13 @@ impl Resolution {
     /// [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {
         match &mut self.phase {
-            Phase::Asking(request) => match request.expire(now) {
+            Phase::Asking(schedule, request) => match request.expire(*schedule, self.pace, now) {
                 Expiry::Early => Actions::none(),
+                Expiry::Later => {
+                    let mut actions = Actions::none();
+                    actions.push(Action::Timer);
+                    actions
+                }
                 Expiry::Resend => {
                     let mut actions = Actions::none();
                     actions.push(Action::Send(Outgoing::Req));
@@ -339,7 +363,7 @@ impl Resolution {
                 self.phase = Phase::Closed;
                 actions.push(Action::Release);
             }
-            Phase::Asking(_) => {
+            Phase::Asking(..) => {
                 self.phase = Phase::Closed;
                 actions.push(Action::Timer);
                 actions.push(Action::Release);

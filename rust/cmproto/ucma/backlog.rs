@@ -15,6 +15,15 @@ pub fn clamp(wanted: u32, max: u32) -> u32 {
     }
 }
 
+/// Where a request stands that was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Within the limit.
+    Queued,
+    /// Beyond it, behind all others. It moves up when those are read.
+    Parked,
+}
+
 /// The backlog of a listener.
 ///
 /// Requests count from when they are queued until they are read. A call that fails to listen
@@ -60,17 +69,15 @@ impl Backlog {
         }
     }
 
-    /// Admits one more request.
+    /// Admits one more request, if there is [room](Self::room).
     ///
     /// # Errors
     ///
-    /// [`Errno::ENOMEM`] if the backlog is full.
-    pub fn admit(&mut self) -> Result<(), Errno> {
-        if self.is_full() {
-            return Err(Errno::ENOMEM);
-        }
+    /// As [`room`](Self::room).
+    pub fn admit(&mut self, parking: u32) -> Result<Admission, Errno> {
+        let admission = self.room(parking)?;
         self.waiting = self.waiting.saturating_add(1);
-        Ok(())
+        Ok(admission)
     }
 
     /// Says that a request was read, or that it could not be queued after all.
@@ -78,9 +85,24 @@ impl Backlog {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Whether no more requests are admitted.
-    pub fn is_full(&self) -> bool {
-        self.waiting >= self.limit
+    /// Where one more request would stand, of which as many as `parking` may wait beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// - [`Errno::ENOMEM`] if the backlog is full, and nothing is parked;
+    /// - [`Errno::ENOSPC`] if as many are parked as may be.
+    pub fn room(&self, parking: u32) -> Result<Admission, Errno> {
+        if self.waiting < self.limit {
+            return Ok(Admission::Queued);
+        }
+        // What does not listen parks nothing.
+        if parking == 0 || self.limit == 0 {
+            return Err(Errno::ENOMEM);
+        }
+        if self.waiting < self.limit.saturating_add(parking) {
+            return Ok(Admission::Parked);
+        }
+        Err(Errno::ENOSPC)
     }
 
     /// How many requests wait.
@@ -112,7 +134,32 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_what_does_not_listen() {
-        assert_eq!(Backlog::new().admit(), Err(Errno::ENOMEM));
+        assert_eq!(Backlog::new().admit(0), Err(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn parked_beyond_the_limit_and_in_order() {
+        let mut backlog = Backlog::new();
+        assert_eq!(backlog.admit(9), Err(Errno::ENOMEM));
+        backlog.set(1);
+        assert_eq!(backlog.room(2), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(2), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
+        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
+        assert_eq!(backlog.admit(2), Err(Errno::ENOSPC));
+        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.waiting(), 3);
+        // Who was parked first has moved up, and there is room behind the others.
+        backlog.release();
+        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
+        backlog.release();
+        backlog.release();
+        backlog.release();
+        assert_eq!(backlog.admit(2), Ok(Admission::Queued));
+        // The largest numbers do not overflow.
+        let mut backlog = Backlog::new();
+        backlog.set(u32::MAX);
+        assert_eq!(backlog.admit(u32::MAX), Ok(Admission::Queued));
     }
 
     #[test]
@@ -120,13 +167,13 @@ mod tests {
         let mut backlog = Backlog::new();
         backlog.propose(2);
         backlog.set(2);
-        assert_eq!(backlog.admit(), Ok(()));
-        assert_eq!(backlog.admit(), Ok(()));
-        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
         assert_eq!(backlog.waiting(), 2);
         backlog.release();
-        assert_eq!(backlog.admit(), Ok(()));
-        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
     }
 
     #[test]
@@ -134,7 +181,7 @@ mod tests {
         let mut backlog = Backlog::new();
         backlog.propose(3);
         backlog.set(3);
-        backlog.admit().unwrap();
+        backlog.admit(0).unwrap();
         let before = backlog.clone();
         backlog.propose(100);
         assert_eq!(backlog, before);
@@ -148,18 +195,18 @@ mod tests {
         backlog.propose(9);
         backlog.propose(1);
         backlog.set(1);
-        assert_eq!(backlog.admit(), Ok(()));
-        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
     }
 
     #[test]
     fn requests_that_came_early_count() {
         let mut backlog = Backlog::new();
         backlog.propose(2);
-        backlog.admit().unwrap();
+        backlog.admit(0).unwrap();
         backlog.set(2);
-        assert_eq!(backlog.admit(), Ok(()));
-        assert_eq!(backlog.admit(), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
+        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
         backlog.release();
         backlog.release();
         backlog.release();

@@ -2,7 +2,7 @@
 
 //! The values of options.
 
-use crate::{errno::Errno, ucma_abi::OptionName};
+use crate::{cm::Tunable, errno::Errno, ucma_abi::OptionName};
 
 /// The longest value that is accepted, in bytes (C's `KMALLOC_MAX_SIZE`).
 pub const MAX_VALUE_LEN: u32 = 4 << 20;
@@ -21,6 +21,8 @@ pub enum IdOption {
     AfOnly(bool),
     /// Timeout of an acknowledgement, a time code; any value.
     AckTimeout(u8),
+    /// Something that can be tuned; a value that it can have.
+    Tuning(Tunable, u32),
 }
 
 impl IdOption {
@@ -29,7 +31,7 @@ impl IdOption {
     /// # Errors
     ///
     /// - [`Errno::ENOSYS`] if there is no such option;
-    /// - [`Errno::EINVAL`] if the option has a value of another length.
+    /// - [`Errno::EINVAL`] if the option has a value of another length, or another value.
     pub fn new(level: u32, name: u32, value: [u8; VALUE_LEN], len: u32) -> Result<Self, Errno> {
         let [byte, ..] = value;
         let flag = u32::from_ne_bytes(value) != 0;
@@ -38,6 +40,14 @@ impl IdOption {
             OptionName::ReuseAddr => (IdOption::ReuseAddr(flag), 4),
             OptionName::AfOnly => (IdOption::AfOnly(flag), 4),
             OptionName::AckTimeout => (IdOption::AckTimeout(byte), 1),
+            OptionName::Tuning(tunable) => {
+                let number = u32::from_ne_bytes(value);
+                // The length first: a short value was not read whole.
+                if len != 4 {
+                    return Err(Errno::EINVAL);
+                }
+                (IdOption::Tuning(tunable, tunable.check(number)?), 4)
+            }
             // Not of the id, and larger than `value`.
             OptionName::IbPath => return Err(Errno::ENOSYS),
         };
@@ -74,6 +84,16 @@ mod tests {
             (1, 0, one, 1, Err(Errno::ENOSYS)),
             (1, 1, one, 72, Err(Errno::ENOSYS)),
             (2, 0, one, 1, Err(Errno::ENOSYS)),
+            (
+                0x5243_4d00,
+                4,
+                one,
+                4,
+                Ok(IdOption::Tuning(Tunable::EarlyRetry, 1)),
+            ),
+            (0x5243_4d00, 4, one, 1, Err(Errno::EINVAL)),
+            (0x5243_4d00, 4, high, 4, Err(Errno::EINVAL)),
+            (0x5243_4d00, 6, one, 4, Err(Errno::ENOSYS)),
         ] {
             assert_eq!(
                 (level, name, len, IdOption::new(level, name, value, len)),

@@ -2,7 +2,7 @@
 
 //! Options of an id.
 
-use crate::errno::Errno;
+use crate::{cm::Tunable, errno::Errno};
 
 abi_struct! {
     /// [`SetOption`](super::Command::SetOption) (`struct rdma_ucm_set_option`).
@@ -33,7 +33,12 @@ pub enum OptionName {
     AckTimeout,
     /// The paths: an array of [`PathRecData`](super::PathRecData) (level 1, name 1).
     IbPath,
+    /// What can be tuned: an `unsigned int` each ([`LEVEL_TUNING`], names by number).
+    Tuning(Tunable),
 }
+
+/// The level of the options that C does not have: "RCM" and a number. C's levels count from 0.
+pub const LEVEL_TUNING: u32 = 0x5243_4d00;
 
 impl OptionName {
     /// The option with this level (`RDMA_OPTION_ID` 0, `RDMA_OPTION_IB` 1) and name.
@@ -48,6 +53,10 @@ impl OptionName {
             (0, 2) => Ok(Self::AfOnly),
             (0, 3) => Ok(Self::AckTimeout),
             (1, 1) => Ok(Self::IbPath),
+            (LEVEL_TUNING, number) => match Tunable::new(number) {
+                Ok(tunable) => Ok(Self::Tuning(tunable)),
+                Err(errno) => Err(errno),
+            },
             _ => Err(Errno::ENOSYS),
         }
     }
@@ -66,7 +75,17 @@ mod tests {
     fn unknown_options_are_not_implemented() {
         assert_eq!(OptionName::new(0, 3), Ok(OptionName::AckTimeout));
         assert_eq!(OptionName::new(1, 1), Ok(OptionName::IbPath));
-        for (level, name) in [(0, 4), (1, 0), (1, 2), (2, 0), (u32::MAX, 0)] {
+        let last = OptionName::Tuning(Tunable::Parking);
+        assert_eq!(OptionName::new(0x5243_4d00, 5), Ok(last));
+        for (level, name) in [
+            (0, 4),
+            (1, 0),
+            (1, 2),
+            (2, 0),
+            (u32::MAX, 0),
+            (0x5243_4d00, 6),
+            (0x5243_4d01, 0),
+        ] {
             assert_eq!(OptionName::new(level, name), Err(Errno::ENOSYS));
         }
     }

@@ -521,6 +521,7 @@ mod tests {
     /// What a connection costs, beside its endpoint.
     #[test]
     fn a_connection_is_small() {
-        assert!(size_of::<Connection>() <= 512);
+        let size = size_of::<Connection>();
+        assert!(size <= 512, "{size}");
     }
 }

@@ -10,6 +10,7 @@ const STRICT: Limits = Limits {
     passive_interval: Duration::from_millis(100),
     mra_wait: Duration::from_millis(10),
     timewait: TimeCode::new(8),
+    total: Duration::MAX,
 };
 
 #[test]

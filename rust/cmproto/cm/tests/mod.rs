@@ -8,6 +8,8 @@ mod limits;
 mod local;
 mod lookup;
 #[cfg(test)]
+mod pace;
+#[cfg(test)]
 mod pair;
 #[cfg(test)]
 mod properties;

@@ -197,6 +197,7 @@ impl Watch {
             }
             Step::Disconnect(len) => self.verb(|c, now| c.disconnect(&data[..len], now)),
             Step::Confirm(len) => self.verb(|c, now| c.confirm_disconnect(&data[..len], now)),
+            Step::PrepareMra(code) if code % 2 == 0 => self.verb(|c, _| c.park(code)),
             Step::PrepareMra(code) => {
                 self.verb(|c, _| c.prepare_mra(code).map(|()| Actions::none()));
             }
@@ -232,6 +233,12 @@ impl Watch {
             Step::StalePeer => self.input(Connection::stale_peer),
             Step::Wait(ms) => {
                 self.now += Duration::from_millis(ms);
+                let span = Duration::from_millis(ms / 7);
+                self.c.set_pace(match ms % 3 {
+                    0 => Pace::Classic,
+                    1 => Pace::After(span),
+                    _ => Pace::Hold(span),
+                });
                 self.input(Connection::timeout);
             }
             Step::Deadline => {

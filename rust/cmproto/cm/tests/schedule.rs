@@ -201,11 +201,11 @@ fn extensions_add_up_to_their_budget() {
     let none = TimeCode::new(0);
     let schedule = Schedule::active(none, none, 15);
     let mut request = Retransmit::start(schedule, Duration::from_millis(100), at(0));
-    request.extend(Duration::from_millis(70), at(0));
+    request.extend(schedule, Duration::from_millis(70), at(0));
     assert_eq!(request.deadline(), at(70));
-    request.extend(Duration::from_millis(70), at(70));
+    request.extend(schedule, Duration::from_millis(70), at(70));
     assert_eq!(request.deadline(), at(100));
-    request.extend(Duration::from_millis(70), at(100));
+    request.extend(schedule, Duration::from_millis(70), at(100));
     assert_eq!(request.deadline(), at(100));
 }
 

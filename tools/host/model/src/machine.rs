@@ -13,7 +13,7 @@ use cmproto::{
     },
     errno::Errno,
     reject::Reason,
-    time::{Duration, Instant, TimeCode},
+    time::{Duration, Instant},
     wire::{self, Attribute, Header, Message, Rej, RejMessage, ReqPath, Transport, MAD_LEN},
 };
 use std::{
@@ -164,7 +164,7 @@ impl Machines {
                 passive_retries: retries,
                 passive_interval: Duration::from_millis(8_000),
                 mra_wait: Duration::from_millis(60_000),
-                timewait: TimeCode::new(22),
+                ..Limits::DEFAULT
             },
             retries,
             transport,

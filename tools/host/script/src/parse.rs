@@ -6,6 +6,7 @@ use crate::{
     wire::Kind,
     world::{Micros, Under, EVENTS},
 };
+use cmproto::cm::{Tunable, Tuning};
 use std::net::IpAddr;
 
 /// A value in a script.
@@ -86,6 +87,8 @@ pub struct Script {
     pub only: Vec<Under>,
     /// Takes seconds of real time: started first.
     pub is_slow: bool,
+    /// How this CM is tuned; where nothing is said, it does as C.
+    pub tuning: Tuning,
     pub steps: Vec<Step>,
 }
 
@@ -98,6 +101,30 @@ fn place(word: &str) -> Result<Vec<Under>, String> {
         "guest" => vec![Under::C, Under::Rust],
         _ => return Err(format!("on {word}?")),
     })
+}
+
+/// What a word of `tune` stands for.
+fn tunable(word: &str) -> Result<Tunable, String> {
+    Ok(match word {
+        "response_timeout" => Tunable::ResponseTimeout,
+        "max_retries" => Tunable::MaxRetries,
+        "deadline" => Tunable::Deadline,
+        "timewait" => Tunable::Timewait,
+        "early_retry" => Tunable::EarlyRetry,
+        "parking" => Tunable::Parking,
+        _ => return Err(format!("tune {word}?")),
+    })
+}
+
+/// Tuned to do as C.
+fn as_c() -> Result<Tuning, String> {
+    let mut tuning = Tuning::NONE;
+    for tunable in [Tunable::EarlyRetry, Tunable::Parking] {
+        tuning
+            .set(tunable, 0)
+            .map_err(|errno| errno.name().to_string())?;
+    }
+    Ok(tuning)
 }
 
 /// Words of a line; a string is one word, and a comment ends it.
@@ -331,6 +358,7 @@ impl Script {
             is_ipv6: false,
             only: Vec::new(),
             is_slow: false,
+            tuning: as_c()?,
             steps: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
@@ -354,6 +382,13 @@ impl Script {
             ["only", "on", on] => {
                 self.only = place(on)?;
                 Ok(())
+            }
+            ["tune", name, value] => {
+                let tunable = tunable(name)?;
+                let value = value.parse().map_err(|_| format!("{value}?"))?;
+                self.only = place("rust")?;
+                let set = self.tuning.set(tunable, value);
+                set.map_err(|_| format!("{value} is too large"))
             }
             ["slow"] => {
                 self.is_slow = true;

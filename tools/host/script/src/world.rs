@@ -3,6 +3,7 @@
 //! What a script acts on: the system under test, its user interface, its network and its clock.
 
 use crate::wire::Mad;
+use cmproto::cm::Tuning;
 use std::net::IpAddr;
 
 /// Microseconds.
@@ -189,6 +190,8 @@ pub trait World {
     fn slack(&self) -> Micros;
     /// Sends the bytes to the system under test.
     fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String>;
+    /// Tunes the CM, where it can be tuned, for all calls to come.
+    fn tune(&mut self, tuning: &Tuning);
     /// Makes a call; an errno if it fails.
     fn call(&mut self, call: &Call) -> Result<Answer, i32>;
     /// The next thing that happens before `until`; time goes on meanwhile, to `until` at most.

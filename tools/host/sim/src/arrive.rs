@@ -287,23 +287,26 @@ impl Node {
             return reject(Reason::CONSUMER_DEFINED);
         }
         if !self.takes_requests() {
-            return Err((Refusal::Drop, None));
+            return Err((self.overload(), None));
         }
         let comm_id = self.ids.reserve();
         let tid = (1 << 32) | u64::from(comm_id);
         let limits = Limits::DEFAULT;
-        let machine = match Connection::from_req(comm_id, self.guid, tid, header, req, &limits) {
+        let mut machine = match Connection::from_req(comm_id, self.guid, tid, header, req, &limits)
+        {
             Ok(machine) => machine,
             Err(_) => {
                 self.ids.free(comm_id);
                 return reject(Reason::CONSUMER_DEFINED);
             }
         };
+        machine.set_pace(self.pace());
         let ep = self.take_ep();
         let interval = TimeCode::new(req.local_cm_response_timeout)
             .to_duration()
             .min(limits.passive_interval);
-        let mut watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
+        let watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
+        let mut watch = watch.paced(self.pace());
         watch.apply(arrived.digest());
         self.endpoints
             .insert(ep, Endpoint::new(machine, arrived.source, watch));
@@ -330,6 +333,14 @@ impl Node {
         self.execute(ep, State::ReqRcvd, Actions::default(), arrived.now);
         self.effects.push(Effect::Reach { ep });
         Ok(())
+    }
+
+    /// What becomes of a request that there is no room for.
+    fn overload(&self) -> Refusal {
+        match self.setup.parking {
+            0 => Refusal::Drop,
+            _ => Refusal::Reject(Reason::NO_RESOURCES),
+        }
     }
 
     /// Counts a queue pair that is in use again while its last connection is in time wait.

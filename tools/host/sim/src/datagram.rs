@@ -7,7 +7,7 @@
 
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::DestroyCause,
+    cm::{DestroyCause, Pace, EARLY_SENDS},
     errno::Errno,
     private_data::{self, IpHeader, IP_HEADER_LEN},
     sidr::{
@@ -105,6 +105,11 @@ impl Node {
         }
         .encode(&mut data);
         let mut machine = Resolution::new(request_id, u64::from(request_id));
+        machine.set_pace(self.pace());
+        let early = match self.pace() {
+            Pace::Classic => 0,
+            Pace::After(_) | Pace::Hold(_) => u32::from(EARLY_SENDS),
+        };
         let actions = machine.resolve(&params, &data, now).unwrap_or_default();
         let datagram = Datagram {
             machine,
@@ -116,7 +121,7 @@ impl Node {
             qpn: 0,
             told: 0,
             sent: 0,
-            most: sends,
+            most: sends + early,
             due: Some(now + timeout.saturating_mul(u64::from(sends))),
         };
         self.datagrams.insert(ep, datagram);

@@ -45,6 +45,7 @@
 //!   equal in all its parts, and its user is told nothing. Where the connection has left the
 //!   tables, a REQ is a new one: the protocol cannot know better.
 //! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1) times,
+//!   and 7 times more at a node that sends early,
 //!   and an RTU, DREP, MRA or REJ at most once more than there was cause for. What belongs to no
 //!   connection is sent only in answer to a message.
 //! - **S8** *Destroy terminates without the peer.* A connection that was destroyed is over, or in a
@@ -82,7 +83,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 pub use self::{
     counts::Counts,
-    network::Network,
+    network::{Network, Weather},
     plan::{plan, Knobs},
     shrink::shrink,
     world::{Outcome, World},
@@ -119,6 +120,11 @@ pub fn play(script: &Script, trace: bool) -> Outcome {
 pub fn play_seed(seed: u64, knobs: &Knobs, trace: bool) -> Outcome {
     let (script, network) = plan(seed, knobs);
     play_in(&script, network, trace)
+}
+
+/// Plays a script in the weather that `seed` brings.
+pub fn play_in_weather(script: &Script, seed: u64, weather: Weather) -> Outcome {
+    play_in(script, Network::drawn(seed, weather), false)
 }
 
 /// What a seed stands for as a script, with all that the network does.

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use cmproto::{
     addr::{Gid, SockAddr},
     bucket::TokenBucket,
-    cm::{self, AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Outgoing},
+    cm::{
+        self, AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Outgoing,
+        Pace,
+    },
     cma,
     errno::Errno,
     private_data::{IpHeader, IP_HEADER_LEN},
@@ -177,7 +180,9 @@ impl Node {
         let qpn = self.take_qpn();
         let tid = (1 << 32) | u64::from(comm_id);
         let watch = Watch::new(tag, Side::Active, dial.max_cm_retries, Self::interval(dial));
-        let mut endpoint = Endpoint::new(Connection::new(comm_id, self.guid, tid), to, watch);
+        let mut machine = Connection::new(comm_id, self.guid, tid);
+        machine.set_pace(self.pace());
+        let mut endpoint = Endpoint::new(machine, to, watch.paced(self.pace()));
         endpoint.qpn = qpn;
         endpoint.reached = true;
         endpoint.has_user = true;
@@ -334,6 +339,7 @@ impl Node {
             return self.offer_datagram(ep, now);
         }
         let takes = self.takes_requests();
+        let is_full = self.waiting() >= self.setup.backlog;
         let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|e| !e.destroyed) else {
             return;
         };
@@ -342,13 +348,27 @@ impl Node {
             return self.end(ep, DestroyCause::NoMemory, now);
         }
         endpoint.has_user = true;
-        let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        if is_full {
+            endpoint.watch.park();
+            let parked = |machine: &mut Connection| machine.park(Connection::PARKING_TIMEOUT);
+            let _ = self.verb(ep, now, parked);
+        } else {
+            let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        }
         self.tell(ep, CmEvent::ConnectRequest, 0);
     }
 
-    /// Whether there is room for one more connection request.
+    /// How soon the node sends requests early.
+    pub(crate) fn pace(&self) -> Pace {
+        match self.setup.early >> self.index & 1 {
+            0 => Pace::Classic,
+            _ => Pace::After(Duration::from_millis(20)),
+        }
+    }
+
+    /// Whether there is room for one more connection request, if only to park it.
     pub(crate) fn takes_requests(&self) -> bool {
-        self.waiting() < self.setup.backlog
+        self.waiting() < self.setup.backlog + self.setup.parking
     }
 
     /// Connection requests that wait for their user.
@@ -530,16 +550,16 @@ impl Node {
         let asking = self.datagrams.values().filter(|d| d.side == Side::Active);
         let ids = self.endpoints.len() + asking.count();
         let waiting = self.waiting();
-        if self.ids.len() == ids && self.remotes.len() == remotes && waiting <= self.setup.backlog {
+        let room = self.setup.backlog + self.setup.parking;
+        if self.ids.len() == ids && self.remotes.len() == remotes && waiting <= room {
             return Ok(());
         }
         let what = format!(
             "node {}: {} communication ids, {} names of peers, {waiting} requests that wait; \
-             expected {ids}, {remotes}, at most {}",
+             expected {ids}, {remotes}, at most {room}",
             self.index,
             self.ids.len(),
             self.remotes.len(),
-            self.setup.backlog,
         );
         Err(Violation {
             rule: Rule::S9,

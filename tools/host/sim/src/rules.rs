@@ -5,7 +5,7 @@
 use std::fmt;
 
 use cmproto::{
-    cm::{Connection, State},
+    cm::{Connection, Pace, State, EARLY_SENDS},
     time::{Duration, Instant, TimeCode},
     ucma_abi::CmEvent,
     wire::Attribute,
@@ -128,6 +128,10 @@ pub struct Watch {
     pub stage: Stage,
     /// When the request in flight must be over.
     due: Option<Instant>,
+    /// Sends of a request that may come before the classic ones.
+    early: u16,
+    /// MRAs that were not asked for: of a request that was parked.
+    parked: u16,
     /// Messages of the connection, by [`slot`].
     sent: [u16; 11],
     got: [u16; 11],
@@ -153,6 +157,8 @@ impl Watch {
             side,
             stage: Stage::Waiting,
             due: None,
+            early: 0,
+            parked: 0,
             sent: [0; 11],
             got: [0; 11],
             told: 0,
@@ -160,6 +166,20 @@ impl Watch {
             interval,
             applied: Vec::new(),
         }
+    }
+
+    /// The same for a connection in this pace.
+    pub fn paced(self, pace: Pace) -> Self {
+        let early = match pace {
+            Pace::Classic => 0,
+            Pace::After(_) | Pace::Hold(_) => u16::from(EARLY_SENDS),
+        };
+        Self { early, ..self }
+    }
+
+    /// The request was parked.
+    pub fn park(&mut self) {
+        self.parked = 1;
     }
 
     /// The error, with whose it is.
@@ -189,10 +209,10 @@ impl Watch {
     pub fn send(&mut self, kind: Attribute) -> Result<(), Violation> {
         let got = |kind| self.got.get(slot(kind)).copied().unwrap_or(0);
         let most = match kind {
-            Attribute::Req | Attribute::Rep | Attribute::Dreq => self.sends,
+            Attribute::Req | Attribute::Rep | Attribute::Dreq => self.sends + self.early,
             Attribute::Rtu => 1 + got(Attribute::Rep),
             Attribute::Drep => 1 + got(Attribute::Dreq),
-            Attribute::Mra => got(Attribute::Req) + got(Attribute::Rep),
+            Attribute::Mra => self.parked + got(Attribute::Req) + got(Attribute::Rep),
             Attribute::Rej => 1 + got(Attribute::Req),
             Attribute::SidrReq | Attribute::SidrRep | Attribute::Lap | Attribute::Apr => 0,
         };

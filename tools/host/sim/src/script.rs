@@ -60,6 +60,10 @@ pub struct Setup {
     pub qpns: u32,
     /// Connection requests that may wait for their user at a node.
     pub backlog: usize,
+    /// Connection requests that may be parked beyond that.
+    pub parking: usize,
+    /// The nodes that send requests early, a bit for each; the others do as the C modules.
+    pub early: u8,
     /// Whether a destroyed connection waits out its time wait, or is forgotten at once.
     pub linger: bool,
     /// How long a new peer's link address takes to be found.
@@ -75,6 +79,8 @@ impl Setup {
         nodes: 2,
         qpns: 1 << 20,
         backlog: 64,
+        parking: 0,
+        early: 0,
         linger: false,
         reach: Duration::ZERO,
         plant: None,
@@ -308,12 +314,14 @@ impl fmt::Display for Script {
         let linger = if setup.linger { "linger" } else { "are gone" };
         write!(
             f,
-            "{} nodes, {} queue pairs and a backlog of {} each, peers are reached after {}, \
-             destroyed connections {linger}",
+            "{} nodes, {} queue pairs and a backlog of {} + {} each, peers are reached after {}, \
+             destroyed connections {linger}, nodes that send early: {:#b}",
             setup.nodes,
             setup.qpns,
             setup.backlog,
-            time(setup.reach)
+            setup.parking,
+            time(setup.reach),
+            setup.early,
         )?;
         if let Some(plant) = setup.plant {
             write!(f, ", planted bug: {plant:?}")?;

@@ -63,6 +63,8 @@ impl Search {
             |setup: &mut Setup| setup.nodes = 2,
             |setup: &mut Setup| setup.qpns = Setup::PLAIN.qpns,
             |setup: &mut Setup| setup.backlog = Setup::PLAIN.backlog,
+            |setup: &mut Setup| setup.parking = 0,
+            |setup: &mut Setup| setup.early = 0,
             |setup: &mut Setup| setup.linger = false,
             |setup: &mut Setup| setup.reach = Duration::ZERO,
         ] {

@@ -4,7 +4,10 @@
 
 use crate::exchange::Seen;
 use cm_script::wire::MAD_LEN;
-use cmproto::wire::{Req, Transport};
+use cmproto::{
+    cm::EARLY_SENDS,
+    wire::{Req, Transport},
+};
 use std::{collections::HashMap, net::IpAddr};
 
 /// One of the two ends.
@@ -39,6 +42,10 @@ pub struct Sent {
     psns: Vec<u32>,
     /// Packets that the network delivered more than once.
     pub copies: usize,
+    /// How many were sent early, before the first interval was over.
+    pub early: usize,
+    /// The last time that one was not sent early, in microseconds.
+    pub classic: u64,
 }
 
 impl Sent {
@@ -50,6 +57,8 @@ impl Sent {
             times: vec![seen.time],
             psns: vec![seen.psn],
             copies: 0,
+            early: 0,
+            classic: seen.time,
         }
     }
 
@@ -62,6 +71,25 @@ impl Sent {
         self.times.push(seen.time);
         self.psns.push(seen.psn);
         true
+    }
+
+    /// How often it was sent in the classic schedule.
+    pub fn sends(&self) -> usize {
+        self.times.len() - self.early
+    }
+
+    /// Judges the last repetition, where `wait` is the least time between two sends but for those
+    /// that come early; times in microseconds. Returns whether it came in time.
+    pub fn classify(&mut self, wait: u64, slack: u64) -> bool {
+        let now = self.last();
+        let since = now.saturating_sub(self.classic);
+        if since + slack >= wait {
+            self.classic = now;
+            return true;
+        }
+        self.early += 1;
+        let is_first_interval = self.classic == self.times[0];
+        is_first_interval && self.early <= usize::from(EARLY_SENDS)
     }
 
     /// How many of them reached the network's end.

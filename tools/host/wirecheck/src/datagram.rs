@@ -82,12 +82,11 @@ impl Resolutions {
             return;
         };
         let same = before.req.mad == *seen.mad;
-        let since = seen.time.saturating_sub(before.req.last());
         let answered = before.rep.as_ref().map(|rep| rep.times[0]);
         let sent_again = before.req.again(seen);
-        let few = before.req.times.len() <= SENDS;
+        let late = !sent_again || before.req.classify(micros(TIMEOUT), EARLY);
+        let few = before.req.sends() <= SENDS;
         self.check(seen, Rule::W6, same, "SIDR_REQ differs from the one before");
-        let late = !sent_again || since + EARLY >= micros(TIMEOUT);
         self.check(seen, Rule::W5, late, "SIDR_REQ again too soon");
         self.check(seen, Rule::W5, few, "too many SIDR_REQ");
         let open = answered.is_none_or(|at| seen.time < at + SLACK);

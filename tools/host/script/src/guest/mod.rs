@@ -22,6 +22,7 @@ use crate::{
         Watch, Who, World,
     },
 };
+use cmproto::cm::{Tunable, Tuning};
 use std::{
     collections::VecDeque,
     io,
@@ -86,6 +87,7 @@ struct Guest {
     /// Events that came while a call waited for another.
     events: VecDeque<Event>,
     settled: Micros,
+    tuning: Tuning,
 }
 
 impl Guest {
@@ -100,6 +102,7 @@ impl Guest {
             objects: Vec::new(),
             events: VecDeque::new(),
             settled: 0,
+            tuning: Tuning::NONE,
         })
     }
 
@@ -122,6 +125,11 @@ impl Guest {
     fn create(&mut self, space: Space) -> Result<Endpoint, i32> {
         let index = self.objects.len();
         let id = self.cm()?.create(Self::uid(index), space)?;
+        if self.under == Under::Rust {
+            for tunable in Tunable::ALL {
+                self.cm()?.tune(id, tunable, self.tuning.get(tunable))?;
+            }
+        }
         self.objects.push(Object { id, space });
         Ok(Endpoint(index))
     }
@@ -298,6 +306,10 @@ impl World for Guest {
             Call::Close => self.cm = None,
         }
         Ok(Answer::None)
+    }
+
+    fn tune(&mut self, tuning: &Tuning) {
+        self.tuning = *tuning;
     }
 
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input> {

@@ -3,6 +3,7 @@
 //! The user: `/dev/infiniband/rdma_cm` by plain `write()` (`include/uapi/rdma/rdma_user_cm.h`).
 
 use crate::world::{ConnParam, QpAttr, Space};
+use cmproto::{cm::Tunable, ucma_abi::LEVEL_TUNING};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
@@ -217,6 +218,13 @@ impl Cm {
         let address = value.as_ptr().expose_provenance() as u64;
         let request = Request::new().u64(address).u32(id).u32(0).u32(2).u32(4);
         self.command(SET_OPTION, request, 0)
+    }
+
+    pub fn tune(&self, id: u32, tunable: Tunable, value: u32) -> Result {
+        let value = Box::new(value.to_ne_bytes());
+        let address = value.as_ptr().expose_provenance() as u64;
+        let request = Request::new().u64(address).u32(id).u32(LEVEL_TUNING);
+        self.command(SET_OPTION, request.u32(tunable as u32).u32(4), 0)
     }
 
     pub fn bind(&self, id: u32, address: IpAddr, port: u16) -> Result {

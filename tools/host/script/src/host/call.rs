@@ -8,7 +8,7 @@ use super::{
 use crate::world::{Answer, Call, ConnParam, Endpoint, QpAttr, Space};
 use cmproto::{
     addr::SockAddr,
-    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, QpState},
+    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, Pace, QpState},
     cma,
     errno::Errno,
     private_data::{IpHeader, IP_HEADER_LEN},
@@ -66,6 +66,11 @@ impl Node {
         Answer::Endpoint(Endpoint(index))
     }
 
+    /// How soon requests are sent early: the peers of a script are fast.
+    pub(super) fn pace(&self) -> Pace {
+        self.tuning.early_retry().map_or(Pace::Classic, Pace::After)
+    }
+
     /// The addresses of a new connection.
     pub(super) fn ends(&self, to: IpAddr, port: u16) -> (SockAddr, SockAddr) {
         let source_port = EPHEMERAL + u16::try_from(self.objects.len()).unwrap_or(0);
@@ -112,13 +117,15 @@ impl Node {
             },
             packet_life_time: LIFE_TIME,
             ca_ack_delay: ACK_DELAY,
-            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
-            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
-            max_cm_retries: ConnectParams::MAX_RETRIES,
+            remote_cm_response_timeout: self.tuning.response_timeout().get(),
+            local_cm_response_timeout: self.tuning.response_timeout().get(),
+            max_cm_retries: self.tuning.max_retries(),
             vendor_id: param.vendor,
             attr_mod: param.attr_mod,
         };
         let mut machine = Connection::new(comm_id, GUID, 0x1000_0000_0000 | u64::from(comm_id));
+        machine.set_limits(&self.tuning.limits());
+        machine.set_pace(self.pace());
         let actions = machine.connect(&params, &data, self.now)?;
         let index = self.object(Object {
             conn: Some(Conn {
@@ -183,7 +190,12 @@ impl Node {
         }
     }
 
-    fn reject(&mut self, index: usize, reason: Reason, private: &[u8]) -> Result<(), Errno> {
+    pub(super) fn reject(
+        &mut self,
+        index: usize,
+        reason: Reason,
+        private: &[u8],
+    ) -> Result<(), Errno> {
         if self.sidr(index).is_some() {
             return self.refuse_question(index, private);
         }

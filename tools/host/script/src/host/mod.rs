@@ -18,7 +18,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{self, Action, Actions, Connection, Outgoing},
+    cm::{self, Action, Actions, Connection, Outgoing, Tuning},
     cma,
     ids::CommIdKey,
     reject::Reason,
@@ -128,6 +128,7 @@ pub struct Node {
     wire: VecDeque<Sent>,
     events: VecDeque<Event>,
     seen: seen::Cells,
+    tuning: Tuning,
 }
 
 fn sock(address: IpAddr, port: u16) -> SockAddr {
@@ -201,6 +202,7 @@ impl Node {
             wire: VecDeque::new(),
             events: VecDeque::new(),
             seen: seen::Cells::new(),
+            tuning: Tuning::NONE,
         }
     }
 
@@ -354,6 +356,10 @@ impl World for Node {
             self.dispatch(self.gid(from), bytes);
         }
         Ok(())
+    }
+
+    fn tune(&mut self, tuning: &Tuning) {
+        self.tuning = *tuning;
     }
 
     fn call(&mut self, call: &Call) -> Result<Answer, i32> {

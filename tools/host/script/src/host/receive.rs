@@ -9,13 +9,14 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{Connection, DestroyCause, Limits},
+    cm::{Connection, DestroyCause},
     cma,
     errno::Errno,
     listen::{ListenView, RequestView},
     private_data::{self, IP_HEADER_LEN},
     reject::Reason,
     service_id::PortSpace,
+    ucma::backlog::Admission,
     ucma_abi::CmEvent,
     wire::{Drep, Header, Message, Rej, RejMessage, Rep, Req, Transport, INFO_LEN},
 };
@@ -273,9 +274,10 @@ impl Node {
         }
         let comm_id = self.comm_id();
         let tid = 0x1000_0000_0000 | u64::from(comm_id);
-        let limits = Limits::DEFAULT;
-        let machine =
+        let limits = self.tuning.limits();
+        let mut machine =
             Connection::from_req(comm_id, GUID, tid, arrived.header, req, &limits).map_err(Some)?;
+        machine.set_pace(self.pace());
         let child = self.object(Object {
             conn: Some(Conn {
                 machine,
@@ -294,9 +296,9 @@ impl Node {
     }
 
     fn offer(&mut self, listener: usize, child: usize, arrived: &Arrived<'_>, req: &Req<'_>) {
-        if !self.admit(listener, child) {
+        let Some(admission) = self.admit(listener, child) else {
             return;
-        }
+        };
         let at = self.now.as_micros();
         self.events.push_back(Event {
             child: Some(Endpoint(child)),
@@ -316,27 +318,44 @@ impl Node {
             attr_mod: arrived.header.attr_mod,
             ..event(CmEvent::ConnectRequest as u32, at, listener, 0)
         });
-        if let Some(conn) = self.conn(child) {
-            let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        let Some(conn) = self.conn(child) else {
+            return;
+        };
+        match admission {
+            Admission::Queued => {
+                let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+            }
+            Admission::Parked => {
+                let parked = conn.machine.park(Connection::PARKING_TIMEOUT);
+                self.execute(child, parked.unwrap_or_default(), &Cause::None);
+            }
         }
     }
 
     /// Counts a request in the backlog of its listener, or ends it.
-    pub(super) fn admit(&mut self, listener: usize, child: usize) -> bool {
+    pub(super) fn admit(&mut self, listener: usize, child: usize) -> Option<Admission> {
+        // Questions for datagram services are not parked.
+        let parking = match self.conn(child) {
+            Some(_) => self.tuning.parking(),
+            None => 0,
+        };
         let listen = self
             .objects
             .get_mut(listener)
             .and_then(|object| object.listen.as_mut());
         let admitted = listen
             .ok_or(Errno::ECONNABORTED)
-            .and_then(|listen| listen.backlog.admit());
+            .and_then(|listen| listen.backlog.admit(parking));
         if let Err(errno) = admitted {
+            if errno == Errno::ENOSPC {
+                let _ = self.reject(child, Reason::NO_RESOURCES, &[]);
+            }
             let cause = match errno {
-                Errno::ENOMEM => DestroyCause::NoMemory,
+                Errno::ENOMEM | Errno::ENOSPC => DestroyCause::NoMemory,
                 _ => DestroyCause::User,
             };
             self.destroy(child, cause);
         }
-        admitted.is_ok()
+        admitted.ok()
     }
 }

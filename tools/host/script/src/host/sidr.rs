@@ -124,9 +124,15 @@ impl Node {
         let (src, dst) = self.ends(to, port);
         let data = Self::request_data(src, dst, param)?;
         let service = ServiceId::of_address(PortSpace::Udp, &dst);
-        let params = ResolveParams::new(service.0, 0xffff);
+        let params = ResolveParams {
+            timeout: self.tuning.response_timeout().to_duration(),
+            max_cm_retries: self.tuning.max_retries(),
+            total: self.tuning.limits().total,
+            ..ResolveParams::new(service.0, 0xffff)
+        };
         let tid = 0x1000_0000_0000 | u64::from(request_id);
         let mut machine = Resolution::new(request_id, tid);
+        machine.set_pace(self.pace());
         let actions = machine.resolve(&params, &data, self.now)?;
         let index = self.object(Object {
             sidr: Some(Sidr {
@@ -238,7 +244,7 @@ impl Node {
             ..Object::new(cma::State::Connect, false)
         });
         self.questions.insert(asker, Question::Asked(child));
-        if self.admit(listener, child) {
+        if self.admit(listener, child).is_some() {
             let at = self.now.as_micros();
             self.events.push_back(Event {
                 child: Some(Endpoint(child)),

@@ -73,6 +73,7 @@ pub fn play(script: &Script, world: &mut dyn World) -> Result {
         ("service", PS_TCP << 16 | port),
         ("udp_service", PS_UDP << 16 | port),
     ];
+    world.tune(&script.tuning);
     let mark = world.now();
     let mut play = Play {
         world,

@@ -11,7 +11,10 @@ use crate::{
     rule::{Rule, Violation},
 };
 use cm_script::wire::MAD_LEN;
-use cmproto::wire::{Header, Message, MraMessage};
+use cmproto::{
+    cm::EARLY_SENDS,
+    wire::{Header, Message, MraMessage},
+};
 use std::net::IpAddr;
 
 /// How late an emulated machine may be, in microseconds: for answers, and for what was on its way.
@@ -179,7 +182,7 @@ impl Exchanges {
         if !sent.again(seen) {
             return true;
         }
-        if since + EARLY < wait.min(LONGEST_WAIT) {
+        if !sent.classify(wait.min(LONGEST_WAIT), EARLY) {
             let text = format!(
                 "{name} again after {} ms, not {}",
                 since / 1000,
@@ -187,8 +190,14 @@ impl Exchanges {
             );
             self.break_rule(seen.frame, Rule::W5, text);
         }
-        if sent.times.len() > retries + 1 {
-            let text = format!("{name} number {} of {}", sent.times.len(), retries + 1);
+        // Where there is no least time, those that come early are not told apart.
+        let early = match wait {
+            0 => usize::from(EARLY_SENDS),
+            _ => 0,
+        };
+        let most = retries.saturating_add(1 + early);
+        if sent.sends() > most {
+            let text = format!("{name} number {} of {most}", sent.sends());
             self.break_rule(seen.frame, Rule::W5, text);
         }
         true

@@ -45,7 +45,7 @@ impl Exchanges {
     fn expect_req(&mut self, seen: &Seen<'_>, at: usize) {
         let connection = self.table.get(at);
         let wait = micros(connection.terms.passive_timeout);
-        if connection.req.times.len() <= connection.terms.retries {
+        if connection.req.sends() <= connection.terms.retries {
             self.expect(seen, at, Wants::Req, seen.time + 3 * wait + SLACK);
         }
     }
@@ -79,7 +79,11 @@ impl Exchanges {
         if let Some(mra) = mra {
             let since = seen.time.saturating_sub(mra.time);
             let wait = micros(mra.timeout).min(LONGEST_MRA);
-            let patient = since < SLACK || since + EARLY >= wait;
+            // An MRA for an early send counts from the first send that is not.
+            let req = &self.table.get(at).req;
+            let first = req.times[0] + micros(terms.passive_timeout);
+            let early = req.early > 0 && mra.time < first && seen.time < first + SLACK;
+            let patient = early || since < SLACK || since + EARLY >= wait;
             self.check(
                 seen,
                 Rule::W8,
@@ -238,7 +242,7 @@ impl Exchanges {
             "a REP for a REQ with the QPN of another",
         );
         let again = self.repeats(seen, "REP", &mut sent, (terms.retries, wait));
-        let times = sent.as_ref().map_or(0, |sent| sent.times.len());
+        let times = sent.as_ref().map_or(0, Sent::sends);
         self.table.get(at).rep = sent;
         let answered = ready.into_iter().chain(over).min();
         match answered {

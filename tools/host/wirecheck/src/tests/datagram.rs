@@ -86,7 +86,9 @@ fn question_and_answer() {
 fn repetitions() {
     let again = |ms| Scene::new().a(&sidr_req()).after(ms).a(&sidr_req());
     again(4096).b(&sidr_rep()).is_fine();
-    again(1000).breaks(&[W5]);
+    again(1000).is_fine();
+    let again = || again(4096).after(1000).a(&sidr_req());
+    again().breaks(&[W5]);
     let mut many = Scene::new();
     for _ in 0..17 {
         many = many.after(4096).a(&sidr_req());

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long a peer takes to answer.
+
+use crate::time::Duration;
+
+/// The mean of the times that a peer took to answer, and their mean deviation, in microseconds
+/// (Jacobson's estimator, as in RFC 6298). It is small enough for one atomic variable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundTrip {
+    mean: u32,
+    deviation: u32,
+}
+
+impl RoundTrip {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self {
+        mean: 0,
+        deviation: 0,
+    };
+    /// A longer answer counts as one of that time: it says more about a user than about the way.
+    const LONGEST: Duration = Duration::from_millis(1_000);
+    /// The same for an answer to a request that was sent more than once, of which nobody knows which
+    /// time it answers. Without them a peer that has become slow would never be known as such.
+    const LONGEST_HURRIED: Duration = Duration::from_millis(100);
+
+    /// A peer has answered `after` the first send of a request, which was sent early or not.
+    pub fn answered(self, after: Duration, hurried: bool) -> Self {
+        let longest = match hurried {
+            true => Self::LONGEST_HURRIED,
+            false => Self::LONGEST,
+        };
+        let took = u32::try_from(after.min(longest).as_micros()).unwrap_or(u32::MAX);
+        // 0 stands for unknown.
+        let took = took.max(1);
+        if self == Self::UNKNOWN {
+            return Self {
+                mean: took,
+                deviation: took / 2,
+            };
+        }
+        let off = self.mean.abs_diff(took);
+        Self {
+            mean: self
+                .mean
+                .saturating_sub(self.mean / 8)
+                .saturating_add(took / 8)
+                .max(1),
+            deviation: self
+                .deviation
+                .saturating_sub(self.deviation / 4)
+                .saturating_add(off / 4),
+        }
+    }
+
+    /// After how long without an answer a request is probably lost, but not less than `floor`.
+    pub fn patience(self, floor: Duration) -> Duration {
+        let margin = self.deviation.saturating_mul(4).max(self.mean / 2);
+        Duration::from_micros(u64::from(self.mean.saturating_add(margin))).max(floor)
+    }
+}
+
+impl From<u64> for RoundTrip {
+    fn from(bits: u64) -> Self {
+        Self {
+            mean: (bits >> 32) as u32,
+            deviation: bits as u32,
+        }
+    }
+}
+
+impl From<RoundTrip> for u64 {
+    fn from(trip: RoundTrip) -> Self {
+        u64::from(trip.mean) << 32 | u64::from(trip.deviation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOR: Duration = Duration::from_millis(20);
+
+    fn after(times: impl IntoIterator<Item = u64>) -> RoundTrip {
+        times.into_iter().fold(RoundTrip::UNKNOWN, |trip, us| {
+            trip.answered(Duration::from_micros(us), false)
+        })
+    }
+
+    #[test]
+    fn a_fast_peer_is_waited_for_the_shortest_time() {
+        assert_eq!(RoundTrip::UNKNOWN.patience(FLOOR), FLOOR);
+        assert_eq!(after([100; 9]).patience(FLOOR), FLOOR);
+        assert_eq!(after([0; 9]).patience(Duration::ZERO), Duration(1));
+    }
+
+    #[test]
+    fn a_slow_peer_is_waited_for() {
+        for us in [30_000, 300_000, 1_000_000, u64::MAX] {
+            let patience = after([us; 60]).patience(FLOOR).as_micros();
+            let us = us.min(1_000_000);
+            assert!((us * 11 / 8..us * 13 / 8).contains(&patience), "{us}");
+        }
+        // As the queue of a peer grows, so does the patience.
+        for n in 20..300 {
+            let times = (0..n).map(|i| i * 1_000);
+            assert!(after(times).patience(FLOOR).as_micros() > n * 1_000);
+        }
+    }
+
+    #[test]
+    fn repeated_requests_say_little() {
+        let slow = Duration::from_millis(5_000);
+        let trip = (0..100).fold(RoundTrip::UNKNOWN, |trip, _| trip.answered(slow, true));
+        let patience = trip.patience(FLOOR);
+        assert!((Duration::from_millis(100)..Duration::from_millis(160)).contains(&patience));
+    }
+
+    #[test]
+    fn as_one_number() {
+        let trip = after([100, 70_000, 3]);
+        assert_eq!(RoundTrip::from(u64::from(trip)), trip);
+        assert_eq!(u64::from(RoundTrip::UNKNOWN), 0);
+    }
+}

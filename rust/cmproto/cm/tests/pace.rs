@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that are sent early.
+
+use super::*;
+use crate::{
+    cm::{Expiry, Pace, Retransmit, RoundTrip, Schedule, EARLY_SENDS},
+    errno::Errno,
+};
+
+const FIRST: Duration = Duration::from_millis(20);
+const FAST: Pace = Pace::After(FIRST);
+
+/// The times at which a request is sent again in the pace that `pace` gives for each, and when it is
+/// given up.
+fn run(
+    (schedule, mut request): (Schedule, Retransmit),
+    mut pace: impl FnMut(Instant) -> Pace,
+) -> (Vec<u64>, u64) {
+    let mut sends = Vec::new();
+    loop {
+        let now = request.deadline();
+        assert_eq!(
+            request.expire(schedule, FAST, now - Duration(1)),
+            Expiry::Early
+        );
+        match request.expire(schedule, pace(now), now) {
+            Expiry::Early => panic!("due at {now:?}"),
+            Expiry::Later => assert!(request.deadline() > now),
+            Expiry::Resend => sends.push(now.as_micros()),
+            Expiry::GiveUp => return (sends, now.as_micros()),
+        }
+    }
+}
+
+fn schedule(ms: u64, retries: u8) -> Schedule {
+    Schedule::fixed(Duration::from_millis(ms), retries)
+}
+
+fn start(schedule: Schedule) -> (Schedule, Retransmit) {
+    let extension = Duration::from_millis(60_000);
+    (schedule, Retransmit::start(schedule, extension, at(0)))
+}
+
+/// The same in a pace.
+fn paced(schedule: Schedule, pace: Pace, seed: u32) -> (Schedule, Retransmit) {
+    (schedule, start(schedule).1.paced(pace, seed))
+}
+
+fn classic(schedule: Schedule) -> (Vec<u64>, u64) {
+    run(start(schedule), |_| Pace::Classic)
+}
+
+#[test]
+fn classic_sends_stay_and_a_bounded_number_comes_before_the_first() {
+    for ms in [1, 2, 19, 30, 100, 512, 4096, 4608, 8000, 1 << 23] {
+        for retries in [0, 1, 2, 15] {
+            let schedule = schedule(ms, retries);
+            let (classic_sends, classic_end) = classic(schedule);
+            for seed in (0..50u32).map(|i| i.wrapping_mul(0x9e37_79b9)) {
+                let (sends, end) = run(paced(schedule, FAST, seed), |_| FAST);
+                assert_eq!(end, classic_end);
+                let (early, rest): (Vec<u64>, Vec<u64>) =
+                    sends.iter().partition(|send| **send < ms * 1_000);
+                assert_eq!(rest, classic_sends);
+                assert!(early.len() <= usize::from(EARLY_SENDS));
+                assert_eq!(early.is_empty(), ms < 40, "{ms} {early:?}");
+                // The first after 20 ms, and then at gaps that double, a quarter longer at most.
+                let mut last = 0;
+                for (i, send) in early.iter().enumerate() {
+                    let gap = 20_000 << i;
+                    assert!((gap..=gap * 5 / 4).contains(&(send - last)));
+                    last = *send;
+                }
+            }
+        }
+    }
+    let (sends, _) = run(paced(schedule(4608, 15), FAST, 7), |_| FAST);
+    assert_eq!(sends.len(), 15 + 7);
+}
+
+#[test]
+fn gaps_differ() {
+    let first = |seed| paced(schedule(4608, 15), FAST, seed).1.deadline();
+    let mut all: Vec<Instant> = (0..100).map(first).collect();
+    all.sort();
+    all.dedup();
+    assert!(all.len() > 20, "{}", all.len());
+}
+
+#[test]
+fn a_peer_whose_answers_take_longer_is_waited_for() {
+    let slow = |now: Instant| match now < at(300) {
+        true => Pace::After(Duration::from_millis(300)),
+        false => FAST,
+    };
+    let (sends, end) = run(paced(schedule(4608, 15), FAST, 3), slow);
+    assert_eq!((sends[0], end), (300_000, classic(schedule(4608, 15)).1));
+    // Too slow to be sent early at all.
+    let slower = |_| Pace::After(Duration::from_millis(4_000));
+    let request = paced(schedule(4608, 15), FAST, 3);
+    assert_eq!(run(request, slower), classic(schedule(4608, 15)));
+}
+
+#[test]
+fn nothing_is_sent_early_to_a_silent_peer_that_many_ask() {
+    let request = paced(schedule(4608, 15), Pace::Hold(FIRST), 3);
+    let mut asked = 0;
+    let held = run(request, |_| {
+        asked += 1;
+        Pace::Hold(FIRST)
+    });
+    assert_eq!(held, classic(schedule(4608, 15)));
+    assert!(asked < 16 + 10, "{asked}");
+    // It answers somebody at last.
+    let (sends, _) = run(request, |now| match now < at(1000) {
+        true => Pace::Hold(FIRST),
+        false => FAST,
+    });
+    assert!((1_000_000..2_000_000).contains(&sends[0]), "{sends:?}");
+}
+
+#[test]
+fn a_dead_peer_costs_only_itself() {
+    let pace = |unanswered, silent| {
+        let silent = Duration::from_millis(silent);
+        Pace::of(unanswered, silent, RoundTrip::UNKNOWN, FIRST)
+    };
+    assert_eq!(pace(32, 99_999), FAST);
+    assert_eq!(pace(33, 1_001), Pace::Hold(FIRST));
+    assert_eq!(pace(33, 1_000), FAST);
+    assert_eq!(pace(u32::MAX, 0), FAST);
+}
+
+#[test]
+fn switched_off_meanwhile() {
+    let request = paced(schedule(4608, 15), FAST, 3);
+    assert_eq!(run(request, |_| Pace::Classic), classic(schedule(4608, 15)));
+}
+
+#[test]
+fn the_total_is_a_limit() {
+    for (total, sends) in [(1, 0), (100, 0), (10_000, 2), (1_000_000, 15)] {
+        let (schedule, request) = start(schedule(4608, 15));
+        let limited = request.within(Duration::from_millis(total));
+        let (classic_sends, end) = run((schedule, limited), |_| Pace::Classic);
+        assert_eq!(classic_sends.len(), sends);
+        assert_eq!(end, 1_000 * total.min(16 * 4608));
+        let (_, paced) = run((schedule, limited.paced(FAST, 9)), |_| FAST);
+        assert_eq!(paced, end);
+    }
+}
+
+/// A REQ that was sent early is answered by an MRA. The wait that it asks for begins with the first
+/// classic send, which would have been answered by an MRA without early ones.
+#[test]
+fn an_mra_for_an_early_send() {
+    let mut c = active();
+    c.set_pace(FAST);
+    let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
+    let first = c.deadline().unwrap();
+    assert!(c.timeout(first).contains(Action::Send(Outgoing::Req)));
+    assert_eq!(c.waiting(), Some((at(0), true)));
+    let _ = receive(
+        &mut c,
+        Message::Mra(peer_mra(MraMessage::Req, 24)),
+        first + Duration(100),
+    );
+    assert_eq!(c.state(), State::MraReqRcvd);
+    assert_eq!(c.deadline(), Some(at(4608)));
+    assert!(c.timeout(at(4608)).contains(Action::Send(Outgoing::Req)));
+    assert_eq!(c.deadline(), Some(at(64_608)));
+    assert!(c.timeout(at(64_608)).contains(Action::Send(Outgoing::Req)));
+    assert_eq!(c.deadline(), Some(at(64_608 + 4608)));
+}
+
+/// Who has answered a REP with an MRA may have sent the RTU since: it is asked again before the first
+/// classic send.
+#[test]
+fn an_mra_for_an_early_rep() {
+    let mut c = passive();
+    c.set_pace(FAST);
+    let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+    let first = c.deadline().unwrap();
+    assert!(c.timeout(first).contains(Action::Send(Outgoing::Rep)));
+    let _ = receive(&mut c, Message::Mra(peer_mra(MraMessage::Rep, 24)), first);
+    let second = c.deadline().unwrap();
+    assert!((at(512)..at(700)).contains(&second), "{second:?}");
+    assert!(c.timeout(second).contains(Action::Send(Outgoing::Rep)));
+    let mut early = 2;
+    while c.deadline().unwrap() < at(4096) {
+        let now = c.deadline().unwrap();
+        early += usize::from(c.timeout(now).contains(Action::Send(Outgoing::Rep)));
+    }
+    assert!(early <= usize::from(EARLY_SENDS));
+    assert_eq!(c.deadline(), Some(at(4096)));
+    assert!(c.timeout(at(4096)).contains(Action::Send(Outgoing::Rep)));
+    assert_eq!(c.deadline(), Some(at(4096 + 60_000)));
+}
+
+#[test]
+fn every_request_of_a_connection() {
+    let mut req = active();
+    req.set_pace(FAST);
+    let _ = req.connect(&connect_params(), &[], at(0)).unwrap();
+    let mut rep = passive();
+    rep.set_pace(FAST);
+    let _ = rep.accept(&accept_params(), &[], at(0)).unwrap();
+    let mut dreq = Situation::EstablishedPassive.connection();
+    assert_eq!(dreq.waiting(), None);
+    dreq.set_pace(FAST);
+    let _ = dreq.disconnect(&[], at(0)).unwrap();
+    for (mut c, message) in [
+        (req, Outgoing::Req),
+        (rep, Outgoing::Rep),
+        (dreq, Outgoing::Dreq),
+    ] {
+        let first = c.deadline().unwrap();
+        assert!((at(20)..=at(25)).contains(&first));
+        assert_eq!(c.waiting(), Some((at(0), false)));
+        assert!(c.timeout(first).contains(Action::Send(message)));
+        assert_eq!(c.waiting(), Some((at(0), true)));
+        // The peer has become slow.
+        c.set_pace(Pace::After(Duration::from_millis(400)));
+        let second = c.deadline().unwrap();
+        let only_later = c.timeout(second);
+        assert!(only_later.contains(Action::Timer));
+        assert!(!only_later.contains(Action::Send(message)));
+        assert_eq!(c.deadline(), Some(at(400)));
+    }
+}
+
+#[test]
+fn a_request_is_parked() {
+    for situation in Situation::ALL {
+        let mut c = situation.connection();
+        let before = c.clone();
+        let message = match situation {
+            Situation::ReqRcvd => MraMessage::Req,
+            Situation::RepRcvd => MraMessage::Rep,
+            _ => {
+                assert_eq!(c.park(22), Err(Errno::EINVAL), "{situation:?}");
+                assert_eq!(c, before);
+                continue;
+            }
+        };
+        let actions = c.park(22).unwrap();
+        assert!(actions.contains(Action::Send(Outgoing::Mra(message))));
+        let mad = encoded(&c, Outgoing::Mra(message));
+        let (_, Message::Mra(mra)) = wire::decode(&mad).unwrap() else {
+            panic!("no MRA");
+        };
+        assert_eq!((mra.service_timeout, mra.message), (22, message));
+        assert_eq!(mra.local_comm_id, OWN_ID);
+        if message == MraMessage::Req {
+            // Who asks again is told again, and nothing else happens.
+            let parked = c.clone();
+            let again = c.duplicate_req(at(9));
+            assert!(again.contains(Action::Send(Outgoing::Mra(MraMessage::Req))));
+            assert_eq!(c, parked);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What can be tuned: times, retries and room, for a port or for one id.
+
+use super::params::{ConnectParams, Limits};
+use crate::{
+    errno::Errno,
+    time::{Duration, TimeCode},
+};
+
+/// Something that can be tuned. The numbers are those of the options of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Tunable {
+    /// Time that a peer may take to answer, a time code (0 to 31).
+    ResponseTimeout = 0,
+    /// Times that a request is sent again (0 to 15).
+    MaxRetries = 1,
+    /// Longest time that one request is sent again, in milliseconds (up to an hour); 0 for as long
+    /// as there are retries.
+    Deadline = 2,
+    /// Longest time wait, a time code (0 to 31).
+    Timewait = 3,
+    /// Shortest time after which a request is sent early, in milliseconds (up to 10 s); 0 for never,
+    /// as C.
+    EarlyRetry = 4,
+    /// Connection requests that are parked when the backlog of a listener is full (up to 2,048); 0 to
+    /// drop them in silence, as C.
+    Parking = 5,
+}
+
+impl Tunable {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] = [
+        Self::ResponseTimeout,
+        Self::MaxRetries,
+        Self::Deadline,
+        Self::Timewait,
+        Self::EarlyRetry,
+        Self::Parking,
+    ];
+
+    /// The one with this number.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::ENOSYS`] if there is none.
+    pub const fn new(number: u32) -> Result<Self, Errno> {
+        match number {
+            0 => Ok(Self::ResponseTimeout),
+            1 => Ok(Self::MaxRetries),
+            2 => Ok(Self::Deadline),
+            3 => Ok(Self::Timewait),
+            4 => Ok(Self::EarlyRetry),
+            5 => Ok(Self::Parking),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    /// The largest value; the smallest is 0.
+    pub const fn max(self) -> u32 {
+        match self {
+            Self::ResponseTimeout | Self::Timewait => 31,
+            Self::MaxRetries => 15,
+            Self::Deadline => 3_600_000,
+            Self::EarlyRetry => 10_000,
+            Self::Parking => 2_048,
+        }
+    }
+
+    /// The value that holds until another one is set.
+    pub const fn default_value(self) -> u32 {
+        match self {
+            Self::ResponseTimeout => ConnectParams::RESPONSE_TIMEOUT as u32,
+            Self::MaxRetries => ConnectParams::MAX_RETRIES as u32,
+            Self::Deadline => 0,
+            Self::Timewait => Limits::DEFAULT.timewait.get() as u32,
+            Self::EarlyRetry => 20,
+            Self::Parking => 1_024,
+        }
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EINVAL`] if it is too large.
+    pub const fn check(self, value: u32) -> Result<u32, Errno> {
+        if value > self.max() {
+            return Err(Errno::EINVAL);
+        }
+        Ok(value)
+    }
+}
+
+/// The value of everything that can be tuned, as far as it is set.
+///
+/// # Invariants
+///
+/// Each value is one that [`Tunable::check`] lets pass, or [`UNSET`](Self::UNSET).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    values: [u32; Tunable::ALL.len()],
+}
+
+impl Tuning {
+    /// Stands for a value that is not set.
+    const UNSET: u32 = u32::MAX;
+
+    /// Nothing is set.
+    pub const NONE: Self = Self {
+        values: [Self::UNSET; Tunable::ALL.len()],
+    };
+
+    /// Sets a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EINVAL`] if it is too large; nothing has changed then.
+    pub fn set(&mut self, tunable: Tunable, value: u32) -> Result<(), Errno> {
+        let value = tunable.check(value)?;
+        if let Some(place) = self.values.get_mut(tunable as usize) {
+            // INVARIANT: It was checked.
+            *place = value;
+        }
+        Ok(())
+    }
+
+    /// The value, or the default if it is not set.
+    pub fn get(&self, tunable: Tunable) -> u32 {
+        match self.values.get(tunable as usize) {
+            Some(value) if *value != Self::UNSET => *value,
+            _ => tunable.default_value(),
+        }
+    }
+
+    /// These values, and those of `base` where nothing is set.
+    pub fn over(&self, base: &Self) -> Self {
+        let mut values = self.values;
+        for (value, base) in values.iter_mut().zip(base.values) {
+            if *value == Self::UNSET {
+                *value = base;
+            }
+        }
+        Self { values }
+    }
+
+    fn code(&self, tunable: Tunable) -> u8 {
+        u8::try_from(self.get(tunable)).unwrap_or(u8::MAX)
+    }
+
+    fn millis(&self, tunable: Tunable) -> Duration {
+        Duration::from_millis(u64::from(self.get(tunable)))
+    }
+
+    /// Time that a peer may take to answer.
+    pub fn response_timeout(&self) -> TimeCode {
+        TimeCode::new(self.code(Tunable::ResponseTimeout))
+    }
+
+    /// Times that a request is sent again.
+    pub fn max_retries(&self) -> u8 {
+        self.code(Tunable::MaxRetries)
+    }
+
+    /// The shortest time after which a request is sent early, `None` for never.
+    pub fn early_retry(&self) -> Option<Duration> {
+        let span = self.millis(Tunable::EarlyRetry);
+        (!span.is_zero()).then_some(span)
+    }
+
+    /// Connection requests that are parked.
+    pub fn parking(&self) -> u32 {
+        self.get(Tunable::Parking)
+    }
+
+    /// How far peers are believed, and how long is waited for them.
+    pub fn limits(&self) -> Limits {
+        let total = self.millis(Tunable::Deadline);
+        Limits {
+            timewait: TimeCode::new(self.code(Tunable::Timewait)),
+            total: match total.is_zero() {
+                true => Duration::MAX,
+                false => total,
+            },
+            ..Limits::DEFAULT
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_c() {
+        assert_eq!(Tuning::NONE.limits(), Limits::DEFAULT);
+        assert_eq!(Tuning::NONE.response_timeout().get(), 20);
+        assert_eq!(Tuning::NONE.max_retries(), 15);
+        for (number, tunable) in Tunable::ALL.into_iter().enumerate() {
+            assert_eq!(tunable as usize, number);
+            assert_eq!(Tunable::new(number as u32), Ok(tunable));
+            let default = tunable.default_value();
+            assert_eq!(tunable.check(default), Ok(default));
+        }
+        for number in [6, 7, u32::MAX] {
+            assert_eq!(Tunable::new(number), Err(Errno::ENOSYS));
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_changes_nothing() {
+        for tunable in Tunable::ALL {
+            let mut tuning = Tuning::NONE;
+            for value in [tunable.max() + 1, 0x8000_0000, u32::MAX] {
+                assert_eq!(tuning.set(tunable, value), Err(Errno::EINVAL));
+                assert_eq!(tuning, Tuning::NONE);
+            }
+            for value in [0, 1, tunable.max()] {
+                assert_eq!(tuning.set(tunable, value), Ok(()));
+                assert_eq!(tuning.get(tunable), value);
+            }
+        }
+    }
+
+    #[test]
+    fn an_id_overrides_its_port() {
+        let (mut id, mut port) = (Tuning::NONE, Tuning::NONE);
+        port.set(Tunable::MaxRetries, 3).unwrap();
+        port.set(Tunable::EarlyRetry, 0).unwrap();
+        id.set(Tunable::MaxRetries, 0).unwrap();
+        id.set(Tunable::Deadline, 7).unwrap();
+        let both = id.over(&port);
+        assert_eq!(both.max_retries(), 0);
+        assert_eq!(both.early_retry(), None);
+        assert_eq!(both.limits().total, Duration::from_millis(7));
+        assert_eq!(both.parking(), 1_024);
+        assert_eq!(Tuning::NONE.early_retry(), Some(Duration::from_millis(20)));
+    }
+}

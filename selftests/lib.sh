@@ -124,6 +124,16 @@ lockdep_watches() {
 	[ ! -e /proc/lockdep_stats ] || grep -q '^ debug_locks: *1$' /proc/lockdep_stats
 }
 
+# early_retry MS: how soon requests are sent early; 0 for never, which is all that C can.
+early_retry() {
+	local device dir
+	[ "$CM" = rust ] || return 0
+	for device in rxe0 rxe1; do
+		dir=/sys/kernel/config/rdma_cm/$device
+		mkdir -p "$dir" && echo "$1" >"$dir/ports/1/cm_early_retry_ms" && rmdir "$dir" || return
+	done
+}
+
 references() {
 	cat "/sys/module/$CM_MODULE/refcnt"
 }

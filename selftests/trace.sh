@@ -117,6 +117,8 @@ traced_connection() {
 	END
 	messages "$TMP/trace" | same "$TMP/messages"
 }
+# What is sent early on a slow machine is traced, too.
+early_retry 0
 check "a connection" traced_connection
 
 nobody_there() {
@@ -158,4 +160,5 @@ traced_devices() {
 		grep '^cm_add_one: device name=rxe0' "$TMP/trace"
 }
 check "devices that come and go" traced_devices
+early_retry 20
 finish

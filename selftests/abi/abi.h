@@ -194,6 +194,8 @@ long disconnect_id(int fd, uint32_t id);
 long notify_id(int fd, uint32_t id, uint32_t event);
 long set_option(int fd, uint32_t id, uint32_t level, uint32_t name,
 		const void *value, uint32_t len);
+/* Tunes an id to send nothing early and to park nothing, as C. */
+void as_c(int fd, uint32_t id);
 long init_qp_attr(int fd, uint32_t id, uint32_t state, struct ib_uverbs_qp_attr *attr);
 long query_route(int fd, uint32_t id, struct rdma_ucm_query_route_resp *resp);
 long query(int fd, uint32_t id, uint32_t option, void *resp, uint16_t out);

@@ -3,6 +3,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include "../../include/uapi/rust_rdma_cm.h"
 #include "abi.h"
 
 uint64_t ptr(const void *p)
@@ -313,6 +314,16 @@ static long ask(int fd, uint32_t cmd, uint32_t id, uint32_t word, void *resp, ui
 
 	memcpy(resp, buf, out);
 	return ret;
+}
+
+void as_c(int fd, uint32_t id)
+{
+	uint32_t none = 0;
+
+	if (!is_rust())
+		return;
+	REQUIRE_OK(set_option(fd, id, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_EARLY_RETRY, &none, 4));
+	REQUIRE_OK(set_option(fd, id, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_PARKING, &none, 4));
 }
 
 long init_qp_attr(int fd, uint32_t id, uint32_t state, struct ib_uverbs_qp_attr *attr)

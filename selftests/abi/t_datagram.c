@@ -445,6 +445,7 @@ TEST(datagram, counters)
 
 	for (int i = 0; i < 4; i++)
 		before[i] = read_number(files[i]);
+	as_c(p.cfd, p.client);
 	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
 	NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &p.request);
 	REQUIRE_OK(accept_id(p.sfd, p.request.id, 1, &p.sparam));

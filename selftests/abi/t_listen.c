@@ -2,6 +2,7 @@
 /* LISTEN, the backlog, and which listener a request reaches. */
 #include <sched.h>
 
+#include "../../include/uapi/rust_rdma_cm.h"
 #include "abi.h"
 
 static int fd(void)
@@ -325,6 +326,7 @@ static int queued(int sfd, int c, const union addr *dst, int n)
 		struct rdma_ucm_conn_param param = conn_param();
 		uint32_t client = routed_client(c, 1, dst);
 
+		as_c(c, client);
 		REQUIRE_OK(connect_id(c, client, &param));
 	}
 	usleep(300000);
@@ -342,6 +344,7 @@ TEST(listen, backlog_is_of_unread_requests)
 	uint32_t id = new_id(f);
 
 	REQUIRE_OK(bind_addr(f, id, &dst));
+	as_c(f, id);
 	REQUIRE_OK(listen_id(f, id, 3));
 	CHECK_EQ(3, queued(f, c, &dst, 5));
 	/* Nobody was told no. */
@@ -356,6 +359,7 @@ TEST_LIMIT(listen, full_backlog_is_served_later, 60)
 	uint32_t id = new_id(f);
 
 	REQUIRE_OK(bind_addr(f, id, &dst));
+	as_c(f, id);
 	REQUIRE_OK(listen_id(f, id, 1));
 	CHECK_EQ(1, queued(f, c, &dst, 2));
 	NEED_EVENT(f, EV_CONNECT_REQUEST, &ev);
@@ -371,6 +375,7 @@ TEST(listen, max_backlog_limits)
 
 	REQUIRE_OK(bind_addr(f, id, &dst));
 	REQUIRE_EQ(0, system("echo 2 > /proc/sys/net/rdma_ucm/max_backlog"));
+	as_c(f, id);
 	REQUIRE_OK(listen_id(f, id, 100));
 	got = queued(f, c, &dst, 4);
 	CHECK_EQ(2, got);
@@ -385,7 +390,69 @@ TEST(listen, listen_again_sets_backlog)
 
 	/* The counter is set before it is known that this fails. */
 	REQUIRE_OK(bind_addr(f, id, &dst));
+	as_c(f, id);
 	REQUIRE_OK(listen_id(f, id, 1));
 	CHECK_ERR(EINVAL, listen_id(f, id, 3));
 	CHECK_EQ(differs("backlog_after_failed_listen"), queued(f, c, &dst, 5));
+}
+
+/* What C drops is parked, and read in the order in which it came. */
+TEST(listen, full_backlog_parks)
+{
+	union addr dst = addr4(ADDR4, 7646);
+	int f = fd(), c = fd();
+	uint32_t id = new_id(f), more = new_id(f), two = 2;
+	struct rdma_ucm_event_resp ev;
+
+	if (!is_rust())
+		skip("C parks nothing");
+	REQUIRE_OK(bind_addr(f, id, &dst));
+	REQUIRE_OK(listen_id(f, id, 2));
+	CHECK_EQ(7, queued(f, c, &dst, 7));
+	CHECK(no_event(c, 0));
+	/* No more than that: who comes then is refused. */
+	dst = addr4(ADDR4, 7647);
+	REQUIRE_OK(bind_addr(f, more, &dst));
+	REQUIRE_OK(set_option(f, more, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_PARKING, &two, 4));
+	REQUIRE_OK(listen_id(f, more, 1));
+	for (int i = 0; i < 5; i++) {
+		struct rdma_ucm_conn_param param = conn_param();
+		int own = fd();
+
+		REQUIRE_OK(connect_id(own, routed_client(own, 1, &dst), &param));
+		if (i < 3) {
+			CHECK(no_event(own, 100));
+			continue;
+		}
+		NEED_EVENT(own, EV_REJECTED, &ev);
+		CHECK_EQ(3, ev.status);
+	}
+	for (int i = 0; i < 3; i++)
+		NEED_EVENT(f, EV_CONNECT_REQUEST, &ev);
+	CHECK(no_event(f, 0));
+}
+
+TEST(listen, order_of_parked_requests)
+{
+	struct rdma_ucm_event_resp ev;
+	union addr dst = addr4(ADDR4, 7648);
+	int f = fd(), c = fd();
+	uint32_t id = new_id(f);
+
+	if (!is_rust())
+		skip("C parks nothing");
+	REQUIRE_OK(bind_addr(f, id, &dst));
+	REQUIRE_OK(listen_id(f, id, 1));
+	for (uint32_t i = 0; i < 20; i++) {
+		struct rdma_ucm_conn_param param = conn_param();
+		uint32_t client = routed_client(c, 1, &dst);
+
+		param.qp_num = 0x7000 + i;
+		REQUIRE_OK(connect_id(c, client, &param));
+	}
+	for (uint32_t i = 0; i < 20; i++) {
+		NEED_EVENT(f, EV_CONNECT_REQUEST, &ev);
+		CHECK_EQ(0x7000 + i, ev.param.conn.qp_num);
+	}
+	CHECK(no_event(f, 100));
 }

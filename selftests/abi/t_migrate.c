@@ -336,8 +336,10 @@ TEST(migrate, wakes_who_reads)
 static void connects(int cfd, const union addr *dst)
 {
 	struct rdma_ucm_conn_param param = conn_param();
+	uint32_t id = routed_client(cfd, 1, dst);
 
-	REQUIRE_OK(connect_id(cfd, routed_client(cfd, 1, dst), &param));
+	as_c(cfd, id);
+	REQUIRE_OK(connect_id(cfd, id, &param));
 }
 
 static uint32_t listener(int f, const char *ip, uint16_t port, int backlog)
@@ -455,6 +457,7 @@ TEST(migrate, backlog_moves)
 	int a = fd(), b = fd(), c = fd(), got = 0;
 	uint32_t id = listener(a, ADDR4, PORT + 6, 2);
 
+	as_c(a, id);
 	connects(c, &dst);
 	usleep(200000);
 	REQUIRE_OK(migrate_id(b, id, a));

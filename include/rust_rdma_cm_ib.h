@@ -8,8 +8,10 @@
 #ifndef RUST_RDMA_CM_IB_H
 #define RUST_RDMA_CM_IB_H
 
+#include <linux/socket.h>
 #include <linux/sysfs.h>
 #include <linux/types.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
 
 /* rust/helpers/ib_verbs.c */
@@ -28,6 +30,8 @@ int rust_rdma_gid_tbl_len(const struct ib_device *device, u32 port_num);
 
 /* rust/helpers/ib_addr.c */
 u32 rust_rdma_iboe_get_mtu(int mtu);
+bool rust_rdma_known_neigh(struct sockaddr *src, const struct sockaddr *dst,
+			   struct rdma_dev_addr *addr);
 
 /* rust/helpers/ib_counters.c */
 void rust_rdma_sysfs_attr_init(struct attribute *attr);

@@ -5,7 +5,7 @@
 use super::neighbours::Interface;
 use crate::{
     endpoint::{Endpoint, Event, Inner},
-    ib::addr::{AddrDone, DevAddr},
+    ib::addr::{self, AddrDone, DevAddr},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -104,6 +104,10 @@ impl Endpoint {
         if let SockAddr::Ib { gid, pkey, .. } = dst {
             return self.resolve_native(inner, *gid, *pkey);
         }
+        if let Some((src, link)) = addr::lookup_ip(&self.net, &inner.src, dst, inner.bound_if) {
+            self.resolution_done(inner, Ok(()), &src, &link);
+            return Ok(());
+        }
         let query = self.core.resolver.resolve_ip(
             &self.net,
             &inner.src,
@@ -168,6 +172,27 @@ impl Endpoint {
         self.deliver(inner, &Event::new(CmEvent::AddrResolved, 0));
     }
 
+    /// Tells how the resolution of the address ended.
+    fn resolution_done(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        status: Result,
+        src: &SockAddr,
+        link: &DevAddr,
+    ) {
+        let status = status.and_then(|()| self.resolved(inner, src, link));
+        let (state, event) = match status {
+            Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
+            Err(error) => (
+                State::AddrBound,
+                Event::new(CmEvent::AddrError, error.to_errno()),
+            ),
+        };
+        self.set_state(inner, state);
+        self.show(inner);
+        self.deliver(inner, &event);
+    }
+
     /// Takes what was found out about the way to the peer.
     fn resolved(self: &Arc<Self>, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
         let src = with_address_of(&inner.src, src);
@@ -193,17 +218,7 @@ impl AddrDone for Endpoint {
             return;
         }
         let query = inner.query.take();
-        let status = status.and_then(|()| self.resolved(&mut inner, &src, link));
-        let (state, event) = match status {
-            Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
-            Err(error) => (
-                State::AddrBound,
-                Event::new(CmEvent::AddrError, error.to_errno()),
-            ),
-        };
-        self.set_state(&mut inner, state);
-        self.show(&inner);
-        self.deliver(&inner, &event);
+        self.resolution_done(&mut inner, status, &src, link);
         drop(inner);
         drop(query);
     }

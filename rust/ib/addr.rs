@@ -318,6 +318,29 @@ impl Question<'_> {
         }
     }
 
+    /// The answer, if the routes and the neighbours have it already.
+    fn known(&self) -> Option<(SockAddr, DevAddr)> {
+        let mut addr = self.to_dev_addr();
+        let dst = Storage::new(self.dst);
+        let wildcard = self.dst.wildcard();
+        let mut src = Storage::new(if self.src.is_unspec() {
+            &wildcard
+        } else {
+            self.src
+        });
+        let (from, to) = (src.0.as_mut_ptr(), dst.0.as_ptr());
+        // SAFETY: The addresses are of one family and longer than that, and `addr` names a namespace
+        // that `self` keeps. All are used during the call only.
+        let is_known =
+            unsafe { bindings::rust_rdma_known_neigh(from.cast(), to.cast(), &raw mut addr) };
+        if !is_known {
+            return None;
+        }
+        // SAFETY: The struct is ours.
+        let addr = unsafe { DevAddr::read(&raw const addr) };
+        Some((SockAddr::from_bytes(&src.0).unwrap_or_default(), addr))
+    }
+
     /// Asks the RDMA core.
     ///
     /// # Safety
@@ -477,10 +500,11 @@ impl Drop for Resolver {
 
 /// Tells by which link `dgid` is reached from `sgid`, both of RoCE, if the neighbour is known.
 ///
-/// Does not wait for the network. If the neighbour is not known it is asked for, and the result is
-/// `None`: [`Resolver::resolve_gid`] waits for the answer.
+/// Does not wait for the network. The result also is `None` if there is no way:
+/// [`Resolver::resolve_gid`] asks for the neighbour, or says what is wrong.
 ///
-/// Fails as [`Resolver::resolve_gid`].
+/// Fails with [`EINVAL`] if the addresses are not both IPv4 or both IPv6, and [`ENODEV`] or
+/// [`EINVAL`] if the interface is gone.
 pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> {
     if let Some(mac) = link_local_mac(sgid, dgid) {
         let mut addr = DevAddr {
@@ -492,41 +516,40 @@ pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> 
         }
         return Ok(Some(addr));
     }
+    let (net, index) = sgid.with_ndev(|ndev| (ndev.net(), ndev.ifindex()))?;
     let question = Question {
         src: &ip_of(&sgid.gid()),
         dst: &ip_of(dgid),
-        net: None,
-        bound_dev_if: 0,
-        sgid: Some(sgid.clone()),
+        net: Some(net.ok_or(ENODEV)?),
+        bound_dev_if: index,
+        sgid: None,
     };
     question.check()?;
-    // On the heap, because the address of the object names the query, and what others in the kernel
-    // left on a stack could have the same.
-    let addr = KBox::new(Opaque::new(question.to_dev_addr()), GFP_KERNEL)?;
-    // The RDMA core looks at once, and would go on asking for this long.
-    const TIMEOUT_MS: u32 = 1000;
-    // SAFETY: The query is cancelled before anything that it uses goes.
-    unsafe {
-        question.ask(addr.get(), TIMEOUT_MS, ignore, ptr::null())?;
-        bindings::rdma_addr_cancel(addr.get());
-    }
-    // SAFETY: The RDMA core has forgotten the query.
-    let addr = unsafe { DevAddr::read(addr.get()) };
-    // It stays zero until the neighbour is known.
-    Ok((addr.dst_dev_addr != [0; HW_ADDR_LEN]).then_some(addr))
+    Ok(question.known().map(|(_, addr)| DevAddr {
+        bound_dev_if: 0,
+        ..addr
+    }))
 }
 
-/// The callback of a query whose result is looked at elsewhere.
+/// Tells by which link `dst` is reached, and from where, if the neighbour is known; arguments and
+/// results are those of [`Resolver::resolve_ip`]. Does not wait for the network.
 ///
-/// # Safety
-///
-/// None; it is unsafe only to be of the type that C wants.
-unsafe extern "C" fn ignore(
-    _status: c_int,
-    _src: *mut bindings::sockaddr,
-    _addr: *mut bindings::rdma_dev_addr,
-    _context: *mut c_void,
-) {
+/// The result also is `None` if anything is wrong: [`Resolver::resolve_ip`] says what.
+pub(crate) fn lookup_ip(
+    net: &Net,
+    src: &SockAddr,
+    dst: &SockAddr,
+    bound_dev_if: i32,
+) -> Option<(SockAddr, DevAddr)> {
+    let question = Question {
+        src,
+        dst,
+        net: Some(net.into()),
+        bound_dev_if,
+        sgid: None,
+    };
+    question.check().ok()?;
+    question.known()
 }
 
 /// The MAC address inside a link-local GID of RoCE v1, which knows no other way to find it.

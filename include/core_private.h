@@ -77,7 +77,8 @@ struct rdma_id_private_head {
 	int reserved_timeout;
 	void *reserved_query;
 	int reserved_query_id;
-	void *reserved_cm_id;
+	/* What owns the identifier, if it is a part of the kernel. */
+	void *consumer;
 	u32 reserved_seq_num;
 	u32 reserved_qkey;
 	u32 qp_num;

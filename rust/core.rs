@@ -11,7 +11,10 @@ use crate::{
         device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
     },
     ib::{addr::Resolver, iw::IwCm},
-    kext::{clock, random},
+    kext::{
+        clock, random,
+        workqueue::{Kind, OwnedQueue},
+    },
 };
 use cmproto::time::Instant;
 use kernel::{
@@ -47,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) searches: Searches,
     pub(crate) peers: Peers,
     pub(crate) parking: Parking,
+    /// Where the callbacks of kernel consumers run.
+    pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,
 }
@@ -59,6 +64,7 @@ impl Core {
         let resolver = Resolver::new()?;
         let iw = IwCm::new()?;
         let neighbours = Neighbours::new()?;
+        let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
             pin_init!(Core {
                 ids <- CommIds::new([random::u64(), random::u64()]),
@@ -75,6 +81,7 @@ impl Core {
                 searches: Searches::new(),
                 peers: Peers::new(),
                 parking: Parking::new(),
+                callbacks,
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
             }),
@@ -87,6 +94,7 @@ impl Core {
     /// To be called when no endpoint is left and before the module goes: the last reference may be
     /// dropped by what is stopped here, which could not wait for itself.
     pub(crate) fn shut_down(&self) {
+        self.callbacks.flush();
         self.neighbours.shut_down();
         self.resolver.close();
         self.iw.close();

@@ -8,6 +8,7 @@ use crate::{
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
+        kapi,
     },
     kext::{
         configfs,
@@ -68,6 +69,7 @@ impl ClientOps for Client {
 pub(crate) struct RdmaCm {
     // Nobody has it open: who uses it holds a reference to the module.
     _settings: Option<Pin<KBox<configfs::Registration<Core>>>>,
+    _kernel: kapi::Registration,
     #[pin]
     _client: Registration<Client>,
     #[pin]
@@ -106,6 +108,7 @@ impl kernel::InPlaceModule for RdmaCm {
                 _stop: Stop(core.clone()),
                 _client <- Registration::new(client),
                 _: { refuse_taken_ports(&core)?; },
+                _kernel: kapi::Registration::new(core.clone()),
                 _neighbours <- NeighbourRegistration::new(network.clone()),
                 _netdevs <- NetdevRegistration::new(network),
                 // Last: once there is a door, a user may be inside, and loading must not fail.

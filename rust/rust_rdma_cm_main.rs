@@ -7,8 +7,8 @@
 //!
 //! - `bindings`, `kext` and `ib` wrap C, and are the only places with `unsafe`.
 //! - The crate [`cmproto`] is the protocol; it knows no kernel.
-//! - `ucma`, `cma` and `cm` connect the two: locks, queues, tables. They share one object, the
-//!   `endpoint`.
+//! - `ucma`, `kernel_api`, `cma` and `cm` connect the two: locks, queues, tables. They share one
+//!   object, the `endpoint`.
 
 #![deny(unsafe_code)]
 #![deny(
@@ -30,6 +30,7 @@ mod endpoint;
 #[allow(unsafe_code)]
 mod ib;
 // A library in waiting: not all of it is used yet.
+mod kernel_api;
 #[allow(unsafe_code, dead_code, unused_imports)]
 mod kext;
 mod module;

@@ -99,9 +99,9 @@ impl Waiting for Arrival {
     fn reached(&self, link: Result<&DevAddr>) {
         let found = link.and_then(|link| {
             let ah = self.sender.address(&self.agent, link)?;
-            Ok((ah, link.hop_limit))
+            Ok((ah, link))
         });
-        let Ok((ah, hop_limit)) = found else {
+        let Ok((ah, link)) = found else {
             // Nobody can be told.
             self.counts.dropped(Dropped::Unreachable);
             return self.child.end(DestroyCause::NoMemory);
@@ -114,8 +114,9 @@ impl Waiting for Arrival {
                 None => return,
             }
             if let Some(path) = &mut inner.path {
-                path.hop_limit = hop_limit;
+                path.hop_limit = link.hop_limit;
             }
+            inner.link = Some(link.clone());
         }
         self.offer();
     }

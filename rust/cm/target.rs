@@ -173,13 +173,14 @@ pub(crate) fn offer(
         }
     };
     match consumer {
+        Some(consumer) if consumer.is_kernel() => consumer.connect_request(child, event, parking),
         Some(consumer) => {
-            let mut admission = Admission::Queued;
+            let mut offered = Ok(Admission::Queued);
             child.traced(0, event, || {
-                admission = consumer.connect_request(child, event, parking)?;
-                Ok(())
-            })?;
-            Ok(admission)
+                offered = consumer.connect_request(child, event, parking);
+                offered.map_or_else(Error::to_errno, |_| 0)
+            });
+            offered
         }
         None => Err(Errno::ECONNABORTED.to_kernel()),
     }

@@ -11,8 +11,17 @@ use crate::{
     cm::port::Port,
     core::Core,
     endpoint::{Attachment, Endpoint, Inner},
-    ib::{device::DeviceRef, gid::GidAttr, trace},
-    kext::{error::ToKernel, net::Net, netdev::NetDevice},
+    ib::{
+        device::{DeviceRef, NodeType},
+        gid::GidAttr,
+        trace,
+    },
+    kext::{
+        error::ToKernel,
+        gate::{Gate, OwnedGuard},
+        net::Net,
+        netdev::NetDevice,
+    },
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -46,16 +55,20 @@ pub(crate) struct CmDevice {
     ports: RBTree<u32, Arc<Port>>,
     #[pin]
     members: [Mutex<Members>; SHARDS],
+    /// Where those are inside who destroy their endpoints themselves, when the device goes.
+    residents: Arc<Gate>,
 }
 
 impl CmDevice {
     /// Creates the device with its ports; nobody can find it yet.
     fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();
+        let residents = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(CmDevice {
                 device,
                 ports,
+                residents,
                 members <- pin_init::pin_init_array_from_fn(|_| new_mutex!(Members {
                     tree: RBTree::new(),
                     closed: false,
@@ -96,6 +109,15 @@ impl CmDevice {
             .shard(endpoint.number)
             .and_then(|shard| shard.lock().tree.remove_node(&endpoint.number));
         drop(node);
+    }
+
+    /// Keeps the device from being taken down until the guard is dropped; none if it is going away, and
+    /// of an iWARP device, where no part of the kernel is served.
+    pub(crate) fn stay(&self) -> Option<OwnedGuard> {
+        if self.device.node_type() == NodeType::Rnic {
+            return None;
+        }
+        Gate::enter_owned(&self.residents)
     }
 
     /// Whether the device is going away.
@@ -142,6 +164,8 @@ impl CmDevice {
                 self.leave(&member);
             }
         }
+        // They say farewell, for which the ports are needed.
+        self.residents.close_and_wait();
         for port in self.ports.values() {
             port.close();
         }
@@ -347,15 +371,25 @@ impl Devices {
 }
 
 impl Endpoint {
-    /// Attaches the endpoint to a device; `ENODEV` if the device is going away.
+    /// Attaches the endpoint to a device; `ENODEV` if the device is going away, or is of another kind
+    /// than the consumer wants.
     pub(crate) fn attach(self: &Arc<Self>, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
+        let wanted = inner.options.node_type;
+        if wanted.is_some_and(|wanted| wanted != device.device.node_type()) {
+            return Err(ENODEV);
+        }
+        let stay = match &inner.consumer {
+            Some(consumer) if consumer.is_kernel() => Some(device.stay().ok_or(ENODEV)?),
+            _ => None,
+        };
         device.join(self)?;
         if let Err(error) = self.head.add(&device.device, attachment.port_num) {
             device.leave(self);
             return Err(error);
         }
         inner.device = Some(attachment);
+        inner.stay = stay;
         Ok(())
     }
 

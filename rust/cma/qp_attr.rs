@@ -43,6 +43,15 @@ impl Inner {
 }
 
 impl Endpoint {
+    /// Where the peer is on the link; zeros if that is not known.
+    pub(crate) fn peer_mac(&self) -> [u8; 6] {
+        self.inner
+            .lock()
+            .link
+            .as_ref()
+            .map_or([0; 6], |link| link.dst_mac())
+    }
+
     /// The attributes for moving the QP to `state`, an `enum ib_qp_state`.
     ///
     /// Those of datagrams are the same in every state, and set the Q_Key to that of the port space.
@@ -89,6 +98,11 @@ impl Endpoint {
         if let Some(timeout) = inner.options.ack_timeout {
             if QpAttrMask(attr.qp_attr_mask).contains(QpAttrMask::TIMEOUT) {
                 attr.timeout = timeout;
+            }
+        }
+        if let Some(code) = inner.options.min_rnr_timer {
+            if QpAttrMask(attr.qp_attr_mask).contains(QpAttrMask::MIN_RNR_TIMER) {
+                attr.min_rnr_timer = code;
             }
         }
         Ok(attr)

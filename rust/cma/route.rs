@@ -55,11 +55,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the route that a user has found by itself; the event follows at once.
+    /// Takes the route that a consumer has found by itself. If it `tells`, the event follows at once.
     ///
     /// Fails with `EINVAL` (the state) or `ENODEV` (a loopback address, or an interface that is
     /// gone); nothing has changed then.
-    pub(crate) fn set_path(&self, record: &PathRecord) -> Result {
+    pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
         let mut inner = self.inner.lock();
         if inner.state != State::AddrResolved {
             return Err(EINVAL);
@@ -70,7 +70,9 @@ impl Endpoint {
         }
         inner.path = Some(Path::from_record(record));
         self.set_state(&mut inner, State::RouteResolved);
-        self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
+        if tells {
+            self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
+        }
         Ok(())
     }
 

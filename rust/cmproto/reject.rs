@@ -2,11 +2,19 @@
 
 //! Reasons for which a connection is rejected (IBTA 12.6.7.2, annex A19 for 35).
 
-use core::fmt;
+use core::{ffi::CStr, fmt};
 
 /// The reason field of a REJ message: any 16-bit number, most of them without a name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub u16);
+
+/// A text that ends with a zero byte, as C wants it.
+const fn terminated(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"",
+    }
+}
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
@@ -18,6 +26,14 @@ macro_rules! reasons {
                 match self.0 {
                     $($code => $text,)*
                     _ => "unrecognized reason",
+                }
+            }
+
+            /// The same for C.
+            pub const fn message(self) -> &'static CStr {
+                match self.0 {
+                    $($code => terminated(concat!($text, "\0")),)*
+                    _ => c"unrecognized reason",
                 }
             }
         }
@@ -113,6 +129,10 @@ mod tests {
             let known = matches!(code, 1..=33 | 35);
             let description = Reason(code).description();
             assert_eq!((code, description != "unrecognized reason"), (code, known));
+            assert_eq!(
+                (code, Reason(code).message().to_bytes()),
+                (code, description.as_bytes())
+            );
         }
         assert_eq!(Reason::STALE_CONN, Reason(10));
         assert_eq!(*text(Reason::CONSUMER_DEFINED), *"28 (consumer defined)");

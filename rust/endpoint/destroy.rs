@@ -10,6 +10,7 @@ use crate::{
         ports::PortClaim,
     },
     ib::{addr::Query, trace},
+    kext::gate::OwnedGuard,
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
 use core::mem;
@@ -26,6 +27,7 @@ struct Remains {
     sidr: Option<KBox<Sidr>>,
     iwarp: Option<Iwarp>,
     device: Option<Attachment>,
+    stay: Option<OwnedGuard>,
     consumer: Option<Arc<dyn Consumer>>,
 }
 
@@ -57,6 +59,7 @@ impl Endpoint {
             sidr: inner.sidr.take(),
             iwarp: inner.iwarp.take(),
             device: inner.device.take(),
+            stay: inner.stay.take(),
             consumer: inner.consumer.take(),
         }
     }
@@ -73,6 +76,7 @@ impl Endpoint {
             sidr,
             iwarp,
             device,
+            stay,
             consumer,
         } = remains;
         // A callback of the query that runs now finds a dead endpoint.
@@ -103,6 +107,8 @@ impl Endpoint {
         if let Some(device) = device {
             self.detach(device);
         }
+        // The device may go now.
+        drop(stay);
         drop(consumer);
     }
 
@@ -145,10 +151,10 @@ impl Endpoint {
         drop(consumer);
     }
 
-    /// Takes down an endpoint that was told of its device's removal.
+    /// Takes down an endpoint that was told of its device's removal, unless its consumer will.
     pub(crate) fn bury_removed(self: &Arc<Self>) {
         let mut inner = self.inner.lock();
-        if inner.state != State::DeviceRemoval {
+        if inner.state != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
         let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);

@@ -171,6 +171,7 @@ impl EventParam {
 }
 
 /// One event.
+#[derive(Clone)]
 pub(crate) struct Event {
     /// What happened.
     pub(crate) kind: CmEvent,
@@ -196,6 +197,14 @@ impl Event {
 
 /// Whoever owns an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
+    /// Whether this is a part of the kernel, whose callback runs later and uses the device.
+    ///
+    /// It is then for the consumer to trace its callback, and to destroy the endpoint when the
+    /// device goes: the removal of the device waits for that.
+    fn is_kernel(&self) -> bool {
+        false
+    }
+
     /// Takes an event.
     ///
     /// Called with the endpoint's lock held, in the order in which things happened: it queues the

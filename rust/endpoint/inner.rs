@@ -20,9 +20,10 @@ use crate::{
     ib::{
         addr::{DevAddr, Query},
         ah::Ah,
+        device::NodeType,
         gid::GidAttr,
     },
-    kext::random,
+    kext::{gate::OwnedGuard, random},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -43,6 +44,10 @@ pub(crate) struct Options {
     pub(crate) afonly: Option<bool>,
     /// Local ack timeout of the QP, an IBA time code.
     pub(crate) ack_timeout: Option<u8>,
+    /// How long the QP makes a peer wait that it was not ready for, an RNR code.
+    pub(crate) min_rnr_timer: Option<u8>,
+    /// The only kind of device that the endpoint is attached to; unset if any.
+    pub(crate) node_type: Option<NodeType>,
 }
 
 /// The place of an endpoint at a device.
@@ -98,7 +103,8 @@ pub(crate) struct Sidr {
 ///
 /// - Of `conn`, `sidr` and `iwarp` at most one is there, and only while `device` is.
 /// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection,
-///   or is about to be taken down by whoever removes its device.
+///   or is about to be taken down by whoever removes its device, or by its consumer if `stay` is
+///   there.
 pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
@@ -112,6 +118,9 @@ pub(crate) struct Inner {
     pub(crate) port: Option<PortClaim>,
     pub(crate) listening: Option<Listening>,
     pub(crate) device: Option<Attachment>,
+    /// Keeps the device from being taken down, while the consumer is a part of the kernel that uses
+    /// it until it destroys the endpoint.
+    pub(crate) stay: Option<OwnedGuard>,
     /// The P_Key of the interface, where it has one; else 0.
     pub(crate) pkey: u16,
     /// What address resolution found out.
@@ -158,6 +167,7 @@ impl Inner {
             port: None,
             listening: None,
             device: None,
+            stay: None,
             pkey: 0,
             link: None,
             query: None,

@@ -30,7 +30,10 @@ pub(crate) use self::{
 
 use crate::{
     core::Core,
-    ib::{restrack::IdHead, trace},
+    ib::{
+        restrack::{IdHead, OwnerName},
+        trace,
+    },
     kext::net::Net,
 };
 use cmproto::{addr::SockAddr, cma::State, service_id::PortSpace};
@@ -83,6 +86,19 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Creates an endpoint that is shown as belonging to the part of the kernel called `owner`.
+    pub(crate) fn create_for(
+        core: &Arc<Core>,
+        net: ARef<Net>,
+        ps: PortSpace,
+        qp_type: u8,
+        owner: OwnerName,
+    ) -> Result<Arc<Self>> {
+        let endpoint = Self::new(core, net, ps, qp_type)?;
+        endpoint.head.own_by_kernel(owner);
+        Ok(endpoint)
+    }
+
     /// Creates the endpoint of a connection request; it is shown as belonging to whom `listener`
     /// belongs to.
     pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<Arc<Self>> {
@@ -120,13 +136,22 @@ impl Endpoint {
 
     /// Gives the endpoint its consumer.
     ///
-    /// A dead endpoint takes none: `ENODEV`, and the consumer is dropped.
+    /// A dead endpoint takes none, nor does one whose device goes away if that has to be kept:
+    /// `ENODEV`, and the consumer is dropped.
     pub(crate) fn set_consumer(&self, consumer: Arc<dyn Consumer>) -> Result {
         let mut inner = self.inner.lock();
         if inner.is_dead() {
             drop(inner);
             drop(consumer);
             return Err(ENODEV);
+        }
+        if let (true, Some(attachment)) = (consumer.is_kernel(), &inner.device) {
+            let Some(stay) = attachment.device.stay() else {
+                drop(inner);
+                drop(consumer);
+                return Err(ENODEV);
+            };
+            inner.stay = Some(stay);
         }
         let before = inner.consumer.replace(consumer);
         drop(inner);
@@ -142,21 +167,25 @@ impl Endpoint {
 
     /// Tells the consumer, if there is one.
     pub(crate) fn deliver(&self, inner: &Inner, event: &Event) {
-        if let Some(consumer) = &inner.consumer {
-            let _ = self.traced(inner.tos(), event, || {
-                consumer.event(event);
-                Ok(())
-            });
+        let Some(consumer) = &inner.consumer else {
+            return;
+        };
+        if consumer.is_kernel() {
+            return consumer.event(event);
         }
+        let _ = self.traced(inner.tos(), event, || {
+            consumer.event(event);
+            0
+        });
     }
 
-    /// Traces the call `tell`, in which the consumer is told of `event`.
-    pub(crate) fn traced(&self, tos: u8, event: &Event, tell: impl FnOnce() -> Result) -> Result {
+    /// Traces the call `tell`, in which the consumer is told of `event` and which returns 0 if it
+    /// agrees.
+    pub(crate) fn traced(&self, tos: u8, event: &Event, tell: impl FnOnce() -> i32) -> i32 {
         let kind = event.kind.number();
         trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
         let told = tell();
-        let result = told.map_or_else(Error::to_errno, |()| 0);
-        trace::cma::cm_event_done(&self.head, tos, kind, result);
+        trace::cma::cm_event_done(&self.head, tos, kind, told);
         told
     }
 
@@ -179,6 +208,11 @@ impl Endpoint {
     /// Whether the endpoint's own address is one of InfiniBand.
     pub(crate) fn is_native(&self) -> bool {
         matches!(self.inner.lock().src, SockAddr::Ib { .. })
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> State {
+        self.inner.lock().state
     }
 
     /// Whether the endpoint has a device.

@@ -8,11 +8,34 @@
 use super::{device::DeviceRef, trace};
 use crate::bindings;
 use cmproto::addr::{SockAddr, STORAGE_LEN};
-use core::{marker::PhantomPinned, ptr};
+use core::{
+    marker::PhantomPinned,
+    ptr::{self, NonNull},
+};
 use kernel::{new_spinlock, prelude::*, sync::SpinLock, types::Opaque};
 
 /// Who owns what belongs to nobody.
 const NOBODY: &CStr = c"rdma_cm";
+
+/// The name of a part of the kernel that has identifiers.
+///
+/// # Invariants
+///
+/// It is a string of C that stays for as long as there are identifiers under it.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnerName(NonNull<c_char>);
+
+impl OwnerName {
+    /// Takes a name of C; none of null.
+    ///
+    /// # Safety
+    ///
+    /// The name must be null, or stay for as long as there are identifiers under it.
+    pub(super) unsafe fn new(name: *const c_char) -> Option<Self> {
+        // INVARIANT: By the safety requirements.
+        NonNull::new(name.cast_mut()).map(Self)
+    }
+}
 
 /// How far the entry is.
 enum Entry {
@@ -146,9 +169,9 @@ impl IdHead {
     }
 
     /// Makes a part of the kernel the owner, unless there is one.
-    pub(crate) fn own_by_kernel(&self, name: &'static CStr) {
-        // SAFETY: The name lives for ever.
-        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, name.as_char_ptr())) };
+    pub(crate) fn own_by_kernel(&self, name: OwnerName) {
+        // SAFETY: The name stays by its type invariant.
+        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, name.0.as_ptr())) };
     }
 
     /// Makes the owner of `parent` the owner, unless there is one; if `parent` has none (any more),

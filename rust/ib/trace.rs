@@ -70,6 +70,25 @@ pub(crate) mod cma {
         cm_sent_drep;
         /// Is about to end.
         cm_id_destroy;
+        /// Its queue pair is about to be destroyed.
+        cm_qp_destroy;
+    }
+
+    /// A queue pair was created for the identifier, or was not, with a negative error number in
+    /// `result`.
+    ///
+    /// # Safety
+    ///
+    /// `pd` and `attr` must be valid.
+    #[inline(always)]
+    pub(in crate::ib) unsafe fn cm_qp_create(
+        head: &IdHead,
+        tos: u8,
+        pd: *const bindings::ib_pd,
+        attr: *const bindings::ib_qp_init_attr,
+        result: i32,
+    ) {
+        call!(cm_qp_create(head.as_raw(), tos, pd, attr, result));
     }
 
     /// The identifier was attached to a device.

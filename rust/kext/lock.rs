@@ -91,8 +91,19 @@ pub(crate) fn lock_both<'a, T>(
     }
 }
 
-/// Locks a mutex while another one of its class is held.
-fn lock_nested<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Unlocks a mutex whose guard was forgotten.
+///
+/// # Safety
+///
+/// The current task must have locked it, and have forgotten the guard.
+pub(crate) unsafe fn unlock_forgotten<T>(mutex: &Mutex<T>) {
+    // SAFETY: The mutex is locked by the safety requirements, and a `MutexBackend` has no further
+    // state.
+    drop(unsafe { Guard::new(mutex, ()) });
+}
+
+/// Locks a mutex while another one of its class is held, of which there is an order.
+pub(crate) fn lock_nested<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // CAST: A `Lock` is `repr(C)` and begins with the state, which `Lock::from_raw` relies on, too.
     let state: *mut <MutexBackend as Backend>::State = ptr::from_ref(mutex).cast_mut().cast();
     // SAFETY: The mutex is initialised, as the existence of the object proves. The state is in an

@@ -88,7 +88,7 @@ fn set_path(context: &Context, mut value: UserSliceReader) -> Result {
     }
     Channel::prepare(context, Need::RESOLVE)?;
     let record = SaPathRecord::unpack(&path.path_rec);
-    context.endpoint().set_path(&record)
+    context.endpoint().set_path(&record, true)
 }
 
 /// Reads the rest of a value for the faults that it has.

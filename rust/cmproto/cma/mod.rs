@@ -7,6 +7,7 @@
 
 mod event;
 mod qkey;
+pub mod qp;
 mod state;
 
 pub use self::{

@@ -2,6 +2,8 @@
 
 //! Events, and the commands that read and write them.
 
+use core::ffi::CStr;
+
 use zerocopy::IntoBytes;
 
 use super::conn::{ConnParam, Ece, UdParam};
@@ -71,6 +73,34 @@ impl CmEvent {
     pub const fn number(self) -> u32 {
         self as u32
     }
+
+    /// The words that `rdma_event_msg()` has for the event, byte for byte.
+    pub const fn message(self) -> &'static CStr {
+        match self {
+            Self::AddrResolved => c"address resolved",
+            Self::AddrError => c"address error",
+            Self::RouteResolved => c"route resolved ",
+            Self::RouteError => c"route error",
+            Self::ConnectRequest => c"connect request",
+            Self::ConnectResponse => c"connect response",
+            Self::ConnectError => c"connect error",
+            Self::Unreachable => c"unreachable",
+            Self::Rejected => c"rejected",
+            Self::Established => c"established",
+            Self::Disconnected => c"disconnected",
+            Self::DeviceRemoval => c"device removal",
+            Self::MulticastJoin => c"multicast join",
+            Self::MulticastError => c"multicast error",
+            Self::AddrChange => c"address change",
+            Self::TimewaitExit => c"timewait exit",
+            Self::AddrinfoResolved | Self::AddrinfoError | Self::User | Self::Internal => {
+                Self::UNKNOWN
+            }
+        }
+    }
+
+    /// The words for an event that has none.
+    pub const UNKNOWN: &'static CStr = c"unrecognized event";
 }
 
 impl TryFrom<u32> for CmEvent {
@@ -197,6 +227,14 @@ mod tests {
             assert_eq!(CmEvent::try_from(n as u32), Ok(event));
         }
         assert_eq!(CmEvent::try_from(20), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn events_up_to_15_have_words() {
+        for event in CmEvent::ALL {
+            let has_words = event.message() != CmEvent::UNKNOWN;
+            assert_eq!((event, has_words), (event, event.number() <= 15));
+        }
     }
 
     #[test]

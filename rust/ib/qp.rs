@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs of a kernel consumer, which the connection manager takes from state to state.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use crate::bindings;
+use cmproto::ucma_abi::{UverbsAhAttr, UverbsQpAttr};
+use core::ptr::{self, NonNull};
+use kernel::{
+    error::{from_err_ptr, to_result},
+    prelude::*,
+};
+
+/// Who is shown as the owner of a queue pair (`rdma resource show qp`).
+const OWNER: &CStr = c"rdma_cm";
+
+/// A queue pair, borrowed from the consumer.
+///
+/// # Invariants
+///
+/// The pointer is that of a queue pair that exists while the value does.
+pub(crate) struct Qp(NonNull<bindings::ib_qp>);
+
+impl Qp {
+    /// Returns a value for a pointer of C; none for null.
+    ///
+    /// # Safety
+    ///
+    /// A queue pair must be valid for as long as the value is used.
+    pub(super) unsafe fn from_raw(qp: *mut bindings::ib_qp) -> Option<Self> {
+        // INVARIANT: By the safety requirements.
+        NonNull::new(qp).map(Self)
+    }
+
+    /// Creates a queue pair, which the caller owns. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `pd` must be valid, and `attr` describe a queue pair of its device.
+    pub(super) unsafe fn create(
+        pd: *mut bindings::ib_pd,
+        attr: *mut bindings::ib_qp_init_attr,
+    ) -> Result<Self> {
+        // SAFETY: By the safety requirements. The name lives for ever.
+        let qp = unsafe { bindings::ib_create_qp_kernel(pd, attr, OWNER.as_char_ptr()) };
+        let qp = from_err_ptr(qp)?;
+        // INVARIANT: Just created.
+        NonNull::new(qp).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Destroys the queue pair. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else must use it, then or later.
+    pub(super) unsafe fn destroy(self) {
+        // SAFETY: By the type invariant and the safety requirements.
+        unsafe { bindings::ib_destroy_qp_user(self.0.as_ptr(), ptr::null_mut()) };
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_qp {
+        self.0.as_ptr()
+    }
+
+    /// The number, 24 bits.
+    pub(crate) fn number(&self) -> u32 {
+        // SAFETY: The queue pair is valid by the type invariant; its number does not change.
+        unsafe { (*self.0.as_ptr()).qp_num }
+    }
+
+    /// Whether it uses a shared receive queue.
+    pub(crate) fn has_srq(&self) -> bool {
+        // SAFETY: The queue pair is valid by the type invariant; the field does not change.
+        unsafe { !(*self.0.as_ptr()).srq.is_null() }
+    }
+
+    /// Changes the attributes that the mask of `attr` names. May sleep.
+    ///
+    /// `dmac` is where the peer of a RoCE connection is on the link.
+    pub(crate) fn modify(&self, attr: &UverbsQpAttr, dmac: [u8; 6]) -> Result {
+        // SAFETY: The queue pair and its device are valid by the type invariant.
+        let mut raw = unsafe { to_raw((*self.0.as_ptr()).device, attr, dmac) };
+        let mask = c_int::try_from(attr.qp_attr_mask).map_err(|_| EINVAL)?;
+        // SAFETY: As above; the attributes are only read.
+        to_result(unsafe { bindings::ib_modify_qp(self.0.as_ptr(), &raw mut raw, mask) })
+    }
+}
+
+/// The address of a peer as C has it. The GID is named by its index.
+///
+/// # Safety
+///
+/// `device` must be valid, and have the port unless that is 0.
+pub(super) unsafe fn ah_to_raw(
+    device: *mut bindings::ib_device,
+    ah: &UverbsAhAttr,
+    dmac: [u8; 6],
+) -> bindings::rdma_ah_attr {
+    let mut raw = bindings::rdma_ah_attr {
+        sl: ah.sl,
+        static_rate: ah.static_rate,
+        port_num: u32::from(ah.port_num),
+        ..Default::default()
+    };
+    if ah.port_num == 0 {
+        return raw;
+    }
+    // SAFETY: By the safety requirements.
+    raw.type_ = unsafe { bindings::rust_rdma_ah_find_type(device, raw.port_num) };
+    if raw.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE {
+        raw.__bindgen_anon_1.roce = bindings::roce_ah_attr { dmac };
+    } else {
+        raw.__bindgen_anon_1.ib = bindings::ib_ah_attr {
+            dlid: ah.dlid,
+            src_path_bits: ah.src_path_bits,
+        };
+    }
+    if ah.is_global != 0 {
+        raw.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
+        raw.grh = bindings::ib_global_route {
+            dgid: bindings::ib_gid { raw: ah.grh.dgid },
+            flow_label: ah.grh.flow_label,
+            sgid_index: ah.grh.sgid_index,
+            hop_limit: ah.grh.hop_limit,
+            traffic_class: ah.grh.traffic_class,
+            ..Default::default()
+        };
+    }
+    raw
+}
+
+/// The attributes of a queue pair as C has them.
+///
+/// # Safety
+///
+/// As [`ah_to_raw`].
+pub(super) unsafe fn to_raw(
+    device: *mut bindings::ib_device,
+    attr: &UverbsQpAttr,
+    dmac: [u8; 6],
+) -> bindings::ib_qp_attr {
+    bindings::ib_qp_attr {
+        qp_state: attr.qp_state,
+        path_mtu: attr.path_mtu,
+        path_mig_state: attr.path_mig_state,
+        qkey: attr.qkey,
+        rq_psn: attr.rq_psn,
+        sq_psn: attr.sq_psn,
+        dest_qp_num: attr.dest_qp_num,
+        // Flags, of which no more than 31 bits are in use.
+        qp_access_flags: c_int::try_from(attr.qp_access_flags).unwrap_or(0),
+        // SAFETY: By the safety requirements.
+        ah_attr: unsafe { ah_to_raw(device, &attr.ah_attr, dmac) },
+        pkey_index: attr.pkey_index,
+        max_rd_atomic: attr.max_rd_atomic,
+        max_dest_rd_atomic: attr.max_dest_rd_atomic,
+        min_rnr_timer: attr.min_rnr_timer,
+        port_num: u32::from(attr.port_num),
+        timeout: attr.timeout,
+        retry_cnt: attr.retry_cnt,
+        rnr_retry: attr.rnr_retry,
+        ..pin_init::zeroed()
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections of kernel consumers, and the queue pairs that they leave to the connection manager.
+
+use super::KernelId;
+use crate::{
+    endpoint::{ConnParam, Ece},
+    ib::qp::Qp,
+};
+use cmproto::{
+    cm::QpState,
+    cma::{
+        qp::{steps, Occasion, Step},
+        State,
+    },
+    reject::Reason,
+    ucma_abi::UverbsQpAttr,
+};
+use kernel::prelude::*;
+use zerocopy::FromZeros;
+
+/// `enum ib_qp_type` of unreliable datagrams.
+const QPT_UD: u8 = 4;
+
+impl KernelId {
+    /// Takes a queue pair through the states that the occasion demands. `param` are those of the
+    /// answer, if the consumer gives one.
+    fn take_through(&self, qp: &Qp, occasion: Occasion, param: Option<&ConnParam>) -> Result {
+        let is_datagram = self.endpoint.qp_type == QPT_UD;
+        for step in steps(occasion, is_datagram) {
+            match *step {
+                Step::Full(state) => {
+                    let mut attr = self.endpoint.init_qp_attr(state as u32)?;
+                    match (state, param) {
+                        (QpState::Rtr, Some(param)) => {
+                            attr.max_dest_rd_atomic = param.responder_resources;
+                        }
+                        (QpState::Rts, Some(param)) => attr.max_rd_atomic = param.initiator_depth,
+                        _ => {}
+                    }
+                    qp.modify(&attr, self.endpoint.peer_mac())?;
+                }
+                Step::Bare(state, mask) => {
+                    let attr = UverbsQpAttr {
+                        qp_state: state as u32,
+                        qp_attr_mask: mask.0,
+                        ..FromZeros::new_zeroed()
+                    };
+                    qp.modify(&attr, [0; 6])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does so with the queue pair of the identifier, if it has one.
+    pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam>) -> Result {
+        let _held = self.qp.lock();
+        match self.endpoint.head.qp() {
+            Some(qp) => self.take_through(&qp, occasion, param),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a new queue pair that of the identifier.
+    ///
+    /// Fails with `EINVAL` without a device, and with the errors of the device; nothing has changed
+    /// then but the queue pair.
+    pub(crate) fn adopt_qp(&self, qp: &Qp) -> Result {
+        let _held = self.qp.lock();
+        self.take_through(qp, Occasion::Created, None)?;
+        self.endpoint.head.set_qp(Some(qp));
+        self.endpoint.set_qp(qp.number(), qp.has_srq());
+        Ok(())
+    }
+
+    /// Takes the queue pair from the identifier, if it has one.
+    pub(crate) fn release_qp(&self) -> Option<Qp> {
+        let _held = self.qp.lock();
+        let qp = self.endpoint.head.qp();
+        self.endpoint.head.set_qp(None);
+        qp
+    }
+
+    /// Names the queue pair of the identifier in the parameters, if it has one.
+    fn name_qp(&self, param: &mut ConnParam) {
+        let _held = self.qp.lock();
+        if self.endpoint.head.qp().is_some() {
+            let inner = self.endpoint.inner.lock();
+            param.qp_num = inner.qp_num;
+            param.srq = u8::from(inner.srq);
+        }
+    }
+
+    /// Connects; otherwise as [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
+    pub(crate) fn connect(&self, mut param: ConnParam, ece: Ece) -> Result {
+        if let Some(sl) = self.endpoint.head.service_level() {
+            self.endpoint.set_service_level(sl);
+        }
+        self.name_qp(&mut param);
+        self.endpoint.connect(&param, ece)
+    }
+
+    /// The same, while no callback runs.
+    pub(crate) fn connect_alone(&self, param: ConnParam, ece: Ece) -> Result {
+        let _handler = (!self.is_called()).then(|| self.handler.lock());
+        self.connect(param, ece)
+    }
+
+    /// Accepts, with the queue pair ready before the peer is told.
+    ///
+    /// Fails with `EINVAL` (the state, or the parameters) and the errors of the device. Unless it is
+    /// the state, the peer is refused then.
+    pub(crate) fn accept(&self, mut param: Option<ConnParam>, ece: Ece) -> Result {
+        if self.endpoint.state() != State::Connect {
+            return Err(EINVAL);
+        }
+        if let Some(param) = &mut param {
+            self.name_qp(param);
+        }
+        let ready = self
+            .change_qp(Occasion::Accepted, param.as_ref())
+            .inspect_err(|_| self.refuse());
+        // On failure the endpoint refuses by itself.
+        let accepted = ready.and_then(|()| self.endpoint.accept(param.as_ref(), ece, || ()));
+        accepted.inspect_err(|_| {
+            let _ = self.change_qp(Occasion::Ended, None);
+        })
+    }
+
+    /// Tells the peer that there is no connection.
+    pub(super) fn refuse(&self) {
+        let [_, reason] = Reason::CONSUMER_DEFINED.0.to_be_bytes();
+        let _ = self.endpoint.reject(&[], reason);
+    }
+
+    /// Disconnects, with nothing in the queue pair's way any more.
+    ///
+    /// Fails with `EINVAL` if there is nothing to end, and the errors of the device.
+    pub(crate) fn disconnect(&self) -> Result {
+        let has_peer = {
+            let inner = self.endpoint.inner.lock();
+            inner.conn.is_some() || inner.sidr.is_some()
+        };
+        if has_peer {
+            self.change_qp(Occasion::Ended, None)?;
+        }
+        self.endpoint.disconnect()
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Telling a kernel consumer what has happened.
+
+use super::{
+    queue::{Life, Queued},
+    KernelId,
+};
+use crate::{
+    endpoint::{Consumer, Ece, Endpoint, Event},
+    kext::lock::lock_nested,
+};
+use cmproto::{
+    cma::{qp::Occasion, State},
+    ucma::backlog::Admission,
+    ucma_abi::CmEvent,
+};
+use core::ptr;
+use kernel::{
+    current, impl_has_work,
+    prelude::*,
+    sync::{
+        atomic::{ordering::Full, Relaxed},
+        Arc,
+    },
+    workqueue::WorkItem,
+};
+
+/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+const EVENT_COMM_EST: u32 = 4;
+/// `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
+const EVENT_PATH_MIG: u32 = 6;
+
+impl_has_work! {
+    impl HasWork<Self> for KernelId { self.work }
+}
+
+impl WorkItem for KernelId {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if this.has_data.xchg(false, Full) {
+            let _ = this.endpoint.notify(EVENT_COMM_EST);
+        }
+        while this.tell_next() {}
+    }
+}
+
+/// The current task, as a number.
+fn current_task() -> u64 {
+    u64::try_from(ptr::from_ref(&*current!()).addr()).unwrap_or(u64::MAX)
+}
+
+impl KernelId {
+    /// Has the consumer told what is queued. Can be called in any context.
+    pub(super) fn wake(self: Arc<Self>) {
+        let queue = &self.endpoint.core.clone().callbacks;
+        // What is pending already is given back.
+        let _ = queue.enqueue(self);
+    }
+
+    /// Whether the current task is in the consumer's callback.
+    pub(super) fn is_called(&self) -> bool {
+        self.caller.load(Relaxed) == current_task()
+    }
+
+    /// Tells the consumer of the oldest event; false if there is none, or nobody to tell any more.
+    fn tell_next(self: &Arc<Self>) -> bool {
+        let handler = self.handler.lock();
+        let Some(queued) = self.pop() else {
+            return false;
+        };
+        let goes_on = match queued.child {
+            Some(child) => {
+                self.tell_request(&child, queued.event);
+                true
+            }
+            None => self.tell(queued),
+        };
+        if !goes_on {
+            let leavings = self.close();
+            drop(handler);
+            self.endpoint.destroy();
+            leavings.discard();
+        }
+        goes_on
+    }
+
+    /// Tells the consumer of an event; false if it wants no more.
+    fn tell(&self, queued: Queued) -> bool {
+        let mut event = queued.event;
+        match event.kind {
+            CmEvent::AddrResolved => self.show_link(),
+            CmEvent::RouteResolved => self.show_path(),
+            CmEvent::ConnectResponse if self.endpoint.head.qp().is_some() => {
+                self.establish(&mut event);
+            }
+            CmEvent::Rejected => {
+                let _ = self.change_qp(Occasion::Ended, None);
+            }
+            _ => {}
+        }
+        self.call(&event, queued.group) == 0
+    }
+
+    /// Calls the consumer.
+    fn call(&self, event: &Event, group: usize) -> i32 {
+        let (tos, dmac) = {
+            let inner = self.endpoint.inner.lock();
+            let dmac = inner.link.as_ref().map(|link| link.dst_mac());
+            (inner.tos(), dmac.unwrap_or_default())
+        };
+        self.caller.store(current_task(), Relaxed);
+        let told = self.endpoint.traced(tos, event, || {
+            let group = ptr::without_provenance_mut(group);
+            self.endpoint.head.tell(event, dmac, group)
+        });
+        self.caller.store(0, Relaxed);
+        told
+    }
+
+    /// Offers a connection request to the consumer of this listener.
+    fn tell_request(&self, child: &Arc<Self>, event: Event) {
+        let handler = lock_nested(&child.handler);
+        if child.endpoint.state() != State::Connect {
+            // The device has gone before anybody saw the request.
+            drop(handler);
+            return child.end();
+        }
+        child.show_link();
+        child.show_path();
+        // So that the listener is not waited for either.
+        self.caller.store(current_task(), Relaxed);
+        let told = child.call(&event, 0);
+        self.caller.store(0, Relaxed);
+        if told == 0 {
+            child.reveal();
+            return;
+        }
+        let leavings = child.close();
+        drop(handler);
+        child.endpoint.destroy();
+        leavings.discard();
+    }
+
+    /// The peer has accepted: the queue pair is made ready and the peer told so, or neither. Changes
+    /// the event into that of the outcome.
+    fn establish(&self, event: &mut Event) {
+        let established = self
+            .change_qp(Occasion::Accepted, None)
+            .inspect_err(|_| self.refuse())
+            .and_then(|()| self.endpoint.accept(None, Ece::default(), || ()))
+            .inspect_err(|_| {
+                let _ = self.change_qp(Occasion::Ended, None);
+            });
+        match established {
+            Ok(()) => event.kind = CmEvent::Established,
+            Err(error) => {
+                event.kind = CmEvent::ConnectError;
+                event.status = error.to_errno();
+            }
+        }
+    }
+
+    /// Shows the consumer the link to the peer.
+    fn show_link(&self) {
+        let inner = self.endpoint.inner.lock();
+        if let Some(link) = &inner.link {
+            self.endpoint.head.set_link(link, &self.endpoint.net);
+        }
+    }
+
+    /// Shows the consumer the path to the peer.
+    fn show_path(&self) {
+        let inner = self.endpoint.inner.lock();
+        let (Some(path), Some(attachment)) = (inner.path, &inner.device) else {
+            return;
+        };
+        let device = &attachment.device.device;
+        let dmac = inner.link.as_ref().map(|link| link.dst_mac());
+        self.endpoint.head.set_path(
+            &self.path,
+            &path.to_record(),
+            device.protocol_roce_udp_encap(attachment.port_num),
+            dmac.unwrap_or_default(),
+        );
+    }
+
+    /// Takes note of what the queue pair saw. Can be called in any context, so that it is passed on
+    /// later.
+    ///
+    /// Fails with `EINVAL` if there is no connection, or for an event that means nothing to one.
+    pub(crate) fn notify(self: Arc<Self>, event: u32) -> Result {
+        if self.endpoint.head.state() != State::Connect as u32 {
+            return Err(EINVAL);
+        }
+        match event {
+            EVENT_COMM_EST => {
+                self.has_data.store(true, Relaxed);
+                self.wake();
+                Ok(())
+            }
+            // Without alternate paths nothing follows from it.
+            EVENT_PATH_MIG => Ok(()),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+impl Consumer for KernelId {
+    fn is_kernel(&self) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event) {
+        // Lost if memory is out, and more has happened than there are spare rooms.
+        let _ = self.push(Queued::new(event));
+    }
+
+    fn group_event(&self, group: u64, event: &Event) {
+        let name = {
+            let queue = self.queue.lock();
+            queue.groups.get(&group).map(|group| group.name)
+        };
+        if let Some(group) = name {
+            let _ = self.push(Queued {
+                group,
+                ..Queued::new(event)
+            });
+        }
+    }
+
+    /// Nothing is parked: the kernel's consumers have no backlog of their own.
+    fn takes_requests(&self, _: u32) -> Result {
+        if self.has_room() {
+            Ok(())
+        } else {
+            Err(ENOMEM)
+        }
+    }
+
+    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event, _: u32) -> Result<Admission> {
+        child.head.inherit(&self.endpoint.head);
+        let id = Self::of(child, Life::Hidden)?;
+        let request = Queued {
+            child: Some(id.clone()),
+            ..Queued::new(event)
+        };
+        self.push(request).inspect_err(|_| id.close().discard())?;
+        Ok(Admission::Queued)
+    }
+
+    /// The consumer hears of it by the event, and has the device until it destroys the identifier.
+    fn device_removed(&self) {}
+}

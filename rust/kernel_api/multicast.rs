@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Multicast groups of kernel consumers.
+
+use super::{queue::Group, KernelId};
+use cmproto::{addr::SockAddr, mcast::Member};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTreeNodeReservation};
+
+impl KernelId {
+    /// Joins a group, which the consumer calls `name`; the outcome comes as an event.
+    ///
+    /// Fails with `EINVAL` for an identifier with a queue pair of its own, and as
+    /// [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
+    pub(crate) fn join(&self, addr: &SockAddr, member: Member, name: usize) -> Result {
+        if self.endpoint.head.qp().is_some() {
+            return Err(EINVAL);
+        }
+        let number = self.endpoint.core.next_number();
+        let group = Group { addr: *addr, name };
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(number, group);
+        let event = self.endpoint.join_group(number, addr, member)?;
+        let before = self.queue.lock().groups.insert(node);
+        drop(before);
+        self.endpoint.tell_group(number, &event);
+        Ok(())
+    }
+
+    /// Leaves the group that was first joined by `addr`, if there is one.
+    pub(crate) fn leave(&self, addr: &SockAddr) {
+        let node = {
+            let mut queue = self.queue.lock();
+            let mut groups = queue.groups.iter();
+            let found = groups.find(|(_, group)| group.addr.same_address(addr));
+            let number = found.map(|(number, _)| *number);
+            number.and_then(|number| queue.groups.remove_node(&number))
+        };
+        if let Some(node) = node {
+            let (number, _) = node.to_key_value();
+            self.endpoint.leave_group(number);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a kernel consumer has not been told yet.
+
+use super::KernelId;
+use crate::{endpoint::Event, kext::error::ToKernel};
+use cmproto::{addr::SockAddr, errno::Errno};
+use core::mem;
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::Arc,
+};
+
+/// Connection requests that may wait for a listener's consumer. More are dropped: their senders try
+/// again.
+const MAX_REQUESTS: u32 = 1024;
+
+/// Something to tell.
+pub(super) struct Queued {
+    pub(super) event: Event,
+    /// The identifier of a connection request.
+    pub(super) child: Option<Arc<KernelId>>,
+    /// What the consumer calls the multicast group that it is about; 0 if none.
+    pub(super) group: usize,
+}
+
+impl Queued {
+    /// An event about nothing but its identifier.
+    pub(super) fn new(event: &Event) -> Self {
+        Queued {
+            event: event.clone(),
+            child: None,
+            group: 0,
+        }
+    }
+}
+
+/// Memory for one.
+type Room = RBTreeNodeReservation<u64, Queued>;
+
+/// Who may be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// The consumer has not seen the identifier yet: what happens to it waits.
+    Hidden,
+    /// The consumer has it.
+    Open,
+    /// The consumer has destroyed it.
+    Closed,
+}
+
+/// A multicast group.
+pub(super) struct Group {
+    /// What it was joined by.
+    pub(super) addr: SockAddr,
+    /// What the consumer calls it.
+    pub(super) name: usize,
+}
+
+/// What a consumer has not been told yet, in the order in which it happened.
+pub(super) struct Queue {
+    events: RBTree<u64, Queued>,
+    /// Memory for when there is none.
+    spare: [Option<Room>; 2],
+    turn: u64,
+    requests: u32,
+    life: Life,
+    /// The consumer's reference, from the moment that it may have the identifier until it destroys
+    /// it.
+    this: Option<Arc<KernelId>>,
+    /// The multicast groups, by number.
+    pub(super) groups: RBTree<u64, Group>,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub(super) fn new(life: Life) -> Result<Self> {
+        Ok(Queue {
+            events: RBTree::new(),
+            spare: [Some(Room::new(GFP_KERNEL)?), Some(Room::new(GFP_KERNEL)?)],
+            turn: 0,
+            requests: 0,
+            life,
+            this: None,
+            groups: RBTree::new(),
+        })
+    }
+}
+
+/// What is left when the consumer has destroyed its identifier.
+pub(super) struct Leavings {
+    events: RBTree<u64, Queued>,
+    this: Option<Arc<KernelId>>,
+}
+
+impl KernelId {
+    /// Gives the consumer its reference.
+    pub(super) fn give(self: &Arc<Self>) {
+        let before = self.queue.lock().this.replace(self.clone());
+        drop(before);
+    }
+
+    /// Whether the consumer may be told of a request now.
+    pub(super) fn has_room(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.life == Life::Open && queue.requests < MAX_REQUESTS
+    }
+
+    /// Appends something, and has the consumer told.
+    ///
+    /// Fails with `ENOMEM`, also if too many requests wait, and with `ECONNABORTED` if the consumer
+    /// has destroyed the identifier.
+    pub(super) fn push(&self, queued: Queued) -> Result {
+        let room = Room::new(GFP_KERNEL).ok();
+        let mut queue = self.queue.lock();
+        if queue.life == Life::Closed {
+            // Without the lock, as the event may hold a child.
+            drop(queue);
+            drop(queued);
+            return Err(Errno::ECONNABORTED.to_kernel());
+        }
+        let is_request = queued.child.is_some();
+        if is_request && queue.requests >= MAX_REQUESTS {
+            drop(queue);
+            drop(queued);
+            return Err(ENOMEM);
+        }
+        let room = match room {
+            Some(room) => Some(room),
+            // Requests can be sent again.
+            None if is_request => None,
+            None => queue.spare.iter_mut().find_map(Option::take),
+        };
+        let Some(room) = room else {
+            drop(queue);
+            drop(queued);
+            return Err(ENOMEM);
+        };
+        let turn = queue.turn;
+        queue.turn = turn.wrapping_add(1);
+        queue.requests = queue.requests.saturating_add(u32::from(is_request));
+        queue.events.insert(room.into_node(turn, queued));
+        let runner = queue.this.clone().filter(|_| queue.life == Life::Open);
+        drop(queue);
+        if let Some(runner) = runner {
+            runner.wake();
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest out, unless the consumer must not be told.
+    pub(super) fn pop(&self) -> Option<Queued> {
+        let mut queue = self.queue.lock();
+        if queue.life != Life::Open {
+            return None;
+        }
+        let (_, node) = queue.events.cursor_front_mut()?.remove_current();
+        let (_, queued) = node.to_key_value();
+        if queued.child.is_some() {
+            queue.requests = queue.requests.saturating_sub(1);
+        }
+        let lacks = queue.spare.iter().any(Option::is_none);
+        drop(queue);
+        if lacks {
+            if let Ok(room) = Room::new(GFP_KERNEL) {
+                let mut queue = self.queue.lock();
+                let unused = match queue.spare.iter_mut().find(|spare| spare.is_none()) {
+                    Some(spare) => spare.replace(room),
+                    None => Some(room),
+                };
+                drop(queue);
+                drop(unused);
+            }
+        }
+        Some(queued)
+    }
+
+    /// The consumer has seen the identifier: from here on it is told what happens.
+    pub(super) fn reveal(self: &Arc<Self>) {
+        let mut queue = self.queue.lock();
+        if queue.life != Life::Hidden {
+            return;
+        }
+        queue.life = Life::Open;
+        let is_empty = queue.events.is_empty();
+        drop(queue);
+        if !is_empty {
+            self.clone().wake();
+        }
+    }
+
+    /// The consumer is told nothing any more. Returns what it has not been told.
+    pub(super) fn close(&self) -> Leavings {
+        let mut queue = self.queue.lock();
+        queue.life = Life::Closed;
+        Leavings {
+            events: mem::replace(&mut queue.events, RBTree::new()),
+            this: queue.this.take(),
+        }
+    }
+}
+
+impl Leavings {
+    /// Drops what is left: the connections of requests that nobody saw are refused.
+    pub(super) fn discard(self) {
+        let Leavings { mut events, this } = self;
+        while let Some(cursor) = events.cursor_front_mut() {
+            let (_, node) = cursor.remove_current();
+            let (_, queued) = node.to_key_value();
+            if let Some(child) = queued.child {
+                // A child listens to nothing, so that this does not go deeper.
+                child.end();
+            }
+        }
+        drop(this);
+    }
+}

@@ -3,7 +3,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
-#include "../../include/uapi/rust_rdma_cm.h"
+#include <rust_rdma_cm.h>
 #include "abi.h"
 
 uint64_t ptr(const void *p)

@@ -2,7 +2,7 @@
 /* LISTEN, the backlog, and which listener a request reaches. */
 #include <sched.h>
 
-#include "../../include/uapi/rust_rdma_cm.h"
+#include <rust_rdma_cm.h>
 #include "abi.h"
 
 static int fd(void)

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../../include/uapi/rust_rdma_cm.h"
+#include <rust_rdma_cm.h>
 #include "abi.h"
 
 static const struct {

@@ -87,13 +87,13 @@ else:
         cid.resolve_route(2000)
         step(channel, ce.RDMA_CM_EVENT_ROUTE_RESOLVED)
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(120)
 PYTHON
 
 state() {
 	local program
 	python3 "$TMP/states.py" "$1" "$2" >"$TMP/ready" & program=$!
-	wait_for 15 grep -q ready "$TMP/ready" || fail "not ready" || return
+	wait_for 60 grep -q ready "$TMP/ready" || fail "not ready" || return
 	shows "$3" || return
 	stop "$program"
 }

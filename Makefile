@@ -16,7 +16,7 @@ MAKEFLAGS += --no-print-directory
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
 	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-debug check-host prove run \
-	deps bench
+	deps bench deb
 all: modules
 
 modules:
@@ -27,6 +27,10 @@ modules:
 modules_install install: modules
 	@tools/kmake modules_install INSTALL_MOD_DIR=$(or $(INSTALL_MOD_DIR),updates) \
 		$(if $(V),V=$(V)) $(if $(INSTALL_MOD_PATH),INSTALL_MOD_PATH=$(abspath $(INSTALL_MOD_PATH)))
+
+# A Debian package for the kernel that is built for.
+deb: modules
+	@tools/deb
 
 clean:
 	@tools/clean
@@ -80,6 +84,7 @@ help:
 	@echo 'Building (KDIR=<prepared kernel tree>, default: Debian'"'"'s stock kernel):'
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
+	@echo '  deb               - a Debian package for that kernel, with tools/cm as rdma-cm'
 	@echo '  clean             - remove what a build leaves'
 	@echo '  distclean         - also documentation and test builds'
 	@echo '  distclean-cache   - remove the cache: sysroot, kernel tree, guest images'
@@ -88,7 +93,7 @@ help:
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
 	@echo '  check             - every test there is'
 	@echo '  check-debug       - those that need a guest, on a kernel with KASAN, lockdep and the'
-	@echo '                      like (20 minutes to build, once), and with injected faults'
+	@echo '                      like (20 minutes to build, once), and with injected faults; for hours'
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
 	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
 	@echo '                      BUDGET=<seconds> for the whole (3600)'

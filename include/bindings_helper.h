@@ -29,6 +29,7 @@
 #include "core_private.h"
 #include "rust_rdma_cm.h"
 #include "rust_rdma_cm_ib.h"
+#include "rust_rdma_cm_ibcm.h"
 #include "rust_rdma_cm_kapi.h"
 #include "trace/ib_cma.h"
 #include "trace/rdma_cma.h"

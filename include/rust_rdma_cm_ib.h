@@ -15,8 +15,6 @@
 #include <rdma/ib_verbs.h>
 
 /* rust/helpers/ib_verbs.c */
-u32 rust_rdma_start_port(const struct ib_device *device);
-u32 rust_rdma_end_port(const struct ib_device *device);
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_iw_cm(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_af_ib(const struct ib_device *device, u32 port_num);

@@ -8,9 +8,11 @@ use crate::{
         timer::Timers, Searches,
     },
     cma::{
-        device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
+        answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
+        ports::Ports, stubs::Stubs,
     },
     ib::{addr::Resolver, iw::IwCm},
+    kernel_api::services::Services,
     kext::{
         clock, random,
         workqueue::{Kind, OwnedQueue},
@@ -38,6 +40,8 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) listeners: Listeners,
     #[pin]
+    pub(crate) services: Services,
+    #[pin]
     pub(crate) devices: Devices,
     #[pin]
     pub(crate) stubs: Stubs,
@@ -47,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,
+    #[pin]
+    pub(crate) answers: Answers,
     pub(crate) searches: Searches,
     pub(crate) peers: Peers,
     pub(crate) parking: Parking,
@@ -71,6 +77,7 @@ impl Core {
                 remotes <- Remotes::new(),
                 ports <- Ports::new(),
                 listeners <- Listeners::new(),
+                services <- Services::new(),
                 devices <- Devices::new(),
                 stubs <- Stubs::new(),
                 neighbours <- neighbours,
@@ -78,8 +85,9 @@ impl Core {
                 questions,
                 resolver,
                 iw,
-                searches: Searches::new(),
-                peers: Peers::new(),
+                answers <- Answers::new(),
+                searches: Searches::new([random::u64(), random::u64()]),
+                peers: Peers::new([random::u64(), random::u64()]),
                 parking: Parking::new(),
                 callbacks,
                 numbers: Atomic::new(1),

@@ -6,14 +6,16 @@ use crate::{
     cm::port::Port,
     endpoint::{ConnEventParam, Ece, Endpoint, Event, EventParam, Inner},
     ib::{ah::Ah, counters::CounterGroup, trace},
+    kext::error::ResultExt,
 };
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
     cma,
     dropped::Dropped,
+    ibcm::EventType,
     wire::{Attribute, Header, Rej, Rep, MAD_LEN},
 };
-use kernel::sync::Arc;
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
 /// What made the state machine move; an event takes its data from it.
 pub(crate) enum Cause<'a> {
@@ -23,13 +25,15 @@ pub(crate) enum Cause<'a> {
     Rep(&'a Header, &'a Rep<'a>),
     /// A REJ from the peer.
     Rej(&'a Rej<'a>),
+    /// A message, for a consumer that speaks of those.
+    Mad(&'a [u8; MAD_LEN]),
 }
 
-impl Cause<'_> {
+impl<'a> Cause<'a> {
     /// What comes with the event, as this end sees it.
-    fn data(&self) -> (EventParam, Ece) {
+    fn data(&self) -> (EventParam<'a>, Ece) {
         match self {
-            Cause::None => (EventParam::None, Ece::default()),
+            Cause::None | Cause::Mad(_) => (EventParam::None, Ece::default()),
             Cause::Rej(rej) => {
                 let param = ConnEventParam::with_private_data(rej.private_data);
                 (EventParam::Conn(param), Ece::default())
@@ -91,6 +95,7 @@ impl Endpoint {
                 conn.parked = None;
             }
         }
+        self.show_moved(inner);
     }
 
     /// Sends a message of the connection, if its peer's address is known.
@@ -101,24 +106,27 @@ impl Endpoint {
         let Some(conn) = &inner.conn else {
             return;
         };
-        let mut mad = [0; MAD_LEN];
-        // Fails only for a message that the connection has not got.
-        if let (Ok(()), Some(ah)) = (conn.machine.encode(outgoing, &mut mad), &conn.ah) {
+        let Some(ah) = &conn.ah else {
+            return;
+        };
+        self.post(inner, ah, conn.pkey_index, outgoing.attribute(), |mad| {
+            // Fails only for a message that the connection has not got.
+            conn.machine.encode(outgoing, mad).kernel()?;
             self.trace_send(conn, outgoing, next);
-            self.post(inner, ah, conn.pkey_index, outgoing.attribute(), &mad);
-        }
+            Ok(())
+        });
     }
 
-    /// Posts a message and counts it.
+    /// Posts the message that `write` writes, and counts it.
     pub(super) fn post(
         &self,
         inner: &Inner,
         ah: &Arc<Ah>,
         pkey_index: u16,
         attribute: Attribute,
-        mad: &[u8; MAD_LEN],
+        write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
     ) {
-        let sent = ah.agent().send(ah, pkey_index, mad);
+        let sent = ah.agent().send_with(ah, pkey_index, write);
         if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
             port.counts.add(CounterGroup::TxMsgs, attribute.id(), 1);
         }
@@ -134,7 +142,7 @@ impl Endpoint {
         };
         match deadline {
             Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
-            None => self.core.timers.disarm(&mut inner.timer),
+            None => self.core.timers.disarm(&mut inner.timer, self),
         }
     }
 
@@ -151,12 +159,38 @@ impl Endpoint {
         }
     }
 
+    /// Lets a consumer that speaks of messages see how far the conversation is.
+    pub(crate) fn show_moved(&self, inner: &Inner) {
+        if let (true, Some(consumer)) = (self.speaks_messages, &inner.consumer) {
+            consumer.moved(inner);
+        }
+    }
+
+    /// Tells a consumer that speaks of messages. What has arrived is lost on it without memory.
+    pub(super) fn pass_on(&self, inner: &Inner, event: EventType, mad: Option<&[u8; MAD_LEN]>) {
+        let Some(consumer) = &inner.consumer else {
+            return;
+        };
+        match mad.map(|mad| Arc::new(*mad, GFP_KERNEL)) {
+            None => consumer.message(event, None),
+            Some(Ok(mad)) => consumer.message(event, Some(mad)),
+            Some(Err(_)) => {}
+        }
+    }
+
     /// Turns an event of the IB CM into one of the RDMA CM and delivers it.
     fn report(self: &Arc<Self>, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
         if let (cm::Event::ReqError | cm::Event::RepError | cm::Event::DreqError, Some(conn)) =
             (event, &inner.conn)
         {
             trace::icm::icm_mad_send_err(conn.before as u32);
+        }
+        if self.speaks_messages {
+            let mad = match cause {
+                Cause::Mad(mad) => Some(*mad),
+                _ => None,
+            };
+            return self.pass_on(inner, event.into(), mad);
         }
         let Some(upcall) = cma::upcall(inner.state, event, None) else {
             return;

@@ -5,6 +5,7 @@
 //! What to do is decided by the state machine in [`cmproto::cm`]; this layer does it.
 
 pub(crate) mod execute;
+mod held;
 pub(crate) mod ids;
 mod pace;
 pub(crate) mod parked;

@@ -6,12 +6,9 @@ use super::peers::Unanswered;
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
     addr::Gid,
-    cm::{Pace, Tuning},
-    time::Instant,
+    cm::{Pace, Tunable, Tuning, Waiting},
+    time::{Duration, Instant},
 };
-
-/// A request that waited for an answer, if one did: since when, and whether it was sent early.
-pub(super) type Waited = Option<(Instant, bool)>;
 
 impl Endpoint {
     /// What is set for the endpoint, and for its port where that is not.
@@ -22,23 +19,35 @@ impl Endpoint {
         }
     }
 
-    /// The pace of requests to `peer`.
+    /// The pace of a new request to `peer`.
     pub(crate) fn pace(&self, inner: &Inner, peer: &Gid) -> Pace {
-        match self.tuning(inner).early_retry() {
-            Some(floor) => self.core.peers.pace(peer, floor, self.core.now()),
-            None => Pace::Classic,
+        self.pace_of(inner, peer, None)
+    }
+
+    /// The pace of a request to `peer`, which is new or waits for its answer.
+    fn pace_of(&self, inner: &Inner, peer: &Gid, waiting: Option<Waiting>) -> Pace {
+        let tuned = || {
+            let port = self.port(inner);
+            port.map_or(Tunable::EarlyRetry.default_value(), |port| {
+                port.tuned(Tunable::EarlyRetry)
+            })
+        };
+        match inner.tuning.own(Tunable::EarlyRetry).unwrap_or_else(tuned) {
+            0 => Pace::Classic,
+            ms => {
+                let floor = Duration::from_millis(u64::from(ms));
+                self.core.peers.pace(peer, waiting, floor, self.core.now())
+            }
         }
     }
 
     /// Lets the state machine know the pace of now, before it sends a request or its timer is
     /// handled.
     pub(crate) fn keep_pace(&self, inner: &mut Inner) {
-        let peer = match (&inner.conn, &inner.sidr) {
-            (Some(conn), _) => conn.peer,
-            (None, Some(sidr)) => sidr.peer,
-            (None, None) => return,
+        let (waiting, Some(peer)) = Self::waiting(inner) else {
+            return;
         };
-        let pace = self.pace(inner, &peer);
+        let pace = self.pace_of(inner, &peer, waiting);
         match (&mut inner.conn, &mut inner.sidr) {
             (Some(conn), _) => conn.machine.set_pace(pace),
             (None, Some(sidr)) => sidr.machine.set_pace(pace),
@@ -46,8 +55,8 @@ impl Endpoint {
         }
     }
 
-    /// The request that waits for its answer.
-    fn waiting(inner: &Inner) -> (Waited, Option<Gid>) {
+    /// The request that waits for its answer, and the peer.
+    fn waiting(inner: &Inner) -> (Option<Waiting>, Option<Gid>) {
         match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => (conn.machine.waiting(), Some(conn.peer)),
             (None, Some(sidr)) => (sidr.machine.waiting(), Some(sidr.peer)),
@@ -68,14 +77,17 @@ impl Endpoint {
     }
 
     /// Takes note that the peer has said something at `now`, when a request had `waited`.
-    pub(super) fn note_answer(&self, inner: &Inner, waited: Waited, now: Instant) {
+    pub(super) fn note_answer(&self, inner: &Inner, waited: Option<Waiting>, now: Instant) {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
             return;
         };
         self.core.peers.heard(&peer, now);
-        if let (Some((sent, hurried)), None) = (waited, waiting) {
-            let after = now.saturating_duration_since(sent);
-            self.core.peers.answered(&peer, after, hurried);
+        match (waited, waiting) {
+            (Some(waited), None) => self.core.peers.answered(&peer, waited, now),
+            (Some(before), Some(after)) if before.hurried && !after.hurried => {
+                self.core.peers.outlasted(&peer, after, now);
+            }
+            _ => {}
         }
     }
 }

@@ -10,15 +10,16 @@
 use crate::core::Core;
 use cmproto::{
     addr::Gid,
-    cm::{Pace, RoundTrip},
+    cm::{Pace, RoundTrip, Waiting},
     time::{Duration, Instant},
+    wire::Attribute,
 };
 use kernel::sync::{
     atomic::{Atomic, Relaxed},
     Arc,
 };
 
-/// Number of slots; a power of two.
+/// Number of slots: what [`Gid::bucket`] tells apart.
 const SLOTS: usize = 256;
 
 /// What is known of the peers of a slot.
@@ -27,37 +28,68 @@ struct Slot {
     /// When one of them was heard last, in microseconds of the module's clock.
     heard: Atomic<u64>,
     unanswered: Atomic<u32>,
+    /// For each kind of request, when the latest that has been answered was sent, on the same clock.
+    latest: [Atomic<u64>; KINDS],
+}
+
+/// Kinds of requests.
+const KINDS: usize = 4;
+
+impl Slot {
+    /// What stands for the kind of a request.
+    fn latest(&self, message: Attribute) -> Option<&Atomic<u64>> {
+        let [req, rep, dreq, sidr_req] = &self.latest;
+        match message {
+            Attribute::Req => Some(req),
+            Attribute::Rep => Some(rep),
+            Attribute::Dreq => Some(dreq),
+            Attribute::SidrReq => Some(sidr_req),
+            Attribute::Mra
+            | Attribute::Rej
+            | Attribute::Rtu
+            | Attribute::Drep
+            | Attribute::SidrRep
+            | Attribute::Lap
+            | Attribute::Apr => None,
+        }
+    }
+
+    /// Whether a later request of the same kind has been answered.
+    fn has_overtaken(&self, waiting: Waiting) -> bool {
+        self.latest(waiting.message)
+            .is_some_and(|latest| latest.load(Relaxed) > waiting.since.as_micros())
+    }
 }
 
 /// What is known of all peers.
 pub(crate) struct Peers {
+    key: [u64; 2],
     slots: [Slot; SLOTS],
 }
 
-/// The slot of a peer.
-fn index(peer: &Gid) -> usize {
-    let bits = u128::from_be_bytes(peer.0);
-    let halves = (bits >> 64) as u64 ^ bits as u64;
-    let mixed = halves.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    usize::try_from(mixed).unwrap_or(0) & (SLOTS - 1)
-}
-
 impl Peers {
-    /// Nothing is known of any peer.
-    pub(crate) fn new() -> Self {
+    /// Nothing is known of any peer. The random numbers tell them apart ([`Gid::bucket`]).
+    pub(crate) fn new(key: [u64; 2]) -> Self {
         Peers {
+            key,
             slots: [const {
                 Slot {
                     trip: Atomic::new(0),
                     heard: Atomic::new(0),
                     unanswered: Atomic::new(0),
+                    latest: [const { Atomic::new(0) }; KINDS],
                 }
             }; SLOTS],
         }
     }
 
+    /// The slot of a bucket ([`Gid::bucket`]).
+    fn of(&self, bucket: u8) -> Option<&Slot> {
+        self.slots.get(usize::from(bucket))
+    }
+
     fn slot(&self, peer: &Gid) -> Option<&Slot> {
-        self.slots.get(index(peer))
+        self.of(peer.bucket(self.key))
     }
 
     /// A message of a connection has come from its peer.
@@ -67,19 +99,42 @@ impl Peers {
         }
     }
 
-    /// The peer has answered `after` a request was first sent, which was then sent early or not.
+    /// The peer has answered a request that had `waited`, at `now`.
     ///
     /// Of two answers at the same time one may be forgotten.
-    pub(super) fn answered(&self, peer: &Gid, after: Duration, hurried: bool) {
-        if let Some(slot) = self.slot(peer) {
-            let trip = RoundTrip::from(slot.trip.load(Relaxed));
-            slot.trip
-                .store(trip.answered(after, hurried).into(), Relaxed);
+    pub(super) fn answered(&self, peer: &Gid, waited: Waiting, now: Instant) {
+        let Some(slot) = self.slot(peer) else {
+            return;
+        };
+        let trip = RoundTrip::from(slot.trip.load(Relaxed));
+        let after = now.saturating_duration_since(waited.since);
+        slot.trip
+            .store(trip.answered(after, waited.hurried).into(), Relaxed);
+        if let Some(latest) = slot.latest(waited.message) {
+            let since = waited.since.as_micros();
+            if since > latest.load(Relaxed) {
+                latest.store(since, Relaxed);
+            }
         }
     }
 
-    /// The pace of requests to the peer, not faster than `floor`.
-    pub(crate) fn pace(&self, peer: &Gid, floor: Duration, now: Instant) -> Pace {
+    /// The peer has said at `now` that it has a request that is `waiting`, and was sent early in vain.
+    pub(super) fn outlasted(&self, peer: &Gid, waiting: Waiting, now: Instant) {
+        if let Some(slot) = self.slot(peer) {
+            let trip = RoundTrip::from(slot.trip.load(Relaxed));
+            let after = now.saturating_duration_since(waiting.since);
+            slot.trip.store(trip.outlasted(after).into(), Relaxed);
+        }
+    }
+
+    /// The pace of a request to the peer that is new or has been `waiting`, not faster than `floor`.
+    pub(crate) fn pace(
+        &self,
+        peer: &Gid,
+        waiting: Option<Waiting>,
+        floor: Duration,
+        now: Instant,
+    ) -> Pace {
         let Some(slot) = self.slot(peer) else {
             return Pace::Classic;
         };
@@ -89,6 +144,7 @@ impl Peers {
             now.saturating_duration_since(heard),
             RoundTrip::from(slot.trip.load(Relaxed)),
             floor,
+            waiting.is_some_and(|waiting| slot.has_overtaken(waiting)),
         )
     }
 }
@@ -96,26 +152,26 @@ impl Peers {
 /// A request that waits for its answer, and counts as such until it is dropped.
 pub(crate) struct Unanswered {
     core: Arc<Core>,
-    index: usize,
+    bucket: u8,
 }
 
 impl Unanswered {
     /// A request was sent to `peer`.
     pub(super) fn new(core: &Arc<Core>, peer: &Gid) -> Self {
-        let index = index(peer);
-        if let Some(slot) = core.peers.slots.get(index) {
+        let bucket = peer.bucket(core.peers.key);
+        if let Some(slot) = core.peers.of(bucket) {
             slot.unanswered.fetch_add(1, Relaxed);
         }
         Unanswered {
             core: core.clone(),
-            index,
+            bucket,
         }
     }
 }
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        if let Some(slot) = self.core.peers.slots.get(self.index) {
+        if let Some(slot) = self.core.peers.of(self.bucket) {
             slot.unanswered.fetch_sub(1, Relaxed);
         }
     }

@@ -138,6 +138,12 @@ impl Port {
         tuning
     }
 
+    /// What the administrator has tuned one thing to.
+    pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
+        let place = self.tuning.get(tunable as usize);
+        place.map_or(tunable.default_value(), |place| place.load(Relaxed))
+    }
+
     /// Tunes the port, from now on.
     ///
     /// `EINVAL` if the value is too large.

@@ -107,7 +107,7 @@ impl Purpose {
     }
 }
 
-/// Number of slots in which senders are told apart by a hash of their GID; a power of two.
+/// Number of slots in which senders are told apart: those of [`Gid::bucket`].
 const SLOTS: usize = 256;
 
 /// How many searches for one purpose are under way.
@@ -124,30 +124,24 @@ impl Count {
         }
     }
 
-    /// Those for senders like `gid`.
-    fn of(&self, gid: &Gid) -> &Atomic<u32> {
-        self.by_sender.get(slot(gid)).unwrap_or(&self.all)
+    /// Those for the senders of a bucket ([`Gid::bucket`]).
+    fn of(&self, bucket: u8) -> &Atomic<u32> {
+        self.by_sender.get(usize::from(bucket)).unwrap_or(&self.all)
     }
 }
 
 /// How many searches are under way.
 pub(crate) struct Searches {
+    key: [u64; 2],
     requests: Count,
     answers: Count,
 }
 
-/// The slot of a sender.
-fn slot(gid: &Gid) -> usize {
-    let bits = u128::from_be_bytes(gid.0);
-    let halves = (bits >> 64) as u64 ^ bits as u64;
-    let mixed = halves.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    usize::try_from(mixed).unwrap_or(0) & (SLOTS - 1)
-}
-
 impl Searches {
-    /// No search is under way.
-    pub(crate) fn new() -> Self {
+    /// No search is under way. The random numbers tell the senders apart ([`Gid::bucket`]).
+    pub(crate) fn new(key: [u64; 2]) -> Self {
         Searches {
+            key,
             requests: Count::new(),
             answers: Count::new(),
         }
@@ -165,7 +159,7 @@ impl Searches {
 pub(super) struct Place {
     core: Arc<Core>,
     purpose: Purpose,
-    sender: Gid,
+    bucket: u8,
 }
 
 impl Place {
@@ -173,11 +167,12 @@ impl Place {
         // Counted first, so that the drop is right whether or not there was room.
         let count = core.searches.count(purpose);
         let before = count.all.fetch_add(1, Relaxed);
-        let own = count.of(sender).fetch_add(1, Relaxed);
+        let bucket = sender.bucket(core.searches.key);
+        let own = count.of(bucket).fetch_add(1, Relaxed);
         let place = Place {
             core: core.clone(),
             purpose,
-            sender: *sender,
+            bucket,
         };
         (before < purpose.budget() && own < purpose.share()).then_some(place)
     }
@@ -186,7 +181,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let count = self.core.searches.count(self.purpose);
-        count.of(&self.sender).fetch_sub(1, Relaxed);
+        count.of(self.bucket).fetch_sub(1, Relaxed);
         count.all.fetch_sub(1, Relaxed);
     }
 }
@@ -245,17 +240,14 @@ impl Sender {
 /// Calls `waiting` when its sender's address is known: now, if it is known, else later.
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     match waiting.sender().way(core, T::PURPOSE) {
-        Ok(way) => reach_by(way, waiting),
+        Ok(Way::Known(found)) => waiting.reached(Ok(&found)),
+        Ok(Way::Unknown(place)) => search(place, waiting),
         Err(error) => waiting.reached(Err(error)),
     }
 }
 
-/// Calls `waiting` when its sender's address is known, which is reached by `way`.
-pub(super) fn reach_by<T: Waiting>(way: Way, waiting: T) {
-    let place = match way {
-        Way::Known(found) => return waiting.reached(Ok(&found)),
-        Way::Unknown(place) => place,
-    };
+/// Has the sender's address asked for, and calls `waiting` when it is known.
+pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
     // Before `waiting` is given away: who waits must hear that there is no memory.
     let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
         return waiting.reached(Err(ENOMEM));

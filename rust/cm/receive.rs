@@ -136,6 +136,7 @@ impl Endpoint {
         let waited = conn.machine.waiting();
         let actions = conn.machine.receive(arrived.header, message, now);
         let cause = match message {
+            _ if self.speaks_messages => Cause::Mad(arrived.mad.bytes()),
             Message::Rej(rej) => Cause::Rej(rej),
             _ => Cause::None,
         };
@@ -195,7 +196,12 @@ impl Endpoint {
             .machine
             .receive(arrived.header, &Message::Rep(*rep), now);
         self.note_answer(&inner, waited, now);
-        self.execute(&mut inner, actions, &Cause::Rep(arrived.header, rep));
+        let cause = if self.speaks_messages {
+            Cause::Mad(arrived.mad.bytes())
+        } else {
+            Cause::Rep(arrived.header, rep)
+        };
+        self.execute(&mut inner, actions, &cause);
         if is_known {
             icm::icm_remote_no_priv_err(rep.remote_comm_id);
         } else if !is_wanted {

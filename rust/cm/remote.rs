@@ -41,12 +41,13 @@ pub(crate) struct Peer {
     pub(crate) gid: Gid,
 }
 
-/// A name that belongs to a peer.
+/// A name that belongs to a peer. What differs most comes first, because keys are compared in that
+/// order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    peer: Peer,
-    kind: Kind,
     value: u32,
+    kind: Kind,
+    peer: Peer,
 }
 
 impl Key {
@@ -81,7 +82,29 @@ impl Space {
 }
 
 /// The entries of one connection, and the only handle by which they are removed.
-pub(crate) struct Tracked(Key, Key);
+pub(crate) struct Tracked {
+    peer: Peer,
+    comm_id: u32,
+    qpn: u32,
+}
+
+impl Tracked {
+    fn id_key(&self) -> Key {
+        Key {
+            peer: self.peer,
+            kind: Kind::CommId,
+            value: self.comm_id,
+        }
+    }
+
+    fn qpn_key(&self) -> Key {
+        Key {
+            peer: self.peer,
+            kind: Kind::Qpn,
+            value: self.qpn,
+        }
+    }
+}
 
 /// What [`Remotes::track`] found.
 pub(crate) enum Track {
@@ -149,16 +172,8 @@ impl Remotes {
         qpn: u32,
         endpoint: &Arc<Endpoint>,
     ) -> Track {
-        let id_key = Key {
-            peer,
-            kind: Kind::CommId,
-            value: comm_id,
-        };
-        let qpn_key = Key {
-            peer,
-            kind: Kind::Qpn,
-            value: qpn,
-        };
+        let tracked = Tracked { peer, comm_id, qpn };
+        let (id_key, qpn_key) = (tracked.id_key(), tracked.qpn_key());
         let Space(first, second) = space;
         if self
             .enter(first.into_node(id_key, endpoint.clone()), &id_key)
@@ -170,7 +185,7 @@ impl Remotes {
             self.leave(&id_key, endpoint);
             return Track::Stale(owner);
         }
-        Track::New(Tracked(id_key, qpn_key))
+        Track::New(tracked)
     }
 
     fn find(&self, key: Key) -> Option<Arc<Endpoint>> {
@@ -197,8 +212,7 @@ impl Remotes {
 
     /// Removes the entries that `tracked` stands for.
     pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &Arc<Endpoint>) {
-        let Tracked(id_key, qpn_key) = tracked;
-        self.leave(&id_key, endpoint);
-        self.leave(&qpn_key, endpoint);
+        self.leave(&tracked.id_key(), endpoint);
+        self.leave(&tracked.qpn_key(), endpoint);
     }
 }

@@ -6,34 +6,33 @@
 //! listeners before anything is allocated for it.
 
 use super::{
+    held::Held,
     ids::CommId,
     parked::Parked,
     port::transaction_id,
-    reach::{reach_by, Purpose, Sender, Waiting},
+    reach::{search, Purpose, Sender, Waiting, Way},
     receive::Arrived,
     remote::{Space, Track},
-    target::{self, Target},
+    target::{self, Heard},
 };
 use crate::{
-    cma::{listeners::Listener, path::Path},
-    endpoint::{Conn, ConnEventParam, Ece, Endpoint, Event, EventParam},
+    cma::path::Path,
+    endpoint::{Conn, ConnEventParam, Ece, Endpoint, Event, EventParam, KeptEvent},
     ib::{
         addr::DevAddr,
-        counters::Counts,
-        mad::Agent,
         trace::icm::{self, IcmId},
     },
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause},
+    cm::{self, Connection, DestroyCause, Tunable},
     dropped::Dropped,
     reject::Reason,
     ucma::backlog::Admission,
     ucma_abi::CmEvent,
     wire::{Header, Req, Transport},
 };
-use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc};
 
 /// `enum ib_qp_type` of reliable connections.
 const QPT_RC: u8 = 2;
@@ -77,37 +76,40 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A request that waits until its sender can be answered.
+/// A REQ for which an endpoint was made.
 struct Arrival {
-    sender: Sender,
-    agent: Arc<Agent>,
-    counts: Arc<Counts>,
-    listener: Arc<Endpoint>,
-    child: Arc<Endpoint>,
-    event: Event,
+    held: Held,
     /// How many requests may wait beyond the backlog.
     parking: u32,
 }
 
-impl Waiting for Arrival {
+/// A REQ that waits until its sender can be answered.
+struct Waits {
+    arrival: Arrival,
+    /// What the listener's consumer will hear.
+    event: KeptEvent,
+}
+
+impl Waiting for Waits {
     const PURPOSE: Purpose = Purpose::Request;
 
     fn sender(&self) -> &Sender {
-        &self.sender
+        &self.arrival.held.sender
     }
 
     fn reached(&self, link: Result<&DevAddr>) {
-        let found = link.and_then(|link| {
-            let ah = self.sender.address(&self.agent, link)?;
-            Ok((ah, link))
-        });
-        let Ok((ah, link)) = found else {
-            // Nobody can be told.
-            self.counts.dropped(Dropped::Unreachable);
-            return self.child.end(DestroyCause::NoMemory);
+        self.arrival.reached(link, &self.event.get());
+    }
+}
+
+impl Arrival {
+    /// The sender was found at `link`, or cannot be found.
+    fn reached(&self, link: Result<&DevAddr>, event: &Event<'_>) {
+        let (Some(ah), Ok(link)) = (self.held.address(link), link) else {
+            return;
         };
         {
-            let mut inner = self.child.inner.lock();
+            let mut inner = self.held.child.inner.lock();
             match &mut inner.conn {
                 Some(conn) => conn.ah = Some(ah),
                 // The peer took its request back meanwhile, or the device went away.
@@ -118,55 +120,59 @@ impl Waiting for Arrival {
             }
             inner.link = Some(link.clone());
         }
-        self.offer();
+        self.offer(event);
     }
-}
 
-impl Arrival {
     /// Offers the request to the listener's consumer.
-    fn offer(&self) {
+    fn offer(&self, event: &Event<'_>) {
+        let Held {
+            listener, child, ..
+        } = &self.held;
         // Taken before it is known whether it is needed: there are always enough but for a moment.
-        let parked = Parked::take(&self.child.core);
+        let parked = Parked::take(&child.core);
         let parking = match parked {
             Some(_) => self.parking,
             None => 0,
         };
-        let offered = target::offer(&self.listener, &self.child, &self.event, parking);
+        let offered = target::offer(listener, child, event, parking);
         let admission = match offered.map_err(Refusal::from) {
             Ok(admission) => admission,
             Err(refusal) => return self.refuse(&refusal),
         };
-        let mut inner = self.child.inner.lock();
+        let mut inner = child.inner.lock();
         match (&mut inner.conn, admission) {
             (None, _) => {}
             (Some(conn), Admission::Parked) => {
                 conn.parked = parked;
-                self.child.park(&mut inner);
+                child.park(&mut inner);
             }
-            (Some(_), Admission::Queued) => self.child.prepare_mra(&mut inner),
+            // One who speaks of messages says so itself.
+            (Some(_), Admission::Queued) if child.speaks_messages => {}
+            (Some(_), Admission::Queued) => child.prepare_mra(&mut inner),
         }
     }
 
     /// Refuses the request, for which an endpoint was made already.
     fn refuse(&self, refusal: &Refusal) {
+        let Held { counts, child, .. } = &self.held;
         let cause = match refusal {
             Refusal::Reject(FULL) => {
-                self.counts.dropped(Dropped::Overload);
-                let _ = self.child.reject(&[], FULL.0 as u8);
+                counts.dropped(Dropped::Overload);
+                let _ = child.reject(&[], FULL.0 as u8);
                 DestroyCause::NoMemory
             }
             Refusal::Reject(_) => DestroyCause::User,
             Refusal::Drop | Refusal::Unreachable => {
-                self.counts.dropped(Dropped::Overload);
+                counts.dropped(Dropped::Overload);
                 DestroyCause::NoMemory
             }
         };
-        self.child.end(cause);
+        child.end(cause);
     }
 }
 
 /// The event that reports a REQ, with the resources as this end sees them.
-fn req_event(header: &Header, req: &Req<'_>, private_data: &[u8]) -> Event {
+fn req_event<'a>(header: &Header, req: &Req<'_>, private_data: &'a [u8]) -> Event<'a> {
     Event {
         kind: CmEvent::ConnectRequest,
         status: 0,
@@ -265,20 +271,18 @@ impl Arrived<'_> {
             // RoCE has no alternate paths.
             return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
         }
-        let target =
-            Target::new(req.service_id, req.private_data).map_err(|error| plain(error.into()))?;
-        let listener = self
-            .find_listener(&target, &sender)
+        let heard = self
+            .heard(req.service_id, req.private_data, &sender)
             .map_err(|error| plain(error.into()))?;
-        let tuning = listener.endpoint.inner.lock().tuning;
-        let parking = tuning.over(&self.port.tuning()).parking();
-        target::takes_requests(&listener, parking).map_err(|error| plain(error.into()))?;
+        let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
+        let parking = own.unwrap_or_else(|| self.port.tuned(Tunable::Parking));
+        target::takes_requests(heard.endpoint(), parking).map_err(|error| plain(error.into()))?;
         let way = sender
-            .way(core, Arrival::PURPOSE)
+            .way(core, Waits::PURPOSE)
             .map_err(|_| plain(Refusal::Unreachable))?;
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
-            .create(&sender, req, &target, &listener)
+            .create(&sender, req, &heard)
             .map_err(|error| plain(error.into()))?;
         let track = core.remotes.track(
             space,
@@ -310,50 +314,59 @@ impl Arrived<'_> {
             }
         }
         let arrival = Arrival {
-            sender,
-            agent: self.agent.clone(),
-            counts: self.port.counts.clone(),
-            listener: listener.endpoint,
-            child,
-            event,
+            held: self.hold(sender, heard.endpoint().clone(), child),
             parking,
         };
-        reach_by(way, arrival);
+        match way {
+            Way::Known(link) => arrival.reached(Ok(&link), &event),
+            Way::Unknown(place) => {
+                let event = KeptEvent::new(&event);
+                search(place, Waits { arrival, event });
+            }
+        }
         Ok(())
     }
 
     /// Creates the endpoint of the request, and the event that offers it.
-    fn create(
+    fn create<'a>(
         &self,
         sender: &Sender,
         req: &Req<'_>,
-        target: &Target<'_>,
-        listener: &Listener,
-    ) -> Result<(Arc<Endpoint>, Event)> {
+        heard: &Heard<'a>,
+    ) -> Result<(Arc<Endpoint>, Event<'a>)> {
+        let listener = heard.endpoint();
         let qp_type = qp_type(req.transport).ok_or(EINVAL)?;
-        let wanted = listener.endpoint.qp_type;
+        let wanted = listener.qp_type;
         if wanted != 0 && wanted != qp_type {
             return Err(EINVAL);
         }
         let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(target, &netdev, listener)?;
-        let child = Endpoint::create_child(&listener.endpoint, qp_type)?;
-        let tuning = listener.endpoint.inner.lock().tuning;
+        let attachment = self.attachment(heard, &netdev, sender)?;
+        let child = Endpoint::create_child(listener, qp_type)?;
+        let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&self.port.core)?;
         let tid = transaction_id(self.agent, comm_id.value());
         let limits = tuning.over(&self.port.tuning()).limits();
-        let machine = Connection::from_req(
-            comm_id.value(),
-            self.port.guid,
-            tid,
-            self.header,
-            req,
-            &limits,
-        )
-        .map_err(|_| EINVAL)?;
-        let conn = KBox::new(
-            Conn {
-                machine,
+        let event = match heard {
+            Heard::Address(target, listener) => {
+                req_event(self.header, req, target.user_data(listener))
+            }
+            Heard::Messages(_) => Event {
+                param: self.message_param()?,
+                ..Event::new(CmEvent::ConnectRequest, 0)
+            },
+        };
+        target::seat(&child, heard, attachment, &netdev, |inner| {
+            inner.conn = Some(Conn {
+                machine: Connection::from_req(
+                    comm_id.value(),
+                    self.port.guid,
+                    tid,
+                    self.header,
+                    req,
+                    &limits,
+                )
+                .map_err(|_| EINVAL)?,
                 comm_id,
                 tracked: None,
                 peer: sender.peer,
@@ -361,15 +374,11 @@ impl Arrived<'_> {
                 pkey_index: sender.pkey_index,
                 parked: None,
                 before: cm::State::ReqRcvd,
-            },
-            GFP_KERNEL,
-        )?;
-        target::seat(&child, target, attachment, &netdev, |inner| {
-            inner.conn = Some(conn);
+            });
             inner.path = Some(Path::from_req(req));
             inner.tuning = tuning;
+            Ok(())
         })?;
-        let event = req_event(self.header, req, target.user_data(listener));
         Ok((child, event))
     }
 }

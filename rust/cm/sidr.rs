@@ -6,20 +6,20 @@
 //! listeners before anything is allocated for it.
 
 use super::{
+    held::Held,
     questions::{self, Known},
     reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
-    target::{self, Target},
+    target::{self, Heard},
 };
 use crate::{
-    cma::listeners::Listener,
-    endpoint::{ConnEventParam, Endpoint, Event, EventParam, Inner, Sidr, UdEventParam},
+    endpoint::{ConnEventParam, Endpoint, Event, EventParam, Inner, KeptEvent, Sidr, UdEventParam},
     ib::{
         addr::DevAddr,
-        counters::{CounterGroup, Counts},
-        mad::Agent,
+        counters::CounterGroup,
         trace::icm::{self, IcmId},
     },
+    kext::error::ResultExt,
 };
 use cmproto::{
     cm::{Counter, DestroyCause, State},
@@ -27,7 +27,7 @@ use cmproto::{
     dropped::Dropped,
     sidr::{self, Action, Actions, Outgoing, Resolution, Status},
     ucma_abi::CmEvent,
-    wire::{Message, SidrRep, SidrReq, MAD_LEN},
+    wire::{self, Header, Message, SidrRep, SidrReq, MAD_LEN},
 };
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
@@ -68,6 +68,7 @@ impl Endpoint {
                 Action::Count(counter) => self.count(inner, counter),
             }
         }
+        self.show_moved(inner);
     }
 
     /// Sends a message of the resolution, if its peer's address is known.
@@ -75,17 +76,20 @@ impl Endpoint {
         let Some(sidr) = &inner.sidr else {
             return;
         };
-        let mut mad = [0; MAD_LEN];
-        // Fails only for a message that the resolution has not got.
-        if let (Ok(()), Some(ah)) = (sidr.machine.encode(outgoing, &mut mad), &sidr.ah) {
+        let Some(ah) = &sidr.ah else {
+            return;
+        };
+        self.post(inner, ah, sidr.pkey_index, outgoing.attribute(), |mad| {
+            // Fails only for a message that the resolution has not got.
+            sidr.machine.encode(outgoing, mad).kernel()?;
             if outgoing == Outgoing::Rep {
                 icm::icm_send_sidr_rep(&IcmId {
                     head: Some(&self.head),
                     ..asked(sidr.machine.request_id())
                 });
             }
-            self.post(inner, ah, sidr.pkey_index, outgoing.attribute(), &mad);
-        }
+            Ok(())
+        });
     }
 
     /// Sets the timer to ask again, or hands an answer over to be remembered.
@@ -103,6 +107,15 @@ impl Endpoint {
 
     /// Turns the outcome of a resolution into an event of the RDMA CM and delivers it.
     fn report_sidr(&self, inner: &mut Inner, event: sidr::Event, rep: Option<&SidrRep<'_>>) {
+        if self.speaks_messages {
+            let mut mad = [0; MAD_LEN];
+            let message = rep.map(|rep| Message::SidrRep(*rep));
+            let known = message.is_some_and(|message| {
+                let header = Header::new(message.attribute(), 0);
+                wire::encode(&header, &message, &mut mad).is_ok()
+            });
+            return self.pass_on(inner, event.into(), known.then_some(&mad));
+        }
         let qkey = match (event, rep) {
             (sidr::Event::RepReceived { status }, Some(rep)) if status.is_success() => {
                 inner.qkey.take(rep.qkey)
@@ -157,37 +170,34 @@ impl Endpoint {
     }
 }
 
-/// A question that waits until its sender can be answered.
+/// A SIDR_REQ that waits until its sender can be answered.
 struct Inquiry {
-    sender: Sender,
-    agent: Arc<Agent>,
-    counts: Arc<Counts>,
-    listener: Arc<Endpoint>,
-    child: Arc<Endpoint>,
-    event: Event,
+    held: Held,
+    /// What the listener's consumer will hear.
+    event: KeptEvent,
 }
 
 impl Waiting for Inquiry {
     const PURPOSE: Purpose = Purpose::Request;
 
     fn sender(&self) -> &Sender {
-        &self.sender
+        &self.held.sender
     }
 
     fn reached(&self, link: Result<&DevAddr>) {
-        let ah = link.and_then(|link| self.sender.address(&self.agent, link));
-        let Ok(ah) = ah else {
-            // Nobody can be told.
-            self.counts.dropped(Dropped::Unreachable);
-            return self.child.end(DestroyCause::NoMemory);
+        let Some(ah) = self.held.address(link) else {
+            return;
         };
-        match &mut self.child.inner.lock().sidr {
+        let Held {
+            listener, child, ..
+        } = &self.held;
+        match &mut child.inner.lock().sidr {
             Some(sidr) => sidr.ah = Some(ah),
             // The device went away.
             None => return,
         }
-        if let Err(error) = target::offer(&self.listener, &self.child, &self.event, 0) {
-            self.child.end(if error == ENOMEM {
+        if let Err(error) = target::offer(listener, child, &self.event.get(), 0) {
+            child.end(if error == ENOMEM {
                 DestroyCause::NoMemory
             } else {
                 DestroyCause::User
@@ -258,16 +268,17 @@ impl Arrived<'_> {
         if !self.is_served(req.service_id) {
             return Err(Some(Status::UNSUPPORTED));
         }
-        let target = Target::new(req.service_id, req.private_data).map_err(|_| REJECT)?;
-        let listener = self.find_listener(&target, &sender).map_err(|_| REJECT)?;
-        if !matches!(listener.endpoint.qp_type, 0 | QPT_UD)
-            || target::takes_requests(&listener, 0).is_err()
+        let heard = self
+            .heard(req.service_id, req.private_data, &sender)
+            .map_err(|_| REJECT)?;
+        if !matches!(heard.endpoint().qp_type, 0 | QPT_UD)
+            || target::takes_requests(heard.endpoint(), 0).is_err()
         {
             return Err(REJECT);
         }
         let space = questions::Space::new().map_err(|_| REJECT)?;
         let (child, event) = self
-            .create_asked(&sender, req, &target, &listener)
+            .create_asked(&sender, req, &heard)
             .map_err(|_| REJECT)?;
         let Some(question) = core.questions.enter(space, key, &child) else {
             // The same SIDR_REQ is being handled at this moment.
@@ -285,28 +296,38 @@ impl Arrived<'_> {
             sidr.question = Some(question);
         }
         let inquiry = Inquiry {
-            sender,
-            agent: self.agent.clone(),
-            counts: self.port.counts.clone(),
-            listener: listener.endpoint,
-            child,
-            event,
+            held: self.hold(sender, heard.endpoint().clone(), child),
+            event: KeptEvent::new(&event),
         };
         reach(core, inquiry);
         Ok(())
     }
 
+    /// What comes with the event that offers a question.
+    fn question_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>> {
+        let (target, listener) = match heard {
+            Heard::Address(target, listener) => (target, listener),
+            Heard::Messages(_) => return self.message_param(),
+        };
+        let data = target.user_data(listener);
+        Ok(match listener.endpoint.qp_type {
+            QPT_UD => EventParam::Ud(UdEventParam::with_private_data(data)),
+            // The form of an event goes by the type of the listener.
+            _ => EventParam::Conn(ConnEventParam::with_private_data(data)),
+        })
+    }
+
     /// Creates the endpoint of a question, and the event that offers it.
-    fn create_asked(
+    fn create_asked<'a>(
         &self,
         sender: &Sender,
         req: &SidrReq<'_>,
-        target: &Target<'_>,
-        listener: &Listener,
-    ) -> Result<(Arc<Endpoint>, Event)> {
+        heard: &Heard<'a>,
+    ) -> Result<(Arc<Endpoint>, Event<'a>)> {
         let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(target, &netdev, listener)?;
-        let child = Endpoint::create_child(&listener.endpoint, QPT_UD)?;
+        let attachment = self.attachment(heard, &netdev, sender)?;
+        let param = self.question_param(heard)?;
+        let child = Endpoint::create_child(heard.endpoint(), QPT_UD)?;
         let sidr = KBox::new(
             Sidr {
                 machine: Resolution::from_req(self.header, req, Resolution::MEMORY),
@@ -318,15 +339,10 @@ impl Arrived<'_> {
             },
             GFP_KERNEL,
         )?;
-        target::seat(&child, target, attachment, &netdev, |inner| {
+        target::seat(&child, heard, attachment, &netdev, |inner| {
             inner.sidr = Some(sidr);
+            Ok(())
         })?;
-        let data = target.user_data(listener);
-        let param = match listener.endpoint.qp_type {
-            QPT_UD => EventParam::Ud(UdEventParam::with_private_data(data)),
-            // The form of an event goes by the type of the listener.
-            _ => EventParam::Conn(ConnEventParam::with_private_data(data)),
-        };
         let event = Event {
             param,
             ..Event::new(CmEvent::ConnectRequest, 0)

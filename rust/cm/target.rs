@@ -8,7 +8,7 @@ use crate::{
         listeners::{Listener, Wanted},
         neighbours::Interface,
     },
-    endpoint::{Attachment, Endpoint, Event, Inner},
+    endpoint::{Attachment, Endpoint, Event, EventParam, Inner},
     ib::{gid::GidAttr, trace},
     kext::{error::ToKernel, netdev::NetDevice},
 };
@@ -22,7 +22,7 @@ use cmproto::{
     service_id::{PortSpace, ServiceId},
     ucma::backlog::Admission,
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
 /// What a request is for: a service, and the addresses in its private data.
 pub(super) struct Target<'a> {
@@ -61,15 +61,59 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Who hears a request.
+#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+pub(super) enum Heard<'a> {
+    /// A listener on an address.
+    Address(Target<'a>, Listener),
+    /// One who speaks of messages.
+    Messages(Arc<Endpoint>),
+}
+
+impl Heard<'_> {
+    /// The endpoint that listens.
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        match self {
+            Heard::Address(_, listener) => &listener.endpoint,
+            Heard::Messages(endpoint) => endpoint,
+        }
+    }
+}
+
 impl Arrived<'_> {
     /// Whether anybody listens for a service at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
+        let (core, device) = (&self.port.core, self.device.device.index());
+        core.listeners.has(ServiceId(service_id), device)
+            || core.services.has(service_id, Some(device))
+    }
+
+    /// Finds out who hears a request; `EINVAL` if nobody does.
+    pub(super) fn heard<'a>(
+        &self,
+        service_id: u64,
+        private_data: &'a [u8],
+        sender: &Sender,
+    ) -> Result<Heard<'a>> {
         let device = self.device.device.index();
-        self.port.core.listeners.has(ServiceId(service_id), device)
+        if let Some(endpoint) = self.port.core.services.find(service_id, device) {
+            return Ok(Heard::Messages(endpoint));
+        }
+        let target = Target::new(service_id, private_data)?;
+        let listener = self.find_listener(&target, sender)?;
+        Ok(Heard::Address(target, listener))
+    }
+
+    /// The message itself, for an event of who speaks of messages.
+    ///
+    /// Fails with `ENOMEM`.
+    pub(super) fn message_param(&self) -> Result<EventParam<'static>> {
+        let mad = Arc::new(*self.mad.bytes(), GFP_KERNEL)?;
+        Ok(EventParam::Message(mad))
     }
 
     /// Finds the listener that a request is for; `EINVAL` if there is none.
-    pub(super) fn find_listener(&self, target: &Target<'_>, sender: &Sender) -> Result<Listener> {
+    fn find_listener(&self, target: &Target<'_>, sender: &Sender) -> Result<Listener> {
         let netdev = sender.local.ndev().map_err(|_| EINVAL)?;
         let net = netdev.net().ok_or(EINVAL)?;
         let found = self.port.core.listeners.find(&Wanted {
@@ -97,10 +141,17 @@ impl Arrived<'_> {
     /// address or its port space is one of InfiniBand.
     pub(super) fn attachment(
         &self,
-        target: &Target<'_>,
+        heard: &Heard<'_>,
         netdev: &NetDevice,
-        listener: &Listener,
+        sender: &Sender,
     ) -> Result<Attachment> {
+        let Heard::Address(target, listener) = heard else {
+            return Ok(Attachment {
+                gid: Some(sender.local.clone()),
+                device: self.device.clone(),
+                port_num: self.port.num,
+            });
+        };
         let is_native = matches!(listener.addr, SockAddr::Ib { .. });
         if is_native || listener.endpoint.ps == PortSpace::Ipoib {
             return Err(EINVAL);
@@ -127,20 +178,22 @@ impl Arrived<'_> {
 /// the conversation into it. On failure the endpoint has ended.
 pub(super) fn seat(
     child: &Arc<Endpoint>,
-    target: &Target<'_>,
+    heard: &Heard<'_>,
     attachment: Attachment,
     netdev: &NetDevice,
-    fill: impl FnOnce(&mut Inner),
+    fill: impl FnOnce(&mut Inner) -> Result,
 ) -> Result {
     let mut inner = child.inner.lock();
-    fill(&mut inner);
-    inner.src = target.src;
-    inner.dst = target.dst;
-    inner.bound_if = netdev.ifindex();
-    inner.interface = Interface::of(netdev);
+    let filled = fill(&mut inner);
+    if let Heard::Address(target, _) = heard {
+        inner.src = target.src;
+        inner.dst = target.dst;
+        inner.bound_if = netdev.ifindex();
+        inner.interface = Interface::of(netdev);
+    }
     child.set_state(&mut inner, State::Connect);
     child.show(&inner);
-    let attached = child.attach(&mut inner, attachment);
+    let attached = filled.and_then(|()| child.attach(&mut inner, attachment));
     drop(inner);
     if attached.is_err() {
         child.end(DestroyCause::NoMemory);
@@ -150,8 +203,8 @@ pub(super) fn seat(
 
 /// Whether a request would be taken now, be it to be parked with up to `parking`: a full backlog costs
 /// nothing but this look at it. Fails as [`offer`].
-pub(super) fn takes_requests(listener: &Listener, parking: u32) -> Result {
-    let consumer = listener.endpoint.inner.lock().consumer.clone();
+pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result {
+    let consumer = listener.inner.lock().consumer.clone();
     consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
 }
 
@@ -162,7 +215,7 @@ pub(super) fn takes_requests(listener: &Listener, parking: u32) -> Result {
 pub(crate) fn offer(
     listener: &Endpoint,
     child: &Arc<Endpoint>,
-    event: &Event,
+    event: &Event<'_>,
     parking: u32,
 ) -> Result<Admission> {
     let consumer = {
@@ -173,7 +226,9 @@ pub(crate) fn offer(
         }
     };
     match consumer {
-        Some(consumer) if consumer.is_kernel() => consumer.connect_request(child, event, parking),
+        Some(consumer) if consumer.is_kernel() || listener.speaks_messages => {
+            consumer.connect_request(child, event, parking)
+        }
         Some(consumer) => {
             let mut offered = Ok(Admission::Queued);
             child.traced(0, event, || {

@@ -17,6 +17,7 @@ use crate::{
     },
 };
 use cmproto::time::Instant;
+use core::mem;
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
@@ -36,20 +37,35 @@ struct Key {
     number: u64,
 }
 
-type Tree = RBTree<Key, Arc<Endpoint>>;
+/// The timers of a shard.
+struct Armed {
+    tree: RBTree<Key, Arc<Endpoint>>,
+    /// When the shard's work item runs next, if it is to run. It may find nothing due: that costs less
+    /// than to move it whenever the first timer goes.
+    wakes: Option<Instant>,
+}
+
 type Node = RBTreeNodeReservation<Key, Arc<Endpoint>>;
 
 /// The timer of an endpoint, protected by the endpoint's lock.
 ///
 /// # Invariants
 ///
-/// `key` is set while the timer is armed. `node` is empty while the timer is armed, and while
-/// its shard has taken it out to handle it; `wanted` is the deadline to arm it with when that shard
-/// brings it back.
+/// `node` is empty while the timer is armed, and while its shard has taken it out to handle it.
 pub(crate) struct TimerSlot {
     node: Option<Node>,
-    key: Option<Key>,
-    wanted: Option<Instant>,
+    setting: Setting,
+}
+
+/// What a timer is set to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    /// Nothing.
+    Off,
+    /// The deadline with which it stands in its shard.
+    Armed(Instant),
+    /// The deadline to arm it with when its shard brings its node back.
+    Wanted(Instant),
 }
 
 impl TimerSlot {
@@ -57,8 +73,7 @@ impl TimerSlot {
     pub(crate) fn new() -> Result<Self> {
         Ok(TimerSlot {
             node: Some(Node::new(GFP_KERNEL_ACCOUNT)?),
-            key: None,
-            wanted: None,
+            setting: Setting::Off,
         })
     }
 }
@@ -68,7 +83,7 @@ impl TimerSlot {
 struct Shard {
     queue: Arc<OwnedQueue>,
     #[pin]
-    tree: Mutex<Tree>,
+    timers: Mutex<Armed>,
     #[pin]
     runner: DelayedRunner<Shard>,
 }
@@ -79,7 +94,10 @@ impl Shard {
         Arc::pin_init(
             pin_init!(Shard {
                 queue,
-                tree <- new_mutex!(RBTree::new(), "rdma_cm_timers"),
+                timers <- new_mutex!(Armed {
+                    tree: RBTree::new(),
+                    wakes: None,
+                }, "rdma_cm_timers"),
                 runner <- new_delayed_runner!("rdma_cm_timers"),
             }),
             GFP_KERNEL,
@@ -88,8 +106,8 @@ impl Shard {
 
     /// Takes out the first timer if it is due.
     fn take_due(&self, now: Instant) -> Option<(Key, Arc<Endpoint>, Node)> {
-        let mut tree = self.tree.lock();
-        let cursor = tree.cursor_front_mut()?;
+        let mut timers = self.timers.lock();
+        let cursor = timers.tree.cursor_front_mut()?;
         let (key, endpoint) = cursor.current();
         let (key, endpoint) = (*key, endpoint.clone());
         if key.deadline > now {
@@ -99,13 +117,17 @@ impl Shard {
         Some((key, endpoint, node.into_reservation()))
     }
 
-    /// Waits for the first deadline of `tree`, the shard's own; its lock is held, so that the last
+    /// Waits for the first deadline of `timers`, the shard's own; its lock is held, so that the last
     /// to wait knows the earliest.
-    fn wait(self: &Arc<Self>, tree: &Tree) {
-        let Some(cursor) = tree.cursor_front() else {
+    fn wait(self: &Arc<Self>, timers: &mut Armed) {
+        let Some(cursor) = timers.tree.cursor_front() else {
             return;
         };
         let first = cursor.current().0.deadline;
+        if timers.wakes.is_some_and(|wakes| wakes <= first) {
+            return;
+        }
+        timers.wakes = Some(first);
         let delay = first.saturating_duration_since(Instant(clock::now_us()));
         // Refused only when the module goes away, when no endpoint is left.
         let _ = self.runner.arm(self, &self.queue, delay.as_micros());
@@ -114,10 +136,11 @@ impl Shard {
 
 impl RunDelayed for Shard {
     fn run_delayed(this: Arc<Self>) {
+        this.timers.lock().wakes = None;
         while let Some((key, endpoint, node)) = this.take_due(Instant(clock::now_us())) {
             endpoint.timer_is_due(key, node);
         }
-        this.wait(&this.tree.lock());
+        this.wait(&mut this.timers.lock());
     }
 }
 
@@ -157,45 +180,45 @@ impl Timers {
         self.shards.get(shard)?.as_ref()
     }
 
-    /// Stops a timer; the lock of its endpoint is held.
-    pub(crate) fn disarm(&self, slot: &mut TimerSlot) {
-        slot.wanted = None;
-        let Some(key) = slot.key.take() else {
+    /// Stops the timer of `endpoint`; its lock is held.
+    pub(crate) fn disarm(&self, slot: &mut TimerSlot, endpoint: &Endpoint) {
+        let Setting::Armed(deadline) = mem::replace(&mut slot.setting, Setting::Off) else {
             return;
+        };
+        let key = Key {
+            deadline,
+            number: endpoint.number,
         };
         let node = self
             .shard(key.number)
-            .and_then(|shard| shard.tree.lock().remove_node(&key));
+            .and_then(|shard| shard.timers.lock().tree.remove_node(&key));
         // INVARIANT: Without a node the shard has it, and brings it back.
         slot.node = node.map(|node| node.into_reservation());
     }
 
     /// Sets a timer to `deadline`; the lock of `endpoint`, whose timer it is, is held.
     pub(crate) fn arm(&self, slot: &mut TimerSlot, deadline: Instant, endpoint: &Arc<Endpoint>) {
+        if slot.setting == Setting::Armed(deadline) {
+            return;
+        }
+        self.disarm(slot, endpoint);
         let key = Key {
             deadline,
             number: endpoint.number,
         };
-        if slot.key == Some(key) {
-            return;
-        }
-        self.disarm(slot);
         let Some(shard) = self.shard(key.number) else {
             return;
         };
         let Some(node) = slot.node.take() else {
-            slot.wanted = Some(deadline);
+            slot.setting = Setting::Wanted(deadline);
             return;
         };
-        slot.key = Some(key);
-        let mut tree = shard.tree.lock();
+        slot.setting = Setting::Armed(deadline);
+        let mut timers = shard.timers.lock();
         // No two keys are equal: an endpoint has one timer.
-        let _ = tree.insert(node.into_node(key, endpoint.clone()));
-        let is_first = tree
-            .cursor_front()
-            .is_some_and(|cursor| *cursor.current().0 == key);
-        if is_first {
-            shard.wait(&tree);
+        let _ = timers.tree.insert(node.into_node(key, endpoint.clone()));
+        if timers.wakes.is_none_or(|wakes| key.deadline < wakes) {
+            shard.wait(&mut timers);
         }
     }
 }
@@ -206,11 +229,13 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         // INVARIANT: The shard brings the node back.
         inner.timer.node = Some(node);
-        if inner.timer.key == Some(key) {
-            inner.timer.key = None;
-            self.timeout(&mut inner);
-        } else if let Some(deadline) = inner.timer.wanted.take() {
-            self.core.timers.arm(&mut inner.timer, deadline, self);
+        match inner.timer.setting {
+            Setting::Armed(deadline) if deadline == key.deadline => {
+                inner.timer.setting = Setting::Off;
+                self.timeout(&mut inner);
+            }
+            Setting::Wanted(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
+            Setting::Off | Setting::Armed(_) => {}
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{self, AcceptParams, ConnectParams, Connection},
+    cm::{self, AcceptParams, ConnectParams, Connection, Tuning},
     cma::State,
     errno::Errno,
     private_data::RequestData,
@@ -21,7 +21,7 @@ use cmproto::{
     service_id::ServiceId,
     wire::{Req, Transport},
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc};
 
 /// `enum ib_qp_type` of reliable connections.
 const QPT_RC: u8 = 2;
@@ -94,62 +94,83 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
     /// changed then.
-    pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam, ece: Ece) -> Result {
-        if self.inner.lock().is_iwarp() {
-            return self.connect_iwarp(param);
+    pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam<'_>, ece: Ece) -> Result {
+        self.connect_with(param, ece, || Ok(()))
+    }
+
+    /// The same. Over iWARP the queue pair has to be ready before the peer is asked, which `ready` sees
+    /// to, without a lock; what it fails with is what this fails with.
+    pub(crate) fn connect_with(
+        self: &Arc<Self>,
+        param: &ConnParam<'_>,
+        ece: Ece,
+        ready: impl FnOnce() -> Result,
+    ) -> Result {
+        let inner = self.inner.lock();
+        if inner.is_iwarp() {
+            drop(inner);
+            return self.connect_iwarp(param, ready);
         }
         if self.qp_type == QPT_UD {
+            drop(inner);
             return self.ask(param);
         }
-        let way = self.way(&self.inner.lock())?;
+        let way = self.way(&inner)?;
+        drop(inner);
         let transport = self.transport()?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;
         let tid = transaction_id(&way.agent, comm_id.value());
-        let mut conn = KBox::new(
-            Conn {
-                machine: Connection::new(comm_id.value(), way.guid, tid),
-                comm_id,
-                tracked: None,
-                peer: way.path.dgid,
-                ah: Some(ah),
-                pkey_index: way.pkey_index,
-                parked: None,
-                before: cm::State::Idle,
-            },
-            GFP_KERNEL_ACCOUNT,
-        )?;
-
         let mut inner = self.inner.lock();
-        // Another call may have come in between.
-        if inner.state != State::RouteResolved {
-            return Err(EINVAL);
-        }
-        let user = param.private_data();
-        let data =
-            RequestData::new(&inner.src, &inner.dst, user, Req::PRIVATE_DATA_LEN).kernel()?;
+        let data = Self::request_data::<{ Req::PRIVATE_DATA_LEN }>(&inner, param)?;
         let tuning = self.tuning(&inner);
-        let params = ConnectParams {
-            remote_cm_response_timeout: tuning.response_timeout().get(),
-            local_cm_response_timeout: tuning.response_timeout().get(),
-            max_cm_retries: tuning.max_retries(),
-            ..Self::connect_params(&inner, &way, transport, param, ece)
-        };
+        let params = Self::connect_params(&inner, &way, transport, &tuning, param, ece);
+        let pace = self.pace(&inner, &way.path.dgid);
+        let conn = inner.conn.insert(Conn {
+            machine: Connection::new(comm_id.value(), way.guid, tid),
+            comm_id,
+            tracked: None,
+            peer: way.path.dgid,
+            ah: Some(ah),
+            pkey_index: way.pkey_index,
+            parked: None,
+            before: cm::State::Idle,
+        });
         conn.machine.set_limits(&tuning.limits());
-        conn.machine.set_pace(self.pace(&inner, &way.path.dgid));
-        let actions = conn
+        conn.machine.set_pace(pace);
+        let connected = conn
             .machine
             .connect(&params, data.bytes(), self.core.now())
-            .kernel()?;
+            .kernel();
+        let actions = match connected {
+            Ok(actions) => actions,
+            Err(error) => {
+                let undone = inner.conn.take();
+                drop(inner);
+                drop(undone);
+                return Err(error);
+            }
+        };
         conn.comm_id.publish(self);
-        inner.conn = Some(conn);
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
         self.set_state(&mut inner, State::Connect);
-        self.show(&inner);
+        self.head.set_qp_num(inner.qp_num);
         trace::cma::cm_send_req(&self.head, inner.tos());
         self.execute(&mut inner, actions, &Cause::None);
         Ok(())
+    }
+
+    /// The private data of a request that takes up to `LEN` bytes, of an endpoint whose route is resolved:
+    /// another call may have come in between.
+    pub(super) fn request_data<const LEN: usize>(
+        inner: &Inner,
+        param: &ConnParam<'_>,
+    ) -> Result<RequestData<LEN>> {
+        if inner.state != State::RouteResolved {
+            return Err(EINVAL);
+        }
+        RequestData::new(&inner.src, &inner.dst, param.private_data).kernel()
     }
 
     /// The transport of a connection of the endpoint's QP type.
@@ -168,9 +189,11 @@ impl Endpoint {
         inner: &Inner,
         way: &Way,
         transport: Transport,
-        param: &ConnParam,
+        tuning: &Tuning,
+        param: &ConnParam<'_>,
         ece: Ece,
     ) -> ConnectParams {
+        let response_timeout = tuning.response_timeout().get();
         ConnectParams {
             service_id: way.service_id.0,
             local_qpn: param.qp_num,
@@ -188,9 +211,9 @@ impl Endpoint {
             primary: way.path.to_req(),
             packet_life_time: way.path.packet_life_time,
             ca_ack_delay: way.ca_ack_delay,
-            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
-            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
-            max_cm_retries: ConnectParams::MAX_RETRIES,
+            remote_cm_response_timeout: response_timeout,
+            local_cm_response_timeout: response_timeout,
+            max_cm_retries: tuning.max_retries(),
             vendor_id: ece.vendor_id,
             attr_mod: ece.attr_mod,
         }
@@ -202,7 +225,7 @@ impl Endpoint {
     /// `on_success` runs before any event that the answer causes. On failure the peer is refused.
     pub(crate) fn accept(
         self: &Arc<Self>,
-        param: Option<&ConnParam>,
+        param: Option<&ConnParam<'_>>,
         ece: Ece,
         on_success: impl FnOnce(),
     ) -> Result {
@@ -228,7 +251,12 @@ impl Endpoint {
         accepted
     }
 
-    fn answer(self: &Arc<Self>, inner: &mut Inner, param: Option<&ConnParam>, ece: Ece) -> Result {
+    fn answer(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        param: Option<&ConnParam<'_>>,
+        ece: Ece,
+    ) -> Result {
         let now = self.core.now();
         let ca_ack_delay = self.port(inner).map_or(0, |port| port.ca_ack_delay);
         let psn = inner.psn;
@@ -261,7 +289,7 @@ impl Endpoint {
                 };
                 self.head.set_qp_num(param.qp_num);
                 trace::cma::cm_send_rep(&self.head, tos);
-                let actions = conn.machine.accept(&params, param.private_data(), now);
+                let actions = conn.machine.accept(&params, param.private_data, now);
                 if actions.is_err() {
                     icm::icm_send_rep_err(conn.comm_id.value(), conn.machine.state() as u32);
                     self.head.set_qp_num(inner.qp_num);
@@ -272,7 +300,6 @@ impl Endpoint {
         if let Some(param) = param {
             inner.qp_num = param.qp_num;
             inner.srq = param.srq != 0;
-            self.show(inner);
         }
         self.execute(inner, actions, &Cause::None);
         Ok(())

@@ -11,11 +11,7 @@ use crate::{
     cm::port::Port,
     core::Core,
     endpoint::{Attachment, Endpoint, Inner},
-    ib::{
-        device::{DeviceRef, NodeType},
-        gid::GidAttr,
-        trace,
-    },
+    ib::{device::DeviceRef, gid::GidAttr, trace},
     kext::{
         error::ToKernel,
         gate::{Gate, OwnedGuard},
@@ -111,12 +107,8 @@ impl CmDevice {
         drop(node);
     }
 
-    /// Keeps the device from being taken down until the guard is dropped; none if it is going away, and
-    /// of an iWARP device, where no part of the kernel is served.
+    /// Keeps the device from being taken down until the guard is dropped; none if it is going away.
     pub(crate) fn stay(&self) -> Option<OwnedGuard> {
-        if self.device.node_type() == NodeType::Rnic {
-            return None;
-        }
         Gate::enter_owned(&self.residents)
     }
 
@@ -286,6 +278,12 @@ impl Devices {
         Some(device)
     }
 
+    /// The device with this index.
+    pub(crate) fn by_index(&self, index: u32) -> Option<Arc<CmDevice>> {
+        self.from(index)
+            .filter(|found| found.device.index() == index)
+    }
+
     /// Calls `visit` for one device after the other, without the lock of the list, until it
     /// returns something.
     pub(crate) fn find_map<T>(
@@ -310,8 +308,10 @@ impl Devices {
 
     /// As [`Devices::by_source`], but the device with this index comes first.
     pub(crate) fn by_source_near(&self, index: u32, source: &Source<'_>) -> Result<Attachment> {
-        let near = self.from(index).filter(|near| near.device.index() == index);
-        match near.and_then(|near| Self::attachment(&near, source)) {
+        match self
+            .by_index(index)
+            .and_then(|near| Self::attachment(&near, source))
+        {
             Some(attachment) => Ok(attachment),
             None => self.by_source(source),
         }
@@ -384,9 +384,11 @@ impl Endpoint {
             _ => None,
         };
         device.join(self)?;
-        if let Err(error) = self.head.add(&device.device, attachment.port_num) {
-            device.leave(self);
-            return Err(error);
+        if !self.speaks_messages {
+            if let Err(error) = self.head.add(&device.device, attachment.port_num) {
+                device.leave(self);
+                return Err(error);
+            }
         }
         inner.device = Some(attachment);
         inner.stay = stay;

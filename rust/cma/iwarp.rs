@@ -75,7 +75,7 @@ impl Inner {
     }
 }
 
-impl ConnParam {
+impl ConnParam<'_> {
     fn to_iwarp(&self) -> IwParam<'_> {
         IwParam {
             qp_num: self.qp_num,
@@ -83,13 +83,13 @@ impl ConnParam {
                 ird: self.responder_resources,
                 ord: self.initiator_depth,
             },
-            private_data: self.private_data(),
+            private_data: self.private_data,
         }
     }
 }
 
 /// The event of which `outcome` says that the consumer is told it.
-fn event(outcome: &Outcome, private_data: &[u8]) -> Option<Event> {
+fn event<'a>(outcome: &Outcome, private_data: &'a [u8]) -> Option<Event<'a>> {
     let told = outcome.told?;
     let plain = Event::new(told.event, told.status);
     if told.depths.is_none() && private_data.is_empty() {
@@ -99,7 +99,7 @@ fn event(outcome: &Outcome, private_data: &[u8]) -> Option<Event> {
     Some(Event { param, ..plain })
 }
 
-fn conn_param(depths: Option<Depths>, private_data: &[u8]) -> EventParam {
+fn conn_param(depths: Option<Depths>, private_data: &[u8]) -> EventParam<'_> {
     EventParam::Conn(ConnEventParam {
         responder_resources: depths.map_or(0, |depths| depths.ord),
         initiator_depth: depths.map_or(0, |depths| depths.ird),
@@ -108,15 +108,24 @@ fn conn_param(depths: Option<Depths>, private_data: &[u8]) -> EventParam {
 }
 
 impl Endpoint {
+    /// Whether connections of the endpoint are made by the iWARP CM.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.inner.lock().is_iwarp()
+    }
+
     // Connecting
     // ------------------------------------------------------------------------------------------
 
-    /// Asks the peer for a connection. Sleeps until the TCP connection is there; what follows comes as
-    /// events.
+    /// Asks the peer for a connection, after `ready`. Sleeps until the TCP connection is there; what
+    /// follows comes as events.
     ///
-    /// Fails with `EINVAL` (the state, or no such QP), `ENOMEM`, or what the driver says, as
+    /// Fails with `EINVAL` (the state, or no such QP), `ENOMEM`, or what `ready` or the driver says, as
     /// `ECONNREFUSED`; nothing has changed then.
-    pub(super) fn connect_iwarp(self: &Arc<Self>, param: &ConnParam) -> Result {
+    pub(super) fn connect_iwarp(
+        self: &Arc<Self>,
+        param: &ConnParam<'_>,
+        ready: impl FnOnce() -> Result,
+    ) -> Result {
         let device = {
             let inner = self.inner.lock();
             if inner.state != State::RouteResolved {
@@ -147,7 +156,7 @@ impl Endpoint {
         self.show(&inner);
         drop(inner);
 
-        let connected = id.connect(&src, &dst, tos, &param.to_iwarp());
+        let connected = ready().and_then(|()| id.connect(&src, &dst, tos, &param.to_iwarp()));
         if connected.is_err() {
             let mut inner = self.inner.lock();
             // Unless the endpoint has ended meanwhile.
@@ -169,14 +178,14 @@ impl Endpoint {
     /// refused.
     pub(super) fn accept_iwarp(
         self: &Arc<Self>,
-        param: Option<&ConnParam>,
+        param: Option<&ConnParam<'_>>,
         on_success: impl FnOnce(),
     ) -> Result {
         let Some(param) = param else {
             let _ = self.reject_iwarp(&[]);
             return Err(EINVAL);
         };
-        let id = {
+        let (id, src, dst) = {
             let mut inner = self.inner.lock();
             let (machine, id) = inner.iwarp_connection()?;
             machine.accept().kernel()?;
@@ -184,9 +193,11 @@ impl Endpoint {
             inner.qp_num = param.qp_num;
             inner.srq = param.srq != 0;
             self.show(&inner);
-            id
+            (id, inner.src, inner.dst)
         };
+        let giving = self.core.answers.give(&src, &dst);
         let accepted = id.accept(&param.to_iwarp());
+        drop(giving);
 
         let mut inner = self.inner.lock();
         // Unless the endpoint has ended meanwhile.
@@ -349,6 +360,9 @@ impl IwHandler for Endpoint {
     }
 
     fn event(self: Arc<Self>, kind: IwarpEvent, what: &IwEvent<'_>) {
+        if matches!(kind, IwarpEvent::Reply { .. }) {
+            self.core.answers.wait(&what.local, &what.remote);
+        }
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
         if inner.state != State::Connect {

@@ -67,7 +67,9 @@ pub(crate) struct Listener {
 }
 
 /// An entry that exists, and the only handle by which it is removed.
-pub(crate) struct Listening(Key);
+pub(crate) struct Listening {
+    service_id: u64,
+}
 
 /// Where a request is for.
 pub(crate) struct Wanted<'a> {
@@ -111,13 +113,18 @@ impl Listeners {
             None => return Err(EINVAL),
         };
         drop(before);
-        Ok(Listening(key))
+        Ok(Listening {
+            service_id: service_id.0,
+        })
     }
 
     /// Removes the entry of `endpoint`.
     pub(crate) fn remove(&self, listening: Listening, endpoint: &Endpoint) {
-        let key = listening.0;
-        debug_assert!(key.number == endpoint.number);
+        let key = Key {
+            service_id: listening.service_id,
+            net: endpoint.net.hash_key(),
+            number: endpoint.number,
+        };
         let node = self
             .shards
             .get(key.shard())
@@ -150,15 +157,15 @@ impl Listeners {
         }
     }
 
-    /// Returns the first listener from `next` on that is for the same service, as long as `scope`
-    /// says so of its key, hears the device, and for which `wanted` says so.
-    fn first(
+    /// Returns what `wanted` makes of the first listener from `next` on that is for the same service, as
+    /// long as `scope` says so of its key, and hears the device, and of which `wanted` makes something.
+    fn first<R>(
         &self,
         mut next: Key,
         device: u32,
         scope: impl Fn(&Key) -> bool,
-        wanted: impl Fn(&Listener) -> bool,
-    ) -> Option<Listener> {
+        wanted: impl Fn(&Listener) -> Option<R>,
+    ) -> Option<R> {
         let service_id = next.service_id;
         let tree = self.shards.get(next.shard())?.lock();
         while let Some(cursor) = tree.cursor_lower_bound(&next) {
@@ -166,8 +173,10 @@ impl Listeners {
             if key.service_id != service_id || !scope(key) {
                 break;
             }
-            if listener.device.is_none_or(|only| only == device) && wanted(listener) {
-                return Some(listener.clone());
+            if listener.device.is_none_or(|only| only == device) {
+                if let Some(found) = wanted(listener) {
+                    return Some(found);
+                }
             }
             next = key.after();
         }
@@ -182,7 +191,7 @@ impl Listeners {
             net: 0,
             number: 0,
         };
-        self.first(from, device, |_| true, |_| true).is_some()
+        self.first(from, device, |_| true, |_| Some(())).is_some()
     }
 
     /// Finds the listener that a request is for.
@@ -199,7 +208,7 @@ impl Listeners {
                 afonly: listener.afonly,
                 bound_if: listener.bound_if,
             };
-            view.accepts(&wanted.request)
+            view.accepts(&wanted.request).then(|| listener.clone())
         })
     }
 }

@@ -3,6 +3,7 @@
 //! The RDMA CM: what a consumer asks of an endpoint, one file per question.
 
 mod address;
+pub(crate) mod answers;
 mod bind;
 mod connect;
 pub(crate) mod device;
@@ -20,4 +21,4 @@ mod service;
 mod settings;
 mod sidr;
 pub(crate) mod stubs;
-mod view;
+pub(crate) mod view;

@@ -87,7 +87,7 @@ impl Site {
 
     /// The event of having joined, by which the members are reached with `qkey`; an error if the own
     /// address has gone meanwhile.
-    fn event(&self, qkey: u32) -> Event {
+    fn event(&self, qkey: u32) -> Event<'static> {
         let sgid_index = match self.sgid_index {
             Ok(index) => index,
             Err(error) => return Event::new(CmEvent::MulticastError, error.to_errno()),
@@ -123,7 +123,12 @@ impl Endpoint {
     /// datagrams, a wildcard, an interface with too small an MTU), `ENODEV` (no interface, one
     /// without IPv4, or a dead endpoint), `ENOTSUPP` (not IPv4 over RoCE v2) or `ENOMEM`; nothing has
     /// changed then.
-    pub(crate) fn join_group(&self, number: u64, addr: &SockAddr, member: Member) -> Result<Event> {
+    pub(crate) fn join_group(
+        &self,
+        number: u64,
+        addr: &SockAddr,
+        member: Member,
+    ) -> Result<Event<'static>> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let site = Site::new(self, &self.inner.lock(), addr, member)?;
         let igmp = match site.group.igmp {
@@ -155,7 +160,7 @@ impl Endpoint {
     }
 
     /// Tells the consumer what became of a group, unless the endpoint has died meanwhile.
-    pub(crate) fn tell_group(&self, number: u64, event: &Event) {
+    pub(crate) fn tell_group(&self, number: u64, event: &Event<'_>) {
         let inner = self.inner.lock();
         if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
             consumer.group_event(number, event);

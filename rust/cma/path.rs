@@ -47,8 +47,6 @@ pub(crate) struct Path {
     pub(crate) rate: u8,
     /// Life time of a packet, an IBA time code.
     pub(crate) packet_life_time: u8,
-    /// The record that the user has set, whose other fields are but shown.
-    pub(crate) given: Option<PathRecord>,
 }
 
 impl Path {
@@ -68,7 +66,6 @@ impl Path {
             mtu: req.path_mtu,
             rate: req.primary.packet_rate,
             packet_life_time: req.primary.local_ack_timeout.saturating_sub(1),
-            given: None,
         }
     }
 
@@ -86,12 +83,6 @@ impl Path {
             mtu: record.mtu,
             rate: record.rate,
             packet_life_time: record.packet_life_time.min(MAX_TIME_CODE),
-            given: Some(PathRecord {
-                dlid: 0,
-                slid: 0,
-                raw_traffic: false,
-                ..*record
-            }),
         }
     }
 
@@ -118,9 +109,6 @@ impl Path {
 
     /// The path as an SA path record (IBTA 15.2.5.16).
     pub(crate) fn to_record(self) -> PathRecord {
-        if let Some(given) = self.given {
-            return given;
-        }
         PathRecord {
             service_id: self.service_id,
             dgid: self.dgid,
@@ -139,5 +127,15 @@ impl Path {
             packet_life_time: self.packet_life_time,
             ..PathRecord::default()
         }
+    }
+}
+
+/// The record of a path that a user has found by itself, as it is shown.
+pub(crate) fn shown(record: &PathRecord) -> PathRecord {
+    PathRecord {
+        dlid: 0,
+        slid: 0,
+        raw_traffic: false,
+        ..*record
     }
 }

@@ -26,9 +26,10 @@ use kernel::{
 /// A port of a port space of a namespace, and one of its owners.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    net: u64,
-    ps: u16,
+    // First, because keys are compared in this order, and ports differ most.
     port: u16,
+    net: u64,
+    ps: PortSpace,
     /// The owner's number.
     number: u64,
 }
@@ -148,7 +149,7 @@ impl Ports {
     ) -> Result<PortClaim> {
         let mut key = Key {
             net: net.hash_key(),
-            ps: ps.number(),
+            ps,
             port: owner.addr.port(),
             number,
         };

@@ -5,14 +5,14 @@
 //! RoCE asks nobody: the path follows from the addresses and the interface. iWARP has no paths, TCP
 //! finds its way.
 
-use super::path::{Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY};
+use super::path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY};
 use crate::{
     endpoint::{Endpoint, Event, Inner},
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
 use cmproto::{addr::SockAddr, cma::State, ucma::path::PathRecord, ucma_abi::CmEvent};
-use kernel::{prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
 /// Bits of a flow label.
 const FLOW_LABEL_MASK: u32 = 0x000f_ffff;
@@ -49,6 +49,7 @@ impl Endpoint {
             let path = self.roce_path(&inner)?;
             inner.watching = self.core.neighbours.watch(self, &inner)?;
             inner.path = Some(path);
+            inner.given_path = None;
         }
         self.set_state(&mut inner, State::RouteResolved);
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -57,9 +58,10 @@ impl Endpoint {
 
     /// Takes the route that a consumer has found by itself. If it `tells`, the event follows at once.
     ///
-    /// Fails with `EINVAL` (the state) or `ENODEV` (a loopback address, or an interface that is
-    /// gone); nothing has changed then.
+    /// Fails with `EINVAL` (the state), `ENODEV` (a loopback address, or an interface that is gone) or
+    /// `ENOMEM`; nothing has changed then.
     pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
+        let given = KBox::new(path::shown(record), GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
         if inner.state != State::AddrResolved {
             return Err(EINVAL);
@@ -69,6 +71,7 @@ impl Endpoint {
             NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         }
         inner.path = Some(Path::from_record(record));
+        inner.given_path = Some(given);
         self.set_state(&mut inner, State::RouteResolved);
         if tells {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -108,7 +111,6 @@ impl Endpoint {
                 Some(timeout) if timeout != 0 => timeout.saturating_sub(1).min(31),
                 _ => ROCE_PACKET_LIFE_TIME,
             },
-            given: None,
         })
     }
 }

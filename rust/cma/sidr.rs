@@ -14,15 +14,14 @@ use crate::{
 use cmproto::{
     cm,
     cma::State,
-    private_data::RequestData,
-    sidr::{ReplyParams, Resolution, ResolveParams, Status},
+    sidr::{Actions, ReplyParams, Resolution, ResolveParams, Status},
     wire::SidrReq,
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
 impl Endpoint {
     /// Sends a SIDR_REQ; the answer comes as an event. Fails as [`Endpoint::connect`].
-    pub(super) fn ask(self: &Arc<Self>, param: &ConnParam) -> Result {
+    pub(super) fn ask(self: &Arc<Self>, param: &ConnParam<'_>) -> Result {
         let way = self.way(&self.inner.lock())?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;
@@ -40,13 +39,7 @@ impl Endpoint {
         )?;
 
         let mut inner = self.inner.lock();
-        // Another call may have come in between.
-        if inner.state != State::RouteResolved {
-            return Err(EINVAL);
-        }
-        let user = param.private_data();
-        let data =
-            RequestData::new(&inner.src, &inner.dst, user, SidrReq::PRIVATE_DATA_LEN).kernel()?;
+        let data = Self::request_data::<{ SidrReq::PRIVATE_DATA_LEN }>(&inner, param)?;
         let tuning = self.tuning(&inner);
         let params = ResolveParams {
             timeout: tuning.response_timeout().to_duration(),
@@ -83,10 +76,9 @@ impl Endpoint {
     pub(super) fn answer_question(
         self: &Arc<Self>,
         inner: &mut Inner,
-        param: Option<&ConnParam>,
+        param: Option<&ConnParam<'_>>,
         ece: Ece,
     ) -> Result {
-        let now = self.core.now();
         let mut qkey = inner.qkey;
         match param.map_or(0, |param| param.qkey) {
             0 => qkey.take_default(self.ps).kernel()?,
@@ -98,14 +90,8 @@ impl Endpoint {
             attr_mod: ece.attr_mod,
             ..ReplyParams::success(qp_num, qkey.value())
         };
-        let private_data = param.map_or(&[][..], |param| param.private_data());
-        let tos = inner.tos();
-        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
-        trace::cma::cm_send_sidr_rep(&self.head, tos);
-        let actions = sidr
-            .machine
-            .reply(&params, &[], private_data, now)
-            .kernel()?;
+        let private_data = param.map_or(&[][..], |param| param.private_data);
+        let actions = self.reply(inner, &params, private_data)?;
         inner.qkey = qkey;
         inner.qp_num = qp_num;
         inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
@@ -122,16 +108,26 @@ impl Endpoint {
         inner: &mut Inner,
         private_data: &[u8],
     ) -> Result {
-        let now = self.core.now();
         let params = ReplyParams::failure(Status::REJECT);
+        let actions = self.reply(inner, &params, private_data)?;
+        self.execute_sidr(inner, actions, None);
+        Ok(())
+    }
+
+    /// Answers a SIDR_REQ. What is returned is to be carried out.
+    ///
+    /// Fails with `EINVAL` (the state, or too much private data).
+    fn reply(
+        &self,
+        inner: &mut Inner,
+        params: &ReplyParams,
+        private_data: &[u8],
+    ) -> Result<Actions> {
         let tos = inner.tos();
         let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
         trace::cma::cm_send_sidr_rep(&self.head, tos);
-        let actions = sidr
-            .machine
-            .reply(&params, &[], private_data, now)
-            .kernel()?;
-        self.execute_sidr(inner, actions, None);
-        Ok(())
+        sidr.machine
+            .reply(params, &[], private_data, self.core.now())
+            .kernel()
     }
 }

@@ -2,9 +2,11 @@
 
 //! One consistent view of an endpoint, for queries.
 
+use super::path::Path;
 use crate::endpoint::{Attachment, Endpoint, Inner};
 use cmproto::{
     addr::{Gid, SockAddr},
+    bytes::fill,
     ucma::query::{shown_peer, DeviceView, Protocol, Snapshot},
 };
 
@@ -17,8 +19,10 @@ fn gid(addr: &SockAddr) -> Gid {
 }
 
 /// A link-layer address as iWARP has it for a GID.
-fn link_gid(addr: &[u8]) -> Gid {
-    Gid(addr.first_chunk().copied().unwrap_or_default())
+fn link_gid(mac: [u8; 6]) -> Gid {
+    let mut gid = Gid::ZERO;
+    fill(&mut gid.0, &mac);
+    gid
 }
 
 impl Attachment {
@@ -40,19 +44,31 @@ fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
         return (gid(&inner.src), gid(&peer));
     }
     match &inner.link {
-        Some(link) => (link_gid(&link.src_dev_addr), link_gid(&link.dst_dev_addr)),
+        Some(link) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
         None => (Gid::ZERO, Gid::ZERO),
     }
 }
 
+/// What is asked about an endpoint, besides its addresses and its device.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    /// The GIDs of both ends.
+    pub(crate) gids: bool,
+    /// The path.
+    pub(crate) path: bool,
+}
+
 impl Endpoint {
-    /// Looks at the endpoint, all at one moment.
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    /// Looks at the endpoint, all at one moment. What is not asked for is as if it were not known.
+    pub(crate) fn snapshot(&self, asked: Asked) -> Snapshot {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
             let protocol = attachment.protocol();
-            let (sgid, dgid) = gids(&inner, protocol);
+            let (sgid, dgid) = match asked.gids {
+                true => gids(&inner, protocol),
+                false => (Gid::ZERO, Gid::ZERO),
+            };
             DeviceView {
                 node_guid: device.node_guid(),
                 index: device.index(),
@@ -60,7 +76,11 @@ impl Endpoint {
                 pkey: inner.pkey,
                 sgid,
                 dgid,
-                path: inner.path.map(|path| path.to_record()),
+                path: match &inner.given_path {
+                    _ if !asked.path => None,
+                    Some(given) => Some(**given),
+                    None => inner.path.map(Path::to_record),
+                },
                 protocol,
             }
         });

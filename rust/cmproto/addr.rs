@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses: GIDs, and the three kinds of socket address that an endpoint can have.
+//! Addresses: the three kinds of socket address that an endpoint can have. For GIDs, see [`crate::gid`].
 
-use core::fmt;
-use core::net::Ipv6Addr;
-
+use crate::bytes::fill;
 use crate::errno::Errno;
+pub use crate::gid::Gid;
 use crate::wire::field::{Bytes, Field};
 
 /// `AF_UNSPEC`: no address.
@@ -19,71 +18,6 @@ pub const AF_IB: u16 = 27;
 
 /// Size of `struct sockaddr_storage`, in bytes.
 pub const STORAGE_LEN: usize = 128;
-
-/// A global identifier (IBTA 4.1.1), or an IPv6 address, in network byte order.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Gid(pub [u8; 16]);
-
-impl Gid {
-    /// The GID that names nobody.
-    pub const ZERO: Self = Self([0; 16]);
-
-    /// The GID of an IPv4 address: `::ffff:a.b.c.d` (IBTA annex A17.4.5.1).
-    pub const fn from_v4(addr: [u8; 4]) -> Self {
-        let [a, b, c, d] = addr;
-        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
-    }
-
-    /// The subnet: the upper half.
-    pub const fn prefix(&self) -> [u8; 8] {
-        let [a, b, c, d, e, f, g, h, ..] = self.0;
-        [a, b, c, d, e, f, g, h]
-    }
-
-    /// Whether all bytes are zero.
-    pub const fn is_zero(&self) -> bool {
-        u128::from_be_bytes(self.0) == 0
-    }
-
-    /// Whether the GID stands for an IPv4 address.
-    pub const fn is_v4_mapped(&self) -> bool {
-        u128::from_be_bytes(self.0) >> 32 == 0xffff
-    }
-
-    /// The IPv4 address that the GID stands for.
-    pub const fn to_v4(&self) -> Option<[u8; 4]> {
-        let [.., a, b, c, d] = self.0;
-        if self.is_v4_mapped() {
-            Some([a, b, c, d])
-        } else {
-            None
-        }
-    }
-
-    /// Whether the GID is made from an Omni-Path LID: its interface id starts with the OUI
-    /// 00:06:6a (`ib_is_opa_gid()`).
-    pub const fn is_opa(&self) -> bool {
-        matches!(self.0, [_, _, _, _, _, _, _, _, 0x00, 0x06, 0x6a, ..])
-    }
-
-    /// Whether the GID is a link-local one: `fe80::/10`.
-    pub const fn is_link_local(&self) -> bool {
-        let [a, b, ..] = self.0;
-        a == 0xfe && b & 0xc0 == 0x80
-    }
-
-    /// Whether the GID is a multicast one: `ff00::/8`.
-    pub const fn is_multicast(&self) -> bool {
-        let [a, ..] = self.0;
-        a == 0xff
-    }
-}
-
-impl fmt::Display for Gid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Ipv6Addr::from(self.0), f)
-    }
-}
 
 /// A socket address, as `struct sockaddr_storage` carries it.
 ///
@@ -129,6 +63,9 @@ pub enum SockAddr {
 }
 
 impl SockAddr {
+    /// The most bytes that an address has, 48.
+    pub const MAX_LEN: usize = Self::len_of_family(AF_IB);
+
     /// The size of a socket address of `family`: 16, 28 or 48 bytes; 0 for any other family, as
     /// `rdma_addr_size()`.
     pub const fn len_of_family(family: u16) -> usize {
@@ -207,24 +144,22 @@ impl SockAddr {
         }
     }
 
-    /// Writes the address in the layout of C and zeroes the rest of `storage`.
-    pub fn write_to(&self, storage: &mut [u8; STORAGE_LEN]) {
-        storage.fill(0);
-        let mut at = storage.iter_mut();
-        let mut put = |bytes: &[u8]| {
-            // In this order, as zip() takes from the first one more than there is in the second.
-            for (from, to) in bytes.iter().zip(at.by_ref()) {
-                *to = *from;
-            }
-        };
-        if !self.is_unspec() {
-            put(&self.family().to_ne_bytes());
-        }
+    /// The address in the layout of C, followed by zeros. What of a [`STORAGE_LEN`] is not in there
+    /// is zero whatever the address.
+    pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
+        let mut bytes = [0; Self::MAX_LEN];
+        self.write_to(&mut bytes);
+        bytes
+    }
+
+    /// Writes the address in the layout of C to `bytes`, which must be all zeros.
+    pub fn write_to(&self, bytes: &mut [u8; Self::MAX_LEN]) {
+        let [f0, f1] = self.family().to_ne_bytes();
         match *self {
-            Self::Unspec => (),
+            Self::Unspec => {}
             Self::V4 { addr, port } => {
-                put(&port.to_be_bytes());
-                put(&addr);
+                let ([p0, p1], [a, b, c, d]) = (port.to_be_bytes(), addr);
+                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, a, b, c, d]);
             }
             Self::V6 {
                 addr,
@@ -232,10 +167,10 @@ impl SockAddr {
                 flowinfo,
                 scope_id,
             } => {
-                put(&port.to_be_bytes());
-                put(&flowinfo.to_be_bytes());
-                put(&addr);
-                put(&scope_id.to_ne_bytes());
+                let ([p0, p1], [l0, l1, l2, l3]) = (port.to_be_bytes(), flowinfo.to_be_bytes());
+                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, l0, l1, l2, l3]);
+                Bytes::<8, 16>::set(bytes, &addr);
+                Bytes::<24, 4>::set(bytes, &scope_id.to_ne_bytes());
             }
             Self::Ib {
                 pkey,
@@ -245,12 +180,12 @@ impl SockAddr {
                 sid_mask,
                 scope_id,
             } => {
-                put(&pkey.to_be_bytes());
-                put(&flowinfo.to_be_bytes());
-                put(&gid.0);
-                put(&sid.to_be_bytes());
-                put(&sid_mask.to_be_bytes());
-                put(&scope_id.to_ne_bytes());
+                let ([p0, p1], [l0, l1, l2, l3]) = (pkey.to_be_bytes(), flowinfo.to_be_bytes());
+                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, l0, l1, l2, l3]);
+                Bytes::<8, 16>::set(bytes, &gid.0);
+                Bytes::<24, 8>::set(bytes, &sid.to_be_bytes());
+                Bytes::<32, 8>::set(bytes, &sid_mask.to_be_bytes());
+                Bytes::<40, 8>::set(bytes, &scope_id.to_ne_bytes());
             }
         }
     }
@@ -258,7 +193,7 @@ impl SockAddr {
     /// The address in the layout of C, followed by zeros.
     pub fn to_storage(&self) -> [u8; STORAGE_LEN] {
         let mut storage = [0; STORAGE_LEN];
-        self.write_to(&mut storage);
+        fill(&mut storage, &self.to_bytes());
         storage
     }
 
@@ -539,12 +474,6 @@ mod tests {
     }
 
     #[test]
-    fn subnets() {
-        let gid = Gid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
-        assert_eq!(gid.prefix(), [1, 2, 3, 4, 5, 6, 7, 8]);
-    }
-
-    #[test]
     fn gids() {
         assert_eq!(*text(V4.to_gid()), *"::ffff:10.1.2.3");
         assert_eq!(V4.to_gid().to_v4(), Some([10, 1, 2, 3]));
@@ -552,6 +481,5 @@ mod tests {
         assert_eq!(V6.to_gid().to_v4(), None);
         assert!(SockAddr::Unspec.to_gid().is_zero());
         assert_eq!(IB.to_gid(), Gid([7; 16]));
-        assert!(Gid([0xff; 16]).is_multicast() && !Gid([0xfe; 16]).is_multicast());
     }
 }

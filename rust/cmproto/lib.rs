@@ -34,10 +34,13 @@
 pub mod addr;
 pub mod bind;
 pub mod bucket;
+pub mod bytes;
 pub mod cm;
 pub mod cma;
 pub mod dropped;
 pub mod errno;
+pub mod gid;
+pub mod ibcm;
 pub mod ids;
 pub mod iwarp;
 #[cfg(CONFIG_KUNIT)]

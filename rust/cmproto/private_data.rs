@@ -8,10 +8,7 @@
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
-use crate::wire::{
-    field::{Bytes, Field},
-    SidrReq,
-};
+use crate::wire::field::{Bytes, Field};
 
 /// Length of the header, in bytes.
 pub const IP_HEADER_LEN: usize = 36;
@@ -156,21 +153,21 @@ pub fn user_data<'a>(bound: &SockAddr, private_data: &'a [u8]) -> &'a [u8] {
 ///
 /// `len` bytes of `bytes` are in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestData {
-    bytes: [u8; SidrReq::PRIVATE_DATA_LEN],
+pub struct RequestData<const MAX: usize> {
+    bytes: [u8; MAX],
     len: usize,
 }
 
-impl RequestData {
-    /// The private data of a request from `src` to `dst`, in a field of `max` bytes: 92 in a REQ,
+impl<const MAX: usize> RequestData<MAX> {
+    /// The private data of a request from `src` to `dst`, in a field of `MAX` bytes: 92 in a REQ,
     /// 216 in a SIDR_REQ.
     ///
     /// # Errors
     ///
     /// - [`Errno::EINVAL`]: the program says more than there is room for.
     /// - [`Errno::EAFNOSUPPORT`]: the addresses are of different families, or of none.
-    pub fn new(src: &SockAddr, dst: &SockAddr, user: &[u8], max: usize) -> Result<Self, Errno> {
-        let mut bytes = [0; SidrReq::PRIVATE_DATA_LEN];
+    pub fn new(src: &SockAddr, dst: &SockAddr, user: &[u8]) -> Result<Self, Errno> {
+        let mut bytes = [0; MAX];
         let len = match (src, dst) {
             (SockAddr::Ib { .. }, SockAddr::Ib { .. }) => 0,
             _ => {
@@ -186,7 +183,7 @@ impl RequestData {
             }
         };
         bytes
-            .get_mut(len..max)
+            .get_mut(len..)
             .and_then(|room| room.get_mut(..user.len()))
             .ok_or(Errno::EINVAL)?
             .copy_from_slice(user);
@@ -285,25 +282,29 @@ mod tests {
         assert_eq!(*user_data(&V4.src, &[7; 35]), [0; 0]);
     }
 
-    #[test]
-    fn requests() {
+    /// What fits into a field of `MAX` bytes: with the header, and of native addresses.
+    fn check_requests<const MAX: usize>(with_header: usize, native: usize) {
         let user = [9; 217];
-        for (max, with_header, native) in [(92, 56, 92), (216, 180, 216)] {
-            for len in 0..=user.len() {
-                let user = &user[..len];
-                let data = RequestData::new(&V4.src, &V4.dst, user, max);
-                assert_eq!((len, data.is_ok()), (len, len <= with_header));
-                if let Ok(data) = data {
-                    assert_eq!(Header::decode(data.bytes()), Ok(Header::Ip(V4)));
-                    assert_eq!(*user_data(&V4.dst, data.bytes()), *user);
-                }
-                let data = RequestData::new(&IB, &IB, user, max);
-                assert_eq!((len, data.is_ok()), (len, len <= native));
-                if let Ok(data) = data {
-                    assert_eq!(*data.bytes(), *user);
-                }
+        for len in 0..=user.len() {
+            let user = &user[..len];
+            let data = RequestData::<MAX>::new(&V4.src, &V4.dst, user);
+            assert_eq!((len, data.is_ok()), (len, len <= with_header));
+            if let Ok(data) = data {
+                assert_eq!(Header::decode(data.bytes()), Ok(Header::Ip(V4)));
+                assert_eq!(*user_data(&V4.dst, data.bytes()), *user);
+            }
+            let data = RequestData::<MAX>::new(&IB, &IB, user);
+            assert_eq!((len, data.is_ok()), (len, len <= native));
+            if let Ok(data) = data {
+                assert_eq!(*data.bytes(), *user);
             }
         }
+    }
+
+    #[test]
+    fn requests() {
+        check_requests::<92>(56, 92);
+        check_requests::<216>(180, 216);
         let errors = [
             (V4.src, v6(2, 0)),
             (V4.src, IB),
@@ -311,13 +312,11 @@ mod tests {
             (SockAddr::Unspec, SockAddr::Unspec),
         ];
         for (src, dst) in errors {
-            let data = RequestData::new(&src, &dst, &[], 92);
+            let data = RequestData::<92>::new(&src, &dst, &[]);
             assert_eq!(data, Err(Errno::EAFNOSUPPORT));
         }
-        // A field is never longer than that of a SIDR_REQ, nor shorter than the header.
-        let long = RequestData::new(&IB, &IB, &[], usize::MAX);
-        assert_eq!(long, Err(Errno::EINVAL));
-        let short = RequestData::new(&V4.src, &V4.dst, &[], IP_HEADER_LEN - 1);
+        // A field is never shorter than the header.
+        let short = RequestData::<{ IP_HEADER_LEN - 1 }>::new(&V4.src, &V4.dst, &[]);
         assert_eq!(short, Err(Errno::EINVAL));
     }
 

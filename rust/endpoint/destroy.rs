@@ -4,12 +4,12 @@
 
 use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner, Sidr};
 use crate::{
-    cm::execute::Cause,
+    cm::{execute::Cause, ids::CommId, remote::Tracked},
     cma::{
         iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
         ports::PortClaim,
     },
-    ib::{addr::Query, trace},
+    ib::{addr::Query, ah::Ah, trace},
     kext::gate::OwnedGuard,
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
@@ -22,7 +22,7 @@ struct Remains {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching>,
-    conn: Option<KBox<Conn>>,
+    names: Option<Names>,
     groups: RBTree<u64, Group>,
     sidr: Option<KBox<Sidr>>,
     iwarp: Option<Iwarp>,
@@ -31,22 +31,38 @@ struct Remains {
     consumer: Option<Arc<dyn Consumer>>,
 }
 
+/// What a connection leaves behind.
+struct Names {
+    tracked: Option<Tracked>,
+    _comm_id: CommId,
+    _ah: Option<Arc<Ah>>,
+}
+
+impl From<Conn> for Names {
+    fn from(conn: Conn) -> Self {
+        Names {
+            tracked: conn.tracked,
+            _comm_id: conn.comm_id,
+            _ah: conn.ah,
+        }
+    }
+}
+
 impl Endpoint {
     /// Takes everything out of the endpoint; it is dead from here on.
     ///
     /// Says the protocol's farewell: a REJ, a DREQ, a DREP, a SIDR_REP or nothing, as the state
     /// demands.
     fn strip(self: &Arc<Self>, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
-        if let Some(mut conn) = inner.conn.take() {
+        if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.destroy(cause, self.core.now());
-            inner.conn = Some(conn);
             self.execute(inner, actions, &Cause::None);
         }
         if let Some(sidr) = &mut inner.sidr {
             let actions = sidr.machine.destroy(cause, self.core.now());
             self.execute_sidr(inner, actions, None);
         }
-        self.core.timers.disarm(&mut inner.timer);
+        self.core.timers.disarm(&mut inner.timer, self);
         inner.unanswered = None;
         self.set_state(inner, state);
         Remains {
@@ -54,7 +70,7 @@ impl Endpoint {
             listening: inner.listening.take(),
             port: inner.port.take(),
             watching: inner.watching.take(),
-            conn: inner.conn.take(),
+            names: inner.conn.take().map(Names::from),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
             sidr: inner.sidr.take(),
             iwarp: inner.iwarp.take(),
@@ -71,7 +87,7 @@ impl Endpoint {
             listening,
             port,
             watching,
-            conn,
+            names,
             groups,
             sidr,
             iwarp,
@@ -85,8 +101,8 @@ impl Endpoint {
             self.core.listeners.remove(listening, self);
             self.core.stubs.hide(self.number);
         }
-        if let Some(mut conn) = conn {
-            if let Some(tracked) = conn.tracked.take() {
+        if let Some(Names { tracked, .. }) = names {
+            if let Some(tracked) = tracked {
                 self.core.remotes.untrack(tracked, self);
             }
         }

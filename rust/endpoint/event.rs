@@ -2,17 +2,19 @@
 
 //! What an endpoint tells its consumer.
 
-use super::Endpoint;
+use super::{Endpoint, Inner};
 use cmproto::{
+    ibcm::EventType,
     ucma::backlog::Admission,
     ucma_abi::{CmEvent, UverbsAhAttr},
+    wire::MAD_LEN,
 };
 use kernel::{prelude::*, sync::Arc};
 use zerocopy::FromZeros;
 
 /// The most private data that an event carries, by its length field. iWARP uses all of it, the
 /// messages of the IB CM at most 216 bytes (IBTA 12.11.1).
-const MAX_PRIVATE_DATA: usize = 255;
+pub(super) const MAX_PRIVATE_DATA: usize = 255;
 
 /// Enhanced connection establishment: what the two ends agree on beyond the IBTA's fields
 /// (`struct rdma_ucm_ece`).
@@ -25,15 +27,13 @@ pub(crate) struct Ece {
 }
 
 /// What a consumer passes to connect or accept (`struct rdma_ucm_conn_param`).
-pub(crate) struct ConnParam {
+pub(crate) struct ConnParam<'a> {
     /// QP of this end; 24 bits.
     pub(crate) qp_num: u32,
     /// Q_Key of this end's datagrams; 0 for the usual one.
     pub(crate) qkey: u32,
     /// Private data for the peer.
-    pub(crate) private_data: [u8; 256],
-    /// How much of `private_data` is meant.
-    pub(crate) private_data_len: u8,
+    pub(crate) private_data: &'a [u8],
     /// Non-zero if the QP uses a shared receive queue.
     pub(crate) srq: u8,
     /// RDMA reads and atomics that this end serves at a time.
@@ -48,50 +48,32 @@ pub(crate) struct ConnParam {
     pub(crate) rnr_retry_count: u8,
 }
 
-impl ConnParam {
-    /// The private data proper.
-    pub(crate) fn private_data(&self) -> &[u8] {
-        self.private_data
-            .get(..usize::from(self.private_data_len))
-            .unwrap_or(&[])
-    }
-}
-
 /// The private data that an event reports: all of the field of the peer's message.
-#[derive(Clone)]
-pub(crate) struct PrivateData {
-    bytes: [u8; MAX_PRIVATE_DATA],
-    len: u8,
-}
+#[derive(Clone, Copy)]
+pub(crate) struct PrivateData<'a>(&'a [u8]);
 
-impl PrivateData {
+impl<'a> PrivateData<'a> {
     /// As much of `data` as an event carries.
-    pub(crate) fn new(data: &[u8]) -> Self {
-        let mut bytes = [0; MAX_PRIVATE_DATA];
-        let mut len = 0u8;
-        for (to, from) in bytes.iter_mut().zip(data) {
-            *to = *from;
-            len = len.saturating_add(1);
-        }
-        PrivateData { bytes, len }
+    pub(crate) fn new(data: &'a [u8]) -> Self {
+        PrivateData(data.get(..MAX_PRIVATE_DATA).unwrap_or(data))
     }
 
     /// The data.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.0
     }
 
     /// Their length.
     pub(crate) fn len(&self) -> u8 {
-        self.len
+        u8::try_from(self.0.len()).unwrap_or(u8::MAX)
     }
 }
 
 /// The connection parameters that an event reports, as this end sees them.
-#[derive(Clone)]
-pub(crate) struct ConnEventParam {
+#[derive(Clone, Copy)]
+pub(crate) struct ConnEventParam<'a> {
     /// The peer's private data.
-    pub(crate) private_data: PrivateData,
+    pub(crate) private_data: PrivateData<'a>,
     /// RDMA reads and atomics that this end may serve.
     pub(crate) responder_resources: u8,
     /// RDMA reads and atomics that this end may have outstanding.
@@ -108,9 +90,9 @@ pub(crate) struct ConnEventParam {
     pub(crate) qp_num: u32,
 }
 
-impl ConnEventParam {
+impl<'a> ConnEventParam<'a> {
     /// Parameters that hold nothing but private data.
-    pub(crate) fn with_private_data(data: &[u8]) -> Self {
+    pub(crate) fn with_private_data(data: &'a [u8]) -> Self {
         ConnEventParam {
             private_data: PrivateData::new(data),
             responder_resources: 0,
@@ -125,10 +107,10 @@ impl ConnEventParam {
 }
 
 /// How datagrams get to where an event says.
-#[derive(Clone)]
-pub(crate) struct UdEventParam {
+#[derive(Clone, Copy)]
+pub(crate) struct UdEventParam<'a> {
     /// The peer's private data.
-    pub(crate) private_data: PrivateData,
+    pub(crate) private_data: PrivateData<'a>,
     /// The way there.
     pub(crate) ah_attr: UverbsAhAttr,
     /// The QP there.
@@ -137,9 +119,9 @@ pub(crate) struct UdEventParam {
     pub(crate) qkey: u32,
 }
 
-impl UdEventParam {
+impl<'a> UdEventParam<'a> {
     /// Parameters that hold nothing but private data.
-    pub(crate) fn with_private_data(data: &[u8]) -> Self {
+    pub(crate) fn with_private_data(data: &'a [u8]) -> Self {
         UdEventParam {
             private_data: PrivateData::new(data),
             ah_attr: FromZeros::new_zeroed(),
@@ -149,41 +131,77 @@ impl UdEventParam {
     }
 }
 
-/// What comes with an event, by its kind.
-#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+/// What comes with an event, by its kind. Private data is borrowed: whoever keeps the event makes a
+/// [`KeptParam`](super::KeptParam) of this.
 #[derive(Clone)]
-pub(crate) enum EventParam {
+pub(crate) enum EventParam<'a> {
     /// Nothing.
     None,
     /// A connection's parameters.
-    Conn(ConnEventParam),
+    Conn(ConnEventParam<'a>),
     /// A datagram service's, or a multicast group's.
-    Ud(UdEventParam),
+    Ud(UdEventParam<'a>),
     /// A number that means something to whoever wrote the event.
     Arg(u64),
+    /// The message itself, of a request for somebody who speaks of messages.
+    Message(Arc<[u8; MAD_LEN]>),
 }
 
-impl EventParam {
+impl<'a> EventParam<'a> {
     /// Whether there is something.
     pub(crate) fn is_some(&self) -> bool {
         !matches!(self, EventParam::None)
+    }
+
+    /// The private data.
+    pub(super) fn private_data(&self) -> &'a [u8] {
+        match self {
+            EventParam::Conn(conn) => conn.private_data.bytes(),
+            EventParam::Ud(ud) => ud.private_data.bytes(),
+            EventParam::None | EventParam::Arg(_) | EventParam::Message(_) => &[],
+        }
+    }
+
+    /// The same with other private data.
+    pub(super) fn with_private_data<'b>(&self, data: &'b [u8]) -> EventParam<'b> {
+        match self {
+            EventParam::None => EventParam::None,
+            EventParam::Conn(conn) => EventParam::Conn(ConnEventParam {
+                responder_resources: conn.responder_resources,
+                initiator_depth: conn.initiator_depth,
+                flow_control: conn.flow_control,
+                retry_count: conn.retry_count,
+                rnr_retry_count: conn.rnr_retry_count,
+                srq: conn.srq,
+                qp_num: conn.qp_num,
+                ..ConnEventParam::with_private_data(data)
+            }),
+            EventParam::Ud(ud) => EventParam::Ud(UdEventParam {
+                ah_attr: ud.ah_attr,
+                qp_num: ud.qp_num,
+                qkey: ud.qkey,
+                ..UdEventParam::with_private_data(data)
+            }),
+            EventParam::Arg(arg) => EventParam::Arg(*arg),
+            EventParam::Message(mad) => EventParam::Message(mad.clone()),
+        }
     }
 }
 
 /// One event.
 #[derive(Clone)]
-pub(crate) struct Event {
+pub(crate) struct Event<'a> {
     /// What happened.
     pub(crate) kind: CmEvent,
     /// 0, a negative errno, the reason of a REJ, or the status of a SIDR_REP.
     pub(crate) status: i32,
     /// What comes with it.
-    pub(crate) param: EventParam,
+    pub(crate) param: EventParam<'a>,
     /// What the peer said about ECE.
     pub(crate) ece: Ece,
 }
 
-impl Event {
+impl Event<'_> {
     /// An event with nothing but a status.
     pub(crate) fn new(kind: CmEvent, status: i32) -> Self {
         Event {
@@ -209,10 +227,17 @@ pub(crate) trait Consumer: Send + Sync {
     ///
     /// Called with the endpoint's lock held, in the order in which things happened: it queues the
     /// event and returns. It does not call back into the endpoint and does not fail.
-    fn event(&self, event: &Event);
+    fn event(&self, event: &Event<'_>);
+
+    /// Takes what was made of a message, likewise, for an endpoint whose consumer speaks of
+    /// [messages](Endpoint::speaks_messages); `mad` is what arrived, if something did.
+    fn message(&self, _event: EventType, _mad: Option<Arc<[u8; MAD_LEN]>>) {}
+
+    /// The conversation of such an endpoint may have moved on. Called with the endpoint's lock held.
+    fn moved(&self, _inner: &Inner) {}
 
     /// Takes an event of a multicast group that the endpoint was told to join as `group`, likewise.
-    fn group_event(&self, group: u64, event: &Event);
+    fn group_event(&self, group: u64, event: &Event<'_>);
 
     /// Whether a connection request would be taken now, a guess that saves work. As many as `parking`
     /// may wait beyond the backlog. Fails as [`connect_request`](Self::connect_request).
@@ -229,7 +254,7 @@ pub(crate) trait Consumer: Send + Sync {
     fn connect_request(
         &self,
         child: &Arc<Endpoint>,
-        event: &Event,
+        event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission>;
 

@@ -30,6 +30,7 @@ use cmproto::{
     cm::{self, Connection, Tuning},
     cma::{Qkey, State},
     sidr::Resolution,
+    ucma::path::PathRecord,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -128,13 +129,15 @@ pub(crate) struct Inner {
     /// The address query that is under way, or the last one.
     pub(crate) query: Option<Query>,
     pub(crate) path: Option<Path>,
+    /// The record that the path was made of, if a user has set it: some of it is but shown.
+    pub(crate) given_path: Option<KBox<PathRecord>>,
     /// Where the endpoint speaks from, once it is known.
     pub(crate) interface: Option<Interface>,
     /// The entry by which it hears that its peer has moved.
     pub(crate) watching: Option<Watching>,
     /// Whether the consumer was told of that.
     pub(crate) has_peer_moved: bool,
-    pub(crate) conn: Option<KBox<Conn>>,
+    pub(crate) conn: Option<Conn>,
     pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) iwarp: Option<Iwarp>,
     pub(crate) timer: TimerSlot,
@@ -154,9 +157,9 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// The inside of a new endpoint.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(Inner {
+    /// Creates the inside of a new endpoint, in its place.
+    pub(crate) fn new(timer: TimerSlot) -> impl Init<Self> {
+        init!(Inner {
             state: State::Idle,
             consumer: None,
             src: SockAddr::Unspec,
@@ -172,13 +175,14 @@ impl Inner {
             link: None,
             query: None,
             path: None,
+            given_path: None,
             interface: None,
             watching: None,
             has_peer_moved: false,
             conn: None,
             sidr: None,
             iwarp: None,
-            timer: TimerSlot::new()?,
+            timer,
             unanswered: None,
             tuning: Tuning::NONE,
             psn: random::u32() & 0x00ff_ffff,

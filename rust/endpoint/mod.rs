@@ -22,13 +22,16 @@
 mod destroy;
 mod event;
 mod inner;
+mod kept;
 
 pub(crate) use self::{
     event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
     inner::{Attachment, Conn, Inner, Sidr},
+    kept::{KeptEvent, KeptParam},
 };
 
 use crate::{
+    cm::timer::TimerSlot,
     core::Core,
     ib::{
         restrack::{IdHead, OwnerName},
@@ -68,10 +71,16 @@ pub(crate) struct Endpoint {
     pub(crate) ps: PortSpace,
     /// The type of the QP (`enum ib_qp_type`).
     pub(crate) qp_type: u8,
+    /// Whether its consumer speaks of messages, and not of addresses.
+    pub(crate) speaks_messages: bool,
     /// All that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
 }
+
+// With its counter of references it is an object of a slab of 2 kB, with little left over.
+#[cfg(not(CONFIG_LOCKDEP))]
+const _: () = assert!(size_of::<Endpoint>() + size_of::<usize>() <= 2048);
 
 impl Endpoint {
     /// Creates an endpoint that is shown as the current task's.
@@ -81,7 +90,7 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: u8,
     ) -> Result<Arc<Self>> {
-        let endpoint = Self::new(core, net, ps, qp_type)?;
+        let endpoint = Self::new(core, net, ps, qp_type, false)?;
         endpoint.head.own_by_current();
         Ok(endpoint)
     }
@@ -94,7 +103,7 @@ impl Endpoint {
         qp_type: u8,
         owner: OwnerName,
     ) -> Result<Arc<Self>> {
-        let endpoint = Self::new(core, net, ps, qp_type)?;
+        let endpoint = Self::new(core, net, ps, qp_type, false)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
     }
@@ -102,7 +111,8 @@ impl Endpoint {
     /// Creates the endpoint of a connection request; it is shown as belonging to whom `listener`
     /// belongs to.
     pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<Arc<Self>> {
-        let child = Self::new(&listener.core, listener.net.clone(), listener.ps, qp_type)?;
+        let (core, net) = (&listener.core, listener.net.clone());
+        let child = Self::new(core, net, listener.ps, qp_type, listener.speaks_messages)?;
         child.head.own_as(&listener.head);
         Ok(child)
     }
@@ -111,13 +121,30 @@ impl Endpoint {
     /// other type of QP.
     pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<Arc<Self>> {
         let (core, net) = (&listener.core, listener.net.clone());
-        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC)?;
+        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC, false)?;
         child.head.own_as(&listener.head);
         Ok(child)
     }
 
-    fn new(core: &Arc<Core>, net: ARef<Net>, ps: PortSpace, qp_type: u8) -> Result<Arc<Self>> {
-        let inner = Inner::new()?;
+    /// Creates an endpoint without an address, for a consumer that speaks of messages.
+    pub(crate) fn create_bare(
+        core: &Arc<Core>,
+        net: ARef<Net>,
+        owner: OwnerName,
+    ) -> Result<Arc<Self>> {
+        let endpoint = Self::new(core, net, PortSpace::Ib, 0, true)?;
+        endpoint.head.own_by_kernel(owner);
+        Ok(endpoint)
+    }
+
+    fn new(
+        core: &Arc<Core>,
+        net: ARef<Net>,
+        ps: PortSpace,
+        qp_type: u8,
+        speaks_messages: bool,
+    ) -> Result<Arc<Self>> {
+        let timer = TimerSlot::new()?;
         let core = core.clone();
         let number = core.next_number();
         Arc::pin_init(
@@ -128,7 +155,8 @@ impl Endpoint {
                 net,
                 ps,
                 qp_type,
-                inner <- new_mutex!(inner, "rdma_cm_endpoint"),
+                speaks_messages,
+                inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -166,8 +194,8 @@ impl Endpoint {
     }
 
     /// Tells the consumer, if there is one.
-    pub(crate) fn deliver(&self, inner: &Inner, event: &Event) {
-        let Some(consumer) = &inner.consumer else {
+    pub(crate) fn deliver(&self, inner: &Inner, event: &Event<'_>) {
+        let Some(consumer) = inner.consumer.as_ref().filter(|_| !self.speaks_messages) else {
             return;
         };
         if consumer.is_kernel() {
@@ -181,7 +209,7 @@ impl Endpoint {
 
     /// Traces the call `tell`, in which the consumer is told of `event` and which returns 0 if it
     /// agrees.
-    pub(crate) fn traced(&self, tos: u8, event: &Event, tell: impl FnOnce() -> i32) -> i32 {
+    pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, tell: impl FnOnce() -> i32) -> i32 {
         let kind = event.kind.number();
         trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
         let told = tell();

@@ -4,16 +4,6 @@
 
 #include "rust_rdma_cm_ib.h"
 
-u32 rust_rdma_start_port(const struct ib_device *device)
-{
-	return rdma_start_port(device);
-}
-
-u32 rust_rdma_end_port(const struct ib_device *device)
-{
-	return rdma_end_port(device);
-}
-
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num)
 {
 	return rdma_cap_ib_cm(device, port_num);

@@ -214,8 +214,15 @@ __be64 rdma_get_service_id(struct rdma_cm_id *id, struct sockaddr *addr)
 }
 EXPORT_SYMBOL(rdma_get_service_id);
 
+static bool is_iwarp(const struct rdma_cm_id *id)
+{
+	return id->device && rdma_protocol_iwarp(id->device, id->port_num);
+}
+
 const char *__attribute_const__ rdma_reject_msg(struct rdma_cm_id *id, int reason)
 {
+	if (is_iwarp(id))
+		return iwcm_reject_msg(reason);
 	return rust_cma_reject_msg(reason);
 }
 EXPORT_SYMBOL(rdma_reject_msg);
@@ -229,7 +236,8 @@ EXPORT_SYMBOL(rdma_event_msg);
 const void *rdma_consumer_reject_data(struct rdma_cm_id *id,
 				      struct rdma_cm_event *ev, u8 *data_len)
 {
-	bool by_consumer = ev->status == IB_CM_REJ_CONSUMER_DEFINED;
+	bool by_consumer = ev->status == (is_iwarp(id) ? -ECONNREFUSED :
+					  IB_CM_REJ_CONSUMER_DEFINED);
 
 	*data_len = by_consumer ? ev->param.conn.private_data_len : 0;
 	return by_consumer ? ev->param.conn.private_data : NULL;
@@ -242,7 +250,7 @@ void rdma_read_gids(struct rdma_cm_id *cm_id, union ib_gid *sgid, union ib_gid *
 }
 EXPORT_SYMBOL(rdma_read_gids);
 
-/* No identifier of a kernel consumer is at an iWARP device. */
+/* What is below an identifier is this module's own affair. */
 struct iw_cm_id *rdma_iw_cm_id(struct rdma_cm_id *cm_id)
 {
 	return NULL;

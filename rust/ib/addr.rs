@@ -44,33 +44,41 @@ const HW_ADDR_LEN: usize = bindings::MAX_ADDR_LEN as usize;
 /// What address resolution finds out (`struct rdma_dev_addr`).
 #[derive(Clone, Debug)]
 pub(crate) struct DevAddr {
-    /// Own link-layer address.
-    pub(crate) src_dev_addr: [u8; HW_ADDR_LEN],
-    /// Link-layer address of the peer or the router.
-    pub(crate) dst_dev_addr: [u8; HW_ADDR_LEN],
-    /// Broadcast address of the link.
-    pub(crate) broadcast: [u8; HW_ADDR_LEN],
+    /// Own MAC address, on a link that has them.
+    src_mac: [u8; 6],
+    /// MAC address of the peer or the router, on a link that has them.
+    dst_mac: [u8; 6],
+    /// Broadcast address of the link, where it has such addresses.
+    pub(super) broadcast_mac: [u8; 6],
     /// Kind of link, an `ARPHRD_*`.
-    pub(crate) dev_type: u16,
+    pub(super) link_type: u16,
+    /// [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if there is a router on the way (and the
+    /// link is not InfiniBand), else [`NetworkType::Ib`].
+    pub(super) network: NetworkType,
     /// Index of the network device; 0 if that was given by a GID.
     pub(crate) bound_dev_if: i32,
     /// Hop limit or time to live of the route.
     pub(crate) hop_limit: u8,
-    /// [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if there is a router on the way (and the
-    /// link is not InfiniBand), else [`NetworkType::Ib`].
-    pub(crate) network: NetworkType,
 }
 
 impl DevAddr {
     const NONE: Self = Self {
-        src_dev_addr: [0; HW_ADDR_LEN],
-        dst_dev_addr: [0; HW_ADDR_LEN],
-        broadcast: [0; HW_ADDR_LEN],
-        dev_type: 0,
+        src_mac: [0; 6],
+        dst_mac: [0; 6],
+        broadcast_mac: [0; 6],
+        link_type: 0,
+        network: NetworkType::Ib,
         bound_dev_if: 0,
         hop_limit: 0,
-        network: NetworkType::Ib,
     };
+
+    /// A link of which nothing is known but the MAC address of the peer or the router.
+    pub(crate) fn to_mac(dst_mac: [u8; 6]) -> Self {
+        Self {
+            dst_mac,
+            ..Self::NONE
+        }
+    }
 
     /// # Safety
     ///
@@ -79,24 +87,24 @@ impl DevAddr {
         // SAFETY: By the safety requirements.
         let addr = unsafe { &*addr };
         Self {
-            src_dev_addr: addr.src_dev_addr,
-            dst_dev_addr: addr.dst_dev_addr,
-            broadcast: addr.broadcast,
-            dev_type: addr.dev_type,
+            src_mac: mac(&addr.src_dev_addr),
+            dst_mac: mac(&addr.dst_dev_addr),
+            broadcast_mac: mac(&addr.broadcast),
+            link_type: addr.dev_type,
+            network: NetworkType::from_raw(addr.network),
             bound_dev_if: addr.bound_dev_if,
             hop_limit: u8::try_from(addr.hoplimit).unwrap_or(u8::MAX),
-            network: NetworkType::from_raw(addr.network),
         }
     }
 
     /// The own MAC address, on a link that has them.
     pub(crate) fn src_mac(&self) -> [u8; 6] {
-        mac(&self.src_dev_addr)
+        self.src_mac
     }
 
     /// The MAC address of the peer or the router, on a link that has them.
     pub(crate) fn dst_mac(&self) -> [u8; 6] {
-        mac(&self.dst_dev_addr)
+        self.dst_mac
     }
 }
 
@@ -107,11 +115,11 @@ fn mac(addr: &[u8; HW_ADDR_LEN]) -> [u8; 6] {
 
 /// A socket address as C wants it.
 #[repr(C, align(8))]
-struct Storage([u8; STORAGE_LEN]);
+struct Storage([u8; SockAddr::MAX_LEN]);
 
 impl Storage {
     fn new(addr: &SockAddr) -> Self {
-        Self(addr.to_storage())
+        Self(addr.to_bytes())
     }
 }
 
@@ -297,7 +305,18 @@ struct Question<'a> {
     sgid: Option<GidAttr>,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    /// How `dst` is reached in `net`, from `src` if it is given, and by this interface if it is not 0.
+    fn of_ip(src: &'a SockAddr, dst: &'a SockAddr, net: ARef<Net>, bound_dev_if: i32) -> Self {
+        Question {
+            src,
+            dst,
+            net: Some(net),
+            bound_dev_if,
+            sgid: None,
+        }
+    }
+
     /// Whether the RDMA core can answer it.
     fn check(&self) -> Result {
         match (self.src, self.dst) {
@@ -329,8 +348,8 @@ impl Question<'_> {
             self.src
         });
         let (from, to) = (src.0.as_mut_ptr(), dst.0.as_ptr());
-        // SAFETY: The addresses are of one family and longer than that, and `addr` names a namespace
-        // that `self` keeps. All are used during the call only.
+        // SAFETY: The addresses are of one family and as long as any, and `addr` names a namespace that
+        // `self` keeps. All are used during the call only.
         let is_known =
             unsafe { bindings::rust_rdma_known_neigh(from.cast(), to.cast(), &raw mut addr) };
         if !is_known {
@@ -409,13 +428,7 @@ impl Resolver {
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
     ) -> Result<Query> {
-        let question = Question {
-            src,
-            dst,
-            net: Some(net.into()),
-            bound_dev_if,
-            sgid: None,
-        };
+        let question = Question::of_ip(src, dst, net.into(), bound_dev_if);
         self.start(question, timeout_ms, context)
     }
 
@@ -507,23 +520,15 @@ impl Drop for Resolver {
 /// [`EINVAL`] if the interface is gone.
 pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> {
     if let Some(mac) = link_local_mac(sgid, dgid) {
-        let mut addr = DevAddr {
+        return Ok(Some(DevAddr {
             hop_limit: u8::MAX,
+            dst_mac: mac,
             ..DevAddr::NONE
-        };
-        if let Some(to) = addr.dst_dev_addr.first_chunk_mut() {
-            *to = mac;
-        }
-        return Ok(Some(addr));
+        }));
     }
     let (net, index) = sgid.with_ndev(|ndev| (ndev.net(), ndev.ifindex()))?;
-    let question = Question {
-        src: &ip_of(&sgid.gid()),
-        dst: &ip_of(dgid),
-        net: Some(net.ok_or(ENODEV)?),
-        bound_dev_if: index,
-        sgid: None,
-    };
+    let (src, dst) = (ip_of(&sgid.gid()), ip_of(dgid));
+    let question = Question::of_ip(&src, &dst, net.ok_or(ENODEV)?, index);
     question.check()?;
     Ok(question.known().map(|(_, addr)| DevAddr {
         bound_dev_if: 0,
@@ -541,13 +546,7 @@ pub(crate) fn lookup_ip(
     dst: &SockAddr,
     bound_dev_if: i32,
 ) -> Option<(SockAddr, DevAddr)> {
-    let question = Question {
-        src,
-        dst,
-        net: Some(net.into()),
-        bound_dev_if,
-        sgid: None,
-    };
+    let question = Question::of_ip(src, dst, net.into(), bound_dev_if);
     question.check().ok()?;
     question.known()
 }

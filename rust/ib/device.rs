@@ -150,13 +150,13 @@ impl Device {
         unsafe { (*self.as_raw()).ops.driver_id == bindings::rdma_driver_id_RDMA_DRIVER_RXE }
     }
 
-    /// The numbers of the ports.
+    /// The numbers of the ports: those of a switch are behind its port 0.
     pub(crate) fn ports(&self) -> RangeInclusive<u32> {
+        if self.node_type() == NodeType::IbSwitch {
+            return 0..=0;
+        }
         // SAFETY: The device is registered by the type invariant.
-        let first = unsafe { bindings::rust_rdma_start_port(self.as_raw()) };
-        // SAFETY: The device is registered by the type invariant.
-        let last = unsafe { bindings::rust_rdma_end_port(self.as_raw()) };
-        first..=last
+        1..=unsafe { (*self.as_raw()).phys_port_cnt }
     }
 
     /// Whether the device has a port of this number.

@@ -109,6 +109,26 @@ impl GidAttr {
         })
     }
 
+    /// Takes a reference to an entry that somebody else has.
+    ///
+    /// Fails with [`EINVAL`] if it is not one of `device`.
+    ///
+    /// # Safety
+    ///
+    /// There must be a reference to the entry already.
+    pub(super) unsafe fn hold(attr: &bindings::ib_gid_attr, device: &DeviceRef) -> Result<Self> {
+        if attr.device != device.as_raw() {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the safety requirements.
+        unsafe { bindings::rdma_hold_gid_attr(attr) };
+        // INVARIANT: The new reference.
+        Ok(Self {
+            attr: attr.into(),
+            device: device.clone(),
+        })
+    }
+
     /// The first entry at `port` with this GID and type, and at this network device if one is
     /// given.
     ///

@@ -108,15 +108,29 @@ impl Agent {
         })
     }
 
-    /// Sends `mad` to the QP1 at the other end of `ah`, with the P_Key at `pkey_index` of the port.
+    /// Sends `mad`; otherwise as [`Agent::send_with`].
+    pub(crate) fn send(&self, ah: &Arc<Ah>, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
+        self.send_with(ah, pkey_index, |buffer| {
+            *buffer = *mad;
+            Ok(())
+        })
+    }
+
+    /// Sends what `write` writes to a MAD that is all zeros, to the QP1 at the other end of `ah`, with the P_Key at `pkey_index`
+    /// of the port.
     ///
     /// The Q_Key is that of QP1, 0x80010000. Nothing is retransmitted and no response is expected:
     /// the transport is unreliable. May sleep.
     ///
     /// Fails with [`ENODEV`] if the agent is not registered, [`EINVAL`] if `ah` is not one of the
-    /// agent's, [`ENOMEM`], or with what the driver says; only then [`MadHandler::sent`] is not
-    /// called.
-    pub(crate) fn send(&self, ah: &Arc<Ah>, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
+    /// agent's, [`ENOMEM`], or with what `write` or the driver says; only then [`MadHandler::sent`] is
+    /// not called.
+    pub(crate) fn send_with(
+        &self,
+        ah: &Arc<Ah>,
+        pkey_index: u16,
+        write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
+    ) -> Result {
         if !ptr::eq(&**ah.agent(), self) {
             return Err(EINVAL);
         }
@@ -134,10 +148,15 @@ impl Agent {
                 BASE_VERSION,
             )
         })?;
+        // SAFETY: The buffer is ours, zeroed, and has room for a MAD.
+        if let Err(error) = write(unsafe { &mut *(*buf).mad.cast() }) {
+            // SAFETY: The buffer is ours.
+            unsafe { bindings::ib_free_send_mad(buf) };
+            return Err(error);
+        }
         let context = Arc::into_raw(ah.clone());
-        // SAFETY: The buffer is ours and has room for a MAD.
+        // SAFETY: The buffer is ours.
         unsafe {
-            ptr::copy_nonoverlapping(mad.as_ptr(), (*buf).mad.cast(), MAD_LEN);
             (*buf).ah = ah.as_raw();
             (*buf).context = [context.cast_mut().cast(), ptr::null_mut()];
             (*buf).timeout_ms = 0;

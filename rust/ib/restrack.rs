@@ -7,7 +7,7 @@
 
 use super::{device::DeviceRef, trace};
 use crate::bindings;
-use cmproto::addr::{SockAddr, STORAGE_LEN};
+use cmproto::addr::SockAddr;
 use core::{
     marker::PhantomPinned,
     ptr::{self, NonNull},
@@ -26,6 +26,12 @@ const NOBODY: &CStr = c"rdma_cm";
 pub(crate) struct OwnerName(NonNull<c_char>);
 
 impl OwnerName {
+    /// Those who speak of messages, and do not say their name.
+    pub(crate) fn ib_cm() -> Self {
+        // INVARIANT: A literal stays for ever.
+        Self(NonNull::from(c"ib_cm".to_bytes_with_nul()).cast())
+    }
+
     /// Takes a name of C; none of null.
     ///
     /// # Safety
@@ -124,16 +130,17 @@ impl IdHead {
 
     /// Shows the addresses of both ends.
     pub(crate) fn set_addresses(&self, src: &SockAddr, dst: &SockAddr) {
-        // SAFETY: The fields are inside the object, and as long as any socket address. Readers may
-        // see a mixture, as they do with the C connection manager.
+        // SAFETY: The fields are inside the object, and longer than any socket address; what follows
+        // one was zero from the start. Readers may see a mixture, as they do with the C connection
+        // manager.
         unsafe {
             let addr = &raw mut (*self.raw.get()).id.route.addr;
             (&raw mut (*addr).src_addr)
-                .cast::<[u8; STORAGE_LEN]>()
-                .write_volatile(src.to_storage());
+                .cast::<[u8; SockAddr::MAX_LEN]>()
+                .write_volatile(src.to_bytes());
             (&raw mut (*addr).dst_addr)
-                .cast::<[u8; STORAGE_LEN]>()
-                .write_volatile(dst.to_storage());
+                .cast::<[u8; SockAddr::MAX_LEN]>()
+                .write_volatile(dst.to_bytes());
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
 use cmproto::{
     cm::QpState,
     cma::{
-        qp::{steps, Occasion, Step},
+        qp::{steps, Occasion, Step, Transport},
         State,
     },
     reject::Reason,
@@ -25,9 +25,13 @@ const QPT_UD: u8 = 4;
 impl KernelId {
     /// Takes a queue pair through the states that the occasion demands. `param` are those of the
     /// answer, if the consumer gives one.
-    fn take_through(&self, qp: &Qp, occasion: Occasion, param: Option<&ConnParam>) -> Result {
-        let is_datagram = self.endpoint.qp_type == QPT_UD;
-        for step in steps(occasion, is_datagram) {
+    fn take_through(&self, qp: &Qp, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
+        let transport = match self.endpoint.qp_type {
+            _ if self.endpoint.is_iwarp() => Transport::Iwarp,
+            QPT_UD => Transport::Datagram,
+            _ => Transport::Connected,
+        };
+        for step in steps(occasion, transport) {
             match *step {
                 Step::Full(state) => {
                     let mut attr = self.endpoint.init_qp_attr(state as u32)?;
@@ -54,7 +58,7 @@ impl KernelId {
     }
 
     /// Does so with the queue pair of the identifier, if it has one.
-    pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam>) -> Result {
+    pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
         let _held = self.qp.lock();
         match self.endpoint.head.qp() {
             Some(qp) => self.take_through(&qp, occasion, param),
@@ -83,7 +87,7 @@ impl KernelId {
     }
 
     /// Names the queue pair of the identifier in the parameters, if it has one.
-    fn name_qp(&self, param: &mut ConnParam) {
+    fn name_qp(&self, param: &mut ConnParam<'_>) {
         let _held = self.qp.lock();
         if self.endpoint.head.qp().is_some() {
             let inner = self.endpoint.inner.lock();
@@ -93,16 +97,17 @@ impl KernelId {
     }
 
     /// Connects; otherwise as [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
-    pub(crate) fn connect(&self, mut param: ConnParam, ece: Ece) -> Result {
+    pub(crate) fn connect(&self, mut param: ConnParam<'_>, ece: Ece) -> Result {
         if let Some(sl) = self.endpoint.head.service_level() {
             self.endpoint.set_service_level(sl);
         }
         self.name_qp(&mut param);
-        self.endpoint.connect(&param, ece)
+        let ready = || self.change_qp(Occasion::Asked, Some(&param));
+        self.endpoint.connect_with(&param, ece, ready)
     }
 
     /// The same, while no callback runs.
-    pub(crate) fn connect_alone(&self, param: ConnParam, ece: Ece) -> Result {
+    pub(crate) fn connect_alone(&self, param: ConnParam<'_>, ece: Ece) -> Result {
         let _handler = (!self.is_called()).then(|| self.handler.lock());
         self.connect(param, ece)
     }
@@ -111,7 +116,7 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` (the state, or the parameters) and the errors of the device. Unless it is
     /// the state, the peer is refused then.
-    pub(crate) fn accept(&self, mut param: Option<ConnParam>, ece: Ece) -> Result {
+    pub(crate) fn accept(&self, mut param: Option<ConnParam<'_>>, ece: Ece) -> Result {
         if self.endpoint.state() != State::Connect {
             return Err(EINVAL);
         }

@@ -3,17 +3,22 @@
 //! Telling a kernel consumer what has happened.
 
 use super::{
-    queue::{Life, Queued},
-    KernelId,
+    cm::{show_state, Message},
+    queue::{Life, Queued, What},
+    Face, KernelId,
 };
 use crate::{
-    endpoint::{Consumer, Ece, Endpoint, Event},
+    endpoint::{Consumer, Ece, Endpoint, Event, Inner, KeptEvent},
+    ib::kapi::cm::CmHead,
     kext::lock::lock_nested,
 };
 use cmproto::{
+    cm::DestroyCause,
     cma::{qp::Occasion, State},
-    ucma::backlog::Admission,
+    ibcm::EventType,
+    ucma::{backlog::Admission, path::PathRecord},
     ucma_abi::CmEvent,
+    wire::MAD_LEN,
 };
 use core::ptr;
 use kernel::{
@@ -72,7 +77,7 @@ impl KernelId {
         };
         let goes_on = match queued.child {
             Some(child) => {
-                self.tell_request(&child, queued.event);
+                self.tell_request(&child, &queued.what);
                 true
             }
             None => self.tell(queued),
@@ -88,23 +93,27 @@ impl KernelId {
 
     /// Tells the consumer of an event; false if it wants no more.
     fn tell(&self, queued: Queued) -> bool {
-        let mut event = queued.event;
+        let mut event = match queued.what {
+            What::Event(event) => event,
+            What::Message(message) => return self.call_message(None, &message) == 0,
+        };
         match event.kind {
             CmEvent::AddrResolved => self.show_link(),
             CmEvent::RouteResolved => self.show_path(),
             CmEvent::ConnectResponse if self.endpoint.head.qp().is_some() => {
                 self.establish(&mut event);
             }
-            CmEvent::Rejected => {
+            // With iWARP the driver has seen to it.
+            CmEvent::Rejected if !self.endpoint.is_iwarp() => {
                 let _ = self.change_qp(Occasion::Ended, None);
             }
             _ => {}
         }
-        self.call(&event, queued.group) == 0
+        self.call(&event.get(), queued.group) == 0
     }
 
     /// Calls the consumer.
-    fn call(&self, event: &Event, group: usize) -> i32 {
+    fn call(&self, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
             let dmac = inner.link.as_ref().map(|link| link.dst_mac());
@@ -119,8 +128,19 @@ impl KernelId {
         told
     }
 
+    /// Calls the consumer, who speaks of messages; `listener` is where a request came in.
+    fn call_message(&self, listener: Option<&CmHead>, message: &Message) -> i32 {
+        let Some(head) = self.cm_head() else {
+            return 0;
+        };
+        self.caller.store(current_task(), Relaxed);
+        let told = self.tell_message(head, listener, message);
+        self.caller.store(0, Relaxed);
+        told
+    }
+
     /// Offers a connection request to the consumer of this listener.
-    fn tell_request(&self, child: &Arc<Self>, event: Event) {
+    fn tell_request(&self, child: &Arc<Self>, what: &What) {
         let handler = lock_nested(&child.handler);
         if child.endpoint.state() != State::Connect {
             // The device has gone before anybody saw the request.
@@ -131,7 +151,10 @@ impl KernelId {
         child.show_path();
         // So that the listener is not waited for either.
         self.caller.store(current_task(), Relaxed);
-        let told = child.call(&event, 0);
+        let told = match what {
+            What::Event(event) => child.call(&event.get(), 0),
+            What::Message(message) => child.call_message(self.cm_head(), message),
+        };
         self.caller.store(0, Relaxed);
         if told == 0 {
             child.reveal();
@@ -139,13 +162,18 @@ impl KernelId {
         }
         let leavings = child.close();
         drop(handler);
-        child.endpoint.destroy();
+        // The sender of a request that there is no memory for tries again.
+        child.endpoint.end(if told == ENOMEM.to_errno() {
+            DestroyCause::NoMemory
+        } else {
+            DestroyCause::User
+        });
         leavings.discard();
     }
 
     /// The peer has accepted: the queue pair is made ready and the peer told so, or neither. Changes
     /// the event into that of the outcome.
-    fn establish(&self, event: &mut Event) {
+    fn establish(&self, event: &mut KeptEvent) {
         let established = self
             .change_qp(Occasion::Accepted, None)
             .inspect_err(|_| self.refuse())
@@ -186,6 +214,15 @@ impl KernelId {
         );
     }
 
+    /// Takes the route that the consumer has found by itself, and shows it. The errors are those of
+    /// [`Endpoint::set_path`].
+    pub(crate) fn set_path(&self, record: &PathRecord) -> Result {
+        self.endpoint.set_path(record, false)?;
+        // Whoever has given the route is alone: none is found besides, and no event announces it.
+        self.show_path();
+        Ok(())
+    }
+
     /// Takes note of what the queue pair saw. Can be called in any context, so that it is passed on
     /// later.
     ///
@@ -209,15 +246,25 @@ impl KernelId {
 
 impl Consumer for KernelId {
     fn is_kernel(&self) -> bool {
-        true
+        matches!(self.face, Face::Addresses)
     }
 
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &Event<'_>) {
         // Lost if memory is out, and more has happened than there are spare rooms.
-        let _ = self.push(Queued::new(event));
+        let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
     }
 
-    fn group_event(&self, group: u64, event: &Event) {
+    fn message(&self, event: EventType, mad: Option<Arc<[u8; MAD_LEN]>>) {
+        let _ = self.push(Queued::new(What::Message(Message { event, mad })));
+    }
+
+    fn moved(&self, inner: &Inner) {
+        if let Face::Messages(head) = &self.face {
+            show_state(head, inner);
+        }
+    }
+
+    fn group_event(&self, group: u64, event: &Event<'_>) {
         let name = {
             let queue = self.queue.lock();
             queue.groups.get(&group).map(|group| group.name)
@@ -225,7 +272,7 @@ impl Consumer for KernelId {
         if let Some(group) = name {
             let _ = self.push(Queued {
                 group,
-                ..Queued::new(event)
+                ..Queued::new(What::Event(KeptEvent::new(event)))
             });
         }
     }
@@ -239,12 +286,26 @@ impl Consumer for KernelId {
         }
     }
 
-    fn connect_request(&self, child: &Arc<Endpoint>, event: &Event, _: u32) -> Result<Admission> {
-        child.head.inherit(&self.endpoint.head);
-        let id = Self::of(child, Life::Hidden)?;
+    fn connect_request(
+        &self,
+        child: &Arc<Endpoint>,
+        event: &Event<'_>,
+        _: u32,
+    ) -> Result<Admission> {
+        let (face, what) = match &self.face {
+            Face::Addresses => {
+                child.head.inherit(&self.endpoint.head);
+                (Face::Addresses, What::Event(KeptEvent::new(event)))
+            }
+            Face::Messages(head) => {
+                let (head, message) = Self::cm_request(head, child, event)?;
+                (Face::Messages(head), What::Message(message))
+            }
+        };
+        let id = Self::of(child, Life::Hidden, face)?;
         let request = Queued {
             child: Some(id.clone()),
-            ..Queued::new(event)
+            ..Queued::new(what)
         };
         self.push(request).inspect_err(|_| id.close().discard())?;
         Ok(Admission::Queued)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kernel consumers: what other parts of the kernel know as a `struct rdma_cm_id`.
+//! Kernel consumers: what other parts of the kernel know as a `struct rdma_cm_id`, and those of the
+//! InfiniBand CM ([`cm`]), which know it as a `struct ib_cm_id`.
 //!
 //! The C functions that they call end in [`crate::ib::kapi`], which calls the methods of [`KernelId`].
 //! What happens to an endpoint is queued where it happens, and told by a work item: a consumer's
@@ -13,16 +14,21 @@
 //! connection request is told under that of the listener, and under that of the new identifier. The
 //! queue's lock is of the class "channel".
 
+pub(crate) mod cm;
 mod connect;
 mod dispatch;
 mod multicast;
 mod queue;
+pub(crate) mod services;
 
 use self::queue::{Life, Queue};
 use crate::{
     core::Core,
     endpoint::Endpoint,
-    ib::{kapi::PathRec, restrack::OwnerName},
+    ib::{
+        kapi::{cm::CmHead, PathRec},
+        restrack::OwnerName,
+    },
     kext::net::Net,
 };
 use cmproto::service_id::PortSpace;
@@ -34,10 +40,19 @@ use kernel::{
     workqueue::Work,
 };
 
-/// What a kernel consumer knows as a `struct rdma_cm_id`.
+/// What a consumer speaks of, and knows the identifier by.
+enum Face {
+    /// Addresses: a `struct rdma_cm_id`, which is in the endpoint.
+    Addresses,
+    /// Messages: a `struct ib_cm_id`.
+    Messages(CmHead),
+}
+
+/// What a kernel consumer knows as a `struct rdma_cm_id` or `struct ib_cm_id`.
 #[pin_data]
 pub(crate) struct KernelId {
     endpoint: Arc<Endpoint>,
+    face: Face,
     /// Held while the consumer's callback runs.
     #[pin]
     handler: Mutex<()>,
@@ -48,8 +63,10 @@ pub(crate) struct KernelId {
     queue: Mutex<Queue>,
     /// The task that runs the callback; 0 if none does.
     caller: Atomic<u64>,
-    /// Whether the consumer has said that data has arrived.
+    /// Whether the consumer has said that data has arrived, and the endpoint does not know yet.
     has_data: Atomic<bool>,
+    /// Whether it ever said so. A connection gets there once, whatever its endpoint knows yet.
+    had_data: Atomic<bool>,
     /// What the consumer sees of the path.
     path: PathRec,
     #[pin]
@@ -71,26 +88,31 @@ impl KernelId {
             Some(owner) => Endpoint::create_for(core, net, ps, qp_type, owner),
             None => Endpoint::create(core, net, ps, qp_type),
         }?;
-        Self::of(&endpoint, Life::Open).inspect_err(|_| endpoint.destroy())
+        Self::of(&endpoint, Life::Open, Face::Addresses).inspect_err(|_| endpoint.destroy())
     }
 
     /// Makes an identifier of an endpoint, whose consumer it becomes.
-    fn of(endpoint: &Arc<Endpoint>, life: Life) -> Result<Arc<Self>> {
+    fn of(endpoint: &Arc<Endpoint>, life: Life, face: Face) -> Result<Arc<Self>> {
         let queue = Queue::new(life)?;
         let this = Arc::pin_init(
             pin_init!(KernelId {
                 endpoint: endpoint.clone(),
+                face,
                 handler <- new_mutex!((), "rdma_cm_handler"),
                 qp <- new_mutex!((), "rdma_cm_qp"),
                 queue <- new_mutex!(queue, "rdma_cm_callbacks"),
                 caller: Atomic::new(0),
                 has_data: Atomic::new(false),
+                had_data: Atomic::new(false),
                 path: PathRec::new(),
                 work <- new_work!("rdma_cm_callback"),
             }),
             GFP_KERNEL,
         )?;
-        endpoint.head.set_consumer(Arc::as_ptr(&this).cast());
+        match &this.face {
+            Face::Addresses => endpoint.head.set_consumer(Arc::as_ptr(&this).cast()),
+            Face::Messages(head) => head.set_owner(Arc::as_ptr(&this).cast()),
+        }
         endpoint.set_consumer(this.clone())?;
         this.give();
         Ok(this)

@@ -2,8 +2,8 @@
 
 //! What a kernel consumer has not been told yet.
 
-use super::KernelId;
-use crate::{endpoint::Event, kext::error::ToKernel};
+use super::{cm::Message, services::Service, KernelId};
+use crate::{endpoint::KeptEvent, kext::error::ToKernel};
 use cmproto::{addr::SockAddr, errno::Errno};
 use core::mem;
 use kernel::{
@@ -17,9 +17,18 @@ use kernel::{
 /// again.
 const MAX_REQUESTS: u32 = 1024;
 
+/// What a consumer is told.
+#[allow(clippy::large_enum_variant)] // The large one is the usual one.
+pub(super) enum What {
+    /// For one who speaks of addresses.
+    Event(KeptEvent),
+    /// For one who speaks of messages.
+    Message(Message),
+}
+
 /// Something to tell.
 pub(super) struct Queued {
-    pub(super) event: Event,
+    pub(super) what: What,
     /// The identifier of a connection request.
     pub(super) child: Option<Arc<KernelId>>,
     /// What the consumer calls the multicast group that it is about; 0 if none.
@@ -27,10 +36,10 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// An event about nothing but its identifier.
-    pub(super) fn new(event: &Event) -> Self {
+    /// Something about nothing but its identifier.
+    pub(super) fn new(what: What) -> Self {
         Queued {
-            event: event.clone(),
+            what,
             child: None,
             group: 0,
         }
@@ -70,6 +79,8 @@ pub(super) struct Queue {
     /// The consumer's reference, from the moment that it may have the identifier until it destroys
     /// it.
     this: Option<Arc<KernelId>>,
+    /// The service that a consumer of messages listens on.
+    pub(super) service: Option<Service>,
     /// The multicast groups, by number.
     pub(super) groups: RBTree<u64, Group>,
 }
@@ -84,6 +95,7 @@ impl Queue {
             requests: 0,
             life,
             this: None,
+            service: None,
             groups: RBTree::new(),
         })
     }

@@ -10,7 +10,7 @@
 
 use crate::{
     bindings,
-    kext::{this_module::THIS_MODULE, wait::WaitQueue},
+    kext::{this_module::THIS_MODULE, uaccess::UserBytes, wait::WaitQueue},
 };
 use core::{marker::PhantomData, mem::size_of, ptr};
 use kernel::{
@@ -21,7 +21,6 @@ use kernel::{
     str::CStrExt as _,
     sync::{aref::ARef, Arc, ArcBorrow},
     types::{ForeignOwnable, Opaque},
-    uaccess::{UserPtr, UserSlice, UserSliceReader},
 };
 
 /// There is something to take (`EPOLLIN | EPOLLRDNORM`).
@@ -51,7 +50,7 @@ pub(crate) trait CharFile: Send + Sync + Sized + 'static {
     fn write(
         this: ArcBorrow<'_, Self>,
         file: &OpenFile<'_, Self>,
-        user: UserSliceReader,
+        user: UserBytes,
     ) -> Result<usize>;
 
     /// `poll()`: registers with whatever wakes the caller, then returns what is ready now.
@@ -273,7 +272,7 @@ impl<T: CharFile> Registration<T> {
     ) -> isize {
         // SAFETY: The file is ours, and open for the call.
         let file = unsafe { OpenFile::<T>::from_raw(file) };
-        let user = UserSlice::new(UserPtr::from_ptr(buf.cast_mut().cast()), len).reader();
+        let user = UserBytes::new(buf.addr(), len);
         match T::write(file.get(), &file, user) {
             Ok(taken) => isize::try_from(taken).unwrap_or(isize::MAX),
             Err(e) => isize::try_from(e.to_errno()).unwrap_or(-1),

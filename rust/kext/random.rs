@@ -14,9 +14,8 @@ pub(crate) fn fill(buf: &mut [u8]) {
 
 /// Returns a random number.
 pub(crate) fn u32() -> u32 {
-    let mut bytes = [0; 4];
-    fill(&mut bytes);
-    u32::from_ne_bytes(bytes)
+    // SAFETY: Just an FFI call.
+    unsafe { bindings::get_random_u32() }
 }
 
 /// Returns a random number.

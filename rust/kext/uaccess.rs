@@ -7,10 +7,66 @@
 //!
 //! A page fault can take as long as a hostile user likes: hold no lock across these.
 
+use crate::bindings;
+use core::{mem::MaybeUninit, ptr};
 use kernel::{
     prelude::*,
     uaccess::{UserPtr, UserSlice, UserSliceReader},
 };
+use zerocopy::FromBytes;
+
+/// Bytes that a caller passes, by their address, at which there may be nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct UserBytes {
+    addr: usize,
+    len: usize,
+}
+
+impl UserBytes {
+    /// The `len` bytes at `addr`.
+    pub(crate) fn new(addr: usize, len: usize) -> Self {
+        UserBytes { addr, len }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What follows the first `count` bytes.
+    pub(crate) fn after(&self, count: usize) -> Self {
+        UserBytes {
+            addr: self.addr.wrapping_add(count),
+            len: self.len.saturating_sub(count),
+        }
+    }
+
+    /// Reads a `T` into `slot`, of which at most the first `len` bytes are there; the rest is zero.
+    ///
+    /// Fails with [`EFAULT`] if an address is bad.
+    pub(crate) fn read_prefix<'a, T: FromBytes>(
+        &self,
+        len: usize,
+        slot: &'a mut MaybeUninit<T>,
+    ) -> Result<&'a T> {
+        let len = len.min(self.len).min(size_of::<T>());
+        let start = slot.as_mut_ptr().cast::<u8>();
+        // SAFETY: `len` bytes can be written, being part of `slot`; any address may be read from.
+        let missed = unsafe {
+            bindings::_copy_from_user(start.cast(), ptr::without_provenance(self.addr), len)
+        };
+        if missed != 0 {
+            return Err(EFAULT);
+        }
+        let rest = size_of::<T>().saturating_sub(len);
+        if rest > 0 {
+            // SAFETY: These are the bytes of `slot` that follow.
+            unsafe { ptr::write_bytes(start.add(len), 0, rest) };
+        }
+        // SAFETY: All bytes were written, and any bytes are a `T`.
+        Ok(unsafe { slot.assume_init_ref() })
+    }
+}
 
 /// Reads `N` bytes, of which user space supplies at most `len`; the rest is zero.
 ///
@@ -32,13 +88,21 @@ pub(crate) fn read_prefix<const N: usize>(
 ///
 /// Fails with [`EFAULT`] if an address is bad.
 pub(crate) fn write_prefix(addr: u64, len: usize, bytes: &[u8]) -> Result {
-    let len = len.min(bytes.len());
+    let prefix = bytes.get(..len).unwrap_or(bytes);
     // As `u64_to_user_ptr()`; an address that does not fit is not one.
     let addr = usize::try_from(addr).map_err(|_| EFAULT)?;
-    let prefix = bytes.get(..len).ok_or(EFAULT)?;
-    UserSlice::new(UserPtr::from_addr(addr), len)
-        .writer()
-        .write_slice(prefix)
+    // SAFETY: `prefix` can be read, and any address may be written to.
+    let missed = unsafe {
+        bindings::_copy_to_user(
+            ptr::without_provenance_mut(addr),
+            prefix.as_ptr().cast(),
+            prefix.len(),
+        )
+    };
+    if missed != 0 {
+        return Err(EFAULT);
+    }
+    Ok(())
 }
 
 /// Reads `N` bytes from a user address.

@@ -4,7 +4,6 @@
 
 use super::{
     call::{Call, Request},
-    channel::Channel,
     context::Context,
     event::Need,
 };
@@ -91,10 +90,10 @@ impl Request for abi::ResolveIp {
 }
 
 /// `RESOLVE_IP`: finds the device that leads to an IPv4 or IPv6 address.
-pub(super) fn resolve_ip(_: &Call<'_>, context: &Context, request: &abi::ResolveIp) -> Result {
+pub(super) fn resolve_ip(call: &Call<'_>, context: &Context, request: &abi::ResolveIp) -> Result {
     let src = in6_or_none(&request.src_addr).kernel()?;
     let dst = in6(&request.dst_addr).kernel()?;
-    resolve(context, &src, &dst, request.timeout_ms)
+    resolve(call, context, &src, &dst, request.timeout_ms)
 }
 
 impl Request for abi::ResolveAddr {
@@ -116,14 +115,25 @@ impl Request for abi::ResolveAddr {
 /// `RESOLVE_ADDR`: finds the device that leads to an address of any family.
 ///
 /// A source is used even if its size is given as 0, unless its family is.
-pub(super) fn resolve_addr(_: &Call<'_>, context: &Context, request: &abi::ResolveAddr) -> Result {
+pub(super) fn resolve_addr(
+    call: &Call<'_>,
+    context: &Context,
+    request: &abi::ResolveAddr,
+) -> Result {
     let src = SockAddr::from_bytes(&request.src_addr).kernel()?;
     let dst = storage(&request.dst_addr, request.dst_size).kernel()?;
-    resolve(context, &src, &dst, request.timeout_ms)
+    resolve(call, context, &src, &dst, request.timeout_ms)
 }
 
-fn resolve(context: &Context, src: &SockAddr, dst: &SockAddr, timeout_ms: u32) -> Result {
-    Channel::prepare(context, Need::RESOLVE)?;
+fn resolve(
+    call: &Call<'_>,
+    context: &Context,
+    src: &SockAddr,
+    dst: &SockAddr,
+    timeout_ms: u32,
+) -> Result {
+    // Who resolves an address is about to connect: all at once costs less.
+    call.channel().prepare(context, Need::CONNECT)?;
     context.endpoint().resolve_addr(src, dst, timeout_ms)
 }
 
@@ -135,11 +145,11 @@ impl Request for abi::ResolveRoute {
 
 /// `RESOLVE_ROUTE`: finds the path to the address that was resolved.
 pub(super) fn resolve_route(
-    _: &Call<'_>,
+    call: &Call<'_>,
     context: &Context,
     request: &abi::ResolveRoute,
 ) -> Result {
-    Channel::prepare(context, Need::ROUTE)?;
+    call.channel().prepare(context, Need::ROUTE)?;
     context.endpoint().resolve_route(request.timeout_ms)
 }
 

@@ -7,20 +7,24 @@
 //! what is beyond that is zero.
 
 use super::{channel::Channel, context::Context};
-use crate::kext::{chardev::OpenFile, error::ResultExt, uaccess};
+use crate::kext::{
+    chardev::OpenFile,
+    error::ResultExt,
+    uaccess::{self, UserBytes},
+};
 use cmproto::{
     errno::Errno,
     ucma::frame::Frame,
     ucma_abi::{FromBytes, Immutable, IntoBytes},
 };
+use core::mem::MaybeUninit;
 use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
-    uaccess::UserSliceReader,
 };
 
 /// A request that names a context.
-pub(super) trait Request: FromBytes + IntoBytes {
+pub(super) trait Request: FromBytes {
     /// The number of the context.
     fn id(&self) -> u32;
 
@@ -36,7 +40,7 @@ pub(super) struct Call<'a> {
     file: &'a OpenFile<'a, Channel>,
     frame: Frame,
     /// What follows the header.
-    user: UserSliceReader,
+    user: UserBytes,
 }
 
 impl<'a> Call<'a> {
@@ -45,7 +49,7 @@ impl<'a> Call<'a> {
         channel: ArcBorrow<'a, Channel>,
         file: &'a OpenFile<'a, Channel>,
         frame: Frame,
-        user: UserSliceReader,
+        user: UserBytes,
     ) -> Self {
         Call {
             channel,
@@ -92,16 +96,9 @@ impl<'a> Call<'a> {
         self.frame.response_len
     }
 
-    /// Reads the request. What the caller did not supply is zero.
-    fn request<R: FromBytes + IntoBytes>(&self) -> Result<R> {
-        let mut request = R::new_zeroed();
-        let len = self.frame.request_len;
-        let bytes = request.as_mut_bytes();
-        let len = len.min(bytes.len());
-        if let Some(prefix) = bytes.get_mut(..len) {
-            self.user.clone_reader().read_slice(prefix)?;
-        }
-        Ok(request)
+    /// Reads the request into `slot`. What the caller did not supply is zero.
+    fn request<'r, R: FromBytes>(&self, slot: &'r mut MaybeUninit<R>) -> Result<&'r R> {
+        self.user.read_prefix(self.frame.request_len, slot)
     }
 
     /// Answers at `address`: as much of `response` as the caller takes.
@@ -116,11 +113,9 @@ impl<'a> Call<'a> {
     // ------------------------------------------------------------------------------------------
 
     /// Runs a command that is not about an existing context.
-    pub(super) fn on_channel<R: FromBytes + IntoBytes>(
-        &self,
-        run: impl FnOnce(&Self, &R) -> Result,
-    ) -> Result {
-        run(self, &self.request()?)
+    pub(super) fn on_channel<R: FromBytes>(&self, run: impl FnOnce(&Self, &R) -> Result) -> Result {
+        let mut slot = MaybeUninit::uninit();
+        run(self, self.request(&mut slot)?)
     }
 
     /// Runs a command on the context that its request names.
@@ -128,10 +123,11 @@ impl<'a> Call<'a> {
         &self,
         run: impl FnOnce(&Self, &Context, &R) -> Result,
     ) -> Result {
-        let request: R = self.request()?;
+        let mut slot = MaybeUninit::uninit();
+        let request: &R = self.request(&mut slot)?;
         request.check().kernel()?;
         let context = Context::find(self.channel(), request.id())?;
-        run(self, &context, &request)
+        run(self, &context, request)
     }
 
     /// Runs a command on a context that has a device.

@@ -18,7 +18,9 @@ use super::{
     context::{Context, Unpublished},
     event::{Need, Reserve, Unread},
     multicast::{Multicast, UnpublishedGroup},
-    places::{Joined, Leavings, Places, Taken},
+    place::Leavings,
+    places::{Joined, Places, Taken},
+    queue::About,
     Ucma,
 };
 use crate::{
@@ -103,11 +105,10 @@ impl Channel {
             context,
             number,
             room,
-            reserve,
         } = unpublished;
-        let place = room.fill(context.clone(), uid, reserve);
+        let place = room.fill(context.clone(), uid);
         let mut places = self.places.lock();
-        places.add(place);
+        places.add(&context, place);
         number.publish(context);
     }
 
@@ -123,25 +124,28 @@ impl Channel {
     pub(super) fn add_request(
         listener: &Context,
         unpublished: Unpublished<'_>,
-        event: &Event,
+        event: &Event<'_>,
         mut memory: Reserve,
     ) -> Result {
         let Unpublished {
             context,
             number,
             room,
-            reserve,
         } = unpublished;
-        let place = room.fill(context.clone(), 0, reserve);
+        let place = room.fill(context.clone(), 0);
         let request = memory.take().ok_or(ENOMEM)?;
         let param = memory.take_param();
 
         let (channel, added) = Self::of(listener, |channel, places| {
             let uid = places.get(listener).ok_or_else(gone)?.uid;
             context.set_channel(channel);
-            places.add(place);
-            places.append(listener, request, |turn| {
-                Unread::new(uid, event, param, context.id(), turn).with_child(context.clone())
+            places.add(&context, place);
+            let about = About {
+                child: Some(context.clone()),
+                ..About::default()
+            };
+            places.append(listener, request, about, |turn| {
+                Unread::new(uid, event, param, context.id(), turn)
             });
             number.publish(context);
             Ok(())
@@ -320,18 +324,21 @@ impl Channel {
     // Events
     // ------------------------------------------------------------------------------------------
 
-    /// Makes sure that there is memory for the events that a context is about to have.
+    /// Makes sure that there is memory for the events that a context is about to have, which has just
+    /// been seen in this channel.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(super) fn prepare(context: &Context, need: Need) -> Result {
-        let (_, lacks) = Self::of(context, |_, places| {
-            Some(places.get(context)?.reserve.lacks(need))
-        });
-        let Some(lacks) = lacks.filter(|lacks| !lacks.is_nothing()) else {
-            return Ok(());
+    pub(super) fn prepare(&self, context: &Context, need: Need) -> Result {
+        // One that has moved meanwhile has its place elsewhere.
+        let lacks = match self.places.lock().get(context) {
+            Some(place) => place.lacks(need),
+            None => need,
         };
+        if lacks.is_nothing() {
+            return Ok(());
+        }
         let mut fresh = Reserve::allocate(lacks, GFP_KERNEL_ACCOUNT)?;
         Self::of(context, |_, places| {
             if let Some(place) = places.get(context) {
@@ -345,7 +352,7 @@ impl Channel {
     ///
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
     /// more events than [`Need`] foresees, nobody has read them, and there is no memory.
-    pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event) {
+    pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event<'_>) {
         let (mut channel, mut queued) = Self::of(context, |_, places| {
             places.queue(context, group, event, None)
         });
@@ -367,7 +374,7 @@ impl Channel {
     /// - `EINVAL` if the context's owner wants no events, or if the context has gone;
     /// - `EAGAIN` if too many such events of the channel are unread;
     /// - `ENOMEM` if there is none in `memory`.
-    pub(super) fn write(context: &Context, event: &Event, mut memory: Reserve) -> Result {
+    pub(super) fn write(context: &Context, event: &Event<'_>, mut memory: Reserve) -> Result {
         let room = memory.take().ok_or(ENOMEM)?;
         let param = memory.take_param();
         let (channel, written) = Self::of(context, |_, places| {
@@ -378,7 +385,7 @@ impl Channel {
             if !places.has_room_to_write() {
                 return Err(EAGAIN);
             }
-            places.append(context, room, |turn| {
+            places.append(context, room, About::default(), |turn| {
                 Unread::new(uid, event, param, context.id(), turn)
             });
             Ok(())
@@ -416,7 +423,7 @@ impl Channel {
         })??;
         match copy(&response) {
             Ok(()) => {
-                Self::finish(taken);
+                self.finish(taken);
                 Ok(())
             }
             Err(error) => {
@@ -426,19 +433,25 @@ impl Channel {
         }
     }
 
-    /// Disposes of an event that the user has.
-    fn finish(taken: Taken) {
-        let mut room = Some(taken.node.into_reservation());
-        let owner = &taken.owner;
-        Self::of(owner, |_, places| {
-            let Some(place) = places.get(owner) else {
-                return;
-            };
-            if taken.child.is_some() {
+    /// Disposes of an event of this channel that the user has.
+    fn finish(&self, taken: Taken) {
+        let mut node = Some(taken.node);
+        // Dropped without the lock.
+        let mut rest = None;
+        let (owner, is_request) = (&taken.owner, taken.child.is_some());
+        let mut settle = |places: &mut Places| {
+            let place = places.get(owner)?;
+            if is_request {
                 place.backlog.release();
             }
-            room = room.take().and_then(|room| place.reserve.put(room));
-        });
+            rest = node.take().and_then(|node| place.finish(node));
+            Some(())
+        };
+        let settled = settle(&mut self.places.lock());
+        if settled.is_none() {
+            // Its context has moved meanwhile, or has gone.
+            Self::of(owner, |_, places| settle(places));
+        }
     }
 
     /// Returns an event of this channel that could not be copied to its place.
@@ -473,8 +486,7 @@ impl Channel {
             None => home.readable.wake_all(),
             // The context went meanwhile. The connection that it had asked for goes too.
             Some(node) => {
-                let (_, unread) = node.to_key_value();
-                if let Some(child) = unread.into_child() {
+                if let Some(child) = node.into_child() {
                     Context::discard(&child);
                 }
             }

@@ -5,14 +5,17 @@
 use super::{
     address, call::Call, channel::Channel, connect, context, event, multicast, option, query,
 };
-use crate::kext::{chardev::OpenFile, error::ResultExt};
+use crate::kext::{chardev::OpenFile, error::ResultExt, uaccess::UserBytes};
 use cmproto::{
     errno::Errno,
     ucma::frame::Frame,
-    ucma_abi::{self as abi, Command, CommandHeader, FromZeros, IntoBytes},
+    ucma_abi::{self as abi, Command, CommandHeader},
 };
-use core::{hint::black_box, mem::size_of};
-use kernel::{prelude::*, sync::ArcBorrow, uaccess::UserSliceReader};
+use core::{
+    hint::black_box,
+    mem::{size_of, MaybeUninit},
+};
+use kernel::{prelude::*, sync::ArcBorrow};
 
 /// A command.
 #[derive(Clone, Copy)]
@@ -116,15 +119,15 @@ static COMMANDS: [Row; 32] = TABLE;
 pub(super) fn dispatch(
     channel: ArcBorrow<'_, Channel>,
     file: &OpenFile<'_, Channel>,
-    mut user: UserSliceReader,
+    user: UserBytes,
 ) -> Result<usize> {
     let len = user.len();
     if len < size_of::<CommandHeader>() {
         return Err(EINVAL);
     }
-    let mut header = CommandHeader::new_zeroed();
-    user.read_slice(header.as_mut_bytes())?;
-    let frame = Frame::new(&header, len).kernel()?;
+    let mut header = MaybeUninit::uninit();
+    let header: &CommandHeader = user.read_prefix(size_of::<CommandHeader>(), &mut header)?;
+    let frame = Frame::new(header, len).kernel()?;
     // A number that was mispredicted to be a command must not lead out of the table. The mask holds
     // under speculation too: the compiler cannot see that it does nothing.
     let number = black_box(frame.command as usize) & 31;
@@ -139,6 +142,7 @@ pub(super) fn dispatch(
     if frame.response_len < row.answer {
         return Err(ENOSPC);
     }
-    run(&Call::new(channel, file, frame, user))?;
+    let request = user.after(size_of::<CommandHeader>());
+    run(&Call::new(channel, file, frame, request))?;
     Ok(len)
 }

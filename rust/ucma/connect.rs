@@ -28,13 +28,15 @@ const LAST_QP_STATE: u32 = 6;
 
 /// The parameters of a connection as the endpoint takes them. A Q_Key is for endpoints with native
 /// addresses only.
-fn param(context: &Context, from: &abi::ConnParam) -> ConnParam {
-    let is_native = context.endpoint().is_native();
+fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
+    let has_qkey = from.qkey != 0 && context.endpoint().is_native();
     ConnParam {
         qp_num: from.qp_num & QPN_MASK,
-        qkey: if is_native { from.qkey } else { 0 },
-        private_data: from.private_data,
-        private_data_len: from.private_data_len,
+        qkey: if has_qkey { from.qkey } else { 0 },
+        private_data: from
+            .private_data
+            .get(..usize::from(from.private_data_len))
+            .unwrap_or(&[]),
         srq: from.srq,
         responder_resources: from.responder_resources,
         initiator_depth: from.initiator_depth,
@@ -73,7 +75,7 @@ impl Request for abi::Connect {
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
     let param = param(context, &request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
-    Channel::prepare(context, Need::CONNECT)?;
+    call.channel().prepare(context, Need::CONNECT)?;
     context.endpoint().connect(&param, ece)
 }
 
@@ -110,7 +112,7 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
         return endpoint.accept(None, ece, || ());
     }
     let param = param(context, &request.conn_param);
-    Channel::prepare(context, Need::CONNECT)?;
+    call.channel().prepare(context, Need::CONNECT)?;
     endpoint.accept(Some(&param), ece, || {
         Channel::set_uid(context, request.uid);
     })

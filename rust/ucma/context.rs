@@ -11,7 +11,7 @@ use super::{
     channel::Channel,
     event::{Need, Reserve},
     multicast::Multicast,
-    places::{Leavings, PlaceRoom},
+    place::{Leavings, PlaceRoom},
     Ucma,
 };
 use crate::{
@@ -50,9 +50,16 @@ pub(super) struct Context {
     /// ([`Channel::of`]); the lock here is held for no more than a copy.
     #[pin]
     channel: SpinLock<Arc<Channel>>,
+    /// The address of that channel, to be compared. Changes under the lock of `channel`.
+    home: Atomic<usize>,
     endpoint: Arc<Endpoint>,
     /// Whether the endpoint has died with its device.
     removed: Atomic<bool>,
+}
+
+/// What tells a channel from others while it exists.
+fn address(channel: &Channel) -> usize {
+    ptr::from_ref(channel).addr()
 }
 
 /// A context whose number is reserved, but cannot be looked up yet.
@@ -61,8 +68,6 @@ pub(super) struct Unpublished<'a> {
     pub(super) number: Reserved<'a, Context>,
     /// Memory for its place in the channel.
     pub(super) room: PlaceRoom,
-    /// Memory for its first events.
-    pub(super) reserve: Reserve,
 }
 
 impl<'a> Unpublished<'a> {
@@ -71,18 +76,15 @@ impl<'a> Unpublished<'a> {
     /// # Errors
     ///
     /// `ENOMEM`.
-    fn new(
-        ucma: &'a Ucma,
-        channel: Arc<Channel>,
-        endpoint: Arc<Endpoint>,
-        reserve: Reserve,
-    ) -> Result<Self> {
+    fn new(ucma: &'a Ucma, channel: Arc<Channel>, endpoint: Arc<Endpoint>) -> Result<Self> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
         let id = number.id();
+        let home = Atomic::new(address(&channel));
         let context = Arc::pin_init(
             pin_init!(Context {
                 id,
                 channel <- new_spinlock!(channel, "rdma_ucm_context"),
+                home,
                 endpoint,
                 removed: Atomic::new(false),
             }),
@@ -92,7 +94,6 @@ impl<'a> Unpublished<'a> {
             context,
             number,
             room: PlaceRoom::new()?,
-            reserve,
         })
     }
 }
@@ -113,14 +114,18 @@ impl Context {
         self.channel.lock().clone()
     }
 
-    /// Whether it is this channel.
+    /// Whether it is this channel. The answer stays true while the lock of the channel is held.
     pub(super) fn is_in(&self, channel: &Channel) -> bool {
-        ptr::eq(&**self.channel.lock(), channel)
+        self.home.load(ordering::Relaxed) == address(channel)
     }
 
     /// Moves the context. Only for [`Channel`], under the locks of both, or before there is a place.
     pub(super) fn set_channel(&self, channel: &Arc<Channel>) {
-        let before = mem::replace(&mut *self.channel.lock(), channel.clone());
+        let before = {
+            let mut current = self.channel.lock();
+            self.home.store(address(channel), ordering::Relaxed);
+            mem::replace(&mut *current, channel.clone())
+        };
         drop(before);
     }
 
@@ -197,10 +202,8 @@ impl Context {
             mut queue, groups, ..
         } = leavings;
         Multicast::forget(&self.channel().ucma, groups);
-        while let Some(cursor) = queue.cursor_front_mut() {
-            let (_, node) = cursor.remove_current();
-            let (_, unread) = node.to_key_value();
-            if let Some(child) = unread.into_child() {
+        while let Some((node, ())) = queue.take_first(|_, _| ()) {
+            if let Some(child) = node.into_child() {
                 // A child listens to nothing, so that this does not go deeper.
                 Self::discard(&child);
             }
@@ -208,22 +211,17 @@ impl Context {
     }
 
     /// Makes the context of a connection request and queues the request.
-    fn offer(&self, child: &Arc<Endpoint>, event: &Event) -> Result {
+    fn offer(&self, child: &Arc<Endpoint>, event: &Event<'_>) -> Result {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
         let channel = self.channel();
-        let unpublished = Unpublished::new(
-            &channel.ucma,
-            channel.clone(),
-            child.clone(),
-            Reserve::new(),
-        )?;
+        let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone())?;
         child.set_consumer(unpublished.context.clone())?;
         Channel::add_request(self, unpublished, event, memory)
     }
 }
 
 impl Consumer for Context {
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &Event<'_>) {
         if event.kind == CmEvent::DeviceRemoval {
             // Before the event can be read: whoever has read it gets `ENXIO`.
             self.device_removed();
@@ -231,7 +229,7 @@ impl Consumer for Context {
         Channel::queue(self, None, event);
     }
 
-    fn group_event(&self, group: u64, event: &Event) {
+    fn group_event(&self, group: u64, event: &Event<'_>) {
         Channel::queue(self, Some(group), event);
     }
 
@@ -246,7 +244,7 @@ impl Consumer for Context {
     fn connect_request(
         &self,
         child: &Arc<Endpoint>,
-        event: &Event,
+        event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission> {
         let admission = Channel::admit(self, parking)?;
@@ -279,23 +277,16 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     if !channel.has_room() {
         return Err(ENOMEM);
     }
-    let reserve = Reserve::allocate(Need::IDLE, GFP_KERNEL_ACCOUNT)?;
     let endpoint = Endpoint::create(&channel.ucma.core, Net::current(), ps, qp_type)?;
-    create_for(call, request, &endpoint, reserve).inspect_err(|_| endpoint.destroy())
+    create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 
 /// Makes the context for a new endpoint, and answers.
 ///
 /// The number is published last: a context that was not announced is never seen.
-fn create_for(
-    call: &Call<'_>,
-    request: &abi::CreateId,
-    endpoint: &Arc<Endpoint>,
-    reserve: Reserve,
-) -> Result {
+fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &Arc<Endpoint>) -> Result {
     let channel = call.channel();
-    let unpublished =
-        Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone(), reserve)?;
+    let unpublished = Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone())?;
     let id = unpublished.context.id();
     call.respond(request.response, &abi::IdResp { id })?;
     endpoint.set_consumer(unpublished.context.clone())?;

@@ -6,20 +6,21 @@ use super::{
     call::{Call, Request},
     channel::Channel,
     context::Context,
+    queue::Allocated,
 };
 use crate::{
-    endpoint::{ConnEventParam, Ece, Event, EventParam, UdEventParam},
+    endpoint::{ConnEventParam, Ece, Event, EventParam, KeptParam, UdEventParam},
     kext::error::ResultExt,
 };
 use cmproto::{
+    bytes::fill,
     errno::Errno,
     ucma_abi::{self as abi, CmEvent, EventResp, FromZeros},
 };
+use core::mem::MaybeUninit;
 use kernel::{
     alloc::{flags::GFP_KERNEL_ACCOUNT, Flags},
     prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
-    sync::Arc,
 };
 
 /// An event that nobody has read yet.
@@ -34,11 +35,7 @@ pub(super) struct Unread {
     /// 0, a negative errno, or what the peer gave as a reason.
     status: i32,
     ece: Ece,
-    param: Option<ParamSpace>,
-    /// The multicast group that the event is about.
-    group: Option<u64>,
-    /// The context of a connection request. It goes if the event is never read.
-    child: Option<Arc<Context>>,
+    param: Option<KBox<KeptParam>>,
 }
 
 impl Unread {
@@ -47,15 +44,13 @@ impl Unread {
     /// `space` is used if the event has parameters; without it they are reported as zeros.
     pub(super) fn new(
         uid: u64,
-        event: &Event,
+        event: &Event<'_>,
         space: Option<ParamSpace>,
         id: u32,
         turn: u64,
     ) -> Self {
-        let param = space.filter(|_| event.param.is_some()).map(|mut space| {
-            space.clone_from(&event.param);
-            space
-        });
+        let space = space.filter(|_| event.param.is_some());
+        let param = space.and_then(|space| space.write_init(KeptParam::init(&event.param)).ok());
         Unread {
             turn,
             uid,
@@ -64,37 +59,12 @@ impl Unread {
             status: event.status,
             ece: event.ece,
             param,
-            group: None,
-            child: None,
         }
-    }
-
-    /// Makes it the event that announces `child`.
-    pub(super) fn with_child(self, child: Arc<Context>) -> Self {
-        Unread {
-            child: Some(child),
-            ..self
-        }
-    }
-
-    /// Makes it an event of a multicast group.
-    pub(super) fn of_group(self, group: Option<u64>) -> Self {
-        Unread { group, ..self }
-    }
-
-    /// The multicast group that the event is about.
-    pub(super) fn group(&self) -> Option<u64> {
-        self.group
     }
 
     /// Whether a program wrote the event.
     pub(super) fn is_written(&self) -> bool {
         matches!(self.kind, CmEvent::User | CmEvent::Internal)
-    }
-
-    /// The context that it announces, if it is a connection request.
-    pub(super) fn child(&self) -> Option<&Arc<Context>> {
-        self.child.as_ref()
     }
 
     /// When the channel reads it.
@@ -117,23 +87,22 @@ impl Unread {
             vendor_id: self.ece.vendor_id,
             attr_mod: self.ece.attr_mod,
         };
-        match self.param.as_deref() {
-            Some(EventParam::Conn(conn)) => resp.set_conn(&conn_to_user(conn)),
-            Some(EventParam::Ud(ud)) => resp.set_ud(&ud_to_user(ud)),
-            Some(EventParam::Arg(arg)) => resp.set_arg(*arg),
-            Some(EventParam::None) | None => {}
+        match self.param.as_deref().map(KeptParam::get) {
+            Some(EventParam::Conn(conn)) => {
+                if let Some(param) = resp.conn_mut() {
+                    conn_to_user(&conn, param);
+                }
+            }
+            Some(EventParam::Ud(ud)) => resp.set_ud(&ud_to_user(&ud)),
+            Some(EventParam::Arg(arg)) => resp.set_arg(arg),
+            Some(EventParam::None | EventParam::Message(_)) | None => {}
         }
-    }
-
-    /// The same, as the one who ends it.
-    pub(super) fn into_child(self) -> Option<Arc<Context>> {
-        self.child
     }
 }
 
-/// The parameters of a connection as user space reads them. The Q_Key and `valid` stay 0.
-fn conn_to_user(conn: &ConnEventParam) -> abi::ConnParam {
-    let mut param = abi::ConnParam::new_zeroed();
+/// The parameters of a connection as user space reads them, into `param`, which is all zeros. The Q_Key and
+/// `valid` stay 0.
+fn conn_to_user(conn: &ConnEventParam<'_>, param: &mut abi::ConnParam) {
     fill(&mut param.private_data, conn.private_data.bytes());
     param.private_data_len = conn.private_data.len();
     param.responder_resources = conn.responder_resources;
@@ -143,11 +112,10 @@ fn conn_to_user(conn: &ConnEventParam) -> abi::ConnParam {
     param.rnr_retry_count = conn.rnr_retry_count;
     param.srq = conn.srq;
     param.qp_num = conn.qp_num;
-    param
 }
 
 /// The parameters of a datagram service as user space reads them.
-fn ud_to_user(ud: &UdEventParam) -> abi::UdParam {
+fn ud_to_user(ud: &UdEventParam<'_>) -> abi::UdParam {
     let mut param = abi::UdParam::new_zeroed();
     fill(&mut param.private_data, ud.private_data.bytes());
     param.private_data_len = ud.private_data.len();
@@ -155,13 +123,6 @@ fn ud_to_user(ud: &UdEventParam) -> abi::UdParam {
     param.qkey = ud.qkey;
     param.ah_attr = ud.ah_attr;
     param
-}
-
-/// Copies `data` to the start of `field`.
-fn fill(field: &mut [u8], data: &[u8]) {
-    for (to, from) in field.iter_mut().zip(data) {
-        *to = *from;
-    }
 }
 
 /// `GET_EVENT`: reads the oldest event of the channel.
@@ -204,24 +165,20 @@ pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent
     Channel::write(context, &event, memory)
 }
 
-/// The unread events of a context, in the order in which they happened.
-pub(super) type Queue = RBTree<u64, Unread>;
-
-/// An event in a [`Queue`], or on its way from there to its reader.
-pub(super) type Node = RBTreeNode<u64, Unread>;
-
-/// Memory for a [`Node`].
-pub(super) type Room = RBTreeNodeReservation<u64, Unread>;
-
 /// Memory for the parameters of an event.
-pub(super) type ParamSpace = KBox<EventParam>;
+pub(super) type ParamSpace = KBox<MaybeUninit<KeptParam>>;
 
 /// Memory for the events that a context is yet to have.
 ///
 /// The commands that cause events fill it, in the process that pays for it and while it is still
 /// possible to fail. So no event waits for memory, and none is lost for want of it.
+///
+/// # Invariants
+///
+/// The first `count` of `rooms` are there, and no others.
 pub(super) struct Reserve {
-    rooms: [Option<Room>; Self::ROOMS],
+    rooms: [Option<Allocated>; Self::ROOMS],
+    count: usize,
     param: Option<ParamSpace>,
 }
 
@@ -235,13 +192,7 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// The end of the device, which can come at any time.
-    pub(super) const IDLE: Self = Need {
-        events: 1,
-        param: false,
-    };
-
-    /// That, and the outcome of a resolution.
+    /// The end of the device, which can come at any time, and the outcome of a resolution.
     pub(super) const RESOLVE: Self = Need {
         events: 2,
         param: false,
@@ -267,10 +218,18 @@ impl Need {
     };
 
     /// What one event needs.
-    pub(super) fn of(event: &Event) -> Self {
+    pub(super) fn of(event: &Event<'_>) -> Self {
         Need {
             events: 1,
             param: event.param.is_some(),
+        }
+    }
+
+    /// What is needed besides memory for `events` events.
+    pub(super) fn beyond(self, events: usize) -> Self {
+        Need {
+            events: self.events.saturating_sub(events),
+            ..self
         }
     }
 
@@ -288,6 +247,7 @@ impl Reserve {
     pub(super) const fn new() -> Self {
         Reserve {
             rooms: [const { None }; Self::ROOMS],
+            count: 0,
             param: None,
         }
     }
@@ -305,30 +265,33 @@ impl Reserve {
     /// Allocates a reserve that holds as much of what is needed as there is memory for.
     pub(super) fn allocate_some(need: Need, flags: Flags) -> Self {
         let mut reserve = Self::new();
-        for room in reserve.rooms.iter_mut().take(need.events) {
-            *room = Room::new(flags).ok();
+        for _ in 0..need.events {
+            let Ok(room) = Allocated::new(flags) else {
+                break;
+            };
+            let _ = reserve.put(room);
         }
         if need.param {
-            reserve.param = KBox::new(EventParam::None, flags).ok();
+            reserve.param = KBox::new_uninit(flags).ok();
         }
         reserve
     }
 
     /// What has to be added to satisfy `need`.
     pub(super) fn lacks(&self, need: Need) -> Need {
-        let rooms = self.rooms.iter().flatten().count();
         Need {
-            events: need.events.saturating_sub(rooms),
+            events: need.events.saturating_sub(self.count),
             param: need.param && self.param.is_none(),
         }
     }
 
     /// Moves as much as fits from `other` to here.
     pub(super) fn fill_from(&mut self, other: &mut Self) {
-        let places = self.rooms.iter_mut().filter(|room| room.is_none());
-        let rooms = other.rooms.iter_mut().filter(|room| room.is_some());
-        for (place, room) in places.zip(rooms) {
-            *place = room.take();
+        while self.count < Self::ROOMS {
+            let Some(room) = other.take() else {
+                break;
+            };
+            let _ = self.put(room);
         }
         if self.param.is_none() {
             self.param = other.param.take();
@@ -336,8 +299,12 @@ impl Reserve {
     }
 
     /// Takes memory for one event.
-    pub(super) fn take(&mut self) -> Option<Room> {
-        self.rooms.iter_mut().find_map(Option::take)
+    pub(super) fn take(&mut self) -> Option<Allocated> {
+        let last = self.count.checked_sub(1)?;
+        let room = self.rooms.get_mut(last)?.take();
+        // INVARIANT: The last one was taken.
+        self.count = last;
+        room
     }
 
     /// Takes memory for the parameters of one event.
@@ -345,25 +312,14 @@ impl Reserve {
         self.param.take()
     }
 
-    /// Takes memory for an event and its parameters, from here or else from `extra`.
-    pub(super) fn draw(
-        &mut self,
-        extra: &mut Self,
-        event: &Event,
-    ) -> Option<(Room, Option<ParamSpace>)> {
-        let room = self.take().or_else(|| extra.take())?;
-        let param = if event.param.is_some() {
-            self.take_param().or_else(|| extra.take_param())
-        } else {
-            None
-        };
-        Some((room, param))
-    }
-
     /// Returns memory for one event; gives it back if there is enough already.
-    pub(super) fn put(&mut self, room: Room) -> Option<Room> {
-        match self.rooms.iter_mut().find(|place| place.is_none()) {
-            Some(place) => place.replace(room),
+    pub(super) fn put(&mut self, room: Allocated) -> Option<Allocated> {
+        match self.rooms.get_mut(self.count) {
+            Some(place) => {
+                // INVARIANT: One more is there, behind the others.
+                self.count = self.count.saturating_add(1);
+                place.replace(room)
+            }
             None => Some(room),
         }
     }

@@ -9,6 +9,7 @@
 //! No file here takes the lock of an endpoint itself, or calls one with the lock of a channel held.
 
 mod address;
+mod by_id;
 mod call;
 mod channel;
 mod command;
@@ -17,8 +18,10 @@ mod context;
 mod event;
 mod multicast;
 mod option;
+mod place;
 mod places;
 mod query;
+mod queue;
 
 use self::{context::Context, multicast::Multicast};
 use crate::{
@@ -27,6 +30,7 @@ use crate::{
         chardev::{self, CharFile, OpenFile, Poll, POLL_IN},
         idtable::IdTable,
         sysctl,
+        uaccess::UserBytes,
     },
 };
 use kernel::{
@@ -35,7 +39,6 @@ use kernel::{
     fs::File,
     prelude::*,
     sync::{aref::ARef, Arc, ArcBorrow},
-    uaccess::UserSliceReader,
 };
 
 pub(crate) use self::channel::Channel;
@@ -111,7 +114,7 @@ impl CharFile for Channel {
     fn write(
         this: ArcBorrow<'_, Self>,
         file: &OpenFile<'_, Self>,
-        user: UserSliceReader,
+        user: UserBytes,
     ) -> Result<usize> {
         if !file.opened_by_current() {
             return Err(EACCES);

@@ -4,7 +4,6 @@
 
 use super::{
     call::{Call, Request},
-    channel::Channel,
     context::Context,
     event::Need,
 };
@@ -41,12 +40,12 @@ impl Request for abi::SetOption {
 /// - `EFAULT` if any byte of it cannot be read, whatever the option needs;
 /// - `ENOSYS` if there is no such option;
 /// - those of the option.
-pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> Result {
+pub(super) fn set(call: &Call<'_>, context: &Context, request: &abi::SetOption) -> Result {
     let address = usize::try_from(request.optval).map_err(|_| EFAULT)?;
     let len = usize::try_from(request.optlen).map_err(|_| EINVAL)?;
     let mut value = UserSlice::new(UserPtr::from_addr(address), len).reader();
     if OptionName::new(request.level, request.optname) == Ok(OptionName::IbPath) {
-        return set_path(context, value);
+        return set_path(call, context, value);
     }
     let start = uaccess::read_prefix(&mut value, len)?;
     skip(&mut value)?;
@@ -71,7 +70,7 @@ pub(super) fn set(_: &Call<'_>, context: &Context, request: &abi::SetOption) -> 
 /// - `EINVAL` if there is none, if there is a part of one, or if the context has no device;
 /// - `ENOMEM`;
 /// - those of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path).
-fn set_path(context: &Context, mut value: UserSliceReader) -> Result {
+fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> Result {
     let mut found = None;
     while value.len() >= size_of::<PathRecData>() {
         let mut path = PathRecData::new_zeroed();
@@ -86,7 +85,7 @@ fn set_path(context: &Context, mut value: UserSliceReader) -> Result {
     if !context.endpoint().has_device() {
         return Err(EINVAL);
     }
-    Channel::prepare(context, Need::RESOLVE)?;
+    call.channel().prepare(context, Need::RESOLVE)?;
     let record = SaPathRecord::unpack(&path.path_rec);
     context.endpoint().set_path(&record, true)
 }

@@ -8,19 +8,18 @@
 //! they happened, and a context that goes or moves takes its events along without a search.
 
 use super::{
+    by_id::ById,
     context::Context,
-    event::{Need, Node, Queue, Reserve, Room, Unread},
+    event::{Need, Reserve, Unread},
+    place::{Entry, Leavings, Place, Recipient},
+    queue::{About, Allocated, AllocatedNode, Node, Room},
 };
 use crate::endpoint::Event;
-use cmproto::{
-    ucma::{backlog::Backlog, order::Numbers},
-    ucma_abi as abi,
-};
+use cmproto::{ucma::order::Numbers, ucma_abi as abi};
 use core::{mem, ptr};
 use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
     prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    rbtree::{RBTree, RBTreeNode},
     sync::Arc,
 };
 
@@ -39,44 +38,13 @@ const MAX_WRITTEN: usize = 4096;
 ///
 /// - `oldest` leads from the turn of the first event in the queue of every place whose queue is not
 ///   empty to the number of the context, and has no other entry.
-/// - `contexts` has `count` entries.
 /// - `joined` and `written` are the sums of those of all places.
 pub(super) struct Places {
-    contexts: RBTree<u32, Place>,
-    count: usize,
+    contexts: ById,
     joined: usize,
     written: usize,
     oldest: RBTree<u64, u32>,
     turns: Numbers,
-}
-
-/// Memory for an entry of [`Places::oldest`].
-type Entry = RBTreeNodeReservation<u64, u32>;
-
-/// What a channel knows of a context.
-///
-/// # Invariants
-///
-/// - `spare` is there if and only if `queue` is empty.
-/// - `groups` has `joined` entries.
-/// - `written` of the events in `queue` were written by programs.
-pub(super) struct Place {
-    context: Arc<Context>,
-    /// What the user calls the context; 0 as long as it wants no events.
-    pub(super) uid: u64,
-    /// How many events were read.
-    pub(super) reported: u32,
-    /// The connection requests in `queue`.
-    pub(super) backlog: Backlog,
-    queue: Queue,
-    /// The multicast groups that the context is a member of, by the numbers of the endpoint.
-    groups: RBTree<u64, Joined>,
-    joined: usize,
-    written: usize,
-    /// Places of events in `queue`.
-    numbers: Numbers,
-    spare: Option<Entry>,
-    pub(super) reserve: Reserve,
 }
 
 /// What a channel knows of the membership of a context in a multicast group.
@@ -84,22 +52,16 @@ pub(super) struct Joined {
     /// What the user knows the membership by.
     pub(super) id: u32,
     /// What the user calls it.
-    uid: u64,
+    pub(super) uid: u64,
     /// How many of its events were read.
     reported: u32,
-    reserve: Reserve,
+    pub(super) reserve: Reserve,
 }
 
 /// What a membership leaves behind in its channel.
 pub(super) struct Left {
     joined: RBTreeNode<u64, Joined>,
-    _queue: Queue,
-}
-
-/// Memory for the place of a context in its channel.
-pub(super) struct PlaceRoom {
-    node: RBTreeNodeReservation<u32, Place>,
-    spare: Entry,
+    _events: RBTree<u64, (Unread, About)>,
 }
 
 /// An event that a reader has taken out of its queue, in order to copy it to the user.
@@ -121,16 +83,6 @@ pub(super) struct Taken {
     pub(super) node: Node,
 }
 
-/// What a context leaves behind in its channel.
-pub(super) struct Leavings {
-    /// How many events were read.
-    pub(super) reported: u32,
-    /// The events that nobody has read.
-    pub(super) queue: Queue,
-    /// The groups that the context was a member of.
-    pub(super) groups: RBTree<u64, Joined>,
-}
-
 impl Joined {
     /// A membership that nothing is known of yet but its number, its uid and memory for its event.
     pub(super) fn new(id: u32, uid: u64, reserve: Reserve) -> Self {
@@ -150,91 +102,11 @@ impl Left {
     }
 }
 
-impl PlaceRoom {
-    /// Allocates it.
-    pub(super) fn new() -> Result<Self> {
-        Ok(PlaceRoom {
-            node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-            spare: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-        })
-    }
-
-    /// Makes it the place of `context`.
-    pub(super) fn fill(
-        self,
-        context: Arc<Context>,
-        uid: u64,
-        reserve: Reserve,
-    ) -> RBTreeNode<u32, Place> {
-        let id = context.id();
-        let place = Place {
-            context,
-            uid,
-            reported: 0,
-            backlog: Backlog::new(),
-            queue: Queue::new(),
-            groups: RBTree::new(),
-            joined: 0,
-            written: 0,
-            numbers: Numbers::new(),
-            spare: Some(self.spare),
-            reserve,
-        };
-        self.node.into_node(id, place)
-    }
-}
-
-impl Place {
-    /// The turn of the oldest event that nobody has read.
-    fn first(&self) -> Option<u64> {
-        self.queue.values().next().map(Unread::turn)
-    }
-
-    /// Who an event is for, by uid and number, and its memory: the context, or one of its groups
-    /// unless that was left. Nobody if the owner of the context wants no events.
-    fn recipient(&mut self, group: Option<u64>) -> Option<(u64, u32, &mut Reserve)> {
-        if self.uid == 0 {
-            return None;
-        }
-        match group {
-            None => Some((self.uid, self.context.id(), &mut self.reserve)),
-            Some(group) => {
-                let joined = self.groups.get_mut(&group)?;
-                Some((joined.uid, joined.id, &mut joined.reserve))
-            }
-        }
-    }
-
-    /// Ends the place.
-    fn leavings(self) -> (Arc<Context>, Leavings) {
-        let leavings = Leavings {
-            reported: self.reported,
-            queue: self.queue,
-            groups: self.groups,
-        };
-        (self.context, leavings)
-    }
-
-    /// The first connection request at `from` or behind: its place, and whom it announces.
-    fn request(&self, from: u64) -> Option<(u64, Arc<Context>)> {
-        let mut from = from;
-        loop {
-            let cursor = self.queue.cursor_lower_bound(&from)?;
-            let (&at, unread) = cursor.current();
-            if let Some(child) = unread.child() {
-                return Some((at, child.clone()));
-            }
-            from = at.checked_add(1)?;
-        }
-    }
-}
-
 impl Places {
     /// No places.
     pub(super) fn new() -> Self {
         Places {
-            contexts: RBTree::new(),
-            count: 0,
+            contexts: ById::new(),
             joined: 0,
             written: 0,
             oldest: RBTree::new(),
@@ -244,7 +116,7 @@ impl Places {
 
     /// Whether there can be another place.
     pub(super) fn has_room(&self) -> bool {
-        self.count < MAX_CONTEXTS
+        self.contexts.count() < MAX_CONTEXTS
     }
 
     /// Whether a program may write another event.
@@ -261,16 +133,24 @@ impl Places {
     ///
     /// The comparison is needed because its number may be that of another one by now.
     pub(super) fn get(&mut self, context: &Context) -> Option<&mut Place> {
-        self.contexts
-            .get_mut(&context.id())
-            .filter(|place| ptr::eq(&*place.context, context))
+        Some(self.find(context)?.0)
+    }
+
+    /// The same with what else an event needs: `oldest` and `turns`.
+    fn find(
+        &mut self,
+        context: &Context,
+    ) -> Option<(&mut Place, &mut RBTree<u64, u32>, &mut Numbers)> {
+        let place = self
+            .contexts
+            .get_mut(context.id())
+            .filter(|place| ptr::eq(&*place.context, context))?;
+        Some((place, &mut self.oldest, &mut self.turns))
     }
 
     /// Adds a place.
-    pub(super) fn add(&mut self, place: RBTreeNode<u32, Place>) {
-        // Numbers of contexts are unique, so that nothing is replaced.
-        self.contexts.insert(place);
-        self.count = self.count.saturating_add(1);
+    pub(super) fn add(&mut self, context: &Context, place: RBTreeNode<u32, Place>) {
+        self.contexts.insert(context.id(), place);
     }
 
     /// Takes the place of a context out, with its events.
@@ -288,8 +168,7 @@ impl Places {
     /// Takes any place out: its context, and what it leaves behind. Leaves `oldest` as it is, for
     /// places that nobody reads from any more.
     pub(super) fn pop(&mut self) -> Option<(Arc<Context>, Leavings)> {
-        let (_, node) = self.contexts.cursor_front_mut()?.remove_current();
-        let (_, place) = node.to_key_value();
+        let (_, place) = self.contexts.pop()?.to_key_value();
         Some(place.leavings())
     }
 
@@ -299,10 +178,9 @@ impl Places {
     /// Takes the place of a context out, and its entry in `oldest`, if it has one.
     fn detach(&mut self, context: &Context) -> Option<(RBTreeNode<u32, Place>, Option<Entry>)> {
         let place = self.get(context)?;
-        let (first, joined, written) = (place.first(), place.joined, place.written);
+        let (first, joined, written) = (place.queue.first_turn(), place.joined, place.written);
         let entry = first.and_then(|first| self.oldest.remove_node(&first));
-        let place = self.contexts.remove_node(&context.id())?;
-        self.count = self.count.saturating_sub(1);
+        let place = self.contexts.remove(context.id())?;
         self.joined = self.joined.saturating_sub(joined);
         self.written = self.written.saturating_sub(written);
         Some((place, entry.map(RBTreeNode::into_reservation)))
@@ -317,7 +195,7 @@ impl Places {
         let (Some((joined, written)), Some((place, entry))) = (counts, self.detach(context)) else {
             return false;
         };
-        to.add(place);
+        to.add(context, place);
         to.joined = to.joined.saturating_add(joined);
         to.written = to.written.saturating_add(written);
         to.renew(context, entry);
@@ -327,12 +205,10 @@ impl Places {
     /// Gives the events of a context new turns. `entry` is for the first of them.
     fn renew(&mut self, context: &Context, entry: Option<Entry>) {
         let id = context.id();
-        let Some(place) = self.contexts.get_mut(&id) else {
+        let Some(place) = self.contexts.get_mut(id) else {
             return;
         };
-        let first = self
-            .turns
-            .renew(place.queue.values_mut().map(Unread::turn_mut));
+        let first = place.queue.renew(&mut self.turns);
         if let (Some(first), Some(entry)) = (first, entry) {
             // INVARIANT: `first` is the turn of the first event from here on.
             self.oldest.insert(entry.into_node(first, id));
@@ -346,7 +222,7 @@ impl Places {
         listener: &Context,
         from: u64,
     ) -> Option<(u64, Arc<Context>)> {
-        self.get(listener)?.request(from)
+        self.get(listener)?.queue.request(from)
     }
 
     // Multicast groups
@@ -381,26 +257,22 @@ impl Places {
         let joined = place.groups.remove_node(&group)?;
         place.joined = place.joined.saturating_sub(1);
         self.joined = self.joined.saturating_sub(1);
-        let mut queue = Queue::new();
+        let mut events = RBTree::new();
         while let Some(node) = self.withdraw(context, group) {
-            queue.insert(node);
+            events.insert(node);
         }
         Some(Left {
             joined,
-            _queue: queue,
+            _events: events,
         })
     }
 
     /// Takes an unread event about `group` out of the queue of `context`.
-    fn withdraw(&mut self, context: &Context, group: u64) -> Option<Node> {
+    fn withdraw(&mut self, context: &Context, group: u64) -> Option<AllocatedNode> {
         let place = self.get(context)?;
-        let before = place.first();
-        let (&at, _) = place
-            .queue
-            .iter()
-            .find(|(_, unread)| unread.group() == Some(group))?;
-        let node = place.queue.remove_node(&at)?;
-        let first = place.first();
+        let before = place.queue.first_turn();
+        let node = place.queue.withdraw(group)?;
+        let first = place.queue.first_turn();
         if before != first {
             let entry = before.and_then(|before| self.oldest.remove_node(&before));
             let entry = entry.map(RBTreeNode::into_reservation);
@@ -424,19 +296,22 @@ impl Places {
     pub(super) fn append(
         &mut self,
         context: &Context,
-        room: Room,
+        room: Allocated,
+        about: About,
         unread: impl FnOnce(u64) -> Unread,
     ) {
         let turn = self.turns.take();
         let Some(place) = self.get(context) else {
             return;
         };
-        let at = place.numbers.take();
-        let unread = unread(turn);
+        let (at, unread) = (place.numbers.take(), unread(turn));
         if unread.is_written() {
             self.count_written(context);
         }
-        self.insert(context, room.into_node(at, unread), turn);
+        if let Some((place, oldest, _)) = self.find(context) {
+            place.enter(oldest, turn);
+            place.queue.fill(Room::Allocated(room), at, unread, about);
+        }
     }
 
     /// Counts an event of `context` that a program wrote and that is about to be queued.
@@ -445,33 +320,6 @@ impl Places {
             place.written = place.written.saturating_add(1);
             self.written = self.written.saturating_add(1);
         }
-    }
-
-    /// Puts an event into the queue of `context`; gives it back if the context has gone.
-    fn insert(&mut self, context: &Context, node: Node, turn: u64) -> Option<Node> {
-        let id = context.id();
-        let Places {
-            contexts, oldest, ..
-        } = self;
-        let Some(place) = contexts
-            .get_mut(&id)
-            .filter(|place| ptr::eq(&*place.context, context))
-        else {
-            return Some(node);
-        };
-        let entry = match place.first() {
-            None => place.spare.take(),
-            Some(first) if turn < first => {
-                oldest.remove_node(&first).map(RBTreeNode::into_reservation)
-            }
-            Some(_) => None,
-        };
-        if let Some(entry) = entry {
-            // INVARIANT: `turn` is that of the first event in the queue from here on.
-            oldest.insert(entry.into_node(turn, id));
-        }
-        // No other event has this place, so that nothing is replaced.
-        place.queue.insert(node)
     }
 
     /// Returns an event that was taken out and could not be copied to its place, where it is the
@@ -499,21 +347,20 @@ impl Places {
         if is_written {
             self.count_written(&owner);
         }
+        let (place, oldest, _) = self.find(&owner)?;
         if !moved {
-            return self.insert(&owner, node, turn);
+            place.enter(oldest, turn);
+            place.queue.put_back(node);
+            return None;
         }
         // Its turn is one of the other channel.
-        let place = self.get(&owner)?;
-        let entry = match place.first() {
-            Some(first) => self
-                .oldest
-                .remove_node(&first)
-                .map(RBTreeNode::into_reservation),
+        let entry = match place.queue.first_turn() {
+            Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
             None => place.spare.take(),
         };
-        let replaced = self.get(&owner)?.queue.insert(node);
+        place.queue.put_back(node);
         self.renew(&owner, entry);
-        replaced
+        None
     }
 
     /// Queues an event of `context` or of its multicast group `group`, unless its owner wants none.
@@ -524,23 +371,30 @@ impl Places {
         &mut self,
         context: &Context,
         group: Option<u64>,
-        event: &Event,
+        event: &Event<'_>,
         extra: Option<&mut Reserve>,
     ) -> Result<bool, Need> {
-        let place = self.get(context);
-        let Some((uid, id, reserve)) = place.and_then(|place| place.recipient(group)) else {
+        // An endpoint has no events of the kinds that programs write.
+        let Some((place, oldest, turns)) = self.find(context) else {
             return Ok(false);
         };
-        let lacks = reserve.lacks(Need::of(event));
-        if extra.is_none() && !lacks.is_nothing() {
-            return Err(lacks);
-        }
-        let Some((room, param)) = reserve.draw(extra.unwrap_or(&mut Reserve::new()), event) else {
+        let Some(recipient) = place.recipient(group, event, extra)? else {
             return Ok(false);
         };
-        self.append(context, room, |turn| {
-            Unread::new(uid, event, param, id, turn).of_group(group)
-        });
+        let Recipient {
+            uid,
+            id,
+            room,
+            param,
+        } = recipient;
+        let (turn, at) = (turns.take(), place.numbers.take());
+        let unread = Unread::new(uid, event, param, id, turn);
+        let about = About {
+            group,
+            ..About::default()
+        };
+        place.enter(oldest, turn);
+        place.queue.fill(room, at, unread, about);
         Ok(true)
     }
 
@@ -557,15 +411,15 @@ impl Places {
         let (&turn, &id) = cursor.current();
         let (_, entry) = cursor.remove_current();
         let entry = entry.into_reservation();
-        let place = contexts.get_mut(&id)?;
-        let cursor = place.queue.cursor_front_mut()?;
-        let (_, unread) = cursor.current();
-        unread.encode(response);
-        let child = unread.child().cloned();
-        let (group, is_written) = (unread.group(), unread.is_written());
-        let (_, node) = cursor.remove_current();
+        let place = contexts.get_mut(id)?;
+        let (node, (child, group, is_written)) = place.queue.take_first(|unread, about| {
+            unread.encode(response);
+            let child = about.and_then(|about| about.child.clone());
+            let group = about.and_then(|about| about.group);
+            (child, group, unread.is_written())
+        })?;
         // INVARIANT: The entry follows the first event, or is spare if there is none.
-        match place.first() {
+        match place.queue.first_turn() {
             Some(first) => {
                 oldest.insert(entry.into_node(first, id));
             }

@@ -8,7 +8,10 @@ use super::{
     call::{Call, Request},
     context::Context,
 };
-use crate::kext::error::{ResultExt, ToKernel};
+use crate::{
+    cma::view::Asked,
+    kext::error::{ResultExt, ToKernel},
+};
 use cmproto::{
     errno::Errno,
     ucma_abi::{self as abi, QueryAddrResp, QueryOption, QueryPathResp},
@@ -24,7 +27,14 @@ impl Request for abi::Query {
 
 /// `QUERY_ROUTE`: addresses, device and path in one, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
-    call.respond(request.response, &context.endpoint().snapshot().route())
+    let asked = Asked {
+        gids: true,
+        path: true,
+    };
+    call.respond(
+        request.response,
+        &context.endpoint().snapshot(asked).route(),
+    )
 }
 
 /// `QUERY`: addresses, path or GIDs, as the option says.
@@ -43,7 +53,10 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     if call.response_len() < least {
         return Err(ENOSPC);
     }
-    let snapshot = context.endpoint().snapshot();
+    let snapshot = context.endpoint().snapshot(Asked {
+        gids: option == QueryOption::Gid,
+        path: option == QueryOption::Path,
+    });
     match option {
         QueryOption::Addr => call.respond(request.response, &snapshot.addresses()),
         QueryOption::Gid => call.respond(request.response, &snapshot.gids()),

@@ -110,7 +110,8 @@ pub enum Action {
     Untrack,
     /// Tell the user.
     Deliver(Event),
-    /// The connection is over for good: its communication id may be freed.
+    /// The connection is over for good: its communication id may be freed. As long as it is not, a
+    /// peer that has missed the REJ of its REP gets it again.
     Release,
     /// Count something.
     Count(Counter),

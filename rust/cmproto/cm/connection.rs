@@ -5,13 +5,14 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     params::{low24, AcceptParams, ConnectParams, Limits, QpType},
-    retransmit::{KeptPace, Pace, Retransmit, Schedule},
+    retransmit::{KeptPace, Pace, Retransmit, Schedule, Waiting},
     state::State,
 };
 use crate::{
+    bytes::fill,
     reject::Reason,
     time::{Duration, Instant, TimeCode},
-    wire::{Header, RejMessage, Rep, Req},
+    wire::{Attribute, Header, RejMessage, Rep, Req},
 };
 
 /// Whose hands a connection is in.
@@ -119,6 +120,26 @@ impl Payload {
             len: u8::try_from(data.len()).ok()?,
             bytes,
         })
+    }
+
+    /// Keeps `data`, or as much of it as there is room for, for `owner`.
+    pub(super) fn set(&mut self, owner: Outgoing, data: &[u8]) {
+        self.clear();
+        // INVARIANT: the length is that of what is copied, and nothing else is in use.
+        self.len = u8::try_from(fill(&mut self.bytes, data)).unwrap_or(0);
+        self.owner = Some(owner);
+    }
+
+    /// Keeps nothing.
+    pub(super) fn clear(&mut self) {
+        let used = usize::from(self.ari_len).saturating_add(usize::from(self.len));
+        if let Some(used) = self.bytes.get_mut(..used) {
+            used.fill(0);
+        }
+        // INVARIANT: what was in use is zero now.
+        self.owner = None;
+        self.ari_len = 0;
+        self.len = 0;
     }
 
     /// The additional rejection information and the private data kept for `message`.
@@ -296,12 +317,31 @@ impl Connection {
         self.pace = pace.kept();
     }
 
-    /// Since when a request waits for its answer, and whether it was sent early meanwhile.
-    pub const fn waiting(&self) -> Option<(Instant, bool)> {
-        match &self.timer {
-            Timer::Request(request) => Some((request.sent(), request.is_hurried())),
-            Timer::Off | Timer::Timewait(_) => None,
-        }
+    /// The request that waits for its answer.
+    pub const fn waiting(&self) -> Option<Waiting> {
+        let Timer::Request(request) = &self.timer else {
+            return None;
+        };
+        // Only a copy is answered by an MRA, or what is parked, and a copy means that both came.
+        let (message, known) = match self.state {
+            State::ReqSent => (Attribute::Req, false),
+            State::MraReqRcvd => (Attribute::Req, true),
+            State::RepSent => (Attribute::Rep, false),
+            State::MraRepRcvd => (Attribute::Rep, true),
+            State::DreqSent => (Attribute::Dreq, false),
+            State::Idle
+            | State::Listen
+            | State::ReqRcvd
+            | State::MraReqSent
+            | State::RepRcvd
+            | State::MraRepSent
+            | State::Established
+            | State::DreqRcvd
+            | State::Timewait
+            | State::SidrReqSent
+            | State::SidrReqRcvd => return None,
+        };
+        Some(request.waiting(message, known))
     }
 
     /// The state.

@@ -62,14 +62,14 @@ impl Connection {
                 // The target of XRC is shared, and outlives its connection.
                 QpType::XrcTgt => self.close(&mut actions),
                 QpType::Rc | QpType::Uc | QpType::XrcIni => {
-                    self.payload = Payload::EMPTY;
+                    self.payload.clear();
                     actions.push(Action::Send(Outgoing::Dreq));
                     self.detach(now, &mut actions);
                 }
             },
             State::DreqSent => self.detach(now, &mut actions),
             State::DreqRcvd => {
-                self.payload = Payload::EMPTY;
+                self.payload.clear();
                 actions.push(Action::Send(Outgoing::Drep));
                 self.detach(now, &mut actions);
             }

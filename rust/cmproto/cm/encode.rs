@@ -8,6 +8,7 @@ use super::{
     params::{AcceptParams, ConnectParams, QpType},
 };
 use crate::{
+    bytes::fill,
     errno::Errno,
     wire::{
         self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
@@ -16,7 +17,8 @@ use crate::{
 };
 
 impl Connection {
-    /// Writes the message that an [`Action::Send`](super::Action::Send) names.
+    /// Writes the message that an [`Action::Send`](super::Action::Send) names to `buf`, which must be
+    /// all zeros.
     ///
     /// It may be written any number of times until another message of the same kind takes its
     /// place, and is the same to the bit each time (IBTA volume 1, 12.7.27).
@@ -28,7 +30,7 @@ impl Connection {
         let (ari, private_data) = self.payload.of(message);
         let remote_comm_id = self.remote_comm_id();
         let mut hdr = Header::new(message.attribute(), self.tid);
-        let mut info = [0; INFO_LEN];
+        let mut info;
         let content = match (message, &self.offer) {
             (Outgoing::Req, Offer::Req(params)) => {
                 hdr.tid = self.own_tid;
@@ -40,7 +42,6 @@ impl Connection {
                 Message::Rep(self.rep(params, private_data))
             }
             (Outgoing::Req | Outgoing::Rep, _) => {
-                buf.fill(0);
                 return Err(Errno::EINVAL);
             }
             (Outgoing::Rtu, _) => Message::Rtu(Rtu {
@@ -71,13 +72,11 @@ impl Connection {
             }),
             (Outgoing::Rej, _) => {
                 let Some(rejection) = &self.rejection else {
-                    buf.fill(0);
                     return Err(Errno::EINVAL);
                 };
                 // `reject` lets no more information in than its field holds.
-                for (to, from) in info.iter_mut().zip(ari) {
-                    *to = *from;
-                }
+                info = [0; INFO_LEN];
+                fill(&mut info, ari);
                 Message::Rej(Rej {
                     local_comm_id: rejection.local_comm_id,
                     remote_comm_id,

@@ -8,7 +8,8 @@
 //! keeps neither message buffers nor timers beyond the one that [`Connection::deadline`] names.
 //!
 //! One connection has at most one timer, one request in flight, and one stored piece of private
-//! data. It ends once: after [`Action::Release`] it answers every input with nothing.
+//! data. It ends once: after [`Action::Release`] it answers every input with nothing, but for a REP
+//! that comes again after its REJ.
 
 mod action;
 mod connection;
@@ -33,7 +34,7 @@ pub use self::{
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits, QpType},
     qp_attr::{QpAttr, QpAttrMask, QpState},
-    retransmit::{Expiry, Pace, Retransmit, Schedule, EARLY_SENDS},
+    retransmit::{Expiry, Pace, Retransmit, Schedule, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,
     state::State,
     tuning::{Tunable, Tuning},

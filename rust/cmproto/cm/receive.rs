@@ -141,7 +141,7 @@ impl Connection {
     pub fn stale_peer(&mut self, now: Instant) -> Actions {
         match self.state {
             State::Established => {
-                self.payload = Payload::EMPTY;
+                self.payload.clear();
                 self.state = State::DreqSent;
                 let mut actions = Actions::none();
                 self.request(Outgoing::Dreq, now, &mut actions);
@@ -234,6 +234,12 @@ impl Connection {
         actions
     }
 
+    /// Whether the last thing this end sent is a REJ of the peer's REP.
+    fn has_rejected_rep(&self) -> bool {
+        let rejected = self.rejection.map(|rejection| rejection.message);
+        rejected == Some(RejMessage::Rep)
+    }
+
     fn receive_rep(&mut self, rep: &Rep<'_>) -> Actions {
         match self.state {
             State::ReqSent | State::MraReqRcvd if self.has_refused(rep) => {
@@ -255,6 +261,10 @@ impl Connection {
             | State::Established
             | State::DreqSent
             | State::DreqRcvd => return duplicate(Attribute::Rep),
+            // The peer has missed the REJ, and nothing else would end its waiting.
+            State::Idle if self.has_rejected_rep() => {
+                return repeat(Attribute::Rep, Outgoing::Rej);
+            }
             // After a rejected REQ the peer has never been known.
             State::Idle | State::Timewait if self.remote_comm_id.is_some() => {
                 return duplicate(Attribute::Rep);

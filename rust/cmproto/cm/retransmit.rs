@@ -9,7 +9,10 @@
 //! up at the same time.
 
 use super::{params::Limits, round_trip::RoundTrip};
-use crate::time::{Duration, Instant, TimeCode};
+use crate::{
+    time::{Duration, Instant, TimeCode},
+    wire::Attribute,
+};
 
 /// The most times that a request is sent early.
 pub const EARLY_SENDS: u8 = 7;
@@ -71,6 +74,9 @@ pub enum Pace {
     Classic,
     /// For the first time when it has waited that long, a few round trips.
     After(Duration),
+    /// The same; and a later request of its kind has been answered. It is probably lost, however long
+    /// answers take.
+    Overtaken(Duration),
     /// Not now: its peer has been silent, and enough others ask it. Perhaps later; the first look is
     /// when it has waited that long.
     Hold(Duration),
@@ -90,6 +96,7 @@ impl KeptPace {
         match self.kind {
             1 => Pace::After(first),
             2 => Pace::Hold(first),
+            3 => Pace::Overtaken(first),
             _ => Pace::Classic,
         }
     }
@@ -102,6 +109,7 @@ impl Pace {
             Self::Classic => (0, Duration::ZERO),
             Self::After(first) => (1, first),
             Self::Hold(first) => (2, first),
+            Self::Overtaken(first) => (3, first),
         };
         let first = u32::try_from(first.as_micros()).unwrap_or(u32::MAX);
         KeptPace { kind, first }
@@ -112,14 +120,24 @@ impl Pace {
     /// How long a peer that said something is not silent.
     pub const SILENCE: Duration = Duration::from_millis(1_000);
 
-    /// The pace of requests to a peer that `unanswered` requests wait for, that said something
-    /// `silent` ago, and whose answers take `trip`; not faster than `floor`.
-    pub fn of(unanswered: u32, silent: Duration, trip: RoundTrip, floor: Duration) -> Self {
+    /// The pace of a request to a peer that `unanswered` requests wait for, that said something
+    /// `silent` ago, and whose answers take `trip`; not faster than `floor`. The request is `overtaken`
+    /// if a later one of its kind has been answered.
+    pub fn of(
+        unanswered: u32,
+        silent: Duration,
+        trip: RoundTrip,
+        floor: Duration,
+        overtaken: bool,
+    ) -> Self {
         let first = trip.patience(floor);
         if unanswered > Self::WINDOW && silent > Self::SILENCE {
-            return Self::Hold(first);
+            Self::Hold(first)
+        } else if overtaken {
+            Self::Overtaken(floor)
+        } else {
+            Self::After(first)
         }
-        Self::After(first)
     }
 }
 
@@ -134,6 +152,18 @@ pub enum Expiry {
     Resend,
     /// Give the request up.
     GiveUp,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What kind of request: REQ, REP, DREQ or SIDR_REQ.
+    pub message: Attribute,
+    /// When it was sent for the first time.
+    pub since: Instant,
+    /// It was sent early, and nothing has come that says that this was needless: nobody knows which
+    /// time the answer answers.
+    pub hurried: bool,
 }
 
 /// A span in half the space, in microseconds, at most 71 minutes.
@@ -167,6 +197,8 @@ pub struct Retransmit {
     early: u32,
     /// The time from that send to the next early one.
     gap: u32,
+    /// The peer has it: no early send before that after `sent`, unless others overtake it.
+    lingers: u32,
     /// Makes gaps of requests that were sent together differ.
     seed: u32,
     retries_left: u8,
@@ -175,6 +207,9 @@ pub struct Retransmit {
 }
 
 impl Retransmit {
+    /// How soon to look whether a request has been overtaken, and how often at most.
+    const LOOK: Duration = Duration::from_millis(100);
+
     /// A request sent for the first time at `now`; the peer can extend all waits together by at
     /// most `extension`.
     pub fn start(schedule: Schedule, extension: Duration, now: Instant) -> Self {
@@ -186,6 +221,7 @@ impl Retransmit {
             deferred: 0,
             early: NEVER,
             gap: 0,
+            lingers: 0,
             seed: 0,
             retries_left: schedule.retries,
             early_left: EARLY_SENDS,
@@ -204,7 +240,8 @@ impl Retransmit {
     /// The same, to be sent early as `pace` says. Gaps depend on `seed`.
     pub fn paced(mut self, pace: Pace, seed: u32) -> Self {
         self.seed = seed;
-        if let Pace::After(first) | Pace::Hold(first) = pace {
+        if let Pace::After(first) | Pace::Overtaken(first) | Pace::Hold(first) = pace {
+            let first = first.min(Self::LOOK);
             self.plan(self.sent, first, first.saturating_mul(2));
         }
         self
@@ -215,14 +252,13 @@ impl Retransmit {
         self.classic.min(self.end()).min(self.after(self.early))
     }
 
-    /// When the request was sent for the first time.
-    pub const fn sent(&self) -> Instant {
-        self.sent
-    }
-
-    /// Whether the request was sent early.
-    pub const fn is_hurried(&self) -> bool {
-        self.hurried
+    /// The request as one that waits; `known` if its peer has said that it has it.
+    pub const fn waiting(&self, message: Attribute, known: bool) -> Waiting {
+        Waiting {
+            message,
+            since: self.sent,
+            hurried: self.hurried && !known,
+        }
     }
 
     fn after(&self, span: u32) -> Instant {
@@ -285,6 +321,7 @@ impl Retransmit {
 
     fn expire_early(&mut self, pace: Pace, now: Instant) -> Expiry {
         let gap = long(self.gap);
+        let waited = now.saturating_duration_since(self.sent);
         match pace {
             Pace::Classic => {
                 self.early = NEVER;
@@ -294,14 +331,23 @@ impl Retransmit {
                 self.plan(now, gap, gap.saturating_mul(2));
                 Expiry::Later
             }
-            // Answers take longer than they did when it was sent.
-            Pace::After(first) if self.sent + first > now => {
+            // Answers take longer than they did when it was sent, or it is known to have come.
+            Pace::After(first) if self.sent + first.max(long(self.lingers)) > now => {
+                let look = now + Self::LOOK.max(waited.divided_by(2));
+                let due = self.sent + first.max(long(self.lingers));
+                self.plan_at(look.min(due), gap.max(first));
+                Expiry::Later
+            }
+            Pace::Overtaken(first) if self.sent + first > now => {
                 self.plan_at(self.sent + first, gap.max(first));
                 Expiry::Later
             }
-            Pace::After(_) => {
+            Pace::After(_) | Pace::Overtaken(_) => {
                 self.early_left = self.early_left.saturating_sub(1);
                 self.hurried = true;
+                if self.lingers != 0 {
+                    self.lingers = short(waited.saturating_mul(2));
+                }
                 self.plan(now, gap, gap.saturating_mul(2));
                 Expiry::Resend
             }
@@ -325,9 +371,10 @@ impl Retransmit {
     }
 
     /// The peer asked at `now` for patience, and cannot say by itself that its next message was lost:
-    /// asks again early, at first after an eighth of the interval.
+    /// asks again early, at first after an eighth of the interval, unless others overtake it.
     pub fn linger(&mut self, schedule: Schedule, now: Instant) {
-        let gap = schedule.interval.divided_by(8);
-        self.plan(now, gap, gap.saturating_mul(2));
+        let until = now + schedule.interval.divided_by(8);
+        self.lingers = short(until.saturating_duration_since(self.sent));
+        self.plan(now, Self::LOOK, Self::LOOK.saturating_mul(2));
     }
 }

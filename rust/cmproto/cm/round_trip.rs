@@ -53,6 +53,16 @@ impl RoundTrip {
         }
     }
 
+    /// A peer says `after` the first send of a request that it has it, and not yet an answer: it is
+    /// waited for about twice as long from now on.
+    pub fn outlasted(self, after: Duration) -> Self {
+        let least = u32::try_from(after.min(Self::LONGEST).as_micros()).unwrap_or(u32::MAX);
+        Self {
+            mean: self.mean.max(least),
+            deviation: self.deviation.max(least / 4),
+        }
+    }
+
     /// After how long without an answer a request is probably lost, but not less than `floor`.
     pub fn patience(self, floor: Duration) -> Duration {
         let margin = self.deviation.saturating_mul(4).max(self.mean / 2);
@@ -114,6 +124,26 @@ mod tests {
         let trip = (0..100).fold(RoundTrip::UNKNOWN, |trip, _| trip.answered(slow, true));
         let patience = trip.patience(FLOOR);
         assert!((Duration::from_millis(100)..Duration::from_millis(160)).contains(&patience));
+    }
+
+    #[test]
+    fn a_user_who_takes_long_is_waited_for() {
+        let mut trip = after([100; 9]);
+        // Each request that was sent again in vain doubles the patience.
+        for n in 1..6 {
+            trip = trip.outlasted(trip.patience(FLOOR));
+            let patience = trip.patience(FLOOR);
+            assert!(patience >= FLOOR.saturating_mul(1 << n), "{n} {patience:?}");
+            assert!(patience <= FLOOR.saturating_mul(1 << n).saturating_mul(2));
+        }
+        assert_eq!(trip.outlasted(Duration(5)), trip);
+        let longest = trip
+            .outlasted(Duration::from_millis(60_000))
+            .patience(FLOOR);
+        assert_eq!(longest, Duration::from_millis(2_000));
+        // And it is not for ever.
+        let again = (0..60).fold(trip, |trip, _| trip.answered(Duration(100), false));
+        assert_eq!(again.patience(FLOOR), FLOOR);
     }
 
     #[test]

@@ -97,19 +97,30 @@ impl Tunable {
 ///
 /// # Invariants
 ///
-/// Each value is one that [`Tunable::check`] lets pass, or [`UNSET`](Self::UNSET).
+/// Each value is one that [`Tunable::check`] lets pass, or the largest number of its type, which
+/// stands for one that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    values: [u32; Tunable::ALL.len()],
+    deadline: u32,
+    early_retry: u16,
+    parking: u16,
+    response_timeout: u8,
+    max_retries: u8,
+    timewait: u8,
 }
 
-impl Tuning {
-    /// Stands for a value that is not set.
-    const UNSET: u32 = u32::MAX;
+// Every connection has one.
+const _: () = assert!(size_of::<Tuning>() == 12);
 
+impl Tuning {
     /// Nothing is set.
     pub const NONE: Self = Self {
-        values: [Self::UNSET; Tunable::ALL.len()],
+        deadline: u32::MAX,
+        early_retry: u16::MAX,
+        parking: u16::MAX,
+        response_timeout: u8::MAX,
+        max_retries: u8::MAX,
+        timewait: u8::MAX,
     };
 
     /// Sets a value.
@@ -119,30 +130,53 @@ impl Tuning {
     /// [`Errno::EINVAL`] if it is too large; nothing has changed then.
     pub fn set(&mut self, tunable: Tunable, value: u32) -> Result<(), Errno> {
         let value = tunable.check(value)?;
-        if let Some(place) = self.values.get_mut(tunable as usize) {
-            // INVARIANT: It was checked.
-            *place = value;
+        // INVARIANT: It was checked, and so fits.
+        match tunable {
+            Tunable::ResponseTimeout => self.response_timeout = value as u8,
+            Tunable::MaxRetries => self.max_retries = value as u8,
+            Tunable::Deadline => self.deadline = value,
+            Tunable::Timewait => self.timewait = value as u8,
+            Tunable::EarlyRetry => self.early_retry = value as u16,
+            Tunable::Parking => self.parking = value as u16,
         }
         Ok(())
     }
 
     /// The value, or the default if it is not set.
     pub fn get(&self, tunable: Tunable) -> u32 {
-        match self.values.get(tunable as usize) {
-            Some(value) if *value != Self::UNSET => *value,
-            _ => tunable.default_value(),
+        self.own(tunable).unwrap_or(tunable.default_value())
+    }
+
+    /// The value, if it is set.
+    pub fn own(&self, tunable: Tunable) -> Option<u32> {
+        let code = |value: u8| (value != u8::MAX).then_some(u32::from(value));
+        let number = |value: u16| (value != u16::MAX).then_some(u32::from(value));
+        match tunable {
+            Tunable::ResponseTimeout => code(self.response_timeout),
+            Tunable::MaxRetries => code(self.max_retries),
+            Tunable::Deadline => (self.deadline != u32::MAX).then_some(self.deadline),
+            Tunable::Timewait => code(self.timewait),
+            Tunable::EarlyRetry => number(self.early_retry),
+            Tunable::Parking => number(self.parking),
         }
     }
 
     /// These values, and those of `base` where nothing is set.
     pub fn over(&self, base: &Self) -> Self {
-        let mut values = self.values;
-        for (value, base) in values.iter_mut().zip(base.values) {
-            if *value == Self::UNSET {
-                *value = base;
+        fn or<T: PartialEq>(value: T, unset: T, base: T) -> T {
+            match value == unset {
+                true => base,
+                false => value,
             }
         }
-        Self { values }
+        Self {
+            deadline: or(self.deadline, u32::MAX, base.deadline),
+            early_retry: or(self.early_retry, u16::MAX, base.early_retry),
+            parking: or(self.parking, u16::MAX, base.parking),
+            response_timeout: or(self.response_timeout, u8::MAX, base.response_timeout),
+            max_retries: or(self.max_retries, u8::MAX, base.max_retries),
+            timewait: or(self.timewait, u8::MAX, base.timewait),
+        }
     }
 
     fn code(&self, tunable: Tunable) -> u8 {

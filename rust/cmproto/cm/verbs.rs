@@ -20,12 +20,12 @@ use crate::{
     wire::{Drep, Dreq, MraMessage, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
 };
 
-/// `data` for `owner`, if it is at most `max` bytes.
-fn payload(owner: Outgoing, data: &[u8], max: usize) -> Result<Payload, Errno> {
+/// Whether `data` is at most `max` bytes.
+fn check(data: &[u8], max: usize) -> Result<(), Errno> {
     if data.len() > max {
         return Err(Errno::EINVAL);
     }
-    Payload::new(owner, &[], data).ok_or(Errno::EINVAL)
+    Ok(())
 }
 
 impl Connection {
@@ -69,7 +69,7 @@ impl Connection {
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
         let qp_type = QpType::of_sender(params.transport).ok_or(Errno::EINVAL)?;
-        let payload = payload(Outgoing::Req, private_data, Req::PRIVATE_DATA_LEN)?;
+        check(private_data, Req::PRIVATE_DATA_LEN)?;
         let params = params.sanitized();
         let life_time = TimeCode::new(params.packet_life_time);
 
@@ -90,7 +90,7 @@ impl Connection {
         );
         self.tid = self.own_tid;
         self.offer = Offer::Req(params);
-        self.payload = payload;
+        self.payload.set(Outgoing::Req, private_data);
         self.life = Life::Open;
         self.state = State::ReqSent;
         let mut actions = Actions::none();
@@ -126,7 +126,7 @@ impl Connection {
             | State::SidrReqSent
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
-        let payload = payload(Outgoing::Rep, private_data, Rep::PRIVATE_DATA_LEN)?;
+        check(private_data, Rep::PRIVATE_DATA_LEN)?;
         let params = params.sanitized();
 
         self.local_qpn = params.local_qpn;
@@ -134,7 +134,7 @@ impl Connection {
         self.responder_resources = params.responder_resources;
         self.initiator_depth = params.initiator_depth;
         self.offer = Offer::Rep(params);
-        self.payload = payload;
+        self.payload.set(Outgoing::Rep, private_data);
         self.state = State::RepSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Rep, now, &mut actions);
@@ -164,7 +164,8 @@ impl Connection {
             | State::SidrReqSent
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
-        self.payload = payload(Outgoing::Rtu, private_data, Rtu::PRIVATE_DATA_LEN)?;
+        check(private_data, Rtu::PRIVATE_DATA_LEN)?;
+        self.payload.set(Outgoing::Rtu, private_data);
         self.state = State::Established;
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Rtu));
@@ -270,7 +271,8 @@ impl Connection {
             | State::SidrReqSent
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
-        self.payload = payload(Outgoing::Dreq, private_data, Dreq::PRIVATE_DATA_LEN)?;
+        check(private_data, Dreq::PRIVATE_DATA_LEN)?;
+        self.payload.set(Outgoing::Dreq, private_data);
         self.state = State::DreqSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Dreq, now, &mut actions);
@@ -305,7 +307,8 @@ impl Connection {
             | State::SidrReqSent
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
-        self.payload = payload(Outgoing::Drep, private_data, Drep::PRIVATE_DATA_LEN)?;
+        check(private_data, Drep::PRIVATE_DATA_LEN)?;
+        self.payload.set(Outgoing::Drep, private_data);
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Drep));
         self.enter_timewait(now, &mut actions);

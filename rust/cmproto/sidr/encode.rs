@@ -8,6 +8,7 @@ use super::{
     status::Status,
 };
 use crate::{
+    bytes::fill,
     errno::Errno,
     wire::{self, Header, Message, SidrRep, SidrReq, INFO_LEN, MAD_LEN},
 };
@@ -29,8 +30,8 @@ pub const fn refusal(req: &SidrReq<'_>, status: Status) -> SidrRep<'static> {
 }
 
 impl Resolution {
-    /// Writes the message that an [`Action::Send`](super::Action::Send) names; it is the same to
-    /// the bit each time.
+    /// Writes the message that an [`Action::Send`](super::Action::Send) names to `buf`, which must be
+    /// all zeros; it is the same to the bit each time.
     ///
     /// # Errors
     ///
@@ -50,9 +51,7 @@ impl Resolution {
             (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
                 // `reply` lets no more information in than its field holds.
-                for (to, from) in field.iter_mut().zip(info) {
-                    *to = *from;
-                }
+                fill(&mut field, info);
                 Message::SidrRep(SidrRep {
                     info_len: u8::try_from(info.len()).unwrap_or(0),
                     vendor_id: params.vendor_id,
@@ -64,7 +63,6 @@ impl Resolution {
                 })
             }
             (Outgoing::Req | Outgoing::Rep, _) => {
-                buf.fill(0);
                 return Err(Errno::EINVAL);
             }
         };

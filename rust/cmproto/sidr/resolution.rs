@@ -8,7 +8,7 @@ use super::{
     status::Status,
 };
 use crate::{
-    cm::{Counter, DestroyCause, Expiry, Pace, Retransmit, Schedule, State},
+    cm::{Counter, DestroyCause, Expiry, Pace, Retransmit, Schedule, State, Waiting},
     errno::Errno,
     time::{Duration, Instant},
     wire::{Attribute, Header, Message, SidrRep, SidrReq, INFO_LEN},
@@ -159,10 +159,10 @@ impl Resolution {
         self.pace = pace;
     }
 
-    /// Since when the question waits for its answer, and whether it was sent early meanwhile.
-    pub const fn waiting(&self) -> Option<(Instant, bool)> {
+    /// The question, while it waits for its answer.
+    pub const fn waiting(&self) -> Option<Waiting> {
         match &self.phase {
-            Phase::Asking(_, request) => Some((request.sent(), request.is_hurried())),
+            Phase::Asking(_, request) => Some(request.waiting(Attribute::SidrReq, false)),
             Phase::Fresh | Phase::Asked | Phase::Answered(_) | Phase::Closed => None,
         }
     }

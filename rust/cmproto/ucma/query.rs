@@ -5,6 +5,7 @@
 use super::path::PathRecord;
 use crate::{
     addr::{Gid, SockAddr, AF_INET, STORAGE_LEN},
+    bytes::fill,
     service_id::{PortSpace, ServiceId},
     ucma_abi::{
         PathRecData, QueryAddrResp, QueryPathResp, QueryRouteResp, UserPathRec, SOCKADDR_IN6_LEN,
@@ -93,9 +94,7 @@ fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
         _ => SOCKADDR_IN6_LEN,
     };
     let mut field = [0; SOCKADDR_IN6_LEN];
-    for (to, from) in field.iter_mut().zip(addr.to_storage()).take(len) {
-        *to = from;
-    }
+    fill(&mut field, addr.to_bytes().get(..len).unwrap_or(&[]));
     field
 }
 
@@ -151,15 +150,10 @@ impl Snapshot {
 
     /// The answer to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
     pub fn addresses(&self) -> QueryAddrResp {
-        let (src_size, src_addr) = sized(&self.src);
-        let (dst_size, dst_addr) = sized(&self.peer());
-        QueryAddrResp {
-            src_size,
-            dst_size,
-            src_addr,
-            dst_addr,
-            ..self.device()
-        }
+        let mut resp = self.device();
+        resp.src_size = put(&self.src, &mut resp.src_addr);
+        resp.dst_size = put(&self.peer(), &mut resp.dst_addr);
+        resp
     }
 
     /// The answer to [`QueryOption::Gid`](crate::ucma_abi::QueryOption::Gid): the addresses as
@@ -169,15 +163,10 @@ impl Snapshot {
             Some(device) => (device.pkey, device.sgid, device.dgid),
             None => (0, Gid::ZERO, Gid::ZERO),
         };
-        let (src_size, src_addr) = sized(&self.as_ib(&self.src, pkey, sgid));
-        let (dst_size, dst_addr) = sized(&self.as_ib(&self.peer(), pkey, dgid));
-        QueryAddrResp {
-            src_size,
-            dst_size,
-            src_addr,
-            dst_addr,
-            ..self.device()
-        }
+        let mut resp = self.device();
+        resp.src_size = put(&self.as_ib(&self.src, pkey, sgid), &mut resp.src_addr);
+        resp.dst_size = put(&self.as_ib(&self.peer(), pkey, dgid), &mut resp.dst_addr);
+        resp
     }
 
     /// An address as an InfiniBand one, which it may be already.
@@ -213,19 +202,19 @@ impl Snapshot {
         let data = path.filter(|_| room >= PATHS_LEN).map(PathRecord::to_data);
         let data = data.as_ref().map_or(&[][..], PathRecData::as_bytes);
         let mut answer = [0; PATHS_LEN];
-        let mut len = 0usize;
-        for (to, from) in answer.iter_mut().zip(head.as_bytes().iter().chain(data)) {
-            *to = *from;
-            len = len.saturating_add(1);
-        }
+        let (first, second) = answer.split_at_mut(size_of::<QueryPathResp>());
+        let len = fill(first, head.as_bytes()).saturating_add(fill(second, data));
         (answer, len)
     }
 }
 
-/// An address and its size in bytes.
-fn sized(addr: &SockAddr) -> (u16, [u8; STORAGE_LEN]) {
+/// Writes an address to `field`, which is all zeros. Returns its size in bytes.
+fn put(addr: &SockAddr, field: &mut [u8; STORAGE_LEN]) -> u16 {
+    if let Some(start) = field.first_chunk_mut() {
+        addr.write_to(start);
+    }
     // The size is at most 48.
-    (u16::try_from(addr.len()).unwrap_or(0), addr.to_storage())
+    u16::try_from(addr.len()).unwrap_or(0)
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

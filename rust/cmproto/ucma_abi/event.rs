@@ -2,12 +2,15 @@
 
 //! Events, and the commands that read and write them.
 
-use core::ffi::CStr;
+use core::{
+    ffi::CStr,
+    mem::{align_of, offset_of},
+};
 
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::conn::{ConnParam, Ece, UdParam};
-use crate::errno::Errno;
+use crate::{bytes::fill, errno::Errno};
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
@@ -150,9 +153,16 @@ impl EventResp {
     /// Size without `reserved` and `ece`, the least that a program must take, in bytes.
     pub const MIN_LEN: usize = 324;
 
-    /// Sets what comes with the event: parameters of a connection.
-    pub fn set_conn(&mut self, conn: &ConnParam) {
-        self.set_param(conn.as_bytes());
+    /// What comes with the event, as parameters of a connection.
+    ///
+    /// `None` never: they have the alignment for it.
+    pub fn conn_mut(&mut self) -> Option<&mut ConnParam> {
+        const {
+            assert!(offset_of!(EventResp, param) % align_of::<ConnParam>() == 0);
+            assert!(align_of::<EventResp>() % align_of::<ConnParam>() == 0);
+        }
+        let (conn, _) = ConnParam::mut_from_prefix(&mut self.param).ok()?;
+        Some(conn)
     }
 
     /// Sets what comes with the event: how to reach a datagram service.
@@ -167,9 +177,7 @@ impl EventResp {
 
     fn set_param(&mut self, bytes: &[u8]) {
         self.param.fill(0);
-        for (to, from) in self.param.iter_mut().zip(bytes) {
-            *to = *from;
-        }
+        fill(&mut self.param, bytes);
     }
 }
 
@@ -244,7 +252,8 @@ mod tests {
         let mut conn = ConnParam::new_zeroed();
         conn.qp_num = 0x1234;
         conn.rnr_retry_count = 7;
-        event.set_conn(&conn);
+        event.param.fill(0);
+        *event.conn_mut().unwrap() = conn;
         assert_eq!(event.param[..4], 0x1234u32.to_ne_bytes());
         assert_eq!(event.param[270], 7);
         assert_eq!(event.param[272..], [0; 32]);

@@ -10,6 +10,7 @@
 //! inside the buffer and fits its value type is checked when the program is compiled, and
 //! neither reading nor writing can fail or panic.
 
+use crate::bytes::fill;
 use core::marker::PhantomData;
 
 /// A type that a field's value can have.
@@ -130,25 +131,21 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
     /// Writes the bytes.
     pub fn set<const N: usize>(buf: &mut [u8; N], value: &[u8; LEN]) {
         const { assert!(Self::END <= N, "bytes beyond the end") };
-        let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
-        for (to, from) in bytes.iter_mut().zip(value) {
-            *to = *from;
+        if let Some(bytes) = buf.get_mut(BYTE..).and_then(<[u8]>::first_chunk_mut) {
+            *bytes = *value;
         }
     }
 
-    /// Writes `value` at the start and zeros after it. False, and nothing written, if it is too
+    /// Writes `value` at the start and leaves the rest alone. False, and nothing written, if it is too
     /// long.
     #[must_use]
-    pub fn set_padded<const N: usize>(buf: &mut [u8; N], value: &[u8]) -> bool {
+    pub fn set_start<const N: usize>(buf: &mut [u8; N], value: &[u8]) -> bool {
         const { assert!(Self::END <= N, "bytes beyond the end") };
         if value.len() > LEN {
             return false;
         }
         let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
-        bytes.fill(0);
-        for (to, from) in bytes.iter_mut().zip(value) {
-            *to = *from;
-        }
+        fill(bytes, value);
         true
     }
 }
@@ -216,9 +213,9 @@ mod tests {
         Bytes::<1, 3>::set(&mut buf, &[1, 2, 3]);
         assert_eq!(buf, [9, 1, 2, 3, 9, 9]);
         assert_eq!(Bytes::<1, 3>::get(&buf), &[1, 2, 3]);
-        assert!(Bytes::<1, 3>::set_padded(&mut buf, &[7]));
-        assert_eq!(buf, [9, 7, 0, 0, 9, 9]);
-        assert!(!Bytes::<1, 3>::set_padded(&mut buf, &[0; 4]));
-        assert_eq!(buf, [9, 7, 0, 0, 9, 9]);
+        assert!(Bytes::<1, 3>::set_start(&mut buf, &[7]));
+        assert_eq!(buf, [9, 7, 2, 3, 9, 9]);
+        assert!(!Bytes::<1, 3>::set_start(&mut buf, &[0; 4]));
+        assert_eq!(buf, [9, 7, 2, 3, 9, 9]);
     }
 }

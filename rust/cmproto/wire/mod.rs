@@ -333,7 +333,7 @@ pub fn decode_header(mad: &[u8; MAD_LEN]) -> Result<Header, ParseError> {
     })
 }
 
-/// Encodes a message. Every byte of `mad` is written; what the message does not define is zero.
+/// Encodes a message into `mad`, which must be all zeros: what the message does not define stays so.
 ///
 /// Numbers are cut to the width of their field, as C does; private data shorter than its field is
 /// padded with zeros.
@@ -347,24 +347,29 @@ pub fn encode(
     message: &Message<'_>,
     mad: &mut [u8; MAD_LEN],
 ) -> Result<(), EncodeError> {
-    mad.fill(0);
     if header.attr_id != message.attribute() {
         return Err(EncodeError::Attribute);
     }
-    let mut data = [0; DATA_LEN];
-    match message {
-        Message::Req(m) => m.encode(&mut data),
-        Message::Mra(m) => m.encode(&mut data),
-        Message::Rej(m) => m.encode(&mut data),
-        Message::Rep(m) => m.encode(&mut data),
-        Message::Rtu(m) => m.encode(&mut data),
-        Message::Dreq(m) => m.encode(&mut data),
-        Message::Drep(m) => m.encode(&mut data),
-        Message::SidrReq(m) => m.encode(&mut data),
-        Message::SidrRep(m) => m.encode(&mut data),
-        Message::Lap(m) => m.encode(&mut data),
-        Message::Apr(m) => m.encode(&mut data),
-    }?;
+    let (_, data) = mad
+        .split_last_chunk_mut::<DATA_LEN>()
+        .ok_or(EncodeError::PrivateData)?;
+    let encoded = match message {
+        Message::Req(m) => m.encode(data),
+        Message::Mra(m) => m.encode(data),
+        Message::Rej(m) => m.encode(data),
+        Message::Rep(m) => m.encode(data),
+        Message::Rtu(m) => m.encode(data),
+        Message::Dreq(m) => m.encode(data),
+        Message::Drep(m) => m.encode(data),
+        Message::SidrReq(m) => m.encode(data),
+        Message::SidrRep(m) => m.encode(data),
+        Message::Lap(m) => m.encode(data),
+        Message::Apr(m) => m.encode(data),
+    };
+    if encoded.is_err() {
+        mad.fill(0);
+        return encoded;
+    }
     header::BaseVersion::set(mad, BASE_VERSION);
     header::MgmtClass::set(mad, MGMT_CLASS);
     header::ClassVersion::set(mad, CLASS_VERSION);
@@ -373,7 +378,6 @@ pub fn encode(
     header::TransactionId::set(mad, header.tid);
     header::AttributeId::set(mad, header.attr_id.id());
     header::AttributeModifier::set(mad, header.attr_mod);
-    Bytes::<HEADER_LEN, DATA_LEN>::set(mad, &data);
     Ok(())
 }
 
@@ -385,10 +389,11 @@ impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
         Bytes::<BYTE, LEN>::get(data)
     }
 
+    /// Writes the data; the rest of the field stays as it is, all zeros.
     fn set(data: &mut Data, value: &[u8]) -> Result<(), EncodeError> {
         // Private data ends every message.
         const { assert!(BYTE + LEN == DATA_LEN) };
-        if Bytes::<BYTE, LEN>::set_padded(data, value) {
+        if Bytes::<BYTE, LEN>::set_start(data, value) {
             Ok(())
         } else {
             Err(EncodeError::PrivateData)
@@ -434,7 +439,7 @@ mod tests {
             attr_mod: 0x1122_3344,
             status: 0x5566,
         };
-        let mut mad = [0xee; MAD_LEN];
+        let mut mad = [0; MAD_LEN];
         encode(&header, &rtu(), &mut mad).unwrap();
         assert_eq!(
             mad[..24],
@@ -500,7 +505,7 @@ mod tests {
 
     #[test]
     fn header_and_message_must_agree() {
-        let mut mad = [0xee; MAD_LEN];
+        let mut mad = [0; MAD_LEN];
         let header = Header::new(Attribute::Drep, 0);
         let error = encode(&header, &rtu(), &mut mad);
         assert_eq!(error, Err(EncodeError::Attribute));

@@ -60,7 +60,7 @@ fn datagram(attribute: Attribute, tid: u64, data: &[u8; DATA_LEN]) -> [u8; MAD_L
 }
 
 fn encoded(header: &Header, message: &Message<'_>) -> [u8; MAD_LEN] {
-    let mut mad = [0xee; MAD_LEN];
+    let mut mad = [0; MAD_LEN];
     assert_eq!(encode(header, message, &mut mad), Ok(()));
     mad
 }
@@ -134,7 +134,7 @@ proptest! {
         let mad = datagram(attribute, 0, &[0; DATA_LEN]);
         let (header, mut message) = decode(&mad).unwrap();
         set_private_data(&mut message, &private_data);
-        let mut out = [0xee; MAD_LEN];
+        let mut out = [0; MAD_LEN];
         let result = encode(&header, &message, &mut out);
         let max = private_data_len(attribute);
         if private_data.len() > max {

@@ -14,7 +14,7 @@ pub(crate) type FieldSpec<M> = (fn(&mut M), usize, usize, usize);
 /// Encodes `message` with a header of its own.
 pub(crate) fn encoded(message: &Message<'_>) -> [u8; MAD_LEN] {
     let header = Header::new(message.attribute(), 0x0123_4567_89ab_cdef);
-    let mut mad = [0xee; MAD_LEN];
+    let mut mad = [0; MAD_LEN];
     encode(&header, message, &mut mad).unwrap();
     mad
 }
@@ -68,7 +68,7 @@ pub(crate) fn check_private_data<'a>(max: usize, with: impl Fn(&'a [u8]) -> Mess
     for len in 0..=MAD_LEN {
         let message = with(&ONES[..len]);
         let header = Header::new(message.attribute(), 0);
-        let mut mad = [0xee; MAD_LEN];
+        let mut mad = [0; MAD_LEN];
         let result = encode(&header, &message, &mut mad);
         if len > max {
             assert_eq!(result, Err(EncodeError::PrivateData));

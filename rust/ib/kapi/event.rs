@@ -11,7 +11,7 @@ use core::ptr;
 use kernel::prelude::*;
 
 /// The parameters of a connection, as C has them. The private data is borrowed.
-fn conn(param: &ConnEventParam) -> bindings::rdma_conn_param {
+fn conn(param: &ConnEventParam<'_>) -> bindings::rdma_conn_param {
     bindings::rdma_conn_param {
         private_data: param.private_data.bytes().as_ptr().cast(),
         private_data_len: param.private_data.len(),
@@ -30,7 +30,7 @@ impl IdHead {
     /// The way of datagrams, as C has it. The private data is borrowed.
     fn ud(
         &self,
-        param: &UdEventParam,
+        param: &UdEventParam<'_>,
         dmac: [u8; 6],
         group: *mut c_void,
     ) -> bindings::rdma_ud_param {
@@ -54,7 +54,7 @@ impl IdHead {
     ///
     /// `dmac` is where the peer is on the link. `group` is what the consumer called the multicast
     /// group that the event is about. Without a handler nothing happens.
-    pub(crate) fn tell(&self, event: &Event, dmac: [u8; 6], group: *mut c_void) -> c_int {
+    pub(crate) fn tell(&self, event: &Event<'_>, dmac: [u8; 6], group: *mut c_void) -> c_int {
         // SAFETY: The field is inside the object.
         let handler = unsafe { (&raw const (*self.as_id()).event_handler).read_volatile() };
         let Some(handler) = handler else {
@@ -80,6 +80,8 @@ impl IdHead {
             EventParam::Conn(param) => raw.param.conn = conn(param),
             EventParam::Ud(param) => raw.param.ud = self.ud(param, dmac, group),
             EventParam::Arg(arg) => raw.param.arg = *arg,
+            // For consumers of another kind.
+            EventParam::Message(_) => {}
         }
         // SAFETY: The handler can be called by the promises of the consumer. The event and what it
         // borrows live until it returns.

@@ -10,10 +10,11 @@ use super::{
     address,
     param::{conn_param, ece, timeout},
     path::path_record,
+    registration::the_core,
 };
 use crate::{
     bindings,
-    core::Core,
+    cma::view::Asked,
     endpoint::Ece,
     kernel_api::KernelId,
     kext::{lock::unlock_forgotten, net::Net},
@@ -25,42 +26,15 @@ use cmproto::{
     service_id::{PortSpace, ServiceId},
     ucma_abi::CmEvent,
 };
-use core::{mem, ptr, slice};
+use core::{mem, slice};
 use kernel::{
     error::from_result,
     prelude::*,
-    sync::{
-        atomic::{ordering::Acquire, ordering::Release, Atomic},
-        Arc, ArcBorrow,
-    },
+    sync::{Arc, ArcBorrow},
 };
 
-/// The module, for those who have no identifier yet.
-static CORE: Atomic<*const Core> = Atomic::new(ptr::null());
-
-/// Lets consumers create identifiers until it is dropped.
-///
-/// Consumers are modules that need this one, so that there are none before it is loaded and none
-/// when it is unloaded.
-pub(crate) struct Registration(Arc<Core>);
-
-impl Registration {
-    /// Opens the door.
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        CORE.store(Arc::as_ptr(&core), Release);
-        Self(core)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        CORE.store(ptr::null(), Release);
-        self.0.callbacks.flush();
-    }
-}
-
 /// Defines functions for C, and compares their signatures with the prototypes.
-macro_rules! export {
+macro_rules! export_to_c {
     ($(
         $(#[$attr:meta])*
         fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block
@@ -72,6 +46,7 @@ macro_rules! export {
         unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
     )*};
 }
+pub(super) use export_to_c as export;
 
 type Id = *mut bindings::rdma_cm_id;
 type Address = *const bindings::sockaddr;
@@ -90,7 +65,8 @@ unsafe fn id_of<'a>(id: Id) -> ArcBorrow<'a, KernelId> {
     }
 }
 
-fn result(result: Result) -> c_int {
+/// What C returns.
+pub(super) fn result(result: Result) -> c_int {
     from_result(|| result.map(|()| 0))
 }
 
@@ -107,10 +83,8 @@ unsafe fn create(
     qp_type: u32,
     owner: *const c_char,
 ) -> Result<Id> {
-    // SAFETY: The core stays while there are consumers.
-    let core = unsafe { CORE.load(Acquire).as_ref() }.ok_or(ENODEV)?;
-    // SAFETY: It is in an `Arc`, which the registration holds.
-    let core = Arc::from(unsafe { ArcBorrow::from_raw(core) });
+    // SAFETY: By the safety requirements.
+    let core = unsafe { the_core() }?;
     // SAFETY: The consumer has the namespace.
     let net = unsafe { Net::from_raw(net) };
     let ps = u16::try_from(ps).map_err(|_| EINVAL)?;
@@ -276,7 +250,7 @@ export! {
     fn rust_cma_set_ib_path(id: Id, path: *const bindings::sa_path_rec) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, path) = unsafe { (id_of(id), path_record(&*path)) };
-        result(id.endpoint().set_path(&path, false))
+        result(id.set_path(&path))
     }
 
     /// `rdma_create_qp()`.
@@ -563,7 +537,12 @@ export! {
         dgid: *mut bindings::ib_gid,
     ) {
         // SAFETY: By the safety requirements.
-        let device = unsafe { id_of(id) }.endpoint().snapshot().device;
+        let id = unsafe { id_of(id) };
+        let asked = Asked {
+            gids: true,
+            path: false,
+        };
+        let device = id.endpoint().snapshot(asked).device;
         let gids = device.map(|device| (device.sgid, device.dgid));
         let (own, peer) = gids.unwrap_or((Gid::ZERO, Gid::ZERO));
         for (to, gid) in [(sgid, own), (dgid, peer)] {

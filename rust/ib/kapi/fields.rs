@@ -10,9 +10,16 @@ use super::{
     path::{to_raw, PathRec},
 };
 use crate::{bindings, kext::net::Net};
-use cmproto::ucma::path::PathRecord;
+use cmproto::{bytes::fill, ucma::path::PathRecord};
 use core::ptr;
 use kernel::prelude::*;
+
+/// A MAC address in the room for any link-layer address.
+fn hw_addr<const LEN: usize>(mac: &[u8; 6]) -> [u8; LEN] {
+    let mut addr = [0; LEN];
+    fill(&mut addr, mac);
+    addr
+}
 
 impl IdHead {
     /// The identifier as the consumer knows it.
@@ -86,10 +93,10 @@ impl IdHead {
         // SAFETY: The field is inside the object, and written by nobody else meanwhile.
         unsafe {
             (*self.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
-                src_dev_addr: link.src_dev_addr,
-                dst_dev_addr: link.dst_dev_addr,
-                broadcast: link.broadcast,
-                dev_type: link.dev_type,
+                src_dev_addr: hw_addr(&link.src_mac()),
+                dst_dev_addr: hw_addr(&link.dst_mac()),
+                broadcast: hw_addr(&link.broadcast_mac),
+                dev_type: link.link_type,
                 bound_dev_if: link.bound_dev_if,
                 net: net.as_raw(),
                 network: link.network as u32,

@@ -17,10 +17,12 @@
 //! identifier names is valid while it is named. An address is as long as its family says.
 
 mod address;
+pub(crate) mod cm;
 mod event;
 pub(crate) mod export;
 mod fields;
 mod param;
 mod path;
+mod registration;
 
-pub(crate) use self::{export::Registration, path::PathRec};
+pub(crate) use self::{path::PathRec, registration::Registration};

@@ -9,28 +9,29 @@ use crate::{
 use core::slice;
 use kernel::prelude::*;
 
+/// Private data of which there are none, in full length.
+static NOTHING: [u8; u8::MAX as usize] = [0; u8::MAX as usize];
+
 /// Reads the parameters of a connection; none of null.
 ///
 /// # Safety
 ///
-/// `param` must be null or valid, and so must the private data that it names.
-pub(super) unsafe fn conn_param(param: *const bindings::rdma_conn_param) -> Option<ConnParam> {
+/// `param` must be null or valid, and so must the private data that it names, for `'a`.
+pub(super) unsafe fn conn_param<'a>(
+    param: *const bindings::rdma_conn_param,
+) -> Option<ConnParam<'a>> {
     // SAFETY: By the safety requirements.
     let param = unsafe { param.as_ref() }?;
-    let mut private_data = [0; 256];
-    if !param.private_data.is_null() {
-        let len = usize::from(param.private_data_len);
+    let len = usize::from(param.private_data_len);
+    let private_data = match param.private_data.is_null() {
+        true => NOTHING.get(..len).unwrap_or(&[]),
         // SAFETY: By the safety requirements.
-        let given = unsafe { slice::from_raw_parts(param.private_data.cast::<u8>(), len) };
-        for (to, from) in private_data.iter_mut().zip(given) {
-            *to = *from;
-        }
-    }
+        false => unsafe { slice::from_raw_parts(param.private_data.cast::<u8>(), len) },
+    };
     Some(ConnParam {
         qp_num: param.qp_num & 0x00ff_ffff,
         qkey: param.qkey,
         private_data,
-        private_data_len: param.private_data_len,
         srq: param.srq,
         responder_resources: param.responder_resources,
         initiator_depth: param.initiator_depth,

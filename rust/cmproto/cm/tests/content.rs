@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_cannot_be_sent() {
-        let mut mad = [0xff; MAD_LEN];
+        let mut mad = [0; MAD_LEN];
         for (situation, message) in [
             (Situation::Fresh, Outgoing::Req),
             (Situation::Fresh, Outgoing::Rep),
@@ -521,7 +521,6 @@ mod tests {
     /// What a connection costs, beside its endpoint.
     #[test]
     fn a_connection_is_small() {
-        let size = size_of::<Connection>();
-        assert!(size <= 512, "{size}");
+        assert_eq!(size_of::<Connection>().max(512), 512);
     }
 }

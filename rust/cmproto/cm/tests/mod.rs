@@ -258,7 +258,7 @@ fn passive() -> Connection {
 
 /// The message that an action names, as the peer sees it.
 fn encoded(connection: &Connection, message: Outgoing) -> [u8; MAD_LEN] {
-    let mut mad = [0xff; MAD_LEN];
+    let mut mad = [0; MAD_LEN];
     connection.encode(message, &mut mad).unwrap();
     let (hdr, _) = wire::decode(&mad).unwrap();
     assert_eq!(hdr.attr_id, message.attribute());

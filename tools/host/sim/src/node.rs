@@ -366,6 +366,18 @@ impl Node {
         }
     }
 
+    /// What the node has found out about the peers by now, which changes all the time.
+    pub(crate) fn pace_at(&self, now: Instant) -> Pace {
+        let floor = Duration::from_millis(20);
+        match (self.pace(), now.as_micros() / 100_000 % 4) {
+            (Pace::Classic, _) => Pace::Classic,
+            (_, 0) => Pace::Overtaken(floor),
+            (_, 1) => Pace::After(Duration::from_millis(300)),
+            (_, 2) => Pace::Hold(floor),
+            _ => Pace::After(floor),
+        }
+    }
+
     /// Whether there is room for one more connection request, if only to park it.
     pub(crate) fn takes_requests(&self) -> bool {
         self.waiting() < self.setup.backlog + self.setup.parking
@@ -381,6 +393,7 @@ impl Node {
 
     /// The timer of an endpoint has run out.
     pub fn timeout(&mut self, ep: EpId, deadline: Instant, now: Instant) {
+        let pace = self.pace_at(now);
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return self.datagram_timeout(ep, deadline, now);
         };
@@ -393,6 +406,7 @@ impl Node {
         if planted && before == cm::State::RepSent {
             return;
         }
+        endpoint.machine.set_pace(pace);
         let actions = endpoint.machine.timeout(now);
         self.execute(ep, before, actions, now);
     }

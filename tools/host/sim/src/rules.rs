@@ -172,7 +172,7 @@ impl Watch {
     pub fn paced(self, pace: Pace) -> Self {
         let early = match pace {
             Pace::Classic => 0,
-            Pace::After(_) | Pace::Hold(_) => u16::from(EARLY_SENDS),
+            Pace::After(_) | Pace::Overtaken(_) | Pace::Hold(_) => u16::from(EARLY_SENDS),
         };
         Self { early, ..self }
     }
@@ -213,7 +213,7 @@ impl Watch {
             Attribute::Rtu => 1 + got(Attribute::Rep),
             Attribute::Drep => 1 + got(Attribute::Dreq),
             Attribute::Mra => self.parked + got(Attribute::Req) + got(Attribute::Rep),
-            Attribute::Rej => 1 + got(Attribute::Req),
+            Attribute::Rej => 1 + got(Attribute::Req) + got(Attribute::Rep),
             Attribute::SidrReq | Attribute::SidrRep | Attribute::Lap | Attribute::Apr => 0,
         };
         let Some(count) = self.sent.get_mut(slot(kind)) else {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A request whose sender is not reached yet: the same for REQ and SIDR_REQ.
+
+use super::{reach::Sender, receive::Arrived};
+use crate::{
+    endpoint::Endpoint,
+    ib::{addr::DevAddr, ah::Ah, counters::Counts, mad::Agent},
+};
+use cmproto::{cm::DestroyCause, dropped::Dropped};
+use kernel::{prelude::*, sync::Arc};
+
+/// A request for which an endpoint was made. It waits until its sender can be answered.
+pub(super) struct Held {
+    pub(super) sender: Sender,
+    agent: Arc<Agent>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) listener: Arc<Endpoint>,
+    /// What was made for it.
+    pub(super) child: Arc<Endpoint>,
+}
+
+impl Held {
+    /// The handle of the sender's address, who was found at `link`. Nothing if there is none: then nobody
+    /// can be told, and the request has ended.
+    pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Arc<Ah>> {
+        let ah = link.and_then(|link| self.sender.address(&self.agent, link));
+        if ah.is_err() {
+            self.counts.dropped(Dropped::Unreachable);
+            self.child.end(DestroyCause::NoMemory);
+        }
+        ah.ok()
+    }
+}
+
+impl Arrived<'_> {
+    /// Holds the request that arrived, for which `child` was made.
+    pub(super) fn hold(
+        &self,
+        sender: Sender,
+        listener: Arc<Endpoint>,
+        child: Arc<Endpoint>,
+    ) -> Held {
+        Held {
+            sender,
+            agent: self.agent.clone(),
+            counts: self.port.counts.clone(),
+            listener,
+            child,
+        }
+    }
+}

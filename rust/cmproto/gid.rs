@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Global identifiers.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+
+/// A global identifier (IBTA 4.1.1), or an IPv6 address, in network byte order.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gid(pub [u8; 16]);
+
+impl Gid {
+    /// The GID that names nobody.
+    pub const ZERO: Self = Self([0; 16]);
+
+    /// The GID of an IPv4 address: `::ffff:a.b.c.d` (IBTA annex A17.4.5.1).
+    pub const fn from_v4(addr: [u8; 4]) -> Self {
+        let [a, b, c, d] = addr;
+        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
+    }
+
+    /// The subnet: the upper half.
+    pub const fn prefix(&self) -> [u8; 8] {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// Which of 256 buckets the GID falls into.
+    ///
+    /// With two random numbers as `key`, which nobody else knows, two GIDs share a bucket as often as
+    /// two random ones, whoever chose them: the upper byte of a sum of products with odd numbers.
+    pub const fn bucket(&self, key: [u64; 2]) -> u8 {
+        let bits = u128::from_be_bytes(self.0);
+        let [upper, lower] = key;
+        let sum = ((bits >> 64) as u64)
+            .wrapping_mul(upper | 1)
+            .wrapping_add((bits as u64).wrapping_mul(lower | 1));
+        (sum >> 56) as u8
+    }
+
+    /// Whether all bytes are zero.
+    pub const fn is_zero(&self) -> bool {
+        u128::from_be_bytes(self.0) == 0
+    }
+
+    /// Whether the GID stands for an IPv4 address.
+    pub const fn is_v4_mapped(&self) -> bool {
+        u128::from_be_bytes(self.0) >> 32 == 0xffff
+    }
+
+    /// The IPv4 address that the GID stands for.
+    pub const fn to_v4(&self) -> Option<[u8; 4]> {
+        let [.., a, b, c, d] = self.0;
+        if self.is_v4_mapped() {
+            Some([a, b, c, d])
+        } else {
+            None
+        }
+    }
+
+    /// Whether the GID is made from an Omni-Path LID: its interface id starts with the OUI
+    /// 00:06:6a (`ib_is_opa_gid()`).
+    pub const fn is_opa(&self) -> bool {
+        matches!(self.0, [_, _, _, _, _, _, _, _, 0x00, 0x06, 0x6a, ..])
+    }
+
+    /// Whether the GID is a link-local one: `fe80::/10`.
+    pub const fn is_link_local(&self) -> bool {
+        let [a, b, ..] = self.0;
+        a == 0xfe && b & 0xc0 == 0x80
+    }
+
+    /// Whether the GID is a multicast one: `ff00::/8`.
+    pub const fn is_multicast(&self) -> bool {
+        let [a, ..] = self.0;
+        a == 0xff
+    }
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Ipv6Addr::from(self.0), f)
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_gid))]
+mod tests {
+    use super::*;
+
+    const KEYS: [[u64; 2]; 2] = [
+        [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344],
+        [0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89],
+    ];
+
+    /// GIDs that differ in one half, or in both alike.
+    fn families() -> [fn(u64) -> Gid; 3] {
+        fn gid(upper: u64, lower: u64) -> Gid {
+            Gid(((u128::from(upper) << 64) | u128::from(lower)).to_be_bytes())
+        }
+        [|n| gid(n, 7), |n| gid(7, n), |n| gid(n, n)]
+    }
+
+    #[test]
+    fn buckets_are_filled_evenly() {
+        for family in families() {
+            for key in KEYS {
+                let mut filled = [0u16; 256];
+                for n in 0..4096 {
+                    filled[usize::from(family(n).bucket(key))] += 1;
+                }
+                assert!(filled.iter().all(|n| *n < 4 * 16));
+            }
+        }
+    }
+
+    #[test]
+    fn what_shares_a_bucket_depends_on_the_key() {
+        for family in families() {
+            let [one, two] = KEYS;
+            let first = family(0);
+            let together = |n: &u64| family(*n).bucket(one) == first.bucket(one);
+            let apart = |n: u64| family(n).bucket(two) != first.bucket(two);
+            assert!((1..4096).filter(together).count() > 4);
+            assert!((1..4096).filter(together).any(apart));
+        }
+    }
+
+    #[test]
+    fn subnets() {
+        let gid = Gid([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+        assert_eq!(gid.prefix(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn groups_begin_with_ones() {
+        assert!(Gid([0xff; 16]).is_multicast() && !Gid([0xfe; 16]).is_multicast());
+    }
+}

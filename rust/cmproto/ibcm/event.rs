@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a consumer is told.
+
+use crate::{cm, sidr};
+
+/// What has happened; the numbers are those of `enum ib_cm_event_type`. Those of alternate paths are
+/// missing, as they do not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum EventType {
+    /// A REQ was never answered.
+    ReqError = 0,
+    /// A REQ for a listener.
+    ReqReceived = 1,
+    /// A REP was never answered.
+    RepError = 2,
+    /// A REP.
+    RepReceived = 3,
+    /// An RTU.
+    RtuReceived = 4,
+    /// The consumer has said that data arrived before the RTU.
+    UserEstablished = 5,
+    /// A DREQ was never answered.
+    DreqError = 6,
+    /// A DREQ.
+    DreqReceived = 7,
+    /// A DREP.
+    DrepReceived = 8,
+    /// The time wait is over.
+    TimewaitExit = 9,
+    /// An MRA.
+    MraReceived = 10,
+    /// A REJ.
+    RejReceived = 11,
+    /// A SIDR_REQ was never answered.
+    SidrReqError = 15,
+    /// A SIDR_REQ for a listener.
+    SidrReqReceived = 16,
+    /// A SIDR_REP.
+    SidrRepReceived = 17,
+}
+
+impl EventType {
+    /// Whether it is the consumer's own message that got no answer.
+    pub const fn is_send_error(self) -> bool {
+        matches!(
+            self,
+            Self::ReqError | Self::RepError | Self::DreqError | Self::SidrReqError
+        )
+    }
+}
+
+impl From<cm::Event> for EventType {
+    fn from(event: cm::Event) -> Self {
+        match event {
+            cm::Event::RepReceived => Self::RepReceived,
+            cm::Event::RtuReceived => Self::RtuReceived,
+            cm::Event::UserEstablished => Self::UserEstablished,
+            cm::Event::RejReceived { .. } => Self::RejReceived,
+            cm::Event::ReqError => Self::ReqError,
+            cm::Event::RepError => Self::RepError,
+            cm::Event::DreqReceived => Self::DreqReceived,
+            cm::Event::DreqError => Self::DreqError,
+            cm::Event::DrepReceived => Self::DrepReceived,
+            cm::Event::TimewaitExit => Self::TimewaitExit,
+            cm::Event::MraReceived => Self::MraReceived,
+        }
+    }
+}
+
+impl From<sidr::Event> for EventType {
+    fn from(event: sidr::Event) -> Self {
+        match event {
+            sidr::Event::RepReceived { .. } => Self::SidrRepReceived,
+            sidr::Event::ReqError => Self::SidrReqError,
+        }
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_ibcm_event)
+)]
+mod tests {
+    use super::*;
+    use crate::reject::Reason;
+
+    #[test]
+    fn numbers() {
+        let reason = Reason::CONSUMER_DEFINED;
+        for (event, number) in [
+            (cm::Event::ReqError, 0),
+            (cm::Event::RepError, 2),
+            (cm::Event::RepReceived, 3),
+            (cm::Event::RtuReceived, 4),
+            (cm::Event::UserEstablished, 5),
+            (cm::Event::DreqError, 6),
+            (cm::Event::DreqReceived, 7),
+            (cm::Event::DrepReceived, 8),
+            (cm::Event::TimewaitExit, 9),
+            (cm::Event::MraReceived, 10),
+            (cm::Event::RejReceived { reason }, 11),
+        ] {
+            let told = EventType::from(event);
+            assert_eq!(told as u32, number);
+            assert_eq!(told.is_send_error(), matches!(number, 0 | 2 | 6));
+        }
+        let status = sidr::Status::SUCCESS;
+        let answer = sidr::Event::RepReceived { status };
+        assert_eq!(EventType::from(answer), EventType::SidrRepReceived);
+        let silence = EventType::from(sidr::Event::ReqError);
+        assert_eq!(silence as u32, 15);
+        assert!(silence.is_send_error());
+    }
+}

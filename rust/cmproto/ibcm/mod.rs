@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rules of the kernel's API of the InfiniBand CM (`<rdma/ib_cm.h>`), as far as they go beyond
+//! the state machines of [`crate::cm`] and [`crate::sidr`].
+
+mod event;
+mod notify;
+mod param;
+mod service;
+
+pub use self::{
+    event::EventType,
+    notify::{notify, Notice},
+    param::{payload, transport},
+    service::{wanted, Wanted, ASSIGN},
+};

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the queue pair of a connection saw.
+
+use crate::{cm::State, errno::Errno};
+
+/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+const COMM_EST: u32 = 4;
+/// `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
+const PATH_MIG: u32 = 6;
+
+/// What follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The connection is established.
+    Established,
+    /// Nothing: there are no alternate paths.
+    Nothing,
+}
+
+/// What follows from `event`, an `enum ib_event_type`, for a connection in `state`.
+///
+/// # Errors
+///
+/// - `EISCONN`: established already.
+/// - `EINVAL`: another state, or an event that means nothing to a connection.
+pub const fn notify(state: State, event: u32) -> Result<Notice, Errno> {
+    match (event, state) {
+        (COMM_EST, State::RepSent | State::MraRepRcvd) => Ok(Notice::Established),
+        (COMM_EST, State::Established) => Err(Errno::EISCONN),
+        (PATH_MIG, State::Established) => Ok(Notice::Nothing),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_ibcm_notify)
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state() {
+        for state in State::ALL {
+            let data = match state {
+                State::RepSent | State::MraRepRcvd => Ok(Notice::Established),
+                State::Established => Err(Errno::EISCONN),
+                _ => Err(Errno::EINVAL),
+            };
+            assert_eq!(notify(state, COMM_EST), data);
+            let path = match state {
+                State::Established => Ok(Notice::Nothing),
+                _ => Err(Errno::EINVAL),
+            };
+            assert_eq!(notify(state, PATH_MIG), path);
+            for other in [0, 1, 2, 3, 5, 7, 8, u32::MAX] {
+                assert_eq!(notify(state, other), Err(Errno::EINVAL));
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Service ids that can be listened on.
+
+use crate::errno::Errno;
+
+/// The first of the service ids that the CM assigns (`IB_CM_ASSIGN_SERVICE_ID`), and what asks for
+/// one.
+pub const ASSIGN: u64 = 0x0200_0000_0000_0000;
+/// By these bits those that are assigned are told from others (`IB_SERVICE_ID_AGN_MASK`).
+const MASK: u64 = 0xff00_0000_0000_0000;
+
+/// What a listener asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Any service id.
+    Assigned,
+    /// This one.
+    Exactly(u64),
+}
+
+/// What a listener on `service_id` asks for.
+///
+/// # Errors
+///
+/// `EINVAL`: it is one of those that the CM assigns.
+pub const fn wanted(service_id: u64) -> Result<Wanted, Errno> {
+    match service_id {
+        ASSIGN => Ok(Wanted::Assigned),
+        id if id & MASK == ASSIGN => Err(Errno::EINVAL),
+        id => Ok(Wanted::Exactly(id)),
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_ibcm_service)
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assigned_ones_cannot_be_named() {
+        assert_eq!(wanted(ASSIGN), Ok(Wanted::Assigned));
+        assert_eq!(wanted(ASSIGN + 1), Err(Errno::EINVAL));
+        assert_eq!(wanted(ASSIGN | !MASK), Err(Errno::EINVAL));
+        for id in [
+            0,
+            1,
+            0x0106_4ee4,
+            ASSIGN - 1,
+            0x0300_0000_0000_0000,
+            u64::MAX,
+        ] {
+            assert_eq!(wanted(id), Ok(Wanted::Exactly(id)));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The identifier that a consumer has.
+
+use super::super::super::device::Device;
+use crate::bindings;
+use cmproto::cm::State;
+use core::ptr;
+use kernel::{prelude::*, types::Opaque};
+
+/// The QP that answers CM messages: that of general services.
+const GSI_QPN: u32 = 1;
+
+/// A `struct ib_cm_id`, and what it stands for.
+///
+/// Consumers read the fields without asking, and may write the context and the handler: those are
+/// read again for each use.
+pub(crate) struct CmHead(Opaque<bindings::rust_ib_cm_id>);
+
+// SAFETY: The fields are read and written by any task, with volatile accesses here.
+unsafe impl Send for CmHead {}
+
+// SAFETY: As above.
+unsafe impl Sync for CmHead {}
+
+impl CmHead {
+    /// An unused identifier of nobody.
+    pub(crate) fn new() -> Self {
+        Self(Opaque::new(bindings::rust_ib_cm_id {
+            id: bindings::ib_cm_id {
+                remote_cm_qpn: GSI_QPN,
+                ..pin_init::zeroed()
+            },
+            owner: ptr::null_mut(),
+        }))
+    }
+
+    /// The identifier as the consumer knows it.
+    pub(super) fn as_id(&self) -> *mut bindings::ib_cm_id {
+        // SAFETY: The field is inside the object.
+        unsafe { &raw mut (*self.0.get()).id }
+    }
+
+    /// Notes what owns the identifier.
+    pub(crate) fn set_owner(&self, owner: *const c_void) {
+        // SAFETY: The field is inside the object; set before the consumer sees the identifier.
+        unsafe { (*self.0.get()).owner = owner.cast_mut() };
+    }
+
+    /// Sets whose identifier it is, and what the consumer is called by, and with.
+    ///
+    /// # Safety
+    ///
+    /// The handler must be one of a consumer that keeps the promises of this module.
+    pub(super) unsafe fn set_consumer(
+        &self,
+        device: *mut bindings::ib_device,
+        handler: bindings::ib_cm_handler,
+        context: *mut c_void,
+    ) {
+        let id = self.as_id();
+        // SAFETY: The fields are inside the object; set before the consumer sees the identifier.
+        unsafe {
+            (*id).device = device;
+            (*id).cm_handler = handler;
+            (*id).context = context;
+        }
+    }
+
+    /// Takes over handler and context of a listener, for a request at `device`.
+    pub(crate) fn inherit(&self, listener: &CmHead, device: &Device) {
+        let from = listener.as_id();
+        // SAFETY: The fields are inside the objects. The handler is one of a consumer already.
+        unsafe {
+            let handler = (&raw const (*from).cm_handler).read_volatile();
+            let context = (&raw const (*from).context).read_volatile();
+            self.set_consumer(device.as_raw(), handler, context);
+        }
+    }
+
+    /// What the consumer is called by, at one moment.
+    pub(super) fn handler(&self) -> bindings::ib_cm_handler {
+        // SAFETY: The field is inside the object.
+        unsafe { (&raw const (*self.as_id()).cm_handler).read_volatile() }
+    }
+
+    /// Shows the state, and the communication ids of both ends; 0 for one that there is not.
+    pub(crate) fn show(&self, state: State, local: u32, remote: u32) {
+        let id = self.as_id();
+        // SAFETY: The fields are inside the object; readers take what they find.
+        unsafe {
+            (&raw mut (*id).state).write_volatile(state as u32);
+            (&raw mut (*id).local_id).write_volatile(local.to_be());
+            (&raw mut (*id).remote_id).write_volatile(remote.to_be());
+        }
+    }
+
+    /// Shows the service id.
+    pub(crate) fn show_service(&self, service_id: u64) {
+        // SAFETY: The field is inside the object.
+        unsafe { (&raw mut (*self.as_id()).service_id).write_volatile(service_id.to_be()) };
+    }
+
+    /// The state that is shown. Can be called in any context.
+    pub(crate) fn state(&self) -> State {
+        // SAFETY: The field is inside the object.
+        let state = unsafe { (&raw const (*self.as_id()).state).read_volatile() };
+        let known = usize::try_from(state).ok().and_then(|n| State::ALL.get(n));
+        known.copied().unwrap_or(State::Idle)
+    }
+}

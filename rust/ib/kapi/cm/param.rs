@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Parameters that a consumer gives.
+
+use super::super::path::path_record;
+use crate::{
+    bindings,
+    core::Core,
+    ib::{
+        device::Device,
+        gid::{GidAttr, GidType},
+    },
+    kernel_api::cm::Route,
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{AcceptParams, ConnectParams},
+    ibcm,
+    sidr::{ReplyParams, ResolveParams, Status},
+    time::Duration,
+    wire::ReqPath,
+};
+use core::slice;
+use kernel::prelude::*;
+
+/// Bytes that a consumer gives, of which a message holds `max`; none of null.
+///
+/// Fails with `EINVAL` if there are more.
+///
+/// # Safety
+///
+/// `data` must be null or valid for `len` bytes, for `'a`.
+pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Result<&'a [u8]> {
+    let given = if data.is_null() {
+        None
+    } else {
+        // SAFETY: By the safety requirements.
+        Some(unsafe { slice::from_raw_parts(data.cast::<u8>(), usize::from(len)) })
+    };
+    ibcm::payload(given, max).kernel()
+}
+
+/// The kind of GID that a path over RoCE starts from.
+fn gid_type(path: &bindings::sa_path_rec) -> GidType {
+    match path.rec_type {
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1 => GidType::RoceV1,
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2 => GidType::RoceV2,
+        _ => GidType::Ib,
+    }
+}
+
+/// Where a path leads that starts at the GID `sgid`, or if that is null at the one that the path
+/// names.
+///
+/// Fails with `EINVAL` if there is no path, or no such GID at a device that connections can be made
+/// over.
+///
+/// # Safety
+///
+/// Both must be null or valid, and `sgid` be one of a registered device.
+pub(super) unsafe fn route(
+    core: &Core,
+    path: *const bindings::sa_path_rec,
+    sgid: *const bindings::ib_gid_attr,
+) -> Result<Route> {
+    // SAFETY: By the safety requirements.
+    let (path, sgid) = unsafe { (path.as_ref(), sgid.as_ref()) };
+    let path = path.ok_or(EINVAL)?;
+    let ty = gid_type(path);
+    if ty == GidType::Ib {
+        // There are no ports of InfiniBand.
+        return Err(EINVAL);
+    }
+    let record = path_record(path);
+    let found = match sgid {
+        Some(attr) => {
+            // SAFETY: By the safety requirements.
+            let index = unsafe { Device::from_raw(attr.device) }.index();
+            let device = core.devices.by_index(index).ok_or(EINVAL)?;
+            // SAFETY: By the safety requirements.
+            let gid = unsafe { GidAttr::hold(attr, &device.device) }?;
+            Some((device, gid))
+        }
+        None => core.devices.find_map(|device| {
+            let gid = GidAttr::find(&device.device, &record.sgid, ty, None).ok()?;
+            Some((device.clone(), gid))
+        }),
+    };
+    let (device, gid) = found.ok_or(EINVAL)?;
+    // SAFETY: The type says which of the two it is.
+    let dmac = unsafe { path.__bindgen_anon_1.roce.dmac };
+    Ok(Route {
+        device,
+        gid,
+        path: record,
+        dmac,
+    })
+}
+
+/// What a REQ says, but for what the path says.
+///
+/// Fails with `EINVAL` for a QP type that does not connect.
+pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<ConnectParams> {
+    Ok(ConnectParams {
+        service_id: u64::from_be(param.service_id),
+        local_qpn: param.qp_num,
+        local_qkey: 0,
+        srq: param.srq != 0,
+        transport: ibcm::transport(param.qp_type).kernel()?,
+        starting_psn: param.starting_psn,
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        flow_control: param.flow_control & 1 != 0,
+        retry_count: param.retry_count,
+        rnr_retry_count: param.rnr_retry_count,
+        remote_cm_response_timeout: param.remote_cm_response_timeout,
+        local_cm_response_timeout: param.local_cm_response_timeout,
+        max_cm_retries: param.max_cm_retries,
+        vendor_id: param.ece.vendor_id,
+        attr_mod: param.ece.attr_mod,
+        pkey: 0,
+        path_mtu: 0,
+        primary: ReqPath::default(),
+        packet_life_time: 0,
+        ca_ack_delay: 0,
+    })
+}
+
+/// What a REP says, but for what the device says.
+pub(super) fn accept_params(param: &bindings::ib_cm_rep_param) -> AcceptParams {
+    AcceptParams {
+        local_qpn: param.qp_num,
+        qkey: 0,
+        starting_psn: param.starting_psn,
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        target_ack_delay: 0,
+        failover_accepted: param.failover_accepted,
+        flow_control: param.flow_control & 1 != 0,
+        rnr_retry_count: param.rnr_retry_count,
+        srq: param.srq != 0,
+        vendor_id: param.ece.vendor_id,
+        attr_mod: param.ece.attr_mod,
+    }
+}
+
+/// What a SIDR_REQ says.
+pub(super) fn resolve_params(param: &bindings::ib_cm_sidr_req_param, pkey: u16) -> ResolveParams {
+    ResolveParams {
+        timeout: Duration::from_millis(u64::try_from(param.timeout_ms).unwrap_or(u64::MAX)),
+        max_cm_retries: param.max_cm_retries,
+        ..ResolveParams::new(u64::from_be(param.service_id), pkey)
+    }
+}
+
+/// What a SIDR_REP says.
+///
+/// Fails with `EINVAL` for a status that the message cannot say.
+pub(super) fn reply_params(param: &bindings::ib_cm_sidr_rep_param) -> Result<ReplyParams> {
+    let status = u8::try_from(param.status).map_err(|_| EINVAL)?;
+    Ok(ReplyParams {
+        status: Status(status),
+        qpn: param.qp_num,
+        qkey: param.qkey,
+        vendor_id: param.ece.vendor_id,
+        attr_mod: param.ece.attr_mod,
+    })
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Listening on a service id.
+
+use super::{
+    super::{services::Entered, KernelId},
+    message::{show_state, state},
+};
+use crate::kext::error::ResultExt;
+use cmproto::{
+    cm,
+    cma::State,
+    ibcm::{wanted, Wanted},
+    service_id::ServiceId,
+};
+use kernel::{prelude::*, sync::Arc};
+
+impl KernelId {
+    /// Listens on a service id at the device with this index.
+    ///
+    /// Fails with `EINVAL` (the state, or one of the service ids that are assigned), and with `EBUSY`
+    /// if somebody else listens on it.
+    pub(crate) fn listen_service(self: &Arc<Self>, device: u32, service_id: u64) -> Result {
+        self.serve(device, service_id, None).map(|_| ())
+    }
+
+    /// The same, unless there is a listener that has the same name: then that is shared, and
+    /// returned.
+    ///
+    /// Fails with `EINVAL`, also if somebody else listens on it.
+    pub(crate) fn share_service(
+        self: &Arc<Self>,
+        device: u32,
+        service_id: u64,
+        name: usize,
+    ) -> Result<Option<Arc<Self>>> {
+        let served = self.serve(device, service_id, Some(name));
+        served.map_err(|error| if error == EBUSY { EINVAL } else { error })
+    }
+
+    fn serve(
+        self: &Arc<Self>,
+        device: u32,
+        service_id: u64,
+        name: Option<usize>,
+    ) -> Result<Option<Arc<Self>>> {
+        let head = self.cm_head().ok_or(EINVAL)?;
+        let core = &self.endpoint.core;
+        let mut inner = self.endpoint.inner.lock();
+        if inner.is_dead() || state(&inner) != cm::State::Idle {
+            return Err(EINVAL);
+        }
+        let service_id = match wanted(service_id).kernel()? {
+            Wanted::Assigned => core.services.assign(),
+            Wanted::Exactly(service_id) => service_id,
+        };
+        let service = match core.services.enter(service_id, device, self, name)? {
+            Entered::New(service) => service,
+            Entered::Shared(other) => return Ok(Some(other)),
+        };
+        if core.listeners.has(ServiceId(service_id), device) {
+            drop(inner);
+            let _ = core.services.release(service);
+            return Err(EBUSY);
+        }
+        head.show_service(service.id());
+        self.queue.lock().service = Some(service);
+        self.endpoint.set_state(&mut inner, State::Listen);
+        show_state(head, &inner);
+        Ok(None)
+    }
+}

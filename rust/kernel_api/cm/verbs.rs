@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a consumer of messages asks of a connection.
+
+use super::{super::KernelId, message::state};
+use crate::{
+    cm::{
+        execute::Cause,
+        ids::CommId,
+        port::{transaction_id, Port},
+    },
+    cma::{device::CmDevice, path::Path},
+    endpoint::{Attachment, Conn, Inner},
+    ib::{
+        addr::DevAddr,
+        ah::{Ah, AhLink, AhSpec},
+        gid::GidAttr,
+        mad::Agent,
+    },
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{AcceptParams, Actions, ConnectParams, Connection, State},
+    cma,
+    errno::Errno,
+    ibcm::{notify, Notice},
+    time::Instant,
+    ucma::path::PathRecord,
+    ucma_abi::UverbsQpAttr,
+};
+use kernel::{
+    prelude::*,
+    sync::{atomic::Relaxed, Arc},
+};
+
+/// Where a message goes.
+pub(crate) struct Route {
+    /// The device that it goes by.
+    pub(crate) device: Arc<CmDevice>,
+    /// The GID there.
+    pub(crate) gid: GidAttr,
+    /// The path to the peer.
+    pub(crate) path: PathRecord,
+    /// Where the peer, or the router, is on the link.
+    pub(crate) dmac: [u8; 6],
+}
+
+/// A route that can be used.
+pub(super) struct Way {
+    pub(super) port: Arc<Port>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) path: Path,
+    pub(super) ah: Arc<Ah>,
+    pub(super) pkey_index: u16,
+}
+
+impl Way {
+    /// Finds the way of a route.
+    ///
+    /// Fails with `EINVAL` if the port carries no connections, `ENOENT` if it is not in the path's
+    /// partition, and as [`Ah::new`].
+    pub(super) fn new(route: &Route) -> Result<Self> {
+        let device = &route.device.device;
+        let port_num = route.gid.port_num();
+        let port = route.device.port(port_num).ok_or(EINVAL)?.clone();
+        let agent = port.agent().ok_or(EINVAL)?;
+        let path = Path::from_record(&route.path);
+        let pkey_index = device.find_pkey(port_num, path.pkey)?;
+        let spec = AhSpec {
+            sgid: Some(&route.gid),
+            dgid: path.dgid,
+            flow_label: path.flow_label,
+            hop_limit: path.hop_limit,
+            traffic_class: path.traffic_class,
+            sl: path.sl,
+            static_rate: path.rate,
+            link: AhLink::Roce { dmac: route.dmac },
+        };
+        let ah = Ah::new(&agent, device, &spec)?;
+        Ok(Way {
+            port,
+            agent,
+            path,
+            ah,
+            pkey_index,
+        })
+    }
+}
+
+impl KernelId {
+    /// Puts the endpoint where a route starts; its lock is held. One that is at the device already
+    /// may change the port.
+    ///
+    /// Fails with `ENODEV` if the device is going away, and with `EINVAL` if the endpoint is at
+    /// another one.
+    pub(super) fn settle(&self, inner: &mut Inner, route: &Route, way: &Way) -> Result {
+        let attachment = Attachment {
+            device: route.device.clone(),
+            port_num: way.port.num,
+            gid: Some(route.gid.clone()),
+        };
+        match &mut inner.device {
+            None => self.endpoint.attach(inner, attachment)?,
+            Some(before) if Arc::ptr_eq(&before.device, &route.device) => *before = attachment,
+            Some(_) => return Err(EINVAL),
+        }
+        inner.path = Some(way.path);
+        inner.link = Some(DevAddr::to_mac(route.dmac));
+        Ok(())
+    }
+
+    /// Sends a REQ; the answer comes as an event. What the path says is added to `params`.
+    ///
+    /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`, `ENOMEM`
+    /// and the errors of the device; nothing has changed then.
+    pub(crate) fn send_req(&self, route: &Route, params: &ConnectParams, data: &[u8]) -> Result {
+        let endpoint = &self.endpoint;
+        let way = Way::new(route)?;
+        let comm_id = CommId::new(&endpoint.core)?;
+        let tid = transaction_id(&way.agent, comm_id.value());
+        let mut conn = Conn {
+            machine: Connection::new(comm_id.value(), way.port.guid, tid),
+            comm_id,
+            tracked: None,
+            peer: way.path.dgid,
+            ah: Some(way.ah.clone()),
+            pkey_index: way.pkey_index,
+            parked: None,
+            before: State::Idle,
+        };
+        let params = ConnectParams {
+            pkey: way.path.pkey,
+            path_mtu: way.path.mtu,
+            primary: way.path.to_req(),
+            packet_life_time: way.path.packet_life_time,
+            ca_ack_delay: way.port.ca_ack_delay,
+            ..*params
+        };
+
+        let mut inner = endpoint.inner.lock();
+        if inner.is_dead() || state(&inner) != State::Idle {
+            return Err(EINVAL);
+        }
+        conn.machine.set_limits(&endpoint.tuning(&inner).limits());
+        let now = endpoint.core.now();
+        let actions = conn.machine.connect(&params, data, now).kernel()?;
+        self.settle(&mut inner, route, &way)?;
+        conn.machine.set_pace(endpoint.pace(&inner, &way.path.dgid));
+        conn.comm_id.publish(endpoint);
+        inner.psn = params.starting_psn;
+        inner.qp_num = params.local_qpn;
+        inner.srq = params.srq;
+        // Without the lock, as that may sleep.
+        let ah = inner.conn.as_mut().and_then(|before| before.ah.take());
+        let before = (ah, inner.sidr.take());
+        inner.conn = Some(conn);
+        if let Some(head) = self.cm_head() {
+            head.show_service(params.service_id);
+        }
+        endpoint.set_state(&mut inner, cma::State::Connect);
+        endpoint.execute(&mut inner, actions, &Cause::None);
+        drop(inner);
+        drop(before);
+        Ok(())
+    }
+
+    /// Answers a REQ with a REP. What the device says is added to `params`.
+    ///
+    /// Fails with `EINVAL` (the state).
+    pub(crate) fn send_rep(&self, params: &AcceptParams, data: &[u8]) -> Result {
+        let endpoint = &self.endpoint;
+        let now = endpoint.core.now();
+        let mut inner = endpoint.inner.lock();
+        let params = AcceptParams {
+            target_ack_delay: endpoint.port(&inner).map_or(0, |port| port.ca_ack_delay),
+            ..*params
+        };
+        endpoint.keep_pace(&mut inner);
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = conn.machine.accept(&params, data, now).kernel()?;
+        inner.psn = params.starting_psn;
+        inner.qp_num = params.local_qpn;
+        inner.srq = params.srq;
+        endpoint.execute(&mut inner, actions, &Cause::None);
+        Ok(())
+    }
+
+    /// Does something else with the connection.
+    ///
+    /// Fails with the errors of `verb`, and with `EINVAL` without a connection.
+    pub(crate) fn act(
+        &self,
+        verb: impl FnOnce(&mut Connection, Instant) -> Result<Actions, Errno>,
+    ) -> Result {
+        let endpoint = &self.endpoint;
+        let now = endpoint.core.now();
+        let mut inner = endpoint.inner.lock();
+        endpoint.keep_pace(&mut inner);
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = verb(&mut conn.machine, now).kernel()?;
+        endpoint.execute(&mut inner, actions, &Cause::None);
+        Ok(())
+    }
+
+    /// From here on a REQ or REP that comes again is answered.
+    ///
+    /// Fails with `EINVAL` (the state).
+    pub(crate) fn prepare_mra(&self) -> Result {
+        let mut inner = self.endpoint.inner.lock();
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        conn.before = conn.machine.state();
+        prepared.kernel()?;
+        self.endpoint.show_moved(&inner);
+        Ok(())
+    }
+
+    /// The attributes for moving the queue pair to `state`, an `enum ib_qp_state`.
+    ///
+    /// Fails with `EINVAL` if the connection does not know them.
+    pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
+        if self.endpoint.inner.lock().conn.is_none() {
+            return Err(EINVAL);
+        }
+        self.endpoint.init_qp_attr(state)
+    }
+
+    /// Takes note of what the queue pair saw. Can be called in any context, so that it is passed on
+    /// later.
+    ///
+    /// Fails with `EISCONN` if the connection is established already, also by a call before this, and
+    /// `EINVAL` in other states and for other events.
+    pub(crate) fn notify_cm(self: Arc<Self>, event: u32) -> Result {
+        let state = self.cm_head().ok_or(EINVAL)?.state();
+        match notify(state, event).kernel()? {
+            Notice::Nothing => Ok(()),
+            Notice::Established => {
+                if self.had_data.xchg(true, Relaxed) {
+                    return Err(Errno::EISCONN).kernel();
+                }
+                self.has_data.store(true, Relaxed);
+                self.wake();
+                Ok(())
+            }
+        }
+    }
+}

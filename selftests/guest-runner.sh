@@ -11,7 +11,7 @@ trap 'rm -rf "$tmp"' EXIT
 n=0 failed=0
 
 guest() {
-	"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 60 "$@"
+	"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 300 "$@"
 }
 
 # check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output.
@@ -40,9 +40,15 @@ grep -qx hello "$tmp/file" || {
 }
 check "a report in the kernel log fails" 86 "WARNING: not really" -- \
 	'echo "WARNING: not really" >/dev/kmsg'
+check "a report with a long log after it" 86 "WARNING: not really" -- \
+	'echo "WARNING: not really" >/dev/kmsg
+	for i in {1..1000}; do printf "%080d\n" $i >/dev/kmsg; done'
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
 check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
 check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \
 	'a=$(cm-use); cm-use c; b=$(cm-use); cm-use none; echo $a $b $(cm-use)'
+check "a cable is pulled out and plugged in" 0 "^1 0 1\$" --link "$tmp/link:1" -- \
+	'is() { until [ "$(</sys/class/net/eth0/carrier)" = "$1" ]; do sleep 0.2; done; echo "$1"; }
+	a=$(is 1); echo off >/run/guest/cable; b=$(is 0); echo on >/run/guest/cable; echo $a $b $(is 1)'
 echo "1..$n"
 exit "$failed"

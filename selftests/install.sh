@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# modprobe on a system where this package is installed: what "make modules_install
-# INSTALL_MOD_PATH=installed" left in the shared directory (INSTALLED), beside the
+# modprobe on a system where this package is installed: a Debian package ("make deb") or what "make
+# modules_install INSTALL_MOD_PATH=installed" left, in the shared directory, beside the
 # distribution's modules.
-# seconds: 200
+# seconds: 400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 release=$(uname -r)
 installed=${INSTALLED:-/mnt/share/installed}/lib/modules/$release
-if [ "$CM" != rust ] || [ ! -d "$installed" ]; then
-	skip "an installed package" "no $installed, or not for C"
+package=$(echo /mnt/share/rust-rdma-cm*.deb)
+if [ "$CM" != rust ] || { [ ! -d "$installed" ] && [ ! -e "$package" ]; }; then
+	skip "an installed package" "no $package and no $installed, or not for C"
 	finish
 fi
 
@@ -23,12 +24,11 @@ tree=$TMP/tree
 new=$tree/lib/modules/$release
 mkdir -p "$new"
 cp /lib/modules/"$release"/modules.{order,builtin,builtin.modinfo} "$new"
-modprobe -a -D rdma_ucm rdma_rxe ib_uverbs configfs ib_umad |
+modprobe -a -D rdma_ucm rdma_rxe ib_uverbs configfs ib_umad nvme-rdma ib_srp |
 	sed -n 's/^insmod \([^ ]*\).*/\1/p' | sort -u |
 	while read -r file; do
 		install -D -m 644 "$file" "$new/${file#/lib/modules/"$release"/}"
 	done
-cp -r "$installed"/updates "$new"
 mount --bind "$tree/lib/modules" /lib/modules || exit
 # What modprobe -r found unused has to be there again.
 trap 'cm-use none; umount /lib/modules; modprobe ib_uverbs; cm-use "$CM"; rm -rf "$TMP"' EXIT
@@ -42,6 +42,13 @@ unload() {
 	! loaded rust_rdma_cm && ! loaded rdma_ucm || fail "still loaded"
 }
 
+unload_all() {
+	local module
+	for module in rdma_ucm rdma_cm ib_cm rust_rdma_cm; do
+		! loaded "$module" || rmmod "$module" || return
+	done
+}
+
 pings() {
 	local server
 	$PEER rping -s -a "$B4" -C 3 &
@@ -49,11 +56,28 @@ pings() {
 	# Its first call waits for the module.
 	wait_for 60 test -c /dev/infiniband/rdma_cm || fail "no device" || return
 	await_listener "comm rping" || return
-	timeout 30 rping -c -a "$B4" -C 3 || return
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -C 3 || return
 	ends_within 10 "$server"
 }
 
-check "depmod" depmod "$release"
+install_it() {
+	if [ -e "$package" ]; then
+		# The guest has a kernel, but no package of one.
+		dpkg --force-depends -i "$package"
+	else
+		cp -r "$installed"/updates "$new" && depmod "$release"
+	fi
+}
+check "installation" install_it
+
+remove_it() {
+	if [ -e "$package" ]; then
+		dpkg --force-depends -r "$(dpkg-deb -f "$package" Package)" || return
+		[ ! -e "$new/updates" ] || fail "something is left"
+	else
+		rm -r "$new/updates" && depmod "$release"
+	fi
+}
 
 by_name() {
 	modprobe rdma_ucm || return
@@ -79,13 +103,77 @@ on_demand() {
 }
 check "the first program that needs it loads it" on_demand
 
-# As if the package were removed.
+# Those of the kernel's own consumers that it has got: the debug kernel has none.
+consumers=()
+for module in nvme-rdma ib_srp; do
+	! modinfo "$module" >/dev/null 2>&1 || consumers+=("$module")
+done
+
+# What needs a connection manager by the names of its functions, or by that of a C module.
+for_the_kernel() {
+	local module
+	for module in "${consumers[@]}" rdma_cm ib_cm; do
+		! loaded rust_rdma_cm || fail "already loaded" || return
+		modprobe "$module" || return
+		loaded rust_rdma_cm || fail "$module: rust_rdma_cm is not loaded" || return
+		[ ! -d /sys/module/rdma_ucm ] || fail "$module: rdma_ucm is loaded" || return
+		case $module in
+		nvme-rdma | ib_srp)
+			! loaded rdma_cm && ! loaded ib_cm ||
+				fail "$module: a stand-in is loaded" || return
+			! rmmod rust_rdma_cm || fail "unloaded below $module" || return
+			;;
+		esac
+		modprobe -r "$module" || return
+		unload_all || return
+	done
+}
+check "modprobe ${consumers[*]} rdma_cm ib_cm, each loads it" for_the_kernel
+
+# The tool of an administrator.
+tool=/mnt/repo/tools/cm
+[ ! -e "$package" ] || tool=rdma-cm
+
+swapping() {
+	local user=$BASHPID
+	[ "$($tool)" = none ] || fail "not none" || return
+	$tool rust || return
+	[ "$($tool)" = rust ] || fail "not rust" || return
+	$tool c || return
+	[ "$($tool)" = c ] && loaded rdma_ucm || fail "not c" || return
+	exec 7<>/dev/infiniband/rdma_cm
+	! $tool rust 7>&- || fail "swapped below a process" || return
+	$tool 7>&- | grep -q "^used by processes: $user " || fail "$($tool)" || return
+	exec 7>&-
+	$tool rust && unload_all
+}
+check "tools/cm swaps what nobody uses" swapping
+
+swapping_below() {
+	modprobe nvme-rdma || return
+	! $tool c || fail "swapped below a module" || return
+	$tool | grep -q '^used by modules: nvme_rdma' || fail "$($tool)" || return
+	[ "$($tool | head -n 1)" = rust ] || fail "not rust any more" || return
+	modprobe -r nvme-rdma && unload_all
+}
+if [ ${#consumers[@]} -gt 0 ]; then
+	check "tools/cm swaps nothing below a module" swapping_below
+else
+	skip "tools/cm swaps nothing below a module" "the kernel has no nvme-rdma"
+fi
+
+# Without the package.
 removed() {
-	rm -r "$new/updates" && depmod "$release" && modprobe rdma_ucm || return
+	remove_it && modprobe rdma_ucm || return
 	loaded rdma_cm || fail "C's module is not loaded" || return
 	! loaded rust_rdma_cm || fail "rust_rdma_cm is loaded" || return
-	pings
-	modprobe -r rdma_ucm
+	pings || return
+	modprobe -r rdma_ucm || return
+	[ ${#consumers[@]} -gt 0 ] || return 0
+	modprobe nvme-rdma || return
+	loaded rdma_cm || fail "nvme-rdma: C's module is not loaded" || return
+	! loaded rust_rdma_cm || fail "nvme-rdma: rust_rdma_cm is loaded" || return
+	modprobe -r nvme-rdma
 }
 check "without the package C's modules are back" removed
 finish

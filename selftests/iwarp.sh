@@ -8,10 +8,9 @@
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-C4=10.80.0.1 C6=fd80::1		# of siw0, here
 D4=10.80.0.2 D6=fd80::2		# of siw1, in the namespace "peer"
 
-if ! modprobe -q siw && [ ! -e siw.ko ]; then
+if ! has_siw; then
 	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"
 	finish
 fi
@@ -22,31 +21,31 @@ plug() {
 
 unplug() {
 	local start=$SECONDS
-	timeout 30 rdma link del siw0 || fail "rdma link del: $?" || return
-	[ $((SECONDS - start)) -lt 20 ] || fail "rdma link del took $((SECONDS - start)) s"
+	timeout $((30 * PATIENCE)) rdma link del siw0 || fail "rdma link del: $?" || return
+	[ $((SECONDS - start)) -lt $((20 * PATIENCE)) ] || fail "rdma link del took $((SECONDS - start)) s"
 }
 
-# The interfaces have different indexes: with the same one in both namespaces, the sockets
-# of C's wildcard listener, which it makes for all devices in one namespace, collide.
 setup() {
-	[ -d /sys/module/siw ] || insmod siw.ko || return
-	ip link add w0 index 171 type veth peer name w1 index 172 netns peer || return
-	ip addr add "$C4/24" dev w0 && ip addr add "$C6/64" dev w0 nodad && ip link set w0 up ||
-		return
+	siw0 netns peer || return
 	ip -n peer addr add "$D4/24" dev w1 && ip -n peer addr add "$D6/64" dev w1 nodad &&
 		ip -n peer link set w1 up || return
-	plug && $PEER rdma link add siw1 type siw netdev w1
+	$PEER rdma link add siw1 type siw netdev w1
 }
 check "two devices" setup || finish
 
-check "IPv4, one device" exchange "" "" "$C4" "$C4"
-check "IPv6, one device" exchange "" "" "$C6" "$C6"
-check "IPv4, server in the other namespace" exchange "$PEER" "" "$D4" "$D4"
-check "IPv4, client in the other namespace" exchange "" "$PEER" "$C4" "$C4"
-check "IPv6, server in the other namespace" exchange "$PEER" "" "$D6" "$D6"
-check "IPv6, client in the other namespace" exchange "" "$PEER" "$C6" "$C6"
-check "IPv4, wildcard listener" exchange "" "$PEER" 0.0.0.0 "$C4"
-check "IPv6, wildcard listener" exchange "" "$PEER" :: "$C6"
+# Now and then siw does not hear a message that comes at once after an answer, and the program waits for
+# ever: over C three times in 191 rounds of rping.
+exchanged() {
+	thrice exchange "$@"
+}
+check "IPv4, one device" exchanged "" "" "$C4" "$C4"
+check "IPv6, one device" exchanged "" "" "$C6" "$C6"
+check "IPv4, server in the other namespace" exchanged "$PEER" "" "$D4" "$D4"
+check "IPv4, client in the other namespace" exchanged "" "$PEER" "$C4" "$C4"
+check "IPv6, server in the other namespace" exchanged "$PEER" "" "$D6" "$D6"
+check "IPv6, client in the other namespace" exchanged "" "$PEER" "$C6" "$C6"
+check "IPv4, wildcard listener" exchanged "" "$PEER" 0.0.0.0 "$C4"
+check "IPv6, wildcard listener" exchanged "" "$PEER" :: "$C6"
 
 # What iw_cm and siw do not do, so that it fails in the same way over C. The driver calls the address
 # that an IPv4 client of an IPv6 listener is at an IPv6 one, which no interface has.
@@ -54,7 +53,7 @@ mapped() {
 	local server
 	rping -s -a :: >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
-	! $PEER timeout 20 rping -c -a "$C4" -C 1 >"$TMP/client" 2>&1 || fail "connected" || return
+	! $PEER timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 1 >"$TMP/client" 2>&1 || fail "connected" || return
 	cat "$TMP/client"
 	grep -q "REJECTED, error -104" "$TMP/client" || fail "not refused" || return
 	kill -0 "$server" || fail "the server is gone" || return
@@ -68,7 +67,7 @@ own_queue_pair() {
 	local server
 	rping -s -a "$C4" -C 1 -q >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
-	! timeout 20 rping -c -a "$C4" -C 1 -q >"$TMP/client" 2>&1 || fail "connected" || return
+	! timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 1 -q >"$TMP/client" 2>&1 || fail "connected" || return
 	cat "$TMP/client"
 	grep -q "rdma_establish: Invalid argument" "$TMP/client" || fail "another error" || return
 	end "$server"
@@ -78,17 +77,28 @@ check "rdma_establish() is for others" own_queue_pair
 
 # No more clients at a time than the backlog of rping's listener has room for: siw loses count of
 # connections beyond that.
+# Of 40 such exchanges siw lost three over C.
+client() {
+	local try
+	for try in 1 2 3 4; do
+		$PEER timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 3 && return
+		echo "# try $try: $?"
+	done
+	return 1
+}
+
 persistent() {
 	local server clients i bad=0
 	rping -s -P -a "$C4" >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
 	for i in $(seq 6); do
-		$PEER timeout 40 rping -c -a "$C4" -C 3 & clients=($!)
-		$PEER timeout 40 rping -c -a "$C4" -C 3 & clients+=($!)
-		wait "${clients[0]}" && wait "${clients[1]}" || bad=$((bad + 1))
+		client & clients=($!)
+		client & clients+=($!)
+		wait "${clients[0]}" || bad=$((bad + 1))
+		wait "${clients[1]}" || bad=$((bad + 1))
 	done
 	end "$server" || return
-	[ "$bad" -eq 0 ] || fail "$bad of 6 pairs of clients failed" || return
+	[ "$bad" -eq 0 ] || fail "$bad of 12 clients failed" || return
 	nothing_left
 }
 check "persistent server, 12 clients" persistent
@@ -98,28 +108,28 @@ programs() {
 	local words=() server status=0
 	while [ "$1" != -- ]; do words+=("$1") && shift; done
 	shift
-	timeout 60 "${words[@]}" >"$TMP/server" 2>&1 &
+	timeout $((60 * PATIENCE)) "${words[@]}" >"$TMP/server" 2>&1 &
 	server=$!
 	await_listener "comm ${words[0]}" || return
 	# shellcheck disable=SC2086
-	$PEER timeout 60 "$@" || status=$?
+	$PEER timeout $((60 * PATIENCE)) "$@" || status=$?
 	ends_within 20 "$server" || { status=$?; echo "server: $status"; }
 	cat "$TMP/server"
 	[ "$status" -eq 0 ] || return "$status"
 	nothing_left
 }
-check "ucmatose, 1 connection" programs ucmatose -b "$C4" -- ucmatose -s "$C4"
-check "ucmatose, 20 connections" programs ucmatose -b "$C4" -c 20 -- ucmatose -s "$C4" -c 20
-check "ucmatose, IPv6" programs ucmatose -b "$C6" -- ucmatose -s "$C6"
-check "rdma_server and rdma_client" programs rdma_server -s "$C4" -- rdma_client -s "$C4"
+check "ucmatose, 1 connection" thrice programs ucmatose -b "$C4" -- ucmatose -s "$C4"
+check "ucmatose, 20 connections" thrice programs ucmatose -b "$C4" -c 20 -- ucmatose -s "$C4" -c 20
+check "ucmatose, IPv6" thrice programs ucmatose -b "$C6" -- ucmatose -s "$C6"
+check "rdma_server and rdma_client" thrice programs rdma_server -s "$C4" -- rdma_client -s "$C4"
 
 # rping does not end when it cannot connect.
 nobody() {
 	local start=$SECONDS
-	! timeout 60 ucmatose -s "$1" >"$TMP/client" 2>&1 || fail "connected to nobody" || return
+	! timeout $((60 * PATIENCE)) ucmatose -s "$1" >"$TMP/client" 2>&1 || fail "connected to nobody" || return
 	cat "$TMP/client"
 	grep -q "Connection refused" "$TMP/client" || fail "another error" || return
-	[ $((SECONDS - start)) -lt 30 ] || fail "took $((SECONDS - start)) s" || return
+	[ $((SECONDS - start)) -lt $((30 * PATIENCE)) ] || fail "took $((SECONDS - start)) s" || return
 	nothing_left
 }
 check "no server: refused at once" nobody "$D4"
@@ -130,8 +140,8 @@ both_kinds() {
 	rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 &
 	server=$!
 	await_listener "comm rping" || return
-	$PEER timeout 60 rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
-	$PEER timeout 60 rping -c -a "$C4" -C 20 >"$TMP/other" 2>&1 & other=$!
+	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
+	$PEER timeout $((60 * PATIENCE)) rping -c -a "$C4" -C 20 >"$TMP/other" 2>&1 & other=$!
 	ends_within 60 "$one" || status=$?
 	ends_within 60 "$other" || status=$?
 	[ "$status" -eq 0 ] || cat "$TMP/server" "$TMP/one" "$TMP/other"
@@ -165,7 +175,17 @@ killed() {
 	nothing_left
 }
 check "a killed server is missed" killed server
-check "a killed client is missed" killed client
+check "a killed client is missed" thrice killed client
+
+# replugged FUNCTION: siw0 is there afterwards, whatever became of that.
+replugged() {
+	local status=0
+	"$@" || status=$?
+	[ "$status" -ne 0 ] || return 0
+	end_jobs
+	rdma link show siw0/1 >/dev/null 2>&1 || plug
+	return "$status"
+}
 
 of_server() {
 	local server client
@@ -180,7 +200,7 @@ of_server() {
 	nothing_left || return
 	exchange "" "$PEER" "$C4" "$C4"
 }
-check "the device of a connected server goes" of_server
+check "the device of a connected server goes" thrice replugged of_server
 
 of_listener() {
 	local server
@@ -193,7 +213,7 @@ of_listener() {
 	nothing_left || return
 	exchange "" "$PEER" "$C4" "$C4"
 }
-check "the device of a listener goes" of_listener
+check "the device of a listener goes" thrice replugged of_listener
 
 # Before anybody has served there: the driver's removal waits for programs that have it open.
 comes_later() {
@@ -205,28 +225,19 @@ comes_later() {
 		plug && unplug || return
 	done
 	plug || return
-	$PEER timeout 30 rping -c -a "$C4" -C 2 || status=$?
+	$PEER timeout $((30 * PATIENCE)) rping -c -a "$C4" -C 2 || status=$?
 	end "$server" || return
 	[ "$status" -eq 0 ] || fail "client: $status" || return
 	nothing_left
 }
-check "a device that comes later serves a wildcard listener" comes_later
+check "a device that comes later serves a wildcard listener" thrice replugged comes_later
 
-netdev() {
-	local server
-	ip link add wt0 type veth peer name wt1 && ip addr add 10.81.0.1/24 dev wt0 &&
-		ip link set wt0 up && ip link set wt1 up &&
-		rdma link add siwt type siw netdev wt0 || return
-	stdbuf -oL rping -s -d -v -a 10.81.0.1 >"$TMP/server" 2>&1 & server=$!
-	await_listener "10.81.0.1" || return
-	ip link del wt0 || return
-	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
-	end "$server" || return
-	nothing_left
-}
-check "the interface below a listener's device goes" netdev
+check "the interface below a listener's device goes" interface_goes siw 10.81.0.1
 
 vlan() {
+	# What a try before has left.
+	ip link del w0.7 2>/dev/null
+	ip -n peer link del w1.7 2>/dev/null
 	ip link add link w0 name w0.7 type vlan id 7 && ip addr add 10.82.0.1/24 dev w0.7 &&
 		ip link set w0.7 up || return
 	ip -n peer link add link w1 name w1.7 type vlan id 7 &&
@@ -234,7 +245,7 @@ vlan() {
 	exchange "" "$PEER" 10.82.0.1 10.82.0.1 || return
 	ip link del w0.7 && ip -n peer link del w1.7
 }
-check "an address of a VLAN" vlan
+check "an address of a VLAN" thrice vlan
 
 # Ends that come at any moment: while the TCP connection is made, while the request waits, while it is
 # answered, while an event is handled, while the other end goes. The kernel log tells.
@@ -256,7 +267,7 @@ ends_at_any_time() {
 		pids=()
 	done
 	nothing_left 30 || return
-	exchange "" "$PEER" "$C4" "$C4"
+	exchanged "" "$PEER" "$C4" "$C4"
 }
 check "ends come while handlers run" ends_at_any_time 25
 
@@ -274,7 +285,7 @@ devices_at_any_time() {
 		rdma link show siw0/1 >/dev/null 2>&1 || plug || return
 	done
 	nothing_left 30 || return
-	exchange "" "$PEER" "$C4" "$C4"
+	exchanged "" "$PEER" "$C4" "$C4"
 }
 check "the device goes while handlers run" devices_at_any_time
 
@@ -285,10 +296,10 @@ reload() {
 		[ ! -e /dev/infiniband/rdma_cm ] || fail "the device node is left" || return
 		cm-use "$CM" || return
 	done
-	exchange "" "$PEER" "$C4" "$C4" || return
+	exchanged "" "$PEER" "$C4" "$C4" || return
 	# At once: identifiers may still be going.
 	cm-use none && cm-use "$CM" || return
-	exchange "$PEER" "" "$D4" "$D4"
+	exchanged "$PEER" "" "$D4" "$D4"
 }
 check "unload and load" reload
 
@@ -308,7 +319,7 @@ while IFS= read -r line; do
 done <"$TMP/cases"
 
 gone() {
-	rdma link del siw0 && $PEER rdma link del siw1 && ip link del w0 && rmmod siw
+	$PEER rdma link del siw1 && no_siw0
 }
 check "everything goes" gone
 finish

@@ -20,7 +20,7 @@ one() {
 	local status=0
 	# One test unloads it, and without udev nothing loads it again.
 	modprobe tun
-	timeout 60 bash "$tests/rdma/$1.sh" || status=$?
+	timeout $((60 * PATIENCE)) bash "$tests/rdma/$1.sh" || status=$?
 	[ "$status" -ne 0 ] || nothing_left
 	return "$status"
 }

@@ -41,7 +41,7 @@ other_end() {
 	kill -9 "${!victim}"
 	start=$SECONDS
 	told "$other" || return
-	[ $((SECONDS - start)) -lt 8 ] || fail "took $((SECONDS - start)) s" || return
+	[ $((SECONDS - start)) -lt $((8 * PATIENCE)) ] || fail "took $((SECONDS - start)) s" || return
 	# rping ends then, or hangs in its own threads.
 	end "$server" "$client" || return
 	nothing_left
@@ -139,7 +139,7 @@ crowd() {
 	wait_for 30 clients_ping 20 || fail "not all are connected" || return
 	end "${clients[@]}" || return
 	wait_for 20 eval '[ "$(cm_ids | grep -c "state CONNECT")" -eq 0 ]'
-	timeout 30 rping -c -a "$B4" -C 2 || {
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -C 2 || {
 		kill -0 "$server" || echo "it has ended"
 		cat "$TMP/server"
 		fail "the server serves no more"

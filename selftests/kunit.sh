@@ -50,7 +50,9 @@ for suite in "$suites"/cmproto_*; do
 	check "$name" run_suite "$suite"
 	# "    ok 1 name", or "    ok 1 name # SKIP".
 	while read -r result; do
-		title="$name: $(sed -E 's/^(not )?ok [0-9]+ //; s/ # SKIP.*//' <<<"$result")"
+		title=${result#not }
+		title="$name: ${title#ok * }"
+		title=${title%% # SKIP*}
 		case $result in
 		*'# SKIP'*) skip "$title" "needs a host" ;;
 		*) check "$title" case_result "$result" "$suite/results" ;;

@@ -15,6 +15,7 @@ SELFTESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$SELFTESTS/capture.sh"
 A4=10.0.0.1 A6=fd00::1		# of rxe0, here
 B4=10.0.0.2 B6=fd00::2		# of rxe1, in the namespace "peer"
+C4=10.80.0.1 C6=fd80::1		# of siw0, here, in the suites that make it
 PEER="ip netns exec peer"
 CM=$(cm-use)
 case $CM in
@@ -49,6 +50,12 @@ check() {
 		echo "not ok $RESULTS - $name"
 	fi
 	return "$status"
+}
+
+# pause SECONDS: as sleep, which is another program to start.
+exec {NEVER}<> <(:)
+pause() {
+	read -rt "$1" -u "$NEVER" || :
 }
 
 # A test that fails half-way leaves programs behind.
@@ -87,7 +94,7 @@ wait_for() {
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
-		sleep 0.1
+		pause 0.1
 	done
 }
 
@@ -95,25 +102,30 @@ cm_ids() {
 	rdma resource show cm_id
 }
 
-# cm_id_in STATE [PATTERN...]: is there such an id?
+# cm_id_in STATE [PATTERN]: is there such an id? Without a program but one, as in what follows: where
+# each takes a second to start, somebody waits for this again and again.
 cm_id_in() {
-	local state=$1
-	shift
-	# Not -q: it ends at the first match, and pipefail reports who then writes on.
-	cm_ids | grep -w "state $state" | grep -- "${*:-.}" >/dev/null
+	local line pattern=${2:-.}
+	while IFS= read -r line; do
+		[[ "$line " == *"state $1 "* && $line =~ $pattern ]] && return
+	done < <(cm_ids)
+	return 1
 }
 
 no_cm_ids() {
-	[ "$(cm_ids | wc -l)" -eq 0 ]
+	[ -z "$(cm_ids)" ]
 }
 
 # await_listener [PATTERN...]: until there is a listener. A wildcard listener has an id
 # for each device, one after the other, and each shows before requests reach it.
 await_listener() {
-	local before='' now
+	local before='' now line
 	wait_for 10 cm_id_in LISTEN "$@" || fail "no listener" || return
-	while sleep 0.1; do
-		now=$(cm_ids | grep -c 'state LISTEN')
+	while pause 0.1; do
+		now=0
+		while IFS= read -r line; do
+			[[ $line != *"state LISTEN"* ]] || now=$((now + 1))
+		done < <(cm_ids)
 		[ "$now" != "$before" ] || return 0
 		before=$now
 	done
@@ -121,7 +133,10 @@ await_listener() {
 
 # Whether lockdep still looks, where there is one: it ends with its first report.
 lockdep_watches() {
-	[ ! -e /proc/lockdep_stats ] || grep -q '^ debug_locks: *1$' /proc/lockdep_stats
+	[ ! -e /proc/lockdep_stats ] || grep -q '^ debug_locks: *1$' /proc/lockdep_stats || {
+		dmesg | grep -E 'too low!|locking correctness validator|lock debugging|WARNING: .*lock' >&2
+		false
+	}
 }
 
 # early_retry MS: how soon requests are sent early; 0 for never, which is all that C can.
@@ -135,7 +150,7 @@ early_retry() {
 }
 
 references() {
-	cat "/sys/module/$CM_MODULE/refcnt"
+	echo "$(<"/sys/module/$CM_MODULE/refcnt")"
 }
 
 unused() {
@@ -173,6 +188,27 @@ load_consumer() {
 	done
 }
 
+# has_siw: the debug kernel has the software iWARP driver; for the stock kernel tools/siw builds it.
+has_siw() {
+	modprobe -q siw || [ -e siw.ko ]
+}
+
+# siw0 [OPTION...]: the device siw0 over w0, whose peer w1 has these options.
+siw0() {
+	[ -d /sys/module/siw ] || insmod siw.ko || return
+	# The interfaces have different indexes: with the same one in both namespaces, the sockets of C's
+	# wildcard listener, which it makes for all devices in one namespace, collide.
+	ip link add w0 index 171 type veth peer name w1 index 172 "$@" || return
+	ip addr add "$C4/24" dev w0 && ip addr add "$C6/64" dev w0 nodad && ip link set w0 up || return
+	[ $# -gt 0 ] || ip link set w1 up || return
+	rdma link add siw0 type siw netdev w0
+}
+
+# no_siw0: it goes, and the driver.
+no_siw0() {
+	rdma link del siw0 && ip link del w0 && rmmod siw
+}
+
 # end PID...: programs that need not end by themselves; but they can be ended.
 end() {
 	local pid
@@ -191,7 +227,7 @@ ends_within() {
 			echo "process $2 is still there: $(cat "/proc/$2/stack" 2>/dev/null)"
 			return 99
 		}
-		sleep 0.05
+		pause 0.05
 	done
 	wait "$2"
 }
@@ -202,14 +238,77 @@ exchange() {
 	local sprefix=$1 cprefix=$2 bind=$3 address=$4 server status=0
 	shift 4
 	# shellcheck disable=SC2086 # prefixes are commands
-	$sprefix timeout 60 rping -s -a "$bind" -C 10 -V "$@" >"$TMP/server" 2>&1 &
+	$sprefix timeout $((60 * PATIENCE)) rping -s -a "$bind" -C 10 -V "$@" >"$TMP/server" 2>&1 &
 	server=$!
 	await_listener "comm rping" || return
 	# shellcheck disable=SC2086
-	$cprefix timeout 60 rping -c -a "$address" -C 10 -V -v "$@" || status=$?
+	$cprefix timeout $((60 * PATIENCE)) rping -c -a "$address" -C 10 -V -v "$@" || status=$?
 	[ "$status" -eq 0 ] || echo "client: $status"
 	ends_within 20 "$server" || { status=$?; echo "server: $status"; }
 	cat "$TMP/server"
 	[ "$status" -eq 0 ] || return "$status"
 	nothing_left
+}
+
+# thrice COMMAND...: again if it fails, for a program that races with itself. What a try
+# that failed left behind is ended, and what it said is shown.
+thrice() {
+	local try
+	for try in 1 2 3; do
+		"$@" >"$TMP/try" 2>&1 && return
+		echo "try $try:"
+		cat "$TMP/try"
+		end_jobs
+		wait_for 100 no_cm_ids
+	done
+	return 1
+}
+
+# interface_goes TYPE ADDRESS: below a device of this type, while rping listens at the address.
+interface_goes() {
+	local server type=$1 address=$2
+	ip link add if0 type veth peer name if1 && ip addr add "$address/24" dev if0 &&
+		ip link set if0 up && ip link set if1 up &&
+		rdma link add below type "$type" netdev if0 || return
+	sleep 0.5
+	stdbuf -oL rping -s -d -v -a "$address" >"$TMP/server" 2>&1 & server=$!
+	await_listener "$address" || return
+	ip link del if0 || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
+	end "$server" || return
+	nothing_left
+}
+
+# use_programs_of IMAGE: from here on the RDMA programs and python3 are those of this file
+# system (tools/newest), in the current directory and namespaces.
+use_programs_of() {
+	local root=$TMP/root bin=$TMP/bin dir program
+	mkdir "$root" "$bin"
+	modprobe -a loop squashfs
+	mount -o loop,ro "$1" "$root" || return
+	trap 'umount -R "$TMP/root"; rm -rf "$TMP"' EXIT
+	for dir in dev proc sys run tmp mnt; do
+		mount --rbind "/$dir" "$root/$dir" || return
+	done
+	# By their paths: the directory of these scripts is in the image's /tmp, too.
+	for program in rping ucmatose udaddy udpong mckey cmtime rdma_{server,client,xserver,xclient} \
+		rstream riostream rcopy ib_{send,write,read,atomic}_{bw,lat} python3; do
+		printf '#!/bin/sh\nexec unshare -R %s -w "$PWD" /usr/bin/%s "$@"\n' "$root" "$program" \
+			>"$bin/$program"
+		chmod +x "$bin/$program"
+	done
+	export PATH="$bin:$PATH"
+	echo "# $(basename "$(readlink "$root"/usr/lib/x86_64-linux-gnu/librdmacm.so.1)")"
+}
+
+# Whether cmtime is one whose two ends meet at a socket before the server listens.
+cmtime_meets() {
+	[[ $(cmtime -h 2>&1) == *controller_address* ]]
+}
+
+# cmtime_place ADDRESS [COMMAND...]: until that socket is there, as the command sees it.
+cmtime_place() {
+	local address=$1
+	shift
+	wait_for 20 "$@" sh -c "ss -Hltn src $address | grep -q ." || fail "no socket"
 }

@@ -29,7 +29,7 @@ rpings() {
 	$PEER rping -s -P -a "$B4" >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || status=1
 	for i in 1 2 3 4 5; do
-		timeout 60 rping -c -a "$B4" -C 3 || { status=$?; echo "client $i: $status"; }
+		timeout $((60 * PATIENCE)) rping -c -a "$B4" -C 3 || { status=$?; echo "client $i: $status"; }
 	done
 	end "$server" || return
 	[ "$status" -eq 0 ] || return "$status"
@@ -39,9 +39,9 @@ rpings() {
 # Twenty connections at a time, to a server whose answers are what is lost.
 connections() {
 	local server status=0
-	timeout 120 cmtime -b "$A4" -c 20 -m 0 -q 2000000 >"$TMP/server" 2>&1 & server=$!
+	timeout $((120 * PATIENCE)) cmtime -b "$A4" -c 20 -m 0 -q 2000000 >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm cmtime" || return
-	$PEER timeout 100 cmtime -s "$A4" -b "$B4" -c 20 -m 0 -q 1000000 || status=$?
+	$PEER timeout $((100 * PATIENCE)) cmtime -s "$A4" -b "$B4" -c 20 -m 0 -q 1000000 || status=$?
 	end "$server" || return
 	[ "$status" -eq 0 ] || return "$status"
 	nothing_left 30

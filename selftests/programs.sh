@@ -8,33 +8,22 @@
 
 # both SERVER -- CLIENT: each a command line; the server runs in the other
 # namespace, and both end with success.
-both() {
-	local server status=0 a=$1 b=$2
-	$PEER timeout 90 bash -c "$a" >"$TMP/server" 2>&1 & server=$!
-	await_listener || {
+both_after() {
+	local ready=$1 server status=0 a=$2 b=$3
+	$PEER timeout $((90 * PATIENCE)) bash -c "$a" >"$TMP/server" 2>&1 & server=$!
+	"$ready" || {
 		cat "$TMP/server"
 		return 1
 	}
-	timeout 90 bash -c "$b" || { status=$?; echo "client: $status"; }
+	timeout $((90 * PATIENCE)) bash -c "$b" || { status=$?; echo "client: $status"; }
 	ends_within 30 "$server" || { status=$?; echo "server: $status"; }
 	echo "--- server"
 	cat "$TMP/server"
 	[ "$status" -eq 0 ] || return "$status"
 	nothing_left
 }
-
-# thrice COMMAND...: again if it fails, for a program that races with itself. What a try
-# that failed left behind is ended, and what it said is shown.
-thrice() {
-	local try
-	for try in 1 2 3; do
-		"$@" >"$TMP/try" 2>&1 && return
-		echo "try $try:"
-		cat "$TMP/try"
-		end_jobs
-		wait_for 100 no_cm_ids
-	done
-	return 1
+both() {
+	both_after await_listener "$@"
 }
 
 # The same, and both print that line.
@@ -78,7 +67,7 @@ check "rdma_xserver and rdma_xclient" thrice both "rdma_xserver -c r" "rdma_xcli
 # Soft-RoCE has no XRC queue pairs, and the client says so, whatever the connection
 # manager.
 no_xrc() {
-	timeout 20 rdma_xclient -s "$B4" -c x >"$TMP/xrc" 2>&1
+	timeout $((20 * PATIENCE)) rdma_xclient -s "$B4" -c x >"$TMP/xrc" 2>&1
 	echo "status $?" >>"$TMP/xrc"
 	grep -q "Operation not supported" "$TMP/xrc" || { cat "$TMP/xrc"; return 1; }
 	nothing_left
@@ -91,7 +80,7 @@ no_udpong() {
 	local server
 	$PEER udpong -b "$B4" -C 5 -S 1000 >/dev/null 2>&1 & server=$!
 	sleep 1
-	timeout 20 udpong -s "$B4" -b "$A4" -C 5 -S 1000 >"$TMP/udpong" 2>&1
+	timeout $((20 * PATIENCE)) udpong -s "$B4" -b "$A4" -C 5 -S 1000 >"$TMP/udpong" 2>&1
 	echo "status $?" >>"$TMP/udpong"
 	end "$server"
 	grep -q "rconnect: No such file or directory" "$TMP/udpong" || { cat "$TMP/udpong"; return 1; }
@@ -120,7 +109,7 @@ copy() {
 	head -c 1000000 /dev/urandom >"$TMP/data"
 	$PEER rcopy >"$TMP/server" 2>&1 & server=$!
 	await_listener || return
-	timeout 60 rcopy "$TMP/data" "$B4:$TMP/copy" || status=$?
+	timeout $((60 * PATIENCE)) rcopy "$TMP/data" "$B4:$TMP/copy" || status=$?
 	sleep 0.5
 	kill "$server"
 	wait "$server" 2>/dev/null
@@ -136,12 +125,12 @@ check "rcopy" thrice copy
 mckeys() {
 	local receiver status=0 group=$1
 	# shellcheck disable=SC2086
-	$PEER stdbuf -oL timeout 60 mckey -m "$group" -b "$B4" $2 >"$TMP/receiver" 2>&1 &
+	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$group" -b "$B4" $2 >"$TMP/receiver" 2>&1 &
 	receiver=$!
 	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
 	in_group "$PEER" v1 "$group" || { status=$?; echo "the receiver's interface is no member"; }
 	# shellcheck disable=SC2086
-	stdbuf -oL timeout 60 mckey -s -m "$group" -b "$A4" $3 >"$TMP/sender" 2>&1 || {
+	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$group" -b "$A4" $3 >"$TMP/sender" 2>&1 || {
 		status=$?
 		echo "sender: $status"
 	}
@@ -162,7 +151,7 @@ check "mckey, larger messages" thrice mckeys 239.1.2.4 "-C 3 -S 1024" "-C 1000 -
 check "mckey, sends only" thrice mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
 check "mckey, several ids" thrice mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
 no_ipv6_group() {
-	! timeout 30 mckey -s -m ff0e::1234 -b "$A6" || fail "joined"
+	! timeout $((30 * PATIENCE)) mckey -s -m ff0e::1234 -b "$A6" || fail "joined"
 	nothing_left
 }
 check "mckey, IPv6: not over RoCE v2" no_ipv6_group
@@ -170,25 +159,16 @@ check "mckey, IPv6: not over RoCE v2" no_ipv6_group
 # Many connections at once. The numbers of queue pairs are made up, far from real
 # ones, and different for the two ends.
 cmtime_both() {
-	local server status=0
-	if [[ $(cmtime -h 2>&1) != *controller_address* ]]; then
+	if cmtime_meets; then
+		both_after meeting_place "cmtime -L -C $B4 -b $B4 $* -q 2000000" \
+			"cmtime -C $B4 -b $A4 $* -q 1000000"
+	else
 		both "cmtime -b $B4 $* -q 2000000" "cmtime -s $B4 -b $A4 $* -q 1000000"
-		return
 	fi
-	# In newer versions the two ends meet at a socket before the server listens.
-	# shellcheck disable=SC2086
-	$PEER timeout 90 cmtime -L -C "$B4" -b "$B4" $* -q 2000000 >"$TMP/server" 2>&1 & server=$!
-	wait_for 20 meeting_place || fail "no socket" || return
-	# shellcheck disable=SC2086
-	timeout 90 cmtime -C "$B4" -b "$A4" $* -q 1000000 || { status=$?; echo "client: $status"; }
-	ends_within 30 "$server" || { status=$?; echo "server: $status"; }
-	echo "--- server"
-	cat "$TMP/server"
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
 }
 meeting_place() {
-	$PEER ss -Hltn src "$B4" | grep . >/dev/null
+	# shellcheck disable=SC2086
+	cmtime_place "$B4" $PEER
 }
 check "cmtime, 50 connections" cmtime_both -c 50 -m 0
 check "cmtime, 500 connections" cmtime_both -c 500 -m 0

@@ -14,7 +14,7 @@ if [ ! -d "$dir/tests" ]; then
 	finish
 fi
 cd "$dir" || exit
-timeout 350 python3 tests/run_tests.py --dev rxe0 -v -k rdmacm >"$TMP/out" 2>&1
+timeout $((350 * PATIENCE)) python3 tests/run_tests.py --dev rxe0 -v -k rdmacm >"$TMP/out" 2>&1
 echo "status $?" >>"$TMP/out"
 
 # A case is a line with its name, perhaps one about it, and how it ended.

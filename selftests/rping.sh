@@ -30,7 +30,7 @@ persistent() {
 	server=$!
 	await_listener "comm rping" || return
 	for i in $(seq 50); do
-		timeout 120 rping -c -a "$2" -C 3 >"$TMP/client.$i" 2>&1 &
+		timeout $((120 * PATIENCE)) rping -c -a "$2" -C 3 >"$TMP/client.$i" 2>&1 &
 		clients+=($!)
 		# In groups, so that some are there at the same time.
 		if [ $((i % 10)) -eq 0 ]; then
@@ -57,11 +57,11 @@ check "persistent server in the other namespace, 50 clients" persistent "$PEER" 
 
 refused() {
 	local start=$SECONDS
-	if timeout 60 rping -c -a "$1" -C 1; then
+	if timeout $((60 * PATIENCE)) rping -c -a "$1" -C 1; then
 		fail "connected to nobody"
 		return
 	fi
-	[ $((SECONDS - start)) -lt 10 ] || fail "took $((SECONDS - start)) s" || return
+	[ $((SECONDS - start)) -lt $((10 * PATIENCE)) ] || fail "took $((SECONDS - start)) s" || return
 	nothing_left
 }
 check "no server: refused at once" refused "$B4"
@@ -70,11 +70,11 @@ check "no such neighbour: an error after a while" refused 10.0.0.250
 
 both_ways() {
 	local a b status=0
-	timeout 60 rping -s -a "$A4" -p 8001 -C 20 & a=$!
-	$PEER timeout 60 rping -s -a "$B4" -p 8002 -C 20 & b=$!
+	timeout $((60 * PATIENCE)) rping -s -a "$A4" -p 8001 -C 20 & a=$!
+	$PEER timeout $((60 * PATIENCE)) rping -s -a "$B4" -p 8002 -C 20 & b=$!
 	await_listener 8001 && await_listener 8002 || return
-	timeout 60 rping -c -a "$B4" -p 8002 -C 20 & local c=$!
-	$PEER timeout 60 rping -c -a "$A4" -p 8001 -C 20 || status=$?
+	timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 8002 -C 20 & local c=$!
+	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -p 8001 -C 20 || status=$?
 	wait "$c" || status=$?
 	ends_within 20 "$a" || status=$?
 	ends_within 20 "$b" || status=$?

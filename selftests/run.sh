@@ -94,7 +94,7 @@ for suite; do
 	if [ -x "$script" ]; then
 		limit=$(sed -n 's/^# seconds: //p' "$script")
 		# A kernel with all the checks takes several times as long.
-		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 4))
+		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 5))
 		[ -z "$capture" ] || capture_start v0 /tmp/capture.pcap
 		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
 			filter "$suite" "$counts"

@@ -18,7 +18,7 @@ with_server() {
 	shift
 	$PEER ./cmstorm server -a "$B4" "${args[@]}" >"$TMP/server" 2>&1 & server=$!
 	wait_for 60 grep -q listening "$TMP/server" || { cat "$TMP/server"; return 1; }
-	timeout 100 ./cmstorm client -a "$B4" -t 90 "$@" >"$TMP/report" || status=$?
+	timeout $((100 * PATIENCE)) ./cmstorm client -a "$B4" -t 90 "$@" >"$TMP/report" || status=$?
 	cat "$TMP/report"
 	end "$server"
 	[ "$status" -eq 0 ] && nothing_left 30
@@ -49,7 +49,7 @@ check "queue pairs" with_server --qp -- -n 20 -f 5 --qp --finish disconnect
 
 # A server and a client in one process.
 both() {
-	timeout 100 ./cmstorm both -a "$A4" -n 30 -f 10 >"$TMP/report" && reports '.up == 30' &&
+	timeout $((100 * PATIENCE)) ./cmstorm both -a "$A4" -n 30 -f 10 >"$TMP/report" && reports '.up == 30' &&
 		nothing_left 30
 }
 check "server and client in one process" both
@@ -58,7 +58,7 @@ check "server and client in one process" both
 says() {
 	local pattern=$1 status=0
 	shift
-	timeout 100 "$@" >"$TMP/out" 2>"$TMP/err" </dev/null || status=$?
+	timeout $((100 * PATIENCE)) "$@" >"$TMP/out" 2>"$TMP/err" </dev/null || status=$?
 	cat "$TMP/out" "$TMP/err"
 	case $status in 1 | 2) ;; *) fail "status $status" || return ;; esac
 	grep -qi -- "$pattern" "$TMP/err" || fail "does not say: $pattern"

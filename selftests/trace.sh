@@ -61,7 +61,7 @@ connection() {
 	local server
 	$PEER rping -s -a "$B4" -p 7300 -C 1 & server=$!
 	await_listener "comm rping" || return
-	timeout 30 rping -c -a "$B4" -p 7300 -C 1 || return
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7300 -C 1 || return
 	ends_within 20 "$server"
 }
 
@@ -122,7 +122,7 @@ early_retry 0
 check "a connection" traced_connection
 
 nobody_there() {
-	timeout 30 rping -c -a "$B4" -p 7301 -C 1
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7301 -C 1
 	[ $? -ne 124 ]
 }
 

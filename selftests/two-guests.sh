@@ -1,30 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/two-guests.sh [--capture DIR] [CM [CM]]: on the host, two guests with
-# different connection managers (rust and c), joined by a network, are each other's
-# client and server. With --capture what passes between them is in DIR/two-guests.pcap
-# afterwards.
+# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--end NAME] [CM [CM]]: on the host,
+# two guests with different connection managers (rust and c), joined by a network, are each
+# other's client and server, as selftests/NAME-end.sh says (two-guests). With --capture what
+# passes between them is in DIR/NAME.pcap afterwards. With --programs they run those of this
+# file system (tools/newest, tools/storage).
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 guest=$here/../tools/guest
-capture=''
-if [ "${1:-}" = --capture ]; then
-	capture=$2
+capture='' image='' name=two-guests
+while [[ ${1:-} == --* ]]; do
+	case $1 in
+	--capture) capture=$2 ;;
+	--programs) image=$2 ;;
+	--end) name=$2 ;;
+	*) exit 2 ;;
+	esac
 	shift 2
-fi
+done
+seconds=$(sed -n 's/^# seconds: //p' "$here/$name-end.sh") || exit
 one=${1:-rust} two=${2:-c}
 tmp=$(mktemp -d)
 pids=()
 trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 mkdir "$tmp/share"
+[ -z "$image" ] || cp "$image" "$tmp/share/programs.sqfs" || exit
 
 # boot NUMBER CM: its lines get the name of its connection manager.
 boot() {
 	local status=0
-	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout 480 -- \
-		/mnt/repo/selftests/two-guests-end.sh "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
+	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout "$seconds" -- \
+		"/mnt/repo/selftests/$name-end.sh" "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
 		status=$?
 	echo "$status" >"$tmp/$1.status"
 }
@@ -40,19 +48,19 @@ for number in 1 2; do
 	cm=$one
 	[ "$number" = 1 ] || cm=$two
 	status=$(cat "$tmp/$number.status")
-	sed -n -E "/^(not )?ok |^#/{s/^((not )?ok) [0-9]+ - /\1 - two-guests: guest $number ($cm): /;p}" \
+	sed -n -E "/^(not )?ok |^#/{s/^((not )?ok) [0-9]+ - /\1 - $name: guest $number ($cm): /;p}" \
 		"$tmp/$number.out"
 	n=$((n + $(grep -cE '^(not )?ok ' "$tmp/$number.out")))
 	if grep -q '^not ok ' "$tmp/$number.out"; then
 		failed=1
 	elif [ "$status" -ne 0 ] || ! grep -q '^1\.\.' "$tmp/$number.out"; then
 		tail -n 40 "$tmp/$number.out" | sed 's/^/# | /'
-		echo "not ok - two-guests: guest $number ($cm): status $status"
+		echo "not ok - $name: guest $number ($cm): status $status"
 		failed=1
 	fi
 done
 if [ -n "$capture" ]; then
 	mkdir -p "$capture"
-	cp "$tmp/share/two-guests.pcap" "$capture/" || failed=1
+	cp "$tmp/share/$name.pcap" "$capture/" || failed=1
 fi
 exit "$failed"

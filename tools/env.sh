@@ -133,3 +133,40 @@ debian_uri() {
 		awk -v a="$codename${1:-}" -v b="stable${1:-}" -v c="oldstable${1:-}" \
 			'($1 == a || $1 == b || $1 == c) && !seen++ { print $2 }'
 }
+
+# unpack_packages SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they
+# need, for programs of a guest. Only unpacked: nothing here is ever configured or booted.
+unpack_packages() {
+	local suite=$1 root=$2 opts proxy link
+	shift 2
+	opts=(
+		--variant=extract --architectures=amd64 --include="$(IFS=, && echo "$*")"
+		--aptopt='Acquire::Check-Valid-Until "false"'
+		--aptopt='Acquire::Languages "none"'
+		--aptopt='APT::Install-Recommends "false"'
+		--dpkgopt='path-exclude=/usr/share/man/*'
+		--dpkgopt='path-exclude=/usr/share/locale/*'
+		--dpkgopt='path-exclude=/usr/share/doc/*'
+		--dpkgopt='path-include=/usr/share/doc/rdma-core/tests/*'
+	)
+	proxy=$(apt-config shell P Acquire::http::Proxy | sed -n "s/^P='\(.*\)'$/\1/p")
+	[ -z "$proxy" ] || opts+=(--aptopt="Acquire::http::Proxy \"$proxy\"")
+	if is_root; then
+		mmdebstrap --mode=root "${opts[@]}" "$suite" "$root" "deb $(debian_uri) $suite main"
+	else
+		TMPDIR=/var/tmp mmdebstrap --mode=unshare --format=tar "${opts[@]}" "$suite" - \
+			"deb $(debian_uri) $suite main" |
+			ns_root tar -xp -C "$root" --numeric-owner --exclude='./dev/*'
+	fi
+	# A merged /usr, which packages that are only unpacked need not bring.
+	for link in bin sbin lib lib64; do
+		[ -e "$root/$link" ] || ln -s "usr/$link" "$root/$link"
+	done
+	mkdir -p "$root"/{dev,proc,sys,tmp,run,mnt}
+}
+
+# image_of ROOT FILE: what unpack_packages made, as a file system.
+image_of() {
+	BUILDROOT_BIND=$(dirname "$1") "$TOOLS/buildroot" mksquashfs "$1" "$2" -comp lz4 \
+		-all-root -no-progress -wildcards -e 'dev/*'
+}

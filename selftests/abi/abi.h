@@ -136,11 +136,19 @@ bool check_mem(const char *file, int line, const char *what,
 	(uint32_t)id_;								\
 })
 
-/* Is the Rust module the one that is tested? */
-bool is_rust(void);
+/* A command of the shell that is ended after so many seconds. */
+int run_within(int seconds, const char *command);
 
 /* What is expected where the module differs on purpose: see difference.c. */
 int differs(const char *key);
+
+/* --- kernel.c: what the programs run on --- */
+
+/* Is the Rust module the one that is tested? */
+bool is_rust(void);
+
+/* How many times as long everything may take: more than once on a kernel with all the checks. */
+int patience(void);
 
 /* --- memory.c: buffers at the edge of what is mapped --- */
 
@@ -237,6 +245,7 @@ void pair_requested(struct pair *p, const union addr *a);
 void pair_accepted(struct pair *p, const union addr *a);
 void pair_established(struct pair *p, const union addr *a);
 /* A client of its own channel, resolved up to the route. */
+void route_id(int fd, uint32_t id, const union addr *dst);
 uint32_t routed_client(int fd, uint64_t uid, const union addr *dst);
 union addr any_port4(void);
 

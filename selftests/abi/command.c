@@ -402,7 +402,7 @@ void need_event(const char *file, int line, int fd, enum event want,
 	long ret;
 
 	ev = ev ?: &local;
-	ret = wait_event(fd, ev, 10000);
+	ret = wait_event(fd, ev, 10000 * patience());
 	if (ret < 0) {
 		fail(file, line, "waiting for %s: %s", event_name(want), errno_name(-ret));
 		stop();

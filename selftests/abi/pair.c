@@ -13,7 +13,7 @@ uint32_t fake_qpn(void)
 	 * Far away from the device's own numbers, and never the same twice: two
 	 * connections with one (peer, number) are taken for a stale one.
 	 */
-	return 0x400000 + (((uint32_t)getpid() & 0x7fff) << 7) + (n++ & 0x7f);
+	return 0x400000 + (((uint32_t)getpid() & 0x7ff) << 11) + (n++ & 0x7ff);
 }
 
 struct rdma_ucm_conn_param conn_param(void)
@@ -89,13 +89,18 @@ void pair_established(struct pair *p, const union addr *a)
 	NEED_EVENT(p->sfd, EV_ESTABLISHED, NULL);
 }
 
-uint32_t routed_client(int fd, uint64_t uid, const union addr *dst)
+void route_id(int fd, uint32_t id, const union addr *dst)
 {
-	uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, uid));
-
 	REQUIRE_OK(resolve_addr(fd, id, NULL, dst, 2000));
 	NEED_EVENT(fd, EV_ADDR_RESOLVED, NULL);
 	REQUIRE_OK(resolve_route(fd, id, 2000));
 	NEED_EVENT(fd, EV_ROUTE_RESOLVED, NULL);
+}
+
+uint32_t routed_client(int fd, uint64_t uid, const union addr *dst)
+{
+	uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, uid));
+
+	route_id(fd, id, dst);
 	return id;
 }

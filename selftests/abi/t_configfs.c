@@ -153,10 +153,7 @@ TEST(configfs, tos_of_paths)
 	REQUIRE_OK(set_option(f, own, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
 	REQUIRE_EQ(2, put(TOS, "72"));
 	after = routed_client(f, 2, &a);
-	REQUIRE_OK(resolve_addr(f, own, NULL, &a, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, own, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	route_id(f, own, &a);
 	CHECK_EQ(0, traffic_class(f, before));
 	CHECK_EQ(72, traffic_class(f, after));
 	CHECK_EQ(0x30, traffic_class(f, own));
@@ -175,7 +172,7 @@ TEST(configfs, device_goes)
 			     "rdma link add rxet type rxe netdev vt0"));
 	REQUIRE_EQ(0, mkdir(ROOT "/rxet", 0755));
 	REQUIRE_EQ(1, put(ROOT "/rxet/ports/1/default_roce_tos", "7"));
-	REQUIRE_EQ(0, system("timeout 10 rdma link del rxet"));
+	REQUIRE_EQ(0, run_within(10, "rdma link del rxet"));
 #define T ROOT "/rxet/ports/1/default_roce_tos"
 #define M ROOT "/rxet/ports/1/default_roce_mode"
 	CHECK_ERR(ENODEV, get(T, text, sizeof(text)));

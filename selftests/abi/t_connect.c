@@ -266,41 +266,49 @@ TEST(connect, stale_number)
 TEST_LIMIT(connect, many_at_once, 60)
 {
 	enum { N = 100 };
+	/* Fewer on a kernel that needs too long for so many. */
+	const int n = N / patience();
 	struct rdma_ucm_event_resp ev;
 	struct pair p = { 0 };
 	union addr a = any_port4();
 	int established = 0, responses = 0;
+	uint32_t ids[N];
 
+	note("%d at once", n);
 	pair_listen(&p, &a);
 	p.cfd = fd();
-	for (int i = 0; i < N; i++) {
+	for (int i = 0; i < n; i++)
+		ids[i] = routed_client(p.cfd, 7, &p.addr);
+	/* All of them wait at the same time; neither end may wait for more than 65 s. */
+	for (int i = 0; i < n; i++) {
 		struct rdma_ucm_conn_param param = conn_param();
 
-		REQUIRE_OK(connect_id(p.cfd, routed_client(p.cfd, 7, &p.addr), &param));
+		REQUIRE_OK(connect_id(p.cfd, ids[i], &param));
 	}
-	while (established < N) {
+	while (established < n) {
 		struct pollfd fds[2] = { { p.sfd, POLLIN, 0 }, { p.cfd, POLLIN, 0 } };
 
-		if (poll(fds, 2, 10000) <= 0)
+		if (poll(fds, 2, 10000 * patience()) <= 0)
 			break;
-		while (get_event(p.sfd, &ev) == 0) {
-			struct rdma_ucm_conn_param param = conn_param();
+		if (get_event(p.sfd, &ev) == 0) {
+			if (ev.event == EV_CONNECT_REQUEST) {
+				struct rdma_ucm_conn_param param = conn_param();
 
-			param.qp_num |= 0x800000;
-			if (ev.event == EV_CONNECT_REQUEST)
+				param.qp_num |= 0x800000;
 				CHECK_OK(accept_id(p.sfd, ev.id, 5, &param));
-			else if (CHECK_EQ(EV_ESTABLISHED, ev.event))
+			} else if (CHECK_EQ(EV_ESTABLISHED, ev.event)) {
 				established++;
+			}
 		}
-		while (get_event(p.cfd, &ev) == 0) {
+		if (get_event(p.cfd, &ev) == 0) {
 			if (CHECK_EQ(EV_CONNECT_RESPONSE, ev.event)) {
 				responses++;
 				CHECK_OK(accept_id(p.cfd, ev.id, 0, NULL));
 			}
 		}
 	}
-	CHECK_EQ(N, responses);
-	CHECK_EQ(N, established);
+	CHECK_EQ(n, responses);
+	CHECK_EQ(n, established);
 	close(p.cfd);
 	close(p.sfd);
 }

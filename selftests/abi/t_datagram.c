@@ -295,10 +295,7 @@ TEST(datagram, listener_in_another_namespace)
 	p.addr = addr4(ADDR4, 7639);
 	p.cfd = fd();
 	p.client = REQUIRE_ID(create_id(p.cfd, PS_UDP, 1));
-	REQUIRE_OK(resolve_addr(p.cfd, p.client, NULL, &p.addr, 2000));
-	NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	route_id(p.cfd, p.client, &p.addr);
 	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
 	NEED_REFUSAL(&p, 2);
 }
@@ -363,10 +360,7 @@ TEST(datagram, full_backlog_refuses)
 	for (int i = 0; i < 3; i++) {
 		uint32_t id = REQUIRE_ID(create_id(q.cfd, PS_UDP, 5));
 
-		REQUIRE_OK(resolve_addr(q.cfd, id, NULL, &p.addr, 2000));
-		NEED_EVENT(q.cfd, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(q.cfd, id, 2000));
-		NEED_EVENT(q.cfd, EV_ROUTE_RESOLVED, NULL);
+		route_id(q.cfd, id, &p.addr);
 		REQUIRE_OK(connect_id(q.cfd, id, &q.cparam));
 		q.client = id;
 		NEED_REFUSAL(&q, 2);
@@ -466,10 +460,7 @@ TEST(datagram, connection_to_a_datagram_service)
 	pair_listen(&p, &a);
 	p.cfd = fd();
 	id = REQUIRE_ID(create_id_type(p.cfd, PS_IB, QPT_RC, 1));
-	REQUIRE_OK(resolve_addr(p.cfd, id, NULL, &p.addr, 2000));
-	NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(p.cfd, id, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	route_id(p.cfd, id, &p.addr);
 	REQUIRE_OK(connect_id(p.cfd, id, &p.cparam));
 	NEED_EVENT(p.cfd, EV_REJECTED, &ev);
 	CHECK_EQ(28, ev.status);
@@ -483,10 +474,7 @@ TEST(datagram, question_to_a_connected_service)
 	pair_listen(&p, &a);
 	p.cfd = fd();
 	p.client = REQUIRE_ID(create_id_type(p.cfd, PS_IB, QPT_UD, 1));
-	REQUIRE_OK(resolve_addr(p.cfd, p.client, NULL, &p.addr, 2000));
-	NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	route_id(p.cfd, p.client, &p.addr);
 	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
 	NEED_REFUSAL(&p, 2);
 }
@@ -520,10 +508,7 @@ TEST(datagram, listener_of_no_type)
 		uint32_t id = REQUIRE_ID(create_id_type(p.cfd, PS_IB, type, 1));
 
 		p.cparam = conn_param();
-		REQUIRE_OK(resolve_addr(p.cfd, id, NULL, &p.addr, 2000));
-		NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(p.cfd, id, 2000));
-		NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+		route_id(p.cfd, id, &p.addr);
 		REQUIRE_OK(connect_id(p.cfd, id, &p.cparam));
 		NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &ev);
 		CHECK_EQ(i ? 180 : 56, ev.param.conn.private_data_len);
@@ -566,22 +551,24 @@ TEST(datagram, ipoib_needs_infiniband)
 TEST(datagram, many)
 {
 	enum { N = 200 };
+	/* Fewer on a kernel that needs too long for so many. */
+	const int n = N / patience();
 	struct pair p = { .ps = PS_UDP };
 	union addr a = any_port4();
 	int established = 0;
+	uint32_t ids[N];
 
+	note("%d at once", n);
 	pair_listen(&p, &a);
 	p.cfd = fd();
-	for (int i = 0; i < N; i++) {
-		uint32_t id = REQUIRE_ID(create_id(p.cfd, PS_UDP, i + 1));
-
-		REQUIRE_OK(resolve_addr(p.cfd, id, NULL, &p.addr, 2000));
-		NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(p.cfd, id, 2000));
-		NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
-		REQUIRE_OK(connect_id(p.cfd, id, &p.cparam));
+	for (int i = 0; i < n; i++) {
+		ids[i] = REQUIRE_ID(create_id(p.cfd, PS_UDP, i + 1));
+		route_id(p.cfd, ids[i], &p.addr);
 	}
-	for (int i = 0; i < N; i++) {
+	/* All of them wait at the same time; none may wait for more than 65 s. */
+	for (int i = 0; i < n; i++)
+		REQUIRE_OK(connect_id(p.cfd, ids[i], &p.cparam));
+	for (int i = 0; i < n; i++) {
 		struct rdma_ucm_event_resp ev;
 
 		NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &ev);
@@ -589,11 +576,11 @@ TEST(datagram, many)
 		REQUIRE_OK(accept_id(p.sfd, ev.id, 1, &p.sparam));
 		REQUIRE_OK(destroy_id(p.sfd, ev.id));
 	}
-	for (int i = 0; i < N; i++) {
+	for (int i = 0; i < n; i++) {
 		struct rdma_ucm_event_resp ev;
 
 		NEED_EVENT(p.cfd, EV_ESTABLISHED, &ev);
-		established += ev.param.ud.qp_num <= N;
+		established += ev.param.ud.qp_num <= (uint32_t)n;
 	}
-	CHECK_EQ(N, established);
+	CHECK_EQ(n, established);
 }

@@ -63,10 +63,7 @@ static void apart(struct pair *p, const union addr *server, uint16_t ps)
 	if (ps == PS_TCP)
 		REQUIRE_OK(set_option(p->cfd, p->client, 0, RDMA_OPTION_ID_ACK_TIMEOUT,
 				      &timeout, 1));
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, server, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(p->cfd, p->client, 2000));
-	NEED_EVENT(p->cfd, EV_ROUTE_RESOLVED, NULL);
+	route_id(p->cfd, p->client, server);
 }
 
 static void request(struct pair *p, const union addr *server)

@@ -281,3 +281,22 @@ TEST(destroy, by_close_in_every_state)
 		close(step & 1 ? p.cfd : p.sfd);
 	}
 }
+
+TEST(destroy, by_close_with_an_unread_request_of_a_lower_number)
+{
+	struct rdma_ucm_event_resp ev;
+	union addr a = any_port4();
+	struct pair p = { 0 };
+	int f = cm_open(O_RDWR | O_NONBLOCK);
+	uint32_t lowest = REQUIRE_ID(create_id(f, PS_TCP, 1));
+
+	pair_routed(&p, &a);
+	REQUIRE_OK(destroy_id(f, lowest));
+	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
+	/* The request's id has the number that was free, and goes before its listener does. */
+	REQUIRE(!no_event(p.sfd, 5000));
+	close(p.sfd);
+	NEED_EVENT(p.cfd, EV_REJECTED, &ev);
+	CHECK_EQ(28, ev.status);
+	REQUIRE_EQ(lowest, REQUIRE_ID(create_id(f, PS_TCP, 1)));
+}

@@ -412,7 +412,7 @@ TEST(mcast, uids)
 	CHECK_EQ(0, leave(f, mc));
 }
 
-TEST(mcast, many_groups)
+TEST_LIMIT(mcast, many_groups, 120)
 {
 	enum { N = 300 };
 	struct rdma_ucm_event_resp ev;

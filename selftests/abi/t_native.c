@@ -204,10 +204,7 @@ static void listener(uint16_t space, uint8_t type, enum event event, int status)
 	memcpy(&any, &resp.src_addr, sizeof(any));
 	dst = addr4(ADDR4, addr_port(&any));
 	client = REQUIRE_ID(create_id_type(c, space, type, 1));
-	REQUIRE_OK(resolve_addr(c, client, NULL, &dst, 2000));
-	NEED_EVENT(c, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(c, client, 2000));
-	NEED_EVENT(c, EV_ROUTE_RESOLVED, NULL);
+	route_id(c, client, &dst);
 	REQUIRE_OK(connect_id(c, client, &param));
 	NEED_EVENT(c, event, &ev);
 	CHECK_EQ(status, ev.status);

@@ -31,7 +31,7 @@ static void add_vlan(void)
 
 static void remove_vlan(void)
 {
-	CHECK_EQ(0, system("timeout 10 ip link del vl7"));
+	CHECK_EQ(0, run_within(10, "ip link del vl7"));
 }
 
 /* The device learns of addresses from a work queue. */
@@ -99,10 +99,7 @@ static int level(uint8_t tos)
 	uint32_t id = new_id(f);
 
 	REQUIRE_OK(set_option(f, id, 0, RDMA_OPTION_ID_TOS, &tos, 1));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	route_id(f, id, &dst);
 	REQUIRE_OK(query_route(f, id, &r));
 	CHECK_EQ(tos, r.ib_route[0].traffic_class);
 	close(f);
@@ -269,7 +266,7 @@ TEST(netdev, linklocal_scope_of_another)
 	/* No Ethernet: C then looks at no interface, if the device is soft-RoCE. */
 	a.in6.sin6_scope_id = if_nametoindex("lo");
 	CHECK_ERR(differs("scope_of_lo"), bind_addr(f, id, &a));
-	CHECK_EQ(0, system("timeout 10 ip link del vl8"));
+	CHECK_EQ(0, run_within(10, "ip link del vl8"));
 }
 
 /* An id that is resolved keeps its interface, whatever it is asked for then. */

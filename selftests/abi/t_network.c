@@ -149,10 +149,7 @@ TEST_LIMIT(network, neighbour_changes_against_destroy, 90)
 		uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, i + 1));
 		struct rdma_ucm_event_resp ev;
 
-		REQUIRE_OK(resolve_addr(f, id, NULL, &far, 2000));
-		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(f, id, 2000));
-		NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+		route_id(f, id, &far);
 		while (get_event(f, &ev) >= 0)
 			CHECK_EQ(EV_UNREACHABLE, ev.event);
 		REQUIRE_ID(destroy_id(f, id));

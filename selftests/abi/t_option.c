@@ -125,10 +125,7 @@ TEST(option, tos_is_the_traffic_class)
 	uint32_t id = new_id(f);
 
 	REQUIRE_OK(option(f, id, RDMA_OPTION_ID_TOS, 1, 0x68));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	route_id(f, id, &dst);
 	REQUIRE_OK(query_route(f, id, &r));
 	CHECK_EQ(0x68, r.ib_route[0].traffic_class);
 }
@@ -215,10 +212,7 @@ static uint8_t life_time(int timeout)
 
 	if (timeout >= 0)
 		REQUIRE_OK(option(f, id, RDMA_OPTION_ID_ACK_TIMEOUT, 1, timeout));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	route_id(f, id, &dst);
 	REQUIRE_OK(query_route(f, id, &r));
 	return r.ib_route[0].packet_life_time;
 }
@@ -247,10 +241,7 @@ TEST(option, ack_timeout_beyond_five_bits)
 		p.cfd = fd();
 		p.client = new_id(p.cfd);
 		REQUIRE_OK(set_option(p.cfd, p.client, 0, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1));
-		REQUIRE_OK(resolve_addr(p.cfd, p.client, NULL, &p.addr, 2000));
-		NEED_EVENT(p.cfd, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-		NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+		route_id(p.cfd, p.client, &p.addr);
 		REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
 		NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &p.request);
 		REQUIRE_OK(destroy_id(p.sfd, p.request.id));

@@ -17,7 +17,7 @@ void plug(void)
 void unplug(void)
 {
 	/* Must not wait for anybody who has an id. */
-	REQUIRE_EQ(0, system("timeout 10 rdma link del rxet"));
+	REQUIRE_EQ(0, run_within(10, "rdma link del rxet"));
 }
 
 void unwire(void)

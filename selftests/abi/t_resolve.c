@@ -381,10 +381,7 @@ TEST(resolve, datagram_id)
 	int f = fd();
 	uint32_t id = REQUIRE_ID(create_id(f, PS_UDP, 1));
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	route_id(f, id, &dst);
 }
 
 /* --- routes --- */

@@ -50,8 +50,3 @@ bool check_eq(const char *file, int line, const char *what, uint64_t want, uint6
 		fail(file, line, "%s: another value", what);
 	return want == got;
 }
-
-bool is_rust(void)
-{
-	return access("/sys/module/rust_rdma_cm", F_OK) == 0;
-}

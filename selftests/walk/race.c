@@ -197,10 +197,16 @@ static enum outcome round_in(const struct state *state, const struct command *a,
 	return outcome;
 }
 
-/* The same in the state that this number stands for, or the next that can be entered. */
-static bool round_of(const struct command *a, const struct command *b, long number)
+/* How often each state is tried before a round in a world that changes is given up. */
+#define PATIENCE 100
+
+/*
+ * The same in the state that this number stands for, or the next that can be entered. What is
+ * needed to enter one may fail in a world that changes, and be there the next time.
+ */
+static bool round_of(const struct command *a, const struct command *b, long number, size_t tries)
 {
-	for (size_t i = 0; i < PLACES; i++) {
+	for (size_t i = 0; i < tries * PLACES; i++) {
 		size_t place = (number + i) % PLACES;
 		const struct state *state = state_named(places[place]);
 		enum outcome outcome;
@@ -210,7 +216,6 @@ static bool round_of(const struct command *a, const struct command *b, long numb
 			continue;
 		outcome = round_in(state, a, b);
 		if (outcome == NO_STATE) {
-			/* In a world that changes. */
 			atomic_fetch_add(&unentered, 1);
 			stats[place].unentered++;
 			continue;
@@ -310,14 +315,14 @@ int main(int argc, char **argv)
 			if (!known(&commands[a]))
 				continue;
 			if (alone) {
-				failures += !round_of(&commands[a], NULL, number++);
+				failures += !round_of(&commands[a], NULL, number++, PATIENCE);
 				continue;
 			}
 			for (size_t b = 0; b < nr_commands; b++)
 				if (known(&commands[b]))
-					failures += !round_of(&commands[a], &commands[b], number++);
-			failures += !round_of(&commands[a], &close_file, number++);
-			failures += !round_of(&commands[a], &move_about, number++);
+					failures += !round_of(&commands[a], &commands[b], number++, 1);
+			failures += !round_of(&commands[a], &close_file, number++, 1);
+			failures += !round_of(&commands[a], &move_about, number++, 1);
 		}
 	}
 	report();

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the programs run on. */
+#include "abi.h"
+
+bool is_rust(void)
+{
+	return access("/sys/module/rust_rdma_cm", F_OK) == 0;
+}
+
+int patience(void)
+{
+	return access("/sys/kernel/debug/kmemleak", F_OK) == 0 ? 5 : 1;
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The tests of blktests for NVMe over fabrics, over RDMA: nvme-rdma and nvmet-rdma, loaded and unloaded
+# by modprobe for each. They are in the directory blktests of the current one, where somebody has put
+# a checkout of it and run make. Arguments: numbers of tests (all that know rdma).
+# seconds: 3400
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=selftests/storage.sh
+. "$SELFTESTS/storage.sh"
+
+needs nvme-rdma nvmet-rdma
+if [ ! -x blktests/check ]; then
+	skip "blktests" "there is no directory blktests"
+	finish
+fi
+if ! use_storage; then
+	skip "blktests" "there is no storage.sqfs (tools/storage)"
+	finish
+fi
+
+# modprobe nvme-rdma is to take what is there for the modules of C that modules.dep names.
+[ "$CM" != rust ] || printf 'install %s /bin/true\n' ib_cm rdma_cm rdma_ucm >/etc/modprobe.d/cm-use.conf
+# It lays out what it prints.
+command -v column >/dev/null || {
+	printf '#!/bin/sh\ncat\n' >"$TMP/column"
+	chmod +x "$TMP/column"
+	PATH=$TMP:$PATH
+}
+
+cp -r blktests /run/blktests && cd /run/blktests || exit
+export NVMET_TRTYPES=rdma USE_RXE=1 NVMET_BLKDEV_TYPES=device NVME_IMG_SIZE=16M NVME_NUM_ITER=5 \
+	TIMEOUT=20 MODPROBE_PATIENT_RM_TIMEOUT_SECONDS=20
+# They end with "rdma link del" of what they see, and rmmod rdma_rxe.
+rdma link del rxe1
+modprobe configfs
+
+if [ $# -eq 0 ]; then
+	mapfile -t numbers < <(grep -lE '_require_nvme_trtype(_is_fabrics| .*rdma)' tests/nvme/[0-9]* |
+		grep -o '[0-9]*$' | sort)
+	set -- "${numbers[@]}"
+fi
+
+# result NUMBER STATUS: what its run was, and what it printed that it should not.
+result() {
+	cat "$TMP/log"
+	find results -name "$1.out.bad" -exec cat {} +
+	return "$2"
+}
+
+for number; do
+	title="nvme/$number, $(sed -n 's/^DESCRIPTION="\(.*\)"/\1/p' "tests/nvme/$number")"
+	status=0
+	timeout $((300 * PATIENCE)) ./check "nvme/$number" >"$TMP/log" 2>&1 || status=$?
+	if grep -q '\[not run\]' "$TMP/log"; then
+		skip "$title" "$(sed -n '/\[not run\]/,$s/^  *\(.*[^ ]\) *$/\1/p' "$TMP/log" | tail -n 1)"
+	else
+		check "$title" result "$number" "$status"
+	fi
+done
+
+cd / || exit
+modprobe -r nvme-rdma nvmet-rdma
+rdma link show rxe0/1 >/dev/null 2>&1 || plug
+$PEER rdma link add rxe1 type rxe netdev v1
+finish

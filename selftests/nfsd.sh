@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# NFS over RDMA: the kernel's server with one file system in memory, and a client of it. To be
+# sourced, after storage.sh; all of it needs the programs of tools/storage.
+
+EXPORT=/run/nfs-export MOUNT=/run/nfs-mount
+# What is unpacked: little by default, for the sake of emulated guests. /usr/include has 2,600 files.
+SOURCE=${SOURCE:-/usr/include/linux/netfilter}
+
+nfsd_start() {
+	rpc.nfsd --no-nfs-version 3 --rdma=20049 4 || return
+	wait_for 20 cm_id_in LISTEN 20049 || fail "no listener: $(cm_ids)"
+}
+
+nfsd_stop() {
+	rpc.nfsd 0 || return
+	wait_for 100 eval '! cm_id_in LISTEN 20049' || fail "still listening: $(cm_ids)"
+}
+
+# nfsd_serve NETWORK: to those in it.
+nfsd_serve() {
+	load_consumer rpcrdma && modprobe nfsd || return
+	mkdir -p "$EXPORT" /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld || return
+	mount -t tmpfs export "$EXPORT" && mount -t nfsd nfsd /proc/fs/nfsd &&
+		mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs || return
+	# How long a restarted server waits for clients that do not come back.
+	echo 10 >/proc/fs/nfsd/nfsv4leasetime && echo 10 >/proc/fs/nfsd/nfsv4gracetime || return
+	echo "$EXPORT $1(rw,no_root_squash,fsid=0,no_subtree_check)" >/etc/exports
+	touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+	# Which clients may reclaim what they had, and who may mount what.
+	setsid nfsdcld >/run/nfsdcld.log 2>&1
+	setsid rpc.mountd --no-nfs-version 3 --no-udp --no-tcp >/run/mountd.log 2>&1
+	exportfs -ra || return
+	nfsd_start
+}
+
+nfsd_end() {
+	nfsd_stop || return
+	exportfs -ua
+	end "$(pidof rpc.mountd)" "$(pidof nfsdcld)"
+	umount /var/lib/nfs/rpc_pipefs /proc/fs/nfsd "$EXPORT"
+}
+
+# nfs_mount ADDRESS [OPTION [COMMAND...]]: with one more option, by a command that runs another.
+nfs_mount() {
+	load_consumer rpcrdma && modprobe -a nfs nfsv4 && mkdir -p "$MOUNT" || return
+	"${@:3}" timeout $((100 * PATIENCE)) \
+		mount -t nfs -o "vers=4.2,proto=rdma,port=20049${2:+,$2}" "$1:/" "$MOUNT" || return
+	grep "$MOUNT" /proc/mounts | grep proto=rdma >/dev/null ||
+		fail "$(grep "$MOUNT" /proc/mounts)" || return
+	# Named by the module that has it.
+	cm_id_in CONNECT rpcrdma || fail "$(cm_ids)"
+}
+
+nfs_umount() {
+	timeout $((100 * PATIENCE)) umount "$MOUNT" || return
+	wait_for 100 eval '! cm_id_in CONNECT' || fail "$(cm_ids)"
+}
+
+# The archive that is unpacked, and what is in it.
+nfs_archive() {
+	tar -c -C "$SOURCE" -f "$TMP/tar" . && tree "$SOURCE" >"$TMP/tree"
+}
+
+# nfs_unpack DIRECTORY [ARCHIVE]
+nfs_unpack() {
+	mkdir "$MOUNT/$1" && timeout $((200 * PATIENCE)) tar -x -C "$MOUNT/$1" -f "${2:-$TMP/tar}"
+}
+
+# nfsd_has DIRECTORY: the server has what was unpacked.
+nfsd_has() {
+	diff "$TMP/tree" <(tree "$EXPORT/$1") >/dev/null || fail "the server has something else"
+}
+
+# nfs_reads DIRECTORY: the client reads it, and not what it remembers.
+nfs_reads() {
+	echo 3 >/proc/sys/vm/drop_caches
+	diff "$TMP/tree" <(timeout $((200 * PATIENCE)) bash -c "$(declare -f tree); tree $MOUNT/$1") \
+		>/dev/null || fail "the client reads something else"
+}

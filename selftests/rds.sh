@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Reliable Datagram Sockets over RDMA: rds_rdma connects two addresses of rxe0, and each to itself. The
+# sockets are Python's: Debian has no package of rds-ping and rds-stress. In a guest of its own, because
+# nothing unloads rds_rdma: it leaves buffers in its caches and work that runs when its code is
+# gone, with the C modules as well, and the kernel dies of that:
+#
+#	tools/guest -- selftests/rds.sh
+#
+# shellcheck disable=SC2317 # functions that "check" runs
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=selftests/storage.sh
+. "$SELFTESTS/storage.sh"
+
+# Another address of the device.
+SECOND=10.0.0.3
+
+needs rds_rdma
+
+load() {
+	ip addr add "$SECOND/24" dev v0 || return
+	load_consumer rds_rdma || return
+	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)"
+}
+check "the module loads and listens" load || finish
+
+# rds MODE ADDRESS ADDRESS: from one to the other.
+rds() {
+	timeout $((100 * PATIENCE)) python3 - "$@" <<'END'
+import os, socket, sys
+
+def open_at(address):
+    s = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET, 0)
+    s.settimeout(60)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    s.bind((address, 0))
+    return s
+
+mode, here, there = sys.argv[1:]
+one = open_at(here)
+if mode == "ping":
+    # Port 0 answers by itself.
+    for _ in range(20):
+        one.sendto(b"", (there, 0))
+        data, sender = one.recvfrom(16)
+        assert (data, sender) == (b"", (there, 0)), (data, sender)
+elif mode == "stress":
+    two = open_at(there)
+    for length in [1, 100, 4096, 4097, 65536, 100000] * 10:
+        for a, b in (one, two), (two, one):
+            data = os.urandom(length)
+            a.sendto(data, b.getsockname())
+            got, sender = b.recvfrom(1 << 20)
+            assert got == data and sender == a.getsockname(), (len(got), sender)
+END
+}
+
+pinged() {
+	rds ping "$1" "$2" || return
+	cm_id_in CONNECT "rds_rdma" || fail "$(cm_ids)"
+}
+check "ping" pinged "$A4" "$SECOND"
+check "ping, the other way" pinged "$SECOND" "$A4"
+check "ping, itself" pinged "$A4" "$A4"
+check "stress" rds stress "$A4" "$SECOND"
+check "the connection manager is in use" in_use
+
+device() {
+	unplug || return
+	wait_for 60 eval '! cm_ids | grep rxe0' || fail "left: $(cm_ids)" || return
+	plug || return
+	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)" || return
+	rds ping "$A4" "$SECOND"
+}
+check "the device goes, and comes back" device
+check "the kernel log has no report" kernel-log-clean
+finish

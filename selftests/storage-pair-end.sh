@@ -1,0 +1,331 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# storage-pair-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end storage-pair" does:
+# one serves NVMe, NFS, SRP and iSER over RDMA, the other uses them, with the commands of an
+# administrator; then the reverse. What is connected is shown to survive what goes wrong.
+# seconds: 2400
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=selftests/meet.sh
+. "$SELFTESTS/meet.sh"
+# shellcheck source=selftests/storage.sh
+. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/nvmet.sh
+. "$SELFTESTS/nvmet.sh"
+# shellcheck source=selftests/nfsd.sh
+. "$SELFTESTS/nfsd.sh"
+# shellcheck source=selftests/lio.sh
+. "$SELFTESTS/lio.sh"
+# shellcheck source=selftests/srpt.sh
+. "$SELFTESTS/srpt.sh"
+# shellcheck source=selftests/isert.sh
+. "$SELFTESTS/isert.sh"
+
+# How much is written and verified at a time: little, and in small pieces, as emulated guests with
+# others beside them are slow to pass packets.
+MEGABYTES=${MEGABYTES:-4}
+
+needs nvme-rdma nvmet-rdma brd rpcrdma nfsd nfsv4 ib_srp ib_srpt ib_iser ib_isert iscsi_target_mod
+if ! use_storage programs.sqfs; then
+	skip "storage between two guests" "there is no image of programs (tools/storage)"
+	finish
+fi
+
+# timed WHAT COMMAND...: how long it took, by this guest's clock.
+timed() {
+	local start=${EPOCHREALTIME/./} took
+	"${@:2}" || return
+	took=$(((${EPOCHREALTIME/./} - start) / 1000))
+	note "$1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
+}
+
+# Nothing is connected to this target any more.
+deserted() {
+	wait_for 160 eval "! cm_id_in CONNECT $1" || fail "still connected: $(cm_ids)"
+}
+
+# switch_server SWITCH, switch_client MODULE: the target goes, and comes back once the initiator has
+# noticed.
+switch_server() {
+	"$1" 0 || return
+	say off
+	hear noticed || return
+	"$1" 1 || return
+	say on
+	hear back
+}
+
+switch_client() {
+	hear off || return
+	wait_for 160 eval "! cm_id_in CONNECT '$1\b'" || fail "still connected: $(cm_ids)" || return
+	say noticed
+	hear on
+}
+
+# --- NVMe ---
+
+nvme_connect_server() {
+	nvmet_load $((MEGABYTES * 4 / 3 + 32)) && nvmet_target "$own4" || return
+	say ready
+	hear connected || return
+	cm_id_in CONNECT nvmet_rdma || fail "$(cm_ids)" || return
+	in_use
+}
+
+# A host that asks every second, and hears of a target that has gone after some 10. What is written
+# outlasts any number of connections.
+nvme_connect_client() {
+	load_consumer nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
+	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
+	hear ready || return
+	nvme_discover "$far4" || return
+	timed "nvme connect, $CM host" \
+		nvme_connect "$far4" --keep-alive-tmo=10 --reconnect-delay=1 --ctrl-loss-tmo=1000 || return
+	cm_id_in CONNECT nvme_rdma || fail "$(cm_ids)" || return
+	say connected
+	in_use
+}
+
+nvme_files_server() {
+	hear verified
+}
+
+nvme_files_client() {
+	nvme_mount && nvme_fio "$MEGABYTES" --bs=16k --iodepth=4 || return
+	say verified
+}
+
+# cable off|on: of this guest. "ip link set eth0 down" is something else: what rxe has to send then
+# ends its queue pair 1, and nobody finds this end any more.
+cable() {
+	local carrier=0
+	[ "$1" = off ] || carrier=1
+	echo "$1" >/run/guest/cable
+	wait_for 160 eval "[ \"\$(</sys/class/net/eth0/carrier)\" = $carrier ]" || fail "the cable is not $1"
+}
+
+# The cable of the end that is named is out until both have noticed; what is written meanwhile is
+# there afterwards.
+nvme_link_server() { # target|host
+	together idle || return
+	[ "$1" = host ] || cable off || return
+	together out || return
+	deserted nvmet_rdma || return
+	together noticed || return
+	[ "$1" = host ] || cable on || return
+	together in || return
+	hear verified
+}
+
+nvme_link_client() { # target|host
+	local n writer
+	n=$(nvme_number)
+	head -c 1M /dev/urandom >"$TMP/written"
+	together idle || return
+	[ "$1" = target ] || cable off || return
+	together out || return
+	wait_for 160 nvme_is "$n" connecting || fail "state $(nvme_state "$n")" || return
+	timeout $((600 * PATIENCE)) dd if="$TMP/written" of="$NVME_MOUNT/$1" bs=16k oflag=direct \
+		status=none & writer=$!
+	together noticed || return
+	[ "$1" = target ] || cable on || return
+	together in || return
+	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_lives "$n" || return
+	ends_within 400 "$writer" || fail "the writer: $?" || return
+	echo 3 >/proc/sys/vm/drop_caches
+	cmp "$TMP/written" "$NVME_MOUNT/$1" && nvme_fio 1 --bs=16k --iodepth=4 || return
+	say verified
+}
+
+nvme_lives() {
+	wait_for 400 nvme_is "$1" live || fail "state $(nvme_state "$1")"
+}
+
+nvme_disconnect_server() {
+	hear disconnected || return
+	deserted nvmet_rdma || return
+	nvmet_remove && unloaded nvmet-rdma && rmmod brd
+}
+
+nvme_disconnect_client() {
+	umount "$NVME_MOUNT" && nvme_disconnect && unloaded nvme-rdma || return
+	say disconnected
+}
+
+# --- NFS ---
+
+nfs_mount_server() {
+	nfsd_serve 10.0.1.0/24 || return
+	say ready
+	hear mounted || return
+	# With what is unpacked from the same files there.
+	nfs_archive && in_use
+}
+
+nfs_mount_client() {
+	hear ready || return
+	timed "mount -t nfs with its modules, $CM client" nfs_mount "$far4" || return
+	say mounted
+	in_use
+}
+
+nfs_unpack_server() {
+	nfs_archive || return
+	hear unpacked || return
+	nfsd_has one
+}
+
+nfs_unpack_client() {
+	nfs_archive && nfs_unpack one || return
+	say unpacked
+	nfs_reads one
+}
+
+# The first half is unpacked, with a file open, when the server stops; the second while there is none.
+nfs_restart_server() {
+	nfs_archive || return
+	hear half || return
+	wait_for 60 eval "[ -n \"\$(find $EXPORT/two -type f)\" ]" || fail "nothing is unpacked" || return
+	nfsd_stop || return
+	say stopped
+	pause 2
+	nfsd_start || return
+	say started
+	hear unpacked || return
+	nfsd_has two
+}
+
+nfs_restart_client() {
+	nfs_archive && halves | nfs_unpack two - || return
+	say unpacked
+	nfs_reads two
+}
+
+halves() {
+	local half=$(($(stat -c %s "$TMP/tar") / 2))
+	head -c "$half" "$TMP/tar"
+	say half
+	hear stopped >&2
+	tail -c +$((half + 1)) "$TMP/tar"
+}
+
+nfs_umount_server() {
+	hear gone || return
+	deserted rpcrdma || return
+	nfsd_end && unloaded rpcrdma
+}
+
+nfs_umount_client() {
+	nfs_umount && unloaded rpcrdma || return
+	say gone
+}
+
+# --- SRP ---
+
+srp_login_server() {
+	lio_disk 32 && load_consumer ib_srpt && srpt_target rxe2 "$own4" || return
+	say ready "$(srpt_guid)"
+	hear verified || return
+	cm_id_in CONNECT ib_srpt || fail "$(cm_ids)" || return
+	in_use
+}
+
+srp_login_client() {
+	modprobe sd_mod && load_consumer ib_srp && hear ready || return
+	timed "SRP login, $CM initiator" srp_login "$(told ready)" "$far4" "$SRPT_PORT" rxe2 || return
+	srp_attached && lio_verify "$(lio_disks)" "$MEGABYTES" 32 || return
+	say verified
+	in_use
+}
+
+srp_switch_server() {
+	switch_server srpt_switch
+}
+
+srp_switch_client() {
+	switch_client ib_srp || return
+	timed "SRP again after the target came back, $CM initiator" srp_is_back || return
+	say back
+}
+
+srp_logout_server() {
+	hear gone || return
+	deserted ib_srpt || return
+	srpt_remove && unloaded ib_srpt && lio_end
+}
+
+srp_logout_client() {
+	srp_logout && unloaded ib_srp || return
+	say gone
+}
+
+# --- iSER ---
+
+iser_login_server() {
+	lio_disk 32 && modprobe iscsi_target_mod && load_consumer ib_isert && isert_target "$own4" || return
+	say ready
+	hear verified || return
+	cm_id_in CONNECT ib_isert || fail "$(cm_ids)" || return
+	in_use
+}
+
+iser_login_client() {
+	modprobe sd_mod && load_consumer ib_iser && iser_start && hear ready || return
+	iser_discover "$far4" || return
+	timed "iSER login, $CM initiator" iser_login "$far4" || return
+	lio_verify "$(lio_disks)" "$MEGABYTES" 32 || return
+	say verified
+	in_use
+}
+
+iser_switch_server() {
+	switch_server isert_switch
+}
+
+iser_switch_client() {
+	switch_client ib_iser || return
+	timed "iSER again after the target came back, $CM initiator" iser_is_back || return
+	say back
+}
+
+iser_logout_server() {
+	hear gone || return
+	deserted ib_isert || return
+	lio_remove "$ISERT" && unloaded ib_isert && isert_end && lio_end
+}
+
+iser_logout_client() {
+	iser_logout "$far4" && iser_stop && unloaded ib_iser || return
+	say gone
+}
+
+# What tells why a case failed; those that follow it would fail for that.
+give_up() {
+	(cd /sys/class/infiniband/rxe2/ports/1/hw_counters && grep . -- *) | sed 's/^/# rxe2: /'
+	dmesg | tail -n 40 | sed 's/^/# /'
+	finish
+}
+
+# What waits for a link that is down, or for a server, is not hung.
+echo 300 >/proc/sys/kernel/hung_task_timeout_secs
+meet
+for server in 1 2; do
+	pair "$server" nvme_connect "nvme: discover, connect" || give_up
+	pair "$server" nvme_files "nvme: mkfs, fio of $MEGABYTES MB" || give_up
+	pair "$server" nvme_link "nvme: the target's cable is out for a while" target || give_up
+	pair "$server" nvme_link "nvme: the host's cable is out for a while" host || give_up
+	pair "$server" nvme_disconnect "nvme: disconnect, and nothing is left" || give_up
+	pair "$server" nfs_mount "nfs: mount" || give_up
+	pair "$server" nfs_unpack "nfs: unpack" || give_up
+	pair "$server" nfs_restart "nfs: the server restarts while files are unpacked" || give_up
+	pair "$server" nfs_umount "nfs: unmount, and nothing is left" || give_up
+	pair "$server" srp_login "srp: log in, write, verify" || give_up
+	pair "$server" srp_switch "srp: the target is switched off and on" || give_up
+	pair "$server" srp_logout "srp: log out, and nothing is left" || give_up
+	pair "$server" iser_login "iser: discover, log in, write, verify" || give_up
+	pair "$server" iser_switch "iser: the target is switched off and on" || give_up
+	pair "$server" iser_logout "iser: log out, and nothing is left" || give_up
+done
+check "the connection manager unloads" cm-use none
+finish

@@ -3,7 +3,8 @@
 #
 # The tests of blktests for NVMe over fabrics, over RDMA: nvme-rdma and nvmet-rdma, loaded and unloaded
 # by modprobe for each. They are in the directory blktests of the current one, where somebody has put
-# a checkout of it and run make. Arguments: numbers of tests (all that know rdma).
+# a checkout of it and run make, and the kernel's configuration as config-kernel. Arguments: numbers of
+# tests (all that know rdma).
 # seconds: 3400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -26,15 +27,18 @@ fi
 command -v column >/dev/null || {
 	printf '#!/bin/sh\ncat\n' >"$TMP/column"
 	chmod +x "$TMP/column"
-	PATH=$TMP:$PATH
 }
+PATH=$TMP:$PATH
+[ ! -e blktests/config-kernel ] || cp blktests/config-kernel "/boot/config-$(uname -r)"
 
 cp -r blktests /run/blktests && cd /run/blktests || exit
-export NVMET_TRTYPES=rdma USE_RXE=1 NVMET_BLKDEV_TYPES=device NVME_IMG_SIZE=16M NVME_NUM_ITER=5 \
+# It reckons with the kernel's release, which with Debian's suffix is no number.
+sed -i "s|uname -r . sed 's/-\.\*//|uname -r \| sed 's/[-+].*//|" common/rc
+export NVMET_TRTYPES=rdma USE_RXE=1 NVMET_BLKDEV_TYPES=device NVME_IMG_SIZE=352M NVME_NUM_ITER=5 \
 	TIMEOUT=20 MODPROBE_PATIENT_RM_TIMEOUT_SECONDS=20
 # They end with "rdma link del" of what they see, and rmmod rdma_rxe.
 rdma link del rxe1
-modprobe configfs
+modprobe -a configfs sd_mod
 
 if [ $# -eq 0 ]; then
 	mapfile -t numbers < <(grep -lE '_require_nvme_trtype(_is_fabrics| .*rdma)' tests/nvme/[0-9]* |

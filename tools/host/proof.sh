@@ -114,8 +114,9 @@ proof_sim() {
 	awk -v first="$first" '/^(simulations|connections|steps) / { n[$1] = $NF }
 		/^  / && $NF > 0 { broken += $NF }
 		/^broken rules/ { broken = 0 }
-		END { printf "%.2f million connections, %.0f million steps, %d broken rules; seeds from %s\n",
-			n["connections"] / 1e6, n["steps"] / 1e6, broken, first }' "$log"
+		/^seed [0-9]+ breaks / && !first_broken { first_broken = "; " $0 }
+		END { printf "%.2f million connections, %.0f million steps, %d broken rules; seeds from %s%s\n",
+			n["connections"] / 1e6, n["steps"] / 1e6, broken, first, first_broken }' "$log"
 	rm -f "$log"
 	return "$status"
 }

@@ -208,7 +208,10 @@ impl Node {
             return;
         };
         let digest = arrived.digest();
-        let applied = endpoint.watch.has_applied(digest);
+        let applied = endpoint.watch.has_applied(kind, digest);
+        if !applied && kind == Attribute::Dreq {
+            endpoint.watch.supersede(kind);
+        }
         let copy = applied.then(|| endpoint.machine.clone());
         let before = endpoint.machine.state();
         endpoint.watch.receive(kind);
@@ -218,7 +221,7 @@ impl Node {
             None => Ok(()),
         };
         if endpoint.machine.state() != before {
-            endpoint.watch.apply(digest);
+            endpoint.watch.apply(kind, digest);
         }
         self.judge(judgement);
         self.execute(ep, before, actions, arrived.now);
@@ -307,7 +310,7 @@ impl Node {
             .min(limits.passive_interval);
         let watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
         let mut watch = watch.paced(self.pace());
-        watch.apply(arrived.digest());
+        watch.apply(Attribute::Req, arrived.digest());
         self.endpoints
             .insert(ep, Endpoint::new(machine, arrived.source, watch));
         let peer = arrived.peer(req.local_ca_guid);

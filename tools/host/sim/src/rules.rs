@@ -139,8 +139,8 @@ pub struct Watch {
     /// Most times that a request is sent, and the time between two.
     sends: u16,
     interval: Duration,
-    /// The messages that have changed the state of the connection.
-    applied: Vec<u64>,
+    /// The messages that have changed the state of the connection, and their digests.
+    applied: Vec<(Attribute, u64)>,
 }
 
 impl Watch {
@@ -189,13 +189,20 @@ impl Watch {
     }
 
     /// Whether the message with this digest has changed the state before.
-    pub fn has_applied(&self, digest: u64) -> bool {
-        self.applied.contains(&digest)
+    pub fn has_applied(&self, kind: Attribute, digest: u64) -> bool {
+        self.applied.contains(&(kind, digest))
     }
 
-    /// The message with this digest made the connection.
-    pub fn apply(&mut self, digest: u64) {
-        self.applied.push(digest);
+    /// The message with this digest has changed the state, or made the connection.
+    pub fn apply(&mut self, kind: Attribute, digest: u64) {
+        self.applied.push((kind, digest));
+    }
+
+    /// A message of this kind came that is another than those before it, as one that was damaged
+    /// is. The connection remembers whose transaction the answer is for, so that one of
+    /// those before it, if it comes again, does change something.
+    pub fn supersede(&mut self, kind: Attribute) {
+        self.applied.retain(|(other, _)| *other != kind);
     }
 
     /// A message of the connection has arrived.

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use cmproto::{time, wire::Attribute};
 use cmsim::{
     play, play_seed,
     rules::Rule,
     run::{run, Budget},
-    script::{Plant, Script, Setup},
+    script::{Dial, Fate, Moment, Plant, Script, Setup, Side, Step, Verb, Which},
     script_of, shrink, Knobs,
 };
 
@@ -63,6 +64,58 @@ fn nothing_happens_by_itself() {
     let outcome = play(&script, false);
     assert_eq!(outcome.violation, None);
     assert_eq!(outcome.counts.messages, 0);
+}
+
+/// A DREQ, one with another transaction id and the first one again: each is answered, the last one
+/// changes which transaction the answer is for, and that breaks no rule.
+#[test]
+fn every_disconnect_request_is_answered() {
+    let tag = 0;
+    let from = 1;
+    let network = |from, kind, nth, fate| {
+        Step::Network(
+            Which {
+                tag,
+                from,
+                kind,
+                nth,
+            },
+            fate,
+        )
+    };
+    let again = Fate::Twice(time::Duration::ZERO, time::Duration::from_millis(25));
+    let script = Script {
+        setup: Setup {
+            early: 0b11,
+            linger: true,
+            ..Setup::PLAIN
+        },
+        steps: vec![
+            Step::Connect {
+                tag,
+                at: time::Duration::ZERO,
+                from,
+                to: 0,
+                dial: Dial::PLAIN,
+            },
+            Step::Act {
+                tag,
+                side: Side::Active,
+                when: Moment::Connected,
+                after: time::Duration::ZERO,
+                verb: Verb::Disconnect,
+            },
+            network(from, Attribute::Dreq, 0, again),
+            network(0, Attribute::Drep, 0, Fate::Lost),
+            // A bit of the transaction id.
+            network(from, Attribute::Dreq, 1, Fate::Corrupt([95; 3])),
+        ],
+    };
+    let outcome = play(&script, true);
+    assert_eq!(outcome.violation, None);
+    let sent = |line: &&String| line.contains("node 0 sends DREP");
+    let answers = outcome.trace.iter().filter(sent).count();
+    assert_eq!(answers, 3, "{:#?}", outcome.trace);
 }
 
 /// The first broken rule, and the number of steps that it takes.

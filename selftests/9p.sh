@@ -27,18 +27,21 @@ if ! use_storage; then
 fi
 P9RDMA=$PWD/p9rdma
 
+# stays NAME COMMAND...: a server in the namespace "peer", which is no job of the test that starts it.
+stays() {
+	local name=$1
+	shift
+	(
+		$PEER "$@" >"$TMP/$name" 2>&1 &
+		echo $! >"$TMP/$name.pid"
+	)
+}
+
 serve() {
 	mkdir -p "$EXPORT" "$MOUNT" && $PEER ip link set lo up || return
-	# Not jobs of this test, so that they stay.
-	(
-		$PEER diod -f -n -N -l 127.0.0.1:5641 -e "$EXPORT" >"$TMP/diod" 2>&1 &
-		echo $! >"$TMP/diod.pid"
-	)
+	stays diod diod -f -n -N -l 127.0.0.1:5641 -e "$EXPORT"
 	wait_for 20 eval "$PEER ss -ltn | grep -q :5641" || fail "$(<"$TMP/diod")" || return
-	(
-		$PEER "$P9RDMA" "$B4" 5640 5641 >"$TMP/p9rdma" 2>&1 &
-		echo $! >"$TMP/p9rdma.pid"
-	)
+	stays p9rdma "$P9RDMA" "$B4" 5640 5641
 	await_listener "comm p9rdma"
 }
 check "the module loads" load_consumer 9pnet_rdma || finish
@@ -89,7 +92,7 @@ device_goes() {
 }
 check "the client's device goes and comes back" device_goes
 
-# What the client had is lost, and it can be mounted anew.
+# What the client had is lost, and it can be unmounted.
 peer_goes() {
 	$PEER timeout $((100 * PATIENCE)) rdma link del rxe1 || fail "rdma link del: $?" || return
 	! timeout $((60 * PATIENCE)) ls "$MOUNT" || fail "the client reads" || return

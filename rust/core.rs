@@ -56,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) searches: Searches,
     pub(crate) peers: Peers,
     pub(crate) parking: Parking,
-    /// Where the callbacks of kernel consumers run.
+    /// Where the callbacks of kernel consumers run, and what is left of closed files is ended.
     pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,

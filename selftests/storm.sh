@@ -38,6 +38,7 @@ check "one at a time" storms
 check "20 at once, each disconnected" storms -f 20 --finish disconnect
 check "60 at once, each destroyed" storms -f 60 --finish destroy
 check "beside 100 that are open, all closed" storms -f 60 --open 100 --finish close
+check "beside 600 that are open, all closed" storms -f 60 --open 600 --finish close
 check "at a pace of 1 ms" storms -f 60 --pace 1000
 check "from an address of one's own" storms -s "$A4"
 quantiles() {
@@ -53,6 +54,19 @@ both() {
 		nothing_left 30
 }
 check "server and client in one process" both
+
+# Those of a closed file go by themselves; the module does not go before them.
+unloaded() {
+	local cm server
+	cm=$(cm-use)
+	$PEER ./cmstorm server -a "$B4" >"$TMP/server" 2>&1 & server=$!
+	wait_for 60 grep -q listening "$TMP/server" || fail "$(<"$TMP/server")" || return
+	timeout $((100 * PATIENCE)) ./cmstorm client -a "$B4" -n 600 -f 60 >"$TMP/report" &&
+		reports '.up == 600' || return
+	end "$server"
+	cm-use none && cm-use "$cm"
+}
+check "the module is unloaded while 600 go" unloaded
 
 # says PATTERN COMMAND...: it fails, by itself and soon, and says why.
 says() {

@@ -150,6 +150,21 @@ impl Endpoint {
         self.bury(remains);
     }
 
+    /// Gives the port back, if that is all that others may want of an endpoint which will be destroyed
+    /// soon. Returns whether it is: one that listens, or speaks iWARP, has to be destroyed for that.
+    pub(crate) fn vacate(&self) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.listening.is_some() || inner.iwarp.is_some() {
+            return false;
+        }
+        let port = inner.port.take();
+        drop(inner);
+        if let Some(port) = port {
+            self.core.ports.release(port);
+        }
+        true
+    }
+
     /// Tells the consumer that the device goes away. The endpoint is dead from here on.
     pub(crate) fn announce_removal(&self) {
         let mut inner = self.inner.lock();

@@ -34,6 +34,11 @@ impl ById {
         self.count
     }
 
+    /// All of them, in no order.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.trees.iter().flat_map(RBTree::values)
+    }
+
     fn tree(&mut self, id: u32) -> Option<&mut RBTree<u32, Place>> {
         let index = usize::try_from(id).unwrap_or(0) & (TREES - 1);
         self.trees.get_mut(index)

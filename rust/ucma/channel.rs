@@ -15,6 +15,7 @@
 //! finds that it still names it, has the context there until it unlocks ([`Channel::of`]).
 
 use super::{
+    closing,
     context::{Context, Unpublished},
     event::{Need, Reserve, Unread},
     multicast::{Multicast, UnpublishedGroup},
@@ -167,12 +168,9 @@ impl Channel {
     ///
     /// Waits for no peer. Unread events go with their contexts.
     pub(super) fn close(&self) {
-        let mut places = self.places.lock().clear();
+        let places = self.places.lock().clear();
         // Requests that arrive from here on find no listener.
-        while let Some((context, leavings)) = places.pop() {
-            Context::discard(&context);
-            context.clear(leavings);
-        }
+        closing::end(&self.ucma, places);
     }
 
     /// Moves a context from one channel to another, with its unread events and the contexts that

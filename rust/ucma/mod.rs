@@ -12,6 +12,7 @@ mod address;
 mod by_id;
 mod call;
 mod channel;
+mod closing;
 mod command;
 mod connect;
 mod context;
@@ -38,7 +39,7 @@ use kernel::{
     device::Device,
     fs::File,
     prelude::*,
-    sync::{aref::ARef, Arc, ArcBorrow},
+    sync::{aref::ARef, atomic::Atomic, Arc, ArcBorrow},
 };
 
 pub(crate) use self::channel::Channel;
@@ -57,6 +58,8 @@ pub(crate) struct Ucma {
     /// The memberships of all contexts in multicast groups, by number.
     #[pin]
     groups: IdTable<Multicast>,
+    /// Contexts of closed files that are being ended in the background.
+    ending: Atomic<u64>,
 }
 
 impl Ucma {
@@ -66,6 +69,7 @@ impl Ucma {
                 core,
                 contexts <- IdTable::new(),
                 groups <- IdTable::new(),
+                ending: Atomic::new(0),
             }),
             GFP_KERNEL,
         )

@@ -116,7 +116,7 @@ impl Places {
 
     /// Whether there can be another place.
     pub(super) fn has_room(&self) -> bool {
-        self.contexts.count() < MAX_CONTEXTS
+        self.count() < MAX_CONTEXTS
     }
 
     /// Whether a program may write another event.
@@ -158,6 +158,16 @@ impl Places {
         let (node, _) = self.detach(context)?;
         let (_, place) = node.to_key_value();
         Some(place.leavings().1)
+    }
+
+    /// How many contexts have a place.
+    pub(super) fn count(&self) -> usize {
+        self.contexts.count()
+    }
+
+    /// The contexts.
+    pub(super) fn contexts(&self) -> impl Iterator<Item = &Arc<Context>> {
+        self.contexts.places().map(|place| &place.context)
     }
 
     /// Takes all places out.

@@ -426,6 +426,31 @@ TEST(bind, port_free_after_destroy_and_close)
 	CHECK_OK(bind4(f, new_id(f), ADDR4, 7611));
 }
 
+TEST(bind, port_free_after_close_of_many)
+{
+	enum { MANY = 600 };
+	uint16_t ports[MANY];
+	int f = fd();
+
+	for (int i = 0; i < MANY; i++) {
+		uint32_t id = new_id(f);
+
+		REQUIRE_OK(bind4(f, id, ADDR4, 0));
+		ports[i] = port_of(f, id);
+		/* Some listen, others could. */
+		if (i % 16 == 0)
+			REQUIRE_OK(listen_id(f, id, 1));
+	}
+	close(f);
+	f = fd();
+	for (int i = 0; i < MANY; i++) {
+		uint32_t id = new_id(f);
+
+		REQUIRE_OK(bind4(f, id, ADDR4, ports[i]));
+		REQUIRE_OK(listen_id(f, id, 1));
+	}
+}
+
 /* --- AF_IB: what librdmacm does first of all --- */
 
 static long bind_ib(int f, uint16_t ps, uint64_t sid, uint64_t mask)

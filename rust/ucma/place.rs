@@ -9,7 +9,10 @@ use super::{
     queue::{Node, Queue, Rest, Room},
 };
 use crate::endpoint::Event;
-use cmproto::ucma::{backlog::Backlog, order::Numbers};
+use cmproto::{
+    ucma::{backlog::Backlog, order::Numbers},
+    ucma_abi::CmEvent,
+};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     prelude::*,
@@ -149,6 +152,10 @@ impl Place {
             true => reserve.take_param().or_else(|| extra.take_param()),
             false => None,
         };
+        if event.kind == CmEvent::Established {
+            // Nothing that comes after it has parameters.
+            drop(reserve.take_param());
+        }
         Ok(Some(Recipient {
             uid,
             id,

@@ -3,8 +3,9 @@
 //! The end of the contexts of a file that was closed.
 //!
 //! To end thousands takes seconds, and whoever closes the file may be a process that is being
-//! killed. So what others may be waiting for is given back at once, that is addresses and ports,
-//! and the rest is done in the background, by several processors. A few contexts are ended at once.
+//! killed. So what others may be waiting for is given back at once, the ports and what listens at
+//! them, and the rest is done in the background, by several processors. A few contexts are ended at
+//! once.
 
 use super::{context::Context, place::Leavings, places::Places, Ucma};
 use kernel::{

@@ -12,16 +12,6 @@ u32 rust_rdma_iboe_get_mtu(int mtu)
 	return iboe_get_mtu(mtu);
 }
 
-/* An address of this host: both ends are the interface that has it. */
-static bool known_local(const struct sockaddr *dst, struct rdma_dev_addr *addr)
-{
-	if (rdma_translate_ip(dst, addr))
-		return false;
-	addr->network = RDMA_NETWORK_IB;
-	memcpy(addr->dst_dev_addr, addr->src_dev_addr, MAX_ADDR_LEN);
-	return true;
-}
-
 /* Takes over the reference to the route. */
 static bool known_neigh(struct dst_entry *dst, const void *daddr, bool gateway,
 			enum rdma_network_type routed, struct rdma_dev_addr *addr)
@@ -61,12 +51,12 @@ static bool known4(struct sockaddr_in *src, const struct sockaddr_in *dst,
 
 	if (IS_ERR(rt))
 		return false;
-	src->sin_addr.s_addr = flow.saddr;
-	addr->hoplimit = ip4_dst_hoplimit(&rt->dst);
 	if (rt->rt_type == RTN_LOCAL) {
 		ip_rt_put(rt);
-		return known_local((const struct sockaddr *)dst, addr);
+		return false;
 	}
+	src->sin_addr.s_addr = flow.saddr;
+	addr->hoplimit = ip4_dst_hoplimit(&rt->dst);
 	return known_neigh(&rt->dst, &dst->sin_addr.s_addr, rt->rt_uses_gateway,
 			   RDMA_NETWORK_IPV4, addr);
 }
@@ -86,13 +76,13 @@ static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
 	if (IS_ERR(route))
 		return false;
 	flags = dst_rt6_info(route)->rt6i_flags;
+	if (flags & RTF_LOCAL) {
+		dst_release(route);
+		return false;
+	}
 	if (ipv6_addr_any(&src->sin6_addr))
 		src->sin6_addr = flow.saddr;
 	addr->hoplimit = ip6_dst_hoplimit(route);
-	if (flags & RTF_LOCAL) {
-		dst_release(route);
-		return known_local((const struct sockaddr *)dst, addr);
-	}
 	return known_neigh(route, &dst->sin6_addr, flags & RTF_GATEWAY, RDMA_NETWORK_IPV6, addr);
 #else
 	return false;

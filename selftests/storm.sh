@@ -8,6 +8,12 @@
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# serve ARGUMENT...: starts a server, and sets server.
+serve() {
+	$PEER ./cmstorm server -a "$B4" "$@" >"$TMP/server" 2>&1 & server=$!
+	wait_for 60 grep -q listening "$TMP/server" || { cat "$TMP/server"; return 1; }
+}
+
 # with_server ARGUMENT... -- CLIENT ARGUMENT...: a client while that server is there.
 with_server() {
 	local args=() server status=0
@@ -16,8 +22,7 @@ with_server() {
 		shift
 	done
 	shift
-	$PEER ./cmstorm server -a "$B4" "${args[@]}" >"$TMP/server" 2>&1 & server=$!
-	wait_for 60 grep -q listening "$TMP/server" || { cat "$TMP/server"; return 1; }
+	serve "${args[@]}" || return
 	timeout $((100 * PATIENCE)) ./cmstorm client -a "$B4" -t 90 "$@" >"$TMP/report" || status=$?
 	cat "$TMP/report"
 	end "$server"
@@ -59,8 +64,7 @@ check "server and client in one process" both
 unloaded() {
 	local cm server
 	cm=$(cm-use)
-	$PEER ./cmstorm server -a "$B4" >"$TMP/server" 2>&1 & server=$!
-	wait_for 60 grep -q listening "$TMP/server" || fail "$(<"$TMP/server")" || return
+	serve || return
 	timeout $((100 * PATIENCE)) ./cmstorm client -a "$B4" -n 600 -f 60 >"$TMP/report" &&
 		reports '.up == 600' || return
 	end "$server"

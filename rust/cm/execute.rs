@@ -15,6 +15,7 @@ use cmproto::{
     ibcm::EventType,
     wire::{Attribute, Header, Rej, Rep, MAD_LEN},
 };
+use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
 /// What made the state machine move; an event takes its data from it.
@@ -90,8 +91,12 @@ impl Endpoint {
             }
         }
         if let Some(conn) = &mut inner.conn {
-            conn.before = conn.machine.state();
-            if conn.before != cm::State::MraReqSent {
+            let state = conn.machine.state();
+            let is_new = mem::replace(&mut conn.before, state) != state;
+            if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
+                ah.rest();
+            }
+            if state != cm::State::MraReqSent {
                 conn.parked = None;
             }
         }

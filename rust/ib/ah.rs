@@ -2,13 +2,28 @@
 
 //! Address handles: the way to a peer, in a form that the device can use.
 //!
+//! Devices have a limited number of them (soft-RoCE 32,767), and a connection would keep one as long as it
+//! is there. So a port keeps no more than [`KEPT`]; a connection beyond has one until it is established, and
+//! then again for each message.
+//!
+//! Lock order: the lock of a [`Description`] is a leaf; it is held for a copy of a reference.
+//!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use super::{device::DeviceRef, gid::GidAttr, mad::Agent};
 use crate::bindings;
 use cmproto::addr::Gid;
 use core::ptr::NonNull;
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::from_err_ptr, prelude::*, sync::Arc};
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    error::from_err_ptr,
+    new_spinlock,
+    prelude::*,
+    sync::{Arc, SpinLock},
+};
+
+/// How many address handles a port keeps.
+const KEPT: u32 = 16_384;
 
 /// The link part of a way to a peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -28,6 +43,7 @@ pub(crate) enum AhLink {
 }
 
 /// A way to a peer (IBTA 11.2.2.1).
+#[derive(Copy, Clone)]
 pub(crate) struct AhSpec<'a> {
     /// The own GID. A RoCE port needs one; without one, InfiniBand messages carry no GRH.
     pub(crate) sgid: Option<&'a GidAttr>,
@@ -47,17 +63,37 @@ pub(crate) struct AhSpec<'a> {
     pub(crate) link: AhLink,
 }
 
-/// An address handle, to be used with the QP of a MAD agent. Destroyed when dropped, which may
-/// sleep.
+/// The way to a peer, to be used with the QP of a MAD agent. Dropping it may sleep.
+pub(crate) struct Ah(Kind);
+
+/// What there is of an address handle.
 ///
 /// # Invariants
 ///
-/// `ah` is an address handle of `device`, and nobody else destroys it.
-pub(crate) struct Ah {
-    ah: NonNull<bindings::ib_ah>,
+/// `ah` is an address handle of `_device`, which counts as one of `agent`, and nobody else destroys it.
+enum Kind {
+    /// The handle.
+    Kept {
+        ah: NonNull<bindings::ib_ah>,
+        agent: Arc<Agent>,
+        /// Keeps the device, and with it the protection domain of the handle.
+        _device: DeviceRef,
+    },
+    /// What it is made of.
+    Described(Pin<KBox<Description>>),
+}
+
+/// What an address handle is made of.
+#[pin_data]
+struct Description {
     agent: Arc<Agent>,
-    // Keeps the device, and with it the protection domain of the handle.
-    _device: DeviceRef,
+    device: DeviceRef,
+    sgid: Option<GidAttr>,
+    /// All but the own GID.
+    spec: AhSpec<'static>,
+    /// The handle, until [`Ah::rest`].
+    #[pin]
+    handle: SpinLock<Option<Arc<Ah>>>,
 }
 
 // SAFETY: An address handle may be used and destroyed by any task.
@@ -67,7 +103,7 @@ unsafe impl Send for Ah {}
 unsafe impl Sync for Ah {}
 
 impl Ah {
-    /// Creates an address handle. May sleep.
+    /// Makes a way to a peer. May sleep.
     ///
     /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
     /// suit the agent's port or `device` is not the agent's.
@@ -76,6 +112,29 @@ impl Ah {
         device: &DeviceRef,
         spec: &AhSpec<'_>,
     ) -> Result<Arc<Self>> {
+        let kept = Self::create(agent, device, spec)?;
+        if agent.handles() <= KEPT {
+            return Ok(kept);
+        }
+        let description = KBox::pin_init(
+            pin_init!(Description {
+                agent: agent.clone(),
+                device: device.clone(),
+                sgid: spec.sgid.cloned(),
+                spec: AhSpec {
+                    sgid: None,
+                    ..*spec
+                },
+                handle <- new_spinlock!(Some(kept), "rdma_cm_address"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let described = Self(Kind::Described(description));
+        Ok(Arc::new(described, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Creates an address handle. May sleep.
+    fn create(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Arc<Self>> {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
         let entered = agent.enter()?;
@@ -92,42 +151,81 @@ impl Ah {
             )
         })?;
         drop(entered);
-        // INVARIANT: The handle was just created.
-        let this = Self {
+        agent.count_handle();
+        // INVARIANT: The handle was just created, and counted.
+        let this = Self(Kind::Kept {
             ah: NonNull::new(ah).ok_or(ENOMEM)?,
             agent: agent.clone(),
             _device: device.clone(),
-        };
+        });
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// The agent whose messages may use the handle.
+    /// The agent whose messages may go that way.
     pub(crate) fn agent(&self) -> &Arc<Agent> {
-        &self.agent
+        match &self.0 {
+            Kind::Kept { agent, .. } => agent,
+            Kind::Described(description) => &description.agent,
+        }
     }
 
+    /// There will be no message for a while: the handle may be given back, if there are too many.
+    /// May sleep.
+    pub(crate) fn rest(&self) {
+        if let Kind::Described(description) = &self.0 {
+            let handle = description.handle.lock().take();
+            drop(handle);
+        }
+    }
+
+    /// The same with an address handle, for a message. May sleep.
+    ///
+    /// Fails as [`Ah::new`] if there is none at the moment.
+    pub(super) fn for_message(self: &Arc<Self>) -> Result<Arc<Self>> {
+        let Kind::Described(description) = &self.0 else {
+            return Ok(self.clone());
+        };
+        let handle = description.handle.lock().clone();
+        if let Some(handle) = handle {
+            return Ok(handle);
+        }
+        let spec = AhSpec {
+            sgid: description.sgid.as_ref(),
+            ..description.spec
+        };
+        Self::create(&description.agent, &description.device, &spec)
+    }
+
+    /// The address handle; null if it is but described.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
-        self.ah.as_ptr()
+        match &self.0 {
+            Kind::Kept { ah, .. } => ah.as_ptr(),
+            Kind::Described(_) => core::ptr::null_mut(),
+        }
     }
 }
 
 impl Drop for Ah {
     fn drop(&mut self) {
+        let Kind::Kept { ah, agent, .. } = &self.0 else {
+            return;
+        };
         // SAFETY: By the type invariant the handle is ours, and the device is kept by `_device`. A
         // message that uses it holds an `Arc` to `self`.
         unsafe {
             bindings::rdma_destroy_ah_user(
-                self.ah.as_ptr(),
+                ah.as_ptr(),
                 bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE,
                 core::ptr::null_mut(),
             )
         };
+        agent.uncount_handle();
     }
 }
 
 impl AhSpec<'_> {
-    /// The same in the form of C. What it points to is borrowed from `self`.
-    fn to_attr(&self, device: &DeviceRef, port: u32) -> Result<bindings::rdma_ah_attr> {
+    /// The same in the form of C, which borrows the GID.
+    fn to_attr(self, device: &DeviceRef, port: u32) -> Result<bindings::rdma_ah_attr> {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
         }

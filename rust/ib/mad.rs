@@ -82,9 +82,26 @@ pub(crate) struct Agent {
     #[pin]
     gate: Gate,
     port: u32,
+    /// How many address handles there are for its messages.
+    handles: Atomic<u32>,
 }
 
 impl Agent {
+    /// How many address handles there are for the agent's messages.
+    pub(super) fn handles(&self) -> u32 {
+        self.handles.load(Relaxed)
+    }
+
+    /// There is one more.
+    pub(super) fn count_handle(&self) {
+        self.handles.fetch_add(1, Relaxed);
+    }
+
+    /// There is one less.
+    pub(super) fn uncount_handle(&self) {
+        self.handles.fetch_sub(1, Relaxed);
+    }
+
     /// The number of the port.
     pub(crate) fn port_num(&self) -> u32 {
         self.port
@@ -134,6 +151,7 @@ impl Agent {
         if !ptr::eq(&**ah.agent(), self) {
             return Err(EINVAL);
         }
+        let ah = ah.for_message()?;
         let entered = self.enter()?;
         // SAFETY: The agent is registered while we are inside.
         let buf = from_err_ptr(unsafe {
@@ -154,10 +172,11 @@ impl Agent {
             unsafe { bindings::ib_free_send_mad(buf) };
             return Err(error);
         }
-        let context = Arc::into_raw(ah.clone());
+        let raw = ah.as_raw();
+        let context = Arc::into_raw(ah);
         // SAFETY: The buffer is ours.
         unsafe {
-            (*buf).ah = ah.as_raw();
+            (*buf).ah = raw;
             (*buf).context = [context.cast_mut().cast(), ptr::null_mut()];
             (*buf).timeout_ms = 0;
             (*buf).retries = 0;
@@ -237,6 +256,7 @@ impl AgentRegistration {
                 agent: Atomic::new(ptr::null_mut()),
                 gate <- Gate::new(),
                 port,
+                handles: Atomic::new(0),
             }),
             GFP_KERNEL,
         )?;

@@ -95,11 +95,21 @@ impl IdHead {
     pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
-                // SAFETY: `slot` is valid for writes, and zeros are a valid head.
+                // What is not written here is read by nobody.
+                //
+                // SAFETY: `slot` is valid for writes, and zeros are valid addresses, and a valid entry.
                 unsafe {
-                    slot.write_bytes(0, 1);
-                    (*slot).id.ps = u32::from(ps);
-                    (*slot).id.qp_type = u32::from(qp_type);
+                    let id = &raw mut (*slot).id;
+                    (&raw mut (*id).device).write(ptr::null_mut());
+                    (&raw mut (*id).route.addr.src_addr).write_bytes(0, 1);
+                    (&raw mut (*id).route.addr.dst_addr).write_bytes(0, 1);
+                    (&raw mut (*id).ps).write(u32::from(ps));
+                    (&raw mut (*id).qp_type).write(u32::from(qp_type));
+                    (&raw mut (*id).port_num).write(0);
+                    (&raw mut (*slot).state).write(0);
+                    (&raw mut (*slot).consumer).write(ptr::null_mut());
+                    (&raw mut (*slot).qp_num).write(0);
+                    (&raw mut (*slot).res).write_bytes(0, 1);
                 }
             }),
             entry <- new_spinlock!(Entry::Blank, "rdma_cm_id_head"),

@@ -7,7 +7,7 @@
 
 use super::{context::Context, event::Unread};
 use cmproto::ucma::order::Numbers;
-use core::{iter, mem};
+use core::{array, iter, mem};
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc,
@@ -125,7 +125,7 @@ impl Queue {
         Queue {
             full: 0,
             more: RBTree::new(),
-            own: [const { Slot::Free }; Self::OWN],
+            own: array::from_fn(|_| Slot::Free),
         }
     }
 

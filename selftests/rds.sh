@@ -28,34 +28,7 @@ check "the module loads and listens" load || finish
 
 # rds MODE ADDRESS ADDRESS: from one to the other.
 rds() {
-	timeout $((100 * PATIENCE)) python3 - "$@" <<'END'
-import os, socket, sys
-
-def open_at(address):
-    s = socket.socket(socket.AF_RDS, socket.SOCK_SEQPACKET, 0)
-    s.settimeout(60)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-    s.bind((address, 0))
-    return s
-
-mode, here, there = sys.argv[1:]
-one = open_at(here)
-if mode == "ping":
-    # Port 0 answers by itself.
-    for _ in range(20):
-        one.sendto(b"", (there, 0))
-        data, sender = one.recvfrom(16)
-        assert (data, sender) == (b"", (there, 0)), (data, sender)
-elif mode == "stress":
-    two = open_at(there)
-    for length in [1, 100, 4096, 4097, 65536, 100000] * 10:
-        for a, b in (one, two), (two, one):
-            data = os.urandom(length)
-            a.sendto(data, b.getsockname())
-            got, sender = b.recvfrom(1 << 20)
-            assert got == data and sender == a.getsockname(), (len(got), sender)
-END
+	timeout $((100 * PATIENCE)) "$SELFTESTS/rds.py" "$@"
 }
 
 pinged() {

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # storage-pair-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end storage-pair" does:
-# one serves NVMe, NFS, SRP and iSER over RDMA, the other uses them, with the commands of an
-# administrator; then the reverse. What is connected is shown to survive what goes wrong.
+# one serves NVMe, NFS, 9P, SRP and iSER over RDMA, the other uses them, with the commands of an
+# administrator; then the reverse. What is connected is shown to survive what goes wrong. Last come
+# sockets of RDS, whose module nothing unloads (rds.sh).
 # seconds: 2400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,6 +16,8 @@
 . "$SELFTESTS/nvmet.sh"
 # shellcheck source=selftests/nfsd.sh
 . "$SELFTESTS/nfsd.sh"
+# shellcheck source=selftests/diod.sh
+. "$SELFTESTS/diod.sh"
 # shellcheck source=selftests/lio.sh
 . "$SELFTESTS/lio.sh"
 # shellcheck source=selftests/srpt.sh
@@ -26,7 +29,8 @@
 # others beside them are slow to pass packets.
 MEGABYTES=${MEGABYTES:-4}
 
-needs nvme-rdma nvmet-rdma brd rpcrdma nfsd nfsv4 ib_srp ib_srpt ib_iser ib_isert iscsi_target_mod
+needs nvme-rdma nvmet-rdma brd rpcrdma nfsd nfsv4 9pnet_rdma ib_srp ib_srpt ib_iser ib_isert \
+	iscsi_target_mod rds_rdma
 if ! use_storage programs.sqfs; then
 	skip "storage between two guests" "there is no image of programs (tools/storage)"
 	finish
@@ -221,6 +225,32 @@ nfs_umount_client() {
 	say gone
 }
 
+# --- 9P ---
+
+# The kernel's client asks for no retries: a packet that is lost, or 2 s late, ends its connection. So there
+# are few packets.
+P9_SOURCE=/usr/include/linux/can P9_SIZE=16384
+
+p9_server() {
+	local SOURCE=$P9_SOURCE
+	p9_serve "$own4" || return
+	say ready
+	hear unpacked || return
+	p9_has one || return
+	hear unmounted || return
+	p9_end
+}
+
+p9_client() {
+	local SOURCE=$P9_SOURCE
+	load_consumer 9pnet_rdma && hear ready || return
+	timed "mount -t 9p with its modules, $CM client" p9_mount "$far4" "$P9_SIZE" || return
+	p9_unpack one || return
+	say unpacked
+	p9_reads one && in_use && p9_umount && unloaded 9pnet_rdma || return
+	say unmounted
+}
+
 # --- SRP ---
 
 srp_login_server() {
@@ -300,6 +330,32 @@ iser_logout_client() {
 	say gone
 }
 
+# --- RDS ---
+
+rds_load() {
+	load_consumer rds_rdma || return
+	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)"
+}
+
+rds_server() {
+	rds_load || return
+	local echo
+	timeout 400 "$SELFTESTS/rds.py" echo "$own4" >"$TMP/echo" & echo=$!
+	wait_for 20 grep -q listening "$TMP/echo" || return
+	say ready
+	hear talked || return
+	ends_within 60 "$echo"
+}
+
+rds_client() {
+	rds_load && hear ready || return
+	timed "RDS connected, $CM client" timeout 100 "$SELFTESTS/rds.py" ping "$own4" "$far4" || return
+	timeout 300 "$SELFTESTS/rds.py" talk "$own4" "$far4" || return
+	cm_id_in CONNECT rds_rdma || fail "$(cm_ids)" || return
+	in_use || return
+	say talked
+}
+
 # What tells why a case failed; those that follow it would fail for that.
 give_up() {
 	(cd /sys/class/infiniband/rxe2/ports/1/hw_counters && grep . -- *) | sed 's/^/# rxe2: /'
@@ -320,6 +376,7 @@ for server in 1 2; do
 	pair "$server" nfs_unpack "nfs: unpack" || give_up
 	pair "$server" nfs_restart "nfs: the server restarts while files are unpacked" || give_up
 	pair "$server" nfs_umount "nfs: unmount, and nothing is left" || give_up
+	pair "$server" p9 "9p: mount, unpack, unmount, and nothing is left" || give_up
 	pair "$server" srp_login "srp: log in, write, verify" || give_up
 	pair "$server" srp_switch "srp: the target is switched off and on" || give_up
 	pair "$server" srp_logout "srp: log out, and nothing is left" || give_up
@@ -327,5 +384,9 @@ for server in 1 2; do
 	pair "$server" iser_switch "iser: the target is switched off and on" || give_up
 	pair "$server" iser_logout "iser: log out, and nothing is left" || give_up
 done
-check "the connection manager unloads" cm-use none
+both "the connection manager unloads" cm-use none || give_up
+both "the connection manager loads" cm-use "$CM" || give_up
+for server in 1 2; do
+	pair "$server" rds "rds: ping, and messages of up to 100,000 bytes" || give_up
+done
 finish

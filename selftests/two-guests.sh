@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--end NAME] [CM [CM]]: on the host,
+# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--file FILE] [--end NAME] [CM [CM]]: on the host,
 # two guests with different connection managers (rust and c), joined by a network, are each
 # other's client and server, as selftests/NAME-end.sh says (two-guests). With --capture what
 # passes between them is in DIR/NAME.pcap afterwards. With --programs they run those of this
-# file system (tools/newest, tools/storage).
+# file system (tools/newest, tools/storage). They find a copy of FILE.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 guest=$here/../tools/guest
-capture='' image='' name=two-guests
+capture='' image='' file='' name=two-guests
 while [[ ${1:-} == --* ]]; do
 	case $1 in
 	--capture) capture=$2 ;;
 	--programs) image=$2 ;;
+	--file) file=$2 ;;
 	--end) name=$2 ;;
 	*) exit 2 ;;
 	esac
@@ -27,6 +28,7 @@ pids=()
 trap '[ ${#pids[@]} -eq 0 ] || kill "${pids[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 mkdir "$tmp/share"
 [ -z "$image" ] || cp "$image" "$tmp/share/programs.sqfs" || exit
+[ -z "$file" ] || cp "$file" "$tmp/share" || exit
 
 # boot NUMBER CM: its lines get the name of its connection manager.
 boot() {

@@ -103,7 +103,7 @@ on_demand() {
 }
 check "the first program that needs it loads it" on_demand
 
-# Those of the kernel's own consumers that it has got: the debug kernel has none.
+# Those of the kernel's own consumers that it has got.
 consumers=()
 for module in nvme-rdma ib_srp; do
 	! modinfo "$module" >/dev/null 2>&1 || consumers+=("$module")

@@ -50,4 +50,5 @@ device() {
 }
 check "the device goes, and comes back" device
 check "the kernel log has no report" kernel-log-clean
+[ ! -e /proc/lockdep_stats ] || check "lockdep still watches" lockdep_watches
 finish

@@ -151,10 +151,11 @@ impl Ah {
             )
         })?;
         drop(entered);
+        let ah = NonNull::new(ah).ok_or(ENOMEM)?;
         agent.count_handle();
         // INVARIANT: The handle was just created, and counted.
         let this = Self(Kind::Kept {
-            ah: NonNull::new(ah).ok_or(ENOMEM)?,
+            ah,
             agent: agent.clone(),
             _device: device.clone(),
         });

@@ -22,7 +22,7 @@ needs rds_rdma
 load() {
 	ip addr add "$SECOND/24" dev v0 || return
 	load_consumer rds_rdma || return
-	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)"
+	await_listener "rds_rdma.*:18634"
 }
 check "the module loads and listens" load || finish
 
@@ -45,7 +45,7 @@ device() {
 	unplug || return
 	wait_for 60 eval '! cm_ids | grep rxe0' || fail "left: $(cm_ids)" || return
 	plug || return
-	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)" || return
+	await_listener "rds_rdma.*:18634" || return
 	rds ping "$A4" "$SECOND"
 }
 check "the device goes, and comes back" device

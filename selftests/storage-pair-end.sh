@@ -333,13 +333,12 @@ iser_logout_client() {
 # --- RDS ---
 
 rds_load() {
-	load_consumer rds_rdma || return
-	wait_for 10 cm_id_in LISTEN "rds_rdma.*:18634" || fail "no listener: $(cm_ids)"
+	load_consumer rds_rdma && await_listener "rds_rdma.*:18634"
 }
 
 rds_server() {
-	rds_load || return
 	local echo
+	rds_load || return
 	timeout 400 "$SELFTESTS/rds.py" echo "$own4" >"$TMP/echo" & echo=$!
 	wait_for 20 grep -q listening "$TMP/echo" || return
 	say ready

@@ -62,8 +62,8 @@ dreqs_sent() {
 	cat /sys/class/infiniband/rxe0/ports/1/cm_tx_msgs/dreq
 }
 more_than_handles() {
-	local before
-	before=$(dreqs_sent) && LIMIT=400
+	local before LIMIT=400
+	before=$(dreqs_sent) || return
 	with_server --ports 2 -- -n 60 -f 60 --open 33000 --ports 2 --finish disconnect &&
 		reports '.up == 60' || return
 	[ $(($(dreqs_sent) - before)) -ge 33060 ] || fail "$(($(dreqs_sent) - before)) DREQs"
@@ -135,8 +135,7 @@ check "a server on an address of another host" says "cannot bind" ./cmstorm serv
 # shellcheck disable=SC2086 # $PEER is several words
 taken() {
 	local server status
-	$PEER ./cmstorm server -a "$B4" >"$TMP/server" 2>&1 & server=$!
-	wait_for 60 grep -q listening "$TMP/server" || return
+	serve || return
 	says "cannot bind" $PEER ./cmstorm server -a "$B4"
 	status=$?
 	end "$server"

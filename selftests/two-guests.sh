@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--file FILE] [--end NAME] [CM [CM]]: on the host,
-# two guests with different connection managers (rust and c), joined by a network, are each
+# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--file FILE] [--end NAME] [CM [CM]]:
+# on the host, two guests with different connection managers (rust and c), joined by a network, are each
 # other's client and server, as selftests/NAME-end.sh says (two-guests). With --capture what
 # passes between them is in DIR/NAME.pcap afterwards. With --programs they run those of this
 # file system (tools/newest, tools/storage). They find a copy of FILE.

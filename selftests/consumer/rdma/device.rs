@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMA devices.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use crate::bindings;
+use core::ptr::{self, NonNull};
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::{
+        atomic::{Acquire, Atomic, Full, Release},
+        Arc,
+    },
+    types::Opaque,
+};
+
+/// What the RDMA core knows of the module.
+struct Client(Opaque<bindings::ib_client>);
+
+// SAFETY: Only the one `Registration` there is and the RDMA core use it.
+unsafe impl Sync for Client {}
+
+static CLIENT: Client = Client(Opaque::zeroed());
+
+/// Whether [`CLIENT`] belongs to a [`Registration`].
+static TAKEN: Atomic<bool> = Atomic::new(false);
+
+/// The device that is looked for, once it has come. Written by callbacks of [`CLIENT`] only.
+static FOUND: Atomic<*const bindings::ib_device> = Atomic::new(ptr::null());
+
+/// The name of the device that is looked for: the module's parameter `device`.
+fn wanted() -> &'static CStr {
+    // SAFETY: The parameter is a string that stays as long as the module.
+    unsafe { CStr::from_char_ptr(bindings::rust_test_device()) }
+}
+
+/// Called when a device has come.
+///
+/// # Safety
+///
+/// To be called by the RDMA core only.
+unsafe extern "C" fn add(device: *mut bindings::ib_device) -> c_int {
+    // SAFETY: The device stays while it is added, and its name is an array within it.
+    let name = unsafe { &(*device).name };
+    let wanted = wanted().to_bytes_with_nul();
+    if name.get(..wanted.len()) == Some(wanted) {
+        FOUND.store(device.cast_const(), Release);
+    }
+    0
+}
+
+/// Called when a device goes.
+///
+/// # Safety
+///
+/// To be called by the RDMA core only.
+unsafe extern "C" fn removed(_device: *mut bindings::ib_device, _data: *mut c_void) {}
+
+/// The registration of [`CLIENT`]. While there is one, [`TAKEN`] is set.
+struct Registration;
+
+impl Registration {
+    fn new() -> Result<Self> {
+        TAKEN.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;
+        let client = CLIENT.0.get();
+        // SAFETY: Nobody else has the client. It is all zeros but for what is set here, and static.
+        let registered = to_result(unsafe {
+            client.write(pin_init::zeroed());
+            (*client).name = <crate::LocalModule as kernel::ModuleMetadata>::NAME.as_char_ptr();
+            (*client).add = Some(add);
+            (*client).remove = Some(removed);
+            bindings::ib_register_client(client)
+        });
+        if let Err(e) = registered {
+            TAKEN.store(false, Release);
+            return Err(e);
+        }
+        Ok(Self)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: The client is registered.
+        unsafe { bindings::ib_unregister_client(CLIENT.0.get()) };
+        FOUND.store(ptr::null(), Release);
+        TAKEN.store(false, Release);
+    }
+}
+
+struct Shared {
+    device: NonNull<bindings::ib_device>,
+    _registration: Registration,
+}
+
+/// A device. Cheap to clone.
+///
+/// # Invariants
+///
+/// The device has been added to the client that is registered as long as this lives. Its removal is
+/// not waited for: whoever tests does not remove it meanwhile.
+#[derive(Clone)]
+pub(crate) struct Device(Arc<Shared>);
+
+// SAFETY: The RDMA core lets any task use a device.
+unsafe impl Send for Device {}
+
+// SAFETY: As above.
+unsafe impl Sync for Device {}
+
+impl Device {
+    /// Finds the device that the module's parameter names, and stays a client of the RDMA core until
+    /// all that use it are dropped. There can be one at a time.
+    pub(crate) fn find() -> Result<Self> {
+        let registration = Registration::new()?;
+        let device = NonNull::new(FOUND.load(Acquire).cast_mut()).ok_or(ENODEV)?;
+        // INVARIANT: The client has been told of the device.
+        Ok(Self(Arc::new(
+            Shared {
+                device,
+                _registration: registration,
+            },
+            GFP_KERNEL,
+        )?))
+    }
+
+    /// The device as the RDMA core knows it.
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_device {
+        self.0.device.as_ptr()
+    }
+
+    /// The GUID of the node, in network byte order.
+    pub(crate) fn node_guid(&self) -> u64 {
+        // SAFETY: The device is there by the type invariant.
+        unsafe { (*self.as_raw()).node_guid }
+    }
+}

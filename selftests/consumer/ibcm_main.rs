@@ -11,14 +11,30 @@
 //! - `ibcm` are the tests.
 
 #![deny(unsafe_code)]
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 #[allow(unsafe_code)]
 mod bindings;
-#[allow(dead_code, unused_macros, unused_imports)]
 mod harness;
 mod ibcm;
+// What is of both modules has more than this one needs.
 #[allow(unsafe_code, dead_code)]
-mod rdma;
+mod rdma {
+    pub(crate) mod device;
+    pub(crate) mod gid;
+    pub(crate) mod ib_cm_event;
+    pub(crate) mod ib_cm_id;
+    pub(crate) mod ib_cm_param;
+    pub(crate) mod number;
+    pub(crate) mod qp_attr;
+    pub(crate) mod roce_path;
+}
 
 kernel::prelude::module! {
     type: ibcm::Ibcm,

@@ -15,5 +15,22 @@
 
 const char *rust_test_device(void);
 
+/* Of ibcm only: bindgen puts bit fields that cross a word elsewhere than the compiler does. */
+struct rust_test_req_bits {
+	u8 local_cm_response_timeout;
+	u8 remote_cm_response_timeout;
+	u8 retry_count;
+	u8 rnr_retry_count;
+	u8 srq;
+};
+
+struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req);
+
 /* Of cmid only. */
 const char *rust_test_ipv4(void);
+bool rust_test_is_iwarp(struct ib_device *device, u32 port_num);
+int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request);
+int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request);
+u64 rust_test_dma_map(struct ib_device *device, void *memory, size_t size);
+void rust_test_dma_sync(struct ib_device *device, u64 map, size_t size);
+void rust_test_dma_unmap(struct ib_device *device, u64 map, size_t size);

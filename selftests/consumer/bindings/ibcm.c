@@ -1,3 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The helpers of ibcm. */
 #include "device.h"
+
+struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req)
+{
+	return (struct rust_test_req_bits) {
+		.local_cm_response_timeout = req->local_cm_response_timeout,
+		.remote_cm_response_timeout = req->remote_cm_response_timeout,
+		.retry_count = req->retry_count,
+		.rnr_retry_count = req->rnr_retry_count,
+		.srq = req->srq,
+	};
+}

@@ -2,7 +2,9 @@
 
 //! Runs tests one after the other, and says in the log what is wrong.
 
+use core::panic::Location;
 use kernel::{
+    fmt,
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
@@ -10,8 +12,13 @@ use kernel::{
 /// Whether the test that runs has found nothing wrong. Callbacks check, too.
 static GOOD: Atomic<bool> = Atomic::new(true);
 
-/// Remembers that something is wrong; the macros below also say what.
-pub(crate) fn note_wrong() {
+/// Says that something is wrong, and where: where the caller is, or who called that, if it says
+/// `#[track_caller]`.
+#[track_caller]
+pub(crate) fn say_wrong(what: fmt::Arguments<'_>) {
+    let at = Location::caller();
+    let file = at.file().rsplit('/').next().unwrap_or_default();
+    pr_err!("{}:{}: {}\n", file, at.line(), what);
     GOOD.store(false, Relaxed);
 }
 
@@ -20,17 +27,11 @@ pub(crate) fn is_good() -> bool {
     GOOD.load(Relaxed)
 }
 
-/// Says that something is wrong, at this line.
+/// Says that something is wrong.
 macro_rules! wrong {
-    ($($message:tt)*) => {{
-        ::kernel::pr_err!(
-            "{}:{}: {}\n",
-            ::core::module_path!(),
-            ::core::line!(),
-            ::kernel::prelude::fmt!($($message)*)
-        );
-        $crate::harness::note_wrong()
-    }};
+    ($($message:tt)*) => {
+        $crate::harness::say_wrong(::kernel::prelude::fmt!($($message)*))
+    };
 }
 pub(crate) use wrong;
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What one end of a conversation is told, and what it does when it is.
+
+use super::world::{next_qpn, World};
+use crate::{
+    harness::{check, is, wrong},
+    rdma::{
+        ib_cm_event::{Event, EventType},
+        ib_cm_id::{Handler, IbCmId, IbCmIdRef, Identity, NewId, Verdict},
+    },
+};
+use kernel::{
+    new_condvar, new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Full, Relaxed},
+        Arc, CondVar, CondVarTimeoutResult, Mutex, SetOnce,
+    },
+    time::{delay::fsleep, msecs_to_jiffies, Delta},
+};
+
+/// The most events that one end of a conversation is told of.
+const EVENTS: usize = 16;
+
+/// How long an event is waited for.
+const PATIENCE_MS: u32 = 20_000;
+
+/// What is to be done in the callback of an event. The identifier is that of the inbox.
+pub(crate) type Act = fn(&Inbox, &IbCmIdRef, &Event) -> Verdict;
+
+/// The last data that an end was told.
+pub(crate) type Data = [u8; 256];
+
+/// What has happened to an end.
+struct Told {
+    events: [EventType; EVENTS],
+    told: usize,
+    seen: usize,
+    last: Option<Event>,
+    data: Data,
+    /// There is no identifier any more, or it ends.
+    gone: bool,
+    id: Option<Identity>,
+    act: Option<(EventType, Act)>,
+    /// That of somebody who has asked, until the test takes it.
+    kept: Option<IbCmId<Inbox>>,
+}
+
+/// One end of a conversation, as callbacks see it.
+#[pin_data]
+pub(crate) struct Inbox {
+    pub(crate) world: Arc<World>,
+    pub(crate) service: u64,
+    pub(crate) qpn: u32,
+    pub(crate) psn: u32,
+    /// Which end a request is for.
+    child: Option<Arc<Inbox>>,
+    /// Whose requests are for this end.
+    listener: SetOnce<Identity>,
+    /// How many callbacks there are at the moment.
+    inside: Atomic<i32>,
+    #[pin]
+    told: Mutex<Told>,
+    #[pin]
+    changed: CondVar,
+}
+
+impl Inbox {
+    pub(crate) fn new(
+        world: &Arc<World>,
+        service: u64,
+        child: Option<Arc<Inbox>>,
+    ) -> Result<Arc<Self>> {
+        let qpn = next_qpn();
+        Arc::pin_init(
+            pin_init!(Self {
+                world: world.clone(),
+                service,
+                qpn,
+                psn: qpn.wrapping_add(0x10_0000),
+                child,
+                listener: SetOnce::new(),
+                inside: Atomic::new(0),
+                told <- new_mutex!(Told {
+                    events: [EventType::default(); EVENTS],
+                    told: 0,
+                    seen: 0,
+                    last: None,
+                    data: [0; 256],
+                    gone: false,
+                    id: None,
+                    act: None,
+                    kept: None,
+                }),
+                changed <- new_condvar!(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Has something done in the callback of this event.
+    pub(crate) fn on(&self, event: EventType, act: Act) {
+        self.told.lock().act = Some((event, act));
+    }
+
+    /// Remembers which identifier the callbacks are to be of.
+    pub(super) fn set_id(&self, id: Identity) {
+        self.told.lock().id = Some(id);
+    }
+
+    /// Remembers whose requests are to be for this end.
+    pub(super) fn set_listener(&self, id: Identity) {
+        self.listener.populate(id);
+    }
+
+    /// Whether whoever asks this end has to ask this identifier.
+    pub(crate) fn is_listener(&self, id: Identity) -> bool {
+        self.listener.copy() == Some(id)
+    }
+
+    pub(super) fn set_gone(&self) {
+        self.told.lock().gone = true;
+    }
+
+    /// The identifier of somebody who has asked; once.
+    pub(super) fn take_kept(&self) -> Option<IbCmId<Inbox>> {
+        self.told.lock().kept.take()
+    }
+
+    /// How many events there have been.
+    pub(crate) fn told(&self) -> usize {
+        self.told.lock().told
+    }
+
+    pub(crate) fn last(&self) -> Option<Event> {
+        self.told.lock().last
+    }
+
+    pub(crate) fn data(&self) -> Data {
+        self.told.lock().data
+    }
+
+    /// The next event, if there is one in time.
+    pub(super) fn next(&self) -> Option<EventType> {
+        let mut told = self.told.lock();
+        let mut patience = msecs_to_jiffies(PATIENCE_MS);
+        while told.told <= told.seen {
+            match self.changed.wait_interruptible_timeout(&mut told, patience) {
+                CondVarTimeoutResult::Woken { jiffies } => patience = jiffies,
+                _ => return None,
+            }
+        }
+        told.events.get(told.seen).copied()
+    }
+
+    /// Goes on to the event after the next.
+    pub(super) fn step(&self) {
+        let mut told = self.told.lock();
+        told.seen = told.seen.saturating_add(1);
+    }
+
+    /// Waits until no callback is left.
+    pub(super) fn wait_outside(&self) {
+        while self.inside.load(Relaxed) != 0 {
+            fsleep(Delta::from_micros(100));
+        }
+    }
+
+    /// Makes this end that of whoever asks, unless it is somebody's already.
+    fn take_place(&self, id: Identity) -> bool {
+        let mut told = self.told.lock();
+        let free = told.id.is_none();
+        if free {
+            told.id = Some(id);
+        }
+        free
+    }
+
+    /// The first half of a callback.
+    fn hear(&self, id: &IbCmIdRef, event: &Event, data: &[u8]) -> Verdict {
+        is!(self.inside.fetch_add(1, Full), 0);
+        let act = {
+            let mut told = self.told.lock();
+            check!(told.id == Some(id.identity()));
+            check!(!told.gone);
+            told.last = Some(*event);
+            told.data
+                .iter_mut()
+                .zip(data)
+                .for_each(|(to, from)| *to = *from);
+            told.act
+        };
+        let verdict = match act {
+            Some((on, act)) if on == event.kind() => act(self, id, event),
+            _ => Verdict::Keep,
+        };
+        // Whoever comes in at the same time is seen.
+        fsleep(Delta::from_micros(500));
+        verdict
+    }
+
+    /// The second half: the test may go on.
+    fn note(&self, event: &Event, verdict: Verdict, kept: Option<IbCmId<Inbox>>) {
+        let mut told = self.told.lock();
+        told.gone |= verdict != Verdict::Keep;
+        if kept.is_some() {
+            told.kept = kept;
+        }
+        let number = told.told;
+        match told.events.get_mut(number) {
+            Some(place) => *place = event.kind(),
+            None => wrong!("more than {} events", EVENTS),
+        }
+        told.told = number.saturating_add(1);
+        drop(told);
+        self.changed.notify_all();
+        self.inside.fetch_sub(1, Full);
+    }
+}
+
+impl Handler for Inbox {
+    fn request(this: &Arc<Self>, new: NewId<'_, Self>, event: &Event, data: &[u8]) {
+        check!(!this.told.lock().gone);
+        // Nobody waits for it, or it is a copy that was late: whoever had the first has gone.
+        let Some(child) = this
+            .child
+            .as_ref()
+            .filter(|child| child.take_place(new.identity()))
+        else {
+            return;
+        };
+        let verdict = child.hear(&new, event, data);
+        let kept = match verdict {
+            Verdict::Keep => {
+                let kept = new.keep(child.clone());
+                check!(kept.is_ok());
+                kept.ok()
+            }
+            Verdict::Destroy(number) => {
+                new.refuse_with(number);
+                None
+            }
+        };
+        child.note(event, verdict, kept);
+    }
+
+    fn event(this: &Arc<Self>, id: &IbCmIdRef, event: &Event, data: &[u8]) -> Verdict {
+        let verdict = this.hear(id, event, data);
+        this.note(event, verdict, None);
+        verdict
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What queue pairs are told to become.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
+
+use super::{
+    gid::{Gid, Mac},
+    number::numbers,
+};
+use crate::bindings;
+use kernel::{error::to_result, prelude::*};
+
+numbers! {
+    /// A state of a queue pair.
+    QpState {
+        INIT = ib_qp_state_IB_QPS_INIT,
+        RTR = ib_qp_state_IB_QPS_RTR,
+        RTS = ib_qp_state_IB_QPS_RTS,
+        ERR = ib_qp_state_IB_QPS_ERR,
+    }
+    /// Which attributes are set, one bit each.
+    QpMask {
+        STATE = ib_qp_attr_mask_IB_QP_STATE,
+        ACCESS_FLAGS = ib_qp_attr_mask_IB_QP_ACCESS_FLAGS,
+        PKEY_INDEX = ib_qp_attr_mask_IB_QP_PKEY_INDEX,
+        PORT = ib_qp_attr_mask_IB_QP_PORT,
+        AV = ib_qp_attr_mask_IB_QP_AV,
+        PATH_MTU = ib_qp_attr_mask_IB_QP_PATH_MTU,
+        DEST_QPN = ib_qp_attr_mask_IB_QP_DEST_QPN,
+        RQ_PSN = ib_qp_attr_mask_IB_QP_RQ_PSN,
+        MAX_DEST_RD_ATOMIC = ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC,
+        MIN_RNR_TIMER = ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER,
+        SQ_PSN = ib_qp_attr_mask_IB_QP_SQ_PSN,
+        RETRY_CNT = ib_qp_attr_mask_IB_QP_RETRY_CNT,
+        RNR_RETRY = ib_qp_attr_mask_IB_QP_RNR_RETRY,
+        MAX_QP_RD_ATOMIC = ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC,
+        TIMEOUT = ib_qp_attr_mask_IB_QP_TIMEOUT,
+    }
+}
+
+impl core::ops::BitOr for QpMask {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What of `struct ib_qp_attr` a connection manager sets. What is not in the mask is zero.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct QpAttr {
+    pub(crate) mask: QpMask,
+    pub(crate) port: u32,
+    pub(crate) remote_may_read: bool,
+    pub(crate) remote_may_write: bool,
+    pub(crate) dest_qpn: u32,
+    pub(crate) rq_psn: u32,
+    pub(crate) sq_psn: u32,
+    pub(crate) path_mtu: u32,
+    pub(crate) max_rd_atomic: u8,
+    pub(crate) max_dest_rd_atomic: u8,
+    pub(crate) min_rnr_timer: u8,
+    pub(crate) timeout: u8,
+    pub(crate) retry_count: u8,
+    /// The address of the peer, if it is one of RoCE.
+    pub(crate) roce: Option<RoceAddress>,
+}
+
+/// The address of a peer over RoCE (`struct rdma_ah_attr`).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct RoceAddress {
+    pub(crate) sgid_index: u8,
+    pub(crate) dgid: Gid,
+    pub(crate) dmac: Mac,
+    pub(crate) traffic_class: u8,
+}
+
+impl QpAttr {
+    /// Asks `fill` for the attributes that take a queue pair to this state.
+    pub(super) fn ask(
+        state: QpState,
+        fill: impl FnOnce(&mut bindings::ib_qp_attr, &mut c_int) -> c_int,
+    ) -> Result<Self> {
+        let mut raw = bindings::ib_qp_attr {
+            qp_state: state.0,
+            ..Default::default()
+        };
+        let mut mask = 0;
+        to_result(fill(&mut raw, &mut mask))?;
+        let may = |flag: bindings::ib_access_flags| {
+            u32::try_from(raw.qp_access_flags).is_ok_and(|flags| flags & flag != 0)
+        };
+        Ok(Self {
+            mask: QpMask(u32::try_from(mask).map_err(|_| ERANGE)?),
+            port: raw.port_num,
+            remote_may_read: may(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ),
+            remote_may_write: may(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE),
+            dest_qpn: raw.dest_qp_num,
+            rq_psn: raw.rq_psn,
+            sq_psn: raw.sq_psn,
+            path_mtu: raw.path_mtu,
+            max_rd_atomic: raw.max_rd_atomic,
+            max_dest_rd_atomic: raw.max_dest_rd_atomic,
+            min_rnr_timer: raw.min_rnr_timer,
+            timeout: raw.timeout,
+            retry_count: raw.retry_cnt,
+            roce: RoceAddress::from_raw(&raw.ah_attr),
+        })
+    }
+}
+
+impl RoceAddress {
+    fn from_raw(raw: &bindings::rdma_ah_attr) -> Option<Self> {
+        if raw.type_ != bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE {
+            return None;
+        }
+        Some(Self {
+            sgid_index: raw.grh.sgid_index,
+            dgid: Gid::from_raw(&raw.grh.dgid),
+            // SAFETY: This is the part of the union that addresses of RoCE have.
+            dmac: unsafe { raw.__bindgen_anon_1.roce.dmac },
+            traffic_class: raw.grh.traffic_class,
+        })
+    }
+}

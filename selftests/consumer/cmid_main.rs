@@ -11,14 +11,35 @@
 //! - `cmid` are the tests.
 
 #![deny(unsafe_code)]
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 #[allow(unsafe_code)]
 mod bindings;
 mod cmid;
-#[allow(dead_code, unused_macros, unused_imports)]
 mod harness;
+// What is of both modules has more than this one needs.
 #[allow(unsafe_code, dead_code)]
-mod rdma;
+mod rdma {
+    pub(crate) mod address;
+    pub(crate) mod cm_id;
+    pub(crate) mod device;
+    pub(crate) mod errno;
+    pub(crate) mod event;
+    pub(crate) mod gid;
+    pub(crate) mod number;
+    pub(crate) mod owner;
+    pub(crate) mod parameter;
+    pub(crate) mod qp_attr;
+    pub(crate) mod queue_pair;
+    pub(crate) mod roce_path;
+    pub(crate) mod word;
+}
 
 kernel::prelude::module! {
     type: cmid::Cmid,

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Errors that the kernel crate does not name.
+
+use super::number::numbers;
+use kernel::prelude::*;
+
+numbers! {
+    /// An error, without its sign.
+    Errno {
+        EADDRINUSE = EADDRINUSE,
+        EADDRNOTAVAIL = EADDRNOTAVAIL,
+        EAFNOSUPPORT = EAFNOSUPPORT,
+        EALREADY = EALREADY,
+        ECONNREFUSED = ECONNREFUSED,
+        ECONNRESET = ECONNRESET,
+        EINVAL = EINVAL,
+        ENETUNREACH = ENETUNREACH,
+        EOPNOTSUPP = EOPNOTSUPP,
+        ETIMEDOUT = ETIMEDOUT,
+    }
+}
+
+impl Errno {
+    /// What a function returns that fails so.
+    pub(crate) fn failure(self) -> Result {
+        Err(Error::from_errno(self.failed()))
+    }
+
+    /// The status of an event that tells of it.
+    pub(crate) const fn failed(self) -> i32 {
+        self.status().wrapping_neg()
+    }
+}

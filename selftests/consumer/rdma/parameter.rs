@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Parameters of the module.
+
+use crate::bindings;
+use core::net::Ipv4Addr;
+use kernel::prelude::*;
+
+/// The address of the device of cmid.
+pub(crate) fn ipv4() -> Result<Ipv4Addr> {
+    // SAFETY: The parameter is a string that lives as long as the module.
+    let text = unsafe { CStr::from_char_ptr(bindings::rust_test_ipv4()) };
+    text.to_str()
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or(EINVAL)
+}

@@ -2,11 +2,73 @@
 
 //! Tests of `<rdma/rdma_cm.h>`.
 
+mod act;
+mod address;
+mod connection;
+mod datagram;
+mod ending;
+mod exchange;
+mod ground;
+mod iwarp;
+mod lock;
+mod pair;
+mod place;
+mod queue_pair;
+mod rejection;
+mod side;
+mod states;
+
 use crate::{
-    harness::{is, Run},
+    harness::{check, Run},
     rdma::device::Device,
 };
-use kernel::prelude::*;
+use ending::Silence;
+use ground::Ground;
+use kernel::{prelude::*, sync::Arc};
+
+/// A test. None if it could not go on.
+type Test = fn(&Arc<Ground>) -> Option<()>;
+
+const TESTS: &[(&str, Test)] = &[
+    ("an unused identifier", address::unused),
+    ("texts", address::texts),
+    ("addresses", address::addresses),
+    ("options", address::options),
+    ("resolution", address::resolution),
+    ("listeners", address::listeners),
+    ("a connection from outside", connection::connection),
+    ("a connection in callbacks", connection::in_callbacks),
+    ("parameters", rejection::parameters),
+    ("rejections", rejection::rejections),
+    ("extensions", connection::extensions),
+    ("data before the RTU", connection::early_data),
+    ("callbacks held back", lock::handler_lock),
+    ("queue pairs", queue_pair::queue_pairs),
+    ("queue pairs in each state", queue_pair::queue_pair_states),
+    ("callbacks that want no more", ending::returns),
+    ("identifiers destroyed in each state", ending::destruction),
+    ("datagrams", datagram::datagrams),
+    ("groups", datagram::groups),
+    ("destroyed in haste", ending::haste),
+];
+
+/// Where the device speaks iWARP.
+const IWARP_TESTS: &[(&str, Test)] = &[
+    ("a connection over iWARP", iwarp::connection),
+    ("data at once over iWARP", iwarp::at_once),
+    ("rejections over iWARP", iwarp::rejections),
+    ("a wildcard listener over iWARP", iwarp::wildcard),
+    ("identifiers destroyed over iWARP", iwarp::ends),
+    ("destroyed in haste over iWARP", iwarp::haste),
+];
+
+fn run_all(run: &mut Run, ground: &Arc<Ground>, tests: &[(&str, Test)]) {
+    for (name, test) in tests {
+        run.test(name, || {
+            check!(test(ground).is_some());
+        });
+    }
+}
 
 /// The module, loaded: nothing is left to do.
 pub(crate) struct Cmid;
@@ -14,10 +76,22 @@ pub(crate) struct Cmid;
 impl kernel::Module for Cmid {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let device = Device::find()?;
+        let ground = Ground::new(&device)?;
         let mut run = Run::new();
-        run.test("the device is found", || {
-            is!(device.node_guid() == 0, false);
-        });
+        if device.is_iwarp() {
+            run_all(&mut run, &ground, IWARP_TESTS);
+        } else {
+            let mut silence = None;
+            run.test("nobody is asked", || silence = Silence::begin(&ground));
+            run_all(&mut run, &ground, TESTS);
+            run.test("nobody answers", || {
+                check!(silence.is_some());
+                if let Some(silence) = silence {
+                    silence.end();
+                }
+            });
+        }
+        ground.clear();
         run.outcome()?;
         Ok(Self)
     }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where something was expected.
+
+use core::{fmt, panic::Location};
+
+/// A line of a test.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(&'static Location<'static>);
+
+impl Place {
+    /// That which calls the function that calls this.
+    #[track_caller]
+    pub(crate) fn of_caller() -> Self {
+        Self(Location::caller())
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.0.file().rsplit('/').next();
+        write!(f, "{}:{}", file.unwrap_or_default(), self.0.line())
+    }
+}

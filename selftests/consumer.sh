@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Modules that call every function of <rdma/ib_cm.h> (consumer/) and of <rdma/rdma_cm.h>
-# (cmid/), in every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more
-# over iWARP, where there is siw.
+# Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
+# every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
+# where there is siw.
 # seconds: 400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"

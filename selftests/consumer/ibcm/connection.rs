@@ -137,6 +137,7 @@ fn shared_listeners(world: &Arc<World>) {
 }
 
 /// What an end says its queue pair is to become.
+#[track_caller]
 fn attributes_of(side: &mut Side, state: QpState) -> Option<QpAttr> {
     let attr = side.does(|_, id| id.init_qp_attr(state));
     is!(attr.as_ref().err(), None);

@@ -438,6 +438,7 @@ impl Side {
     }
 
     /// Nothing has happened that was not expected.
+    #[track_caller]
     pub(crate) fn is_quiet(&self) -> bool {
         sleep_ms(20);
         let (told, seen) = {
@@ -468,7 +469,7 @@ impl Part {
         Self::create_by(ground, |side| Owner::create(side, ps, qp_type))
     }
 
-    /// As [`Self::create`], as for a program, and with no callbacks.
+    /// As [`Self::create`], as for a program.
     #[track_caller]
     pub(crate) fn create_user(
         ground: &Arc<Ground>,

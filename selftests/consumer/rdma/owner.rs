@@ -127,16 +127,15 @@ impl<H: Handler> Owner<H> {
         })
     }
 
-    /// Creates one in the network namespace of the calling program, which makes no callbacks.
+    /// Creates one in the network namespace of the calling program, as for that.
     pub(crate) fn create_user(
         handler: Arc<H>,
         ps: PortSpace,
         qp_type: QpType,
     ) -> Result<Arc<Self>> {
         Self::create_by(handler, |context| {
-            // SAFETY: Nobody asks for anything that would call back; the context lives as long as the
-            // identifier.
-            unsafe { bindings::rdma_create_user_id(None, context, ps.0, qp_type.0) }
+            // SAFETY: The context lives as long as the identifier.
+            unsafe { bindings::rdma_create_user_id(Some(Self::callback), context, ps.0, qp_type.0) }
         })
     }
 

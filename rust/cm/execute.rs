@@ -126,7 +126,7 @@ impl Endpoint {
     pub(super) fn post(
         &self,
         inner: &Inner,
-        ah: &Arc<Ah>,
+        ah: &Ah,
         pkey_index: u16,
         attribute: Attribute,
         write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,

@@ -23,7 +23,7 @@ pub(super) struct Held {
 impl Held {
     /// The handle of the sender's address, who was found at `link`. Nothing if there is none: then nobody
     /// can be told, and the request has ended.
-    pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Arc<Ah>> {
+    pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Ah> {
         let ah = link.and_then(|link| self.sender.address(&self.agent, link));
         if ah.is_err() {
             self.counts.dropped(Dropped::Unreachable);

@@ -63,7 +63,7 @@ impl Sender {
     }
 
     /// Creates an address handle for the sender, who was found at `link`.
-    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Arc<Ah>> {
+    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
         Ah::new(
             agent,
             self.local.device(),

@@ -36,6 +36,10 @@ const EVENT_COMM_EST: u32 = 4;
 /// `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
 const EVENT_PATH_MIG: u32 = 6;
 
+/// The bits of a path's flow label that its messages have: few, so that connections share address handles,
+/// and enough for the messages to spread over the links of the network.
+const MESSAGE_LABEL_MASK: u32 = 0xf;
+
 /// What an address handle is made of, copied so that it is made without the endpoint's lock.
 pub(super) struct Way {
     pub(super) service_id: ServiceId,
@@ -50,11 +54,11 @@ pub(super) struct Way {
 }
 
 impl Way {
-    pub(super) fn address(&self) -> Result<Arc<Ah>> {
+    pub(super) fn address(&self) -> Result<Ah> {
         let spec = AhSpec {
             sgid: Some(&self.gid),
             dgid: self.path.dgid,
-            flow_label: self.path.flow_label,
+            flow_label: self.path.flow_label & MESSAGE_LABEL_MASK,
             hop_limit: self.path.hop_limit,
             traffic_class: self.path.traffic_class,
             sl: self.path.sl,

@@ -35,7 +35,7 @@ struct Remains {
 struct Names {
     tracked: Option<Tracked>,
     _comm_id: CommId,
-    _ah: Option<Arc<Ah>>,
+    _ah: Option<Ah>,
 }
 
 impl From<Conn> for Names {

@@ -73,7 +73,7 @@ pub(crate) struct Conn {
     /// Whose messages are accepted.
     pub(crate) peer: Gid,
     /// How the peer is reached.
-    pub(crate) ah: Option<Arc<Ah>>,
+    pub(crate) ah: Option<Ah>,
     /// Index of the P_Key that the messages carry.
     pub(crate) pkey_index: u16,
     /// Counts while the request waits in addition to a full backlog.
@@ -93,7 +93,7 @@ pub(crate) struct Sidr {
     /// Whose answer is accepted, or who asks.
     pub(crate) peer: Gid,
     /// How the peer is reached.
-    pub(crate) ah: Option<Arc<Ah>>,
+    pub(crate) ah: Option<Ah>,
     /// Index of the P_Key that the messages carry.
     pub(crate) pkey_index: u16,
 }

@@ -2,15 +2,17 @@
 
 //! Address handles: the way to a peer, in a form that the device can use.
 //!
-//! Devices have a limited number of them (soft-RoCE 32,767), and a connection would keep one as long as it
-//! is there. So a port keeps no more than [`KEPT`]; a connection beyond has one until it is established, and
-//! then again for each message.
+//! Connections that go the same way use one handle, which goes with the last of them.
+//!
+//! Devices have a limited number of handles (soft-RoCE 32,767). So a port keeps no more than [`KEPT`]; a
+//! connection beyond, if nobody goes its way, has one until it is established, and then again for each
+//! message.
 //!
 //! Lock order: the lock of a [`Description`] is a leaf; it is held for a copy of a reference.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use super::{device::DeviceRef, gid::GidAttr, mad::Agent};
+use super::{device::DeviceRef, gid::GidAttr, mad::Agent, ways::Way};
 use crate::bindings;
 use cmproto::addr::Gid;
 use core::ptr::NonNull;
@@ -26,7 +28,7 @@ use kernel::{
 const KEPT: u32 = 16_384;
 
 /// The link part of a way to a peer.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AhLink {
     /// RoCE.
     Roce {
@@ -64,7 +66,18 @@ pub(crate) struct AhSpec<'a> {
 }
 
 /// The way to a peer, to be used with the QP of a MAD agent. Dropping it may sleep.
-pub(crate) struct Ah(Kind);
+///
+/// # Invariants
+///
+/// If the handle has a `way`, this counts as one of its users.
+pub(crate) struct Ah(Arc<Handle>);
+
+/// An address handle, or what one is made of.
+pub(super) struct Handle {
+    kind: Kind,
+    /// The way that it is, if others that go it are to use the handle, too.
+    way: Option<Way>,
+}
 
 /// What there is of an address handle.
 ///
@@ -93,28 +106,31 @@ struct Description {
     spec: AhSpec<'static>,
     /// The handle, until [`Ah::rest`].
     #[pin]
-    handle: SpinLock<Option<Arc<Ah>>>,
+    handle: SpinLock<Option<Arc<Handle>>>,
 }
 
 // SAFETY: An address handle may be used and destroyed by any task.
-unsafe impl Send for Ah {}
+unsafe impl Send for Handle {}
 
 // SAFETY: Nothing changes an address handle.
-unsafe impl Sync for Ah {}
+unsafe impl Sync for Handle {}
 
 impl Ah {
-    /// Makes a way to a peer. May sleep.
+    /// Finds or makes a way to a peer. May sleep.
     ///
     /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
     /// suit the agent's port or `device` is not the agent's.
-    pub(crate) fn new(
-        agent: &Arc<Agent>,
-        device: &DeviceRef,
-        spec: &AhSpec<'_>,
-    ) -> Result<Arc<Self>> {
-        let kept = Self::create(agent, device, spec)?;
-        if agent.handles() <= KEPT {
-            return Ok(kept);
+    pub(crate) fn new(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Self> {
+        let way = Way::of(spec);
+        if let Some(handle) = agent.ways().join(&way) {
+            // INVARIANT: It has just been counted.
+            return Ok(Ah(handle));
+        }
+        let is_kept = agent.handles() < KEPT;
+        let handle = Handle::create(agent, device, spec, is_kept.then_some(way))?;
+        if is_kept {
+            // INVARIANT: As above.
+            return Ok(Ah(agent.ways().add(way, handle)?));
         }
         let description = KBox::pin_init(
             pin_init!(Description {
@@ -125,16 +141,76 @@ impl Ah {
                     sgid: None,
                     ..*spec
                 },
-                handle <- new_spinlock!(Some(kept), "rdma_cm_address"),
+                handle <- new_spinlock!(Some(handle), "rdma_cm_address"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        let described = Self(Kind::Described(description));
-        Ok(Arc::new(described, GFP_KERNEL_ACCOUNT)?)
+        let described = Handle {
+            kind: Kind::Described(description),
+            way: None,
+        };
+        Ok(Ah(Arc::new(described, GFP_KERNEL_ACCOUNT)?))
     }
 
+    /// The agent whose messages may go that way.
+    pub(crate) fn agent(&self) -> &Arc<Agent> {
+        self.0.agent()
+    }
+
+    /// There will be no message for a while: the handle may be given back, if there are too many.
+    /// May sleep.
+    pub(crate) fn rest(&self) {
+        if let Kind::Described(description) = &self.0.kind {
+            let handle = description.handle.lock().take();
+            drop(handle);
+        }
+    }
+
+    /// The address handle, for a message. May sleep.
+    ///
+    /// Fails as [`Ah::new`] if there is none at the moment.
+    pub(super) fn for_message(&self) -> Result<Arc<Handle>> {
+        let Kind::Described(description) = &self.0.kind else {
+            return Ok(self.0.clone());
+        };
+        let handle = description.handle.lock().clone();
+        if let Some(handle) = handle {
+            return Ok(handle);
+        }
+        let spec = AhSpec {
+            sgid: description.sgid.as_ref(),
+            ..description.spec
+        };
+        Handle::create(&description.agent, &description.device, &spec, None)
+    }
+}
+
+impl Clone for Ah {
+    fn clone(&self) -> Self {
+        if let Some(way) = &self.0.way {
+            // INVARIANT: Counted here, where `self` is a user already.
+            self.agent().ways().count(way);
+        }
+        Ah(self.0.clone())
+    }
+}
+
+impl Drop for Ah {
+    fn drop(&mut self) {
+        if let Some(way) = &self.0.way {
+            self.agent().ways().leave(way);
+        }
+    }
+}
+
+impl Handle {
     /// Creates an address handle. May sleep.
-    fn create(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Arc<Self>> {
+    fn create(
+        agent: &Arc<Agent>,
+        device: &DeviceRef,
+        spec: &AhSpec<'_>,
+        way: Option<Way>,
+    ) -> Result<Arc<Self>> {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
         let entered = agent.enter()?;
@@ -153,62 +229,38 @@ impl Ah {
         drop(entered);
         let ah = NonNull::new(ah).ok_or(ENOMEM)?;
         agent.count_handle();
-        // INVARIANT: The handle was just created, and counted.
-        let this = Self(Kind::Kept {
-            ah,
-            agent: agent.clone(),
-            _device: device.clone(),
-        });
+        let this = Handle {
+            // INVARIANT: The handle was just created, and counted.
+            kind: Kind::Kept {
+                ah,
+                agent: agent.clone(),
+                _device: device.clone(),
+            },
+            way,
+        };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// The agent whose messages may go that way.
-    pub(crate) fn agent(&self) -> &Arc<Agent> {
-        match &self.0 {
+    fn agent(&self) -> &Arc<Agent> {
+        match &self.kind {
             Kind::Kept { agent, .. } => agent,
             Kind::Described(description) => &description.agent,
         }
     }
 
-    /// There will be no message for a while: the handle may be given back, if there are too many.
-    /// May sleep.
-    pub(crate) fn rest(&self) {
-        if let Kind::Described(description) = &self.0 {
-            let handle = description.handle.lock().take();
-            drop(handle);
-        }
-    }
-
-    /// The same with an address handle, for a message. May sleep.
-    ///
-    /// Fails as [`Ah::new`] if there is none at the moment.
-    pub(super) fn for_message(self: &Arc<Self>) -> Result<Arc<Self>> {
-        let Kind::Described(description) = &self.0 else {
-            return Ok(self.clone());
-        };
-        let handle = description.handle.lock().clone();
-        if let Some(handle) = handle {
-            return Ok(handle);
-        }
-        let spec = AhSpec {
-            sgid: description.sgid.as_ref(),
-            ..description.spec
-        };
-        Self::create(&description.agent, &description.device, &spec)
-    }
-
     /// The address handle; null if it is but described.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
-        match &self.0 {
+        match &self.kind {
             Kind::Kept { ah, .. } => ah.as_ptr(),
             Kind::Described(_) => core::ptr::null_mut(),
         }
     }
 }
 
-impl Drop for Ah {
+impl Drop for Handle {
     fn drop(&mut self) {
-        let Kind::Kept { ah, agent, .. } = &self.0 else {
+        let Kind::Kept { ah, agent, .. } = &self.kind else {
             return;
         };
         // SAFETY: By the type invariant the handle is ours, and the device is kept by `_device`. A

@@ -4,7 +4,12 @@
 //!
 //! C header: [`include/rdma/ib_mad.h`](srctree/include/rdma/ib_mad.h)
 
-use super::{ah::Ah, device::DeviceRef, gid::NetworkType};
+use super::{
+    ah::{Ah, Handle},
+    device::DeviceRef,
+    gid::NetworkType,
+    ways::Ways,
+};
 use crate::{
     bindings,
     kext::gate::{Gate, Guard},
@@ -84,12 +89,20 @@ pub(crate) struct Agent {
     port: u32,
     /// How many address handles there are for its messages.
     handles: Atomic<u32>,
+    /// Those that several connections can use.
+    #[pin]
+    ways: Ways,
 }
 
 impl Agent {
     /// How many address handles there are for the agent's messages.
     pub(super) fn handles(&self) -> u32 {
         self.handles.load(Relaxed)
+    }
+
+    /// The ways for which there are address handles.
+    pub(super) fn ways(&self) -> &Ways {
+        &self.ways
     }
 
     /// There is one more.
@@ -126,7 +139,7 @@ impl Agent {
     }
 
     /// Sends `mad`; otherwise as [`Agent::send_with`].
-    pub(crate) fn send(&self, ah: &Arc<Ah>, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
+    pub(crate) fn send(&self, ah: &Ah, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
         self.send_with(ah, pkey_index, |buffer| {
             *buffer = *mad;
             Ok(())
@@ -144,7 +157,7 @@ impl Agent {
     /// not called.
     pub(crate) fn send_with(
         &self,
-        ah: &Arc<Ah>,
+        ah: &Ah,
         pkey_index: u16,
         write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
     ) -> Result {
@@ -257,6 +270,7 @@ impl AgentRegistration {
                 gate <- Gate::new(),
                 port,
                 handles: Atomic::new(0),
+                ways <- Ways::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -345,7 +359,7 @@ unsafe extern "C" fn send_handler(
         let header: *const bindings::ib_mad_hdr = (*buf).mad.cast();
         (
             buf,
-            Arc::from_raw(ah.cast_const().cast::<Ah>()),
+            Arc::from_raw(ah.cast_const().cast::<Handle>()),
             u16::from_be((*header).attr_id),
             (*wc).status,
         )

@@ -46,3 +46,4 @@ pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod restrack;
 pub(crate) mod trace;
+mod ways;

@@ -50,7 +50,7 @@ pub(super) struct Way {
     pub(super) port: Arc<Port>,
     pub(super) agent: Arc<Agent>,
     pub(super) path: Path,
-    pub(super) ah: Arc<Ah>,
+    pub(super) ah: Ah,
     pub(super) pkey_index: u16,
 }
 

@@ -3,8 +3,9 @@
 //! Changes of the network below an endpoint: its peer gets another link-layer address, or its own
 //! interface does.
 //!
-//! An endpoint watches its peer from the moment that its route is resolved. The notifiers of the
-//! network take notes only; the endpoints are told by a work item.
+//! An endpoint watches its peer from the moment that its route is resolved. The table has the peers that
+//! are watched, and by how many. The notifiers of the network take notes only; the endpoints are told by
+//! a work item, which looks for them among those at all devices.
 //!
 //! Lock order: the lock of the table is a leaf, taken with interrupts disabled by a notifier in
 //! atomic context. Under it nothing is locked, allocated or freed.
@@ -66,7 +67,7 @@ impl From<&DevAddr> for Interface {
     }
 }
 
-/// A neighbour, and who watches it.
+/// A neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// The namespace ([`crate::kext::net::Net::hash_key`]).
@@ -75,13 +76,11 @@ struct Key {
     interface: i32,
     is_v6: bool,
     addr: [u8; 16],
-    /// The number of the endpoint.
-    number: u64,
 }
 
 impl Key {
-    /// The least key of the neighbour with the address `addr`.
-    fn first(net: u64, interface: i32, addr: NeighbourAddr) -> Self {
+    /// The key of the neighbour with the address `addr`.
+    fn new(net: u64, interface: i32, addr: NeighbourAddr) -> Self {
         let (is_v6, addr) = match addr {
             NeighbourAddr::V4([a, b, c, d]) => {
                 (false, [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -93,26 +92,16 @@ impl Key {
             interface,
             is_v6,
             addr,
-            number: 0,
         }
-    }
-
-    /// Whether both are of the same neighbour.
-    fn is_same_neighbour(&self, other: &Self) -> bool {
-        Key { number: 0, ..*self }
-            == Key {
-                number: 0,
-                ..*other
-            }
     }
 }
 
-/// An endpoint that watches its peer.
+/// A neighbour that is watched.
 #[pin_data]
 struct Watch {
     key: Key,
-    endpoint: Arc<Endpoint>,
-    /// The news for all who watch the same neighbour: its address, in the lower 48 bits.
+    core: Arc<Core>,
+    /// The news: its address, in the lower 48 bits.
     mac: Atomic<u64>,
     #[pin]
     work: Work<Self>,
@@ -127,18 +116,32 @@ impl WorkItem for Watch {
 
     fn run(this: Arc<Self>) {
         let [_, _, mac @ ..] = this.mac.load(Relaxed).to_be_bytes();
-        this.endpoint.core.neighbours.tell(&this.key, mac);
+        let _: Option<()> = this.core.devices.find_map(|device| {
+            device.for_each_member(|member| member.peer_moved(&this.key, mac));
+            None
+        });
     }
 }
 
-/// An entry in the table, and the only handle by which it is removed.
+/// A neighbour that is watched, and by how many endpoints.
+///
+/// # Invariants
+///
+/// There is one [`Watching`] for each of the `endpoints`, and at least one.
+struct Watched {
+    watch: Arc<Watch>,
+    endpoints: usize,
+}
+
+/// What counts as one of the endpoints in an entry of the table, and the only handle by which it is
+/// uncounted.
 pub(crate) struct Watching(Key);
 
 /// Who watches which neighbour.
 #[pin_data]
 pub(crate) struct Neighbours {
     #[pin]
-    table: SpinLockIrq<RBTree<Key, Arc<Watch>>>,
+    table: SpinLockIrq<RBTree<Key, Watched>>,
     queue: OwnedQueue,
 }
 
@@ -168,52 +171,53 @@ impl Neighbours {
         let Some(link) = &inner.link else {
             return Ok(None);
         };
-        let key = Key {
-            number: endpoint.number,
-            ..Key::first(endpoint.net.hash_key(), link.bound_dev_if, addr)
-        };
+        let key = Key::new(endpoint.net.hash_key(), link.bound_dev_if, addr);
+        if let Some(watched) = self.table.lock().get_mut(&key) {
+            watched.endpoints = watched.endpoints.saturating_add(1);
+            return Ok(Some(Watching(key)));
+        }
         let watch = Arc::pin_init(
             pin_init!(Watch {
                 key,
-                endpoint: endpoint.clone(),
+                core: endpoint.core.clone(),
                 mac: Atomic::new(0),
                 work <- new_work!("rdma_cm_neighbour"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, watch);
-        let before = self.table.lock().insert(node);
-        drop(before);
+        let watched = Watched {
+            watch,
+            endpoints: 1,
+        };
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, watched);
+        let mut table = self.table.lock();
+        // Declared behind the node, which so is freed without the lock if somebody was faster.
+        match table.get_mut(&key) {
+            Some(watched) => watched.endpoints = watched.endpoints.saturating_add(1),
+            None => {
+                table.insert(node);
+            }
+        }
         Ok(Some(Watching(key)))
     }
 
     /// Ends it.
     pub(crate) fn forget(&self, watching: Watching) {
-        let node = self.table.lock().remove_node(&watching.0);
+        let mut table = self.table.lock();
+        let Some(watched) = table.get_mut(&watching.0) else {
+            return;
+        };
+        watched.endpoints = watched.endpoints.saturating_sub(1);
+        // INVARIANT: The last one goes, and the entry with it.
+        let last = (watched.endpoints == 0).then(|| table.remove_node(&watching.0));
+        drop(table);
         // The node and its references go away outside the lock.
-        drop(node);
+        drop(last);
     }
 
     /// Waits until all who are being told have been told. No notifier may run any more.
     pub(crate) fn shut_down(&self) {
         self.queue.flush();
-    }
-
-    /// The first who is not before `key` and watches the same neighbour.
-    fn from(&self, key: &Key) -> Option<Arc<Watch>> {
-        let table = self.table.lock();
-        let cursor = table.cursor_lower_bound(key)?;
-        let (found, watch) = cursor.current();
-        found.is_same_neighbour(key).then(|| watch.clone())
-    }
-
-    /// Tells all who watch the neighbour of `key` its address.
-    fn tell(&self, key: &Key, mac: Mac) {
-        let mut next = Key { number: 0, ..*key };
-        while let Some(watch) = self.from(&next) {
-            watch.endpoint.peer_moved(mac);
-            next.number = watch.key.number.saturating_add(1);
-        }
     }
 
     /// A neighbour may have another address. Called in atomic context.
@@ -224,15 +228,10 @@ impl Neighbours {
         let Some(net) = neighbour.dev.net() else {
             return;
         };
-        let key = Key::first(net.hash_key(), neighbour.dev.ifindex(), neighbour.addr);
+        let key = Key::new(net.hash_key(), neighbour.dev.ifindex(), neighbour.addr);
         let [a, b, c, d, e, f] = mac;
         let table = self.table.lock();
-        let Some(cursor) = table.cursor_lower_bound(&key) else {
-            return;
-        };
-        let (found, watch) = cursor.current();
-        if found.is_same_neighbour(&key) {
-            // One of them is enough: it tells all.
+        if let Some(Watched { watch, .. }) = table.get(&key) {
             watch
                 .mac
                 .store(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), Relaxed);
@@ -273,9 +272,12 @@ impl NetdevListener for NetworkListener {
 }
 
 impl Endpoint {
-    /// The peer is at `mac` now. The consumer is told once, if that is news.
-    fn peer_moved(&self, mac: Mac) {
+    /// The neighbour of `key` is at `mac` now. The consumer is told once, if that is its peer and news.
+    fn peer_moved(&self, key: &Key, mac: Mac) {
         let mut inner = self.inner.lock();
+        if inner.watching.as_ref().is_none_or(|peer| peer.0 != *key) {
+            return;
+        }
         let is_news = inner
             .link
             .as_ref()

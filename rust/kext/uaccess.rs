@@ -105,6 +105,14 @@ pub(crate) fn write_prefix(addr: u64, len: usize, bytes: &[u8]) -> Result {
     Ok(())
 }
 
+/// Writes `len` zeros, at most 512, to a user address.
+///
+/// Fails with [`EFAULT`] if an address is bad.
+pub(crate) fn write_zeros(addr: u64, len: usize) -> Result {
+    static ZEROS: [u8; 512] = [0; 512];
+    write_prefix(addr, len, &ZEROS)
+}
+
 /// Reads `N` bytes from a user address.
 ///
 /// Fails with [`EFAULT`] if an address is bad.

@@ -109,6 +109,18 @@ impl<'a> Call<'a> {
         uaccess::write_prefix(address, self.response_len(), response.as_bytes())
     }
 
+    /// Answers as [`respond`](Self::respond) with `start`, followed by zeros up to the size of a `T`.
+    pub(super) fn respond_padded<T>(
+        &self,
+        address: u64,
+        start: &(impl IntoBytes + Immutable),
+    ) -> Result {
+        self.respond(address, start)?;
+        let done = size_of_val(start);
+        let zeros = self.response_len().min(size_of::<T>()).saturating_sub(done);
+        uaccess::write_zeros(address.wrapping_add(u64::try_from(done)?), zeros)
+    }
+
     // Forms of commands
     // ------------------------------------------------------------------------------------------
 

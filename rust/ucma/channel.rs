@@ -36,7 +36,7 @@ use crate::{
 use cmproto::{
     errno::Errno,
     ucma::backlog::{Admission, Backlog},
-    ucma_abi::{self as abi, FromZeros},
+    ucma_abi::{EventResp, EventStart},
 };
 use core::ptr;
 use kernel::{
@@ -396,7 +396,7 @@ impl Channel {
 
     /// Reads the oldest event; waits for one unless the caller does not want to.
     ///
-    /// `copy` takes it to the user. While it runs, the event is in no queue and the lock is not
+    /// `copy` takes it to the user: its start, or all of it if more than zeros follow. While it runs, the event is in no queue and the lock is not
     /// held, so that no other reader gets the event and none waits for this one. If it fails, the
     /// event is unread again, and the oldest of its context.
     ///
@@ -409,17 +409,17 @@ impl Channel {
     pub(super) fn read(
         &self,
         is_nonblocking: impl Fn() -> bool,
-        copy: impl FnOnce(&abi::EventResp) -> Result,
+        copy: impl FnOnce(&EventStart, Option<&EventResp>) -> Result,
     ) -> Result {
-        let mut response = abi::EventResp::new_zeroed();
-        let taken = self.readable.wait_interruptible(|| {
-            let taken = self.places.lock().take(&mut response);
+        let mut whole = None;
+        let (taken, start) = self.readable.wait_interruptible(|| {
+            let taken = self.places.lock().take(&mut whole);
             match taken {
                 Some(taken) => Some(Ok(taken)),
                 None => is_nonblocking().then_some(Err(EAGAIN)),
             }
         })??;
-        match copy(&response) {
+        match copy(&start, whole.as_ref()) {
             Ok(()) => {
                 self.finish(taken);
                 Ok(())

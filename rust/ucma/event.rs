@@ -15,7 +15,7 @@ use crate::{
 use cmproto::{
     bytes::fill,
     errno::Errno,
-    ucma_abi::{self as abi, CmEvent, EventResp, FromZeros},
+    ucma_abi::{self as abi, CmEvent, EventResp, EventStart, FromZeros},
 };
 use core::mem::MaybeUninit;
 use kernel::{
@@ -77,17 +77,30 @@ impl Unread {
         &mut self.turn
     }
 
-    /// Writes the event as user space reads it to `resp`, which must be all zeros.
-    pub(super) fn encode(&self, resp: &mut EventResp) {
-        resp.uid = self.uid;
-        resp.id = self.id;
-        resp.event = self.kind.number();
-        resp.status = u32::from_ne_bytes(self.status.to_ne_bytes());
-        resp.ece = abi::Ece {
+    /// The event as user space reads it: its start, and all of it in `whole` if more than zeros follow.
+    pub(super) fn encode(&self, whole: &mut Option<EventResp>) -> EventStart {
+        let start = EventStart {
+            uid: self.uid,
+            id: self.id,
+            event: self.kind.number(),
+            status: u32::from_ne_bytes(self.status.to_ne_bytes()),
+            none: 0,
+        };
+        let ece = abi::Ece {
             vendor_id: self.ece.vendor_id,
             attr_mod: self.ece.attr_mod,
         };
-        match self.param.as_deref().map(KeptParam::get) {
+        let param = self.param.as_deref().map(KeptParam::get);
+        if param.is_none() && (ece.vendor_id, ece.attr_mod) == (0, 0) {
+            return start;
+        }
+        let resp = whole.insert(EventResp::new_zeroed());
+        resp.uid = start.uid;
+        resp.id = start.id;
+        resp.event = start.event;
+        resp.status = start.status;
+        resp.ece = ece;
+        match param {
             Some(EventParam::Conn(conn)) => {
                 if let Some(param) = resp.conn_mut() {
                     conn_to_user(&conn, param);
@@ -97,6 +110,7 @@ impl Unread {
             Some(EventParam::Arg(arg)) => resp.set_arg(arg),
             Some(EventParam::None | EventParam::Message(_)) | None => {}
         }
+        start
     }
 }
 
@@ -134,7 +148,10 @@ fn ud_to_user(ud: &UdEventParam<'_>) -> abi::UdParam {
 pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     call.channel().read(
         || call.is_nonblocking(),
-        |response| call.respond(request.response, response),
+        |start, whole| match whole {
+            Some(whole) => call.respond(request.response, whole),
+            None => call.respond_padded::<EventResp>(request.response, start),
+        },
     )
 }
 

@@ -15,7 +15,10 @@ use super::{
     queue::{About, Allocated, AllocatedNode, Node, Room},
 };
 use crate::endpoint::Event;
-use cmproto::{ucma::order::Numbers, ucma_abi as abi};
+use cmproto::{
+    ucma::order::Numbers,
+    ucma_abi::{EventResp, EventStart},
+};
 use core::{mem, ptr};
 use kernel::{
     prelude::*,
@@ -408,9 +411,9 @@ impl Places {
         Ok(true)
     }
 
-    /// Takes the oldest event of all out of its queue and counts it as read. Puts what user space
-    /// reads into `response`.
-    pub(super) fn take(&mut self, response: &mut abi::EventResp) -> Option<Taken> {
+    /// Takes the oldest event of all out of its queue and counts it as read. Returns what user space
+    /// reads, too, as [`Unread::encode`].
+    pub(super) fn take(&mut self, whole: &mut Option<EventResp>) -> Option<(Taken, EventStart)> {
         let Places {
             contexts,
             written,
@@ -422,12 +425,13 @@ impl Places {
         let (_, entry) = cursor.remove_current();
         let entry = entry.into_reservation();
         let place = contexts.get_mut(id)?;
-        let (node, (child, group, is_written)) = place.queue.take_first(|unread, about| {
-            unread.encode(response);
-            let child = about.and_then(|about| about.child.clone());
-            let group = about.and_then(|about| about.group);
-            (child, group, unread.is_written())
-        })?;
+        let (node, (start, child, group, is_written)) =
+            place.queue.take_first(|unread, about| {
+                let start = unread.encode(whole);
+                let child = about.and_then(|about| about.child.clone());
+                let group = about.and_then(|about| about.group);
+                (start, child, group, unread.is_written())
+            })?;
         // INVARIANT: The entry follows the first event, or is spare if there is none.
         match place.queue.first_turn() {
             Some(first) => {
@@ -443,13 +447,14 @@ impl Places {
         if let Some(joined) = group.and_then(|group| place.groups.get_mut(&group)) {
             joined.reported = joined.reported.wrapping_add(1);
         }
-        Some(Taken {
+        let taken = Taken {
             owner: place.context.clone(),
             child,
             group,
             is_written,
             turn,
             node,
-        })
+        };
+        Some((taken, start))
     }
 }

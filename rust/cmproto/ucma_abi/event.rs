@@ -149,6 +149,22 @@ abi_struct! {
     }
 }
 
+abi_struct! {
+    /// The start of an [`EventResp`], all of an event with which nothing comes.
+    pub struct EventStart: 24 {
+        /// As in [`EventResp`].
+        uid: u64 = 0,
+        /// As in [`EventResp`].
+        id: u32 = 8,
+        /// As in [`EventResp`].
+        event: u32 = 12,
+        /// As in [`EventResp`].
+        status: u32 = 16,
+        /// The start of `param`: zero.
+        none: u32 = 20,
+    }
+}
+
 impl EventResp {
     /// Size without `reserved` and `ece`, the least that a program must take, in bytes.
     pub const MIN_LEN: usize = 324;

@@ -154,7 +154,7 @@ impl Endpoint {
     /// The timer went off.
     pub(crate) fn timeout(self: &Arc<Self>, inner: &mut Inner) {
         let now = self.core.now();
-        self.keep_pace(inner);
+        self.keep_pace(inner, now);
         if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.timeout(now);
             self.execute(inner, actions, &Cause::None);

@@ -19,13 +19,13 @@ impl Endpoint {
         }
     }
 
-    /// The pace of a new request to `peer`.
-    pub(crate) fn pace(&self, inner: &Inner, peer: &Gid) -> Pace {
-        self.pace_of(inner, peer, None)
+    /// The pace of a new request to `peer`, `now`.
+    pub(crate) fn pace(&self, inner: &Inner, peer: &Gid, now: Instant) -> Pace {
+        self.pace_of(inner, peer, None, now)
     }
 
     /// The pace of a request to `peer`, which is new or waits for its answer.
-    fn pace_of(&self, inner: &Inner, peer: &Gid, waiting: Option<Waiting>) -> Pace {
+    fn pace_of(&self, inner: &Inner, peer: &Gid, waiting: Option<Waiting>, now: Instant) -> Pace {
         let tuned = || {
             let port = self.port(inner);
             port.map_or(Tunable::EarlyRetry.default_value(), |port| {
@@ -36,18 +36,18 @@ impl Endpoint {
             0 => Pace::Classic,
             ms => {
                 let floor = Duration::from_millis(u64::from(ms));
-                self.core.peers.pace(peer, waiting, floor, self.core.now())
+                self.core.peers.pace(peer, waiting, floor, now)
             }
         }
     }
 
-    /// Lets the state machine know the pace of now, before it sends a request or its timer is
+    /// Lets the state machine know the pace of `now`, before it sends a request or its timer is
     /// handled.
-    pub(crate) fn keep_pace(&self, inner: &mut Inner) {
+    pub(crate) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
             return;
         };
-        let pace = self.pace_of(inner, &peer, waiting);
+        let pace = self.pace_of(inner, &peer, waiting, now);
         match (&mut inner.conn, &mut inner.sidr) {
             (Some(conn), _) => conn.machine.set_pace(pace),
             (None, Some(sidr)) => sidr.machine.set_pace(pace),

@@ -129,7 +129,8 @@ impl Endpoint {
         let data = Self::request_data::<{ Req::PRIVATE_DATA_LEN }>(&inner, param)?;
         let tuning = self.tuning(&inner);
         let params = Self::connect_params(&inner, &way, transport, &tuning, param, ece);
-        let pace = self.pace(&inner, &way.path.dgid);
+        let now = self.core.now();
+        let pace = self.pace(&inner, &way.path.dgid, now);
         let conn = inner.conn.insert(Conn {
             machine: Connection::new(comm_id.value(), way.guid, tid),
             comm_id,
@@ -142,10 +143,7 @@ impl Endpoint {
         });
         conn.machine.set_limits(&tuning.limits());
         conn.machine.set_pace(pace);
-        let connected = conn
-            .machine
-            .connect(&params, data.bytes(), self.core.now())
-            .kernel();
+        let connected = conn.machine.connect(&params, data.bytes(), now).kernel();
         let actions = match connected {
             Ok(actions) => actions,
             Err(error) => {
@@ -265,7 +263,7 @@ impl Endpoint {
         let ca_ack_delay = self.port(inner).map_or(0, |port| port.ca_ack_delay);
         let psn = inner.psn;
         let tos = inner.tos();
-        self.keep_pace(inner);
+        self.keep_pace(inner, now);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         let actions = match param {
             None => {
@@ -360,7 +358,7 @@ impl Endpoint {
             return Ok(());
         }
         let tos = inner.tos();
-        self.keep_pace(&mut inner);
+        self.keep_pace(&mut inner, now);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         trace::cma::cm_disconnect(&self.head, tos);
         if let Ok(actions) = conn.machine.disconnect(&[], now) {

@@ -47,7 +47,9 @@ impl Endpoint {
             total: tuning.limits().total,
             ..ResolveParams::new(way.service_id.0, way.path.pkey)
         };
-        sidr.machine.set_pace(self.pace(&inner, &way.path.dgid));
+        let now = self.core.now();
+        sidr.machine
+            .set_pace(self.pace(&inner, &way.path.dgid, now));
         trace::cma::cm_send_sidr_req(&self.head, inner.tos());
         icm::icm_send_sidr_req(&IcmId {
             head: Some(&self.head),
@@ -55,10 +57,7 @@ impl Endpoint {
             remote_id: 0,
             state: cm::State::Idle as u32,
         });
-        let actions = sidr
-            .machine
-            .resolve(&params, data.bytes(), self.core.now())
-            .kernel()?;
+        let actions = sidr.machine.resolve(&params, data.bytes(), now).kernel()?;
         comm_id.publish(self);
         sidr.comm_id = Some(comm_id);
         inner.sidr = Some(sidr);

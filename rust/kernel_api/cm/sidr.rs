@@ -54,7 +54,8 @@ impl KernelId {
         let now = endpoint.core.now();
         let actions = sidr.machine.resolve(&params, data, now).kernel()?;
         self.settle(&mut inner, route, &way)?;
-        sidr.machine.set_pace(endpoint.pace(&inner, &way.path.dgid));
+        sidr.machine
+            .set_pace(endpoint.pace(&inner, &way.path.dgid, now));
         comm_id.publish(endpoint);
         sidr.comm_id = Some(comm_id);
         if let Some(head) = self.cm_head() {

@@ -145,7 +145,8 @@ impl KernelId {
         let now = endpoint.core.now();
         let actions = conn.machine.connect(&params, data, now).kernel()?;
         self.settle(&mut inner, route, &way)?;
-        conn.machine.set_pace(endpoint.pace(&inner, &way.path.dgid));
+        conn.machine
+            .set_pace(endpoint.pace(&inner, &way.path.dgid, now));
         conn.comm_id.publish(endpoint);
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;
@@ -175,7 +176,7 @@ impl KernelId {
             target_ack_delay: endpoint.port(&inner).map_or(0, |port| port.ca_ack_delay),
             ..*params
         };
-        endpoint.keep_pace(&mut inner);
+        endpoint.keep_pace(&mut inner, now);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         let actions = conn.machine.accept(&params, data, now).kernel()?;
         inner.psn = params.starting_psn;
@@ -195,7 +196,7 @@ impl KernelId {
         let endpoint = &self.endpoint;
         let now = endpoint.core.now();
         let mut inner = endpoint.inner.lock();
-        endpoint.keep_pace(&mut inner);
+        endpoint.keep_pace(&mut inner, now);
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
         let actions = verb(&mut conn.machine, now).kernel()?;
         endpoint.execute(&mut inner, actions, &Cause::None);

@@ -188,14 +188,18 @@ load_consumer() {
 	done
 }
 
-# has_siw: the debug kernel has the software iWARP driver; for the stock kernel tools/siw builds it.
+# has_siw: the software iWARP driver that tools/siw has built, or that of the kernel.
 has_siw() {
-	modprobe -q siw || [ -e siw.ko ]
+	[ -e siw.ko ] || modprobe -q siw
+}
+
+load_siw() {
+	[ -d /sys/module/siw ] || insmod siw.ko
 }
 
 # siw0 [OPTION...]: the device siw0 over w0, whose peer w1 has these options.
 siw0() {
-	[ -d /sys/module/siw ] || insmod siw.ko || return
+	load_siw || return
 	# The interfaces have different indexes: with the same one in both namespaces, the sockets of C's
 	# wildcard listener, which it makes for all devices in one namespace, collide.
 	ip link add w0 index 171 type veth peer name w1 index 172 "$@" || return

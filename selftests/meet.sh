@@ -81,3 +81,23 @@ meet() {
 	check "the other guest is there" hear booted
 	check "it answers" wait_for 60 ping -c 1 -W 2 "$far4"
 }
+
+# timed WHAT COMMAND...: how long it took, by this guest's clock.
+timed() {
+	local start=${EPOCHREALTIME/./} took
+	"${@:2}" || return
+	took=$(((${EPOCHREALTIME/./} - start) / 1000))
+	note "$1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
+}
+
+# Nothing is connected to this target any more.
+deserted() {
+	wait_for 160 eval "! cm_id_in CONNECT $1" || fail "still connected: $(cm_ids)"
+}
+
+# What tells why a case failed; those that follow it would fail for that.
+give_up() {
+	(cd /sys/class/infiniband && grep . -- ./*/ports/1/hw_counters/*) | sed 's/^/# /'
+	dmesg | tail -n 40 | sed 's/^/# /'
+	finish
+}

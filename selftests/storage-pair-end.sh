@@ -14,6 +14,8 @@
 . "$SELFTESTS/storage.sh"
 # shellcheck source=selftests/nvmet.sh
 . "$SELFTESTS/nvmet.sh"
+# shellcheck source=selftests/nvme-pair.sh
+. "$SELFTESTS/nvme-pair.sh"
 # shellcheck source=selftests/nfsd.sh
 . "$SELFTESTS/nfsd.sh"
 # shellcheck source=selftests/diod.sh
@@ -25,29 +27,12 @@
 # shellcheck source=selftests/isert.sh
 . "$SELFTESTS/isert.sh"
 
-# How much is written and verified at a time: little, and in small pieces, as emulated guests with
-# others beside them are slow to pass packets.
-MEGABYTES=${MEGABYTES:-4}
-
 needs nvme-rdma nvmet-rdma brd rpcrdma nfsd nfsv4 9pnet_rdma ib_srp ib_srpt ib_iser ib_isert \
 	iscsi_target_mod rds_rdma
 if ! use_storage programs.sqfs; then
 	skip "storage between two guests" "there is no image of programs (tools/storage)"
 	finish
 fi
-
-# timed WHAT COMMAND...: how long it took, by this guest's clock.
-timed() {
-	local start=${EPOCHREALTIME/./} took
-	"${@:2}" || return
-	took=$(((${EPOCHREALTIME/./} - start) / 1000))
-	note "$1: $((took / 1000)).$(printf %03d $((took % 1000))) s"
-}
-
-# Nothing is connected to this target any more.
-deserted() {
-	wait_for 160 eval "! cm_id_in CONNECT $1" || fail "still connected: $(cm_ids)"
-}
 
 # switch_server SWITCH, switch_client MODULE: the target goes, and comes back once the initiator has
 # noticed.
@@ -65,96 +50,6 @@ switch_client() {
 	wait_for 160 eval "! cm_id_in CONNECT '$1\b'" || fail "still connected: $(cm_ids)" || return
 	say noticed
 	hear on
-}
-
-# --- NVMe ---
-
-nvme_connect_server() {
-	nvmet_load $((MEGABYTES * 4 / 3 + 32)) && nvmet_target "$own4" || return
-	say ready
-	hear connected || return
-	cm_id_in CONNECT nvmet_rdma || fail "$(cm_ids)" || return
-	in_use
-}
-
-# A host that asks every second, and hears of a target that has gone after some 10. What is written
-# outlasts any number of connections.
-nvme_connect_client() {
-	load_consumer nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
-	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
-	hear ready || return
-	nvme_discover "$far4" || return
-	timed "nvme connect, $CM host" \
-		nvme_connect "$far4" --keep-alive-tmo=10 --reconnect-delay=1 --ctrl-loss-tmo=1000 || return
-	cm_id_in CONNECT nvme_rdma || fail "$(cm_ids)" || return
-	say connected
-	in_use
-}
-
-nvme_files_server() {
-	hear verified
-}
-
-nvme_files_client() {
-	nvme_mount && nvme_fio "$MEGABYTES" --bs=16k --iodepth=4 || return
-	say verified
-}
-
-# cable off|on: of this guest. "ip link set eth0 down" is something else: what rxe has to send then
-# ends its queue pair 1, and nobody finds this end any more.
-cable() {
-	local carrier=0
-	[ "$1" = off ] || carrier=1
-	echo "$1" >/run/guest/cable
-	wait_for 160 eval "[ \"\$(</sys/class/net/eth0/carrier)\" = $carrier ]" || fail "the cable is not $1"
-}
-
-# The cable of the end that is named is out until both have noticed; what is written meanwhile is
-# there afterwards.
-nvme_link_server() { # target|host
-	together idle || return
-	[ "$1" = host ] || cable off || return
-	together out || return
-	deserted nvmet_rdma || return
-	together noticed || return
-	[ "$1" = host ] || cable on || return
-	together in || return
-	hear verified
-}
-
-nvme_link_client() { # target|host
-	local n writer
-	n=$(nvme_number)
-	head -c 1M /dev/urandom >"$TMP/written"
-	together idle || return
-	[ "$1" = target ] || cable off || return
-	together out || return
-	wait_for 160 nvme_is "$n" connecting || fail "state $(nvme_state "$n")" || return
-	timeout $((600 * PATIENCE)) dd if="$TMP/written" of="$NVME_MOUNT/$1" bs=16k oflag=direct \
-		status=none & writer=$!
-	together noticed || return
-	[ "$1" = target ] || cable on || return
-	together in || return
-	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_lives "$n" || return
-	ends_within 400 "$writer" || fail "the writer: $?" || return
-	echo 3 >/proc/sys/vm/drop_caches
-	cmp "$TMP/written" "$NVME_MOUNT/$1" && nvme_fio 1 --bs=16k --iodepth=4 || return
-	say verified
-}
-
-nvme_lives() {
-	wait_for 400 nvme_is "$1" live || fail "state $(nvme_state "$1")"
-}
-
-nvme_disconnect_server() {
-	hear disconnected || return
-	deserted nvmet_rdma || return
-	nvmet_remove && unloaded nvmet-rdma && rmmod brd
-}
-
-nvme_disconnect_client() {
-	umount "$NVME_MOUNT" && nvme_disconnect && unloaded nvme-rdma || return
-	say disconnected
 }
 
 # --- NFS ---
@@ -355,22 +250,11 @@ rds_client() {
 	say talked
 }
 
-# What tells why a case failed; those that follow it would fail for that.
-give_up() {
-	(cd /sys/class/infiniband/rxe2/ports/1/hw_counters && grep . -- *) | sed 's/^/# rxe2: /'
-	dmesg | tail -n 40 | sed 's/^/# /'
-	finish
-}
-
 # What waits for a link that is down, or for a server, is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet
 for server in 1 2; do
-	pair "$server" nvme_connect "nvme: discover, connect" || give_up
-	pair "$server" nvme_files "nvme: mkfs, fio of $MEGABYTES MB" || give_up
-	pair "$server" nvme_link "nvme: the target's cable is out for a while" target || give_up
-	pair "$server" nvme_link "nvme: the host's cable is out for a while" host || give_up
-	pair "$server" nvme_disconnect "nvme: disconnect, and nothing is left" || give_up
+	nvme_rounds "$server" nvme || give_up
 	pair "$server" nfs_mount "nfs: mount" || give_up
 	pair "$server" nfs_unpack "nfs: unpack" || give_up
 	pair "$server" nfs_restart "nfs: the server restarts while files are unpacked" || give_up

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# NVMe over RDMA between two guests: the parts of the target (..._server) and of its host (..._client), with
+# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage.sh and nvmet.sh.
+
+# How much is written and verified at a time: little, and in small pieces, as emulated guests with
+# others beside them are slow to pass packets.
+MEGABYTES=${MEGABYTES:-4}
+
+nvme_connect_server() {
+	nvmet_load $((MEGABYTES * 4 / 3 + 32)) && nvmet_target "$own4" || return
+	say ready
+	hear connected || return
+	cm_id_in CONNECT nvmet_rdma || fail "$(cm_ids)" || return
+	in_use
+}
+
+# A host that asks every second, and hears of a target that has gone after some 10. What is written
+# outlasts any number of connections.
+nvme_connect_client() {
+	load_consumer nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
+	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
+	hear ready || return
+	nvme_discover "$far4" || return
+	timed "nvme connect, $CM host" \
+		nvme_connect "$far4" --keep-alive-tmo=10 --reconnect-delay=1 --ctrl-loss-tmo=1000 || return
+	cm_id_in CONNECT nvme_rdma || fail "$(cm_ids)" || return
+	say connected
+	in_use
+}
+
+nvme_files_server() {
+	hear verified
+}
+
+nvme_files_client() {
+	nvme_mount && nvme_fio "$MEGABYTES" --bs=16k --iodepth=4 || return
+	say verified
+}
+
+# cable off|on: of this guest. "ip link set eth0 down" is something else: what rxe has to send then
+# ends its queue pair 1, and nobody finds this end any more.
+cable() {
+	local carrier=0
+	[ "$1" = off ] || carrier=1
+	echo "$1" >/run/guest/cable
+	wait_for 160 eval "[ \"\$(</sys/class/net/eth0/carrier)\" = $carrier ]" || fail "the cable is not $1"
+}
+
+# The cable of the end that is named is out until both have noticed; what is written meanwhile is
+# there afterwards.
+nvme_link_server() { # target|host
+	together idle || return
+	[ "$1" = host ] || cable off || return
+	together out || return
+	deserted nvmet_rdma || return
+	together noticed || return
+	[ "$1" = host ] || cable on || return
+	together in || return
+	hear verified
+}
+
+nvme_link_client() { # target|host
+	local n writer
+	n=$(nvme_number)
+	head -c 1M /dev/urandom >"$TMP/written"
+	together idle || return
+	[ "$1" = target ] || cable off || return
+	together out || return
+	wait_for 160 nvme_is "$n" connecting || fail "state $(nvme_state "$n")" || return
+	timeout $((600 * PATIENCE)) dd if="$TMP/written" of="$NVME_MOUNT/$1" bs=16k oflag=direct \
+		status=none & writer=$!
+	together noticed || return
+	[ "$1" = target ] || cable on || return
+	together in || return
+	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_lives "$n" || return
+	ends_within 400 "$writer" || fail "the writer: $?" || return
+	echo 3 >/proc/sys/vm/drop_caches
+	cmp "$TMP/written" "$NVME_MOUNT/$1" && nvme_fio 1 --bs=16k --iodepth=4 || return
+	say verified
+}
+
+nvme_lives() {
+	wait_for 400 nvme_is "$1" live || fail "state $(nvme_state "$1")"
+}
+
+nvme_disconnect_server() {
+	hear disconnected || return
+	deserted nvmet_rdma || return
+	nvmet_remove && unloaded nvmet-rdma && rmmod brd
+}
+
+nvme_disconnect_client() {
+	umount "$NVME_MOUNT" && nvme_disconnect && unloaded nvme-rdma || return
+	say disconnected
+}
+
+# nvme_rounds SERVER OVER: all of it, with that guest as the target.
+nvme_rounds() {
+	pair "$1" nvme_connect "$2: discover, connect" || return
+	pair "$1" nvme_files "$2: mkfs, fio of $MEGABYTES MB" || return
+	pair "$1" nvme_link "$2: the target's cable is out for a while" target || return
+	pair "$1" nvme_link "$2: the host's cable is out for a while" host || return
+	pair "$1" nvme_disconnect "$2: disconnect, and nothing is left"
+}

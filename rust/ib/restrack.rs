@@ -95,12 +95,15 @@ impl IdHead {
     pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
-                // What is not written here is read by nobody.
+                // The rest is read by consumers of the kernel, and so written by `set_consumer`, or by nobody.
                 //
                 // SAFETY: `slot` is valid for writes, and zeros are valid addresses, and a valid entry.
                 unsafe {
                     let id = &raw mut (*slot).id;
                     (&raw mut (*id).device).write(ptr::null_mut());
+                    (&raw mut (*id).context).write(ptr::null_mut());
+                    (&raw mut (*id).qp).write(ptr::null_mut());
+                    (&raw mut (*id).event_handler).write(None);
                     (&raw mut (*id).route.addr.src_addr).write_bytes(0, 1);
                     (&raw mut (*id).route.addr.dst_addr).write_bytes(0, 1);
                     (&raw mut (*id).ps).write(u32::from(ps));

@@ -28,10 +28,23 @@ impl IdHead {
         unsafe { &raw mut (*self.as_raw()).id }
     }
 
-    /// Notes what owns the identifier.
+    /// Notes what owns the identifier, and clears what only consumers of the kernel read.
     pub(crate) fn set_consumer(&self, consumer: *const c_void) {
-        // SAFETY: The field is inside the object; set before the consumer sees the identifier.
-        unsafe { (*self.as_raw()).consumer = consumer.cast_mut() };
+        let id = self.as_id();
+        // SAFETY: The fields are inside the object, and zeros are valid for each; set before the consumer
+        // sees the identifier.
+        unsafe {
+            (*self.as_raw()).consumer = consumer.cast_mut();
+            (*id).route = bindings::rdma_route {
+                addr: bindings::rdma_addr {
+                    src_addr: (*id).route.addr.src_addr,
+                    dst_addr: (*id).route.addr.dst_addr,
+                    dev_addr: pin_init::zeroed(),
+                },
+                ..pin_init::zeroed()
+            };
+            (&raw mut (*id).net_work).write_bytes(0, 1);
+        }
     }
 
     /// Sets what the consumer is called by, and with.
@@ -54,13 +67,12 @@ impl IdHead {
 
     /// Takes over handler and context of a listener.
     pub(crate) fn inherit(&self, listener: &IdHead) {
-        let (id, from) = (self.as_id(), listener.as_id());
-        // SAFETY: The fields are inside the objects. The handler is one of a consumer already.
+        let from = listener.as_id();
+        // SAFETY: The fields are inside the object. The handler is one of a consumer already.
         unsafe {
             let handler = (&raw const (*from).event_handler).read_volatile();
             let context = (&raw const (*from).context).read_volatile();
             self.set_handler(handler, context);
-            (*id).route.num_pri_alt_paths = 0;
         }
     }
 

@@ -396,9 +396,9 @@ impl Channel {
 
     /// Reads the oldest event; waits for one unless the caller does not want to.
     ///
-    /// `copy` takes it to the user: its start, or all of it if more than zeros follow. While it runs, the event is in no queue and the lock is not
-    /// held, so that no other reader gets the event and none waits for this one. If it fails, the
-    /// event is unread again, and the oldest of its context.
+    /// `copy` takes it to the user: its start, or all of it if more than zeros follow. While it runs, the
+    /// event is in no queue and the lock is not held, so that no other reader gets the event and none
+    /// waits for this one. If it fails, the event is unread again, and the oldest of its context.
     ///
     /// # Errors
     ///

@@ -37,6 +37,7 @@ mod rdma {
     pub(crate) mod parameter;
     pub(crate) mod qp_attr;
     pub(crate) mod queue_pair;
+    pub(crate) mod refusal;
     pub(crate) mod roce_path;
     pub(crate) mod word;
 }

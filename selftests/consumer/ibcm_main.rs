@@ -27,12 +27,14 @@ mod ibcm;
 #[allow(unsafe_code, dead_code)]
 mod rdma {
     pub(crate) mod device;
+    pub(crate) mod errno;
     pub(crate) mod gid;
     pub(crate) mod ib_cm_event;
     pub(crate) mod ib_cm_id;
     pub(crate) mod ib_cm_param;
     pub(crate) mod number;
     pub(crate) mod qp_attr;
+    pub(crate) mod refusal;
     pub(crate) mod roce_path;
 }
 

@@ -10,10 +10,11 @@ use super::{
 use crate::{
     harness::wrong,
     rdma::{
-        event::{Ece, EventType, RejectReason},
+        event::{Ece, EventType},
         owner::Verdict,
         qp_attr::QpState,
         queue_pair::QpInit,
+        refusal::RejectReason,
     },
 };
 use kernel::{prelude::*, sync::Arc};

@@ -14,9 +14,10 @@ use crate::{
         address::Address,
         cm_id::{PortSpace, QpType},
         errno::Errno,
-        event::{Event, EventType, RejectReason},
+        event::{Event, EventType},
         gid::Gid,
         qp_attr::QpState,
+        refusal::RejectReason,
         roce_path::{RocePath, MTU_1024},
     },
 };

@@ -12,9 +12,10 @@ use crate::{
     harness::{check, is},
     rdma::{
         cm_id::{PortSpace, QpType},
-        event::{AhType, ConnParam, EventType, SidrStatus, RDMA_UDP_QKEY},
+        event::{AhType, ConnParam, EventType, RDMA_UDP_QKEY},
         owner::Verdict,
         qp_attr::QpState,
+        refusal::SidrStatus,
     },
 };
 use core::net::Ipv4Addr;

@@ -15,8 +15,9 @@ use crate::{
     rdma::{
         cm_id::{PortSpace, QpType},
         errno::Errno,
-        event::{EventType, RejectReason},
+        event::EventType,
         owner::Verdict,
+        refusal::RejectReason,
     },
 };
 use kernel::{

@@ -16,10 +16,11 @@ use crate::{
     rdma::{
         cm_id::QpType,
         errno::Errno,
-        event::{ConnParam, EventType, RejectReason},
+        event::{ConnParam, EventType},
         owner::Verdict,
         qp_attr::QpState,
         queue_pair::QpInit,
+        refusal::RejectReason,
     },
 };
 use kernel::{prelude::*, sync::Arc};

@@ -14,7 +14,8 @@ use crate::{
     harness::{check, is},
     rdma::{
         cm_id::{PortSpace, QpType},
-        event::{ConnParam, EventType, RejectReason},
+        event::{ConnParam, EventType},
+        refusal::RejectReason,
     },
 };
 use kernel::{prelude::*, sync::Arc};

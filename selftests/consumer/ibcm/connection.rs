@@ -11,17 +11,19 @@ use super::{
 use crate::{
     harness::{check, is},
     rdma::{
+        errno::Errno,
         gid::Gid,
         ib_cm_event::{
-            Event, EventType, RejectReason, SendStatus, ARI_LENGTH, DREP_DATA, DREQ_DATA, REJ_DATA,
-            REP_DATA, REQ_DATA, RTU_DATA,
+            Event, EventType, SendStatus, ARI_LENGTH, DREP_DATA, DREQ_DATA, REJ_DATA, REP_DATA,
+            REQ_DATA, RTU_DATA,
         },
         ib_cm_id::{
-            eisconn, Handler, IbCmIdRef, NewId, QpEvent, SharedListener, State, Verdict,
-            AGENT_MASK, ASSIGN_SERVICE_ID,
+            Handler, IbCmIdRef, NewId, QpEvent, SharedListener, State, Verdict, AGENT_MASK,
+            ASSIGN_SERVICE_ID,
         },
         ib_cm_param::{PrivateData, QpType, RepParam},
         qp_attr::{QpAttr, QpMask, QpState},
+        refusal::RejectReason,
         roce_path::MTU_1024,
     },
 };
@@ -362,7 +364,7 @@ pub(super) fn notices(world: &Arc<World>) {
     is!(b.does(Inbox::established), Ok(()));
     // At once, while the connection gets there, and then.
     for _ in 0..1000 {
-        if !is!(b.does(Inbox::established), Err(eisconn())) {
+        if !is!(b.does(Inbox::established), Errno::EISCONN.failure()) {
             break;
         }
     }

@@ -6,8 +6,9 @@ use super::{inbox::Inbox, pair::Pair, world::World};
 use crate::{
     harness::{check, is, is_good},
     rdma::{
-        ib_cm_event::{Event, EventType, RejectReason},
+        ib_cm_event::{Event, EventType},
         ib_cm_id::{IbCmIdRef, State, Verdict},
+        refusal::RejectReason,
     },
 };
 use kernel::{

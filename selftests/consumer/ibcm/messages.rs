@@ -4,10 +4,11 @@
 
 use super::inbox::Inbox;
 use crate::rdma::{
-    ib_cm_event::{RejectReason, SidrStatus, REP_DATA, REQ_DATA},
+    ib_cm_event::{REP_DATA, REQ_DATA},
     ib_cm_id::{IbCmIdRef, QpEvent},
     ib_cm_param::{PrivateData, QpType, RepParam, ReqParam, SidrRepParam, SidrReqParam},
     qp_attr::QpState,
+    refusal::{RejectReason, SidrStatus},
 };
 use kernel::prelude::*;
 

@@ -12,8 +12,9 @@ use super::{
 use crate::{
     harness::{check, is},
     rdma::{
-        ib_cm_event::{Event, EventType, SidrStatus},
+        ib_cm_event::{Event, EventType},
         ib_cm_id::{IbCmIdRef, State, Verdict},
+        refusal::SidrStatus,
     },
 };
 use kernel::{prelude::*, sync::Arc};

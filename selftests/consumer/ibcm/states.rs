@@ -5,7 +5,10 @@
 use super::{inbox::Inbox, side::Side};
 use crate::{
     harness::wrong,
-    rdma::ib_cm_id::{eisconn, IbCmIdRef, State},
+    rdma::{
+        errno::Errno,
+        ib_cm_id::{IbCmIdRef, State},
+    },
 };
 use kernel::prelude::*;
 
@@ -125,13 +128,13 @@ impl Side {
         }
         for act in ACTS.iter().filter(|act| !act.states.contains(&state)) {
             let right = if act.name == ESTABLISHED && state == State::ESTABLISHED {
-                eisconn()
+                Errno::EISCONN.failure()
             } else {
-                EINVAL
+                Err(EINVAL)
             };
             let result = self.does(act.act);
             let now = self.state();
-            if result != Err(right) || now != Some(state) {
+            if result != right || now != Some(state) {
                 let name = act.name;
                 wrong!("{name} in {state:?} is {result:?}, then {now:?}");
             }

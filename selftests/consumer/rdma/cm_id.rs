@@ -7,12 +7,13 @@
 use super::{
     address::Address,
     device::Device,
-    event::{raw_data, ConnParam, Ece, Event, RejectReason},
+    event::{raw_data, ConnParam, Ece, Event},
     gid::Gid,
     number::numbers,
     owner::{Handler, Owner},
     qp_attr::{QpAttr, QpState},
     queue_pair::{CompletionQueue, ProtectionDomain, QpInit, QueuePair},
+    refusal::RejectReason,
     roce_path::RocePath,
 };
 use crate::bindings;

@@ -27,19 +27,6 @@ numbers! {
         MULTICAST_ERROR = rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_ERROR,
         TIMEWAIT_EXIT = rdma_cm_event_type_RDMA_CM_EVENT_TIMEWAIT_EXIT,
     }
-    /// Why somebody is rejected, where the connection manager is that of InfiniBand.
-    RejectReason {
-        TIMEOUT = ib_cm_rej_reason_IB_CM_REJ_TIMEOUT,
-        INVALID_SERVICE_ID = ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID,
-        STALE_CONN = ib_cm_rej_reason_IB_CM_REJ_STALE_CONN,
-        CONSUMER_DEFINED = ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
-        VENDOR_OPTION_NOT_SUPPORTED = ib_cm_rej_reason_IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED,
-    }
-    /// Why a question about datagrams is not answered.
-    SidrStatus {
-        UNSUPPORTED = ib_cm_sidr_status_IB_SIDR_UNSUPPORTED,
-        REJECT = ib_cm_sidr_status_IB_SIDR_REJECT,
-    }
     /// The kind of an address handle.
     AhType {
         ROCE = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE,
@@ -144,7 +131,8 @@ const DATA_LEN: usize = u8::MAX as usize;
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) kind: EventType,
-    /// 0, an errno, or a [`RejectReason`] or a [`SidrStatus`].
+    /// 0, an errno, or a [`RejectReason`](super::refusal::RejectReason) or a
+    /// [`SidrStatus`](super::refusal::SidrStatus).
     pub(crate) status: i32,
     /// Of connections, and of requests for all.
     pub(crate) conn: ConnParam<'static>,

@@ -4,7 +4,13 @@
 //!
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 
-use super::{gid::GidIdentity, ib_cm_id::Identity, number::numbers, roce_path::RocePath};
+use super::{
+    gid::GidIdentity,
+    ib_cm_id::Identity,
+    number::numbers,
+    refusal::{RejectReason, SidrStatus},
+    roce_path::RocePath,
+};
 use crate::bindings;
 use core::{ptr, slice};
 use kernel::prelude::*;
@@ -27,30 +33,9 @@ numbers! {
         SIDR_REQ_RECEIVED = ib_cm_event_type_IB_CM_SIDR_REQ_RECEIVED,
         SIDR_REP_RECEIVED = ib_cm_event_type_IB_CM_SIDR_REP_RECEIVED,
     }
-    /// Why a connection is refused.
-    RejectReason {
-        TIMEOUT = ib_cm_rej_reason_IB_CM_REJ_TIMEOUT,
-        UNSUPPORTED = ib_cm_rej_reason_IB_CM_REJ_UNSUPPORTED,
-        INVALID_SERVICE_ID = ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID,
-        CONSUMER_DEFINED = ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
-    }
-    /// What comes of a question.
-    SidrStatus {
-        SUCCESS = ib_cm_sidr_status_IB_SIDR_SUCCESS,
-        UNSUPPORTED = ib_cm_sidr_status_IB_SIDR_UNSUPPORTED,
-        REJECT = ib_cm_sidr_status_IB_SIDR_REJECT,
-    }
     /// Why a message was not sent, or not answered.
     SendStatus {
         RESP_TIMEOUT_ERR = ib_wc_status_IB_WC_RESP_TIMEOUT_ERR,
-    }
-}
-
-impl RejectReason {
-    /// What C calls it.
-    pub(crate) fn message(self) -> &'static CStr {
-        // SAFETY: Any number will do, and the text is constant.
-        unsafe { CStr::from_char_ptr(bindings::ibcm_reject_msg(self.0 as c_int)) }
     }
 }
 

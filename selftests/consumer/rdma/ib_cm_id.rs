@@ -6,10 +6,11 @@
 
 use super::{
     device::Device,
-    ib_cm_event::{Event, RejectReason},
+    ib_cm_event::Event,
     ib_cm_param::{PrivateData, RepParam, ReqParam, SidrRepParam, SidrReqParam},
     number::numbers,
     qp_attr::{QpAttr, QpState},
+    refusal::RejectReason,
 };
 use crate::bindings;
 use core::{cell::Cell, marker::PhantomData, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
@@ -56,12 +57,6 @@ pub(crate) const AGENT_MASK: u64 = 0xff << 56;
 
 /// Of a service, that the IB CM is to find a number for it, or that it has.
 pub(crate) const ASSIGN_SERVICE_ID: u64 = 0x02 << 56;
-
-/// `EISCONN`, which the kernel crate does not have.
-pub(crate) fn eisconn() -> Error {
-    Error::from_errno(-106)
-}
-const _: () = assert!(bindings::EISCONN == 106);
 
 /// Which identifier: to compare, also when there is none any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

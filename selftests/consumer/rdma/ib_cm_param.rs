@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 
-use super::{gid::GidAttr, ib_cm_event::SidrStatus, roce_path::RocePath};
+use super::{gid::GidAttr, refusal::SidrStatus, roce_path::RocePath};
 use crate::bindings;
 use core::ptr;
 use kernel::prelude::*;

@@ -11,7 +11,11 @@ use super::{
 };
 use crate::{bindings, kext::net::Net};
 use cmproto::{bytes::fill, ucma::path::PathRecord};
-use core::ptr;
+use core::{
+    mem::{offset_of, size_of},
+    ops::Range,
+    ptr,
+};
 use kernel::prelude::*;
 
 /// A MAC address in the room for any link-layer address.
@@ -20,6 +24,15 @@ fn hw_addr<const LEN: usize>(mac: &[u8; 6]) -> [u8; LEN] {
     fill(&mut addr, mac);
     addr
 }
+
+/// What of a route is not the addresses, which are not only for consumers of the kernel.
+const BEHIND_ADDRESSES: Range<usize> =
+    offset_of!(bindings::rdma_route, addr.dev_addr)..size_of::<bindings::rdma_route>();
+const _: () = {
+    let last = offset_of!(bindings::rdma_route, addr.dst_addr);
+    assert!(offset_of!(bindings::rdma_route, addr.src_addr) < last);
+    assert!(last < BEHIND_ADDRESSES.start);
+};
 
 impl IdHead {
     /// The identifier as the consumer knows it.
@@ -35,14 +48,10 @@ impl IdHead {
         // sees the identifier.
         unsafe {
             (*self.as_raw()).consumer = consumer.cast_mut();
-            (*id).route = bindings::rdma_route {
-                addr: bindings::rdma_addr {
-                    src_addr: (*id).route.addr.src_addr,
-                    dst_addr: (*id).route.addr.dst_addr,
-                    dev_addr: pin_init::zeroed(),
-                },
-                ..pin_init::zeroed()
-            };
+            let route = (&raw mut (*id).route).cast::<u8>();
+            route
+                .add(BEHIND_ADDRESSES.start)
+                .write_bytes(0, BEHIND_ADDRESSES.len());
             (&raw mut (*id).net_work).write_bytes(0, 1);
         }
     }

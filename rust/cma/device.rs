@@ -299,6 +299,14 @@ impl Devices {
         }
     }
 
+    /// Visits each endpoint at each of the devices.
+    pub(crate) fn for_each_member(&self, mut visit: impl FnMut(&Arc<Endpoint>)) {
+        let _: Option<()> = self.find_map(|device| {
+            device.for_each_member(&mut visit);
+            None
+        });
+    }
+
     /// Finds the device, port and GID that an address of this host speaks from; `ENODEV` if there
     /// is none.
     pub(crate) fn by_source(&self, source: &Source<'_>) -> Result<Attachment> {

@@ -116,10 +116,9 @@ impl WorkItem for Watch {
 
     fn run(this: Arc<Self>) {
         let [_, _, mac @ ..] = this.mac.load(Relaxed).to_be_bytes();
-        let _: Option<()> = this.core.devices.find_map(|device| {
-            device.for_each_member(|member| member.peer_moved(&this.key, mac));
-            None
-        });
+        let Self { key, core, .. } = &*this;
+        core.devices
+            .for_each_member(|member| member.peer_moved(key, mac));
     }
 }
 
@@ -261,10 +260,8 @@ impl NetdevListener for NetworkListener {
         };
         let (core, net) = (self.0.clone(), net.hash_key());
         let tell = move || {
-            let _: Option<()> = core.devices.find_map(|device| {
-                device.for_each_member(|member| member.source_moved(net, now));
-                None
-            });
+            core.devices
+                .for_each_member(|member| member.source_moved(net, now));
         };
         // Without memory nobody is told.
         let _ = self.0.neighbours.queue.try_spawn(GFP_KERNEL, tell);

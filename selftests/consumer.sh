@@ -82,6 +82,19 @@ nobody answers
 END
 ip neigh del 10.0.0.98 dev v0
 
+# C has another word for it, which NFS does not try again after.
+taken_away() {
+	wait_for 60 cm_id_in ROUTE_RESOLVED && timeout 60 rdma link del rxe0 && : >"$TMP/gone"
+}
+taken_away &
+gone=103
+[ "$(cm-use)" != c ] || gone=22
+tests cmid removal="$gone" <<'END'
+the device goes
+END
+check "and is gone" wait_for 60 test -e "$TMP/gone"
+check "and comes" rdma link add rxe0 type rxe netdev v0
+
 if has_siw; then
 	check "siw0" siw0
 	tests cmid device=siw0 ipv4="$C4" <<'END'

@@ -89,7 +89,11 @@ spared() {
 		$PEER rdma link add rxe9 type rxe netdev spare
 }
 check "another device in the client's namespace" spared
-check "the client's device goes and comes back" goes rxe1 peer_plugged
+if [ "$(cm-use)" = c ]; then
+	skip "the client's device goes and comes back" "C may say EINVAL, which whoever writes then gets"
+else
+	check "the client's device goes and comes back" goes rxe1 peer_plugged
+fi
 check "the server's device goes and comes back" goes rxe0 plug
 
 unmounted() {

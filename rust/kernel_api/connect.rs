@@ -6,6 +6,7 @@ use super::KernelId;
 use crate::{
     endpoint::{ConnParam, Ece},
     ib::qp::Qp,
+    kext::error::ToKernel,
 };
 use cmproto::{
     cm::QpState,
@@ -72,7 +73,7 @@ impl KernelId {
     /// then but the queue pair.
     pub(crate) fn adopt_qp(&self, qp: &Qp) -> Result {
         let _held = self.qp.lock();
-        self.take_through(qp, Occasion::Created, None)?;
+        self.on_the_way(self.take_through(qp, Occasion::Created, None))?;
         self.endpoint.head.set_qp(Some(qp));
         self.endpoint.set_qp(qp.number(), qp.has_srq());
         Ok(())
@@ -103,7 +104,15 @@ impl KernelId {
         }
         self.name_qp(&mut param);
         let ready = || self.change_qp(Occasion::Asked, Some(&param));
-        self.endpoint.connect_with(&param, ece, ready)
+        self.on_the_way(self.endpoint.connect_with(&param, ece, ready))
+    }
+
+    /// What comes of a call on the way to a connection: `EINVAL` becomes what the state says.
+    pub(crate) fn on_the_way(&self, result: Result) -> Result {
+        result.map_err(|error| match error {
+            EINVAL => self.endpoint.state().refusal().to_kernel(),
+            error => error,
+        })
     }
 
     /// The same, while no callback runs.

@@ -2,6 +2,8 @@
 
 //! The states of an endpoint and what leads from one to another.
 
+use crate::errno::Errno;
+
 /// State of an endpoint; the numbers are those of the kernel's `enum rdma_cm_state`, which
 /// netlink shows to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +159,17 @@ impl State {
         matches!(self, Self::DeviceRemoval | Self::Destroying)
     }
 
+    /// What a consumer is told that asks for what is not for this state, on its way to a connection.
+    ///
+    /// Where the device has gone it is no fault of the consumer's: one that tries again by itself takes
+    /// `EINVAL` for a fault.
+    pub const fn refusal(self) -> Errno {
+        match self {
+            Self::DeviceRemoval => Errno::ECONNABORTED,
+            _ => Errno::EINVAL,
+        }
+    }
+
     /// Whether the endpoint is waiting for an address, a service or a route.
     pub const fn is_resolving(self) -> bool {
         matches!(
@@ -266,6 +279,19 @@ mod tests {
         (State::Connect, Trigger::Disconnected, State::Disconnect),
         (State::Listen, Trigger::ListenFailed, State::AddrBound),
     ];
+
+    #[test]
+    fn a_device_that_has_gone_is_no_fault() {
+        for state in State::ALL {
+            let is_gone = state == State::DeviceRemoval;
+            let expected = if is_gone {
+                Errno::ECONNABORTED
+            } else {
+                Errno::EINVAL
+            };
+            assert_eq!((state, state.refusal()), (state, expected));
+        }
+    }
 
     #[test]
     fn every_state_and_trigger() {

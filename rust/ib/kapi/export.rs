@@ -215,7 +215,7 @@ export! {
         let (id, src, dst) = unsafe { (id_of(id), address::read(src), address::read(dst)) };
         from_result(|| {
             let (src, dst) = (src?, dst?);
-            id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms))?;
+            id.on_the_way(id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms)))?;
             Ok(0)
         })
     }
@@ -228,7 +228,7 @@ export! {
     fn rust_cma_resolve_route(id: Id, timeout_ms: c_ulong) -> c_int {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
-        result(id.endpoint().resolve_route(timeout(timeout_ms)))
+        result(id.on_the_way(id.endpoint().resolve_route(timeout(timeout_ms))))
     }
 
     /// `rdma_resolve_ib_service()`.

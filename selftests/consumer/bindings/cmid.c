@@ -11,6 +11,15 @@ const char *rust_test_ipv4(void)
 	return ipv4;
 }
 
+static uint removal;
+module_param(removal, uint, 0);
+MODULE_PARM_DESC(removal, "the error where the device goes; 0: it does not");
+
+unsigned int rust_test_removal(void)
+{
+	return removal;
+}
+
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num)
 {
 	return rdma_protocol_iwarp(device, port_num);

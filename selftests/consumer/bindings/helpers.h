@@ -28,6 +28,7 @@ struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param 
 
 /* Of cmid only. */
 const char *rust_test_ipv4(void);
+unsigned int rust_test_removal(void);
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num);
 int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request);
 int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request);

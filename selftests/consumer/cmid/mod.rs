@@ -15,12 +15,13 @@ mod pair;
 mod place;
 mod queue_pair;
 mod rejection;
+mod removal;
 mod side;
 mod states;
 
 use crate::{
     harness::{check, Run},
-    rdma::device::Device,
+    rdma::{device::Device, parameter},
 };
 use ending::Silence;
 use ground::Ground;
@@ -52,6 +53,9 @@ const TESTS: &[(&str, Test)] = &[
     ("destroyed in haste", ending::haste),
 ];
 
+/// Where somebody takes the device away.
+const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
+
 /// Where the device speaks iWARP.
 const IWARP_TESTS: &[(&str, Test)] = &[
     ("a connection over iWARP", iwarp::connection),
@@ -78,7 +82,9 @@ impl kernel::Module for Cmid {
         let device = Device::find()?;
         let ground = Ground::new(&device)?;
         let mut run = Run::new();
-        if device.is_iwarp() {
+        if parameter::removal() != 0 {
+            run_all(&mut run, &ground, REMOVAL_TESTS);
+        } else if device.is_iwarp() {
             run_all(&mut run, &ground, IWARP_TESTS);
         } else {
             let mut silence = None;

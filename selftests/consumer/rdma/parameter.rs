@@ -15,3 +15,9 @@ pub(crate) fn ipv4() -> Result<Ipv4Addr> {
         .and_then(|text| text.parse().ok())
         .ok_or(EINVAL)
 }
+
+/// The error, without its sign, of what is asked for when the device has gone; 0 if it stays.
+pub(crate) fn removal() -> u32 {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_removal() }
+}

@@ -55,9 +55,11 @@ impl Arrived<'_> {
 impl Port {
     /// Handles a message.
     pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
-        let (header, message) = match wire::decode(mad.bytes()) {
+        // Used where it is, as it is large.
+        let decoded = wire::decode(mad.bytes());
+        let (header, message) = match &decoded {
             Ok(decoded) => decoded,
-            Err(error) => return self.counts.dropped(error.into()),
+            Err(error) => return self.counts.dropped((*error).into()),
         };
         let attr_id = header.attr_id.id();
         self.counts.add(CounterGroup::RxMsgs, attr_id, 1);
@@ -66,10 +68,10 @@ impl Port {
             device,
             agent,
             mad,
-            header: &header,
+            header,
         };
         let core = &self.core;
-        let endpoint = match &message {
+        let endpoint = match message {
             Message::Req(req) => return arrived.request(req),
             Message::Rep(rep) => core.ids.get(rep.remote_comm_id),
             Message::Rtu(rtu) => core.ids.get(rtu.remote_comm_id),
@@ -89,10 +91,10 @@ impl Port {
                 return self.counts.dropped(Dropped::Unsupported);
             }
         };
-        match (endpoint, &message) {
+        match (endpoint, message) {
             (Some(endpoint), Message::Rep(rep)) => endpoint.receive_rep(&arrived, rep),
             (Some(endpoint), Message::SidrRep(rep)) => endpoint.receive_sidr_rep(&arrived, rep),
-            (Some(endpoint), _) if endpoint.receive(&arrived, &message) => {}
+            (Some(endpoint), _) if endpoint.receive(&arrived, message) => {}
             (_, Message::Dreq(dreq)) => {
                 // The connection is gone, and its peer need not wait for an answer.
                 self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);

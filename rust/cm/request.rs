@@ -271,9 +271,11 @@ impl Arrived<'_> {
             // RoCE has no alternate paths.
             return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
         }
-        let heard = self
-            .heard(req.service_id, req.private_data, &sender)
-            .map_err(|error| plain(error.into()))?;
+        let heard = self.heard(req.service_id, req.private_data, &sender);
+        let heard = match &heard {
+            Ok(heard) => heard,
+            Err(error) => return Err(plain((*error).into())),
+        };
         let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
         let parking = own.unwrap_or_else(|| self.port.tuned(Tunable::Parking));
         target::takes_requests(heard.endpoint(), parking).map_err(|error| plain(error.into()))?;
@@ -282,7 +284,7 @@ impl Arrived<'_> {
             .map_err(|_| plain(Refusal::Unreachable))?;
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
-            .create(&sender, req, &heard)
+            .create(&sender, req, heard)
             .map_err(|error| plain(error.into()))?;
         let track = core.remotes.track(
             space,

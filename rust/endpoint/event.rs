@@ -131,8 +131,8 @@ impl<'a> UdEventParam<'a> {
     }
 }
 
-/// What comes with an event, by its kind. Private data is borrowed: whoever keeps the event makes a
-/// [`KeptParam`](super::KeptParam) of this.
+/// What comes with an event, by its kind. Private data is borrowed: whoever keeps the event copies them, as
+/// [`KeptEvent`](super::KeptEvent) does.
 #[derive(Clone)]
 pub(crate) enum EventParam<'a> {
     /// Nothing.

@@ -4,14 +4,13 @@
 
 use super::{event::MAX_PRIVATE_DATA, Ece, Event, EventParam};
 use cmproto::{bytes::fill, ucma_abi::CmEvent};
-use kernel::prelude::*;
 
 /// What comes with an event, with its private data.
 ///
 /// # Invariants
 ///
 /// `param` has no private data; those are the first `len` of `bytes`.
-pub(crate) struct KeptParam {
+struct KeptParam {
     param: EventParam<'static>,
     len: u8,
     bytes: [u8; MAX_PRIVATE_DATA],
@@ -29,23 +28,8 @@ impl KeptParam {
         }
     }
 
-    /// Keeps what comes with an event where it stays.
-    pub(crate) fn init<'a>(param: &'a EventParam<'_>) -> impl Init<Self> + 'a {
-        let data = param.private_data();
-        // INVARIANT: That many are written below; an event carries no more than there is room for.
-        init!(KeptParam {
-            param: param.with_private_data(&[]),
-            len: u8::try_from(data.len()).unwrap_or(0),
-            bytes <- pin_init::init_zeroed(),
-        })
-        .chain(move |this| {
-            fill(&mut this.bytes, data);
-            Ok(())
-        })
-    }
-
     /// What was kept.
-    pub(crate) fn get(&self) -> EventParam<'_> {
+    fn get(&self) -> EventParam<'_> {
         let data = self.bytes.get(..usize::from(self.len)).unwrap_or(&[]);
         self.param.with_private_data(data)
     }

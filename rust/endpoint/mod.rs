@@ -27,7 +27,7 @@ mod kept;
 pub(crate) use self::{
     event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
     inner::{Attachment, Conn, Inner, Sidr},
-    kept::{KeptEvent, KeptParam},
+    kept::KeptEvent,
 };
 
 use crate::{

@@ -24,3 +24,4 @@ pub(crate) mod this_module;
 pub(crate) mod uaccess;
 pub(crate) mod wait;
 pub(crate) mod workqueue;
+pub(crate) mod zeroed;

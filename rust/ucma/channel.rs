@@ -411,15 +411,14 @@ impl Channel {
         is_nonblocking: impl Fn() -> bool,
         copy: impl FnOnce(&EventStart, Option<&EventResp>) -> Result,
     ) -> Result {
-        let mut whole = None;
-        let (taken, start) = self.readable.wait_interruptible(|| {
-            let taken = self.places.lock().take(&mut whole);
+        let taken = self.readable.wait_interruptible(|| {
+            let taken = self.places.lock().take();
             match taken {
                 Some(taken) => Some(Ok(taken)),
                 None => is_nonblocking().then_some(Err(EAGAIN)),
             }
         })??;
-        match copy(&start, whole.as_ref()) {
+        match copy(&taken.start, taken.whole.as_deref()) {
             Ok(()) => {
                 self.finish(taken);
                 Ok(())

@@ -9,17 +9,16 @@ use super::{
     queue::Allocated,
 };
 use crate::{
-    endpoint::{ConnEventParam, Ece, Event, EventParam, KeptParam, UdEventParam},
-    kext::error::ResultExt,
+    endpoint::{ConnEventParam, Event, EventParam, UdEventParam},
+    kext::{error::ResultExt, zeroed},
 };
 use cmproto::{
     bytes::fill,
     errno::Errno,
     ucma_abi::{self as abi, CmEvent, EventResp, EventStart, FromZeros},
 };
-use core::mem::MaybeUninit;
 use kernel::{
-    alloc::{flags::GFP_KERNEL_ACCOUNT, Flags},
+    alloc::{flags::GFP_KERNEL_ACCOUNT, AllocError, Flags},
     prelude::*,
 };
 
@@ -34,8 +33,8 @@ pub(super) struct Unread {
     kind: CmEvent,
     /// 0, a negative errno, or what the peer gave as a reason.
     status: i32,
-    ece: Ece,
-    param: Option<KBox<KeptParam>>,
+    /// As user space reads it, if it has parameters.
+    whole: Option<Whole>,
 }
 
 impl Unread {
@@ -49,17 +48,18 @@ impl Unread {
         id: u32,
         turn: u64,
     ) -> Self {
-        let space = space.filter(|_| event.param.is_some());
-        let param = space.and_then(|space| space.write_init(KeptParam::init(&event.param)).ok());
-        Unread {
+        let mut unread = Unread {
             turn,
             uid,
             id,
             kind: event.kind,
             status: event.status,
-            ece: event.ece,
-            param,
-        }
+            whole: None,
+        };
+        unread.whole = space
+            .filter(|_| event.param.is_some())
+            .map(|space| space.fill(&unread.start(), event));
+        unread
     }
 
     /// Whether a program wrote the event.
@@ -77,40 +77,52 @@ impl Unread {
         &mut self.turn
     }
 
-    /// The event as user space reads it: its start, and all of it in `whole` if more than zeros follow.
-    pub(super) fn encode(&self, whole: &mut Option<EventResp>) -> EventStart {
-        let start = EventStart {
+    /// The start of the event as user space reads it.
+    pub(super) fn start(&self) -> EventStart {
+        EventStart {
             uid: self.uid,
             id: self.id,
             event: self.kind.number(),
             status: u32::from_ne_bytes(self.status.to_ne_bytes()),
             none: 0,
-        };
-        let ece = abi::Ece {
-            vendor_id: self.ece.vendor_id,
-            attr_mod: self.ece.attr_mod,
-        };
-        let param = self.param.as_deref().map(KeptParam::get);
-        if param.is_none() && (ece.vendor_id, ece.attr_mod) == (0, 0) {
-            return start;
         }
-        let resp = whole.insert(EventResp::new_zeroed());
+    }
+
+    /// All of the event as user space reads it, if more than zeros follow the start. It is the reader's, who
+    /// returns it if the event stays unread.
+    pub(super) fn whole(&mut self) -> &mut Option<Whole> {
+        &mut self.whole
+    }
+}
+
+impl ParamSpace {
+    fn new(flags: Flags) -> Result<Self, AllocError> {
+        // INVARIANT: It is all zeros.
+        zeroed::new(flags).map(Self)
+    }
+
+    /// Makes it what user space reads of an event.
+    fn fill(self, start: &EventStart, event: &Event<'_>) -> Whole {
+        let mut resp = self.0;
         resp.uid = start.uid;
         resp.id = start.id;
         resp.event = start.event;
         resp.status = start.status;
-        resp.ece = ece;
-        match param {
-            Some(EventParam::Conn(conn)) => {
+        resp.ece = abi::Ece {
+            vendor_id: event.ece.vendor_id,
+            attr_mod: event.ece.attr_mod,
+        };
+        match &event.param {
+            EventParam::Conn(conn) => {
                 if let Some(param) = resp.conn_mut() {
-                    conn_to_user(&conn, param);
+                    conn_to_user(conn, param);
                 }
             }
-            Some(EventParam::Ud(ud)) => resp.set_ud(&ud_to_user(&ud)),
-            Some(EventParam::Arg(arg)) => resp.set_arg(arg),
-            Some(EventParam::None | EventParam::Message(_)) | None => {}
+            EventParam::Ud(ud) => resp.set_ud(&ud_to_user(ud)),
+            EventParam::Arg(arg) => resp.set_arg(*arg),
+            EventParam::None | EventParam::Message(_) => {}
         }
-        start
+        resp
     }
 }
 
@@ -182,8 +194,15 @@ pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent
     Channel::write(context, &event, memory)
 }
 
+/// An event with parameters, as user space reads it.
+pub(super) type Whole = KBox<EventResp>;
+
 /// Memory for the parameters of an event.
-pub(super) type ParamSpace = KBox<MaybeUninit<KeptParam>>;
+///
+/// # Invariants
+///
+/// It is all zeros.
+pub(super) struct ParamSpace(Whole);
 
 /// Memory for the events that a context is yet to have.
 ///
@@ -289,7 +308,7 @@ impl Reserve {
             let _ = reserve.put(room);
         }
         if need.param {
-            reserve.param = KBox::new_uninit(flags).ok();
+            reserve.param = ParamSpace::new(flags).ok();
         }
         reserve
     }

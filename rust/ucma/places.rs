@@ -10,15 +10,12 @@
 use super::{
     by_id::ById,
     context::Context,
-    event::{Need, Reserve, Unread},
+    event::{Need, Reserve, Unread, Whole},
     place::{Entry, Leavings, Place, Recipient},
     queue::{About, Allocated, AllocatedNode, Node, Room},
 };
 use crate::endpoint::Event;
-use cmproto::{
-    ucma::order::Numbers,
-    ucma_abi::{EventResp, EventStart},
-};
+use cmproto::{ucma::order::Numbers, ucma_abi::EventStart};
 use core::{mem, ptr};
 use kernel::{
     prelude::*,
@@ -83,6 +80,10 @@ pub(super) struct Taken {
     /// Whether a program wrote it.
     is_written: bool,
     turn: u64,
+    /// As [`Unread::start`].
+    pub(super) start: EventStart,
+    /// As [`Unread::whole`].
+    pub(super) whole: Option<Whole>,
     pub(super) node: Node,
 }
 
@@ -344,6 +345,7 @@ impl Places {
             group,
             is_written,
             turn,
+            whole,
             node,
             ..
         } = taken;
@@ -363,7 +365,7 @@ impl Places {
         let (place, oldest, _) = self.find(&owner)?;
         if !moved {
             place.enter(oldest, turn);
-            place.queue.put_back(node);
+            place.queue.put_back(node, whole);
             return None;
         }
         // Its turn is one of the other channel.
@@ -371,7 +373,7 @@ impl Places {
             Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
             None => place.spare.take(),
         };
-        place.queue.put_back(node);
+        place.queue.put_back(node, whole);
         self.renew(&owner, entry);
         None
     }
@@ -411,9 +413,8 @@ impl Places {
         Ok(true)
     }
 
-    /// Takes the oldest event of all out of its queue and counts it as read. Returns what user space
-    /// reads, too, as [`Unread::encode`].
-    pub(super) fn take(&mut self, whole: &mut Option<EventResp>) -> Option<(Taken, EventStart)> {
+    /// Takes the oldest event of all out of its queue and counts it as read.
+    pub(super) fn take(&mut self) -> Option<Taken> {
         let Places {
             contexts,
             written,
@@ -425,12 +426,12 @@ impl Places {
         let (_, entry) = cursor.remove_current();
         let entry = entry.into_reservation();
         let place = contexts.get_mut(id)?;
-        let (node, (start, child, group, is_written)) =
+        let (node, (start, whole, child, group, is_written)) =
             place.queue.take_first(|unread, about| {
-                let start = unread.encode(whole);
                 let child = about.and_then(|about| about.child.clone());
                 let group = about.and_then(|about| about.group);
-                (start, child, group, unread.is_written())
+                let whole = unread.whole().take();
+                (unread.start(), whole, child, group, unread.is_written())
             })?;
         // INVARIANT: The entry follows the first event, or is spare if there is none.
         match place.queue.first_turn() {
@@ -447,14 +448,15 @@ impl Places {
         if let Some(joined) = group.and_then(|group| place.groups.get_mut(&group)) {
             joined.reported = joined.reported.wrapping_add(1);
         }
-        let taken = Taken {
+        Some(Taken {
             owner: place.context.clone(),
             child,
             group,
             is_written,
             turn,
+            start,
+            whole,
             node,
-        };
-        Some((taken, start))
+        })
     }
 }

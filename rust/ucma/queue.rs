@@ -5,7 +5,10 @@
 //! Events of the context itself have their memory here: as many as usually come between two looks of a
 //! reader. All others bring theirs along.
 
-use super::{context::Context, event::Unread};
+use super::{
+    context::Context,
+    event::{Unread, Whole},
+};
 use cmproto::ucma::order::Numbers;
 use core::{array, iter, mem};
 use kernel::{
@@ -40,8 +43,8 @@ pub(super) enum Room {
 pub(super) enum Node {
     /// It is in the queue's own memory, where it has this place.
     Own(u64),
-    /// It is in any other.
-    Allocated(AllocatedNode),
+    /// It is in any other, and had this place.
+    Allocated(u64, AllocatedNode),
 }
 
 /// What is left of an event.
@@ -79,7 +82,7 @@ impl Node {
     pub(super) fn into_child(self) -> Option<Arc<Context>> {
         match self {
             Node::Own(_) => None,
-            Node::Allocated(node) => {
+            Node::Allocated(_, node) => {
                 let (_, (_, about)) = node.to_key_value();
                 about.child
             }
@@ -194,41 +197,45 @@ impl Queue {
     /// Takes the oldest event out, after a `look` at it. The queue keeps its memory for it.
     pub(super) fn take_first<R>(
         &mut self,
-        look: impl FnOnce(&Unread, Option<&About>) -> R,
+        look: impl FnOnce(&mut Unread, Option<&About>) -> R,
     ) -> Option<(Node, R)> {
         let Some(index) = self.first_own() else {
-            let cursor = self.more.cursor_front_mut()?;
-            let (_, (unread, about)) = cursor.current();
+            let mut cursor = self.more.cursor_front_mut()?;
+            let (&at, (unread, about)) = cursor.current_mut();
             let seen = look(unread, Some(about));
             let (_, node) = cursor.remove_current();
-            return Some((Node::Allocated(node), seen));
+            return Some((Node::Allocated(at, node), seen));
         };
         let slot = self.own.get_mut(index)?;
-        let Slot::Full(at, unread) = mem::replace(slot, Slot::Lent) else {
+        let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
             return None;
         };
-        let seen = look(&unread, None);
+        let seen = look(&mut unread, None);
         *slot = Slot::Read(at, unread);
         // INVARIANT: One less is full.
         self.full = self.full.saturating_sub(1);
         Some((Node::Own(at), seen))
     }
 
-    /// Returns an event to its place.
-    pub(super) fn put_back(&mut self, node: Node) {
+    /// Returns an event to its place, and what its reader had of it.
+    pub(super) fn put_back(&mut self, node: Node, whole: Option<Whole>) {
         match node {
             Node::Own(at) => {
                 let Some(slot) = self.own.iter_mut().find(|slot| slot.is_read(at)) else {
                     return;
                 };
-                if let Slot::Read(at, unread) = mem::replace(slot, Slot::Free) {
+                if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
+                    *unread.whole() = whole;
                     *slot = Slot::Full(at, unread);
                     // INVARIANT: One more is full.
                     self.full = self.full.saturating_add(1);
                 }
             }
-            Node::Allocated(node) => {
+            Node::Allocated(at, node) => {
                 let _ = self.more.insert(node);
+                if let Some((unread, _)) = self.more.get_mut(&at) {
+                    *unread.whole() = whole;
+                }
             }
         }
     }
@@ -244,7 +251,7 @@ impl Queue {
                 };
                 Rest::Own { _event: event }
             }
-            Node::Allocated(node) => Rest::Allocated(node.into_reservation()),
+            Node::Allocated(_, node) => Rest::Allocated(node.into_reservation()),
         }
     }
 

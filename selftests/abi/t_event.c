@@ -127,6 +127,38 @@ TEST(event, stays_when_answer_not_writable)
 	CHECK_EQ(1, REQUIRE_ID(destroy_id(f, id)));
 }
 
+/* The next event stays, whose data are those of @param and then zeros. */
+static uint32_t stays_whole(int f, enum event type, const struct rdma_ucm_conn_param *param)
+{
+	struct rdma_ucm_event_resp ev;
+	uint8_t want[256] = { 0 };
+
+	memcpy(want, param->private_data, param->private_data_len);
+	REQUIRE(!no_event(f, 5000));
+	for (int i = 0; i < 3; i++)
+		CHECK_ERR(EFAULT, get_sized(f, unmapped(), 336));
+	NEED_EVENT(f, type, &ev);
+	CHECK_EQ(param->qp_num, ev.param.conn.qp_num);
+	CHECK_MEM(want, ev.param.conn.private_data, 256);
+	return ev.id;
+}
+
+TEST(event, stays_whole_when_answer_not_writable)
+{
+	struct pair p = { .server_uid = 7 };
+	union addr a = any_port4();
+
+	pair_routed(&p, &a);
+	memset(p.cparam.private_data, 0x3c, 20);
+	p.cparam.private_data_len = 20;
+	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
+	p.server = stays_whole(p.sfd, EV_CONNECT_REQUEST, &p.cparam);
+	memset(p.sparam.private_data, 0xc3, 30);
+	p.sparam.private_data_len = 30;
+	REQUIRE_OK(accept_id(p.sfd, p.server, p.server_uid, &p.sparam));
+	stays_whole(p.cfd, EV_CONNECT_RESPONSE, &p.sparam);
+}
+
 TEST(event, in_order)
 {
 	struct rdma_ucm_event_resp ev;

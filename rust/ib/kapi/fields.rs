@@ -13,7 +13,6 @@ use crate::{bindings, kext::net::Net};
 use cmproto::{bytes::fill, ucma::path::PathRecord};
 use core::{
     mem::{offset_of, size_of},
-    ops::Range,
     ptr,
 };
 use kernel::prelude::*;
@@ -25,13 +24,14 @@ fn hw_addr<const LEN: usize>(mac: &[u8; 6]) -> [u8; LEN] {
     addr
 }
 
-/// What of a route is not the addresses, which are not only for consumers of the kernel.
-const BEHIND_ADDRESSES: Range<usize> =
-    offset_of!(bindings::rdma_route, addr.dev_addr)..size_of::<bindings::rdma_route>();
+/// Where a route's addresses end, which are not only for consumers of the kernel.
+const ADDRESSES_END: usize = offset_of!(bindings::rdma_route, addr.dev_addr);
+/// How much is behind them.
+const BEHIND_ADDRESSES: usize = size_of::<bindings::rdma_route>() - ADDRESSES_END;
 const _: () = {
     let last = offset_of!(bindings::rdma_route, addr.dst_addr);
     assert!(offset_of!(bindings::rdma_route, addr.src_addr) < last);
-    assert!(last < BEHIND_ADDRESSES.start);
+    assert!(last < ADDRESSES_END);
 };
 
 impl IdHead {
@@ -49,9 +49,7 @@ impl IdHead {
         unsafe {
             (*self.as_raw()).consumer = consumer.cast_mut();
             let route = (&raw mut (*id).route).cast::<u8>();
-            route
-                .add(BEHIND_ADDRESSES.start)
-                .write_bytes(0, BEHIND_ADDRESSES.len());
+            route.add(ADDRESSES_END).write_bytes(0, BEHIND_ADDRESSES);
             (&raw mut (*id).net_work).write_bytes(0, 1);
         }
     }

@@ -97,6 +97,14 @@ impl KernelId {
         }
     }
 
+    /// What comes of a call on the way to a connection: `EINVAL` becomes what the state says.
+    pub(crate) fn on_the_way(&self, result: Result) -> Result {
+        result.map_err(|error| match error {
+            EINVAL => self.endpoint.state().refusal().to_kernel(),
+            error => error,
+        })
+    }
+
     /// Connects; otherwise as [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
     pub(crate) fn connect(&self, mut param: ConnParam<'_>, ece: Ece) -> Result {
         if let Some(sl) = self.endpoint.head.service_level() {
@@ -105,14 +113,6 @@ impl KernelId {
         self.name_qp(&mut param);
         let ready = || self.change_qp(Occasion::Asked, Some(&param));
         self.on_the_way(self.endpoint.connect_with(&param, ece, ready))
-    }
-
-    /// What comes of a call on the way to a connection: `EINVAL` becomes what the state says.
-    pub(crate) fn on_the_way(&self, result: Result) -> Result {
-        result.map_err(|error| match error {
-            EINVAL => self.endpoint.state().refusal().to_kernel(),
-            error => error,
-        })
     }
 
     /// The same, while no callback runs.

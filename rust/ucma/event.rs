@@ -95,6 +95,16 @@ impl Unread {
     }
 }
 
+/// An event with parameters, as user space reads it.
+pub(super) type Whole = KBox<EventResp>;
+
+/// Memory for the parameters of an event.
+///
+/// # Invariants
+///
+/// It is all zeros.
+pub(super) struct ParamSpace(Whole);
+
 impl ParamSpace {
     fn new(flags: Flags) -> Result<Self, AllocError> {
         // INVARIANT: It is all zeros.
@@ -193,16 +203,6 @@ pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent
     };
     Channel::write(context, &event, memory)
 }
-
-/// An event with parameters, as user space reads it.
-pub(super) type Whole = KBox<EventResp>;
-
-/// Memory for the parameters of an event.
-///
-/// # Invariants
-///
-/// It is all zeros.
-pub(super) struct ParamSpace(Whole);
 
 /// Memory for the events that a context is yet to have.
 ///

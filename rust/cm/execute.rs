@@ -10,7 +10,7 @@ use crate::{
 };
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
-    cma,
+    cma::{self, State},
     dropped::Dropped,
     ibcm::EventType,
     wire::{Attribute, Header, Rej, Rep, MAD_LEN},
@@ -123,6 +123,10 @@ impl Endpoint {
     }
 
     /// Posts the message that `write` writes, and counts it.
+    ///
+    /// Nothing is said to a peer at a device that goes away: it goes, too, and has been told. The message
+    /// would come while ib_mad takes the port down, which would receive it with a queue pair that is
+    /// gone by then.
     pub(super) fn post(
         &self,
         inner: &Inner,
@@ -131,6 +135,9 @@ impl Endpoint {
         attribute: Attribute,
         write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
     ) {
+        if inner.state == State::DeviceRemoval && inner.is_peer_at_own_device() {
+            return;
+        }
         let sent = ah.agent().send_with(ah, pkey_index, write);
         if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
             port.counts.add(CounterGroup::TxMsgs, attribute.id(), 1);

@@ -181,6 +181,14 @@ impl CmDevice {
         })
     }
 
+    /// Whether a port has that GID.
+    pub(crate) fn has_gid(&self, gid: &Gid) -> bool {
+        self.ports.values().any(|port| {
+            let gid_type = port.default_gid_type();
+            GidAttr::find_by_port(&self.device, port.num, gid, gid_type, None).is_ok()
+        })
+    }
+
     /// Finds the GID of one of the ports that `source` speaks from.
     fn find_gid(&self, source: &Source<'_>) -> Option<(u32, GidAttr)> {
         if !self.device.access_netns(source.net) {

@@ -198,6 +198,17 @@ impl Inner {
         self.state.is_dead()
     }
 
+    /// Whether the peer is at the device that the endpoint is attached to.
+    pub(crate) fn is_peer_at_own_device(&self) -> bool {
+        let (conn, sidr) = (self.conn.as_ref(), self.sidr.as_ref());
+        let peer = conn.map(|conn| conn.peer).or(sidr.map(|sidr| sidr.peer));
+        peer.zip(self.device.as_ref()).is_some_and(|(peer, at)| {
+            // The own address may have been taken from the device's table already.
+            let own = at.gid.as_ref().map(GidAttr::gid);
+            own == Some(peer) || at.device.has_gid(&peer)
+        })
+    }
+
     /// The type of service that the consumer has set; 0 if none.
     pub(crate) fn tos(&self) -> u8 {
         self.options.tos.unwrap_or(0)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Two hosts in one kernel, and a cable between them that can be pulled out: what consumers in the
-# kernel need, who all live in the first namespace. Each host is an interface, h0 and t0, with a soft-RoCE
-# device on it, rxeh and rxet; a bridge in a namespace of its own joins them, and the
-# addresses are looked for beyond the interface, not in this kernel. To be sourced.
+# Two hosts in one kernel, and a cable between them that can be pulled out: for consumers in the
+# kernel, who all live in the first namespace. Each host is an interface, h0 and t0, with a soft-RoCE
+# device on it, rxeh and rxet. A bridge in a namespace of its own joins them, and the addresses are
+# looked for beyond the interface, not in this kernel. To be sourced.
 
 HOST_ADDRESS=10.91.0.1 TARGET_ADDRESS=10.91.0.2
 
-cable_plug() {
+# lay_cable: makes it all.
+lay_cable() {
 	local interface
 	ip netns add switch || return
 	ip link add h0 type veth peer name h1 netns switch &&
@@ -40,15 +41,16 @@ cable_plug() {
 	rdma link add rxeh type rxe netdev h0 && rdma link add rxet type rxe netdev t0
 }
 
-# cable_is out|in: of the host.
-cable_is() {
+# cable off|on: of the host.
+cable() {
 	local carrier=0 state=down
-	[ "$1" = out ] || carrier=1 state=up
+	[ "$1" = off ] || carrier=1 state=up
 	ip -n switch link set h1 "$state" || return
 	wait_for 20 eval "[ \"\$(</sys/class/net/h0/carrier)\" = $carrier ]"
 }
 
-cable_unplug() {
+# remove_cable: and all that came with it.
+remove_cable() {
 	ip link del h0 && ip link del t0 && ip netns del switch || return
 	ip -batch - <<-EOF
 		rule add pref 0 lookup local

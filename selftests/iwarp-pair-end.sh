@@ -51,7 +51,7 @@ meet
 both "siw2 on the wire" siw2 || give_up
 for server in 1 2; do
 	pair "$server" rping "iwarp: rping" || give_up
-	nvme_rounds "$server" "nvme over iwarp" || give_up
+	nvme_rounds "$server" "nvme over iwarp" 1 2 || give_up
 done
 both "siw2 goes" siw2_goes || give_up
 finish

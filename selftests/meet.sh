@@ -18,10 +18,12 @@ say() {
 	echo "${2:-}" >"$dir/$round-$1.$me"
 }
 
-# hear WORD [SECONDS]: until the other guest says it. In vain also if it has ended its part of the
-# round without.
+# How many seconds a guest may take for something of which the other hears.
+HEARING=${HEARING:-500}
+
+# hear WORD: until the other guest says it. In vain also if it has ended its part of the round without.
 hear() {
-	wait_for "${2:-500}" said_or_ended "$1"
+	wait_for "$HEARING" said_or_ended "$1"
 	said "$1" || fail "nothing heard of $1"
 }
 
@@ -80,6 +82,12 @@ meet() {
 	say booted
 	check "the other guest is there" hear booted
 	check "it answers" wait_for 60 ping -c 1 -W 2 "$far4"
+}
+
+# jumbo: packets of 4096 bytes, for those who have much to say.
+jumbo() {
+	ip link set eth0 mtu 9000 || return
+	wait_for 10 eval '[[ "$(ibv_devinfo -d rxe2)" == *"active_mtu:"*"4096 (5)"* ]]' || fail "$(ibv_devinfo -d rxe2)"
 }
 
 # timed WHAT COMMAND...: how long it took, by this guest's clock.

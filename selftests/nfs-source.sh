@@ -44,22 +44,17 @@ unpacked() {
 exec 3>&1
 check "unpack $(tar -t -f linux.tar | wc -l) files, the server restarts meanwhile" unpacked
 
-# Contents and modes. What a client wrote and the server forgot is written again, after its time was set.
-same() {
-	tar -d --no-same-owner -C "$1" -f linux.tar 2>&1 | grep -v ': \([UG]id\|Mod time\) differs$' | head -n 20 >"$TMP/differs"
-	[ ! -s "$TMP/differs" ] || fail "$(cat "$TMP/differs")"
-}
 read_again() {
 	local start=$SECONDS
 	echo 3 >/proc/sys/vm/drop_caches
-	same "$MOUNT" || return
+	nfs_same "$MOUNT" || return
 	echo "# read in $((SECONDS - start)) s" >&3
 }
 check "the client reads all of them" read_again
 
 check "unmount" nfs_umount
 # When no client has a delegation any more.
-check "the server has all of them" same "$EXPORT"
+check "the server has all of them" nfs_same "$EXPORT"
 
 gone() {
 	nfsd_end && unloaded rpcrdma

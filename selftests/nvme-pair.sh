@@ -16,18 +16,25 @@ nvme_connect_server() {
 	in_use
 }
 
-# A host that asks every second, and hears of a target that has gone after some 10. What is written
-# outlasts any number of connections.
-nvme_connect_client() {
+# CONTROLLERS that have QUEUES for data each, as OPTION... says. A host asks every second, and hears of a
+# target that has gone after some 10. What is written outlasts any number of connections.
+nvme_connect_client() { # CONTROLLERS QUEUES [OPTION...]
 	load_consumer nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
 	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
 	hear ready || return
 	nvme_discover "$far4" || return
-	timed "nvme connect, $CM host" \
-		nvme_connect "$far4" --keep-alive-tmo=10 --reconnect-delay=1 --ctrl-loss-tmo=1000 || return
-	cm_id_in CONNECT nvme_rdma || fail "$(cm_ids)" || return
+	timed "nvme connect, $CM host, $1 with $2 queues" nvme_connect_all "$1" "${@:3}" || return
+	[ "$(cm_ids | grep -c 'state CONNECT.*nvme_rdma')" -eq $(($1 * ($2 + 1))) ] || fail "$(cm_ids)" || return
 	say connected
 	in_use
+}
+
+nvme_connect_all() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		nvme_connect "$far4" --duplicate-connect --keep-alive-tmo=10 --reconnect-delay=1 \
+			--ctrl-loss-tmo=1000 "${@:2}" || return
+	done
 }
 
 nvme_files_server() {
@@ -62,27 +69,23 @@ nvme_link_server() { # target|host
 }
 
 nvme_link_client() { # target|host
-	local n writer
-	n=$(nvme_number)
+	local numbers writer
+	mapfile -t numbers < <(nvme_numbers)
 	head -c 1M /dev/urandom >"$TMP/written"
 	together idle || return
 	[ "$1" = target ] || cable off || return
 	together out || return
-	wait_for 160 nvme_is "$n" connecting || fail "state $(nvme_state "$n")" || return
+	nvme_all_are connecting "${numbers[@]}" || return
 	timeout $((600 * PATIENCE)) dd if="$TMP/written" of="$NVME_MOUNT/$1" bs=16k oflag=direct \
 		status=none & writer=$!
 	together noticed || return
 	[ "$1" = target ] || cable on || return
 	together in || return
-	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_lives "$n" || return
+	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_all_are live "${numbers[@]}" || return
 	ends_within 400 "$writer" || fail "the writer: $?" || return
 	echo 3 >/proc/sys/vm/drop_caches
 	cmp "$TMP/written" "$NVME_MOUNT/$1" && nvme_fio 1 --bs=16k --iodepth=4 || return
 	say verified
-}
-
-nvme_lives() {
-	wait_for 400 nvme_is "$1" live || fail "state $(nvme_state "$1")"
 }
 
 nvme_disconnect_server() {
@@ -96,9 +99,10 @@ nvme_disconnect_client() {
 	say disconnected
 }
 
-# nvme_rounds SERVER OVER: all of it, with that guest as the target.
+# nvme_rounds SERVER OVER CONTROLLERS QUEUES [OPTION...]: all of it, with that guest as the target, and OPTION...
+# for "nvme connect".
 nvme_rounds() {
-	pair "$1" nvme_connect "$2: discover, connect" || return
+	pair "$1" nvme_connect "$2: discover, connect" "${@:3}" || return
 	pair "$1" nvme_files "$2: mkfs, fio of $MEGABYTES MB" || return
 	pair "$1" nvme_link "$2: the target's cable is out for a while" target || return
 	pair "$1" nvme_link "$2: the host's cable is out for a while" host || return

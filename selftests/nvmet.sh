@@ -85,7 +85,7 @@ nvme_all_are() {
 	local n state=$1
 	shift
 	for n; do
-		wait_for 100 nvme_is "$n" "$state" || fail "controller $n: $(nvme_state "$n")" || return
+		wait_for 400 nvme_is "$n" "$state" || fail "controller $n: $(nvme_state "$n")" || return
 	done
 }
 
@@ -99,19 +99,20 @@ nvme_discover() {
 nvme_connect() {
 	nvme connect -t rdma -a "$1" -s 4420 -n t -i 2 --hostid="$UUID" --hostnqn="$HOSTNQN" "${@:2}" ||
 		fail "not connected" || return
-	wait_for 60 nvme_disk "$(nvme_number)" || fail "no disk"
+	wait_for 60 nvme_disk "$(nvme_numbers | head -n 1)" || fail "no disk"
 }
 
+# From all controllers.
 nvme_disconnect() {
-	local n
-	n=$(nvme_number)
-	nvme disconnect -n t && wait_for 40 test ! -e "/sys/class/nvme/nvme$n"
+	nvme disconnect -n t && wait_for 40 eval '[ -z "$(nvme_numbers)" ]'
 }
 
-# The number of the only controller.
-nvme_number() {
-	local n
-	n=$(cd /sys/class/nvme && echo nvme*) && echo "${n#nvme}"
+# The numbers of all controllers, a line each.
+nvme_numbers() {
+	local dir
+	for dir in /sys/class/nvme/nvme*; do
+		[ ! -e "$dir" ] || echo "${dir##*/nvme}"
+	done
 }
 
 nvme_state() {
@@ -134,16 +135,16 @@ nvme_disk() {
 	return 1
 }
 
-# A file system on the disk of the only controller.
+# A file system on the only disk.
 nvme_mount() {
 	local disk
-	disk=$(nvme_disk "$(nvme_number)") || return
+	disk=$(nvme_disk "$(nvme_numbers | head -n 1)") || return
 	mkdir -p "$NVME_MOUNT" && mkfs.ext4 -q "$disk" && mount "$disk" "$NVME_MOUNT"
 }
 
 # nvme_fio MEGABYTES [OPTION...]: in it, written and verified.
 nvme_fio() {
-	timeout $((200 * PATIENCE)) fio --name=data --directory="$NVME_MOUNT" --size="${1}M" \
+	timeout $(((200 + 2 * $1) * PATIENCE)) fio --name=data --directory="$NVME_MOUNT" --size="${1}M" \
 		--rw=randwrite --bs=64k --ioengine=libaio --iodepth=16 --direct=1 --thread \
 		--verify=crc32c --verify_fatal=1 --verify_state_save=0 "${@:2}" >"$TMP/fio" 2>&1 || { cat "$TMP/fio"; return 1; }
 }

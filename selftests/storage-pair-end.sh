@@ -18,6 +18,8 @@
 . "$SELFTESTS/nvme-pair.sh"
 # shellcheck source=selftests/nfsd.sh
 . "$SELFTESTS/nfsd.sh"
+# shellcheck source=selftests/nfs-pair.sh
+. "$SELFTESTS/nfs-pair.sh"
 # shellcheck source=selftests/diod.sh
 . "$SELFTESTS/diod.sh"
 # shellcheck source=selftests/lio.sh
@@ -50,74 +52,6 @@ switch_client() {
 	wait_for 160 eval "! cm_id_in CONNECT '$1\b'" || fail "still connected: $(cm_ids)" || return
 	say noticed
 	hear on
-}
-
-# --- NFS ---
-
-nfs_mount_server() {
-	nfsd_serve 10.0.1.0/24 || return
-	say ready
-	hear mounted || return
-	# With what is unpacked from the same files there.
-	nfs_archive && in_use
-}
-
-nfs_mount_client() {
-	hear ready || return
-	timed "mount -t nfs with its modules, $CM client" nfs_mount "$far4" || return
-	say mounted
-	in_use
-}
-
-nfs_unpack_server() {
-	nfs_archive || return
-	hear unpacked || return
-	nfsd_has one
-}
-
-nfs_unpack_client() {
-	nfs_archive && nfs_unpack one || return
-	say unpacked
-	nfs_reads one
-}
-
-# The first half is unpacked, with a file open, when the server stops; the second while there is none.
-nfs_restart_server() {
-	nfs_archive || return
-	hear half || return
-	wait_for 60 eval "[ -n \"\$(find $EXPORT/two -type f)\" ]" || fail "nothing is unpacked" || return
-	nfsd_stop || return
-	say stopped
-	pause 2
-	nfsd_start || return
-	say started
-	hear unpacked || return
-	nfsd_has two
-}
-
-nfs_restart_client() {
-	nfs_archive && halves | nfs_unpack two - || return
-	say unpacked
-	nfs_reads two
-}
-
-halves() {
-	local half=$(($(stat -c %s "$TMP/tar") / 2))
-	head -c "$half" "$TMP/tar"
-	say half
-	hear stopped >&2
-	tail -c +$((half + 1)) "$TMP/tar"
-}
-
-nfs_umount_server() {
-	hear gone || return
-	deserted rpcrdma || return
-	nfsd_end && unloaded rpcrdma
-}
-
-nfs_umount_client() {
-	nfs_umount && unloaded rpcrdma || return
-	say gone
 }
 
 # --- 9P ---
@@ -254,7 +188,7 @@ rds_client() {
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet
 for server in 1 2; do
-	nvme_rounds "$server" nvme || give_up
+	nvme_rounds "$server" nvme 1 2 || give_up
 	pair "$server" nfs_mount "nfs: mount" || give_up
 	pair "$server" nfs_unpack "nfs: unpack" || give_up
 	pair "$server" nfs_restart "nfs: the server restarts while files are unpacked" || give_up

@@ -21,7 +21,11 @@ while [[ ${1:-} == --* ]]; do
 	esac
 	shift 2
 done
-seconds=$(sed -n 's/^# seconds: //p' "$here/$name-end.sh") || exit
+# What the script says of its guests.
+said() {
+	sed -n "s/^# $1: //p" "$here/$name-end.sh"
+}
+seconds=$(said seconds) && read -ra options <<<"$(said guest)" || exit
 one=${1:-rust} two=${2:-c}
 tmp=$(mktemp -d)
 pids=()
@@ -33,7 +37,7 @@ mkdir "$tmp/share"
 # boot NUMBER CM: its lines get the name of its connection manager.
 boot() {
 	local status=0
-	"$guest" --cm "$2" --link "$tmp/link:$1" --share "$tmp/share" --timeout "$seconds" -- \
+	"$guest" --cm "$2" --link "$tmp/link:$1" "${options[@]}" --share "$tmp/share" --timeout "$seconds" -- \
 		"/mnt/repo/selftests/$name-end.sh" "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
 		status=$?
 	echo "$status" >"$tmp/$1.status"

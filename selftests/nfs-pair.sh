@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# NFS over RDMA between two guests: the parts of the server (..._server) and of its client (..._client), with
+# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage.sh and nfsd.sh.
+
+nfs_mount_server() {
+	nfsd_serve 10.0.1.0/24 || return
+	say ready
+	hear mounted || return
+	# With what is unpacked from the same files there.
+	nfs_archive && in_use
+}
+
+nfs_mount_client() {
+	hear ready || return
+	timed "mount -t nfs with its modules, $CM client" nfs_mount "$far4" || return
+	say mounted
+	in_use
+}
+
+nfs_unpack_server() {
+	nfs_archive || return
+	hear unpacked || return
+	nfsd_has one
+}
+
+nfs_unpack_client() {
+	nfs_archive && nfs_unpack one || return
+	say unpacked
+	nfs_reads one
+}
+
+# The first half is unpacked, with a file open, when the server stops; the second while there is none.
+nfs_restart_server() {
+	nfs_archive || return
+	hear half || return
+	wait_for 60 eval "[ -n \"\$(find $EXPORT/two -type f)\" ]" || fail "nothing is unpacked" || return
+	nfsd_stop || return
+	say stopped
+	pause 2
+	nfsd_start || return
+	say started
+	hear unpacked || return
+	nfsd_has two
+}
+
+nfs_restart_client() {
+	nfs_archive && halves | nfs_unpack two - || return
+	say unpacked
+	nfs_reads two
+}
+
+halves() {
+	local half=$(($(stat -c %s "$TMP/tar") / 2))
+	head -c "$half" "$TMP/tar"
+	say half
+	hear stopped >&2
+	tail -c +$((half + 1)) "$TMP/tar"
+}
+
+nfs_umount_server() { # [COMMAND...], when no client has a delegation any more
+	hear gone || return
+	deserted rpcrdma && "$@" || return
+	nfsd_end && unloaded rpcrdma
+}
+
+nfs_umount_client() {
+	nfs_umount && unloaded rpcrdma || return
+	say gone
+}
+
+# The same with linux.tar, a whole kernel source, which takes as long as it takes.
+nfs_source_server() {
+	local files
+	mount -o remount,size=3G,nr_inodes=0 "$EXPORT" || return
+	files=$(tar -t -f linux.tar | wc -l)
+	hear unpacking || return
+	wait_for 10000 eval "[ \$(find '$EXPORT' | wc -l) -ge $((files / 5)) ]" || fail "too little is unpacked" || return
+	nfsd_stop || return
+	! said unpacked || fail "the client did not wait" || return
+	nfsd_start || return
+	note "the server was away after $((files / 5)) of $files files"
+	hear "read"
+}
+
+nfs_source_client() {
+	say unpacking
+	timed "unpacked, $CM client" tar -x --no-same-owner -C "$MOUNT" -f linux.tar || return
+	say unpacked
+	echo 3 >/proc/sys/vm/drop_caches
+	timed "read, $CM client" nfs_same "$MOUNT" || return
+	say "read"
+}

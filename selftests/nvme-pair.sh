@@ -88,6 +88,32 @@ nvme_link_client() { # target|host
 	say verified
 }
 
+# The device of the target goes, and comes back when the host has noticed.
+nvme_unplug_server() {
+	hear idle || return
+	unplug || return
+	say gone
+	hear noticed || return
+	plug || return
+	# The port lost its listener with the device.
+	nvmet_off 1 && nvmet_on 1 || return
+	say back
+	hear verified
+}
+
+nvme_unplug_client() {
+	local numbers
+	mapfile -t numbers < <(nvme_numbers)
+	say idle
+	hear gone || return
+	nvme_all_are connecting "${numbers[@]}" || return
+	say noticed
+	hear back || return
+	timed "live again after the device of the target came back, $CM host" nvme_all_are live "${numbers[@]}" || return
+	nvme_fio 1 --bs=16k --iodepth=4 || return
+	say verified
+}
+
 nvme_disconnect_server() {
 	hear disconnected || return
 	deserted nvmet_rdma || return
@@ -106,5 +132,6 @@ nvme_rounds() {
 	pair "$1" nvme_files "$2: mkfs, fio of $MEGABYTES MB" || return
 	pair "$1" nvme_link "$2: the target's cable is out for a while" target || return
 	pair "$1" nvme_link "$2: the host's cable is out for a while" host || return
+	pair "$1" nvme_unplug "$2: the target's device goes and comes back" || return
 	pair "$1" nvme_disconnect "$2: disconnect, and nothing is left"
 }

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# nvme-bulk-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end nvme-bulk" does: one is an NVMe
+# target, the other connects 16 controllers at once, and writes and verifies a gigabyte; then the reverse.
+# seconds: 10000
+# guest: --mem 5G
+# shellcheck source=selftests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck disable=SC2034 # meet.sh
+HEARING=5000
+# shellcheck source=selftests/meet.sh
+. "$SELFTESTS/meet.sh"
+# shellcheck source=selftests/storage.sh
+. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/nvmet.sh
+. "$SELFTESTS/nvmet.sh"
+# shellcheck source=selftests/nvme-pair.sh
+. "$SELFTESTS/nvme-pair.sh"
+
+needs nvme-rdma nvmet-rdma brd
+if ! use_storage programs.sqfs; then
+	skip "much NVMe between two guests" "there is no image of programs (tools/storage)"
+	finish
+fi
+
+# What is on the wire, for storage.sh.
+# shellcheck disable=SC2034
+DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
+
+# What waits for a link that is down is not hung.
+echo 300 >/proc/sys/kernel/hung_task_timeout_secs
+meet
+both "jumbo frames" jumbo || give_up
+for server in 1 2; do
+	nvme_rounds "$server" "nvme, 16 controllers" 16 4 --nr-write-queues=2 || give_up
+	# shellcheck disable=SC2034 # nvme-pair.sh
+	MEGABYTES=1024
+	nvme_rounds "$server" nvme 1 2 || give_up
+	MEGABYTES=4
+done
+both "the connection manager unloads" cm-use none || give_up
+finish

@@ -45,9 +45,9 @@ siw2_goes() {
 	rdma link del siw2 && rmmod siw
 }
 
-# What is on the wire, for storage.sh.
+# The wire's device, as in nvme-pair.sh.
 # shellcheck disable=SC2034
-DEVICE=siw2 DEVICE_TYPE=siw NETDEV=eth0
+DEVICE=siw2 DEVICE_TYPE=siw
 
 # What waits for a link that is down is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs

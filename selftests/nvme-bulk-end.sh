@@ -7,8 +7,8 @@
 # guest: --mem 5G
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck disable=SC2034 # meet.sh
-HEARING=5000
+# shellcheck disable=SC2034 # meet.sh, nvmet.sh
+HEARING=5000 FIO_SECONDS=2200
 # shellcheck source=selftests/meet.sh
 . "$SELFTESTS/meet.sh"
 # shellcheck source=selftests/storage.sh
@@ -23,10 +23,6 @@ if ! use_storage programs.sqfs; then
 	skip "much NVMe between two guests" "there is no image of programs (tools/storage)"
 	finish
 fi
-
-# What is on the wire, for storage.sh.
-# shellcheck disable=SC2034
-DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
 
 # What waits for a link that is down is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs

@@ -8,6 +8,10 @@
 # others beside them are slow to pass packets.
 MEGABYTES=${MEGABYTES:-4}
 
+# What is on the wire, for storage.sh.
+# shellcheck disable=SC2034
+DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
+
 nvme_connect_server() {
 	nvmet_load $((MEGABYTES * 4 / 3 + 32)) && nvmet_target "$own4" || return
 	say ready
@@ -75,13 +79,13 @@ nvme_link_client() { # target|host
 	together idle || return
 	[ "$1" = target ] || cable off || return
 	together out || return
-	nvme_all_are connecting "${numbers[@]}" || return
+	nvme_all_within 160 connecting "${numbers[@]}" || return
 	timeout $((600 * PATIENCE)) dd if="$TMP/written" of="$NVME_MOUNT/$1" bs=16k oflag=direct \
 		status=none & writer=$!
 	together noticed || return
 	[ "$1" = target ] || cable on || return
 	together in || return
-	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_all_are live "${numbers[@]}" || return
+	timed "live again after the cable of the $1 was plugged in, $CM host" nvme_all_within 400 live "${numbers[@]}" || return
 	ends_within 400 "$writer" || fail "the writer: $?" || return
 	echo 3 >/proc/sys/vm/drop_caches
 	cmp "$TMP/written" "$NVME_MOUNT/$1" && nvme_fio 1 --bs=16k --iodepth=4 || return
@@ -106,10 +110,10 @@ nvme_unplug_client() {
 	mapfile -t numbers < <(nvme_numbers)
 	say idle
 	hear gone || return
-	nvme_all_are connecting "${numbers[@]}" || return
+	nvme_all_within 160 connecting "${numbers[@]}" || return
 	say noticed
 	hear back || return
-	timed "live again after the device of the target came back, $CM host" nvme_all_are live "${numbers[@]}" || return
+	timed "live again after the device of the target came back, $CM host" nvme_all_within 400 live "${numbers[@]}" || return
 	nvme_fio 1 --bs=16k --iodepth=4 || return
 	say verified
 }

@@ -25,10 +25,6 @@ if ! use_storage programs.sqfs; then
 	finish
 fi
 
-# What is on the wire, for storage.sh.
-# shellcheck disable=SC2034
-DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
-
 # What waits for a link that is down is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet

@@ -82,10 +82,15 @@ nvme_delete() {
 
 # nvme_all_are STATE CONTROLLER...
 nvme_all_are() {
-	local n state=$1
-	shift
+	nvme_all_within 100 "$@"
+}
+
+# nvme_all_within SECONDS STATE CONTROLLER...: for each of them.
+nvme_all_within() {
+	local n seconds=$1 state=$2
+	shift 2
 	for n; do
-		wait_for 400 nvme_is "$n" "$state" || fail "controller $n: $(nvme_state "$n")" || return
+		wait_for "$seconds" nvme_is "$n" "$state" || fail "controller $n: $(nvme_state "$n")" || return
 	done
 }
 
@@ -142,9 +147,12 @@ nvme_mount() {
 	mkdir -p "$NVME_MOUNT" && mkfs.ext4 -q "$disk" && mount "$disk" "$NVME_MOUNT"
 }
 
+# How long it may take.
+FIO_SECONDS=${FIO_SECONDS:-200}
+
 # nvme_fio MEGABYTES [OPTION...]: in it, written and verified.
 nvme_fio() {
-	timeout $(((200 + 2 * $1) * PATIENCE)) fio --name=data --directory="$NVME_MOUNT" --size="${1}M" \
+	timeout $((FIO_SECONDS * PATIENCE)) fio --name=data --directory="$NVME_MOUNT" --size="${1}M" \
 		--rw=randwrite --bs=64k --ioengine=libaio --iodepth=16 --direct=1 --thread \
 		--verify=crc32c --verify_fatal=1 --verify_state_save=0 "${@:2}" >"$TMP/fio" 2>&1 || { cat "$TMP/fio"; return 1; }
 }

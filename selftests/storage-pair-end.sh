@@ -184,10 +184,6 @@ rds_client() {
 	say talked
 }
 
-# What is on the wire, for storage.sh.
-# shellcheck disable=SC2034
-DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
-
 # What waits for a link that is down, or for a server, is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet

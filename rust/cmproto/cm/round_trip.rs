@@ -21,13 +21,17 @@ impl RoundTrip {
     /// A longer answer counts as one of that time: it says more about a user than about the way.
     const LONGEST: Duration = Duration::from_millis(1_000);
     /// The same for an answer to a request that was sent more than once, of which nobody knows which
-    /// time it answers. Without them a peer that has become slow would never be known as such.
-    const LONGEST_HURRIED: Duration = Duration::from_millis(100);
+    /// time it answers; or a quarter more than the mean, where that is longer. So a peer that has
+    /// become slow is known as such after some answers, however slow it is, and losses that hit a
+    /// third of the requests make the mean some sixth longer than it is.
+    const HURRIED: Duration = Duration::from_millis(100);
 
     /// A peer has answered `after` the first send of a request, which was sent early or not.
     pub fn answered(self, after: Duration, hurried: bool) -> Self {
         let longest = match hurried {
-            true => Self::LONGEST_HURRIED,
+            true => Duration::from_micros(u64::from(self.mean.saturating_add(self.mean / 4)))
+                .max(Self::HURRIED)
+                .min(Self::LONGEST),
             false => Self::LONGEST,
         };
         let took = u32::try_from(after.min(longest).as_micros()).unwrap_or(u32::MAX);
@@ -120,10 +124,41 @@ mod tests {
 
     #[test]
     fn repeated_requests_say_little() {
-        let slow = Duration::from_millis(5_000);
-        let trip = (0..100).fold(RoundTrip::UNKNOWN, |trip, _| trip.answered(slow, true));
-        let patience = trip.patience(FLOOR);
-        assert!((Duration::from_millis(100)..Duration::from_millis(160)).contains(&patience));
+        for ms in [1, 30, 100, 300] {
+            let usual = Duration::from_millis(ms);
+            // A third of the requests or of the answers is lost.
+            let slow = Duration::from_millis(5_000);
+            let mut most = Duration::ZERO;
+            let trip = (0..1_000).fold(RoundTrip::UNKNOWN, |trip, n| {
+                most = most.max(trip.patience(FLOOR));
+                match n % 3 {
+                    1 => trip.answered(slow, true),
+                    _ => trip.answered(usual, false),
+                }
+            });
+            // After the first answer of all it is three times that.
+            let bound = usual.saturating_mul(3).max(Duration::from_millis(300));
+            assert!(most <= bound, "{ms}: {most:?}");
+            // None is, from now on.
+            let again = (0..60).fold(trip, |trip, _| trip.answered(usual, false));
+            assert!(again.patience(FLOOR) < usual.saturating_mul(2).max(Duration::from_millis(21)));
+        }
+    }
+
+    #[test]
+    fn a_peer_that_becomes_slow_is_known() {
+        for ms in [50, 150, 600, 1_000, 5_000] {
+            let slow = Duration::from_millis(ms);
+            let mut trip = after([100; 9]);
+            let mut early = 0;
+            for _ in 0..1_000 {
+                let hurried = trip.patience(FLOOR) < slow.min(RoundTrip::LONGEST);
+                early += u32::from(hurried);
+                trip = trip.answered(slow, hurried);
+            }
+            assert!(early < 80, "{ms}: {early}");
+            assert!(trip.patience(FLOOR) > slow.min(RoundTrip::LONGEST));
+        }
     }
 
     #[test]

@@ -7,10 +7,8 @@
 # seconds: 1200
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=selftests/meet.sh
-. "$SELFTESTS/meet.sh"
-# shellcheck source=selftests/storage.sh
-. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/storage-pair.sh
+. "$SELFTESTS/storage-pair.sh"
 # shellcheck source=selftests/nvmet.sh
 . "$SELFTESTS/nvmet.sh"
 # shellcheck source=selftests/nvme-pair.sh
@@ -45,12 +43,10 @@ siw2_goes() {
 	rdma link del siw2 && rmmod siw
 }
 
-# The wire's device, as in nvme-pair.sh.
+# The wire's device, as in storage-pair.sh.
 # shellcheck disable=SC2034
 DEVICE=siw2 DEVICE_TYPE=siw
 
-# What waits for a link that is down is not hung.
-echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet
 both "siw2 on the wire" siw2 || give_up
 for server in 1 2; do

@@ -10,10 +10,8 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck disable=SC2034 # meet.sh
 HEARING=20000
-# shellcheck source=selftests/meet.sh
-. "$SELFTESTS/meet.sh"
-# shellcheck source=selftests/storage.sh
-. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/storage-pair.sh
+. "$SELFTESTS/storage-pair.sh"
 # shellcheck source=selftests/nfsd.sh
 . "$SELFTESTS/nfsd.sh"
 # shellcheck source=selftests/nfs-pair.sh
@@ -25,8 +23,6 @@ if ! use_storage programs.sqfs || [ ! -e linux.tar ]; then
 	finish
 fi
 
-# What waits for a server is not hung.
-echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet
 both "jumbo frames" jumbo || give_up
 for server in 1 2; do

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # NFS over RDMA between two guests: the parts of the server (..._server) and of its client (..._client), with
-# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage.sh and nfsd.sh.
+# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage-pair.sh and nfsd.sh.
 
 nfs_mount_server() {
 	nfsd_serve 10.0.1.0/24 || return
@@ -46,17 +46,32 @@ nfs_restart_server() {
 }
 
 nfs_restart_client() {
-	nfs_archive && halves | nfs_unpack two - || return
+	nfs_archive && halves stopped | nfs_unpack two - || return
 	say unpacked
 	nfs_reads two
 }
 
+# halves WORD: the second half of the archive when the server has said it.
 halves() {
 	local half=$(($(stat -c %s "$TMP/tar") / 2))
 	head -c "$half" "$TMP/tar"
 	say half
-	hear stopped >&2
+	hear "$1" >&2
 	tail -c +$((half + 1)) "$TMP/tar"
+}
+
+# The first half is unpacked when the server's device goes; the second has to wait for it.
+nfs_unplug_server() {
+	nfs_archive && hear half || return
+	unplug_server cm_id_in LISTEN 20049 || return
+	nfsd_has three
+}
+
+nfs_unplug_client() {
+	local client
+	nfs_archive || return
+	halves gone | nfs_unpack three - & client=$!
+	unplug_client NFS ends_within 400 "$client" && nfs_reads three
 }
 
 nfs_umount_server() { # [COMMAND...], when no client has a delegation any more

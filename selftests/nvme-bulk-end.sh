@@ -9,23 +9,16 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck disable=SC2034 # meet.sh, nvmet.sh
 HEARING=5000 FIO_SECONDS=2200
-# shellcheck source=selftests/meet.sh
-. "$SELFTESTS/meet.sh"
-# shellcheck source=selftests/storage.sh
-. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/storage-pair.sh
+. "$SELFTESTS/storage-pair.sh"
 # shellcheck source=selftests/nvmet.sh
 . "$SELFTESTS/nvmet.sh"
 # shellcheck source=selftests/nvme-pair.sh
 . "$SELFTESTS/nvme-pair.sh"
 
 needs nvme-rdma nvmet-rdma brd
-if ! use_storage programs.sqfs; then
-	skip "much NVMe between two guests" "there is no image of programs (tools/storage)"
-	finish
-fi
+needs_programs "much NVMe"
 
-# What waits for a link that is down is not hung.
-echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 meet
 both "jumbo frames" jumbo || give_up
 for server in 1 2; do

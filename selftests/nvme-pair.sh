@@ -2,15 +2,11 @@
 # shellcheck shell=bash
 #
 # NVMe over RDMA between two guests: the parts of the target (..._server) and of its host (..._client), with
-# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage.sh and nvmet.sh.
+# the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage-pair.sh and nvmet.sh.
 
 # How much is written and verified at a time: little, and in small pieces, as emulated guests with
 # others beside them are slow to pass packets.
 MEGABYTES=${MEGABYTES:-4}
-
-# What is on the wire, for storage.sh.
-# shellcheck disable=SC2034
-DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
 
 nvme_connect_server() {
 	nvmet_load $((MEGABYTES * 4 / 3 + 32)) && nvmet_target "$own4" || return
@@ -50,15 +46,6 @@ nvme_files_client() {
 	say verified
 }
 
-# cable off|on: of this guest. "ip link set eth0 down" is something else: what rxe has to send then
-# ends its queue pair 1, and nobody finds this end any more.
-cable() {
-	local carrier=0
-	[ "$1" = off ] || carrier=1
-	echo "$1" >/run/guest/cable
-	wait_for 160 eval "[ \"\$(</sys/class/net/eth0/carrier)\" = $carrier ]" || fail "the cable is not $1"
-}
-
 # The cable of the end that is named is out until both have noticed; what is written meanwhile is
 # there afterwards.
 nvme_link_server() { # target|host
@@ -92,17 +79,9 @@ nvme_link_client() { # target|host
 	say verified
 }
 
-# The device of the target goes, and comes back when the host has noticed.
 nvme_unplug_server() {
-	hear idle || return
-	unplug || return
-	say gone
-	hear noticed || return
-	plug || return
 	# The port lost its listener with the device.
-	nvmet_off 1 && nvmet_on 1 || return
-	say back
-	hear verified
+	unplug_server eval "nvmet_off 1 && nvmet_on 1"
 }
 
 nvme_unplug_client() {

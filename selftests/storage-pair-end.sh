@@ -8,10 +8,8 @@
 # seconds: 2400
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=selftests/meet.sh
-. "$SELFTESTS/meet.sh"
-# shellcheck source=selftests/storage.sh
-. "$SELFTESTS/storage.sh"
+# shellcheck source=selftests/storage-pair.sh
+. "$SELFTESTS/storage-pair.sh"
 # shellcheck source=selftests/nvmet.sh
 . "$SELFTESTS/nvmet.sh"
 # shellcheck source=selftests/nvme-pair.sh
@@ -31,10 +29,7 @@
 
 needs nvme-rdma nvmet-rdma brd rpcrdma nfsd nfsv4 9pnet_rdma ib_srp ib_srpt ib_iser ib_isert \
 	iscsi_target_mod rds_rdma
-if ! use_storage programs.sqfs; then
-	skip "storage between two guests" "there is no image of programs (tools/storage)"
-	finish
-fi
+needs_programs "storage"
 
 # switch_server SWITCH, switch_client MODULE: the target goes, and comes back once the initiator has
 # noticed.
@@ -70,6 +65,20 @@ p9_server() {
 	p9_end
 }
 
+# What the client had is lost with the device; it mounts anew.
+p9_unplug_server() {
+	local SOURCE=$P9_SOURCE
+	p9_serve "$own4" || return
+	say ready
+	unplug_server p9_again || return
+	p9_has one && p9_end
+}
+
+p9_again() {
+	p9_end
+	p9_serve "$own4"
+}
+
 p9_client() {
 	local SOURCE=$P9_SOURCE
 	load_consumer 9pnet_rdma && hear ready || return
@@ -78,6 +87,19 @@ p9_client() {
 	say unpacked
 	p9_reads one && in_use && p9_umount && unloaded 9pnet_rdma || return
 	say unmounted
+}
+
+p9_unplug_client() {
+	local SOURCE=$P9_SOURCE
+	load_consumer 9pnet_rdma && hear ready || return
+	p9_mount "$far4" "$P9_SIZE" || return
+	{ hear gone && timeout $((60 * PATIENCE)) ls "$P9_MOUNT"; } &
+	unplug_client 9P p9_mounts_again && unloaded 9pnet_rdma
+}
+
+p9_mounts_again() {
+	timeout $((60 * PATIENCE)) umount "$P9_MOUNT" || fail "umount: $?" || return
+	p9_mount "$far4" "$P9_SIZE" && p9_reads one && p9_umount
 }
 
 # --- SRP ---
@@ -106,6 +128,20 @@ srp_switch_client() {
 	switch_client ib_srp || return
 	timed "SRP again after the target came back, $CM initiator" srp_is_back || return
 	say back
+}
+
+srp_unplug_server() {
+	unplug_server srpt_again
+}
+
+srpt_again() {
+	srpt_remove && srpt_target rxe2 "$own4"
+}
+
+# A connection on which nothing is said does not end. What is read meanwhile may fail: SRP waits for 15 s.
+srp_unplug_client() {
+	{ hear gone && dd if="$(lio_disks)" of=/dev/null bs=32k count=1 iflag=direct; } &
+	unplug_client SRP srp_is_back
 }
 
 srp_logout_server() {
@@ -148,6 +184,19 @@ iser_switch_client() {
 	say back
 }
 
+iser_unplug_server() {
+	unplug_server isert_again
+}
+
+# The portal lost its listener with the device.
+isert_again() {
+	rmdir "$ISERT/tpgt_1/np/$own4:3260" && isert_portal "$own4"
+}
+
+iser_unplug_client() {
+	unplug_client iSER iser_is_back
+}
+
 iser_logout_server() {
 	hear gone || return
 	deserted ib_isert || return
@@ -177,33 +226,49 @@ rds_server() {
 
 rds_client() {
 	rds_load && hear ready || return
-	timed "RDS connected, $CM client" timeout 100 "$SELFTESTS/rds.py" ping "$own4" "$far4" || return
+	timed "RDS connected, $CM client" rds_answers || return
 	timeout 300 "$SELFTESTS/rds.py" talk "$own4" "$far4" || return
 	cm_id_in CONNECT rds_rdma || fail "$(cm_ids)" || return
 	in_use || return
 	say talked
 }
 
-# What waits for a link that is down, or for a server, is not hung.
-echo 300 >/proc/sys/kernel/hung_task_timeout_secs
+rds_unplug_server() {
+	unplug_server await_listener "rds_rdma.*:18634"
+}
+
+rds_unplug_client() {
+	{ hear gone && rds_answers; } &
+	unplug_client RDS wait_for 160 rds_answers
+}
+
+rds_answers() {
+	timeout 100 "$SELFTESTS/rds.py" ping "$own4" "$far4"
+}
+
 meet
 for server in 1 2; do
 	nvme_rounds "$server" nvme 1 2 || give_up
 	pair "$server" nfs_mount "nfs: mount" || give_up
 	pair "$server" nfs_unpack "nfs: unpack" || give_up
 	pair "$server" nfs_restart "nfs: the server restarts while files are unpacked" || give_up
+	pair "$server" nfs_unplug "nfs: the server's device goes while files are unpacked" || give_up
 	pair "$server" nfs_umount "nfs: unmount, and nothing is left" || give_up
 	pair "$server" p9 "9p: mount, unpack, unmount, and nothing is left" || give_up
+	pair "$server" p9_unplug "9p: the server's device goes, and the client mounts anew" || give_up
 	pair "$server" srp_login "srp: log in, write, verify" || give_up
 	pair "$server" srp_switch "srp: the target is switched off and on" || give_up
+	pair "$server" srp_unplug "srp: the target's device goes and comes back" || give_up
 	pair "$server" srp_logout "srp: log out, and nothing is left" || give_up
 	pair "$server" iser_login "iser: discover, log in, write, verify" || give_up
 	pair "$server" iser_switch "iser: the target is switched off and on" || give_up
+	pair "$server" iser_unplug "iser: the target's device goes and comes back" || give_up
 	pair "$server" iser_logout "iser: log out, and nothing is left" || give_up
 done
 both "the connection manager unloads" cm-use none || give_up
 both "the connection manager loads" cm-use "$CM" || give_up
 for server in 1 2; do
 	pair "$server" rds "rds: ping, and messages of up to 100,000 bytes" || give_up
+	pair "$server" rds_unplug "rds: the server's device goes and comes back" || give_up
 done
 finish

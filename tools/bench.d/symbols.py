@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which function, and whose, stands at an address."""
+
+import bisect
+
+# The modules of a connection manager, as one.
+CM = {"rust_rdma_cm", "ib_cm", "rdma_cm", "rdma_ucm"}
+OTHERS = {"rdma_rxe": "rxe", "ib_core": "ib_core", "ib_uverbs": "uverbs"}
+USER_END = 1 << 47
+
+
+class Symbols:
+    """The text symbols of a kernel at one moment."""
+
+    def __init__(self, path):
+        found = {}
+        with open(path, encoding="ascii", errors="replace") as file:
+            for line in file:
+                address, kind, name, *module = line.split()
+                if kind in "tTwW":
+                    module = module[0].strip("[]") if module else ""
+                    found[int(address, 16)] = (name, module)
+        self.starts = sorted(found)
+        self.names = [found[start] for start in self.starts]
+
+    def find(self, address):
+        if address < USER_END:
+            return "", "user"
+        i = bisect.bisect_right(self.starts, address) - 1
+        name, module = self.names[i] if i >= 0 else ("?", "")
+        if module in CM:
+            return name, "module"
+        return name, OTHERS.get(module, module and "other modules" or "kernel")

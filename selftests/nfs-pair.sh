@@ -101,7 +101,7 @@ nfs_source_server() {
 
 nfs_source_client() {
 	say unpacking
-	timed "unpacked, $CM client" tar -x --no-same-owner -C "$MOUNT" -f linux.tar || return
+	timed "unpacked, $CM client" linux_tar_x "$MOUNT" || return
 	say unpacked
 	echo 3 >/proc/sys/vm/drop_caches
 	timed "read, $CM client" nfs_same "$MOUNT" || return

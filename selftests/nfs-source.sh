@@ -33,7 +33,7 @@ files() {
 
 unpacked() {
 	local client start=$SECONDS
-	tar -x --no-same-owner -C "$MOUNT" -f linux.tar & client=$!
+	linux_tar_x "$MOUNT" & client=$!
 	wait_for 8000 eval "[ \$(files) -ge $FILES ]" || fail "$(files) files" || return
 	nfsd_stop || return
 	kill -0 "$client" || fail "the client did not wait" || return

@@ -18,13 +18,14 @@ HEARING=20000
 . "$SELFTESTS/nfs-pair.sh"
 
 needs rpcrdma nfsd nfsv4
-if ! use_storage programs.sqfs || [ ! -e linux.tar ]; then
+if ! use_storage programs.sqfs || [ ! -e /run/disk ]; then
 	skip "much NFS between two guests" "there is no image of programs (tools/storage), or no linux.tar"
 	finish
 fi
 
 meet
 both "jumbo frames" jumbo || give_up
+both "lists of what is in linux.tar" linux_tar_lists || give_up
 for server in 1 2; do
 	pair "$server" nfs_mount "nfs: mount" || give_up
 	pair "$server" nfs_source "nfs: the server restarts while a kernel source is unpacked" || give_up

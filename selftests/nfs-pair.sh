@@ -85,13 +85,14 @@ nfs_umount_client() {
 	say gone
 }
 
-# The same with linux.tar, a whole kernel source, which takes as long as it takes.
+# The same with linux.tar (linux_tar_lists), a whole kernel source, which takes as long as it takes.
 nfs_source_server() {
 	local files
-	mount -o remount,size=3G,nr_inodes=0 "$EXPORT" || return
-	files=$(tar -t -f linux.tar | wc -l)
+	mount -o remount,size=3G,nr_inodes=1M "$EXPORT" || return
 	hear unpacking || return
-	wait_for 10000 eval "[ \$(find '$EXPORT' | wc -l) -ge $((files / 5)) ]" || fail "too little is unpacked" || return
+	files=$(linux_tar -t | wc -l)
+	wait_for 10000 eval "pause 2; [ \$(df --output=iused '$EXPORT' | tail -n 1) -ge $((files / 5)) ]" ||
+		fail "too little is unpacked" || return
 	nfsd_stop || return
 	! said unpacked || fail "the client did not wait" || return
 	nfsd_start || return

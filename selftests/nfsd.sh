@@ -80,10 +80,15 @@ nfs_reads() {
 		>/dev/null || fail "the client reads something else"
 }
 
-# linux_tar_lists: of what is in each fourth of linux.tar.
+# linux_tar OPTION...: with linux.tar, which is the guest's disk: of the share tar reads a page at a time, in
+# milliseconds each.
+linux_tar() {
+	tar --no-same-owner -f /run/disk "$@"
+}
+
+# linux_tar_lists: of what is in each fourth of it.
 linux_tar_lists() {
-	[ ! -e "$TMP/list.1" ] || return 0
-	tar -t -f linux.tar | cut -d/ -f1-3 | grep -v '/$' | uniq -c | sort -rn |
+	linux_tar -t | cut -d/ -f1-3 | grep -v '/$' | uniq -c | sort -rn |
 		awk -v to="$TMP/list." '{ print $2 >(to NR % 4) }'
 	[ -s "$TMP/list.1" ] || fail "nothing is in linux.tar"
 }
@@ -103,17 +108,16 @@ in_parts() {
 
 # linux_tar_x DIRECTORY: unpacks it there.
 linux_tar_x() {
-	linux_tar_lists && in_parts tar -x --no-same-owner -C "$1" -f linux.tar
+	in_parts linux_tar -x -C "$1"
 }
 
 # nfs_same DIRECTORY: it has what is in linux.tar, contents and modes.
 nfs_same() {
-	linux_tar_lists || return
 	in_parts linux_tar_d -C "$1" >"$TMP/differs"
 	[ ! -s "$TMP/differs" ] || fail "$(head -n 20 "$TMP/differs")"
 }
 
 # What a client wrote and the server forgot is written again, after its time was set.
 linux_tar_d() {
-	tar -d --no-same-owner -f linux.tar "$@" 2>&1 | grep -v ': \([UG]id\|Mod time\) differs$'
+	linux_tar -d "$@" 2>&1 | grep -v ': \([UG]id\|Mod time\) differs$'
 }

@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--file FILE] [--end NAME] [CM [CM]]:
+# selftests/two-guests.sh [--capture DIR] [--programs IMAGE] [--file FILE] [--disk FILE] [--end NAME] [CM [CM]]:
 # on the host, two guests with different connection managers (rust and c), joined by a network, are each
 # other's client and server, as selftests/NAME-end.sh says (two-guests). With --capture what
 # passes between them is in DIR/NAME.pcap afterwards. With --programs they run those of this
-# file system (tools/newest, tools/storage). They find a copy of FILE.
+# file system (tools/newest, tools/storage). They find a copy of a file, and have a disk.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 guest=$here/../tools/guest
-capture='' image='' file='' name=two-guests
+capture='' image='' file='' disk='' name=two-guests
 while [[ ${1:-} == --* ]]; do
 	case $1 in
 	--capture) capture=$2 ;;
 	--programs) image=$2 ;;
 	--file) file=$2 ;;
+	--disk) disk=$2 ;;
 	--end) name=$2 ;;
 	*) exit 2 ;;
 	esac
@@ -37,9 +38,9 @@ mkdir "$tmp/share"
 # boot NUMBER CM: its lines get the name of its connection manager.
 boot() {
 	local status=0
-	"$guest" --cm "$2" --link "$tmp/link:$1" "${options[@]}" --share "$tmp/share" --timeout "$seconds" -- \
-		"/mnt/repo/selftests/$name-end.sh" "$1" "$one" "$two" ${capture:+capture} >"$tmp/$1.out" 2>&1 ||
-		status=$?
+	"$guest" --cm "$2" --link "$tmp/link:$1" "${options[@]}" --share "$tmp/share" ${disk:+--disk "$disk"} \
+		--timeout "$seconds" -- "/mnt/repo/selftests/$name-end.sh" "$1" "$one" "$two" ${capture:+capture} \
+		>"$tmp/$1.out" 2>&1 || status=$?
 	echo "$status" >"$tmp/$1.status"
 }
 boot 1 "$one" &

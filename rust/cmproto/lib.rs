@@ -51,6 +51,7 @@ pub mod mcast;
 pub mod private_data;
 pub mod reject;
 pub mod roce;
+pub mod sa;
 pub mod service_id;
 pub mod sidr;
 #[cfg(any(test, CONFIG_KUNIT))]

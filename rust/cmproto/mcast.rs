@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Multicast groups: what an address stands for on RoCE, and what kind of member to be.
+//! Multicast groups: what an address stands for on RoCE, what kind of member to be, and what the
+//! subnet administrator of InfiniBand has of a group and its members.
 
 use crate::addr::{Gid, SockAddr};
 use crate::errno::Errno;
-use crate::ucma_abi;
+use crate::ucma_abi::{self, UverbsAhAttr, UverbsGlobalRoute};
 
 /// The QP that stands for all members of a group (IBTA 3.5.10).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
@@ -35,6 +36,14 @@ impl Member {
             ucma_abi::JOIN_FULLMEMBER => Ok(Self::Full),
             ucma_abi::JOIN_SENDONLY_FULLMEMBER => Ok(Self::SendOnly),
             _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The bit of a [`McMember::join_state`].
+    pub const fn join_state(self) -> u8 {
+        match self {
+            Self::Full => 1 << 0,
+            Self::SendOnly => 1 << 3,
         }
     }
 }
@@ -122,10 +131,149 @@ const fn global_scope(addr: [u8; 4]) -> Gid {
     Gid([0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
 }
 
+/// A group of InfiniBand and one of its members: the subnet administrator's record (IBTA 15.2.5.17).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct McMember {
+    /// The GID of the group.
+    pub mgid: Gid,
+    /// The GID of the member's port.
+    pub port_gid: Gid,
+    /// The Q_Key of the group.
+    pub qkey: u32,
+    /// The LID of the group.
+    pub mlid: u16,
+    /// How to compare the MTU, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
+    pub mtu_selector: u8,
+    /// MTU code, 6 bits.
+    pub mtu: u8,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Partition key.
+    pub pkey: u16,
+    /// How to compare the rate, 2 bits.
+    pub rate_selector: u8,
+    /// Rate code, 6 bits.
+    pub rate: u8,
+    /// How to compare the life time, 2 bits.
+    pub packet_life_time_selector: u8,
+    /// Life time of a packet, a time code, 6 bits.
+    pub packet_life_time: u8,
+    /// Service level, 4 bits.
+    pub sl: u8,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Scope, 4 bits.
+    pub scope: u8,
+    /// What the member does, 4 bits: see [`Member::join_state`].
+    pub join_state: u8,
+    /// Whether another port has joined on behalf of the member, 1 bit.
+    pub proxy_join: u8,
+}
+
+impl McMember {
+    /// The way to the members of the group from the member's port, number `port_num`, in whose GID
+    /// table the member's GID is at `sgid_index`.
+    pub const fn address_vector(&self, port_num: u8, sgid_index: u8) -> UverbsAhAttr {
+        UverbsAhAttr {
+            grh: UverbsGlobalRoute {
+                dgid: self.mgid.0,
+                flow_label: self.flow_label,
+                sgid_index,
+                hop_limit: self.hop_limit,
+                traffic_class: self.traffic_class,
+                reserved: 0,
+            },
+            dlid: self.mlid,
+            sl: self.sl,
+            src_path_bits: 0,
+            static_rate: self.rate,
+            is_global: 1,
+            port_num,
+            reserved: 0,
+        }
+    }
+}
+
+/// A request to make a port a member of a group of InfiniBand.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct McRequest {
+    /// The GID of the group; zero lets the subnet administrator choose one.
+    pub mgid: Gid,
+    /// The GID of the port.
+    pub port_gid: Gid,
+    /// Partition key.
+    pub pkey: u16,
+    /// The Q_Key of the group.
+    pub qkey: u32,
+    /// What the member wants to do.
+    pub member: Member,
+    /// The group that the new one is to be like: the broadcast group of IP over InfiniBand.
+    pub template: McMember,
+    /// Whether it is to have the rate, the MTU and the hop limit of the template, too, as groups of
+    /// IP over InfiniBand do; not only its service level, flow label and traffic class.
+    pub is_ipoib: bool,
+}
+
+/// The components of a member record that count in a request (IBTA 15.2.5.17).
+mod component {
+    pub(super) const MGID: u64 = 1 << 0;
+    pub(super) const PORT_GID: u64 = 1 << 1;
+    pub(super) const QKEY: u64 = 1 << 2;
+    pub(super) const MTU_SELECTOR: u64 = 1 << 4;
+    pub(super) const MTU: u64 = 1 << 5;
+    pub(super) const TRAFFIC_CLASS: u64 = 1 << 6;
+    pub(super) const PKEY: u64 = 1 << 7;
+    pub(super) const RATE_SELECTOR: u64 = 1 << 8;
+    pub(super) const RATE: u64 = 1 << 9;
+    pub(super) const SL: u64 = 1 << 12;
+    pub(super) const FLOW_LABEL: u64 = 1 << 13;
+    pub(super) const HOP_LIMIT: u64 = 1 << 14;
+    pub(super) const JOIN_STATE: u64 = 1 << 16;
+}
+
+impl McRequest {
+    /// The record with what is asked for.
+    pub const fn record(&self) -> McMember {
+        McMember {
+            mgid: self.mgid,
+            port_gid: self.port_gid,
+            qkey: self.qkey,
+            pkey: self.pkey,
+            join_state: self.member.join_state(),
+            ..self.template
+        }
+    }
+
+    /// The component mask. Bit 0 is the first component of the record.
+    pub const fn mask(&self) -> u64 {
+        let all = component::MGID
+            | component::PORT_GID
+            | component::QKEY
+            | component::PKEY
+            | component::JOIN_STATE
+            | component::SL
+            | component::FLOW_LABEL
+            | component::TRAFFIC_CLASS;
+        let ipoib = component::RATE
+            | component::RATE_SELECTOR
+            | component::MTU
+            | component::MTU_SELECTOR
+            | component::HOP_LIMIT;
+        if self.is_ipoib {
+            all | ipoib
+        } else {
+            all
+        }
+    }
+}
+
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_mcast))]
 mod tests {
     use super::*;
+    use crate::ucma_abi::{FromZeros, IntoBytes};
     use Encapsulation::{Grh, Udp};
 
     const ALL: [(Encapsulation, Member); 4] = [
@@ -238,5 +386,77 @@ mod tests {
                 assert_eq!(group.mgid, Gid::ZERO);
             }
         }
+    }
+
+    /// As an IP over InfiniBand interface has its broadcast group.
+    fn broadcast() -> McMember {
+        McMember {
+            mgid: v6(0xff, 0xff).to_gid(),
+            port_gid: v6(0xfe, 1).to_gid(),
+            qkey: 0x0b1b,
+            mlid: 0xc000,
+            mtu_selector: 2,
+            mtu: 4,
+            traffic_class: 0x21,
+            pkey: 0xffff,
+            rate_selector: 2,
+            rate: 3,
+            packet_life_time_selector: 2,
+            packet_life_time: 18,
+            sl: 5,
+            flow_label: 0x000a_bcde,
+            hop_limit: 7,
+            scope: 2,
+            join_state: 1,
+            proxy_join: 0,
+        }
+    }
+
+    #[test]
+    fn join_states() {
+        assert_eq!(Member::Full.join_state(), 1);
+        assert_eq!(Member::SendOnly.join_state(), 8);
+    }
+
+    #[test]
+    fn way_to_a_group() {
+        let group = broadcast();
+        let way = group.address_vector(2, 9);
+        assert_eq!(way.grh.dgid, group.mgid.0);
+        let bytes = way.as_bytes();
+        assert_eq!(bytes[16..20], 0x000a_bcde_u32.to_ne_bytes());
+        assert_eq!(bytes[20..24], [9, 7, 0x21, 0]);
+        assert_eq!(bytes[24..26], 0xc000_u16.to_ne_bytes());
+        assert_eq!(bytes[26..], [5, 0, 3, 1, 2, 0]);
+
+        let nothing = UverbsAhAttr {
+            is_global: 1,
+            ..FromZeros::new_zeroed()
+        };
+        assert_eq!(McMember::default().address_vector(0, 0), nothing);
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let mut request = McRequest {
+            mgid: v6(0xff, 2).to_gid(),
+            port_gid: v6(0xfe, 3).to_gid(),
+            pkey: 0x8001,
+            qkey: 0x0123_4567,
+            member: Member::SendOnly,
+            template: broadcast(),
+            is_ipoib: false,
+        };
+        let want = McMember {
+            mgid: v6(0xff, 2).to_gid(),
+            port_gid: v6(0xfe, 3).to_gid(),
+            qkey: 0x0123_4567,
+            pkey: 0x8001,
+            join_state: 8,
+            ..broadcast()
+        };
+        assert_eq!((request.record(), request.mask()), (want, 0x1_30c7));
+        request.is_ipoib = true;
+        assert_eq!((request.record(), request.mask()), (want, 0x1_73f7));
     }
 }

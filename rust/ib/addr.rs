@@ -115,11 +115,15 @@ fn mac(addr: &[u8; HW_ADDR_LEN]) -> [u8; 6] {
 
 /// A socket address as C wants it.
 #[repr(C, align(8))]
-struct Storage([u8; SockAddr::MAX_LEN]);
+pub(super) struct Storage([u8; SockAddr::MAX_LEN]);
 
 impl Storage {
-    fn new(addr: &SockAddr) -> Self {
+    pub(super) fn new(addr: &SockAddr) -> Self {
         Self(addr.to_bytes())
+    }
+
+    pub(super) fn as_ptr(&self) -> *const bindings::sockaddr {
+        self.0.as_ptr().cast()
     }
 }
 

@@ -48,6 +48,24 @@ impl Device {
         Ok(pkey)
     }
 
+    /// How many low bits of a LID of the port tell paths apart (IBTA 4.1.3, LMC): 0 to 7.
+    ///
+    /// Fails with [`EINVAL`] if there is no such port.
+    pub(crate) fn lmc(&self, port: u32) -> Result<u8> {
+        let mut lmc = 0;
+        // SAFETY: The device is registered; the function checks the port.
+        to_result(unsafe { bindings::ib_get_cached_lmc(self.as_raw(), port, &raw mut lmc) })?;
+        Ok(lmc)
+    }
+
+    /// Those bits as a mask, which makes path bits of a LID: 0 to 0x7f.
+    ///
+    /// Fails as [`Device::lmc`].
+    pub(crate) fn path_bits_mask(&self, port: u32) -> Result<u8> {
+        let lmc = self.lmc(port)?.min(7);
+        Ok(!(0xff << lmc))
+    }
+
     /// The state of the link.
     ///
     /// Fails with [`EINVAL`] if there is no such port.

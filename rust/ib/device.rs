@@ -4,13 +4,22 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use super::gid::GidType;
-use crate::{bindings, kext::net::Net};
+use super::{addr::Storage, gid::GidType};
+use crate::{
+    bindings,
+    kext::{net::Net, netdev::NetDevice},
+};
+use cmproto::addr::{Gid, SockAddr};
 use core::{
     ops::{Deref, RangeInclusive},
     ptr::{self, NonNull},
 };
-use kernel::{fmt, prelude::*, sync::Arc, types::Opaque};
+use kernel::{
+    fmt,
+    prelude::*,
+    sync::{aref::ARef, Arc},
+    types::Opaque,
+};
 
 /// How long the removal of a device waits in silence for references, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
@@ -184,6 +193,11 @@ impl Device {
         self.port_is(port, bindings::rust_rdma_cap_iw_cm)
     }
 
+    /// Whether the subnet of the port has a subnet administrator, as those of InfiniBand have.
+    pub(crate) fn cap_ib_sa(&self, port: u32) -> bool {
+        self.port_is(port, bindings::rust_rdma_cap_ib_sa)
+    }
+
     /// Whether the port can be addressed by `AF_IB` addresses.
     pub(crate) fn cap_af_ib(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_cap_af_ib)
@@ -223,6 +237,37 @@ impl Device {
             GidType::RoceV1
         } else {
             GidType::Ib
+        }
+    }
+
+    /// The interface of IP over InfiniBand that a request at the port is for: the one in the partition
+    /// of `pkey`, whose own GID is `gid` if that is given. If there are more, the one that has the
+    /// address `addr`.
+    ///
+    /// Sleeps, and must not be called in [`ClientOps::add`](super::client::ClientOps::add).
+    pub(crate) fn net_dev_by_params(
+        &self,
+        port: u32,
+        pkey: u16,
+        gid: Option<&Gid>,
+        addr: &SockAddr,
+    ) -> Option<ARef<NetDevice>> {
+        if !self.is_port_valid(port) {
+            return None;
+        }
+        let gid = gid.map(|gid| bindings::ib_gid { raw: gid.0 });
+        let gid = gid.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let addr = Storage::new(addr);
+        // SAFETY: The device is registered and has the port. The GID and the address, which is as long
+        // as any, are used during the call only. The result is null or a counted reference.
+        unsafe {
+            NetDevice::from_counted(bindings::ib_get_net_dev_by_params(
+                self.as_raw(),
+                port,
+                pkey,
+                gid,
+                addr.as_ptr(),
+            ))
         }
     }
 

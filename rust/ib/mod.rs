@@ -6,6 +6,7 @@
 //! [`include/rdma/ib_mad.h`](srctree/include/rdma/ib_mad.h),
 //! [`include/rdma/ib_addr.h`](srctree/include/rdma/ib_addr.h),
 //! [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h),
+//! [`include/rdma/ib_sa.h`](srctree/include/rdma/ib_sa.h),
 //! [`include/rdma/restrack.h`](srctree/include/rdma/restrack.h).
 //!
 //! # Ownership
@@ -13,7 +14,8 @@
 //! A device belongs to its driver, and the driver takes it away whenever it likes. A client sees it
 //! between [`ClientOps::add`] and [`ClientOps::remove`], through a [`DeviceRef`]. Whatever the RDMA
 //! core keeps for a client per device (a [`GidAttr`], an [`Ah`], an [`AgentRegistration`], an
-//! [`IdHead`] that is shown, [`PortCounters`]) holds a [`DeviceRef`], and the removal of the
+//! [`IdHead`] that is shown, [`PortCounters`], an [`SaQuery`] that is not answered, an
+//! [`SaMembership`]) holds a [`DeviceRef`], and the removal of the
 //! device waits until the last one is dropped. So none of these can be used after the device, and
 //! a client that keeps one for too long makes the removal hang, loudly, rather than the kernel
 //! crash.
@@ -28,6 +30,8 @@
 //! [`GidAttr`]: gid::GidAttr
 //! [`IdHead`]: restrack::IdHead
 //! [`PortCounters`]: counters::PortCounters
+//! [`SaMembership`]: sa::SaMembership
+//! [`SaQuery`]: sa::SaQuery
 
 // A wrapper of the whole of what a connection manager needs, as if it were a library.
 #![allow(dead_code)]
@@ -45,5 +49,6 @@ pub(crate) mod mad;
 pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod restrack;
+pub(crate) mod sa;
 pub(crate) mod trace;
 mod ways;

@@ -42,12 +42,15 @@ pub mod errno;
 pub mod gid;
 pub mod ibcm;
 pub mod ids;
+pub mod ipoib;
 pub mod iwarp;
 #[cfg(CONFIG_KUNIT)]
 mod kunit;
 pub mod list;
 pub mod listen;
 pub mod mcast;
+pub mod origin;
+pub mod path;
 pub mod private_data;
 pub mod reject;
 pub mod roce;

@@ -162,6 +162,9 @@ impl<const MAX: usize> RequestData<MAX> {
     /// The private data of a request from `src` to `dst`, in a field of `MAX` bytes: 92 in a REQ,
     /// 216 in a SIDR_REQ.
     ///
+    /// Of native addresses there is no header, but still its version, in the program's first byte: a
+    /// listener refuses requests with another one.
+    ///
     /// # Errors
     ///
     /// - [`Errno::EINVAL`]: the program says more than there is room for.
@@ -187,6 +190,9 @@ impl<const MAX: usize> RequestData<MAX> {
             .and_then(|room| room.get_mut(..user.len()))
             .ok_or(Errno::EINVAL)?
             .copy_from_slice(user);
+        if let Some(first) = bytes.first_mut() {
+            *first = VERSION;
+        }
         // INVARIANT: this is what was just written.
         Ok(Self {
             bytes,
@@ -296,7 +302,12 @@ mod tests {
             let data = RequestData::<MAX>::new(&IB, &IB, user);
             assert_eq!((len, data.is_ok()), (len, len <= native));
             if let Ok(data) = data {
-                assert_eq!(*data.bytes(), *user);
+                assert_eq!(data.bytes().get(1..), user.get(1..));
+                assert_eq!(data.bytes().len(), user.len());
+                assert!(data
+                    .bytes()
+                    .first()
+                    .is_none_or(|&version| version == VERSION));
             }
         }
     }

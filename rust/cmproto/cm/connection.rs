@@ -198,6 +198,8 @@ pub struct Connection {
     pub(super) ack_timeout: TimeCode,
     /// The same for the alternate path, if the REQ has one.
     pub(super) alternate_ack_timeout: Option<TimeCode>,
+    /// Whether the REQ has one that is not used.
+    pub(super) is_alternate_declined: bool,
     /// Time that an MRA asks for.
     pub(super) service_timeout: TimeCode,
     pub(super) schedule: Schedule,
@@ -242,6 +244,7 @@ impl Connection {
             pkey: 0,
             ack_timeout: TimeCode::new(0),
             alternate_ack_timeout: None,
+            is_alternate_declined: false,
             service_timeout: TimeCode::new(0),
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
             pace: Pace::Classic.kept(),
@@ -303,6 +306,14 @@ impl Connection {
             ),
             ..Self::new(local_comm_id, local_ca_guid, tid)
         })
+    }
+
+    /// Does without the alternate path of the REQ, if it has one: the REP will say that it is not
+    /// supported (IBTA 12.6.8), and the queue pair gets none.
+    pub fn decline_alternate(&mut self) {
+        if self.alternate_ack_timeout.take().is_some() {
+            self.is_alternate_declined = true;
+        }
     }
 
     /// Sets how far the peer is believed, before the connection is used. A new connection has

@@ -199,6 +199,9 @@ pub struct AcceptParams {
 }
 
 impl AcceptParams {
+    /// Of [`failover_accepted`](Self::failover_accepted): there is no failover.
+    pub const FAILOVER_NOT_SUPPORTED: u8 = 1;
+
     /// The same with every value brought into its field.
     pub(super) fn sanitized(&self) -> Self {
         let mut params = *self;

@@ -127,7 +127,10 @@ impl Connection {
             | State::SidrReqRcvd => return Err(Errno::EINVAL),
         }
         check(private_data, Rep::PRIVATE_DATA_LEN)?;
-        let params = params.sanitized();
+        let mut params = params.sanitized();
+        if self.is_alternate_declined {
+            params.failover_accepted = AcceptParams::FAILOVER_NOT_SUPPORTED;
+        }
 
         self.local_qpn = params.local_qpn;
         self.rq_psn = params.starting_psn;

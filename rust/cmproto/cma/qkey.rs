@@ -29,8 +29,8 @@ impl Qkey {
     ///
     /// # Errors
     ///
-    /// `ENODEV` for [`PortSpace::Ipoib`], whose Q_Key is that of the interface's broadcast group: no
-    /// link but InfiniBand has one.
+    /// `ENODEV` for [`PortSpace::Ipoib`], whose Q_Key is that of the interface's broadcast group
+    /// ([`Qkey::take_group`]): no link but InfiniBand has one.
     pub fn take_default(&mut self, ps: PortSpace) -> Result<(), Errno> {
         match ps {
             PortSpace::Udp | PortSpace::Ib => self.0 = Some(Self::DEFAULT),
@@ -38,6 +38,11 @@ impl Qkey {
             PortSpace::Tcp => {}
         }
         Ok(())
+    }
+
+    /// Takes the Q_Key of the interface's broadcast group as the usual one, whatever was known before.
+    pub fn take_group(&mut self, qkey: u32) {
+        self.0 = Some(qkey);
     }
 
     /// Takes the Q_Key that a peer or a user names.

@@ -238,4 +238,30 @@ mod tests {
         assert_eq!(c.qp_attr(QpState::Rtr).unwrap().alt_timeout, 19);
         assert_eq!(c.qp_attr(QpState::Rts).unwrap().path_mig_state, 1);
     }
+
+    #[test]
+    fn declined_alternate_path() {
+        let with_alternate = || {
+            let mut req = peer_req();
+            req.alternate = ReqPath {
+                local_lid: 5,
+                local_ack_timeout: 19,
+                ..req.primary
+            };
+            req
+        };
+        for (req, failover) in [(with_alternate(), 1), (peer_req(), 0)] {
+            let mut c = passive_with(&req, &Limits::DEFAULT);
+            c.decline_alternate();
+            assert_eq!(masks(&c), (RTR_RC, RTS_RC));
+            assert_eq!(c.qp_attr(QpState::Rtr).unwrap().alt_timeout, 0);
+            let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+            let mad = encoded(&c, Outgoing::Rep);
+            let accepted = match wire::decode(&mad) {
+                Ok((_, Message::Rep(rep))) => Some(rep.failover_accepted),
+                _ => None,
+            };
+            assert_eq!(accepted, Some(failover));
+        }
+    }
 }

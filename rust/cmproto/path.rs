@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The path of a connection, as data.
+
+use crate::{
+    addr::{Gid, SockAddr},
+    origin::{IbPort, Origin},
+    service_id::ServiceId,
+    ucma::path::PathRecord,
+    wire::{Req, ReqPath},
+};
+
+/// P_Key of RoCE: there are no partitions, and the default one stands for that.
+pub const ROCE_PKEY: u16 = 0xffff;
+
+/// Life time of a packet that is assumed for RoCE, an IBA time code.
+pub const ROCE_PACKET_LIFE_TIME: u8 = 16;
+
+/// The largest time code (IBTA 9.9.2.1.1), in five bits where a path record has six.
+const MAX_TIME_CODE: u8 = 31;
+
+/// LID that stands for "whichever" (IBTA 3.5.11).
+const PERMISSIVE_LID: u16 = 0xffff;
+
+/// What the link layer says of a message that has come over InfiniBand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FromLink {
+    /// The LID of the sender, or of the router that it came by.
+    pub lid: u16,
+    /// The low bits of the LID that it was sent to.
+    pub path_bits: u8,
+    /// Its service level.
+    pub sl: u8,
+    /// Whether it had a global route header.
+    pub has_grh: bool,
+}
+
+/// A path between two ports.
+///
+/// All values are in host order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// The service that the path was asked for; 0 if none.
+    pub service_id: u64,
+    /// GID of this end.
+    pub sgid: Gid,
+    /// GID of the peer.
+    pub dgid: Gid,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// LID of this end; 0 on RoCE, which has none.
+    pub slid: u16,
+    /// LID of the peer or of the router that leads to it, likewise.
+    pub dlid: u16,
+    /// How many routers a packet may pass, plus one.
+    pub hop_limit: u8,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Partition key.
+    pub pkey: u16,
+    /// Service level, 4 bits.
+    pub sl: u8,
+    /// Payload size, `enum ib_mtu`.
+    pub mtu: u8,
+    /// Static rate, `enum ib_rate`.
+    pub rate: u8,
+    /// Life time of a packet, an IBA time code.
+    pub packet_life_time: u8,
+}
+
+impl Path {
+    /// The path over RoCE that a REQ names, as the end that received it sees it.
+    ///
+    /// The hop limit is not what the REQ says, but is known once its sender has been found.
+    pub fn from_req(req: &Req<'_>) -> Self {
+        Path {
+            service_id: req.service_id,
+            sgid: req.primary.remote_gid,
+            dgid: req.primary.local_gid,
+            flow_label: req.primary.flow_label,
+            slid: 0,
+            dlid: 0,
+            hop_limit: 0,
+            traffic_class: req.primary.traffic_class,
+            pkey: req.pkey,
+            sl: req.primary.sl,
+            mtu: req.path_mtu,
+            rate: req.primary.packet_rate,
+            packet_life_time: req.primary.local_ack_timeout.saturating_sub(1),
+        }
+    }
+
+    /// The path over InfiniBand that a REQ names which has come `from`, for messages. As there, what
+    /// the sender of a routed REQ cannot know is taken from the link (IBTA 12.7.11 and following).
+    pub fn from_req_over(req: &Req<'_>, from: &FromLink) -> Self {
+        let primary = &req.primary;
+        let is_routed = !primary.subnet_local;
+        Path {
+            slid: match primary.remote_lid {
+                PERMISSIVE_LID if is_routed => u16::from(from.path_bits),
+                lid => lid,
+            },
+            dlid: from.lid,
+            hop_limit: if from.has_grh { u8::MAX } else { 0 },
+            sl: match primary.local_lid {
+                PERMISSIVE_LID if is_routed => from.sl,
+                _ => primary.sl,
+            },
+            ..Self::from_req(req)
+        }
+    }
+
+    /// The LID to which the data of a connection goes that a REQ asks for which has come `from`: the
+    /// sender may want them by another path than the messages. 0 if that is the same.
+    pub fn data_lid(req: &Req<'_>, from: &FromLink) -> u16 {
+        match req.primary.local_lid {
+            PERMISSIVE_LID => 0,
+            lid if lid == from.lid => 0,
+            lid => lid,
+        }
+    }
+
+    /// The path that a user has found by itself. LIDs mean something only where the link `has_lids`.
+    pub fn from_record(record: &PathRecord, has_lids: bool) -> Self {
+        Path {
+            service_id: record.service_id,
+            sgid: record.sgid,
+            dgid: record.dgid,
+            flow_label: record.flow_label,
+            slid: if has_lids { record.slid } else { 0 },
+            dlid: if has_lids { record.dlid } else { 0 },
+            hop_limit: record.hop_limit,
+            traffic_class: record.traffic_class,
+            pkey: record.pkey,
+            sl: record.sl,
+            mtu: record.mtu,
+            rate: record.rate,
+            packet_life_time: record.packet_life_time.min(MAX_TIME_CODE),
+        }
+    }
+
+    /// The bits of the own LID that tell paths apart at a port with this mask.
+    pub const fn slid_bits(&self, mask: u8) -> u8 {
+        let [_, low] = self.slid.to_be_bytes();
+        low & mask
+    }
+
+    /// Whether packets over InfiniBand have a global route header.
+    pub const fn has_grh(&self) -> bool {
+        self.hop_limit > 0
+    }
+
+    /// Whom messages over InfiniBand come from that the peer sends, at the port where the path starts.
+    pub fn origin_at(&self, port: IbPort) -> Origin {
+        let gids = self.has_grh().then_some((self.sgid, self.dgid));
+        Origin::on_link(port, self.dlid, gids)
+    }
+
+    /// The primary path of a REQ for this path (IBTA 12.7.10 and following).
+    ///
+    /// Its ack timeout is for the state machine to fill in.
+    pub fn to_req(self) -> ReqPath {
+        let subnet_local = self.hop_limit <= 1;
+        let (local_lid, remote_lid) = if subnet_local {
+            (self.slid, self.dlid)
+        } else {
+            (PERMISSIVE_LID, PERMISSIVE_LID)
+        };
+        ReqPath {
+            local_lid,
+            remote_lid,
+            local_gid: self.sgid,
+            remote_gid: self.dgid,
+            flow_label: self.flow_label,
+            packet_rate: self.rate,
+            traffic_class: self.traffic_class,
+            hop_limit: self.hop_limit,
+            sl: self.sl,
+            subnet_local,
+            local_ack_timeout: 0,
+        }
+    }
+
+    /// The path as an SA path record (IBTA 15.2.5.16).
+    pub fn to_record(self) -> PathRecord {
+        PathRecord {
+            service_id: self.service_id,
+            dgid: self.dgid,
+            sgid: self.sgid,
+            dlid: self.dlid,
+            slid: self.slid,
+            flow_label: self.flow_label,
+            hop_limit: self.hop_limit,
+            traffic_class: self.traffic_class,
+            reversible: true,
+            pkey: self.pkey,
+            sl: self.sl,
+            mtu_selector: PathRecord::EXACTLY,
+            mtu: self.mtu,
+            rate_selector: PathRecord::EXACTLY,
+            rate: self.rate,
+            packet_life_time_selector: PathRecord::EXACTLY,
+            packet_life_time: self.packet_life_time,
+            ..PathRecord::default()
+        }
+    }
+
+    /// The native addresses of both ends, the own one first, of a request for the service that the path
+    /// was asked for.
+    pub fn native_addresses(&self) -> (SockAddr, SockAddr) {
+        let end = |gid, sid, sid_mask| SockAddr::Ib {
+            pkey: self.pkey,
+            flowinfo: self.flow_label,
+            gid,
+            sid,
+            sid_mask,
+            scope_id: 0,
+        };
+        (
+            end(self.sgid, ServiceId(self.service_id).0, u64::MAX),
+            end(self.dgid, 0, 0),
+        )
+    }
+}
+
+/// The record of a path that a user has found by itself, as it is shown. On RoCE LIDs mean nothing.
+pub fn shown(record: &PathRecord, has_lids: bool) -> PathRecord {
+    if has_lids {
+        return *record;
+    }
+    PathRecord {
+        dlid: 0,
+        slid: 0,
+        raw_traffic: false,
+        ..*record
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_path_data)
+)]
+mod tests {
+    use super::*;
+    use crate::wire::Transport;
+
+    const FROM: FromLink = FromLink {
+        lid: 7,
+        path_bits: 3,
+        sl: 5,
+        has_grh: false,
+    };
+
+    const PATH: Path = Path {
+        service_id: 0x0106_1234,
+        sgid: Gid([0x50; 16]),
+        dgid: Gid([0xd0; 16]),
+        flow_label: 0x12345,
+        slid: 0x11,
+        dlid: 0x22,
+        hop_limit: 0,
+        traffic_class: 9,
+        pkey: 0x8001,
+        sl: 2,
+        mtu: 4,
+        rate: 3,
+        packet_life_time: 14,
+    };
+
+    fn req(primary: ReqPath) -> Req<'static> {
+        Req {
+            local_comm_id: 1,
+            vendor_id: 0,
+            service_id: PATH.service_id,
+            local_ca_guid: 2,
+            local_qkey: 0,
+            local_qpn: 3,
+            responder_resources: 0,
+            local_eecn: 0,
+            initiator_depth: 0,
+            remote_eecn: 0,
+            remote_cm_response_timeout: 20,
+            transport: Transport::Rc,
+            flow_control: false,
+            starting_psn: 0,
+            local_cm_response_timeout: 20,
+            retry_count: 7,
+            pkey: PATH.pkey,
+            path_mtu: PATH.mtu,
+            rdc_exists: false,
+            rnr_retry_count: 7,
+            max_cm_retries: 15,
+            srq: false,
+            primary,
+            alternate: ReqPath::default(),
+            sap: false,
+            private_data: &[],
+        }
+    }
+
+    /// The path as the other end sees it.
+    fn turned(path: Path) -> Path {
+        Path {
+            sgid: path.dgid,
+            dgid: path.sgid,
+            slid: path.dlid,
+            dlid: path.slid,
+            ..path
+        }
+    }
+
+    #[test]
+    fn both_ends_see_one_path() {
+        let mut primary = PATH.to_req();
+        assert_eq!((primary.local_lid, primary.remote_lid), (0x11, 0x22));
+        assert!(primary.subnet_local);
+        primary.local_ack_timeout = PATH.packet_life_time + 1;
+        let req = req(primary);
+        let from = FromLink { lid: 0x11, ..FROM };
+        assert_eq!(Path::from_req_over(&req, &from), turned(PATH));
+        assert_eq!(Path::data_lid(&req, &from), 0);
+        let by_roce = Path {
+            slid: 0,
+            dlid: 0,
+            ..turned(PATH)
+        };
+        assert_eq!(Path::from_req(&req), by_roce);
+    }
+
+    #[test]
+    fn a_header_is_answered_with_one() {
+        let req = req(PATH.to_req());
+        let path = Path::from_req_over(
+            &req,
+            &FromLink {
+                has_grh: true,
+                ..FROM
+            },
+        );
+        assert!(path.has_grh());
+        assert_eq!((path.hop_limit, path.dlid), (255, 7));
+        assert!(!Path::from_req_over(&req, &FROM).has_grh());
+    }
+
+    #[test]
+    fn what_a_routed_request_does_not_know_is_taken_from_the_link() {
+        let far = Path {
+            hop_limit: 64,
+            ..PATH
+        };
+        let primary = far.to_req();
+        assert_eq!((primary.local_lid, primary.remote_lid), (0xffff, 0xffff));
+        assert!(!primary.subnet_local);
+        let req = req(primary);
+        let path = Path::from_req_over(&req, &FROM);
+        assert_eq!((path.slid, path.dlid, path.sl), (3, 7, 5));
+        assert_eq!(Path::data_lid(&req, &FROM), 0);
+        // Only a routed one has them from there.
+        let mut odd = req.primary;
+        odd.subnet_local = true;
+        let path = Path::from_req_over(&self::req(odd), &FROM);
+        assert_eq!((path.slid, path.sl), (0xffff, PATH.sl));
+    }
+
+    #[test]
+    fn data_may_go_to_another_lid() {
+        let mut primary = PATH.to_req();
+        primary.local_lid = 0x15;
+        let req = req(primary);
+        assert_eq!(Path::data_lid(&req, &FROM), 0x15);
+        assert_eq!(Path::from_req_over(&req, &FROM).dlid, 7);
+    }
+
+    #[test]
+    fn records_and_back() {
+        assert_eq!(Path::from_record(&PATH.to_record(), true), PATH);
+        let without = Path {
+            slid: 0,
+            dlid: 0,
+            ..PATH
+        };
+        assert_eq!(Path::from_record(&PATH.to_record(), false), without);
+        let record = PathRecord {
+            raw_traffic: true,
+            packet_life_time: 63,
+            ..PATH.to_record()
+        };
+        assert_eq!(shown(&record, true), record);
+        let on_roce = shown(&record, false);
+        assert_eq!(
+            (on_roce.dlid, on_roce.slid, on_roce.raw_traffic),
+            (0, 0, false)
+        );
+        assert_eq!(Path::from_record(&record, true).packet_life_time, 31);
+    }
+
+    #[test]
+    fn the_peer_is_known_by_lid_or_gid() {
+        let port = IbPort { device: 1, port: 1 };
+        assert_eq!(PATH.origin_at(port), Origin::of_lid(port, 0x22));
+        let far = Path {
+            hop_limit: 64,
+            ..PATH
+        };
+        assert_eq!(far.origin_at(port), Origin::of_gid(PATH.dgid));
+    }
+
+    #[test]
+    fn native_addresses() {
+        let (own, peer) = PATH.native_addresses();
+        assert_eq!((own.to_gid(), peer.to_gid()), (PATH.sgid, PATH.dgid));
+        assert_eq!((own.port(), peer.port()), (0x1234, 0));
+    }
+}

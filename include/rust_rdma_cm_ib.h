@@ -17,6 +17,7 @@
 /* rust/helpers/ib_verbs.c */
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_iw_cm(const struct ib_device *device, u32 port_num);
+bool rust_rdma_cap_opa_ah(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_ib_sa(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_af_ib(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_eth_ah(const struct ib_device *device, u32 port_num);

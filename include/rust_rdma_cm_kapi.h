@@ -21,7 +21,8 @@ int rust_cma_bind_addr(struct rdma_cm_id *id, const struct sockaddr *addr);
 int rust_cma_resolve_addr(struct rdma_cm_id *id, const struct sockaddr *src,
 			  const struct sockaddr *dst, unsigned long timeout_ms);
 int rust_cma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
-int rust_cma_resolve_ib_service(struct rdma_cm_id *id);
+int rust_cma_resolve_ib_service(struct rdma_cm_id *id,
+				const struct rdma_ucm_ib_service *ibs);
 int rust_cma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path);
 int rust_cma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
 		       struct ib_qp_init_attr *attr);

@@ -11,7 +11,7 @@ use crate::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
     },
-    ib::{addr::Resolver, iw::IwCm},
+    ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kernel_api::services::Services,
     kext::{
         clock, random,
@@ -51,6 +51,7 @@ pub(crate) struct Core {
     pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,
+    pub(crate) sa: SaClient,
     #[pin]
     pub(crate) answers: Answers,
     pub(crate) searches: Searches,
@@ -69,6 +70,7 @@ impl Core {
         let questions = Questions::new(timers.queue())?;
         let resolver = Resolver::new()?;
         let iw = IwCm::new()?;
+        let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
         let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
@@ -85,6 +87,7 @@ impl Core {
                 questions,
                 resolver,
                 iw,
+                sa,
                 answers <- Answers::new(),
                 searches: Searches::new([random::u64(), random::u64()]),
                 peers: Peers::new([random::u64(), random::u64()]),
@@ -106,6 +109,7 @@ impl Core {
         self.neighbours.shut_down();
         self.resolver.close();
         self.iw.close();
+        self.sa.close();
         self.timers.shut_down();
         self.questions.shut_down();
     }

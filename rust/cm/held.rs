@@ -5,7 +5,7 @@
 use super::{reach::Sender, receive::Arrived};
 use crate::{
     endpoint::Endpoint,
-    ib::{addr::DevAddr, ah::Ah, counters::Counts, mad::Agent},
+    ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent},
 };
 use cmproto::{cm::DestroyCause, dropped::Dropped};
 use kernel::{prelude::*, sync::Arc};

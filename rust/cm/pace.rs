@@ -5,8 +5,8 @@
 use super::peers::Unanswered;
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
-    addr::Gid,
     cm::{Pace, Tunable, Tuning, Waiting},
+    origin::Origin,
     time::{Duration, Instant},
 };
 
@@ -20,12 +20,18 @@ impl Endpoint {
     }
 
     /// The pace of a new request to `peer`, `now`.
-    pub(crate) fn pace(&self, inner: &Inner, peer: &Gid, now: Instant) -> Pace {
+    pub(crate) fn pace(&self, inner: &Inner, peer: &Origin, now: Instant) -> Pace {
         self.pace_of(inner, peer, None, now)
     }
 
     /// The pace of a request to `peer`, which is new or waits for its answer.
-    fn pace_of(&self, inner: &Inner, peer: &Gid, waiting: Option<Waiting>, now: Instant) -> Pace {
+    fn pace_of(
+        &self,
+        inner: &Inner,
+        peer: &Origin,
+        waiting: Option<Waiting>,
+        now: Instant,
+    ) -> Pace {
         let tuned = || {
             let port = self.port(inner);
             port.map_or(Tunable::EarlyRetry.default_value(), |port| {
@@ -56,7 +62,7 @@ impl Endpoint {
     }
 
     /// The request that waits for its answer, and the peer.
-    fn waiting(inner: &Inner) -> (Option<Waiting>, Option<Gid>) {
+    fn waiting(inner: &Inner) -> (Option<Waiting>, Option<Origin>) {
         match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => (conn.machine.waiting(), Some(conn.peer)),
             (None, Some(sidr)) => (sidr.machine.waiting(), Some(sidr.peer)),

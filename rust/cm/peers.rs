@@ -3,14 +3,14 @@
 //! How the peers answer: how fast, how many requests they leave unanswered, and since when they have
 //! said nothing. From that follows how soon a request is sent early.
 //!
-//! Peers are told apart by a hash of their GID, so that what is kept here is bounded whatever comes in.
+//! Peers are told apart by a hash of where they are, so that what is kept here is bounded whatever comes in.
 //! Two peers may share a slot; that makes early sends of the one a little sooner or later, and nothing
 //! else. All is atomic, and nothing depends on the order of two variables: there is no lock.
 
 use crate::core::Core;
 use cmproto::{
-    addr::Gid,
     cm::{Pace, RoundTrip, Waiting},
+    origin::Origin,
     time::{Duration, Instant},
     wire::Attribute,
 };
@@ -19,7 +19,7 @@ use kernel::sync::{
     Arc,
 };
 
-/// Number of slots: what [`Gid::bucket`] tells apart.
+/// Number of slots: what [`Origin::bucket`] tells apart.
 const SLOTS: usize = 256;
 
 /// What is known of the peers of a slot.
@@ -68,7 +68,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Nothing is known of any peer. The random numbers tell them apart ([`Gid::bucket`]).
+    /// Nothing is known of any peer. The random numbers tell them apart ([`Origin::bucket`]).
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Peers {
             key,
@@ -83,17 +83,17 @@ impl Peers {
         }
     }
 
-    /// The slot of a bucket ([`Gid::bucket`]).
+    /// The slot of a bucket ([`Origin::bucket`]).
     fn of(&self, bucket: u8) -> Option<&Slot> {
         self.slots.get(usize::from(bucket))
     }
 
-    fn slot(&self, peer: &Gid) -> Option<&Slot> {
+    fn slot(&self, peer: &Origin) -> Option<&Slot> {
         self.of(peer.bucket(self.key))
     }
 
     /// A message of a connection has come from its peer.
-    pub(super) fn heard(&self, peer: &Gid, now: Instant) {
+    pub(super) fn heard(&self, peer: &Origin, now: Instant) {
         if let Some(slot) = self.slot(peer) {
             slot.heard.store(now.as_micros(), Relaxed);
         }
@@ -102,7 +102,7 @@ impl Peers {
     /// The peer has answered a request that had `waited`, at `now`.
     ///
     /// Of two answers at the same time one may be forgotten.
-    pub(super) fn answered(&self, peer: &Gid, waited: Waiting, now: Instant) {
+    pub(super) fn answered(&self, peer: &Origin, waited: Waiting, now: Instant) {
         let Some(slot) = self.slot(peer) else {
             return;
         };
@@ -119,7 +119,7 @@ impl Peers {
     }
 
     /// The peer has said at `now` that it has a request that is `waiting`, and was sent early in vain.
-    pub(super) fn outlasted(&self, peer: &Gid, waiting: Waiting, now: Instant) {
+    pub(super) fn outlasted(&self, peer: &Origin, waiting: Waiting, now: Instant) {
         if let Some(slot) = self.slot(peer) {
             let trip = RoundTrip::from(slot.trip.load(Relaxed));
             let after = now.saturating_duration_since(waiting.since);
@@ -130,7 +130,7 @@ impl Peers {
     /// The pace of a request to the peer that is new or has been `waiting`, not faster than `floor`.
     pub(crate) fn pace(
         &self,
-        peer: &Gid,
+        peer: &Origin,
         waiting: Option<Waiting>,
         floor: Duration,
         now: Instant,
@@ -157,7 +157,7 @@ pub(crate) struct Unanswered {
 
 impl Unanswered {
     /// A request was sent to `peer`.
-    pub(super) fn new(core: &Arc<Core>, peer: &Gid) -> Self {
+    pub(super) fn new(core: &Arc<Core>, peer: &Origin) -> Self {
         let bucket = peer.bucket(core.peers.key);
         if let Some(slot) = core.peers.of(bucket) {
             slot.unanswered.fetch_add(1, Relaxed);

@@ -19,6 +19,7 @@ use cmproto::{
     cm::{Tunable, Tuning},
     dropped::Dropped,
     time::Duration,
+    ucma::query::Protocol,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -57,6 +58,8 @@ pub(crate) struct Port {
     pub(crate) core: Arc<Core>,
     /// The port's number, from 1.
     pub(crate) num: u32,
+    /// What it speaks.
+    pub(crate) protocol: Protocol,
     /// GUID of the node that the port is part of (IBTA 12.7.9).
     pub(crate) guid: u64,
     /// How long the device takes to acknowledge a packet, an IBA time code.
@@ -83,6 +86,13 @@ impl Port {
         } else {
             None
         };
+        let protocol = if device.cap_iw_cm(num) {
+            Protocol::Iwarp
+        } else if device.protocol_roce(num) {
+            Protocol::Roce
+        } else {
+            Protocol::Ib
+        };
         let core = core.clone();
         let guid = u64::from_be_bytes(device.node_guid());
         let ca_ack_delay = device.ca_ack_delay();
@@ -96,6 +106,7 @@ impl Port {
             pin_init!(Port {
                 core,
                 num,
+                protocol,
                 guid,
                 ca_ack_delay,
                 default_gid_type,

@@ -2,7 +2,7 @@
 
 //! The questions of peers for datagram services (SIDR_REQ, IBTA 12.11).
 //!
-//! A question is known by the device that it came to, the GID that it came from and the sender's
+//! A question is known by the device that it came to, by where it came from and by the sender's
 //! number for it. Until its user answers, an endpoint stands for it. The answer is then remembered,
 //! as data without an endpoint or a device, so that a question that comes again because the answer
 //! was lost is answered again, and not put to the user again. To forget an answer early costs no
@@ -18,7 +18,7 @@ use crate::{
         workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
     },
 };
-use cmproto::{addr::Gid, sidr::Resolution, time::Instant};
+use cmproto::{origin::Origin, sidr::Resolution, time::Instant};
 use core::mem;
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
@@ -37,8 +37,8 @@ const MAX_ANSWERS: usize = 4096;
 pub(crate) struct Key {
     /// The index of the device that it came to.
     pub(crate) device: u32,
-    /// The GID that it came from.
-    pub(crate) gid: Gid,
+    /// Where it came from.
+    pub(crate) origin: Origin,
     /// The sender's number for it.
     pub(crate) request_id: u32,
 }

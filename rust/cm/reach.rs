@@ -2,21 +2,30 @@
 
 //! Finding out how the sender of a message is reached, without ever blocking.
 //!
-//! A neighbour that is known is used at once. Others are asked for in the background, a bounded
+//! On InfiniBand the sender's LID is all there is to know. Elsewhere a neighbour that is known is used at
+//! once. Others are asked for in the background, a bounded
 //! number of them at a time, and no more than half of those for one sender, so that senders that nobody
 //! can reach cost those that can be reached nothing.
 
+use super::port::Port;
 use crate::{
     cma::device::CmDevice,
     core::Core,
     ib::{
-        addr::{self, AddrDone, DevAddr, Query},
-        ah::{Ah, AhLink, AhSpec},
+        addr::{self, AddrDone, Query},
+        ah::{Ah, AhSpec},
+        dev_addr::DevAddr,
+        device::DeviceRef,
         gid::GidAttr,
         mad::{Agent, ReceivedMad},
     },
 };
-use cmproto::addr::{Gid, SockAddr};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    origin::Origin,
+    path::{FromLink, Path},
+    ucma::query::Protocol,
+};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -32,16 +41,13 @@ const SEARCH_TIMEOUT_MS: u32 = 1000;
 
 /// The sender of a message, as its answers see it.
 pub(super) struct Sender {
-    /// The GID of this host that the message was for.
-    pub(super) local: GidAttr,
-    /// The sender.
-    pub(super) peer: Gid,
-    /// Flow label of the way back.
-    pub(super) flow_label: u32,
-    /// Traffic class of the way back.
-    pub(super) traffic_class: u8,
-    /// Service level of the way back.
-    pub(super) sl: u8,
+    device: DeviceRef,
+    /// The GID of this host that the message was for; none on InfiniBand if the message did not say.
+    pub(super) local: Option<GidAttr>,
+    /// What the link says of the message, on InfiniBand.
+    pub(super) link: Option<FromLink>,
+    /// The way back, but for the hop limit.
+    back: Path,
     /// Index of the P_Key that the message carried.
     pub(super) pkey_index: u16,
 }
@@ -50,36 +56,50 @@ impl Sender {
     /// The sender of `mad`.
     ///
     /// Fails if the message was for a GID that the device does not have.
-    pub(super) fn of(device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
+    pub(super) fn of(port: &Port, device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
         let source = mad.source();
+        let is_roce = port.protocol == Protocol::Roce;
+        let link = (!is_roce).then(|| source.link());
+        let local = if is_roce || source.has_grh {
+            Some(GidAttr::for_received(&device.device, source)?)
+        } else {
+            None
+        };
         Ok(Sender {
-            local: GidAttr::for_received(&device.device, source)?,
-            peer: source.sgid,
-            flow_label: source.flow_label,
-            traffic_class: source.traffic_class,
-            sl: source.sl,
+            device: device.device.clone(),
+            local,
+            link,
+            back: Path {
+                sgid: source.dgid,
+                dgid: source.sgid,
+                flow_label: source.flow_label,
+                traffic_class: source.traffic_class,
+                sl: source.sl,
+                slid: link.map_or(0, |link| u16::from(link.path_bits)),
+                dlid: link.map_or(0, |link| link.lid),
+                ..Path::default()
+            },
             pkey_index: source.pkey_index,
         })
     }
 
+    /// Answers go by `path` from now on, on InfiniBand, where the sender has named it.
+    pub(super) fn answer_by(&mut self, path: &Path) {
+        if self.link.is_some() {
+            self.back = *path;
+        }
+    }
+
     /// Creates an address handle for the sender, who was found at `link`.
     pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
-        Ah::new(
-            agent,
-            self.local.device(),
-            &AhSpec {
-                sgid: Some(&self.local),
-                dgid: self.peer,
-                flow_label: self.flow_label,
-                hop_limit: link.hop_limit,
-                traffic_class: self.traffic_class,
-                sl: self.sl,
-                static_rate: 0,
-                link: AhLink::Roce {
-                    dmac: link.dst_mac(),
-                },
-            },
-        )
+        let path = Path {
+            hop_limit: link.hop_limit,
+            ..self.back
+        };
+        let dmac = self.link.is_none().then(|| link.dst_mac());
+        let port = agent.port_num();
+        let spec = AhSpec::along(&path, &self.device, port, self.local.as_ref(), dmac);
+        Ah::new(agent, &self.device, &spec)
     }
 }
 
@@ -107,7 +127,7 @@ impl Purpose {
     }
 }
 
-/// Number of slots in which senders are told apart: those of [`Gid::bucket`].
+/// Number of slots in which senders are told apart: those of [`Origin::bucket`].
 const SLOTS: usize = 256;
 
 /// How many searches for one purpose are under way.
@@ -124,7 +144,7 @@ impl Count {
         }
     }
 
-    /// Those for the senders of a bucket ([`Gid::bucket`]).
+    /// Those for the senders of a bucket ([`Origin::bucket`]).
     fn of(&self, bucket: u8) -> &Atomic<u32> {
         self.by_sender.get(usize::from(bucket)).unwrap_or(&self.all)
     }
@@ -138,7 +158,7 @@ pub(crate) struct Searches {
 }
 
 impl Searches {
-    /// No search is under way. The random numbers tell the senders apart ([`Gid::bucket`]).
+    /// No search is under way. The random numbers tell the senders apart ([`Origin::bucket`]).
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Searches {
             key,
@@ -167,7 +187,7 @@ impl Place {
         // Counted first, so that the drop is right whether or not there was room.
         let count = core.searches.count(purpose);
         let before = count.all.fetch_add(1, Relaxed);
-        let bucket = sender.bucket(core.searches.key);
+        let bucket = Origin::of_gid(*sender).bucket(core.searches.key);
         let own = count.of(bucket).fetch_add(1, Relaxed);
         let place = Place {
             core: core.clone(),
@@ -228,9 +248,15 @@ impl Sender {
     /// Fails with `EBUSY` if it would have to be asked for and there is no room, or if nothing leads to
     /// it.
     pub(super) fn way(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Way> {
-        match addr::lookup_gid(&self.local, &self.peer)? {
+        if let Some(link) = &self.link {
+            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
+            return Ok(Way::Known(DevAddr::by_lid(hop_limit)));
+        }
+        let local = self.local.as_ref().ok_or(EINVAL)?;
+        let peer = &self.back.dgid;
+        match addr::lookup_gid(local, peer)? {
             Some(found) => Ok(Way::Known(found)),
-            None => Place::take(core, purpose, &self.peer)
+            None => Place::take(core, purpose, peer)
                 .map(Way::Unknown)
                 .ok_or(EBUSY),
         }
@@ -266,12 +292,10 @@ pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
 impl<T: Waiting> Search<T> {
     fn start(self: Arc<Self>) {
         let sender = self.waiting.sender();
-        let asked = self.place.core.resolver.resolve_gid(
-            &sender.local,
-            &sender.peer,
-            SEARCH_TIMEOUT_MS,
-            self.clone(),
-        );
+        let asked = sender.local.as_ref().ok_or(EINVAL).and_then(|local| {
+            let (resolver, peer) = (&self.place.core.resolver, &sender.back.dgid);
+            resolver.resolve_gid(local, peer, SEARCH_TIMEOUT_MS, self.clone())
+        });
         match asked {
             Ok(query) => {
                 let mut progress = self.progress.lock();

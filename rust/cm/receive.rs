@@ -21,9 +21,10 @@ use crate::{
     },
 };
 use cmproto::{
-    addr::Gid,
     dropped::Dropped,
+    origin::Origin,
     reject::Reason,
+    ucma::query::Protocol,
     wire::{self, Header, Message, Rej, Rep},
 };
 use kernel::sync::Arc;
@@ -38,16 +39,22 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Arrived<'_> {
-    /// The GID that the message came from.
-    pub(super) fn source(&self) -> Gid {
-        self.mad.source().sgid
+    /// Where the message came from.
+    pub(super) fn source(&self) -> Origin {
+        let source = self.mad.source();
+        if self.port.protocol == Protocol::Roce {
+            return Origin::of_gid(source.sgid);
+        }
+        let link = source.link();
+        let gids = link.has_grh.then_some((source.dgid, source.sgid));
+        Origin::on_link(self.device.ib_port(self.port.num), link.lid, gids)
     }
 
     /// The sender, whose node has this GUID.
     pub(super) fn peer(&self, guid: u64) -> Peer {
         Peer {
             guid,
-            gid: self.source(),
+            origin: self.source(),
         }
     }
 }
@@ -212,7 +219,7 @@ impl Endpoint {
     }
 
     /// The peer claims, from `source`, to have forgotten the connection.
-    pub(super) fn stale_peer(self: &Arc<Self>, source: Gid) {
+    pub(super) fn stale_peer(self: &Arc<Self>, source: Origin) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {
@@ -227,7 +234,7 @@ impl Endpoint {
     }
 
     /// The REQ of this endpoint arrived again.
-    pub(super) fn duplicate_req(self: &Arc<Self>, source: Gid) {
+    pub(super) fn duplicate_req(self: &Arc<Self>, source: Origin) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {

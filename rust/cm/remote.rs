@@ -4,14 +4,14 @@
 //!
 //! A REQ whose (CA GUID, communication id) is known is a duplicate; one whose (CA GUID, QPN) is
 //! known comes from a peer that lost the old connection, which is then stale (IBTA 12.9.8.3.1).
-//! A GUID is what the sender says it is. So that nobody takes the names of others, the GID that the
-//! message came from counts, too.
+//! A GUID is what the sender says it is. So that nobody takes the names of others, where the message
+//! came from counts, too.
 //!
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held, and no two are held together.
 
 use crate::endpoint::Endpoint;
-use cmproto::addr::Gid;
+use cmproto::origin::Origin;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -37,8 +37,8 @@ enum Kind {
 pub(crate) struct Peer {
     /// The GUID of its node, as it says.
     pub(crate) guid: u64,
-    /// The GID that its messages come from.
-    pub(crate) gid: Gid,
+    /// Where its messages come from.
+    pub(crate) origin: Origin,
 }
 
 /// A name that belongs to a peer. What differs most comes first, because keys are compared in that

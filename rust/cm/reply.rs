@@ -7,8 +7,8 @@ use super::{
     receive::Arrived,
 };
 use crate::ib::{
-    addr::DevAddr,
     counters::{CounterGroup, Counts},
+    dev_addr::DevAddr,
     mad::Agent,
     trace::icm,
 };
@@ -88,7 +88,7 @@ impl Arrived<'_> {
         if !self.port.may_answer() {
             return self.port.counts.dropped(Dropped::Overload);
         }
-        let Ok(sender) = Sender::of(self.device, self.mad) else {
+        let Ok(sender) = Sender::of(self.port, self.device, self.mad) else {
             return self.port.counts.dropped(Dropped::Unreachable);
         };
         let answer = Answer {

@@ -13,13 +13,12 @@ use super::{
     reach::{search, Purpose, Sender, Waiting, Way},
     receive::Arrived,
     remote::{Space, Track},
-    target::{self, Heard},
+    target::{self, Asked, Heard},
 };
 use crate::{
-    cma::path::Path,
     endpoint::{Conn, ConnEventParam, Ece, Endpoint, Event, EventParam, KeptEvent},
     ib::{
-        addr::DevAddr,
+        dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
 };
@@ -27,6 +26,7 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, Tunable},
     dropped::Dropped,
+    path::Path,
     reject::Reason,
     ucma::backlog::Admission,
     ucma_abi::CmEvent,
@@ -115,10 +115,13 @@ impl Arrival {
                 // The peer took its request back meanwhile, or the device went away.
                 None => return,
             }
-            if let Some(path) = &mut inner.path {
-                path.hop_limit = link.hop_limit;
+            // On InfiniBand both were known before.
+            if self.held.sender.link.is_none() {
+                if let Some(path) = &mut inner.path {
+                    path.hop_limit = link.hop_limit;
+                }
+                inner.link = Some(link.clone());
             }
-            inner.link = Some(link.clone());
         }
         self.offer(event);
     }
@@ -255,7 +258,8 @@ impl Arrived<'_> {
     fn take(&self, req: &Req<'_>) -> Result<(), (Refusal, Option<Arc<Endpoint>>)> {
         let plain = |refusal| (refusal, None);
         let core = &self.port.core;
-        let sender = Sender::of(self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
+        let mut sender =
+            Sender::of(self.port, self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
         if !self.is_served(req.service_id) {
             return Err(plain(Refusal::Reject(Reason::INVALID_SERVICE_ID)));
         }
@@ -267,11 +271,24 @@ impl Arrived<'_> {
         {
             return Err(plain(Refusal::Reject(Reason::INVALID_GID)));
         }
-        if !req.alternate.is_empty() {
+        if sender.link.is_none() && !req.alternate.is_empty() {
             // RoCE has no alternate paths.
             return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
         }
-        let heard = self.heard(req.service_id, req.private_data, &sender);
+        let path = match &sender.link {
+            Some(link) => Path::from_req_over(req, link),
+            None => Path::from_req(req),
+        };
+        sender.answer_by(&path);
+        let heard = self.heard(
+            &Asked {
+                service_id: req.service_id,
+                private_data: req.private_data,
+                pkey: req.pkey,
+                path: Some(&path),
+            },
+            &sender,
+        );
         let heard = match &heard {
             Ok(heard) => heard,
             Err(error) => return Err(plain((*error).into())),
@@ -284,7 +301,7 @@ impl Arrived<'_> {
             .map_err(|_| plain(Refusal::Unreachable))?;
         let space = Space::new().map_err(|error| plain(error.into()))?;
         let (child, event) = self
-            .create(&sender, req, heard)
+            .create(&sender, req, &path, heard)
             .map_err(|error| plain(error.into()))?;
         let track = core.remotes.track(
             space,
@@ -334,6 +351,7 @@ impl Arrived<'_> {
         &self,
         sender: &Sender,
         req: &Req<'_>,
+        path: &Path,
         heard: &Heard<'a>,
     ) -> Result<(Arc<Endpoint>, Event<'a>)> {
         let listener = heard.endpoint();
@@ -342,13 +360,16 @@ impl Arrived<'_> {
         if wanted != 0 && wanted != qp_type {
             return Err(EINVAL);
         }
-        let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(heard, &netdev, sender)?;
+        let attachment = self.attachment(heard, sender)?;
         let child = Endpoint::create_child(listener, qp_type)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&self.port.core)?;
         let tid = transaction_id(self.agent, comm_id.value());
         let limits = tuning.over(&self.port.tuning()).limits();
+        let (own_id, guid) = (comm_id.value(), self.port.guid);
+        let machine = Connection::from_req(own_id, guid, tid, self.header, req, &limits);
+        let mut machine = machine.map_err(|_| EINVAL)?;
+        machine.decline_alternate();
         let event = match heard {
             Heard::Address(target, listener) => {
                 req_event(self.header, req, target.user_data(listener))
@@ -358,26 +379,22 @@ impl Arrived<'_> {
                 ..Event::new(CmEvent::ConnectRequest, 0)
             },
         };
-        target::seat(&child, heard, attachment, &netdev, |inner| {
+        target::seat(&child, heard, attachment, |inner| {
             inner.conn = Some(Conn {
-                machine: Connection::from_req(
-                    comm_id.value(),
-                    self.port.guid,
-                    tid,
-                    self.header,
-                    req,
-                    &limits,
-                )
-                .map_err(|_| EINVAL)?,
+                machine,
                 comm_id,
                 tracked: None,
-                peer: sender.peer,
+                peer: self.source(),
                 ah: None,
                 pkey_index: sender.pkey_index,
+                data_lid: sender
+                    .link
+                    .as_ref()
+                    .map_or(0, |link| Path::data_lid(req, link)),
                 parked: None,
                 before: cm::State::ReqRcvd,
             });
-            inner.path = Some(Path::from_req(req));
+            inner.path = Some(*path);
             inner.tuning = tuning;
             Ok(())
         })?;

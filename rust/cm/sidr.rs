@@ -10,13 +10,13 @@ use super::{
     questions::{self, Known},
     reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
-    target::{self, Heard},
+    target::{self, Asked, Heard},
 };
 use crate::{
     endpoint::{ConnEventParam, Endpoint, Event, EventParam, Inner, KeptEvent, Sidr, UdEventParam},
     ib::{
-        addr::DevAddr,
         counters::CounterGroup,
+        dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
     kext::error::ResultExt,
@@ -217,7 +217,7 @@ impl Arrived<'_> {
     pub(super) fn question(&self, req: &SidrReq<'_>) {
         let key = questions::Key {
             device: self.device.device.index(),
-            gid: self.source(),
+            origin: self.source(),
             request_id: req.request_id,
         };
         match self.port.core.questions.find(&key) {
@@ -264,13 +264,17 @@ impl Arrived<'_> {
     /// Makes a connection request of a SIDR_REQ that is not known.
     fn take_question(&self, key: questions::Key, req: &SidrReq<'_>) -> Result<(), Refusal> {
         let core = &self.port.core;
-        let sender = Sender::of(self.device, self.mad).map_err(|_| None)?;
+        let sender = Sender::of(self.port, self.device, self.mad).map_err(|_| None)?;
         if !self.is_served(req.service_id) {
             return Err(Some(Status::UNSUPPORTED));
         }
-        let heard = self
-            .heard(req.service_id, req.private_data, &sender)
-            .map_err(|_| REJECT)?;
+        let asked = Asked {
+            service_id: req.service_id,
+            private_data: req.private_data,
+            pkey: req.pkey,
+            path: None,
+        };
+        let heard = self.heard(&asked, &sender).map_err(|_| REJECT)?;
         if !matches!(heard.endpoint().qp_type, 0 | QPT_UD)
             || target::takes_requests(heard.endpoint(), 0).is_err()
         {
@@ -324,8 +328,7 @@ impl Arrived<'_> {
         req: &SidrReq<'_>,
         heard: &Heard<'a>,
     ) -> Result<(Arc<Endpoint>, Event<'a>)> {
-        let netdev = sender.local.ndev()?;
-        let attachment = self.attachment(heard, &netdev, sender)?;
+        let attachment = self.attachment(heard, sender)?;
         let param = self.question_param(heard)?;
         let child = Endpoint::create_child(heard.endpoint(), QPT_UD)?;
         let sidr = KBox::new(
@@ -333,13 +336,13 @@ impl Arrived<'_> {
                 machine: Resolution::from_req(self.header, req, Resolution::MEMORY),
                 comm_id: None,
                 question: None,
-                peer: sender.peer,
+                peer: self.source(),
                 ah: None,
                 pkey_index: sender.pkey_index,
             },
             GFP_KERNEL,
         )?;
-        target::seat(&child, heard, attachment, &netdev, |inner| {
+        target::seat(&child, heard, attachment, |inner| {
             inner.sidr = Some(sidr);
             Ok(())
         })?;

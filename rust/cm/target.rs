@@ -9,8 +9,8 @@ use crate::{
         neighbours::Interface,
     },
     endpoint::{Attachment, Endpoint, Event, EventParam, Inner},
-    ib::{gid::GidAttr, trace},
-    kext::{error::ToKernel, netdev::NetDevice},
+    ib::{dev_addr::DevAddr, gid::GidAttr, trace},
+    kext::{error::ToKernel, net::Net, netdev::NetDevice},
 };
 use cmproto::{
     addr::SockAddr,
@@ -18,17 +18,35 @@ use cmproto::{
     cma::State,
     errno::Errno,
     listen::RequestView,
+    path::Path,
     private_data,
     service_id::{PortSpace, ServiceId},
     ucma::backlog::Admission,
 };
-use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    sync::{aref::ARef, Arc},
+};
+
+/// What a request says of whom it is for.
+pub(super) struct Asked<'a> {
+    pub(super) service_id: u64,
+    pub(super) private_data: &'a [u8],
+    pub(super) pkey: u16,
+    /// The path that it names, if it does.
+    pub(super) path: Option<&'a Path>,
+}
 
 /// What a request is for: a service, and the addresses in its private data.
 pub(super) struct Target<'a> {
     service_id: ServiceId,
     private_data: &'a [u8],
     ip: private_data::Header,
+    /// The network device that it is for; none if it is not for an IP address.
+    netdev: Option<ARef<NetDevice>>,
+    pkey: u16,
+    path: Option<&'a Path>,
     /// The address of this end.
     pub(super) src: SockAddr,
     /// The address of the peer.
@@ -39,20 +57,49 @@ impl<'a> Target<'a> {
     /// Reads the start of the private data of a request.
     ///
     /// Fails with `EINVAL` if that has another version than is known.
-    pub(super) fn new(service_id: u64, private_data: &'a [u8]) -> Result<Self> {
-        let service_id = ServiceId(service_id);
-        let ip = private_data::Header::decode(private_data).map_err(|_| EINVAL)?;
+    fn new(asked: &Asked<'a>) -> Result<Self> {
+        let service_id = ServiceId(asked.service_id);
+        let ip = private_data::Header::decode(asked.private_data).map_err(|_| EINVAL)?;
         let (src, dst) = match &ip {
             private_data::Header::Ip(ip) => (ip.dst.with_port(service_id.port()), ip.src),
             private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
         };
         Ok(Target {
             service_id,
-            private_data,
+            private_data: asked.private_data,
             ip,
+            netdev: None,
+            pkey: asked.pkey,
+            path: asked.path,
             src,
             dst,
         })
+    }
+
+    /// The addresses become native ones if those of the listener are: those of the path, or if the request
+    /// names none, that of the listener.
+    fn suit(&mut self, listener: &Listener) {
+        let bound = listener.addr;
+        if let SockAddr::Ib { .. } = bound {
+            (self.src, self.dst) = match self.path {
+                Some(path) => path.native_addresses(),
+                None => (bound, bound.wildcard()),
+            };
+        }
+    }
+
+    /// What is known of the link to the sender, and the P_Key, where there is IP over InfiniBand or
+    /// native addresses.
+    fn link(&self) -> Result<(Option<DevAddr>, u16)> {
+        let Some(netdev) = &self.netdev else {
+            return Ok((None, self.pkey));
+        };
+        let mut link = DevAddr::of_netdev(netdev)?;
+        if let Some(path) = self.path {
+            link = link.with_peer(path.dgid)?;
+        }
+        let pkey = link.pkey();
+        Ok((Some(link), pkey))
     }
 
     /// The private data that is the consumer's.
@@ -89,19 +136,33 @@ impl Arrived<'_> {
     }
 
     /// Finds out who hears a request; `EINVAL` if nobody does.
-    pub(super) fn heard<'a>(
-        &self,
-        service_id: u64,
-        private_data: &'a [u8],
-        sender: &Sender,
-    ) -> Result<Heard<'a>> {
+    pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Result<Heard<'a>> {
         let device = self.device.device.index();
-        if let Some(endpoint) = self.port.core.services.find(service_id, device) {
+        if let Some(endpoint) = self.port.core.services.find(asked.service_id, device) {
             return Ok(Heard::Messages(endpoint));
         }
-        let target = Target::new(service_id, private_data)?;
-        let listener = self.find_listener(&target, sender)?;
+        let mut target = Target::new(asked)?;
+        target.netdev = self.netdev(&target, sender)?;
+        let listener = self.find_listener(&target)?;
+        target.suit(&listener);
         Ok(Heard::Address(target, listener))
+    }
+
+    /// The network device that a request is for; none if it is for a native address.
+    ///
+    /// Fails with `EINVAL` if there is no such device.
+    fn netdev(&self, target: &Target<'_>, sender: &Sender) -> Result<Option<ARef<NetDevice>>> {
+        if sender.link.is_none() {
+            let local = sender.local.as_ref().ok_or(EINVAL)?;
+            return local.ndev().map(Some).map_err(|_| EINVAL);
+        }
+        if matches!(target.ip, private_data::Header::AfIb) {
+            return Ok(None);
+        }
+        let gid = target.path.map(|path| &path.sgid);
+        let (device, port) = (&self.device.device, self.port.num);
+        let found = device.net_dev_by_params(port, target.pkey, gid, &target.src);
+        found.map(Some).ok_or(EINVAL)
     }
 
     /// The message itself, for an event of who speaks of messages.
@@ -113,21 +174,26 @@ impl Arrived<'_> {
     }
 
     /// Finds the listener that a request is for; `EINVAL` if there is none.
-    fn find_listener(&self, target: &Target<'_>, sender: &Sender) -> Result<Listener> {
-        let netdev = sender.local.ndev().map_err(|_| EINVAL)?;
-        let net = netdev.net().ok_or(EINVAL)?;
+    fn find_listener(&self, target: &Target<'_>) -> Result<Listener> {
+        let netdev = target.netdev.as_ref();
+        let net = match netdev {
+            Some(netdev) => netdev.net().ok_or(EINVAL)?,
+            None => Net::init().into(),
+        };
         let found = self.port.core.listeners.find(&Wanted {
             service_id: target.service_id,
             net: net.hash_key(),
             device: self.device.device.index(),
             request: RequestView {
                 header: &target.ip,
-                interface: Some(netdev.ifindex()),
+                interface: netdev.map(|netdev| netdev.ifindex()),
             },
         });
         let listener = found.ok_or(EINVAL)?;
         // The way back to the sender must lead through where the request came from.
-        if !netdev.is_up() || !leads_back(&netdev, &target.src, &target.dst) {
+        if netdev
+            .is_some_and(|netdev| !netdev.is_up() || !leads_back(netdev, &target.src, &target.dst))
+        {
             return Err(EINVAL);
         }
         let tos = listener.endpoint.inner.lock().tos();
@@ -137,39 +203,46 @@ impl Arrived<'_> {
 
     /// The place of the endpoint of a request at the device.
     ///
-    /// Fails with `ENODEV` if the listener's namespace may not use the device, and `EINVAL` if its
-    /// address or its port space is one of InfiniBand.
-    pub(super) fn attachment(
-        &self,
-        heard: &Heard<'_>,
-        netdev: &NetDevice,
-        sender: &Sender,
-    ) -> Result<Attachment> {
+    /// Fails with `ENODEV` if the listener's namespace may not use the device, and on RoCE with `EINVAL`
+    /// if its address or its port space is one of InfiniBand.
+    pub(super) fn attachment(&self, heard: &Heard<'_>, sender: &Sender) -> Result<Attachment> {
         let Heard::Address(target, listener) = heard else {
             return Ok(Attachment {
-                gid: Some(sender.local.clone()),
+                gid: sender.local.clone(),
                 device: self.device.clone(),
                 port_num: self.port.num,
+                protocol: self.port.protocol,
             });
         };
+        let is_roce = sender.link.is_none();
         let is_native = matches!(listener.addr, SockAddr::Ib { .. });
-        if is_native || listener.endpoint.ps == PortSpace::Ipoib {
+        if is_roce && (is_native || listener.endpoint.ps == PortSpace::Ipoib) {
             return Err(EINVAL);
         }
         if !self.device.device.access_netns(&listener.endpoint.net) {
             return Err(ENODEV);
         }
+        let netdev = target.netdev.as_deref();
+        let gid = match netdev {
+            // There the GID is in the link-layer address.
+            Some(netdev) if !is_roce => {
+                let link = DevAddr::of_netdev(netdev)?;
+                link.ipoib().ok_or(ENODEV)?.own_gid()
+            }
+            _ => target.src.to_gid(),
+        };
         let gid = GidAttr::find_by_port(
             &self.device.device,
             self.port.num,
-            &target.src.to_gid(),
+            &gid,
             self.port.default_gid_type(),
-            Some(netdev),
+            netdev.filter(|_| is_roce),
         )?;
         Ok(Attachment {
             gid: Some(gid),
             device: self.device.clone(),
             port_num: self.port.num,
+            protocol: self.port.protocol,
         })
     }
 }
@@ -180,16 +253,25 @@ pub(super) fn seat(
     child: &Arc<Endpoint>,
     heard: &Heard<'_>,
     attachment: Attachment,
-    netdev: &NetDevice,
     fill: impl FnOnce(&mut Inner) -> Result,
 ) -> Result {
+    let link = match heard {
+        Heard::Address(target, _) if !attachment.is_roce() => target.link(),
+        _ => Ok((None, 0)),
+    };
     let mut inner = child.inner.lock();
-    let filled = fill(&mut inner);
+    let mut filled = fill(&mut inner);
+    match link {
+        Ok((link, pkey)) => (inner.link, inner.pkey) = (link, pkey),
+        Err(error) => filled = Err(error),
+    }
     if let Heard::Address(target, _) = heard {
         inner.src = target.src;
         inner.dst = target.dst;
-        inner.bound_if = netdev.ifindex();
-        inner.interface = Interface::of(netdev);
+        if let Some(netdev) = &target.netdev {
+            inner.bound_if = netdev.ifindex();
+            inner.interface = Interface::of(netdev);
+        }
     }
     child.set_state(&mut inner, State::Connect);
     child.show(&inner);

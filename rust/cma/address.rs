@@ -5,7 +5,11 @@
 use super::neighbours::Interface;
 use crate::{
     endpoint::{Endpoint, Event, Inner},
-    ib::addr::{self, AddrDone, DevAddr},
+    ib::{
+        addr::{self, AddrDone},
+        dev_addr::DevAddr,
+        gid::GidAttr,
+    },
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -124,8 +128,12 @@ impl Endpoint {
     fn resolve_loopback(self: &Arc<Self>, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
             let is_native = matches!(inner.src, SockAddr::Ib { .. });
-            let attachment = self.core.devices.any_active(is_native)?;
+            let mut attachment = self.core.devices.any_active(is_native)?;
             let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
+            if attachment.is_ib() {
+                let gid = GidAttr::get(&attachment.device.device, attachment.port_num, 0)?;
+                attachment.gid = Some(gid);
+            }
             self.attach(inner, attachment)?;
             inner.pkey = pkey;
             let localhost = core::net::Ipv6Addr::LOCALHOST.octets();
@@ -202,6 +210,7 @@ impl Endpoint {
             self.attach(inner, attachment)?;
         }
         inner.src = src;
+        inner.pkey = link.pkey();
         inner.link = Some(link.clone());
         inner.interface = Some(Interface::from(link));
         if let Some(port) = &inner.port {

@@ -2,10 +2,14 @@
 
 //! Binding to an address.
 
-use super::{device::Source, neighbours::Interface, ports::Owner};
+use super::{
+    device::{Source, SourceLink},
+    neighbours::Interface,
+    ports::Owner,
+};
 use crate::{
     endpoint::{Attachment, Endpoint, Inner},
-    ib::addr::{self, DevAddr},
+    ib::{addr, dev_addr::DevAddr},
     kext::{
         cred::{self, Capability},
         error::{ResultExt, ToKernel},
@@ -34,23 +38,36 @@ fn interface_of(addr: &SockAddr) -> Result<i32> {
 impl Endpoint {
     /// Finds the device that speaks from `addr`, an address of this host, and what is known of
     /// the interface that has it.
-    fn find_source(&self, addr: &SockAddr, bound_if: i32) -> Result<(Attachment, DevAddr)> {
+    fn find_source(&self, addr: &SockAddr, bound_if: i32) -> Result<(Attachment, Option<DevAddr>)> {
+        if let SockAddr::Ib { gid, .. } = addr {
+            let attachment = self.core.devices.by_source(&Source {
+                addr,
+                net: &self.net,
+                interface: None,
+                link: SourceLink::InfiniBand(*gid),
+            })?;
+            return Ok((attachment, None));
+        }
         let link = addr::translate_ip(&self.net, addr, bound_if)?;
         let attachment = self.attachment_at(addr, &link)?;
-        Ok((attachment, link))
+        Ok((attachment, Some(link)))
     }
 
     /// Finds the device that speaks from `addr` at the interface that `link` tells of.
     pub(super) fn attachment_at(&self, addr: &SockAddr, link: &DevAddr) -> Result<Attachment> {
-        if self.ps == PortSpace::Ipoib {
-            // Its addresses are those of an InfiniBand link.
+        let ipoib = link.ipoib();
+        if self.ps == PortSpace::Ipoib && ipoib.is_none() {
             return Err(EINVAL);
         }
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         self.core.devices.by_source(&Source {
             addr,
             net: &self.net,
-            interface: &interface,
+            interface: Some(&interface),
+            link: match ipoib {
+                Some(ipoib) => SourceLink::InfiniBand(ipoib.own_gid()),
+                None => SourceLink::Other,
+            },
         })
     }
 
@@ -86,9 +103,6 @@ impl Endpoint {
         }
         let source = if addr.is_any_or_loopback() {
             None
-        } else if let SockAddr::Ib { .. } = addr {
-            // No port of a RoCE device has native addresses.
-            return Err(ENODEV);
         } else {
             Some(self.find_source(addr, bound_if)?)
         };
@@ -120,9 +134,16 @@ impl Endpoint {
                 self.core.ports.release(port);
                 return Err(error);
             }
-            bound_if = link.bound_dev_if;
-            inner.interface = Some(Interface::from(&link));
-            inner.link = Some(link);
+            inner.pkey = match (&addr, &link) {
+                (SockAddr::Ib { pkey, .. }, _) => *pkey,
+                (_, Some(link)) => link.pkey(),
+                (_, None) => 0,
+            };
+            if let Some(link) = &link {
+                bound_if = link.bound_dev_if;
+                inner.interface = Some(Interface::from(link));
+            }
+            inner.link = link;
         }
         inner.src = addr;
         if let Some(dst) = dst.filter(|dst| dst.family() == addr.family()) {

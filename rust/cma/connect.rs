@@ -2,12 +2,11 @@
 
 //! Connecting, and the answers to a connection request.
 
-use super::path::Path;
 use crate::{
     cm::{execute::Cause, ids::CommId, port::transaction_id},
     endpoint::{Conn, ConnParam, Ece, Endpoint, Inner},
     ib::{
-        ah::{Ah, AhLink, AhSpec},
+        ah::{Ah, AhSpec},
         trace::{self, icm},
     },
     kext::error::ResultExt,
@@ -16,6 +15,8 @@ use cmproto::{
     cm::{self, AcceptParams, ConnectParams, Connection, Tuning},
     cma::State,
     errno::Errno,
+    origin::Origin,
+    path::Path,
     private_data::RequestData,
     reject::Reason,
     service_id::ServiceId,
@@ -43,11 +44,14 @@ const MESSAGE_LABEL_MASK: u32 = 0xf;
 /// What an address handle is made of, copied so that it is made without the endpoint's lock.
 pub(super) struct Way {
     pub(super) service_id: ServiceId,
-    gid: crate::ib::gid::GidAttr,
+    gid: Option<crate::ib::gid::GidAttr>,
     device: crate::ib::device::DeviceRef,
     pub(super) agent: Arc<crate::ib::mad::Agent>,
     pub(super) path: Path,
-    dmac: [u8; 6],
+    /// Where the messages of the peer come from.
+    pub(super) peer: Origin,
+    /// Where the next hop is on the link of RoCE.
+    dmac: Option<[u8; 6]>,
     pub(super) pkey_index: u16,
     guid: u64,
     ca_ack_delay: u8,
@@ -55,16 +59,12 @@ pub(super) struct Way {
 
 impl Way {
     pub(super) fn address(&self) -> Result<Ah> {
-        let spec = AhSpec {
-            sgid: Some(&self.gid),
-            dgid: self.path.dgid,
+        let path = Path {
             flow_label: self.path.flow_label & MESSAGE_LABEL_MASK,
-            hop_limit: self.path.hop_limit,
-            traffic_class: self.path.traffic_class,
-            sl: self.path.sl,
-            static_rate: self.path.rate,
-            link: AhLink::Roce { dmac: self.dmac },
+            ..self.path
         };
+        let port = self.agent.port_num();
+        let spec = AhSpec::along(&path, &self.device, port, self.gid.as_ref(), self.dmac);
         Ah::new(&self.agent, &self.device, &spec)
     }
 }
@@ -75,19 +75,28 @@ impl Endpoint {
         if inner.state != State::RouteResolved {
             return Err(EINVAL);
         }
-        let (Some(attachment), Some(path), Some(link)) = (&inner.device, &inner.path, &inner.link)
-        else {
+        let (Some(attachment), Some(path)) = (&inner.device, &inner.path) else {
             return Err(EINVAL);
         };
         let port = self.port(inner).ok_or(ENODEV)?;
+        let (peer, dmac) = if attachment.is_roce() {
+            let link = inner.link.as_ref().ok_or(EINVAL)?;
+            // It is the address of an interface.
+            attachment.gid.as_ref().ok_or(ENODEV)?;
+            (Origin::of_gid(path.dgid), Some(link.dst_mac()))
+        } else {
+            let port = attachment.device.ib_port(attachment.port_num);
+            (path.origin_at(port), None)
+        };
         let device = &attachment.device.device;
         Ok(Way {
             service_id: ServiceId::of_address(self.ps, &inner.dst),
-            gid: attachment.gid.clone().ok_or(ENODEV)?,
+            gid: attachment.gid.clone(),
             device: device.clone(),
             agent: port.agent().ok_or(ENODEV)?,
             path: *path,
-            dmac: link.dst_mac(),
+            peer,
+            dmac,
             pkey_index: device.find_pkey(attachment.port_num, path.pkey)?,
             guid: port.guid,
             ca_ack_delay: port.ca_ack_delay,
@@ -130,14 +139,15 @@ impl Endpoint {
         let tuning = self.tuning(&inner);
         let params = Self::connect_params(&inner, &way, transport, &tuning, param, ece);
         let now = self.core.now();
-        let pace = self.pace(&inner, &way.path.dgid, now);
+        let pace = self.pace(&inner, &way.peer, now);
         let conn = inner.conn.insert(Conn {
             machine: Connection::new(comm_id.value(), way.guid, tid),
             comm_id,
             tracked: None,
-            peer: way.path.dgid,
+            peer: way.peer,
             ah: Some(ah),
             pkey_index: way.pkey_index,
+            data_lid: 0,
             parked: None,
             before: cm::State::Idle,
         });

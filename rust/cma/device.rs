@@ -22,6 +22,8 @@ use crate::{
 use cmproto::{
     addr::{Gid, SockAddr},
     errno::Errno,
+    origin::IbPort,
+    ucma::query::Protocol,
 };
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
@@ -77,6 +79,14 @@ impl CmDevice {
     /// The port with this number.
     pub(crate) fn port(&self, num: u32) -> Option<&Arc<Port>> {
         self.ports.get(&num)
+    }
+
+    /// The port with this number, for whom its LIDs are to be told from those of others.
+    pub(crate) fn ib_port(&self, num: u32) -> IbPort {
+        IbPort {
+            device: self.device.index(),
+            port: u8::try_from(num).unwrap_or(0),
+        }
     }
 
     fn shard(&self, number: u64) -> Option<&Mutex<Members>> {
@@ -189,46 +199,49 @@ impl CmDevice {
         })
     }
 
-    /// Finds the GID of one of the ports that `source` speaks from.
-    fn find_gid(&self, source: &Source<'_>) -> Option<(u32, GidAttr)> {
+    /// Finds the GID of one of the ports that `source` speaks from: a port of InfiniBand speaks from GIDs,
+    /// others from the addresses of interfaces.
+    fn find_gid(&self, source: &Source<'_>) -> Option<(&Arc<Port>, GidAttr)> {
         if !self.device.access_netns(source.net) {
             return None;
         }
-        let gid = source.addr.to_gid();
         self.ports.values().find_map(|port| {
-            if self.device.cap_iw_cm(port.num) {
-                return Some((port.num, self.find_iwarp(port.num, source)?));
-            }
-            let attr = GidAttr::find_by_port(
-                &self.device,
-                port.num,
-                &gid,
-                port.default_gid_type(),
-                Some(source.interface),
-            )
-            .ok()?;
-            Some((port.num, attr))
+            let find = |gid: &Gid, interface| {
+                let gid_type = port.default_gid_type();
+                GidAttr::find_by_port(&self.device, port.num, gid, gid_type, interface).ok()
+            };
+            let attr = match (port.protocol, &source.link, source.interface) {
+                (Protocol::Ib, SourceLink::InfiniBand(gid), _) => find(gid, None),
+                (Protocol::Iwarp, SourceLink::Other, Some(interface)) => {
+                    self.find_iwarp(port.num, source.net, interface)
+                }
+                (Protocol::Roce, SourceLink::Other, Some(interface)) => {
+                    find(&source.addr.to_gid(), Some(interface))
+                }
+                _ => None,
+            };
+            Some((port, attr?))
         })
     }
 
-    /// Finds the GID of a port of iWARP, which has but one, if `source` speaks from its interface, a
+    /// Finds the GID of a port of iWARP, which has but one, if `interface` is its interface in `net`, a
     /// VLAN of that, or what that is a VLAN of.
-    fn find_iwarp(&self, port: u32, source: &Source<'_>) -> Option<GidAttr> {
+    fn find_iwarp(&self, port: u32, net: &Net, interface: &NetDevice) -> Option<GidAttr> {
         let attr = GidAttr::get(&self.device, port, 0).ok()?;
         let own = attr.ndev().ok()?;
         let is_vlan_of = |vlan: &NetDevice, real: &NetDevice| {
             vlan.vlan_real_dev().is_some_and(|dev| dev.ptr_eq(real))
         };
-        let interface = source.interface;
         let is_there =
             own.ptr_eq(interface) || is_vlan_of(interface, &own) || is_vlan_of(&own, interface);
-        (is_there && own.net()?.ptr_eq(source.net)).then_some(attr)
+        (is_there && own.net()?.ptr_eq(net)).then_some(attr)
     }
 
     /// The port over which the iWARP CM connects, if there is one.
     pub(super) fn iwarp_port(&self) -> Option<u32> {
-        let mut ports = self.ports.values().map(|port| port.num);
-        ports.find(|port| self.device.cap_iw_cm(*port))
+        let mut ports = self.ports.values();
+        let port = ports.find(|port| port.protocol == Protocol::Iwarp)?;
+        Some(port.num)
     }
 
     /// Whether the interface of a port of iWARP is in `net`.
@@ -239,14 +252,25 @@ impl CmDevice {
     }
 }
 
+/// The kind of link that an address of this host is an address of.
+#[derive(Clone, Copy)]
+pub(crate) enum SourceLink {
+    /// InfiniBand, where the port has this GID.
+    InfiniBand(Gid),
+    /// Any other.
+    Other,
+}
+
 /// An address of this host, and where it lives.
 pub(crate) struct Source<'a> {
     /// The address.
     pub(crate) addr: &'a SockAddr,
     /// The namespace.
     pub(crate) net: &'a Net,
-    /// The interface that has the address.
-    pub(crate) interface: &'a NetDevice,
+    /// The interface that has the address; native addresses have none.
+    pub(crate) interface: Option<&'a NetDevice>,
+    /// The link.
+    pub(crate) link: SourceLink,
 }
 
 /// All devices, by index.
@@ -334,10 +358,11 @@ impl Devices {
     }
 
     fn attachment(device: &Arc<CmDevice>, source: &Source<'_>) -> Option<Attachment> {
-        let (port_num, gid) = device.find_gid(source)?;
+        let (port, gid) = device.find_gid(source)?;
         Some(Attachment {
             device: device.clone(),
-            port_num,
+            port_num: port.num,
+            protocol: port.protocol,
             gid: Some(gid),
         })
     }
@@ -347,10 +372,13 @@ impl Devices {
     pub(crate) fn by_native(&self, net: &Net, gid: Gid, pkey: u16) -> Result<(Attachment, Gid)> {
         self.find_map(|device| {
             let (port_num, own) = device.find_native(net, gid, pkey)?;
+            let port = device.port(port_num)?;
+            let gid_type = port.default_gid_type();
             let attachment = Attachment {
                 device: device.clone(),
                 port_num,
-                gid: None,
+                protocol: port.protocol,
+                gid: GidAttr::find_by_port(&device.device, port_num, &own, gid_type, None).ok(),
             };
             Some((attachment, own))
         })
@@ -361,9 +389,10 @@ impl Devices {
     /// native address only those of the IB CM count.
     pub(crate) fn any_active(&self, is_native: bool) -> Result<Attachment> {
         let counts = |device: &CmDevice| !is_native || device.iwarp_port().is_none();
-        let attachment = |device: &Arc<CmDevice>, port_num| Attachment {
+        let attachment = |device: &Arc<CmDevice>, port: &Port| Attachment {
             device: device.clone(),
-            port_num,
+            port_num: port.num,
+            protocol: port.protocol,
             gid: None,
         };
         self.find_map(|device| {
@@ -374,12 +403,12 @@ impl Devices {
                     .port_state(port.num)
                     .is_ok_and(|state| state.is_active())
             })?;
-            Some(attachment(device, port.num))
+            Some(attachment(device, port))
         })
         .or_else(|| {
             self.find_map(|device| {
                 let port = device.ports.values().find(|_| counts(device))?;
-                Some(attachment(device, port.num))
+                Some(attachment(device, port))
             })
         })
         .ok_or(ENODEV)
@@ -424,9 +453,9 @@ impl Core {
     pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
         let mut ports = RBTree::new();
         for num in device.ports() {
-            // Paths over InfiniBand need a subnet administrator, which nobody asks yet.
-            let is_roce = device.cap_ib_cm(num) && device.protocol_roce(num);
-            if is_roce || device.cap_iw_cm(num) {
+            // Omni-Path, whose paths have longer LIDs, is neither.
+            let is_known = device.protocol_roce(num) || device.has_ib_paths(num);
+            if (device.cap_ib_cm(num) && is_known) || device.cap_iw_cm(num) {
                 ports.try_create_and_insert(num, Port::new(self, device, num)?, GFP_KERNEL)?;
             }
         }

@@ -6,7 +6,7 @@
 //! note what became of them. What may be asked when is decided in [`cmproto::iwarp`].
 
 use super::{
-    device::{CmDevice, Source},
+    device::{CmDevice, Source, SourceLink},
     neighbours::Interface,
     stubs::Site,
 };
@@ -24,6 +24,7 @@ use cmproto::{
     cm::{DestroyCause, QpAttrMask},
     cma::State,
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome},
+    ucma::query::Protocol,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
 use kernel::{prelude::*, sync::Arc};
@@ -56,7 +57,17 @@ impl Iwarp {
 impl Attachment {
     /// Whether connections at the port are made by the iWARP CM.
     pub(crate) fn is_iwarp(&self) -> bool {
-        self.device.device.cap_iw_cm(self.port_num)
+        self.protocol == Protocol::Iwarp
+    }
+
+    /// Whether the port speaks RoCE.
+    pub(crate) fn is_roce(&self) -> bool {
+        self.protocol == Protocol::Roce
+    }
+
+    /// Whether the port has an InfiniBand link.
+    pub(crate) fn is_ib(&self) -> bool {
+        self.protocol == Protocol::Ib
     }
 }
 
@@ -64,6 +75,16 @@ impl Inner {
     /// Whether connections of the endpoint are made by the iWARP CM.
     pub(super) fn is_iwarp(&self) -> bool {
         self.device.as_ref().is_some_and(Attachment::is_iwarp)
+    }
+
+    /// Whether the endpoint is at a port of RoCE.
+    pub(super) fn is_roce(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_roce)
+    }
+
+    /// Whether the endpoint is at a port with an InfiniBand link.
+    pub(crate) fn is_ib(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_ib)
     }
 
     /// The connection at the iWARP CM; `EINVAL` if there is none.
@@ -316,7 +337,8 @@ impl Endpoint {
         let source = Source {
             addr: &what.local,
             net: &self.net,
-            interface: &interface,
+            interface: Some(&interface),
+            link: SourceLink::Other,
         };
         let near = request.device().index();
         let attachment = self.core.devices.by_source_near(near, &source)?;

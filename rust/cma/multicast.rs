@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Multicast groups.
+//!
+//! On RoCE an endpoint is a member at once. On InfiniBand the subnet administrator is asked, and may
+//! take a membership away later.
 
 use crate::{
     endpoint::{Endpoint, Event, EventParam, Inner, UdEventParam},
     ib::{
         addr::roce_path_mtu,
         gid::{GidAttr, GidType},
+        sa::{broadcast_group, JoinDone, McMember, McRequest, SaMembership},
     },
     kext::{
         error::{ResultExt, ToKernel},
@@ -19,10 +23,15 @@ use cmproto::{
     cma::{Qkey, State},
     errno::Errno,
     mcast::{Encapsulation, Member, RoceGroup, MULTICAST_QPN},
+    service_id::PortSpace,
     ucma_abi::{CmEvent, UverbsAhAttr, UverbsGlobalRoute},
 };
+use core::mem;
 use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, rbtree::RBTreeNodeReservation, sync::aref::ARef,
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    prelude::*,
+    rbtree::RBTreeNodeReservation,
+    sync::{aref::ARef, Arc},
 };
 use zerocopy::FromZeros;
 
@@ -32,11 +41,38 @@ const QPT_UD: u8 = 4;
 /// The membership of an endpoint in a group.
 ///
 /// Dropping it takes the lock of all network interfaces, and so must happen under no other.
-pub(crate) struct Group {
-    _igmp: Option<IgmpMembership>,
+pub(crate) enum Group {
+    /// On RoCE.
+    Roce {
+        /// That of the interface, where it is one.
+        _igmp: Option<IgmpMembership>,
+    },
+    /// On InfiniBand.
+    InfiniBand {
+        /// That of the port, once it was asked for.
+        membership: Option<SaMembership>,
+        /// What the subnet administrator has said, until the consumer may hear of it.
+        waits: Option<Answer>,
+    },
 }
 
-/// Where an endpoint joins a group.
+/// What a subnet administrator says of a membership.
+pub(crate) enum Answer {
+    /// Nothing yet.
+    None,
+    /// That it is one, or why it is none.
+    Said(Result<McMember>),
+}
+
+/// What is told of a group when its number is known to its owner.
+pub(crate) enum Joined {
+    /// That the endpoint is a member.
+    Member(Event<'static>),
+    /// What the subnet administrator says, when it says it.
+    Asked,
+}
+
+/// Where an endpoint joins a group of RoCE.
 ///
 /// It holds no reference to the device, as the lock of all network interfaces is waited for: whoever
 /// removes the device may hold that one.
@@ -48,18 +84,25 @@ struct Site {
     sgid_index: Result<u8>,
 }
 
+/// The event of having joined a group that is reached by `ah_attr` and `qkey`.
+fn joined(ah_attr: UverbsAhAttr, qkey: u32) -> Event<'static> {
+    let param = UdEventParam {
+        ah_attr,
+        qp_num: MULTICAST_QPN,
+        qkey,
+        ..UdEventParam::with_private_data(&[])
+    };
+    Event {
+        param: EventParam::Ud(param),
+        ..Event::new(CmEvent::MulticastJoin, 0)
+    }
+}
+
 impl Site {
     /// Where `inner` joins the group that `addr` stands for.
     fn new(endpoint: &Endpoint, inner: &Inner, addr: &SockAddr, member: Member) -> Result<Self> {
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
-        if !matches!(inner.state, State::AddrBound | State::AddrResolved) {
-            return Err(EINVAL);
-        }
-        if endpoint.qp_type != QPT_UD {
-            return Err(EINVAL);
-        }
-        let device = &attachment.device.device;
-        if !device.protocol_roce(attachment.port_num) {
+        if !attachment.is_roce() {
             return Err(Errno::ENOSYS.to_kernel());
         }
         RoceGroup::check(addr).kernel()?;
@@ -71,7 +114,7 @@ impl Site {
             GidType::Ib | GidType::RoceV1 => Encapsulation::Grh,
         };
         let own = GidAttr::find_by_port(
-            device,
+            &attachment.device.device,
             attachment.port_num,
             &inner.src.to_gid(),
             port.default_gid_type(),
@@ -92,43 +135,68 @@ impl Site {
             Ok(index) => index,
             Err(error) => return Event::new(CmEvent::MulticastError, error.to_errno()),
         };
-        let param = UdEventParam {
-            ah_attr: UverbsAhAttr {
-                grh: UverbsGlobalRoute {
-                    dgid: self.group.mgid.0,
-                    sgid_index,
-                    hop_limit: self.group.hop_limit,
-                    ..FromZeros::new_zeroed()
-                },
-                is_global: 1,
-                port_num: self.port_num,
+        let ah_attr = UverbsAhAttr {
+            grh: UverbsGlobalRoute {
+                dgid: self.group.mgid.0,
+                sgid_index,
+                hop_limit: self.group.hop_limit,
                 ..FromZeros::new_zeroed()
             },
-            qp_num: MULTICAST_QPN,
-            qkey,
-            ..UdEventParam::with_private_data(&[])
+            is_global: 1,
+            port_num: self.port_num,
+            ..FromZeros::new_zeroed()
         };
-        Event {
-            param: EventParam::Ud(param),
-            ..Event::new(CmEvent::MulticastJoin, 0)
-        }
+        joined(ah_attr, qkey)
+    }
+}
+
+/// Who hears of a membership of InfiniBand.
+struct Joining {
+    endpoint: Arc<Endpoint>,
+    number: u64,
+}
+
+impl JoinDone for Joining {
+    fn join_done(self: Arc<Self>, result: Result<McMember>) {
+        self.endpoint.group_answered(self.number, result);
+    }
+
+    fn group_lost(self: Arc<Self>, error: Error) {
+        self.endpoint.group_answered(self.number, Err(error));
     }
 }
 
 impl Endpoint {
-    /// Joins the group that `addr` stands for, as `number`, which no other group has. Returns the
-    /// event that tells of it, for [`Endpoint::tell_group`].
+    /// Joins the group that `addr` stands for, as `number`, which no other group has. Returns what is
+    /// to be told of it, for [`Endpoint::tell_group`].
     ///
     /// Takes the lock of all network interfaces. Fails with `EINVAL` (no device, the state, no
-    /// datagrams, a wildcard, an interface with too small an MTU), `ENODEV` (no interface, one
-    /// without IPv4, or a dead endpoint), `ENOTSUPP` (not IPv4 over RoCE v2) or `ENOMEM`; nothing has
-    /// changed then.
+    /// datagrams; on RoCE a wildcard, or an interface with too small an MTU), `ENODEV` (no interface, one
+    /// without IPv4, or a dead endpoint), `ENOTSUPP` (on RoCE v2, not IPv4), `EADDRNOTAVAIL` (on
+    /// InfiniBand, an interface that is down) or `ENOMEM`; nothing has changed then.
     pub(crate) fn join_group(
-        &self,
+        self: &Arc<Self>,
         number: u64,
         addr: &SockAddr,
         member: Member,
-    ) -> Result<Event<'static>> {
+    ) -> Result<Joined> {
+        let is_ib = {
+            let inner = self.inner.lock();
+            let attachment = inner.device.as_ref().ok_or(EINVAL)?;
+            let is_ready = matches!(inner.state, State::AddrBound | State::AddrResolved);
+            if !is_ready || self.qp_type != QPT_UD {
+                return Err(EINVAL);
+            }
+            attachment.is_ib()
+        };
+        if is_ib {
+            self.ask_group(number, addr, member)
+        } else {
+            self.join_roce_group(number, addr, member)
+        }
+    }
+
+    fn join_roce_group(&self, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let site = Site::new(self, &self.inner.lock(), addr, member)?;
         let igmp = match site.group.igmp {
@@ -136,7 +204,7 @@ impl Endpoint {
             None => None,
         };
         roce_path_mtu(site.netdev.mtu()).ok_or(EINVAL)?;
-        let node = room.into_node(number, Group { _igmp: igmp });
+        let node = room.into_node(number, Group::Roce { _igmp: igmp });
 
         // Given back before `node` is dropped.
         let mut inner = self.inner.lock();
@@ -148,7 +216,120 @@ impl Endpoint {
             // Without one the groups are reported with 0.
             let _ = inner.qkey.take_default(self.ps);
         }
-        Ok(site.event(inner.qkey.value()))
+        Ok(Joined::Member(site.event(inner.qkey.value())))
+    }
+
+    /// Asks the subnet administrator for a membership.
+    fn ask_group(self: &Arc<Self>, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
+        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let joining = Joining {
+            endpoint: self.clone(),
+            number,
+        };
+        let joining = Arc::new(joining, GFP_KERNEL_ACCOUNT)?;
+        let group = Group::InfiniBand {
+            membership: None,
+            waits: Some(Answer::None),
+        };
+        let node = room.into_node(number, group);
+
+        let (request, device, port) = {
+            let mut inner = self.inner.lock();
+            if inner.is_dead() {
+                return Err(ENODEV);
+            }
+            let attachment = inner.device.as_ref().ok_or(EINVAL)?;
+            let (device, port) = (attachment.device.device.clone(), attachment.port_num);
+            let link = inner.link.as_ref().and_then(|link| link.ipoib());
+            let link = link.copied().unwrap_or_default();
+            let template = broadcast_group(&device, port, &link.broadcast_gid())?;
+            if inner.qkey == Qkey::unknown() {
+                self.take_default_qkey(&mut inner)?;
+            }
+            let request = McRequest {
+                mgid: link.group(self.ps, addr),
+                port_gid: inner.ends().0,
+                pkey: inner.pkey,
+                qkey: inner.qkey.value(),
+                member,
+                template,
+                is_ipoib: self.ps == PortSpace::Ipoib,
+            };
+            // First of all, as the answer may come at once.
+            inner.groups.insert(node);
+            (request, device, port)
+        };
+        let asked = self.core.sa.join(&device, port, &request, joining);
+        drop(device);
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.leave_group(number);
+                return Err(error);
+            }
+        };
+        let mut inner = self.inner.lock();
+        let unwanted = match inner.groups.get_mut(&number) {
+            Some(Group::InfiniBand { membership, .. }) => membership.replace(asked),
+            // The endpoint has died meanwhile.
+            _ => Some(asked),
+        };
+        let is_dead = unwanted.is_some();
+        drop(inner);
+        drop(unwanted);
+        if is_dead {
+            return Err(ENODEV);
+        }
+        Ok(Joined::Asked)
+    }
+
+    /// Takes the usual Q_Key of the port space: in that of IP over InfiniBand it is that of the
+    /// interface's broadcast group.
+    ///
+    /// Fails with `ENODEV` if no link has one, and `EADDRNOTAVAIL` if the interface is down.
+    pub(super) fn take_default_qkey(&self, inner: &mut Inner) -> Result {
+        let at = inner.device.as_ref().filter(|at| at.is_ib());
+        let (PortSpace::Ipoib, Some(at)) = (self.ps, at) else {
+            return inner.qkey.take_default(self.ps).kernel();
+        };
+        let link = inner.link.as_ref().and_then(|link| link.ipoib());
+        let mgid = link.copied().unwrap_or_default().broadcast_gid();
+        let group = broadcast_group(&at.device.device, at.port_num, &mgid)?;
+        inner.qkey.take_group(group.qkey);
+        Ok(())
+    }
+
+    /// The subnet administrator has said something of the group `number`.
+    fn group_answered(&self, number: u64, result: Result<McMember>) {
+        let mut inner = self.inner.lock();
+        match inner.groups.get_mut(&number) {
+            Some(Group::InfiniBand {
+                waits: Some(waits), ..
+            }) => *waits = Answer::Said(result),
+            Some(Group::InfiniBand { waits: None, .. }) => {
+                self.tell_answer(&mut inner, number, result)
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the consumer what became of a membership of InfiniBand.
+    fn tell_answer(&self, inner: &mut Inner, number: u64, result: Result<McMember>) {
+        let known = result.and_then(|member| {
+            let at = inner.device.as_ref().ok_or(ENODEV)?;
+            let (device, port) = (&at.device.device, at.port_num);
+            inner.qkey.take(member.qkey).kernel()?;
+            let own = GidAttr::find_by_port(device, port, &member.port_gid, GidType::Ib, None)?;
+            let index = u8::try_from(own.index()).unwrap_or(0);
+            Ok(member.address_vector(u8::try_from(port).unwrap_or(0), index))
+        });
+        let event = match known {
+            Ok(ah_attr) => joined(ah_attr, inner.qkey.value()),
+            Err(error) => Event::new(CmEvent::MulticastError, error.to_errno()),
+        };
+        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
+            consumer.group_event(number, &event);
+        }
     }
 
     /// Leaves a group, if it is still joined.
@@ -159,11 +340,25 @@ impl Endpoint {
         drop(node);
     }
 
-    /// Tells the consumer what became of a group, unless the endpoint has died meanwhile.
-    pub(crate) fn tell_group(&self, number: u64, event: &Event<'_>) {
-        let inner = self.inner.lock();
-        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
-            consumer.group_event(number, event);
+    /// Tells the consumer what became of a group, now or when it is known, unless the endpoint has died
+    /// meanwhile.
+    pub(crate) fn tell_group(&self, number: u64, joined: &Joined) {
+        let mut inner = self.inner.lock();
+        match joined {
+            Joined::Member(event) => {
+                if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
+                    consumer.group_event(number, event);
+                }
+            }
+            Joined::Asked => {
+                let waited = match inner.groups.get_mut(&number) {
+                    Some(Group::InfiniBand { waits, .. }) => mem::take(waits),
+                    _ => None,
+                };
+                if let Some(Answer::Said(result)) = waited {
+                    self.tell_answer(&mut inner, number, result);
+                }
+            }
         }
     }
 }

@@ -13,7 +13,7 @@
 use crate::{
     core::Core,
     endpoint::{Endpoint, Event, Inner},
-    ib::addr::DevAddr,
+    ib::dev_addr::DevAddr,
     kext::{
         error::ToKernel,
         lock::{new_spinlock_irq, SpinLockIrq},
@@ -35,7 +35,7 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-/// An Ethernet address.
+/// An Ethernet address; or the last six bytes of one of InfiniBand, which are of the port's GUID.
 pub(crate) type Mac = [u8; 6];
 
 /// The interface that an endpoint speaks from, and its address when that was found out.
@@ -48,12 +48,12 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// The interface as it is now; `None` if it has no Ethernet address.
+    /// The interface as it is now; `None` if it has neither an Ethernet address nor one of InfiniBand.
     pub(crate) fn of(netdev: &NetDevice) -> Option<Self> {
         let (addr, len) = netdev.hw_addr();
         Some(Interface {
             index: netdev.ifindex(),
-            mac: addr.get(..len)?.try_into().ok()?,
+            mac: *addr.get(..len)?.last_chunk()?,
         })
     }
 }
@@ -62,7 +62,10 @@ impl From<&DevAddr> for Interface {
     fn from(link: &DevAddr) -> Self {
         Interface {
             index: link.bound_dev_if,
-            mac: link.src_mac(),
+            mac: match link.ipoib() {
+                Some(ipoib) => ipoib.own_end(),
+                None => link.src_mac(),
+            },
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
 };
 use cmproto::{
     cm::{QpAttr, QpAttrMask, QpState},
+    path::ROCE_PKEY,
     ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
 };
 use kernel::prelude::*;
@@ -23,22 +24,35 @@ impl Inner {
     /// The address vector of the path, as `struct ib_uverbs_ah_attr`, once there is a path.
     pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
         let (path, attachment) = (self.path.as_ref()?, self.device.as_ref()?);
-        let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
-        Some(UverbsAhAttr {
-            grh: UverbsGlobalRoute {
+        let mut vector = UverbsAhAttr {
+            sl: path.sl,
+            static_rate: path.rate,
+            port_num: u8::try_from(attachment.port_num).unwrap_or(0),
+            ..FromZeros::new_zeroed()
+        };
+        let is_roce = attachment.is_roce();
+        if is_roce || path.has_grh() {
+            let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
+            vector.is_global = 1;
+            vector.grh = UverbsGlobalRoute {
                 dgid: path.dgid.0,
                 flow_label: path.flow_label,
                 sgid_index: u8::try_from(sgid_index).unwrap_or(0),
                 hop_limit: path.hop_limit,
                 traffic_class: path.traffic_class,
                 ..FromZeros::new_zeroed()
-            },
-            sl: path.sl,
-            static_rate: path.rate,
-            is_global: 1,
-            port_num: u8::try_from(attachment.port_num).unwrap_or(0),
-            ..FromZeros::new_zeroed()
-        })
+            };
+        }
+        if !is_roce {
+            let device = &attachment.device.device;
+            let mask = device.path_bits_mask(attachment.port_num);
+            vector.src_path_bits = path.slid_bits(mask.unwrap_or(0));
+            vector.dlid = match &self.conn {
+                Some(conn) if conn.data_lid != 0 => conn.data_lid,
+                _ => path.dlid,
+            };
+        }
+        Some(vector)
     }
 }
 
@@ -77,10 +91,14 @@ impl Endpoint {
             None if inner.listening.is_some() && !is_datagram => return Err(EINVAL),
             None => {
                 let device = &attachment.device.device;
-                let pkey = super::path::ROCE_PKEY;
+                let pkey = if attachment.is_roce() {
+                    ROCE_PKEY
+                } else {
+                    inner.pkey
+                };
                 attr.pkey_index = device.find_pkey(attachment.port_num, pkey)?;
                 let last = if is_datagram {
-                    inner.qkey.take_default(self.ps).kernel()?;
+                    self.take_default_qkey(inner)?;
                     attr.qkey = inner.qkey.value();
                     QpAttrMask::QKEY
                 } else {

@@ -3,15 +3,20 @@
 //! Resolving the route: what the path to the peer is like.
 //!
 //! RoCE asks nobody: the path follows from the addresses and the interface. iWARP has no paths, TCP
-//! finds its way.
+//! finds its way. What InfiniBand does is in [`super::infiniband`].
 
-use super::path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY};
 use crate::{
     endpoint::{Endpoint, Event, Inner},
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
-use cmproto::{addr::SockAddr, cma::State, ucma::path::PathRecord, ucma_abi::CmEvent};
+use cmproto::{
+    addr::SockAddr,
+    cma::State,
+    path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY},
+    ucma::path::PathRecord,
+    ucma_abi::CmEvent,
+};
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
 /// Bits of a flow label.
@@ -33,10 +38,12 @@ fn flow_label(src: &SockAddr, dst: &SockAddr) -> u32 {
 }
 
 impl Endpoint {
-    /// Resolves the route; the event follows at once.
+    /// Resolves the route; the event follows at once, but for InfiniBand, where it follows when the
+    /// subnet administrator has answered, or has not.
     ///
-    /// Fails with `EINVAL` (no timeout, the state, an interface with too small an MTU) or `ENODEV`
-    /// (a loopback address, or an interface that is gone); nothing has changed then.
+    /// Fails with `EINVAL` (no timeout, the state, an interface with too small an MTU), `ENODEV`
+    /// (a loopback address of RoCE, or an interface that is gone) or the errors of asking; nothing has
+    /// changed then.
     pub(crate) fn resolve_route(self: &Arc<Self>, timeout_ms: u32) -> Result {
         if timeout_ms == 0 {
             return Err(EINVAL);
@@ -44,6 +51,9 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         if !matches!(inner.state, State::AddrResolved | State::AddrinfoResolved) {
             return Err(EINVAL);
+        }
+        if inner.is_ib() {
+            return self.query_route(&mut inner, timeout_ms);
         }
         if !inner.is_iwarp() {
             let path = self.roce_path(&inner)?;
@@ -58,19 +68,21 @@ impl Endpoint {
 
     /// Takes the route that a consumer has found by itself. If it `tells`, the event follows at once.
     ///
-    /// Fails with `EINVAL` (the state), `ENODEV` (a loopback address, or an interface that is gone) or
-    /// `ENOMEM`; nothing has changed then.
+    /// Fails with `EINVAL` (the state), `ENODEV` (a loopback address of RoCE, or an interface that is
+    /// gone) or `ENOMEM`; nothing has changed then.
     pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
-        let given = KBox::new(path::shown(record), GFP_KERNEL_ACCOUNT)?;
+        let mut given = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
         if inner.state != State::AddrResolved {
             return Err(EINVAL);
         }
-        if !inner.is_iwarp() {
+        if inner.is_roce() {
             let link = inner.link.as_ref().ok_or(ENODEV)?;
             NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         }
-        inner.path = Some(Path::from_record(record));
+        let has_lids = inner.is_ib();
+        *given = path::shown(record, has_lids);
+        inner.path = Some(Path::from_record(record, has_lids));
         inner.given_path = Some(given);
         self.set_state(&mut inner, State::RouteResolved);
         if tells {
@@ -100,6 +112,8 @@ impl Endpoint {
             } else {
                 0
             },
+            slid: 0,
+            dlid: 0,
             hop_limit: link.hop_limit,
             traffic_class: tos,
             pkey: ROCE_PKEY,

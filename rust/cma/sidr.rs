@@ -31,7 +31,7 @@ impl Endpoint {
                 machine: Resolution::new(comm_id.value(), tid),
                 comm_id: None,
                 question: None,
-                peer: way.path.dgid,
+                peer: way.peer,
                 ah: Some(ah),
                 pkey_index: way.pkey_index,
             },
@@ -48,8 +48,7 @@ impl Endpoint {
             ..ResolveParams::new(way.service_id.0, way.path.pkey)
         };
         let now = self.core.now();
-        sidr.machine
-            .set_pace(self.pace(&inner, &way.path.dgid, now));
+        sidr.machine.set_pace(self.pace(&inner, &way.peer, now));
         trace::cma::cm_send_sidr_req(&self.head, inner.tos());
         icm::icm_send_sidr_req(&IcmId {
             head: Some(&self.head),
@@ -78,11 +77,12 @@ impl Endpoint {
         param: Option<&ConnParam<'_>>,
         ece: Ece,
     ) -> Result {
-        let mut qkey = inner.qkey;
+        let before = inner.qkey;
         match param.map_or(0, |param| param.qkey) {
-            0 => qkey.take_default(self.ps).kernel()?,
-            named => qkey.take(named).kernel()?,
+            0 => self.take_default_qkey(inner)?,
+            named => inner.qkey.take(named).kernel()?,
         }
+        let qkey = core::mem::replace(&mut inner.qkey, before);
         let qp_num = param.map_or(inner.qp_num, |param| param.qp_num);
         let params = ReplyParams {
             vendor_id: ece.vendor_id,

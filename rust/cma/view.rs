@@ -2,11 +2,11 @@
 
 //! One consistent view of an endpoint, for queries.
 
-use super::path::Path;
-use crate::endpoint::{Attachment, Endpoint, Inner};
+use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
     addr::{Gid, SockAddr},
     bytes::fill,
+    path::Path,
     ucma::query::{shown_peer, DeviceView, Protocol, Snapshot},
 };
 
@@ -25,27 +25,16 @@ fn link_gid(mac: [u8; 6]) -> Gid {
     gid
 }
 
-impl Attachment {
-    fn protocol(&self) -> Protocol {
-        if self.is_iwarp() {
-            Protocol::Iwarp
-        } else if self.device.device.protocol_roce(self.port_num) {
-            Protocol::Roce
-        } else {
-            Protocol::Ib
-        }
-    }
-}
-
 /// The GIDs of both ends.
 fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
-    if protocol != Protocol::Iwarp {
-        let peer = shown_peer(&inner.src, &inner.dst);
-        return (gid(&inner.src), gid(&peer));
-    }
-    match &inner.link {
-        Some(link) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
-        None => (Gid::ZERO, Gid::ZERO),
+    match (protocol, &inner.link) {
+        (Protocol::Ib, _) => inner.ends(),
+        (Protocol::Roce, _) => {
+            let peer = shown_peer(&inner.src, &inner.dst);
+            (gid(&inner.src), gid(&peer))
+        }
+        (Protocol::Iwarp, Some(link)) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
+        (Protocol::Iwarp, None) => (Gid::ZERO, Gid::ZERO),
     }
 }
 
@@ -64,7 +53,7 @@ impl Endpoint {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
-            let protocol = attachment.protocol();
+            let protocol = attachment.protocol;
             let (sgid, dgid) = match asked.gids {
                 true => gids(&inner, protocol),
                 false => (Gid::ZERO, Gid::ZERO),

@@ -9,7 +9,7 @@ use crate::{
         iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
         ports::PortClaim,
     },
-    ib::{addr::Query, ah::Ah, trace},
+    ib::{addr::Query, ah::Ah, sa::SaQuery, trace},
     kext::gate::OwnedGuard,
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
@@ -19,6 +19,7 @@ use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 /// What a dead endpoint leaves behind, to be taken down without its lock.
 struct Remains {
     query: Option<Query>,
+    asking: Option<KBox<SaQuery>>,
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching>,
@@ -67,6 +68,7 @@ impl Endpoint {
         self.set_state(inner, state);
         Remains {
             query: inner.query.take(),
+            asking: inner.asking.take(),
             listening: inner.listening.take(),
             port: inner.port.take(),
             watching: inner.watching.take(),
@@ -84,6 +86,7 @@ impl Endpoint {
     fn bury(self: &Arc<Self>, remains: Remains) {
         let Remains {
             query,
+            asking,
             listening,
             port,
             watching,
@@ -95,8 +98,9 @@ impl Endpoint {
             stay,
             consumer,
         } = remains;
-        // A callback of the query that runs now finds a dead endpoint.
+        // A callback of a query that runs now finds a dead endpoint.
         drop(query);
+        drop(asking);
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
             self.core.stubs.hide(self.number);

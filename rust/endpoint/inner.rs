@@ -14,23 +14,20 @@ use crate::{
         listeners::Listening,
         multicast::Group,
         neighbours::{Interface, Watching},
-        path::Path,
         ports::PortClaim,
+        service::Services,
     },
-    ib::{
-        addr::{DevAddr, Query},
-        ah::Ah,
-        device::NodeType,
-        gid::GidAttr,
-    },
+    ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
     kext::{gate::OwnedGuard, random},
 };
 use cmproto::{
-    addr::{Gid, SockAddr},
+    addr::SockAddr,
     cm::{self, Connection, Tuning},
     cma::{Qkey, State},
+    origin::Origin,
+    path::Path,
     sidr::Resolution,
-    ucma::path::PathRecord,
+    ucma::{path::PathRecord, query::Protocol},
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -57,8 +54,10 @@ pub(crate) struct Attachment {
     pub(crate) device: Arc<CmDevice>,
     /// The port.
     pub(crate) port_num: u32,
-    /// The GID that the endpoint speaks from; none after a loopback resolution, which names a
-    /// port but no address.
+    /// What the port speaks.
+    pub(crate) protocol: Protocol,
+    /// The GID that the endpoint speaks from; none after a loopback resolution on RoCE, which names
+    /// a port but no address.
     pub(crate) gid: Option<GidAttr>,
 }
 
@@ -71,11 +70,13 @@ pub(crate) struct Conn {
     /// The peer's names, while they are this connection's.
     pub(crate) tracked: Option<Tracked>,
     /// Whose messages are accepted.
-    pub(crate) peer: Gid,
+    pub(crate) peer: Origin,
     /// How the peer is reached.
     pub(crate) ah: Option<Ah>,
     /// Index of the P_Key that the messages carry.
     pub(crate) pkey_index: u16,
+    /// The LID that data go to, if not to that of the path.
+    pub(crate) data_lid: u16,
     /// Counts while the request waits in addition to a full backlog.
     pub(crate) parked: Option<Parked>,
     /// The state before the transition that is under way, for tracepoints.
@@ -91,7 +92,7 @@ pub(crate) struct Sidr {
     /// Answering side: the question, until it is answered.
     pub(crate) question: Option<Question>,
     /// Whose answer is accepted, or who asks.
-    pub(crate) peer: Gid,
+    pub(crate) peer: Origin,
     /// How the peer is reached.
     pub(crate) ah: Option<Ah>,
     /// Index of the P_Key that the messages carry.
@@ -122,14 +123,19 @@ pub(crate) struct Inner {
     /// Keeps the device from being taken down, while the consumer is a part of the kernel that uses
     /// it until it destroys the endpoint.
     pub(crate) stay: Option<OwnedGuard>,
-    /// The P_Key of the interface, where it has one; else 0.
+    /// The P_Key of the interface or the native address, where there is one; else 0.
     pub(crate) pkey: u16,
     /// What address resolution found out.
     pub(crate) link: Option<DevAddr>,
     /// The address query that is under way, or the last one.
     pub(crate) query: Option<Query>,
+    /// What the subnet administrator is asked, as long as it is.
+    pub(crate) asking: Option<KBox<SaQuery>>,
+    /// The services that it has found.
+    pub(crate) services: Option<Services>,
     pub(crate) path: Option<Path>,
-    /// The record that the path was made of, if a user has set it: some of it is but shown.
+    /// The record that the path was made of, if a user has set it or the subnet administrator has found
+    /// it: some of it is but shown.
     pub(crate) given_path: Option<KBox<PathRecord>>,
     /// Where the endpoint speaks from, once it is known.
     pub(crate) interface: Option<Interface>,
@@ -174,6 +180,8 @@ impl Inner {
             pkey: 0,
             link: None,
             query: None,
+            asking: None,
+            services: None,
             path: None,
             given_path: None,
             interface: None,
@@ -202,6 +210,11 @@ impl Inner {
     pub(crate) fn is_peer_at_own_device(&self) -> bool {
         let (conn, sidr) = (self.conn.as_ref(), self.sidr.as_ref());
         let peer = conn.map(|conn| conn.peer).or(sidr.map(|sidr| sidr.peer));
+        // Whose LID is known has its GID in the path.
+        let peer = peer.and_then(|peer| match peer.gid() {
+            Some(gid) => Some(*gid),
+            None => self.path.as_ref().map(|path| path.dgid),
+        });
         peer.zip(self.device.as_ref()).is_some_and(|(peer, at)| {
             // The own address may have been taken from the device's table already.
             let own = at.gid.as_ref().map(GidAttr::gid);

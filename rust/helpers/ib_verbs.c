@@ -14,6 +14,11 @@ bool rust_rdma_cap_iw_cm(const struct ib_device *device, u32 port_num)
 	return rdma_cap_iw_cm(device, port_num);
 }
 
+bool rust_rdma_cap_opa_ah(const struct ib_device *device, u32 port_num)
+{
+	return rdma_cap_opa_ah((struct ib_device *)device, port_num);
+}
+
 bool rust_rdma_cap_ib_sa(const struct ib_device *device, u32 port_num)
 {
 	return rdma_cap_ib_sa(device, port_num);

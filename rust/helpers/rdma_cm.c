@@ -65,7 +65,7 @@ EXPORT_SYMBOL(rdma_resolve_route);
 
 int rdma_resolve_ib_service(struct rdma_cm_id *id, struct rdma_ucm_ib_service *ibs)
 {
-	return rust_cma_resolve_ib_service(id);
+	return rust_cma_resolve_ib_service(id, ibs);
 }
 EXPORT_SYMBOL(rdma_resolve_ib_service);
 

@@ -13,7 +13,10 @@
 //! of the callback: by the drop of the [`Query`], or, if that happened while the callback was
 //! running, by a work item.
 
-use super::gid::{GidAttr, GidType, NetworkType};
+use super::{
+    dev_addr::DevAddr,
+    gid::{GidAttr, GidType},
+};
 use crate::{
     bindings,
     kext::{
@@ -37,81 +40,6 @@ use kernel::{
     types::Opaque,
     workqueue::{Work, WorkItem},
 };
-
-/// Length of a link-layer address in the C struct (`MAX_ADDR_LEN`).
-const HW_ADDR_LEN: usize = bindings::MAX_ADDR_LEN as usize;
-
-/// What address resolution finds out (`struct rdma_dev_addr`).
-#[derive(Clone, Debug)]
-pub(crate) struct DevAddr {
-    /// Own MAC address, on a link that has them.
-    src_mac: [u8; 6],
-    /// MAC address of the peer or the router, on a link that has them.
-    dst_mac: [u8; 6],
-    /// Broadcast address of the link, where it has such addresses.
-    pub(super) broadcast_mac: [u8; 6],
-    /// Kind of link, an `ARPHRD_*`.
-    pub(super) link_type: u16,
-    /// [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if there is a router on the way (and the
-    /// link is not InfiniBand), else [`NetworkType::Ib`].
-    pub(super) network: NetworkType,
-    /// Index of the network device; 0 if that was given by a GID.
-    pub(crate) bound_dev_if: i32,
-    /// Hop limit or time to live of the route.
-    pub(crate) hop_limit: u8,
-}
-
-impl DevAddr {
-    const NONE: Self = Self {
-        src_mac: [0; 6],
-        dst_mac: [0; 6],
-        broadcast_mac: [0; 6],
-        link_type: 0,
-        network: NetworkType::Ib,
-        bound_dev_if: 0,
-        hop_limit: 0,
-    };
-
-    /// A link of which nothing is known but the MAC address of the peer or the router.
-    pub(crate) fn to_mac(dst_mac: [u8; 6]) -> Self {
-        Self {
-            dst_mac,
-            ..Self::NONE
-        }
-    }
-
-    /// # Safety
-    ///
-    /// `addr` must be valid, and not be written meanwhile.
-    unsafe fn read(addr: *const bindings::rdma_dev_addr) -> Self {
-        // SAFETY: By the safety requirements.
-        let addr = unsafe { &*addr };
-        Self {
-            src_mac: mac(&addr.src_dev_addr),
-            dst_mac: mac(&addr.dst_dev_addr),
-            broadcast_mac: mac(&addr.broadcast),
-            link_type: addr.dev_type,
-            network: NetworkType::from_raw(addr.network),
-            bound_dev_if: addr.bound_dev_if,
-            hop_limit: u8::try_from(addr.hoplimit).unwrap_or(u8::MAX),
-        }
-    }
-
-    /// The own MAC address, on a link that has them.
-    pub(crate) fn src_mac(&self) -> [u8; 6] {
-        self.src_mac
-    }
-
-    /// The MAC address of the peer or the router, on a link that has them.
-    pub(crate) fn dst_mac(&self) -> [u8; 6] {
-        self.dst_mac
-    }
-}
-
-fn mac(addr: &[u8; HW_ADDR_LEN]) -> [u8; 6] {
-    let [a, b, c, d, e, f, ..] = *addr;
-    [a, b, c, d, e, f]
-}
 
 /// A socket address as C wants it.
 #[repr(C, align(8))]
@@ -239,7 +167,11 @@ impl Request {
             let src = SockAddr::from_bytes(src).unwrap_or_default();
             // SAFETY: The RDMA core has finished with the memory.
             let addr = unsafe { DevAddr::read(this.addr.get()) };
-            context.done(to_result(status), src, &addr);
+            let (status, addr) = match (to_result(status), addr) {
+                (Ok(()), Ok(addr)) => (Ok(()), addr),
+                (Err(error), _) | (_, Err(error)) => (Err(error), DevAddr::NONE),
+            };
+            context.done(status, src, &addr);
         }
         let finished = this
             .state
@@ -360,7 +292,7 @@ impl<'a> Question<'a> {
             return None;
         }
         // SAFETY: The struct is ours.
-        let addr = unsafe { DevAddr::read(&raw const addr) };
+        let addr = unsafe { DevAddr::read(&raw const addr) }.ok()?;
         Some((SockAddr::from_bytes(&src.0).unwrap_or_default(), addr))
     }
 
@@ -526,8 +458,7 @@ pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> 
     if let Some(mac) = link_local_mac(sgid, dgid) {
         return Ok(Some(DevAddr {
             hop_limit: u8::MAX,
-            dst_mac: mac,
-            ..DevAddr::NONE
+            ..DevAddr::to_mac(mac)
         }));
     }
     let (net, index) = sgid.with_ndev(|ndev| (ndev.net(), ndev.ifindex()))?;
@@ -571,8 +502,8 @@ fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
 ///
 /// The fields that describe a peer or a route are zero. Does not wait, but may sleep.
 ///
-/// Fails with `EADDRNOTAVAIL` if no interface has the address, and [`ENODEV`] if there is no such
-/// interface.
+/// Fails with `EADDRNOTAVAIL` if no interface has the address, [`ENODEV`] if there is no such
+/// interface, and [`ENOMEM`].
 pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Result<DevAddr> {
     let question = Question {
         src: &SockAddr::Unspec,
@@ -586,7 +517,7 @@ pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Res
     // SAFETY: Both are used during the call only.
     to_result(unsafe { bindings::rdma_translate_ip(addr.0.as_ptr().cast(), &raw mut dev_addr) })?;
     // SAFETY: The struct is ours.
-    Ok(unsafe { DevAddr::read(&raw const dev_addr) })
+    unsafe { DevAddr::read(&raw const dev_addr) }
 }
 
 /// The path MTU of RoCE over a network device with an MTU of `mtu` bytes, an `enum ib_mtu`: 1 for

@@ -12,9 +12,14 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use super::{device::DeviceRef, gid::GidAttr, mad::Agent, ways::Way};
+use super::{
+    device::{Device, DeviceRef},
+    gid::GidAttr,
+    mad::Agent,
+    ways::Way,
+};
 use crate::bindings;
-use cmproto::addr::Gid;
+use cmproto::{addr::Gid, path::Path};
 use core::ptr::NonNull;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -63,6 +68,35 @@ pub(crate) struct AhSpec<'a> {
     pub(crate) static_rate: u8,
     /// The link part.
     pub(crate) link: AhLink,
+}
+
+impl<'a> AhSpec<'a> {
+    /// The way along `path`, from `sgid` at a port. `dmac` is where the next hop is on the link of RoCE;
+    /// without it the way is one over InfiniBand.
+    pub(crate) fn along(
+        path: &Path,
+        device: &Device,
+        port: u32,
+        sgid: Option<&'a GidAttr>,
+        dmac: Option<[u8; 6]>,
+    ) -> Self {
+        AhSpec {
+            sgid: sgid.filter(|_| dmac.is_some() || path.has_grh()),
+            dgid: path.dgid,
+            flow_label: path.flow_label,
+            hop_limit: path.hop_limit,
+            traffic_class: path.traffic_class,
+            sl: path.sl,
+            static_rate: path.rate,
+            link: match dmac {
+                Some(dmac) => AhLink::Roce { dmac },
+                None => AhLink::Ib {
+                    dlid: path.dlid,
+                    path_bits: path.slid_bits(device.path_bits_mask(port).unwrap_or(0)),
+                },
+            },
+        }
+    }
 }
 
 /// The way to a peer, to be used with the QP of a MAD agent. Dropping it may sleep.

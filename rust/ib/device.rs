@@ -208,6 +208,14 @@ impl Device {
         self.port_is(port, bindings::rust_rdma_protocol_ib)
     }
 
+    /// Whether the port has an InfiniBand link whose paths a subnet administrator knows, with LIDs of 16
+    /// bits.
+    pub(crate) fn has_ib_paths(&self, port: u32) -> bool {
+        self.protocol_ib(port)
+            && self.cap_ib_sa(port)
+            && !self.port_is(port, bindings::rust_rdma_cap_opa_ah)
+    }
+
     /// Whether the port speaks RoCE, of any version.
     pub(crate) fn protocol_roce(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_protocol_roce)

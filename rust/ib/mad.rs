@@ -14,7 +14,7 @@ use crate::{
     bindings,
     kext::gate::{Gate, Guard},
 };
-use cmproto::{addr::Gid, wire};
+use cmproto::{addr::Gid, path::FromLink, wire};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{from_err_ptr, to_result},
@@ -492,6 +492,17 @@ impl Drop for ReceivedMad {
 }
 
 impl MadSource {
+    /// What the link says of a message that has come over InfiniBand.
+    pub(crate) fn link(&self) -> FromLink {
+        FromLink {
+            // The upper half is for links of another kind.
+            lid: u16::try_from(self.slid & 0xffff).unwrap_or(0),
+            path_bits: self.dlid_path_bits,
+            sl: self.sl,
+            has_grh: self.has_grh,
+        }
+    }
+
     /// # Safety
     ///
     /// `agent` must be registered, and what `recv` points to be valid.

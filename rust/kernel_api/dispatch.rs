@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     endpoint::{Consumer, Ece, Endpoint, Event, Inner, KeptEvent},
-    ib::kapi::cm::CmHead,
+    ib::{
+        dev_addr::DevAddr,
+        kapi::{cm::CmHead, PathLink, ServiceRecs},
+    },
     kext::lock::lock_nested,
 };
 use cmproto::{
@@ -100,6 +103,7 @@ impl KernelId {
         match event.kind {
             CmEvent::AddrResolved => self.show_link(),
             CmEvent::RouteResolved => self.show_path(),
+            CmEvent::AddrinfoResolved => self.show_services(),
             CmEvent::ConnectResponse if self.endpoint.head.qp().is_some() => {
                 self.establish(&mut event);
             }
@@ -193,8 +197,28 @@ impl KernelId {
     /// Shows the consumer the link to the peer.
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
+        let (head, net) = (&self.endpoint.head, &self.endpoint.net);
         if let Some(link) = &inner.link {
-            self.endpoint.head.set_link(link, &self.endpoint.net);
+            head.set_link(link, net);
+        } else if inner.is_ib() {
+            // Between native addresses there is no interface.
+            let (own, peer) = inner.ends();
+            if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
+                head.set_link(&link, net);
+            }
+        }
+    }
+
+    /// Shows the consumer the services that were found, which happens once. Not shown is what there is
+    /// no memory for.
+    fn show_services(&self) {
+        let found = self.endpoint.services();
+        let records = found.and_then(|found| ServiceRecs::new(&found).ok());
+        if let Some(records) = records {
+            self.services.populate(records);
+        }
+        if let Some(records) = self.services.as_ref() {
+            self.endpoint.head.set_services(records);
         }
     }
 
@@ -206,12 +230,21 @@ impl KernelId {
         };
         let device = &attachment.device.device;
         let dmac = inner.link.as_ref().map(|link| link.dst_mac());
-        self.endpoint.head.set_path(
-            &self.path,
-            &path.to_record(),
-            device.protocol_roce_udp_encap(attachment.port_num),
-            dmac.unwrap_or_default(),
-        );
+        let dmac = dmac.unwrap_or_default();
+        let link = if attachment.is_ib() {
+            PathLink::Ib
+        } else if device.protocol_roce_udp_encap(attachment.port_num) {
+            PathLink::RoceV2(dmac)
+        } else {
+            PathLink::RoceV1(dmac)
+        };
+        // As it was given, where it was.
+        let record = match &inner.given_path {
+            Some(given) => **given,
+            None => path.to_record(),
+        };
+        let head = &self.endpoint.head;
+        head.set_path(&self.path, &record, link);
     }
 
     /// Takes the route that the consumer has found by itself, and shows it. The errors are those of

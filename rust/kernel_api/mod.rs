@@ -26,7 +26,7 @@ use crate::{
     core::Core,
     endpoint::Endpoint,
     ib::{
-        kapi::{cm::CmHead, PathRec},
+        kapi::{cm::CmHead, PathRec, ServiceRecs},
         restrack::OwnerName,
     },
     kext::net::Net,
@@ -36,7 +36,7 @@ use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex, new_work,
     prelude::*,
-    sync::{aref::ARef, atomic::Atomic, Arc, Mutex},
+    sync::{aref::ARef, atomic::Atomic, Arc, Mutex, SetOnce},
     workqueue::Work,
 };
 
@@ -69,6 +69,8 @@ pub(crate) struct KernelId {
     had_data: Atomic<bool>,
     /// What the consumer sees of the path.
     path: PathRec,
+    /// What the consumer sees of the services that were found.
+    services: SetOnce<ServiceRecs>,
     #[pin]
     work: Work<Self>,
 }
@@ -105,6 +107,7 @@ impl KernelId {
                 has_data: Atomic::new(false),
                 had_data: Atomic::new(false),
                 path: PathRec::new(),
+                services: SetOnce::new(),
                 work <- new_work!("rdma_cm_callback"),
             }),
             GFP_KERNEL,

@@ -18,10 +18,10 @@ impl KernelId {
         let number = self.endpoint.core.next_number();
         let group = Group { addr: *addr, name };
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(number, group);
-        let event = self.endpoint.join_group(number, addr, member)?;
+        let joined = self.endpoint.join_group(number, addr, member)?;
         let before = self.queue.lock().groups.insert(node);
         drop(before);
-        self.endpoint.tell_group(number, &event);
+        self.endpoint.tell_group(number, &joined);
         Ok(())
     }
 

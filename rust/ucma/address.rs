@@ -8,7 +8,7 @@ use super::{
     event::Need,
 };
 use crate::kext::error::ResultExt;
-use cmproto::{addr::SockAddr, errno::Errno, ucma_abi as abi};
+use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuestion, ucma_abi as abi};
 use kernel::prelude::*;
 
 /// The address in a field of the size of `struct sockaddr_in6`.
@@ -161,9 +161,11 @@ impl Request for abi::ResolveIbService {
 
 /// `RESOLVE_IB_SERVICE`: asks the subnet administrator where a service is.
 pub(super) fn resolve_ib_service(
-    _: &Call<'_>,
+    call: &Call<'_>,
     context: &Context,
-    _: &abi::ResolveIbService,
+    request: &abi::ResolveIbService,
 ) -> Result {
-    context.endpoint().resolve_ib_service()
+    call.channel().prepare(context, Need::RESOLVE)?;
+    let question = ServiceQuestion::from_user(&request.ibs);
+    context.endpoint().resolve_ib_service(&question)
 }

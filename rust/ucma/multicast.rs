@@ -161,11 +161,11 @@ impl Join {
         }
         let unpublished = UnpublishedGroup::new(&channel.ucma, &context)?;
         let group = unpublished.multicast.group;
-        let event = endpoint.join_group(group, &self.addr, self.member)?;
+        let joined = endpoint.join_group(group, &self.addr, self.member)?;
         let announced = self.announce(call, &context, unpublished);
         match announced {
             // Only now, so that whoever reads the event can use the number.
-            Ok(()) => endpoint.tell_group(group, &event),
+            Ok(()) => endpoint.tell_group(group, &joined),
             Err(_) => endpoint.leave_group(group),
         }
         announced

@@ -10,11 +10,17 @@ use super::{
 };
 use crate::{
     cma::view::Asked,
-    kext::error::{ResultExt, ToKernel},
+    kext::{
+        error::{ResultExt, ToKernel},
+        uaccess,
+    },
 };
 use cmproto::{
     errno::Errno,
-    ucma_abi::{self as abi, QueryAddrResp, QueryOption, QueryPathResp},
+    ucma_abi::{
+        self as abi, IntoBytes, QueryAddrResp, QueryIbServiceResp, QueryOption, QueryPathResp,
+        UserServiceRec,
+    },
 };
 use core::mem::size_of;
 use kernel::prelude::*;
@@ -43,7 +49,7 @@ pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) ->
 ///
 /// - `ENOSYS` for an unknown option;
 /// - `ENOSPC` if the answer would not fit; unlike with other commands, the context comes first;
-/// - `ENODATA` for service records: there are none.
+/// - `ENODATA` for service records if there are none.
 pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
     let option = QueryOption::try_from(request.option).kernel()?;
     let least = match option {
@@ -58,12 +64,34 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
         path: option == QueryOption::Path,
     });
     match option {
+        QueryOption::IbService => services(call, context, request),
         QueryOption::Addr => call.respond(request.response, &snapshot.addresses()),
         QueryOption::Gid => call.respond(request.response, &snapshot.gids()),
-        QueryOption::IbService => Err(Errno::ENODATA.to_kernel()),
         QueryOption::Path => {
             let (answer, len) = snapshot.paths(call.response_len());
             call.respond(request.response, answer.get(..len).ok_or(EINVAL)?)
         }
     }
+}
+
+/// Tells of services: how many were found, and as many of them as there is room for. Nothing is written
+/// if there is no room for one.
+fn services(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
+    let services = context.endpoint().services();
+    let services = services.ok_or(Errno::ENODATA.to_kernel())?;
+    let head = QueryIbServiceResp {
+        num_service_recs: u32::try_from(services.len())?,
+        reserved: 0,
+    };
+    let (first, each) = (size_of_val(&head), size_of::<UserServiceRec>());
+    let room = call.response_len().saturating_sub(first);
+    let whole = room.saturating_sub(room.checked_rem(each).unwrap_or(0));
+    let records = services.as_bytes();
+    let records = records.get(..whole).unwrap_or(records);
+    if records.is_empty() {
+        return Ok(());
+    }
+    call.respond(request.response, &head)?;
+    let behind = request.response.wrapping_add(u64::try_from(first)?);
+    uaccess::write_prefix(behind, records.len(), records)
 }

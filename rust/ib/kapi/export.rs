@@ -6,10 +6,9 @@
 //! [`super`]), and leaves the rest to [`crate::kernel_api`].
 
 use super::{
-    super::{device::NodeType, qp, qp::Qp, restrack::OwnerName, trace},
+    super::{device::NodeType, qp, qp::Qp, restrack::OwnerName, sa::record::path_from_raw, trace},
     address,
     param::{conn_param, ece, timeout},
-    path::path_record,
     registration::the_core,
 };
 use crate::{
@@ -23,8 +22,9 @@ use cmproto::{
     addr::Gid,
     mcast::Member,
     reject::Reason,
+    sa::ServiceQuestion,
     service_id::{PortSpace, ServiceId},
-    ucma_abi::CmEvent,
+    ucma_abi::{CmEvent, IbService},
 };
 use core::{mem, slice};
 use kernel::{
@@ -236,10 +236,12 @@ export! {
     /// # Safety
     ///
     /// As [`rust_cma_create_id`].
-    fn rust_cma_resolve_ib_service(id: Id) -> c_int {
-        // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().resolve_ib_service())
+    fn rust_cma_resolve_ib_service(id: Id, ibs: *const bindings::rdma_ucm_ib_service) -> c_int {
+        // SAFETY: By the safety requirements. The structs are the same, without padding, of which any
+        // bytes are valid.
+        let (id, service) = unsafe { (id_of(id), &*ibs.cast::<IbService>()) };
+        let question = ServiceQuestion::from_user(service);
+        result(id.endpoint().resolve_ib_service(&question))
     }
 
     /// `rdma_set_ib_path()`.
@@ -249,7 +251,7 @@ export! {
     /// As [`rust_cma_create_id`].
     fn rust_cma_set_ib_path(id: Id, path: *const bindings::sa_path_rec) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, path) = unsafe { (id_of(id), path_record(&*path)) };
+        let (id, path) = unsafe { (id_of(id), path_from_raw(&*path)) };
         result(id.set_path(&path))
     }
 

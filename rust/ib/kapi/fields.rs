@@ -6,23 +6,16 @@
 //! again for each use.
 
 use super::{
-    super::{addr::DevAddr, qp::Qp, restrack::IdHead},
-    path::{to_raw, PathRec},
+    super::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
+    path::{to_raw, PathLink, PathRec, ServiceRecs},
 };
 use crate::{bindings, kext::net::Net};
-use cmproto::{bytes::fill, ucma::path::PathRecord};
+use cmproto::ucma::path::PathRecord;
 use core::{
     mem::{offset_of, size_of},
     ptr,
 };
 use kernel::prelude::*;
-
-/// A MAC address in the room for any link-layer address.
-fn hw_addr<const LEN: usize>(mac: &[u8; 6]) -> [u8; LEN] {
-    let mut addr = [0; LEN];
-    fill(&mut addr, mac);
-    addr
-}
 
 /// Where a route's addresses end, which are not only for consumers of the kernel.
 const ADDRESSES_END: usize = offset_of!(bindings::rdma_route, addr.dev_addr);
@@ -109,12 +102,13 @@ impl IdHead {
     ///
     /// The caller serialises this with itself.
     pub(crate) fn set_link(&self, link: &DevAddr, net: &Net) {
+        let [src_dev_addr, dst_dev_addr, broadcast] = link.hw_addrs();
         // SAFETY: The field is inside the object, and written by nobody else meanwhile.
         unsafe {
             (*self.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
-                src_dev_addr: hw_addr(&link.src_mac()),
-                dst_dev_addr: hw_addr(&link.dst_mac()),
-                broadcast: hw_addr(&link.broadcast_mac),
+                src_dev_addr,
+                dst_dev_addr,
+                broadcast,
                 dev_type: link.link_type,
                 bound_dev_if: link.bound_dev_if,
                 net: net.as_raw(),
@@ -128,12 +122,27 @@ impl IdHead {
     /// Shows the path, in `space`, which stays for as long as the consumer has the identifier.
     ///
     /// The caller serialises this with itself.
-    pub(crate) fn set_path(&self, space: &PathRec, path: &PathRecord, is_v2: bool, dmac: [u8; 6]) {
+    pub(crate) fn set_path(&self, space: &PathRec, path: &PathRecord, link: PathLink) {
         // SAFETY: The fields are inside the object, and written by nobody else meanwhile.
         unsafe {
-            space.as_raw().write(to_raw(path, is_v2, dmac));
+            space.as_raw().write(to_raw(path, link));
             (*self.as_id()).route.path_rec = space.as_raw();
             (*self.as_id()).route.num_pri_alt_paths = 1;
+        }
+    }
+
+    /// Shows the services that were found, in `space`, which stays for as long as the consumer has the
+    /// identifier.
+    ///
+    /// The caller serialises this with itself.
+    pub(crate) fn set_services(&self, space: &ServiceRecs) {
+        let records = space.records();
+        // SAFETY: The fields are inside the object, and written by nobody else meanwhile. The consumer
+        // only reads the records.
+        unsafe {
+            let route = &raw mut (*self.as_id()).route;
+            (*route).service_recs = records.as_ptr().cast_mut();
+            (*route).num_service_recs = c_uint::try_from(records.len()).unwrap_or(0);
         }
     }
 

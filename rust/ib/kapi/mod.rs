@@ -25,4 +25,7 @@ mod param;
 mod path;
 mod registration;
 
-pub(crate) use self::{path::PathRec, registration::Registration};
+pub(crate) use self::{
+    path::{PathLink, PathRec, ServiceRecs},
+    registration::Registration,
+};

@@ -19,7 +19,7 @@
 
 mod membership;
 mod query;
-mod record;
+pub(crate) mod record;
 
 // A library of its own, like all of `ib`.
 #[allow(unused_imports)]

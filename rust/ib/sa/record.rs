@@ -7,7 +7,7 @@ use crate::bindings;
 use cmproto::{addr::Gid, ucma::path::PathRecord};
 
 /// A path as C has it, on InfiniBand.
-pub(super) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
+pub(crate) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
     let ib = bindings::sa_path_rec_ib {
         dlid: path.dlid.to_be(),
         slid: path.slid.to_be(),
@@ -40,7 +40,7 @@ pub(super) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
 }
 
 /// A path that C has. Without LIDs it is if it is not one of InfiniBand.
-pub(super) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
+pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
     let ib = if raw.rec_type == bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB {
         // SAFETY: The type says that this part is the one that is there.
         unsafe { raw.__bindgen_anon_1.ib }
@@ -108,6 +108,23 @@ pub(super) unsafe fn service_from_raw(raw: *const bindings::sa_service_rec) -> S
             data_32: (*raw).data_32.map(|data| u32::from_be(data).into()),
             data_64: (*raw).data_64.map(|data| u64::from_be(data).into()),
         }
+    }
+}
+
+/// A service as C has it.
+pub(crate) fn found_to_raw(found: &ServiceRecord) -> bindings::sa_service_rec {
+    bindings::sa_service_rec {
+        id: found.id.get().to_be(),
+        gid: found.gid,
+        pkey: found.pkey.get().to_be(),
+        lease: found.lease.get().to_be(),
+        key: found.key,
+        name: found.name,
+        data_8: found.data_8,
+        data_16: found.data_16.map(|data| data.get().to_be()),
+        data_32: found.data_32.map(|data| data.get().to_be()),
+        data_64: found.data_64.map(|data| data.get().to_be()),
+        ..pin_init::zeroed()
     }
 }
 

@@ -27,20 +27,30 @@ impl KernelId {
         listener: Option<&CmHead>,
         message: &Message,
     ) -> i32 {
-        let (gid, peer_qpn) = {
+        let (gid, at, peer_qpn) = {
             let inner = self.endpoint.inner.lock();
-            let gid = inner.device.as_ref().and_then(|device| device.gid.clone());
-            let conn = inner.conn.as_ref();
-            (gid, conn.map(|conn| conn.machine.remote_qpn()))
+            let gid = inner.device.as_ref().and_then(|at| {
+                // Over InfiniBand most messages carry none.
+                let path = inner.path.filter(|_| at.is_ib());
+                let is_said = path.is_none_or(|path| path.has_grh());
+                at.gid.clone().filter(|_| is_said)
+            });
+            let (conn, sidr) = (inner.conn.as_ref(), inner.sidr.as_ref());
+            let pkey_index = conn.map(|conn| conn.pkey_index);
+            let pkey_index = pkey_index.or(sidr.map(|sidr| sidr.pkey_index));
+            let at = inner.device.as_ref().zip(pkey_index).map(|(at, index)| {
+                let pkey = at.device.device.pkey(at.port_num, index);
+                (u8::try_from(at.port_num).unwrap_or(0), pkey.unwrap_or(0))
+            });
+            (gid, at, conn.map(|conn| conn.machine.remote_qpn()))
         };
-        let asked = match (listener, &gid) {
-            (Some(listener), Some(gid)) => Some(Asked {
-                listener,
-                gid,
-                path: &self.path,
-            }),
-            _ => None,
-        };
+        let asked = listener.zip(at).map(|(listener, (port, pkey))| Asked {
+            listener,
+            port,
+            pkey,
+            gid: gid.as_ref(),
+            path: &self.path,
+        });
         head.tell(&Told {
             event: message.event,
             mad: message.mad.as_deref(),
@@ -61,7 +71,10 @@ impl KernelId {
         let EventParam::Message(mad) = &event.param else {
             return Err(EINVAL);
         };
-        let inner = child.inner.lock();
+        let mut inner = child.inner.lock();
+        // What the queue pair may be told before the consumer says another number in its REP, as
+        // ib_srpt does.
+        inner.psn = 0;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let head = CmHead::new();
         head.inherit(listener, &attachment.device.device);

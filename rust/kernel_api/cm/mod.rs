@@ -15,7 +15,10 @@ mod sidr;
 mod verbs;
 
 pub(super) use self::message::show_state;
-pub(crate) use self::{message::Message, verbs::Route};
+pub(crate) use self::{
+    message::Message,
+    verbs::{DataLids, Route},
+};
 
 use super::{queue::Life, Face, KernelId};
 use crate::{

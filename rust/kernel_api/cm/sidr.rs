@@ -36,7 +36,7 @@ impl KernelId {
                 machine: Resolution::new(comm_id.value(), tid),
                 comm_id: None,
                 question: None,
-                peer: way.path.dgid,
+                peer: way.peer,
                 ah: Some(way.ah.clone()),
                 pkey_index: way.pkey_index,
             },
@@ -54,8 +54,7 @@ impl KernelId {
         let now = endpoint.core.now();
         let actions = sidr.machine.resolve(&params, data, now).kernel()?;
         self.settle(&mut inner, route, &way)?;
-        sidr.machine
-            .set_pace(endpoint.pace(&inner, &way.path.dgid, now));
+        sidr.machine.set_pace(endpoint.pace(&inner, &way.peer, now));
         comm_id.publish(endpoint);
         sidr.comm_id = Some(comm_id);
         if let Some(head) = self.cm_head() {

@@ -9,11 +9,11 @@ use crate::{
         ids::CommId,
         port::{transaction_id, Port},
     },
-    cma::{device::CmDevice, path::Path},
+    cma::device::CmDevice,
     endpoint::{Attachment, Conn, Inner},
     ib::{
-        addr::DevAddr,
-        ah::{Ah, AhLink, AhSpec},
+        ah::{Ah, AhSpec},
+        dev_addr::DevAddr,
         gid::GidAttr,
         mad::Agent,
     },
@@ -24,8 +24,10 @@ use cmproto::{
     cma,
     errno::Errno,
     ibcm::{notify, Notice},
+    origin::Origin,
+    path::Path,
     time::Instant,
-    ucma::path::PathRecord,
+    ucma::{path::PathRecord, query::Protocol},
     ucma_abi::UverbsQpAttr,
 };
 use kernel::{
@@ -41,8 +43,18 @@ pub(crate) struct Route {
     pub(crate) gid: GidAttr,
     /// The path to the peer.
     pub(crate) path: PathRecord,
-    /// Where the peer, or the router, is on the link.
+    /// Where the peer, or the router, is on the link of RoCE.
     pub(crate) dmac: [u8; 6],
+}
+
+/// LIDs for the data of a connection which go by another path of InfiniBand than the messages; 0 if they
+/// do not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct DataLids {
+    /// Where the peer's go to, through routers.
+    pub(crate) inbound: u16,
+    /// Where those of this end go to.
+    pub(crate) outbound: u16,
 }
 
 /// A route that can be used.
@@ -50,6 +62,8 @@ pub(super) struct Way {
     pub(super) port: Arc<Port>,
     pub(super) agent: Arc<Agent>,
     pub(super) path: Path,
+    /// Where the messages of the peer come from.
+    pub(super) peer: Origin,
     pub(super) ah: Ah,
     pub(super) pkey_index: u16,
 }
@@ -64,23 +78,22 @@ impl Way {
         let port_num = route.gid.port_num();
         let port = route.device.port(port_num).ok_or(EINVAL)?.clone();
         let agent = port.agent().ok_or(EINVAL)?;
-        let path = Path::from_record(&route.path);
+        let is_roce = port.protocol == Protocol::Roce;
+        let path = Path::from_record(&route.path, !is_roce);
         let pkey_index = device.find_pkey(port_num, path.pkey)?;
-        let spec = AhSpec {
-            sgid: Some(&route.gid),
-            dgid: path.dgid,
-            flow_label: path.flow_label,
-            hop_limit: path.hop_limit,
-            traffic_class: path.traffic_class,
-            sl: path.sl,
-            static_rate: path.rate,
-            link: AhLink::Roce { dmac: route.dmac },
-        };
+        let dmac = is_roce.then_some(route.dmac);
+        let spec = AhSpec::along(&path, device, port_num, Some(&route.gid), dmac);
         let ah = Ah::new(&agent, device, &spec)?;
+        let peer = if is_roce {
+            Origin::of_gid(path.dgid)
+        } else {
+            path.origin_at(route.device.ib_port(port_num))
+        };
         Ok(Way {
             port,
             agent,
             path,
+            peer,
             ah,
             pkey_index,
         })
@@ -97,6 +110,7 @@ impl KernelId {
         let attachment = Attachment {
             device: route.device.clone(),
             port_num: way.port.num,
+            protocol: way.port.protocol,
             gid: Some(route.gid.clone()),
         };
         match &mut inner.device {
@@ -113,7 +127,13 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`, `ENOMEM`
     /// and the errors of the device; nothing has changed then.
-    pub(crate) fn send_req(&self, route: &Route, params: &ConnectParams, data: &[u8]) -> Result {
+    pub(crate) fn send_req(
+        &self,
+        route: &Route,
+        lids: DataLids,
+        params: &ConnectParams,
+        data: &[u8],
+    ) -> Result {
         let endpoint = &self.endpoint;
         let way = Way::new(route)?;
         let comm_id = CommId::new(&endpoint.core)?;
@@ -122,16 +142,21 @@ impl KernelId {
             machine: Connection::new(comm_id.value(), way.port.guid, tid),
             comm_id,
             tracked: None,
-            peer: way.path.dgid,
+            peer: way.peer,
             ah: Some(way.ah.clone()),
             pkey_index: way.pkey_index,
+            data_lid: lids.outbound,
             parked: None,
             before: State::Idle,
         };
+        let mut primary = way.path.to_req();
+        if !primary.subnet_local && lids.inbound != 0 {
+            primary.local_lid = lids.inbound;
+        }
         let params = ConnectParams {
             pkey: way.path.pkey,
             path_mtu: way.path.mtu,
-            primary: way.path.to_req(),
+            primary,
             packet_life_time: way.path.packet_life_time,
             ca_ack_delay: way.port.ca_ack_delay,
             ..*params
@@ -145,8 +170,7 @@ impl KernelId {
         let now = endpoint.core.now();
         let actions = conn.machine.connect(&params, data, now).kernel()?;
         self.settle(&mut inner, route, &way)?;
-        conn.machine
-            .set_pace(endpoint.pace(&inner, &way.path.dgid, now));
+        conn.machine.set_pace(endpoint.pace(&inner, &way.peer, now));
         conn.comm_id.publish(endpoint);
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;

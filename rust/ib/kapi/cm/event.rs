@@ -11,15 +11,16 @@ use cmproto::{
 use core::ptr;
 use kernel::prelude::*;
 
-/// The partition of all messages over RoCE.
-const ROCE_PKEY: u16 = 0xffff;
-
 /// Where a request came in.
 pub(crate) struct Asked<'a> {
     /// The listener.
     pub(crate) listener: &'a CmHead,
-    /// The GID that it was for.
-    pub(crate) gid: &'a GidAttr,
+    /// The port.
+    pub(crate) port: u8,
+    /// The P_Key that it carried; 0 if that is not known any more.
+    pub(crate) pkey: u16,
+    /// The GID that it was for, if it said so.
+    pub(crate) gid: Option<&'a GidAttr>,
     /// The path to the sender.
     pub(crate) path: &'a PathRec,
 }
@@ -59,10 +60,10 @@ fn ece(header: &Header, vendor_id: u32) -> bindings::rdma_ucm_ece {
 fn req_param(asked: &Asked<'_>, header: &Header, req: &Req<'_>) -> bindings::ib_cm_req_event_param {
     let mut param = bindings::ib_cm_req_event_param {
         listen_id: asked.listener.as_id(),
-        bth_pkey: ROCE_PKEY,
-        port: u8::try_from(asked.gid.port_num()).unwrap_or(0),
+        bth_pkey: asked.pkey,
+        port: asked.port,
         primary_path: asked.path.as_raw(),
-        ppath_sgid_attr: asked.gid.as_raw(),
+        ppath_sgid_attr: asked.gid.map_or(ptr::null(), GidAttr::as_raw),
         remote_ca_guid: req.local_ca_guid.to_be(),
         remote_qkey: req.local_qkey,
         remote_qpn: req.local_qpn,
@@ -123,9 +124,9 @@ fn sidr_req_param(asked: &Asked<'_>, req: &SidrReq<'_>) -> bindings::ib_cm_sidr_
     bindings::ib_cm_sidr_req_event_param {
         listen_id: asked.listener.as_id(),
         service_id: req.service_id.to_be(),
-        sgid_attr: asked.gid.as_raw(),
-        bth_pkey: ROCE_PKEY,
-        port: u8::try_from(asked.gid.port_num()).unwrap_or(0),
+        sgid_attr: asked.gid.map_or(ptr::null(), GidAttr::as_raw),
+        bth_pkey: asked.pkey,
+        port: asked.port,
         pkey: req.pkey,
     }
 }

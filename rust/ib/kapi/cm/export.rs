@@ -11,7 +11,7 @@ use super::{
         registration::the_core,
     },
     head::CmHead,
-    param::{accept_params, bytes, connect_params, reply_params, resolve_params, route},
+    param::{accept_params, bytes, connect_params, data_lids, reply_params, resolve_params, route},
 };
 use crate::{bindings, kernel_api::KernelId};
 use cmproto::{
@@ -97,13 +97,14 @@ unsafe fn insert_listen(
 /// As there.
 unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
     if !param.alternate_path.is_null() {
-        // Not over RoCE.
+        // Nobody would fail over to it.
         return Err(EINVAL);
     }
     let params = connect_params(param)?;
     // SAFETY: By the safety requirements.
-    let (data, route) = unsafe {
+    let (lids, data, route) = unsafe {
         (
+            data_lids(param),
             bytes(
                 param.private_data,
                 param.private_data_len,
@@ -116,7 +117,7 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
             )?,
         )
     };
-    id.send_req(&route, &params, data)
+    id.send_req(&route, lids, &params, data)
 }
 
 /// Sends a SIDR_REQ, see [`rust_ib_send_cm_sidr_req`].

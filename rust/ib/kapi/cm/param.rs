@@ -2,15 +2,15 @@
 
 //! Parameters that a consumer gives.
 
-use super::super::path::path_record;
 use crate::{
     bindings,
     core::Core,
     ib::{
         device::Device,
         gid::{GidAttr, GidType},
+        sa::record::path_from_raw,
     },
-    kernel_api::cm::Route,
+    kernel_api::cm::{DataLids, Route},
     kext::error::ResultExt,
 };
 use cmproto::{
@@ -40,12 +40,13 @@ pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Resu
     ibcm::payload(given, max).kernel()
 }
 
-/// The kind of GID that a path over RoCE starts from.
-fn gid_type(path: &bindings::sa_path_rec) -> GidType {
+/// The kind of GID that a path starts from; none for one over Omni-Path.
+fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
     match path.rec_type {
-        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1 => GidType::RoceV1,
-        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2 => GidType::RoceV2,
-        _ => GidType::Ib,
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB => Some(GidType::Ib),
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1 => Some(GidType::RoceV1),
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2 => Some(GidType::RoceV2),
+        _ => None,
     }
 }
 
@@ -66,12 +67,8 @@ pub(super) unsafe fn route(
     // SAFETY: By the safety requirements.
     let (path, sgid) = unsafe { (path.as_ref(), sgid.as_ref()) };
     let path = path.ok_or(EINVAL)?;
-    let ty = gid_type(path);
-    if ty == GidType::Ib {
-        // There are no ports of InfiniBand.
-        return Err(EINVAL);
-    }
-    let record = path_record(path);
+    let ty = gid_type(path).ok_or(EINVAL)?;
+    let record = path_from_raw(path);
     let found = match sgid {
         Some(attr) => {
             // SAFETY: By the safety requirements.
@@ -87,14 +84,35 @@ pub(super) unsafe fn route(
         }),
     };
     let (device, gid) = found.ok_or(EINVAL)?;
-    // SAFETY: The type says which of the two it is.
-    let dmac = unsafe { path.__bindgen_anon_1.roce.dmac };
+    let dmac = if ty == GidType::Ib {
+        [0; 6]
+    } else {
+        // SAFETY: The type says that it is this one.
+        unsafe { path.__bindgen_anon_1.roce.dmac }
+    };
     Ok(Route {
         device,
         gid,
         path: record,
         dmac,
     })
+}
+
+/// The LIDs for data of a request.
+///
+/// # Safety
+///
+/// Its paths must be null or valid.
+pub(super) unsafe fn data_lids(param: &bindings::ib_cm_req_param) -> DataLids {
+    let lid_of = |path: *const bindings::sa_path_rec| {
+        // SAFETY: By the safety requirements.
+        let path = unsafe { path.as_ref() };
+        path.map_or(0, |path| path_from_raw(path).dlid)
+    };
+    DataLids {
+        inbound: lid_of(param.primary_path_inbound),
+        outbound: lid_of(param.primary_path_outbound),
+    }
 }
 
 /// What a REQ says, but for what the path says.

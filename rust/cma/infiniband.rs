@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ports with an InfiniBand link: who is at both ends, and the path, for which the subnet administrator
+//! is asked.
+
+use crate::{
+    endpoint::{Endpoint, Event, Inner},
+    ib::{
+        gid::GidAttr,
+        sa::{PathClass, PathDone, PathQuestion},
+    },
+};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    cma::State,
+    path::Path,
+    service_id::ServiceId,
+    ucma::path::PathRecord,
+    ucma_abi::CmEvent,
+};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+
+/// The traffic class in the flow information of an address.
+fn traffic_class(flowinfo: u32) -> u8 {
+    u8::try_from((flowinfo >> 20) & 0xff).unwrap_or(0)
+}
+
+impl Inner {
+    /// The GIDs of both ends at an InfiniBand link, the own one first; zero as far as they are not known.
+    pub(crate) fn ends(&self) -> (Gid, Gid) {
+        let link = self.link.as_ref().and_then(|link| link.ipoib());
+        let own = match (link, &self.src) {
+            (Some(link), _) => link.own_gid(),
+            (None, SockAddr::Ib { gid, .. }) if !self.src.is_any_or_loopback() => *gid,
+            _ => self
+                .device
+                .as_ref()
+                .and_then(|at| at.gid.as_ref())
+                .map_or(Gid::ZERO, GidAttr::gid),
+        };
+        let peer = match (&self.dst, link) {
+            (SockAddr::Unspec, _) => Gid::ZERO,
+            (dst, _) if dst.is_any_or_loopback() => own,
+            (SockAddr::Ib { gid, .. }, _) => *gid,
+            (_, Some(link)) => link.peer_gid(),
+            (_, None) => Gid::ZERO,
+        };
+        (own, peer)
+    }
+}
+
+impl Endpoint {
+    /// Asks for the path to the destination; the outcome comes as an event. Takes the lock of the
+    /// endpoint, whose address is resolved.
+    ///
+    /// Fails with `ENOMEM`, `EAGAIN` (there is no subnet administrator at the moment) or `EOPNOTSUPP`
+    /// (there never is one); nothing has changed then.
+    pub(super) fn query_route(self: &Arc<Self>, inner: &mut Inner, timeout_ms: u32) -> Result {
+        let attachment = inner.device.as_ref().ok_or(ENODEV)?;
+        let (sgid, dgid) = inner.ends();
+        let question = PathQuestion {
+            dgid,
+            sgid,
+            pkey: inner.pkey,
+            service_id: ServiceId::of_address(self.ps, &inner.dst).0,
+            class: match inner.src {
+                SockAddr::V6 { flowinfo, .. } | SockAddr::Ib { flowinfo, .. } => {
+                    PathClass::Traffic(traffic_class(flowinfo))
+                }
+                SockAddr::Unspec | SockAddr::V4 { .. } => PathClass::Qos(u16::from(inner.tos())),
+            },
+        };
+        let (device, port) = (&attachment.device.device, attachment.port_num);
+        // It finds the lock taken if it answers before this is over.
+        let query = self
+            .core
+            .sa
+            .query_path(device, port, &question, timeout_ms, self.clone())?;
+        inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
+        self.set_state(inner, State::RouteQuery);
+        Ok(())
+    }
+}
+
+impl PathDone for Endpoint {
+    fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
+        let kept = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
+        let mut inner = self.inner.lock();
+        if inner.state != State::RouteQuery {
+            return;
+        }
+        let asked = inner.asking.take();
+        let (state, event) = match kept {
+            Ok(record) => {
+                inner.path = Some(Path::from_record(&record, true));
+                inner.given_path = Some(record);
+                (State::RouteResolved, Event::new(CmEvent::RouteResolved, 0))
+            }
+            Err(error) => (
+                State::AddrResolved,
+                Event::new(CmEvent::RouteError, error.to_errno()),
+            ),
+        };
+        self.set_state(&mut inner, state);
+        self.deliver(&inner, &event);
+        drop(inner);
+        drop(asked);
+    }
+}

@@ -149,8 +149,11 @@ early_retry() {
 	done
 }
 
+# References on the connection manager, but for those of modules that call it, as ib_ipoib does.
 references() {
-	echo "$(<"/sys/module/$CM_MODULE/refcnt")"
+	local holders=("/sys/module/$CM_MODULE/holders"/*)
+	[ -e "${holders[0]}" ] || holders=()
+	echo $(($(<"/sys/module/$CM_MODULE/refcnt") - ${#holders[@]}))
 }
 
 unused() {

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ports with an InfiniBand link layer, for a copy of soft-RoCE that the script "mend" has changed to
+ * call what is here.
+ *
+ * A port's LID is the lower half of its interface's IPv4 address, so all ports of a subnet have the
+ * same upper half; LID 1 has the subnet manager. A packet is what InfiniBand has on its wire, from the
+ * local route header to the invariant CRC, in UDP. To a multicast LID it goes as a broadcast: who is
+ * no member drops it.
+ */
+#include <linux/crc32.h>
+#include <linux/delay.h>
+#include <linux/inetdevice.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <rdma/ib_cache.h>
+
+#include "rxe.h"
+#include "rxe_loc.h"
+#include "ib.h"
+
+static LIST_HEAD(softib_devices);
+static DEFINE_SPINLOCK(softib_lock);	/* of this list */
+static DEFINE_MUTEX(softib_sockets);	/* two devices of a namespace that go at once share them */
+
+static const u16 softib_pkeys[SOFTIB_PKEYS] = { IB_DEFAULT_PKEY_FULL, 0x8001 };
+
+/* Of which it is the device that a packet to this address or, without one, from this interface reaches. */
+static struct rxe_dev *softib_lookup(struct net_device *ndev, __be32 ip)
+{
+	struct rxe_dev *rxe, *found = NULL;
+
+	spin_lock_bh(&softib_lock);
+	list_for_each_entry(rxe, &softib_devices, softib_list) {
+		if (ip ? ip != READ_ONCE(rxe->softib_ip) ||
+			 !net_eq(dev_net(ndev), dev_net(rxe->softib_ndev)) :
+			 ndev != rxe->softib_ndev)
+			continue;
+		/* One that goes is there until its last user has left, perhaps beside its successor. */
+		if (!ib_device_try_get(&rxe->ib_dev))
+			continue;
+		found = rxe;
+		break;
+	}
+	spin_unlock_bh(&softib_lock);
+	return found;
+}
+
+struct rxe_dev *softib_get(struct net_device *ndev)
+{
+	return softib_lookup(ndev, 0);
+}
+
+/* Not by the interface where there is an address: between two of one namespace packets go over "lo". */
+struct rxe_dev *softib_find(struct sk_buff *skb)
+{
+	if (skb->protocol != htons(ETH_P_IP))
+		return NULL;
+	return softib_lookup(skb->dev, ipv4_is_lbcast(ip_hdr(skb)->daddr) ? 0 : ip_hdr(skb)->daddr);
+}
+
+/*
+ * The core is not told of the interface, else soft-RoCE's own module, which has the same driver id for the
+ * sake of user space, would find this device by it and take it for one of its own.
+ */
+struct net_device *softib_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = to_rdev(ibdev)->softib_ndev;
+
+	dev_hold(ndev);
+	return ndev;
+}
+
+static __be32 softib_address(struct net_device *ndev)
+{
+	struct in_device *in_dev;
+	struct in_ifaddr *ifa;
+	__be32 ip = 0;
+	u16 lid;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(ndev);
+	if (in_dev) {
+		in_dev_for_each_ifa_rcu(ifa, in_dev) {
+			if (ifa->ifa_flags & IFA_F_SECONDARY)
+				continue;
+			ip = ifa->ifa_local;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	lid = ntohl(ip);
+	return lid && lid < SOFTIB_MULTICAST_LID ? ip : 0;
+}
+
+static u16 softib_lid(struct rxe_dev *rxe)
+{
+	return ntohl(READ_ONCE(rxe->softib_ip));
+}
+
+static bool softib_is_active(struct rxe_dev *rxe)
+{
+	return ib_get_curr_port_state(rxe->softib_ndev) == IB_PORT_ACTIVE && softib_lid(rxe);
+}
+
+/* The address or the state of the interface may have changed: who needs to know is told. */
+bool softib_update(struct rxe_dev *rxe)
+{
+	struct ib_event ev = { .device = &rxe->ib_dev, .element.port_num = 1 };
+	__be32 ip = softib_address(rxe->softib_ndev);
+	bool was = rxe->softib_active;
+
+	if (ip != rxe->softib_ip) {
+		WRITE_ONCE(rxe->softib_ip, ip);
+		ev.event = IB_EVENT_LID_CHANGE;
+		ib_dispatch_event(&ev);
+	}
+	rxe->softib_active = softib_is_active(rxe);
+	if (rxe->softib_active != was) {
+		if (was)
+			rxe_port_down(rxe);
+		else
+			rxe_port_up(rxe);
+	}
+	return rxe->softib_active;
+}
+
+static int softib_inetaddr(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	struct in_ifaddr *ifa = arg;
+	struct rxe_dev *rxe = softib_get(ifa->ifa_dev->dev);
+
+	if (rxe) {
+		softib_update(rxe);
+		ib_device_put(&rxe->ib_dev);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block softib_inetaddr_notifier = {
+	.notifier_call = softib_inetaddr,
+};
+
+int softib_init(void)
+{
+	return register_inetaddr_notifier(&softib_inetaddr_notifier);
+}
+
+void softib_exit(void)
+{
+	unregister_inetaddr_notifier(&softib_inetaddr_notifier);
+}
+
+void softib_add(struct rxe_dev *rxe, struct net_device *ndev)
+{
+	struct ib_port_attr *attr = &rxe->port.attr;
+
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = SOFTIB_PKEYS;
+	attr->port_cap_flags = IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_CM_SUP;
+	attr->sm_lid = SOFTIB_SM_LID;
+	attr->subnet_timeout = 18;
+	attr->active_width = IB_WIDTH_4X;
+	attr->active_speed = IB_SPEED_EDR;
+	rxe->attr.max_pkeys = SOFTIB_PKEYS;
+
+	dev_hold(ndev);
+	rxe->softib_ndev = ndev;
+	rxe->softib_ip = softib_address(ndev);
+	spin_lock_bh(&softib_lock);
+	list_add_tail(&rxe->softib_list, &softib_devices);
+	spin_unlock_bh(&softib_lock);
+}
+
+void softib_del(struct rxe_dev *rxe)
+{
+	if (!rxe->softib_ndev)
+		return;
+	spin_lock_bh(&softib_lock);
+	list_del(&rxe->softib_list);
+	spin_unlock_bh(&softib_lock);
+	mutex_lock(&softib_sockets);
+	rxe_net_del(&rxe->ib_dev);
+	mutex_unlock(&softib_sockets);
+	dev_put(rxe->softib_ndev);
+	rxe->softib_ndev = NULL;
+}
+
+/* Not by the driver id, which soft-RoCE's devices have as well. */
+void softib_del_all(void)
+{
+	struct rxe_dev *rxe;
+	bool empty = false, got;
+
+	while (!empty) {
+		got = false;
+		spin_lock_bh(&softib_lock);
+		empty = list_empty(&softib_devices);
+		list_for_each_entry(rxe, &softib_devices, softib_list) {
+			got = ib_device_try_get(&rxe->ib_dev);
+			if (got)
+				break;
+		}
+		spin_unlock_bh(&softib_lock);
+		if (got)
+			ib_unregister_device_and_put(&rxe->ib_dev);
+		else if (!empty)
+			msleep(10);	/* it is going */
+	}
+}
+
+int softib_query_port(struct rxe_dev *rxe, struct ib_port_attr *attr)
+{
+	bool carrier = ib_get_curr_port_state(rxe->softib_ndev) == IB_PORT_ACTIVE;
+
+	attr->lid = softib_lid(rxe);
+	if (!carrier)
+		attr->state = IB_PORT_DOWN;
+	else
+		attr->state = attr->lid ? IB_PORT_ACTIVE : IB_PORT_INIT;
+	attr->phys_state = carrier ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_POLLING;
+	return 0;
+}
+
+static void softib_own_gid(struct rxe_dev *rxe, union ib_gid *gid)
+{
+	gid->global.subnet_prefix = rxe->port.subnet_prefix;
+	gid->global.interface_id = rxe->port.port_guid;
+}
+
+int softib_query_gid(struct rxe_dev *rxe, int index, union ib_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (index == 0)
+		softib_own_gid(rxe, gid);
+	return 0;
+}
+
+u16 softib_pkey(unsigned int index)
+{
+	return softib_pkeys[index < SOFTIB_PKEYS ? index : 0];
+}
+
+/* The index of the partition that a packet with this key is of, or below 0 if it is none of the queue pair's. */
+int softib_find_pkey(struct rxe_qp *qp, u16 pkey)
+{
+	int i;
+
+	if (qp_type(qp) != IB_QPT_GSI)
+		return pkey_match(pkey, softib_pkey(qp->attr.pkey_index)) ? qp->attr.pkey_index : -EINVAL;
+	for (i = 0; i < SOFTIB_PKEYS; i++)
+		if (pkey_match(pkey, softib_pkeys[i]))
+			return i;
+	return -EINVAL;
+}
+
+int softib_check_attr(struct rdma_ah_attr *attr)
+{
+	u16 dlid = rdma_ah_get_dlid(attr);
+	bool grh = rdma_ah_get_ah_flags(attr) & IB_AH_GRH;
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_IB || !dlid)
+		return -EINVAL;
+	return dlid >= SOFTIB_MULTICAST_LID && !grh ? -EINVAL : 0;
+}
+
+void softib_init_av(struct rdma_ah_attr *attr, struct rxe_av *av)
+{
+	struct softib_path *path = softib_path(av);
+
+	rxe_av_from_attr(rdma_ah_get_port_num(attr), av, attr);
+	av->network_type = RXE_NETWORK_TYPE_IPV4;
+	path->dlid = rdma_ah_get_dlid(attr);
+	path->sl = rdma_ah_get_sl(attr);
+	path->bits = rdma_ah_get_path_bits(attr);
+	path->grh = !!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH);
+}
+
+void softib_av_to_attr(struct rxe_av *av, struct rdma_ah_attr *attr)
+{
+	struct softib_path *path = softib_path(av);
+
+	attr->type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(attr, av->port_num);
+	rdma_ah_set_dlid(attr, path->dlid);
+	rdma_ah_set_sl(attr, path->sl);
+	rdma_ah_set_path_bits(attr, path->bits);
+	if (path->grh)
+		rdma_ah_set_grh(attr, (union ib_gid *)&av->grh.dgid, av->grh.flow_label,
+				av->grh.sgid_index, av->grh.hop_limit, av->grh.traffic_class);
+}
+
+/* Puts InfiniBand's headers before that of the transport. UDP and IP follow. */
+void softib_push(struct rxe_av *av, struct rxe_pkt_info *pkt, struct sk_buff *skb)
+{
+	struct softib_path *path = softib_path(av);
+	__be32 ip = READ_ONCE(pkt->rxe->softib_ip);
+	struct softib_lrh *lrh;
+	struct ib_grh *grh;
+
+	pkt->mask &= ~RXE_GRH_MASK;
+	if (path->grh) {
+		pkt->mask |= RXE_GRH_MASK;
+		grh = __skb_push(skb, sizeof(*grh));
+		grh->version_tclass_flow = cpu_to_be32(6U << 28 | av->grh.traffic_class << 20 |
+						       (av->grh.flow_label & 0xfffff));
+		grh->paylen = cpu_to_be16(pkt->paylen);
+		grh->next_hdr = 0x1b;
+		grh->hop_limit = av->grh.hop_limit;
+		softib_own_gid(pkt->rxe, &grh->sgid);
+		memcpy(&grh->dgid, &av->grh.dgid, sizeof(grh->dgid));
+	}
+	lrh = __skb_push(skb, sizeof(*lrh));
+	lrh->vl = 0;
+	lrh->sl_lnh = path->sl << 4 | (path->grh ? 3 : 2);
+	lrh->dlid = cpu_to_be16(path->dlid);
+	lrh->words = cpu_to_be16(skb->len / 4);
+	lrh->slid = cpu_to_be16(ntohl(ip));
+
+	/* Each sender writes the same here. */
+	av->sgid_addr._sockaddr_in.sin_addr.s_addr = ip;
+	av->dgid_addr._sockaddr_in.sin_addr.s_addr = path->dlid >= SOFTIB_MULTICAST_LID ?
+		htonl(INADDR_BROADCAST) : htonl((ntohl(ip) & 0xffff0000) | path->dlid);
+	if (path->dlid == softib_lid(pkt->rxe))
+		pkt->mask |= RXE_LOOPBACK_MASK;
+}
+
+unsigned int softib_hdr_len(struct rxe_pkt_info *pkt)
+{
+	return sizeof(struct softib_lrh) + (pkt->mask & RXE_GRH_MASK ? sizeof(struct ib_grh) : 0);
+}
+
+struct softib_lrh *softib_lrh(struct rxe_pkt_info *pkt)
+{
+	return (struct softib_lrh *)(pkt->hdr - softib_hdr_len(pkt));
+}
+
+struct ib_grh *softib_grh(struct rxe_pkt_info *pkt)
+{
+	return pkt->mask & RXE_GRH_MASK ? (struct ib_grh *)pkt->hdr - 1 : NULL;
+}
+
+u16 softib_dlid(struct rxe_pkt_info *pkt)
+{
+	return be16_to_cpu(softib_lrh(pkt)->dlid);
+}
+
+u16 softib_slid(struct rxe_pkt_info *pkt)
+{
+	return be16_to_cpu(softib_lrh(pkt)->slid);
+}
+
+u8 softib_sl(struct rxe_pkt_info *pkt)
+{
+	return softib_lrh(pkt)->sl_lnh >> 4;
+}
+
+/*
+ * The invariant CRC of the headers before the transport's. What changes on the way counts as ones: with a
+ * GRH that is all of the LRH.
+ */
+u32 softib_icrc(struct rxe_pkt_info *pkt)
+{
+	struct softib_lrh lrh = *softib_lrh(pkt);
+	struct ib_grh grh;
+
+	if (!softib_grh(pkt)) {
+		lrh.vl |= 0xf0;
+		return crc32_le(~0, (u8 *)&lrh, sizeof(lrh));
+	}
+	memset(&lrh, 0xff, sizeof(lrh));
+	grh = *softib_grh(pkt);
+	grh.version_tclass_flow |= cpu_to_be32(0x0fffffff);
+	grh.hop_limit = 0xff;
+	return crc32_le(crc32_le(~0, (u8 *)&lrh, sizeof(lrh)), (u8 *)&grh, sizeof(grh));
+}
+
+/* From UDP's payload, which is where it points, to the transport's header. */
+int softib_pull(struct rxe_pkt_info *pkt)
+{
+	struct softib_lrh *lrh = (struct softib_lrh *)pkt->hdr;
+	unsigned int len;
+
+	pkt->mask = 0;
+	if (pkt->paylen < sizeof(*lrh))
+		return -EINVAL;
+	switch (lrh->sl_lnh & 3) {
+	case 2:
+		break;
+	case 3:
+		pkt->mask = RXE_GRH_MASK;
+		break;
+	default:
+		return -EINVAL;
+	}
+	len = softib_hdr_len(pkt);
+	if (pkt->paylen < len + RXE_BTH_BYTES || be16_to_cpu(lrh->words) * 4 != pkt->paylen)
+		return -EINVAL;
+	pkt->hdr += len;
+	pkt->paylen -= len;
+	return 0;
+}
+
+/* Is it for this port? A GID that is there has to be right as well. */
+int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt)
+{
+	u16 dlid = softib_dlid(pkt);
+	struct ib_grh *grh = softib_grh(pkt);
+	union ib_gid own;
+
+	if (dlid >= SOFTIB_MULTICAST_LID)
+		return grh && bth_qpn(pkt) == IB_MULTICAST_QPN ? 0 : -EINVAL;
+	if (dlid != softib_lid(rxe) || bth_qpn(pkt) == IB_MULTICAST_QPN)
+		return -EINVAL;
+	softib_own_gid(rxe, &own);
+	return grh && memcmp(&grh->dgid, &own, sizeof(own)) ? -EINVAL : 0;
+}
+
+/* A connected queue pair hears its peer only. */
+int softib_check_source(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	u16 slid = softib_slid(pkt);
+
+	return slid == softib_path(&qp->pri_av)->dlid || slid == softib_path(&qp->alt_av)->dlid ?
+		0 : -EINVAL;
+}
+
+/* The first 40 bytes of what a datagram's receiver gets: they mean something only where there is a GRH. */
+void softib_received_grh(struct rxe_pkt_info *pkt, void *hdr)
+{
+	if (pkt->mask & RXE_GRH_MASK)
+		memcpy(hdr, softib_grh(pkt), sizeof(struct ib_grh));
+	else
+		memset(hdr, 0x6b, sizeof(struct ib_grh));
+}
+
+int softib_wc_flags(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
+{
+	return (qp_type(qp) == IB_QPT_UD || qp_type(qp) == IB_QPT_GSI) && (pkt->mask & RXE_GRH_MASK) ?
+		IB_WC_GRH : 0;
+}
+
+/*
+ * The numbers of objects. IPoIB makes and destroys address handles with a lock held that its softirqs take, so
+ * the lock of the numbers must not be taken with softirqs enabled.
+ */
+int softib_alloc_index(struct rxe_pool *pool, struct rxe_pool_elem *elem, gfp_t gfp)
+{
+	unsigned long flags;
+	int err;
+
+	if (gfpflags_allow_blocking(gfp))
+		return xa_alloc_cyclic_irq(&pool->xa, &elem->index, NULL, pool->limit, &pool->next, gfp);
+	xa_lock_irqsave(&pool->xa, flags);
+	err = __xa_alloc_cyclic(&pool->xa, &elem->index, NULL, pool->limit, &pool->next, gfp);
+	xa_unlock_irqrestore(&pool->xa, flags);
+	return err;
+}
+
+void *softib_erase_index(struct xarray *xa, u32 index)
+{
+	unsigned long flags;
+	void *old;
+
+	xa_lock_irqsave(xa, flags);
+	old = __xa_erase(xa, index);
+	xa_unlock_irqrestore(xa, flags);
+	return old;
+}
+
+/* The number is the object's already, so that nothing is allocated. */
+void *softib_store_index(struct rxe_pool_elem *elem)
+{
+	struct xarray *xa = &elem->pool->xa;
+	unsigned long flags;
+	void *old;
+
+	xa_lock_irqsave(xa, flags);
+	old = __xa_store(xa, elem->index, elem, 0);
+	xa_unlock_irqrestore(xa, flags);
+	return old;
+}

@@ -3,12 +3,22 @@
 #
 # Captures of CM messages for tools/wirecheck. To be sourced.
 
-# capture_start INTERFACE FILE: not data, only datagrams of QP 1. tcpdump does not look
-# into UDP over IPv6 by itself.
+# capture_start INTERFACE FILE: not data, only datagrams of QP 1. INTERFACE "infiniband" stands for those
+# that are below devices of tools/softib, and need not be there yet; not what goes to the sender's own port.
+# tcpdump does not look into UDP over IPv6 by itself.
 capture_start() {
-	local log=/tmp/tcpdump.log roce='udp dst port 4791'
-	tcpdump -B 65536 -i "$1" -U -w "$2" \
-		"$roce and ((ip and udp[8] == 0x64) or (ip6 and ip6[48] == 0x64))" 2>$log &
+	local log=/tmp/tcpdump.log interface=$1
+	local what='udp dst port 4791 and ((ip and udp[8] == 0x64) or (ip6 and ip6[48] == 0x64))'
+	CAPTURED=$1
+	if [ "$1" = infiniband ]; then
+		interface=any
+		# From or to QP 1; where these numbers are depends on whether there is a GRH.
+		what="udp dst port 4792 and ((udp[9] & 3 == 2 and udp[16] == 0x64 and
+			(udp[20:4] & 0xffffff == 1 or udp[32:4] & 0xffffff == 1)) or
+			(udp[9] & 3 == 3 and udp[56] == 0x64 and
+			(udp[60:4] & 0xffffff == 1 or udp[72:4] & 0xffffff == 1)))"
+	fi
+	tcpdump -B 65536 -i "$interface" -U -w "$2" "$what" 2>$log &
 	TCPDUMP=$!
 	until grep -q "listening on" $log || ! kill -0 "$TCPDUMP" 2>/dev/null; do
 		sleep 0.05
@@ -21,5 +31,10 @@ capture_end() {
 	sleep 1.5
 	kill "$TCPDUMP" 2>/dev/null
 	while kill -0 "$TCPDUMP" 2>/dev/null; do sleep 0.05; done
-	! grep -v '^0 packets dropped' /tmp/tcpdump.log | grep 'dropped by' && cp "$1" "$2"
+	! grep -v '^0 packets dropped' /tmp/tcpdump.log | grep 'dropped by' || return
+	if [ "$CAPTURED" = infiniband ]; then
+		"$(dirname "${BASH_SOURCE[0]}")/ibpcap.py" "$1" "$2"
+	else
+		cp "$1" "$2"
+	fi
 }

@@ -9,7 +9,8 @@
 # there is one) has not turned itself off, and no id and no open file is left.
 #
 # With --capture the CM messages that pass v0 while a suite runs are in DIR/SUITE.pcap
-# afterwards, for tools/wirecheck.
+# afterwards, for tools/wirecheck; of a suite with a line "# captured: INTERFACE" those that pass that one
+# (capture.sh).
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -95,7 +96,8 @@ for suite; do
 		limit=$(sed -n 's/^# seconds: //p' "$script")
 		# A kernel with all the checks takes several times as long.
 		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 5))
-		[ -z "$capture" ] || capture_start v0 /tmp/capture.pcap
+		interface=$(sed -n 's/^# captured: //p' "$script")
+		[ -z "$capture" ] || capture_start "${interface:-v0}" /tmp/capture.pcap
 		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
 			filter "$suite" "$counts"
 		[ -z "$capture" ] || one "$suite: captured" \

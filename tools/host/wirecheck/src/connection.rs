@@ -2,13 +2,13 @@
 
 //! What was seen of a connection.
 
-use crate::exchange::Seen;
+use crate::{exchange::Seen, packet::Address};
 use cm_script::wire::MAD_LEN;
 use cmproto::{
     cm::EARLY_SENDS,
     wire::{Req, Transport},
 };
-use std::{collections::HashMap, net::IpAddr};
+use std::collections::HashMap;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct Mra {
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
     /// Its address.
-    pub addr: IpAddr,
+    pub addr: Address,
     /// Its communication id, when it was seen.
     pub comm: Option<u32>,
     /// Its queue pair, 0 if it is not known.
@@ -202,7 +202,7 @@ macro_rules! by_end {
 
 impl Connection {
     /// That which a REQ begins.
-    pub fn new(req: &Req<'_>, sent: Sent, src: IpAddr, dst: IpAddr) -> Self {
+    pub fn new(req: &Req<'_>, sent: Sent, src: Address, dst: Address) -> Self {
         Self {
             active: Name {
                 addr: src,
@@ -271,9 +271,9 @@ impl Connection {
 pub struct Table {
     all: Vec<Connection>,
     /// By address and communication id of an end; the last one is the newest.
-    ids: HashMap<(IpAddr, u32), Vec<(usize, End)>>,
+    ids: HashMap<(Address, u32), Vec<(usize, End)>>,
     /// By address and queue pair of an end.
-    qpns: HashMap<(IpAddr, u32), Vec<(usize, End)>>,
+    qpns: HashMap<(Address, u32), Vec<(usize, End)>>,
 }
 
 impl Table {
@@ -323,13 +323,13 @@ impl Table {
     }
 
     /// The connections in which an address has this communication id, the newest first.
-    pub fn with_id(&self, addr: IpAddr, comm: u32) -> Vec<(usize, End)> {
+    pub fn with_id(&self, addr: Address, comm: u32) -> Vec<(usize, End)> {
         let of = self.ids.get(&(addr, comm));
         of.into_iter().flatten().rev().copied().collect()
     }
 
     /// The connections in which an address has this queue pair, the newest first.
-    pub fn with_qpn(&self, addr: IpAddr, qpn: u32) -> Vec<(usize, End)> {
+    pub fn with_qpn(&self, addr: Address, qpn: u32) -> Vec<(usize, End)> {
         let of = self.qpns.get(&(addr, qpn));
         of.into_iter().flatten().rev().copied().collect()
     }

@@ -5,10 +5,11 @@
 use crate::{
     connection::Sent,
     exchange::{micros, Seen, SLACK},
+    packet::Address,
     rule::{Rule, Violation},
 };
 use cmproto::wire::{Message, SidrRep, SidrReq};
-use std::{collections::HashMap, net::IpAddr};
+use std::collections::HashMap;
 
 /// Linux sends a request at most so often, and no sooner than after this time code.
 const SENDS: usize = 16;
@@ -19,7 +20,7 @@ const EARLY: u64 = 600_000;
 /// A resolution.
 #[derive(Debug)]
 struct Resolution {
-    dst: IpAddr,
+    dst: Address,
     service: u64,
     req: Sent,
     rep: Option<Sent>,
@@ -29,7 +30,7 @@ struct Resolution {
 #[derive(Debug, Default)]
 pub struct Resolutions {
     /// By address and request id of who asks.
-    all: HashMap<(IpAddr, u32), Resolution>,
+    all: HashMap<(Address, u32), Resolution>,
     /// What was found.
     pub found: Vec<Violation>,
 }

@@ -9,6 +9,7 @@ use crate::{
     message,
     packet::{self, Body, Packet},
     rule::{Rule, Violation},
+    subnet::Subnet,
 };
 use cm_script::wire::{Kind, Mad};
 use cmproto::wire;
@@ -49,6 +50,7 @@ impl fmt::Display for Verdict {
 struct Judge {
     exchanges: Exchanges,
     resolutions: Resolutions,
+    subnet: Subnet,
     verdict: Verdict,
 }
 
@@ -59,6 +61,7 @@ impl Judge {
             Body::Mad(datagram) => datagram,
             Body::Data => return self.exchanges.data(packet.dst, packet.qpn),
         };
+        self.subnet.administrator(&datagram.mad);
         let (mad, found) = message::envelope(datagram, packet.qpn);
         self.note(packet, found);
         let Some(mad) = mad else { return };
@@ -66,10 +69,12 @@ impl Judge {
             return;
         };
         *self.verdict.messages.entry(kind).or_default() += 1;
-        self.note(packet, message::content(&mad, packet.src, packet.dst));
+        self.note(packet, message::content(&mad));
         let Ok((header, message)) = wire::decode(&mad) else {
             return;
         };
+        let found = self.subnet.message(packet, &message);
+        self.note(packet, found);
         let seen = Seen {
             frame: packet.frame,
             time: packet.time,

@@ -4,7 +4,7 @@
 //! the two sides wanted ([`rule::Rule`]).
 //!
 //! A capture ([`capture`]) is taken apart into packets ([`packet`]). Each message is judged by
-//! itself ([`message`]), and as a step of its exchange ([`exchange`], [`datagram`]) by what was seen
+//! itself ([`message`]), by the addresses in it ([`subnet`]), and as a step of its exchange ([`exchange`], [`datagram`]) by what was seen
 //! before it, and by what had to follow ([`due`]). Fields are read by the decoder of the module's
 //! protocol crate; which bits are reserved comes from the table of `cm_script`, which shares
 //! nothing with it.
@@ -18,6 +18,7 @@ mod judge;
 mod message;
 pub mod packet;
 pub mod rule;
+mod subnet;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -8,12 +8,10 @@ use crate::{
 };
 use cm_script::wire::{Kind, Mad, MAD_LEN};
 use cmproto::{
-    private_data::{Header, IP_HEADER_LEN, VERSION},
     reject::Reason,
     service_id::{PortSpace, ServiceId},
     wire::{self, Message, RejMessage, Req, Transport, INFO_LEN},
 };
-use std::net::IpAddr;
 
 /// What a rule says of a message.
 pub type Finding = (Rule, String);
@@ -69,8 +67,8 @@ pub fn envelope(datagram: &Datagram, qpn: u32) -> (Option<[u8; MAD_LEN]>, Vec<Fi
     (Some(mad), found)
 }
 
-/// What is wrong with a message by itself. `src` and `dst` are those of the packet.
-pub fn content(mad: &[u8; MAD_LEN], src: IpAddr, dst: IpAddr) -> Vec<Finding> {
+/// What is wrong with a message by itself.
+pub fn content(mad: &[u8; MAD_LEN]) -> Vec<Finding> {
     let mut found = Vec::new();
     let Ok((header, message)) = wire::decode(mad) else {
         return found;
@@ -85,10 +83,7 @@ pub fn content(mad: &[u8; MAD_LEN], src: IpAddr, dst: IpAddr) -> Vec<Finding> {
         ));
     }
     match &message {
-        Message::Req(req) => {
-            self::req(req, &mut found);
-            ip_header(req.service_id, req.private_data, src, dst, &mut found);
-        }
+        Message::Req(req) => self::req(req, &mut found),
         Message::Rep(rep) if rep.local_qpn <= GSI_QPN && rep.local_eecn == 0 => {
             found.push((Rule::W17, format!("QPN {}", rep.local_qpn)));
         }
@@ -96,10 +91,7 @@ pub fn content(mad: &[u8; MAD_LEN], src: IpAddr, dst: IpAddr) -> Vec<Finding> {
         Message::Dreq(dreq) if dreq.remote_qpn_eecn <= GSI_QPN => {
             found.push((Rule::W17, format!("QPN {}", dreq.remote_qpn_eecn)));
         }
-        Message::SidrReq(sidr) => {
-            service(sidr.service_id, &mut found);
-            ip_header(sidr.service_id, sidr.private_data, src, dst, &mut found);
-        }
+        Message::SidrReq(sidr) => service(sidr.service_id, &mut found),
         Message::SidrRep(sidr) => {
             let info_len = usize::from(mad[wire::HEADER_LEN + 5]);
             if info_len > INFO_LEN {
@@ -155,43 +147,9 @@ fn service(id: u64, found: &mut Vec<Finding>) {
         // Any service of the program's.
         Some(PortSpace::Ib) => (),
         Some(_) if id.0 >> 32 == 0 && id.port() != 0 => (),
+        // Of the IETF: IPoIB's connected mode (RFC 4755).
+        _ if id.0 >> 56 == 0x10 => (),
         _ => found.push((Rule::W17, format!("service id {:#x}", id.0))),
-    }
-}
-
-/// Annex A11: what private data of a request to an IP address begins with.
-fn ip_header(
-    service: u64,
-    private_data: &[u8],
-    src: IpAddr,
-    dst: IpAddr,
-    found: &mut Vec<Finding>,
-) {
-    if ServiceId(service).port_space() == Some(PortSpace::Ib) {
-        return;
-    }
-    let mut wrong = |what: String| found.push((Rule::W15, what));
-    match Header::decode(private_data) {
-        Ok(Header::Ip(header)) => {
-            let of = |bytes: Option<&[u8]>| {
-                let bytes = bytes.and_then(|b| b.first_chunk::<16>()).copied();
-                bytes.map_or(cm_script::wire::address(src), |b| b)
-            };
-            if header.src.port() == 0 {
-                wrong("source port 0".into());
-            }
-            // As a whole, so that bytes before an IPv4 address are zero.
-            for (at, address) in [(4, src), (20, dst)] {
-                if of(private_data.get(at..)) != cm_script::wire::address(address) {
-                    wrong(format!("the address in byte {at} is not {address}"));
-                }
-            }
-            if private_data.get(1).is_some_and(|byte| byte & 0x0f != 0) {
-                wrong("the low half of byte 1".into());
-            }
-        }
-        Ok(Header::AfIb) => wrong("no IP version".into()),
-        Err(_) => wrong(format!("not {IP_HEADER_LEN} bytes of version {VERSION}")),
     }
 }
 

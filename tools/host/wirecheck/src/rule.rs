@@ -68,6 +68,8 @@ rules! {
     W17 = "QPNs and service ids",
     /// An answer goes to where the message came from (13.5.4.2).
     W18 = "answers go back",
+    /// The primary path of a REQ is the one that it takes (12.6.5); GIDs and LIDs belong together.
+    W19 = "path of a REQ",
 }
 
 impl fmt::Display for Rule {

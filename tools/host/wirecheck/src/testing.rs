@@ -2,10 +2,15 @@
 
 //! Captures made by hand.
 
-use crate::{capture::Frame, judge, rule::Rule};
+use crate::{
+    capture::Frame,
+    judge,
+    packet::{infiniband_icrc, Gid},
+    rule::Rule,
+};
 use cm_script::{
     guest::frame::{build, Way},
-    wire::{address, Kind, Mad},
+    wire::{address, gid, Kind, Mad},
 };
 use pcap_parser::Linktype;
 use std::net::IpAddr;
@@ -75,7 +80,65 @@ pub fn req_as(local: u64, qpn: u64, tid: u64) -> Mad {
     );
     set_bytes(&mut mad, Kind::Req, "ip_src", &address(ip(A)));
     set_bytes(&mut mad, Kind::Req, "ip_dst", &address(ip(B)));
+    set_bytes(&mut mad, Kind::Req, "local_gid", &gid(ip(A)));
+    set_bytes(&mut mad, Kind::Req, "remote_gid", &gid(ip(B)));
     mad
+}
+
+/// On InfiniBand, the LID of the port with an address.
+pub fn lid(text: &str) -> u16 {
+    match ip(text) {
+        IpAddr::V4(v4) => u16::from(v4.octets()[3]),
+        IpAddr::V6(_) => 0,
+    }
+}
+
+/// On InfiniBand, the GID of the port with an address.
+pub fn port_gid(text: &str) -> Gid {
+    let [a, b] = lid(text).to_be_bytes();
+    [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, a, b]
+}
+
+/// The usual REQ, on InfiniBand.
+pub fn req_infiniband() -> Mad {
+    let mut mad = req();
+    set(&mut mad, Kind::Req, "subnet_local", 1);
+    set_path(&mut mad, "", A, B);
+    mad
+}
+
+/// Sets LIDs and GIDs of a path: "alt_", or "" for the primary one.
+pub fn set_path(mad: &mut Mad, path: &str, src: &str, dst: &str) {
+    for (name, of) in [("local", src), ("remote", dst)] {
+        let field = |what: &str| format!("{path}{name}_{what}");
+        set(mad, Kind::Req, &field("lid"), lid(of).into());
+        set_bytes(mad, Kind::Req, &field("gid"), &port_gid(of));
+    }
+}
+
+/// An ERF record with a packet of InfiniBand; with a global route header where there are GIDs.
+fn infiniband(src: &str, dst: &str, gids: Option<(Gid, Gid)>, psn: u32, mad: &[u8]) -> Vec<u8> {
+    let transport = [&[0x64, 0, 0xff, 0xff, 0, 0, 0, 1], &psn.to_be_bytes()[..]].concat();
+    let datagram = [0x80, 1, 0, 0, 0, 0, 0, 1];
+    let rest = [&transport[..], &datagram, mad].concat();
+    let global = match gids {
+        Some((src, dst)) => {
+            let len = u16::try_from(rest.len() + 4).expect("short").to_be_bytes();
+            [&[0x60, 0, 0, 0, len[0], len[1], 0x1b, 64], &src[..], &dst].concat()
+        }
+        None => Vec::new(),
+    };
+    let words = (8 + global.len() + rest.len() + 4) / 4;
+    let mut packet = vec![0, if gids.is_some() { 3 } else { 2 }];
+    for word in [lid(dst), u16::try_from(words).expect("short"), lid(src)] {
+        packet.extend(word.to_be_bytes());
+    }
+    packet.extend(global);
+    let bth = packet.len();
+    packet.extend(rest);
+    let crc = infiniband_icrc(&packet, bth);
+    let header = [0, 0, 0, 0, 0, 0, 0, 0, 21, 4, 0, 0, 0, 0, 0, 0];
+    [&header[..], &packet, &crc, &[0, 0]].concat()
 }
 
 /// A message from A, or from B, in the usual connection.
@@ -99,6 +162,9 @@ pub fn rep() -> Mad {
 pub struct Scene {
     now: u64,
     is_lossy: bool,
+    is_infiniband: bool,
+    /// On InfiniBand, of the packets that follow.
+    gids: Option<(Gid, Gid)>,
     pub frames: Vec<Frame>,
 }
 
@@ -111,6 +177,20 @@ impl Scene {
     /// Frames were lost.
     pub fn lossy(mut self) -> Self {
         self.is_lossy = true;
+        self
+    }
+
+    /// An empty one of InfiniBand.
+    pub fn infiniband() -> Self {
+        Self {
+            is_infiniband: true,
+            ..Self::default()
+        }
+    }
+
+    /// The packets that follow have global route headers with these GIDs, as they come.
+    pub fn global(mut self, src: Gid, dst: Gid) -> Self {
+        self.gids = Some((src, dst));
         self
     }
 
@@ -157,12 +237,15 @@ impl Scene {
             dst: ip(dst),
         };
         let psn = u32::try_from(self.frames.len()).expect("few frames");
-        let mut bytes = build(&way, psn, mad);
+        let (link, mut bytes) = match self.is_infiniband {
+            true => (Linktype(197), infiniband(src, dst, self.gids, psn, mad)),
+            false => (Linktype::ETHERNET, build(&way, psn, mad)),
+        };
         change(&mut bytes);
         self.frames.push(Frame {
             number: self.frames.len() + 1,
             time: self.now,
-            link: Linktype::ETHERNET,
+            link,
             bytes,
         });
         self.now += 100;
@@ -185,6 +268,7 @@ impl Scene {
     pub fn later(self, ms: u64) -> Self {
         let mut other = req_as(0xc1, 0x31, 0x9999);
         set_bytes(&mut other, Kind::Req, "ip_src", &address(ip(C)));
+        set_bytes(&mut other, Kind::Req, "local_gid", &gid(ip(C)));
         self.after(ms).sent(C, B, &other)
     }
 

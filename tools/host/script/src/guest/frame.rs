@@ -25,7 +25,7 @@ const GSI_QPN: u32 = 1;
 const GSI_QKEY: u32 = 0x8001_0000;
 
 /// The CRC of Ethernet, continued.
-fn crc32(crc: u32, bytes: &[u8]) -> u32 {
+pub fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| match crc & 1 {
             1 => crc >> 1 ^ 0xedb8_8320,

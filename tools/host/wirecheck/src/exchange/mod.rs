@@ -8,6 +8,7 @@ mod open;
 use crate::{
     connection::{End, Sent, Table},
     due::{Due, Dues, Wants},
+    packet::Address,
     rule::{Rule, Violation},
 };
 use cm_script::wire::MAD_LEN;
@@ -15,7 +16,6 @@ use cmproto::{
     cm::EARLY_SENDS,
     wire::{Header, Message, MraMessage},
 };
-use std::net::IpAddr;
 
 /// How late an emulated machine may be, in microseconds: for answers, and for what was on its way.
 pub const SLACK: u64 = 2_000_000;
@@ -41,9 +41,9 @@ pub struct Seen<'a> {
     /// When it was captured, in microseconds.
     pub time: u64,
     /// Where it comes from.
-    pub src: IpAddr,
+    pub src: Address,
     /// Where it goes to.
-    pub dst: IpAddr,
+    pub dst: Address,
     /// The sequence number of its packet.
     pub psn: u32,
     /// All of it.
@@ -95,7 +95,7 @@ impl Exchanges {
     }
 
     /// Data for a queue pair.
-    pub fn data(&mut self, dst: IpAddr, qpn: u32) {
+    pub fn data(&mut self, dst: Address, qpn: u32) {
         if let Some(&(at, end)) = self.table.with_qpn(dst, qpn).first() {
             self.table.get(at).data[end as usize] = true;
             if end == End::Passive {

@@ -235,6 +235,7 @@ fn w17_numbers() {
         ("service", 0x0100_0106_1d2f),
         ("service", 0x0106_0000),
         ("service", 0x0107_0001),
+        ("service", 0x0200_0000_0000_0001),
         ("mtu", 0),
         ("mtu", 6),
         ("transport", 2),

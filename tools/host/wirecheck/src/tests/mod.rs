@@ -4,6 +4,7 @@
 
 mod datagram;
 mod file;
+mod infiniband;
 mod message;
 mod repeats;
 mod steps;

@@ -3,7 +3,8 @@
 #
 # Two threads give commands to one id (walk/race.c); and commands are given while devices,
 # neighbours and addresses come and go. Arguments: how many rounds of each pair (1), how
-# many seconds for each change of the world (15), and the number of the first round (0).
+# many seconds for each change of the world (15), and the number of the first round (0). With OVER=ib the
+# ids are those of a port with an InfiniBand link layer (softib.sh), and the world does not change.
 # seconds: 1200
 #
 # shellcheck disable=SC2317 # functions that "check" runs
@@ -11,9 +12,16 @@
 . "$(dirname "$0")/lib.sh"
 
 rounds=${1:-1} seconds=${2:-15} first=${3:-0}
-program=$PWD/cm-race
+name=cm-race
+if [ "${OVER:-}" = ib ]; then
+	# shellcheck source=selftests/softib.sh
+	. "$SELFTESTS/softib.sh"
+	name=cm-race-ib
+	check "two ports, IPoIB, a subnet administrator" softib_up || finish
+fi
+program=$PWD/$name
 if [ ! -x "$program" ]; then
-	program=/tmp/cm-race
+	program=/tmp/$name
 	make -s -C "$SELFTESTS/walk" OUT=/tmp >&2 || exit 1
 fi
 
@@ -72,6 +80,10 @@ address() {
 }
 
 [ "$rounds" -eq 0 ] || check "every pair of commands on one id" pairs
+if [ "${OVER:-}" = ib ]; then
+	check "everything goes" softib_down
+	finish
+fi
 check "commands while neighbours change" during "$seconds" neighbour
 check "commands while addresses go and come" during "$seconds" address
 check "commands while the device goes and comes" during "$seconds" device

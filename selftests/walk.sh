@@ -5,11 +5,15 @@
 # modules, then over this one, in the same guest; each line in which the two differ must be
 # explained in walk/differences.
 #
-#	walk.sh [--keep DIR] [--against FILE] [--all | --states "STATE..." | PATTERN...]
+#	walk.sh [--keep DIR | --only FILE] [--against FILE] [--all | --states "STATE..." | PATTERN...]
+#
+# With OVER=ib the ids are those of a port with an InfiniBand link layer (softib.sh), where the connection
+# manager cannot be changed.
 #
 # Without arguments each command in each state, with the classes of arguments that matter
 # there; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
-# cm-walk -l has their names. --keep leaves what each did in DIR, as c.txt and rust.txt;
+# cm-walk -l has their names. --keep leaves what each did in DIR, as c.txt and rust.txt; with
+# --only what the one that is loaded does is in FILE afterwards, and nothing is compared;
 # with --against FILE what the C modules did comes from such a c.txt. The debug kernel takes
 # walk-c.txt, where that is: its KASAN finds the C modules using freed memory, and after a
 # report lockdep looks no further.
@@ -19,10 +23,11 @@
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-keep='' against='' short=-s complete=(--complete) patterns=()
+keep='' only='' against='' short=-s complete=(--complete) patterns=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--keep) keep=$2 && shift ;;
+	--only) only=$2 && shift ;;
 	--against) against=$2 && shift ;;
 	--all) short='' ;;
 	--states)
@@ -39,9 +44,18 @@ done
 # Most of the time each state waits for something.
 chosen=(-j "$(($(nproc) + 1))" ${short:+"$short"} "${patterns[@]}")
 
-program=$PWD/cm-walk
+name=cm-walk quiets=(300 1000)
+if [ "${OVER:-}" = ib ]; then
+	# shellcheck source=selftests/softib.sh
+	. "$SELFTESTS/softib.sh"
+	name=cm-walk-ib
+	# The subnet administrator is a program. And not all differences show there.
+	chosen=(-q 100 "${chosen[@]}") complete=() quiets=(100 300 1000)
+	check "two ports, IPoIB, a subnet administrator" softib_up || finish
+fi
+program=$PWD/$name
 if [ ! -x "$program" ]; then
-	program=/tmp/cm-walk
+	program=/tmp/$name
 	make -s -C "$SELFTESTS/walk" OUT=/tmp >&2 || exit 1
 fi
 
@@ -49,8 +63,14 @@ fi
 walk() {
 	local cm=$1 out=$2
 	shift 2
-	cm-use "$cm" && "$program" "$@" >"$out"
+	[ "$(cm-use)" = "$cm" ] || cm-use "$cm" || return
+	"$program" "$@" >"$out"
 }
+
+if [ -n "$only" ]; then
+	check "$CM" walk "$CM" "$only" "${chosen[@]}"
+	finish
+fi
 
 if [ "$PATIENCE" -gt 1 ] && [ -z "$against" ] && [ -e walk-c.txt ]; then
 	against=walk-c.txt
@@ -71,7 +91,7 @@ check "$other" walk "$other" "$TMP/other" "${chosen[@]}"
 
 # What a busy machine was too slow for is looked at again, with more time; it is a few
 # cases, or something else.
-for quiet in 300 1000; do
+for quiet in "${quiets[@]}"; do
 	mapfile -t again < <("$SELFTESTS/walk/compare" --names "${known[@]}" "$TMP/c" "$TMP/other")
 	if [ "${#again[@]}" -eq 0 ] || [ "${#again[@]}" -gt 60 ]; then
 		break
@@ -88,7 +108,7 @@ for quiet in 300 1000; do
 		mv "$TMP/merged" "$TMP/$cm"
 	done
 done
-cm-use "$CM"
+[ "$(cm-use)" = "$CM" ] || cm-use "$CM"
 ip neigh del "$B4" dev v0
 if [ -n "$keep" ]; then
 	mkdir -p "$keep" && cp "$TMP/c" "$keep/c.txt" && cp "$TMP/other" "$keep/$other.txt"

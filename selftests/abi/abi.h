@@ -32,7 +32,18 @@
 #include <rdma/rdma_user_cm.h>
 
 #define DEVICE "/dev/infiniband/rdma_cm"
+/* OVER_IB: for the programs of ../walk, of IPoIB (../softib.sh). */
+#ifdef OVER_IB
+#define ADDR4 "10.78.0.1"	/* of the interface of ib_a */
+#define ADDR6 "fd78::1"
+#define FAR4 "10.78.0.2"	/* of that of ib_b */
+#define ABSENT4 "10.78.0.250"	/* there, but of nobody */
+#else
 #define ADDR4 "10.0.0.1"	/* of the netdev below rxe0 */
+#define ADDR6 "fd00::1"
+#define FAR4 "10.0.0.2"	/* of that of rxe1 */
+#define ABSENT4 "10.0.0.250"
+#endif
 
 #define PS_IPOIB 0x0002
 #define PS_IB 0x013f

@@ -166,7 +166,7 @@ union addr linklocal6(uint16_t port)
 
 union addr absent4(uint16_t port)
 {
-	return addr4("10.0.0.250", port);
+	return addr4(ABSENT4, port);
 }
 
 /* --- commands --- */

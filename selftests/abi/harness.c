@@ -239,7 +239,7 @@ static bool selected(const char *name, int argc, char **argv)
 	if (argc < 2)
 		return true;
 	for (int i = 1; i < argc; i++)
-		if (fnmatch(argv[i], name, 0) == 0)
+		if (fnmatch(argv[i], name, FNM_EXTMATCH) == 0)
 			return true;
 	return false;
 }

@@ -47,12 +47,14 @@ void blank_query(uint8_t *answer, const bool *written)
 	}
 	/* Paths: the port is in the service id. */
 	blank_bytes(answer, written, 8 + 8 + 6, 2);
+#ifndef OVER_IB
 	/*
 	 * The flow label depends on the ports. The LIDs before it mean nothing on RoCE: C shows
 	 * there bytes of the MAC address that it keeps in the same place.
 	 */
 	if (written[0] && answer[0])
 		memset(answer + 56, 0xcc, 7);
+#endif
 }
 
 void blank_attr(uint8_t *answer, const bool *written)
@@ -76,4 +78,12 @@ void blank_event(uint8_t *answer, const bool *written)
 	/* Of a datagram service. In the same place an RTU has private data, but here none. */
 	if (answer[AT_EVENT(event)] == EV_ESTABLISHED)
 		blank_bytes(answer, written, AT_EVENT(param.ud.ah_attr.grh.flow_label), 4);
+	/* The subnet administrator chooses the LID of a group, and its GID if it is asked to (ff1x:a01b::). */
+	if (answer[AT_EVENT(event)] == EV_MULTICAST_JOIN) {
+		size_t gid = AT_EVENT(param.ud.ah_attr.grh.dgid);
+
+		blank_bytes(answer, written, AT_EVENT(param.ud.ah_attr.dlid), 2);
+		if (answer[gid + 2] == 0xa0 && answer[gid + 3] == 0x1b)
+			blank_bytes(answer, written, gid, 16);
+	}
 }

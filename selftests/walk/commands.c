@@ -100,7 +100,7 @@ static union addr who(enum who w, struct subject *s)
 	case LOOPBACK6:
 		return addr6("::1", 0);
 	case HERE6:
-		return addr6("fd00::1", 0);
+		return addr6(ADDR6, 0);
 	case LINKLOCAL6:
 		/* Without scope. */
 		return addr6("fe80::1", 0);
@@ -109,7 +109,7 @@ static union addr who(enum who w, struct subject *s)
 	case FAR:
 		return addr4("192.0.2.1", 7471);
 	case PEER:
-		return addr4("10.0.0.2", 7471);
+		return addr4(FAR4, 7471);
 	case BROADCAST:
 		return addr4("255.255.255.255", 7471);
 	case GROUP:

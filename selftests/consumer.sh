@@ -3,10 +3,12 @@
 #
 # Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
-# where there is siw.
-# seconds: 400
+# where there is siw, and both over an InfiniBand link layer, where there is softib.
+# seconds: 600
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=selftests/softib.sh
+. "$SELFTESTS/softib.sh"
 
 # said MODULE NUMBER NAME: what the module said about a test, since it was loaded.
 said() {
@@ -39,8 +41,7 @@ tests() {
 	check "$module${*:+ with $*} loads and unloads" whole "$module" "$number" "$status"
 }
 
-tests ibcm <<'END'
-an unused identifier
+IBCM_TESTS='an unused identifier
 listeners
 a connection from outside
 a connection in callbacks
@@ -51,13 +52,11 @@ parameters
 nobody answers
 questions
 texts
-destroyed in haste
-END
+destroyed in haste'
+tests ibcm <<<"$IBCM_TESTS"
 
 # An address of nobody that does not have to be looked for.
-ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
-tests cmid <<'END'
-nobody is asked
+CMID_FIRST='nobody is asked
 an unused identifier
 texts
 addresses
@@ -77,20 +76,22 @@ callbacks that want no more
 identifiers destroyed in each state
 datagrams
 groups
-destroyed in haste
-nobody answers
-END
+destroyed in haste'
+ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
+tests cmid <<<"$CMID_FIRST
+nobody answers"
 ip neigh del 10.0.0.98 dev v0
 
-# Its device goes as soon as it is used.
+# taken_away DEVICE: as soon as it is used.
 taken_away() {
-	wait_for 60 cm_id_in ROUTE_RESOLVED && timeout 60 rdma link del rxe0 && : >"$TMP/gone"
+	rm -f "$TMP/gone"
+	wait_for 60 cm_id_in ROUTE_RESOLVED && timeout 60 rdma link del "$1" && : >"$TMP/gone"
 }
 if [ -e cmid.ko ]; then
 	# What is said then. C has another word for it, which NFS does not try again after.
 	gone=103
 	[ "$(cm-use)" != c ] || gone=22
-	taken_away &
+	taken_away rxe0 &
 	tests cmid removal="$gone" <<'END'
 the device goes
 END
@@ -113,5 +114,26 @@ END
 	check "siw0 goes" no_siw0
 else
 	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"
+fi
+
+if has_softib; then
+	# A service at the port itself, and somebody who is not there.
+	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
+		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
+	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
+	tests ibcm device=ib_a <<<"$IBCM_TESTS"
+	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
+	tests cmid device=ib_a ipv4="$I4" <<<"$CMID_FIRST
+services
+nobody answers"
+	if [ -e cmid.ko ]; then
+		taken_away ib_a &
+		tests cmid device=ib_a ipv4="$I4" removal="$gone" <<<"the device goes"
+		check "and is gone" wait_for 60 test -e "$TMP/gone"
+		check "and comes" softib_a_again
+	fi
+	check "the ports go" softib_down
+else
+	skip "InfiniBand" "there is no softib.ko (tools/softib)"
 fi
 finish

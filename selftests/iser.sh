@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # iSCSI extensions for RDMA: the initiator of open-iscsi and ib_iser logs in to LIO's ib_isert over
-# rxe0, both consumers of the connection manager.
+# rxe0, or with OVER over another device (storage.sh), both consumers of the connection manager.
 # seconds: 600
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -59,4 +59,5 @@ unload() {
 	isert_end && lio_end
 }
 check "the modules unload" unload
+made_for_it_goes
 finish

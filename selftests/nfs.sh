@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # NFS over RDMA: the kernel's client, in the namespace "peer" over rxe1, mounts what the kernel's
-# server exports over rxe0; both are rpcrdma, a kernel consumer of the connection manager.
+# server exports over rxe0, or with OVER=softib over ib_b and ib_a; both are rpcrdma, a kernel consumer of
+# the connection manager.
 # seconds: 900
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,7 +21,7 @@ if ! use_storage; then
 	finish
 fi
 
-check "a server listens" nfsd_serve 10.0.0.0/24 || finish
+check "a server listens" nfsd_serve "${A4%.*}.0/24" || finish
 
 # In a namespace a network that is gone is an error at once, unless one says otherwise.
 check "a client mounts" nfs_mount "$A4" fatal_neterrors=none nsenter --net=/run/netns/peer || finish
@@ -78,7 +79,10 @@ goes() {
 }
 
 peer_plugged() {
-	$PEER rdma link add rxe1 type rxe netdev v1
+	case $DEVICE_TYPE in
+	rxe) $PEER rdma link add rxe1 type rxe netdev v1 ;;
+	softib) softib_b && softib_pings ;;
+	esac
 }
 
 # With the last of its devices in a namespace, and before that device, rxe's sockets go: no DREP
@@ -88,18 +92,23 @@ spared() {
 	$PEER ip link add spare type dummy && $PEER ip link set spare up &&
 		$PEER rdma link add rxe9 type rxe netdev spare
 }
-check "another device in the client's namespace" spared
+PEER_DEVICE=ib_b
+if [ "$DEVICE_TYPE" = rxe ]; then
+	PEER_DEVICE=rxe1
+	check "another device in the client's namespace" spared
+fi
 if [ "$(cm-use)" = c ]; then
 	skip "the client's device goes and comes back" "C may say EINVAL, which whoever writes then gets"
 else
-	check "the client's device goes and comes back" goes rxe1 peer_plugged
+	check "the client's device goes and comes back" goes "$PEER_DEVICE" peer_plugged
 fi
-check "the server's device goes and comes back" goes rxe0 plug
+check "the server's device goes and comes back" goes "$DEVICE" plug
 
 unmounted() {
 	nfs_umount && nfsd_end || return
-	rdma link del rxe9 && $PEER ip link del spare
+	[ "$DEVICE_TYPE" != rxe ] || { rdma link del rxe9 && $PEER ip link del spare; }
 }
 check "unmounted and stopped" unmounted
 check "the module unloads" unloaded rpcrdma
+made_for_it_goes
 finish

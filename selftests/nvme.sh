@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# NVMe over RDMA: nvme-rdma connects to nvmet-rdma over rxe0, or with OVER=siw over siw0, both of this
-# kernel and both kernel consumers of the connection manager.
+# NVMe over RDMA: nvme-rdma connects to nvmet-rdma over rxe0, or with OVER over another device
+# (storage.sh), both of this kernel and both kernel consumers of the connection manager.
 # seconds: 800
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -174,5 +174,5 @@ unload() {
 	unloaded nvme-rdma nvmet-rdma && rmmod brd
 }
 check "the modules unload" unload
-[ "$DEVICE" != siw0 ] || check "siw0 goes" no_siw0
+made_for_it_goes
 finish

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# SCSI RDMA Protocol: ib_srp logs in to ib_srpt over rxe0, both of this kernel and both
-# consumers of the connection manager; ib_srpt also is one of ib_cm, which it listens with.
+# SCSI RDMA Protocol: ib_srp logs in to ib_srpt over rxe0, or with OVER over another device
+# (storage.sh), both of this kernel and both consumers of the connection manager; ib_srpt also is one
+# of ib_cm, which it listens with.
 # seconds: 600
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,11 +21,11 @@ load() {
 	load_consumer ib_srpt ib_srp
 }
 check "the modules load" load || finish
-check "a target listens" srpt_target rxe0 "$A4" || finish
+check "a target listens" srpt_target "$DEVICE" "$A4" || finish
 
 # login PORT
 login() {
-	srp_login "$(srpt_guid)" "$A4" "$1" rxe0
+	srp_login "$(srpt_guid)" "$A4" "$1" "$DEVICE"
 }
 
 connected() {
@@ -43,7 +44,7 @@ check "what is written is read" written
 again() {
 	! login "$SRPT_PORT" || fail "logged in twice" || return
 	! timeout $((100 * PATIENCE)) bash -c \
-		"$(declare -f srp_login); srp_login $(srpt_guid) $A4 5556 rxe0" || fail "logged in to nobody"
+		"$(declare -f srp_login); srp_login $(srpt_guid) $A4 5556 $DEVICE" || fail "logged in to nobody"
 }
 check "twice, and to nobody" again
 
@@ -70,4 +71,5 @@ unload() {
 	lio_end
 }
 check "the modules unload" unload
+made_for_it_goes
 finish

@@ -7,7 +7,7 @@
 # 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.
 [ "$PATIENCE" -eq 1 ] || sysctl -q kernel.hung_task_timeout_secs=60
 
-# Over which device: rxe0, or with OVER=siw one that is made for it.
+# Over which device: rxe0, or with OVER=siw or OVER=softib one that is made for it.
 case ${OVER:-rxe} in
 rxe)
 	DEVICE=rxe0 DEVICE_TYPE=rxe NETDEV=v0
@@ -19,6 +19,16 @@ siw)
 		finish
 	}
 	check "siw0" siw0 || finish
+	;;
+softib)
+	# shellcheck source=selftests/softib.sh
+	. "$SELFTESTS/softib.sh"
+	DEVICE=ib_a DEVICE_TYPE=softib NETDEV=m0 A4=$I4 A6=$I6
+	has_softib || {
+		skip "all of it" "there is no softib.ko (tools/softib)"
+		finish
+	}
+	check "two ports, IPoIB, a subnet administrator" softib_up || finish
 	;;
 esac
 
@@ -84,7 +94,19 @@ unplug() {
 
 # plug: and comes back.
 plug() {
+	[ "$DEVICE_TYPE" != softib ] || {
+		softib_a_again
+		return
+	}
 	rdma link add "$DEVICE" type "$DEVICE_TYPE" netdev "$NETDEV" || return
 	[ "$DEVICE_TYPE" != rxe ] ||
 		wait_for 10 grep -q ffff "/sys/class/infiniband/$DEVICE/ports/1/gids/1" || fail "no address"
+}
+
+# made_for_it_goes: what was made for this suite.
+made_for_it_goes() {
+	case $DEVICE_TYPE in
+	siw) check "siw0 goes" no_siw0 ;;
+	softib) check "the ports go" softib_down ;;
+	esac
 }

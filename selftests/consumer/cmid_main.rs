@@ -35,10 +35,10 @@ mod rdma {
     pub(crate) mod number;
     pub(crate) mod owner;
     pub(crate) mod parameter;
+    pub(crate) mod path;
     pub(crate) mod qp_attr;
     pub(crate) mod queue_pair;
     pub(crate) mod refusal;
-    pub(crate) mod roce_path;
     pub(crate) mod word;
 }
 

@@ -33,9 +33,9 @@ mod rdma {
     pub(crate) mod ib_cm_id;
     pub(crate) mod ib_cm_param;
     pub(crate) mod number;
+    pub(crate) mod path;
     pub(crate) mod qp_attr;
     pub(crate) mod refusal;
-    pub(crate) mod roce_path;
 }
 
 kernel::prelude::module! {

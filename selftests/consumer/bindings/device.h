@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parameter that both modules have: rust/macros knows only numbers. */
+/* What both modules have. The parameter is here because rust/macros knows only numbers. */
 #include <linux/module.h>
 
 #include "helpers.h"
 
 static char *device = "rxe0";
 module_param(device, charp, 0);
-MODULE_PARM_DESC(device, "RoCE device, or iWARP where there are tests for it");
+MODULE_PARM_DESC(device, "RoCE or InfiniBand device, or iWARP where there are tests for it");
 
 const char *rust_test_device(void)
 {
 	return device;
+}
+
+bool rust_test_is_ib(struct ib_device *device, u32 port_num)
+{
+	return rdma_protocol_ib(device, port_num);
 }

@@ -15,6 +15,8 @@
 
 const char *rust_test_device(void);
 
+bool rust_test_is_ib(struct ib_device *device, u32 port_num);
+
 /* Of ibcm only: bindgen puts bit fields that cross a word elsewhere than the compiler does. */
 struct rust_test_req_bits {
 	u8 local_cm_response_timeout;

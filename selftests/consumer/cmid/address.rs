@@ -16,9 +16,9 @@ use crate::{
         errno::Errno,
         event::{Event, EventType},
         gid::Gid,
+        path::{Path, MTU_1024},
         qp_attr::QpState,
         refusal::RejectReason,
-        roce_path::{RocePath, MTU_1024},
     },
 };
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -165,7 +165,9 @@ pub(crate) fn options(g: &Arc<Ground>) -> Option<()> {
         return None;
     }
     let path = a.see(|id| id.path()).flatten().unwrap_or_default();
-    is!(path.traffic_class, 0x20);
+    // The subnet administrator has it as the class of service, and says 0.
+    let traffic_class = if g.link.is_ib() { 0 } else { 0x20 };
+    is!(path.traffic_class, traffic_class);
     is!(path.packet_life_time, 14);
     let answered =
         pair.request() && is!(b.accept(), Ok(())) && a.expect(EventType::CONNECT_RESPONSE);
@@ -177,7 +179,9 @@ pub(crate) fn options(g: &Arc<Ground>) -> Option<()> {
     is!(attr.map(|_| ()), Ok(()));
     let attr = attr.unwrap_or_default();
     is!(attr.min_rnr_timer, 21);
-    is!(attr.roce.map(|roce| roce.traffic_class), Some(0x20));
+    let global = attr.address.and_then(|address| address.global);
+    let traffic_class = (!g.link.is_ib()).then_some(traffic_class);
+    is!(global.map(|global| global.traffic_class), traffic_class);
     let attr = init(QpState::RTS);
     is!(attr.map(|_| ()), Ok(()));
     is!(attr.unwrap_or_default().timeout, 15);
@@ -242,11 +246,13 @@ fn all_of_the_way(g: &Arc<Ground>) -> Option<()> {
     let a = &pair.a;
     a.calls_in_callbacks();
     check!(a.holds(|id| id.is_on(&g.device)));
-    let gid = Gid::from_ipv4(g.ip);
+    let gid = g.gid;
     let (mut own, mut far) = (Gid::default(), Gid::default());
     a.see(|id| id.read_gids(Some(&mut own), Some(&mut far)));
     check!(own == gid);
     check!(far == gid);
+    let gids = g.link.is_ib().then_some((gid, gid));
+    is!(a.see(|id| id.ipoib_gids()), Some(gids));
     is!(a.see(|id| id.num_paths()), Some(0));
     a.is_in(Situation::Resolved);
     // While nobody can be told, the answer is on its way.
@@ -265,6 +271,9 @@ fn all_of_the_way(g: &Arc<Ground>) -> Option<()> {
         let path = path.unwrap_or_default();
         is!(path.pkey, 0xffff);
         check!(path.dgid == gid);
+        if g.link.is_ib() {
+            is!(path.link, g.link);
+        }
     }
     Some(())
 }
@@ -272,15 +281,16 @@ fn all_of_the_way(g: &Arc<Ground>) -> Option<()> {
 fn known_path(g: &Arc<Ground>) -> Option<()> {
     let pair = Pair::until_resolved(g)?;
     let Pair { a, b, .. } = &pair;
-    let gid = Gid::from_ipv4(g.ip);
-    let path = RocePath {
+    let gid = g.gid;
+    let path = Path {
         sgid: gid,
         dgid: gid,
+        link: g.link,
         pkey: 0xffff,
         mtu: MTU_1024 as u8,
         packet_life_time: 16,
-        hop_limit: 64,
-        ..RocePath::default()
+        hop_limit: if g.link.is_ib() { 0 } else { 64 },
+        ..Path::default()
     };
     is!(a.call(|id| id.set_ib_path(&path)), Ok(()));
     a.is_in(Situation::RouteResolved);
@@ -301,6 +311,36 @@ pub(crate) fn resolution(g: &Arc<Ground>) -> Option<()> {
     all_of_the_way(g)?;
     // A path that the consumer knows needs no question.
     known_path(g)
+}
+
+/// A service that the subnet administrator knows, and one that it does not.
+const SERVICE: u64 = 0x1000_0000_cafe;
+const NO_SERVICE: u64 = 0x1000_0000_beef;
+
+/// Over InfiniBand.
+pub(crate) fn services(g: &Arc<Ground>) -> Option<()> {
+    let a = Part::create(g, TCP, RC)?;
+    is!(a.bind(), Ok(()));
+    is!(a.call(|id| id.resolve_ib_service(NO_SERVICE)), Ok(()));
+    a.expect_status(EventType::ADDRINFO_ERROR, Errno::ENODATA.failed());
+    is!(a.see(|id| id.first_service()), Some(None));
+    is!(a.call(|id| id.resolve_ib_service(SERVICE)), Ok(()));
+    is!(a.call(|id| id.resolve_ib_service(SERVICE)), Err(EINVAL));
+    if a.expect(EventType::ADDRINFO_RESOLVED) {
+        is!(
+            a.see(|id| id.first_service()),
+            Some(Some((SERVICE, g.gid, 1)))
+        );
+        // From there the route can be resolved.
+        is!(a.call(|id| id.resolve_route(2000)), Ok(()));
+        a.expect(EventType::ROUTE_RESOLVED);
+        let path = a.see(|id| id.path()).flatten();
+        is!(
+            path.map(|path| (path.dgid, path.link)),
+            Some((g.gid, g.link))
+        );
+    }
+    Some(())
 }
 
 /// One at the address, one at all of them, and nobody's child.

@@ -34,7 +34,7 @@ fn attributes(side: &Side, peer: &Side, reads: u8, depth: u8) {
     let attr = init(QpState::RTR);
     is!(attr.dest_qpn, peer.qpn());
     is!(attr.max_dest_rd_atomic, reads);
-    check!(attr.roce.is_some());
+    check!(attr.address.is_some());
     let attr = init(QpState::RTS);
     is!(attr.max_rd_atomic, depth);
     is!(attr.retry_count, 6);

@@ -63,7 +63,11 @@ pub(crate) fn datagrams(g: &Arc<Ground>) -> Option<()> {
             is!(last.ud.qp_num, b.qpn());
             is!(last.ud.qkey, RDMA_UDP_QKEY);
             is!(last.private_data().len(), SIDR_REP_DATA);
-            is!(last.ud.ah_type, AhType::ROCE);
+            let is_ib = g.link.is_ib();
+            is!(
+                last.ud.ah_type,
+                if is_ib { AhType::IB } else { AhType::ROCE }
+            );
         }
         // There is nothing to end.
         is!(a.disconnect(), Ok(()));
@@ -150,10 +154,13 @@ pub(crate) fn groups(g: &Arc<Ground>) -> Option<()> {
     let a = Part::create(g, PortSpace::UDP, QpType::UD)?;
     is!(join_as(&a, GROUP, FULL_MEMBER, 0), Err(EINVAL));
     is!(a.bind(), Ok(()));
-    is!(
-        join_as(&a, Ipv4Addr::UNSPECIFIED, FULL_MEMBER, 0),
-        Err(EINVAL)
-    );
+    if !g.link.is_ib() {
+        // There the subnet administrator would choose one.
+        is!(
+            join_as(&a, Ipv4Addr::UNSPECIFIED, FULL_MEMBER, 0),
+            Err(EINVAL)
+        );
+    }
     is!(join_as(&a, GROUP, FULL_MEMBER, 0), Ok(()));
     Some(())
 }

@@ -6,7 +6,9 @@ use super::side::{Side, Sides};
 use crate::rdma::{
     address::Address,
     device::Device,
+    gid::{Gid, GidAttr},
     parameter,
+    path::Link,
     queue_pair::{CompletionQueue, ProtectionDomain},
     word::Word,
 };
@@ -23,6 +25,9 @@ use kernel::{
 /// An address of nobody, to which nothing leads.
 pub(crate) const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
+/// The port of the device that is used.
+const PORT: u32 = 1;
+
 /// A socket address.
 pub(crate) fn at(ip: Ipv4Addr, port: u16) -> Address {
     Address::from(core::net::SocketAddr::from(SocketAddrV4::new(ip, port)))
@@ -36,6 +41,9 @@ pub(crate) struct Ground {
     pub(crate) cq: Arc<CompletionQueue>,
     /// The address of the device.
     pub(crate) ip: Ipv4Addr,
+    /// The GID that stands for it, and the way to itself by it.
+    pub(crate) gid: Gid,
+    pub(crate) link: Link,
     port: Atomic<u32>,
     next_qpn: Atomic<u32>,
     /// The word that is on its way.
@@ -51,12 +59,24 @@ impl Ground {
         let pd = ProtectionDomain::new(device)?;
         let cq = CompletionQueue::new(device, 256)?;
         let ip = parameter::ipv4()?;
+        let (gid, link) = if device.is_ib(PORT) {
+            let lid = device.lid(PORT)?;
+            let link = Link::Ib {
+                slid: lid,
+                dlid: lid,
+            };
+            (GidAttr::get(device, PORT, 0)?.gid(), link)
+        } else {
+            (Gid::from_ipv4(ip), Link::default())
+        };
         Arc::pin_init(
             pin_init!(Self {
                 device: device.clone(),
                 pd,
                 cq,
                 ip,
+                gid,
+                link,
                 port: Atomic::new(20000),
                 next_qpn: Atomic::new(0x2000),
                 word <- new_mutex!(None),

@@ -53,6 +53,9 @@ const TESTS: &[(&str, Test)] = &[
     ("destroyed in haste", ending::haste),
 ];
 
+/// Where there is a subnet administrator.
+const IB_TESTS: &[(&str, Test)] = &[("services", address::services)];
+
 /// Where somebody takes the device away.
 const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
 
@@ -90,6 +93,9 @@ impl kernel::Module for Cmid {
             let mut silence = None;
             run.test("nobody is asked", || silence = Silence::begin(&ground));
             run_all(&mut run, &ground, TESTS);
+            if ground.link.is_ib() {
+                run_all(&mut run, &ground, IB_TESTS);
+            }
             run.test("nobody answers", || {
                 check!(silence.is_some());
                 if let Some(silence) = silence {

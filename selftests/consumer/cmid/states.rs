@@ -15,7 +15,7 @@ use crate::{
         cm_id::{DeviceEvent, NodeType},
         errno::Errno,
         gid::Gid,
-        roce_path::RocePath,
+        path::Path,
     },
 };
 use core::net::Ipv4Addr;
@@ -82,7 +82,11 @@ const CONNECTING: Set = Set::one(ReqSent)
 /// A group.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 
-fn resolve_service(_side: &Side, id: &Id) -> Result {
+fn resolve_service(side: &Side, id: &Id) -> Result {
+    if side.ground.link.is_ib() && id.has_device() {
+        // Tested elsewhere: it may find one.
+        return Err(EINVAL);
+    }
     let result = id.resolve_ib_service(0);
     // There are none over RoCE.
     if result == Errno::EOPNOTSUPP.failure() && id.has_device() {
@@ -91,8 +95,11 @@ fn resolve_service(_side: &Side, id: &Id) -> Result {
     result
 }
 
-fn set_path(_side: &Side, id: &Id) -> Result {
-    id.set_ib_path(&RocePath::default())
+fn set_path(side: &Side, id: &Id) -> Result {
+    id.set_ib_path(&Path {
+        link: side.ground.link,
+        ..Path::default()
+    })
 }
 
 fn create_qp_without_device(side: &Side, id: &Id) -> Result {
@@ -245,7 +252,7 @@ fn look(side: &Side, id: &Id) {
     id.read_gids(None, None);
     if id.has_device() {
         check!(id.is_on(&ground.device));
-        check!(own == Gid::from_ipv4(ground.ip));
+        check!(own == ground.gid);
         check!(!id.has_iw_cm_id());
         is!(id.reject_message(28), Some(c"consumer defined"));
         is!(id.port_num(), 1);

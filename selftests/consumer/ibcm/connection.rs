@@ -12,7 +12,6 @@ use crate::{
     harness::{check, is},
     rdma::{
         errno::Errno,
-        gid::Gid,
         ib_cm_event::{
             Event, EventType, SendStatus, ARI_LENGTH, DREP_DATA, DREQ_DATA, REJ_DATA, REP_DATA,
             REQ_DATA, RTU_DATA,
@@ -22,12 +21,11 @@ use crate::{
             ASSIGN_SERVICE_ID,
         },
         ib_cm_param::{PrivateData, QpType, RepParam},
-        qp_attr::{QpAttr, QpMask, QpState},
+        path::{Link, MTU_1024},
+        qp_attr::{PeerLink, QpAttr, QpMask, QpState},
         refusal::RejectReason,
-        roce_path::MTU_1024,
     },
 };
-use core::net::Ipv4Addr;
 use kernel::{prelude::*, sync::Arc};
 
 /// What nobody looks at.
@@ -172,11 +170,25 @@ fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
         is!(attr.rq_psn, side.psn);
         is!(attr.path_mtu, MTU_1024);
         is!(attr.max_dest_rd_atomic, reads);
-        check!(attr.roce.is_some());
-        if let Some(roce) = attr.roce {
-            is!(u16::from(roce.sgid_index), world.gid.index());
-            check!(roce.dmac == world.mac);
-            check!(roce.dgid == world.gid.gid());
+        let global = attr.address.and_then(|address| address.global);
+        match world.link {
+            Link::Roce(mac) => {
+                is!(
+                    attr.address.map(|address| address.link),
+                    Some(PeerLink::Mac(mac))
+                );
+                is!(
+                    global.map(|global| (u16::from(global.sgid_index), global.dgid)),
+                    Some((world.gid.index(), world.gid.gid()))
+                );
+            }
+            Link::Ib { dlid, .. } => {
+                is!(
+                    attr.address.map(|address| address.link),
+                    Some(PeerLink::Lid(dlid))
+                );
+                is!(global, None);
+            }
         }
     }
     if let Some(attr) = attributes_of(side, QpState::RTS) {
@@ -222,7 +234,7 @@ fn request(pair: &mut Pair) {
         return;
     };
     check!(l.identity() == Ok(req.listener));
-    check!(req.sgid == world.gid.identity());
+    check!(req.sgid == world.said_gid());
     check!(!req.has_alternate_path);
     is!(u32::from(req.port), world.gid.port());
     is!(req.bth_pkey, 0xffff);
@@ -245,13 +257,18 @@ fn request(pair: &mut Pair) {
         is!(path.traffic_class, 8);
         is!(path.service_id, *service);
         check!(path.dgid == world.gid.gid());
-        check!(path.dmac == world.mac);
+        is!(path.link, world.link);
     }
 }
 
 /// What the answer says; and both ends are connected.
 fn answer(pair: &mut Pair) -> Option<()> {
     let Pair { a, b, .. } = pair;
+    // A consumer that says no number has 0, and may ask before.
+    is!(
+        attributes_of(b, QpState::RTR).map(|attr| attr.rq_psn),
+        Some(0)
+    );
     is!(b.does(Inbox::prepare_mra), Ok(()));
     b.is_in(State::MRA_REQ_SENT);
     is!(b.does(Inbox::send_rep), Ok(()));
@@ -468,9 +485,7 @@ fn parameters_of_answers(a: &mut Side, b: &mut Side) -> bool {
 /// Asks somebody who is not there, once.
 fn ask_nobody(end: &Inbox, id: &IbCmIdRef) -> Result {
     let mut req = end.request();
-    let mut path = end.world.path();
-    path.dgid = Gid::from_ipv4(Ipv4Addr::new(10, 0, 0, 99));
-    path.dmac = [2, 0, 0, 0, 0, 0];
+    let mut path = end.world.path_to_nobody();
     path.packet_life_time = 8;
     req.path = Some(path);
     req.remote_cm_response_timeout = 14;

@@ -24,7 +24,7 @@ fn answer_question(end: &Inbox, id: &IbCmIdRef, event: &Event) -> Verdict {
     if let Event::SidrReq(req) = event {
         let gid = &end.world.gid;
         check!(end.is_listener(req.listener));
-        check!(req.sgid == gid.identity());
+        check!(req.sgid == end.world.said_gid());
         is!(u32::from(req.port), gid.port());
         is!(req.pkey, 0xffff);
         is!(req.service_id, end.service);
@@ -63,7 +63,7 @@ fn questions_to_somebody(world: &Arc<World>) -> Option<()> {
     if let Some(rep) = a.sidr_rep() {
         is!(rep.qpn, b.qpn);
         is!(rep.qkey, 0x123_4567);
-        check!(rep.sgid == world.gid.identity());
+        check!(rep.sgid == world.said_gid());
         check!(rep.info.starts_with(b"info\0"));
         check!(a.data_begin(b"answer\0"));
     }

@@ -4,9 +4,10 @@
 
 use crate::rdma::{
     device::Device,
-    gid::{GidAttr, Mac},
-    roce_path::{RocePath, MTU_1024},
+    gid::{Gid, GidAttr, GidIdentity},
+    path::{Link, Path, MTU_1024},
 };
+use core::net::Ipv4Addr;
 use kernel::{
     prelude::*,
     sync::{
@@ -19,36 +20,70 @@ use kernel::{
 const PORT: u32 = 1;
 const GIDS: i32 = 16;
 
-/// The device, and its GID of RoCE v2 over IPv4.
+/// A LID that nobody has.
+const NO_LID: u16 = 99;
+
+/// The device, its GID of InfiniBand or of RoCE v2 over IPv4, and the way from it to itself.
 pub(crate) struct World {
     pub(crate) device: Device,
     pub(crate) gid: GidAttr,
-    pub(crate) mac: Mac,
+    pub(crate) link: Link,
 }
 
 impl World {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let device = Device::find()?;
-        let (gid, mac) = (0..GIDS)
-            .filter_map(|index| GidAttr::get(&device, PORT, index).ok())
-            .filter(|gid| gid.is_roce_v2() && gid.gid().is_ipv4())
-            .find_map(|gid| gid.mac().ok().map(|mac| (gid, mac)))
-            .ok_or(ENODEV)?;
-        Ok(Arc::new(Self { device, gid, mac }, GFP_KERNEL)?)
+        let mut gids = (0..GIDS).filter_map(|index| GidAttr::get(&device, PORT, index).ok());
+        let (gid, link) = if device.is_ib(PORT) {
+            let lid = device.lid(PORT)?;
+            let link = Link::Ib {
+                slid: lid,
+                dlid: lid,
+            };
+            (gids.find(GidAttr::is_ib).ok_or(ENODEV)?, link)
+        } else {
+            gids.filter(|gid| gid.is_roce_v2() && gid.gid().is_ipv4())
+                .find_map(|gid| gid.mac().ok().map(|mac| (gid, Link::Roce(mac))))
+                .ok_or(ENODEV)?
+        };
+        Ok(Arc::new(Self { device, gid, link }, GFP_KERNEL)?)
     }
 
     /// The path from the device to itself.
-    pub(crate) fn path(&self) -> RocePath {
-        RocePath {
+    pub(crate) fn path(&self) -> Path {
+        Path {
             sgid: self.gid.gid(),
             dgid: self.gid.gid(),
-            dmac: self.mac,
+            link: self.link,
             pkey: 0xffff,
-            hop_limit: 64,
+            // Over InfiniBand, without a global header.
+            hop_limit: if self.link.is_ib() { 0 } else { 64 },
             traffic_class: 8,
             mtu: MTU_1024 as u8,
             packet_life_time: 14,
             service_id: 0,
+        }
+    }
+
+    /// A path to nobody.
+    pub(crate) fn path_to_nobody(&self) -> Path {
+        let link = match self.link {
+            Link::Roce(_) => Link::Roce([2, 0, 0, 0, 0, 0]),
+            Link::Ib { slid, .. } => Link::Ib { slid, dlid: NO_LID },
+        };
+        Path {
+            dgid: Gid::from_ipv4(Ipv4Addr::new(10, 0, 0, 99)),
+            link,
+            ..self.path()
+        }
+    }
+
+    /// The GID that messages are said to be for: over InfiniBand, without a global header, none.
+    pub(crate) fn said_gid(&self) -> GidIdentity {
+        if self.link.is_ib() {
+            GidIdentity::default()
+        } else {
+            self.gid.identity()
         }
     }
 }

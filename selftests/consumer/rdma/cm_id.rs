@@ -11,10 +11,10 @@ use super::{
     gid::Gid,
     number::numbers,
     owner::{Handler, Owner},
+    path::Path,
     qp_attr::{QpAttr, QpState},
     queue_pair::{CompletionQueue, ProtectionDomain, QpInit, QueuePair},
     refusal::RejectReason,
-    roce_path::RocePath,
 };
 use crate::bindings;
 use core::{marker::PhantomData, net::SocketAddr, ops::Deref, ptr};
@@ -24,6 +24,9 @@ use kernel::{
     sync::Arc,
     types::{NotThreadSafe, Opaque},
 };
+
+/// The kind of hardware that an interface of IP over InfiniBand is.
+const ARPHRD_INFINIBAND: u16 = 32;
 
 numbers! {
     /// Whose ports an identifier's are.
@@ -154,14 +157,39 @@ impl<H: Handler> CmId<H> {
         read!(self, route.num_pri_alt_paths)
     }
 
-    /// The path to the other end, once that is known, if it is one of RoCE v2.
-    pub(crate) fn path(&self) -> Option<RocePath> {
+    /// The path to the other end, once that is known, if it is one of RoCE v2 or InfiniBand.
+    pub(crate) fn path(&self) -> Option<Path> {
         if !self.owner().has_path() {
             return None;
         }
         let path = read!(self, route.path_rec);
         // SAFETY: A route that is resolved stays as long as the identifier.
-        unsafe { path.as_ref() }.and_then(RocePath::from_raw)
+        unsafe { path.as_ref() }.and_then(Path::from_raw)
+    }
+
+    /// The GIDs in the link-layer addresses of both ends, the own one first, if it is IP over InfiniBand.
+    pub(crate) fn ipoib_gids(&self) -> Option<(Gid, Gid)> {
+        let address = read!(self, route.addr.dev_addr);
+        if address.dev_type != ARPHRD_INFINIBAND {
+            return None;
+        }
+        let gid_of = |address: &[u8]| address.get(4..20)?.try_into().ok().map(Gid);
+        Some((
+            gid_of(&address.src_dev_addr)?,
+            gid_of(&address.dst_dev_addr)?,
+        ))
+    }
+
+    /// The id and the GID of the first service that was found, and how many there are. Asked in the
+    /// callback that tells of them, or after that.
+    pub(crate) fn first_service(&self) -> Option<(u64, Gid, u32)> {
+        let (services, count) = (
+            read!(self, route.service_recs),
+            read!(self, route.num_service_recs),
+        );
+        // SAFETY: Records that were found stay as long as the identifier.
+        let first = unsafe { services.as_ref() }?;
+        Some((u64::from_be(first.id), Gid(first.gid), count))
     }
 
     /// Binds it to an address, and perhaps to a device.
@@ -203,7 +231,7 @@ impl<H: Handler> CmId<H> {
     }
 
     /// Says what the path is, which then nobody is asked for.
-    pub(crate) fn set_ib_path(&self, path: &RocePath) -> Result {
+    pub(crate) fn set_ib_path(&self, path: &Path) -> Result {
         let mut path = path.to_raw();
         // SAFETY: The identifier is valid, and the path is copied.
         to_result(unsafe { bindings::rdma_set_ib_path(self.as_raw(), &raw mut path) })?;

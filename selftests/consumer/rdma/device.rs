@@ -131,6 +131,20 @@ impl Device {
         self.0.device.as_ptr()
     }
 
+    /// Whether a port has an InfiniBand link layer.
+    pub(crate) fn is_ib(&self, port: u32) -> bool {
+        // SAFETY: The device is there by the type invariant, and has that port.
+        unsafe { bindings::rust_test_is_ib(self.as_raw(), port) }
+    }
+
+    /// The LID of a port.
+    pub(crate) fn lid(&self, port: u32) -> Result<u16> {
+        let mut attr = bindings::ib_port_attr::default();
+        // SAFETY: The device is there by the type invariant; any port can be asked for.
+        to_result(unsafe { bindings::ib_query_port(self.as_raw(), port, &mut attr) })?;
+        u16::try_from(attr.lid).map_err(|_| ERANGE)
+    }
+
     /// The GUID of the node, in network byte order.
     pub(crate) fn node_guid(&self) -> u64 {
         // SAFETY: The device is there by the type invariant.

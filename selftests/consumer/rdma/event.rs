@@ -26,9 +26,12 @@ numbers! {
         MULTICAST_JOIN = rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_JOIN,
         MULTICAST_ERROR = rdma_cm_event_type_RDMA_CM_EVENT_MULTICAST_ERROR,
         TIMEWAIT_EXIT = rdma_cm_event_type_RDMA_CM_EVENT_TIMEWAIT_EXIT,
+        ADDRINFO_RESOLVED = rdma_cm_event_type_RDMA_CM_EVENT_ADDRINFO_RESOLVED,
+        ADDRINFO_ERROR = rdma_cm_event_type_RDMA_CM_EVENT_ADDRINFO_ERROR,
     }
     /// The kind of an address handle.
     AhType {
+        IB = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB,
         ROCE = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE,
     }
 }

@@ -101,6 +101,11 @@ impl GidAttr {
         self.attr().gid_type == bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP
     }
 
+    /// Whether it is one of InfiniBand, which RoCE v1 shares its number with.
+    pub(crate) fn is_ib(&self) -> bool {
+        self.attr().gid_type == bindings::ib_gid_type_IB_GID_TYPE_IB
+    }
+
     pub(crate) fn index(&self) -> u16 {
         self.attr().index
     }

@@ -8,8 +8,8 @@ use super::{
     gid::GidIdentity,
     ib_cm_id::Identity,
     number::numbers,
+    path::Path,
     refusal::{RejectReason, SidrStatus},
-    roce_path::RocePath,
 };
 use crate::bindings;
 use core::{ptr, slice};
@@ -59,7 +59,7 @@ pub(crate) struct Req {
     pub(crate) listener: Identity,
     pub(crate) bth_pkey: u16,
     pub(crate) port: u8,
-    pub(crate) path: Option<RocePath>,
+    pub(crate) path: Option<Path>,
     pub(crate) has_alternate_path: bool,
     pub(crate) sgid: GidIdentity,
     /// In network byte order.
@@ -232,7 +232,7 @@ impl Req {
             bth_pkey: raw.bth_pkey,
             port: raw.port,
             // SAFETY: By the safety requirements.
-            path: unsafe { raw.primary_path.as_ref() }.and_then(RocePath::from_raw),
+            path: unsafe { raw.primary_path.as_ref() }.and_then(Path::from_raw),
             has_alternate_path: !raw.alternate_path.is_null(),
             sgid: GidIdentity::new(raw.ppath_sgid_attr),
             remote_ca_guid: raw.remote_ca_guid,

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 
-use super::{gid::GidAttr, refusal::SidrStatus, roce_path::RocePath};
+use super::{gid::GidAttr, path::Path, refusal::SidrStatus};
 use crate::bindings;
 use core::ptr;
 use kernel::prelude::*;
@@ -51,7 +51,7 @@ pub(crate) enum QpType {
 /// A request for a connection (`struct ib_cm_req_param`).
 #[derive(Clone, Copy)]
 pub(crate) struct ReqParam<'a> {
-    pub(crate) path: Option<RocePath>,
+    pub(crate) path: Option<Path>,
     /// Where the path begins; without, it is looked for.
     pub(crate) sgid: Option<&'a GidAttr>,
     pub(crate) service_id: u64,
@@ -74,7 +74,7 @@ impl ReqParam<'_> {
         &self,
         send: impl FnOnce(&mut bindings::ib_cm_req_param) -> Result,
     ) -> Result {
-        let mut path = self.path.map(RocePath::to_raw);
+        let mut path = self.path.map(Path::to_raw);
         let (private_data, private_data_len) = self.private_data.to_raw()?;
         send(&mut bindings::ib_cm_req_param {
             primary_path: path.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
@@ -128,7 +128,7 @@ impl RepParam<'_> {
 /// A question to a service (`struct ib_cm_sidr_req_param`).
 #[derive(Clone, Copy)]
 pub(crate) struct SidrReqParam<'a> {
-    pub(crate) path: RocePath,
+    pub(crate) path: Path,
     pub(crate) sgid: &'a GidAttr,
     pub(crate) service_id: u64,
     pub(crate) timeout_ms: usize,

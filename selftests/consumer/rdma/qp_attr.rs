@@ -63,16 +63,32 @@ pub(crate) struct QpAttr {
     pub(crate) min_rnr_timer: u8,
     pub(crate) timeout: u8,
     pub(crate) retry_count: u8,
-    /// The address of the peer, if it is one of RoCE.
-    pub(crate) roce: Option<RoceAddress>,
+    /// The address of the peer.
+    pub(crate) address: Option<Address>,
 }
 
-/// The address of a peer over RoCE (`struct rdma_ah_attr`).
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct RoceAddress {
+/// Where a peer is on its link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PeerLink {
+    /// RoCE.
+    Mac(Mac),
+    /// InfiniBand.
+    Lid(u16),
+}
+
+/// The address of a peer (`struct rdma_ah_attr`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    pub(crate) link: PeerLink,
+    /// Where it is beyond its link, if that is said.
+    pub(crate) global: Option<Global>,
+}
+
+/// The address of a peer that is everybody's (`struct ib_global_route`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Global {
     pub(crate) sgid_index: u8,
     pub(crate) dgid: Gid,
-    pub(crate) dmac: Mac,
     pub(crate) traffic_class: u8,
 }
 
@@ -105,22 +121,33 @@ impl QpAttr {
             min_rnr_timer: raw.min_rnr_timer,
             timeout: raw.timeout,
             retry_count: raw.retry_cnt,
-            roce: RoceAddress::from_raw(&raw.ah_attr),
+            address: Address::from_raw(&raw.ah_attr),
         })
     }
 }
 
-impl RoceAddress {
+impl Address {
     fn from_raw(raw: &bindings::rdma_ah_attr) -> Option<Self> {
-        if raw.type_ != bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE {
-            return None;
-        }
+        // SAFETY: These are the parts of the union that go with the types.
+        let link = unsafe {
+            match raw.type_ {
+                bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE => {
+                    PeerLink::Mac(raw.__bindgen_anon_1.roce.dmac)
+                }
+                bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB => {
+                    PeerLink::Lid(raw.__bindgen_anon_1.ib.dlid)
+                }
+                _ => return None,
+            }
+        };
+        let has_grh = u32::from(raw.ah_flags) & bindings::ib_ah_flags_IB_AH_GRH != 0;
         Some(Self {
-            sgid_index: raw.grh.sgid_index,
-            dgid: Gid::from_raw(&raw.grh.dgid),
-            // SAFETY: This is the part of the union that addresses of RoCE have.
-            dmac: unsafe { raw.__bindgen_anon_1.roce.dmac },
-            traffic_class: raw.grh.traffic_class,
+            link,
+            global: has_grh.then(|| Global {
+                sgid_index: raw.grh.sgid_index,
+                dgid: Gid::from_raw(&raw.grh.dgid),
+                traffic_class: raw.grh.traffic_class,
+            }),
         })
     }
 }

@@ -213,31 +213,8 @@ silent_multicast() {
 }
 check "no group: refused" silent_multicast refuse -22
 
-# connected: a server here and a client in the other namespace that stay.
-connected() {
-	stdbuf -oL rping -s -d -v -a "$I4" >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || return
-	$PEER stdbuf -oL rping -c -d -v -a "$I4" >"$TMP/client" 2>&1 & client=$!
-	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
-	wait_for 10 grep -q "ping data" "$TMP/server" "$TMP/client" || fail "no data"
-}
-
-killed() {
-	local server client victim survivor
-	connected || return
-	if [ "$1" = server ]; then
-		victim=$server survivor=$client
-	else
-		victim=$client survivor=$server
-	fi
-	kill -9 "$victim"
-	ends_within 20 "$survivor"
-	[ $? -ne 99 ] || return
-	ends_within 20 "$victim"
-	nothing_left
-}
-check "a killed server is missed" killed server
-check "a killed client is missed" killed client
+check "a killed server is missed" killed server "$I4"
+check "a killed client is missed" killed client "$I4"
 
 # shows WANT: the columns of what there is, with letters for numbers that differ from run to run.
 shows() {
@@ -280,7 +257,7 @@ replugged() {
 
 of_client() {
 	local server client
-	connected || return
+	connected "$I4" || return
 	unplug || return
 	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/client" || fail "not told" || return
 	ends_within 20 "$client"
@@ -333,20 +310,7 @@ both_kinds() {
 check "RoCE and InfiniBand at the same time, one listener" both_kinds
 
 check "a third interface" softib_c
-program=$PWD/ucma_conformance
-if [ ! -x "$program" ]; then
-	program=/tmp/ucma_conformance
-	make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
-fi
-"$program" 'ib.*' >"$TMP/cases" 2>&1
-while IFS= read -r line; do
-	case $line in
-	'ok '*'# SKIP'*) skip "${line#* - }" ;;
-	'ok '*) check "${line#* - }" true ;;
-	'not ok '*) check "${line#* - }" fail "see above" ;;
-	'#'*) echo "$line" ;;
-	esac
-done <"$TMP/cases"
+conformance 'ib.*'
 sa
 
 check "everything goes" softib_down

@@ -140,31 +140,8 @@ both_kinds() {
 }
 check "RoCE and iWARP at the same time, one listener" both_kinds
 
-# connected: a server and a client that stay.
-connected() {
-	stdbuf -oL rping -s -d -v -a "$C4" >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || return
-	$PEER stdbuf -oL rping -c -d -v -a "$C4" >"$TMP/client" 2>&1 & client=$!
-	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
-	wait_for 10 grep -q "ping data" "$TMP/server" "$TMP/client" || fail "no data"
-}
-
-killed() {
-	local server client victim survivor
-	connected || return
-	if [ "$1" = server ]; then
-		victim=$server survivor=$client
-	else
-		victim=$client survivor=$server
-	fi
-	kill -9 "$victim"
-	ends_within 20 "$survivor"
-	[ $? -ne 99 ] || return
-	ends_within 20 "$victim"
-	nothing_left
-}
-check "a killed server is missed" killed server
-check "a killed client is missed" killed client
+check "a killed server is missed" killed server "$C4"
+check "a killed client is missed" killed client "$C4"
 
 # replugged FUNCTION: siw0 is there afterwards, whatever became of that.
 replugged() {
@@ -178,7 +155,7 @@ replugged() {
 
 of_server() {
 	local server client
-	connected || return
+	connected "$C4" || return
 	unplug || return
 	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
 	ends_within 20 "$server"
@@ -292,20 +269,7 @@ reload() {
 }
 check "unload and load" reload
 
-program=$PWD/ucma_conformance
-if [ ! -x "$program" ]; then
-	program=/tmp/ucma_conformance
-	make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
-fi
-"$program" 'iwarp.*' >"$TMP/cases" 2>&1
-while IFS= read -r line; do
-	case $line in
-	'ok '*'# SKIP'*) skip "${line#* - }" ;;
-	'ok '*) check "${line#* - }" true ;;
-	'not ok '*) check "${line#* - }" fail "see above" ;;
-	'#'*) echo "$line" ;;
-	esac
-done <"$TMP/cases"
+conformance 'iwarp.*'
 
 gone() {
 	$PEER rdma link del siw1 && no_siw0

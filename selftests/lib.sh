@@ -257,6 +257,49 @@ exchange() {
 	nothing_left
 }
 
+# connected ADDRESS: a server here and a client in the other namespace that stay.
+connected() {
+	stdbuf -oL rping -s -d -v -a "$1" >"$TMP/server" 2>&1 & server=$!
+	await_listener "comm rping" || return
+	$PEER stdbuf -oL rping -c -d -v -a "$1" >"$TMP/client" 2>&1 & client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
+	wait_for 10 grep -q "ping data" "$TMP/server" "$TMP/client" || fail "no data"
+}
+
+# killed END ADDRESS: the server or the client of these, whom the other one misses.
+killed() {
+	local server client victim survivor
+	connected "$2" || return
+	if [ "$1" = server ]; then
+		victim=$server survivor=$client
+	else
+		victim=$client survivor=$server
+	fi
+	kill -9 "$victim"
+	ends_within 20 "$survivor"
+	[ $? -ne 99 ] || return
+	ends_within 20 "$victim"
+	nothing_left
+}
+
+# conformance PATTERN: those cases of ../abi are cases of this suite.
+conformance() {
+	local program=$PWD/ucma_conformance line
+	if [ ! -x "$program" ]; then
+		program=/tmp/ucma_conformance
+		make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
+	fi
+	"$program" "$1" >"$TMP/cases" 2>&1
+	while IFS= read -r line; do
+		case $line in
+		'ok '*'# SKIP'*) skip "${line#* - }" ;;
+		'ok '*) check "${line#* - }" true ;;
+		'not ok '*) check "${line#* - }" fail "see above" ;;
+		'#'*) echo "$line" ;;
+		esac
+	done <"$TMP/cases"
+}
+
 # thrice COMMAND...: again if it fails, for a program that races with itself. What a try
 # that failed left behind is ended, and what it said is shown.
 thrice() {

@@ -241,47 +241,12 @@ link ib_b/1 cm-idn N lqpn Q qp-type RC state CONNECT ps TCP pid P comm rping src
 }
 check "rdma resource show cm_id" columns
 
-unplug() {
-	timeout $((30 * PATIENCE)) $PEER rdma link del ib_b || fail "rdma link del: $?"
+DEVICE=ib_b AT=$PEER
+plug() {
+	softib_b && softib_pings
 }
-
-# replugged FUNCTION: ib_b is there afterwards, whatever became of that.
-replugged() {
-	local status=0
-	"$@" || status=$?
-	[ "$status" -ne 0 ] || return 0
-	end_jobs
-	rdma link show ib_b/1 >/dev/null 2>&1 || softib_b
-	return "$status"
-}
-
-of_client() {
-	local server client
-	connected "$I4" || return
-	unplug || return
-	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/client" || fail "not told" || return
-	ends_within 20 "$client"
-	[ $? -ne 99 ] || return
-	ends_within 20 "$server"
-	[ $? -ne 99 ] || return
-	softib_b && softib_pings || return
-	nothing_left || return
-	exchange "" "$PEER" "$I4" "$I4"
-}
-check "the device of a connected client goes" replugged of_client
-
-of_listener() {
-	local server
-	$PEER stdbuf -oL rping -s -d -v -a "$J4" >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || return
-	unplug || return
-	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
-	end "$server" || return
-	softib_b && softib_pings || return
-	nothing_left || return
-	exchange "$PEER" "" "$J4" "$J4"
-}
-check "the device of a listener goes" replugged of_listener
+check "the device of a connected client goes" replugged end_unplugged client server "$I4"
+check "the device of a listener goes" replugged listener_unplugged "" "$J4"
 
 # The port is down for a while, which those who look at the subnet are told.
 cable() {
@@ -294,20 +259,7 @@ cable() {
 }
 check "a port is down for a while" cable
 
-both_kinds() {
-	local server one other status=0
-	rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || return
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$I4" -C 20 >"$TMP/other" 2>&1 & other=$!
-	ends_within 60 "$one" || status=$?
-	ends_within 60 "$other" || status=$?
-	[ "$status" -eq 0 ] || cat "$TMP/server" "$TMP/one" "$TMP/other"
-	end "$server" || return
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
-}
-check "RoCE and InfiniBand at the same time, one listener" both_kinds
+check "RoCE and InfiniBand at the same time, one listener" both_kinds "$I4"
 
 check "a third interface" softib_c
 conformance 'ib.*'

@@ -15,15 +15,14 @@ if ! has_siw; then
 	finish
 fi
 
+DEVICE=siw0
 plug() {
 	rdma link add siw0 type siw netdev w0
 }
 
-unplug() {
-	local start=$SECONDS
-	timeout $((30 * PATIENCE)) rdma link del siw0 || fail "rdma link del: $?" || return
-	[ $((SECONDS - start)) -lt $((20 * PATIENCE)) ] || fail "rdma link del took $((SECONDS - start)) s"
-}
+# A receive that rping posts after its queue pair has failed stays there, since nobody tells the driver; rping
+# waits for it. Over C as well.
+LATE_RECEIVES_STAY=1
 
 setup() {
 	siw0 netns peer || return
@@ -124,62 +123,13 @@ nobody() {
 check "no server: refused at once" nobody "$D4"
 check "no server: refused at once, IPv6" nobody "$D6"
 
-both_kinds() {
-	local server one other status=0
-	rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 &
-	server=$!
-	await_listener "comm rping" || return
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$C4" -C 20 >"$TMP/other" 2>&1 & other=$!
-	ends_within 60 "$one" || status=$?
-	ends_within 60 "$other" || status=$?
-	[ "$status" -eq 0 ] || cat "$TMP/server" "$TMP/one" "$TMP/other"
-	end "$server" || return
-	[ "$status" -eq 0 ] || return "$status"
-	nothing_left
-}
-check "RoCE and iWARP at the same time, one listener" both_kinds
+check "RoCE and iWARP at the same time, one listener" both_kinds "$C4"
 
 check "a killed server is missed" killed server "$C4"
 check "a killed client is missed" killed client "$C4"
 
-# replugged FUNCTION: siw0 is there afterwards, whatever became of that.
-replugged() {
-	local status=0
-	"$@" || status=$?
-	[ "$status" -ne 0 ] || return 0
-	end_jobs
-	rdma link show siw0/1 >/dev/null 2>&1 || plug
-	return "$status"
-}
-
-of_server() {
-	local server client
-	connected "$C4" || return
-	unplug || return
-	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
-	ends_within 20 "$server"
-	[ $? -ne 99 ] || return
-	ends_within 20 "$client"
-	[ $? -ne 99 ] || return
-	plug || return
-	nothing_left || return
-	exchange "" "$PEER" "$C4" "$C4"
-}
-check "the device of a connected server goes" replugged of_server
-
-of_listener() {
-	local server
-	stdbuf -oL rping -s -d -v -a "$C4" >"$TMP/server" 2>&1 & server=$!
-	await_listener "comm rping" || return
-	unplug || return
-	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
-	end "$server" || return
-	plug || return
-	nothing_left || return
-	exchange "" "$PEER" "$C4" "$C4"
-}
-check "the device of a listener goes" replugged of_listener
+check "the device of a connected server goes" replugged end_unplugged server client "$C4"
+check "the device of a listener goes" replugged listener_unplugged "$PEER" "$C4"
 
 # Before anybody has served there: the driver's removal waits for programs that have it open.
 comes_later() {

@@ -231,7 +231,7 @@ ends_within() {
 	local end=$((SECONDS + $1 * PATIENCE))
 	while kill -0 "$2" 2>/dev/null; do
 		[ "$SECONDS" -lt "$end" ] || {
-			echo "process $2 is still there: $(cat "/proc/$2/stack" 2>/dev/null)"
+			echo "process $2 is still there: $(grep . "/proc/$2/task"/*/stack 2>/dev/null)"
 			return 99
 		}
 		pause 0.05
@@ -266,19 +266,92 @@ connected() {
 	wait_for 10 grep -q "ping data" "$TMP/server" "$TMP/client" || fail "no data"
 }
 
+# misses PID OUTPUT: this rping learns that its peer is gone, and ends.
+misses() {
+	wait_for 20 grep -q "DISCONNECT EVENT" "$2" || fail "not told: $(tail -n 5 "$2")" || return
+	if [ -z "${LATE_RECEIVES_STAY-}" ]; then
+		ends_within 20 "$1"
+		[ $? -ne 99 ]
+	else
+		end "$1"
+	fi
+}
+
 # killed END ADDRESS: the server or the client of these, whom the other one misses.
 killed() {
 	local server client victim survivor
 	connected "$2" || return
 	if [ "$1" = server ]; then
-		victim=$server survivor=$client
+		victim=server survivor=client
 	else
-		victim=$client survivor=$server
+		victim=client survivor=server
 	fi
-	kill -9 "$victim"
-	ends_within 20 "$survivor"
+	kill -9 "${!victim}"
+	misses "${!survivor}" "$TMP/$survivor" || return
+	ends_within 20 "${!victim}"
 	[ $? -ne 99 ] || return
-	ends_within 20 "$victim"
+	nothing_left
+}
+
+# unplug: DEVICE goes, with all that uses it, soon. $AT runs a program where the device is.
+unplug() {
+	local start=$SECONDS
+	# shellcheck disable=SC2086
+	timeout $((30 * PATIENCE)) ${AT-} rdma link del "$DEVICE" || fail "rdma link del: $?" || return
+	[ $((SECONDS - start)) -lt $((15 * PATIENCE)) ] || fail "rdma link del took $((SECONDS - start)) s"
+}
+
+# replugged FUNCTION...: DEVICE is there afterwards, whatever became of that. A suite has a function "plug".
+replugged() {
+	local status=0
+	"$@" || status=$?
+	[ "$status" -ne 0 ] || return 0
+	end_jobs
+	# shellcheck disable=SC2086
+	${AT-} rdma link show "$DEVICE/1" >/dev/null 2>&1 || plug
+	return "$status"
+}
+
+# end_unplugged END OTHER-END ADDRESS: connected ends, of which the first one's device goes.
+end_unplugged() {
+	local server client
+	connected "$3" || return
+	unplug || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/$1" || fail "not told" || return
+	ends_within 20 "${!1}"
+	[ $? -ne 99 ] || return
+	misses "${!2}" "$TMP/$2" || return
+	plug || return
+	nothing_left || return
+	exchange "" "$PEER" "$3" "$3"
+}
+
+# listener_unplugged CLIENT-PREFIX ADDRESS: a listener, whose device goes.
+listener_unplugged() {
+	local server
+	# shellcheck disable=SC2086
+	${AT-} stdbuf -oL rping -s -d -v -a "$2" >"$TMP/server" 2>&1 & server=$!
+	await_listener "comm rping" || return
+	unplug || return
+	wait_for 10 grep -q DEVICE_REMOVAL "$TMP/server" || fail "not told" || return
+	end "$server" || return
+	plug || return
+	nothing_left || return
+	exchange "${AT-}" "$1" "$2" "$2"
+}
+
+# both_kinds ADDRESS: clients of one listener, over RoCE and at this address.
+both_kinds() {
+	local server one other status=0
+	rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 & server=$!
+	await_listener "comm rping" || return
+	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
+	$PEER timeout $((60 * PATIENCE)) rping -c -a "$1" -C 20 >"$TMP/other" 2>&1 & other=$!
+	ends_within 60 "$one" || status=$?
+	ends_within 60 "$other" || status=$?
+	[ "$status" -eq 0 ] || cat "$TMP/server" "$TMP/one" "$TMP/other"
+	end "$server" || return
+	[ "$status" -eq 0 ] || return "$status"
 	nothing_left
 }
 

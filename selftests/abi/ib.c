@@ -236,6 +236,43 @@ void check_ends(const char *file, int line, int f, uint32_t id, const uint8_t *s
 	check_eq(file, line, "num_paths", 0, path.num_paths);
 }
 
+void check_port(const char *file, int line, int f, uint32_t id, const char *device, const uint8_t *dgid,
+		    uint64_t sid, uint64_t dsid)
+{
+	struct rdma_ucm_query_addr_resp addr, gid, want = {
+		.port_num = 1, .pkey = htons(PKEY), .src_size = 48, .dst_size = 48,
+	};
+	struct sockaddr_ib ib = { .family = AF_IB, .pkey = htons(PKEY) };
+	struct port port = port_of(device);
+
+	want.node_guid = port.guid;
+	REQUIRE_OK(query_addr(f, id, &addr));
+	check_eq(file, line, "port", 1, addr.port_num);
+	check_eq(file, line, "pkey", PKEY, ntohs(addr.pkey));
+	check_eq(file, line, "guid", port.guid, addr.node_guid);
+	REQUIRE_OK(query_gid(f, id, &gid));
+	/* Every byte; which number the device has is its own business. */
+	want.ibdev_index = addr.ibdev_index;
+	memcpy(ib.gid, port.gid, 16);
+	ib.sid = htobe64(sid);
+	memcpy(&want.src_addr, &ib, sizeof(ib));
+	memcpy(ib.gid, dgid, 16);
+	ib.sid = htobe64(dsid);
+	memcpy(&want.dst_addr, &ib, sizeof(ib));
+	check_mem(file, line, "GIDs", &want, &gid, sizeof(want));
+	check_ends(file, line, f, id, port.gid, dgid, PKEY);
+}
+
+uint16_t bound_port(int f, uint32_t id)
+{
+	struct rdma_ucm_query_addr_resp addr;
+	union addr a;
+
+	REQUIRE_OK(query_addr(f, id, &addr));
+	memcpy(&a, &addr.src_addr, sizeof(a));
+	return addr_port(&a);
+}
+
 /* --- events and commands --- */
 
 void need_plain(const char *file, int line, int f, uint32_t event, uint32_t id, uint64_t uid, int status)
@@ -270,67 +307,6 @@ void check_refused(const char *file, int line, int f, uint32_t id)
 	REFUSED(notify_id(f, id, 4));
 	REFUSED(join4(f, id, 2, GROUP, FULL));
 	REFUSED(resolve_service(f, id, 1, "", BY_ID));
-}
-
-/* --- connections --- */
-
-void ib_listen(struct pair *p, const union addr *a)
-{
-	/* Requests to native addresses are of the first namespace. */
-	if (a->sa.sa_family != AF_IB)
-		in_peer();
-	pair_listen(p, a);
-	if (a->sa.sa_family != AF_IB)
-		at_home();
-}
-
-void ib_resolved(struct pair *p, const union addr *src)
-{
-	p->cfd = fd();
-	p->client = REQUIRE_ID(create_id_type(p->cfd, p->ps, p->qp_type, p->client_uid));
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, src, &p->addr, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
-}
-
-void ib_routed(struct pair *p, const union addr *src)
-{
-	ib_resolved(p, src);
-	REQUIRE_OK(resolve_route(p->cfd, p->client, 2000));
-	NEED_EVENT(p->cfd, EV_ROUTE_RESOLVED, NULL);
-}
-
-void ib_requested(struct pair *p)
-{
-	REQUIRE_OK(connect_id(p->cfd, p->client, &p->cparam));
-	NEED_EVENT(p->sfd, EV_CONNECT_REQUEST, &p->request);
-	p->server = p->request.id;
-}
-
-void ib_accepted(struct pair *p)
-{
-	REQUIRE_OK(accept_id(p->sfd, p->server, p->server_uid, &p->sparam));
-	NEED_EVENT(p->cfd, EV_CONNECT_RESPONSE, &p->response);
-}
-
-void ib_established(struct pair *p)
-{
-	REQUIRE_OK(accept_id(p->cfd, p->client, 0, NULL));
-	NEED_EVENT(p->sfd, EV_ESTABLISHED, NULL);
-}
-
-void ib_pair_routed(struct pair *p, const union addr *a, const union addr *src)
-{
-	need_ib();
-	ib_listen(p, a);
-	ib_routed(p, src);
-}
-
-void ib_pair_established(struct pair *p, const union addr *a, const union addr *src)
-{
-	ib_pair_routed(p, a, src);
-	ib_requested(p);
-	ib_accepted(p);
-	ib_established(p);
 }
 
 /* --- a device that goes --- */

@@ -64,6 +64,13 @@ void check_path(const char *file, int line, int f, uint32_t id, const struct rec
 void check_ends(const char *file, int line, int f, uint32_t id, const uint8_t *sgid, const uint8_t *dgid,
 		uint16_t pkey);
 #define CHECK_ENDS(f, id, sgid, dgid, pkey) check_ends(__FILE__, __LINE__, f, id, sgid, dgid, pkey)
+/* The device is that, and the ends are as QUERY has them for an address of IP. */
+void check_port(const char *file, int line, int f, uint32_t id, const char *device, const uint8_t *dgid,
+		uint64_t sid, uint64_t dsid);
+#define CHECK_PORT(f, id, device, dgid, sid, dsid) \
+	check_port(__FILE__, __LINE__, f, id, device, dgid, sid, dsid)
+/* The number of the port of the address that an id has. */
+uint16_t bound_port(int f, uint32_t id);
 
 /* The event as a whole: nothing but this, and no parameters. */
 void need_plain(const char *file, int line, int f, uint32_t event, uint32_t id, uint64_t uid, int status);
@@ -82,6 +89,25 @@ void ib_established(struct pair *p);
 /* All of them, up to the route or to the connection, with a listener at this address. */
 void ib_pair_routed(struct pair *p, const union addr *a, const union addr *src);
 void ib_pair_established(struct pair *p, const union addr *a, const union addr *src);
+
+static inline uint32_t ib_id(int f)
+{
+	return REQUIRE_ID(create_id(f, PS_TCP, 0x77));
+}
+/* A listener of its own. */
+int ib_listener(uint16_t ps, const union addr *a);
+struct ib_uverbs_qp_attr qp_attr(int f, uint32_t id, uint32_t state);
+/* The way to a port. */
+struct ib_uverbs_ah_attr way_to(const char *device);
+/* Private data that no header of addresses begins like. */
+void fill_data(struct rdma_ucm_conn_param *param, uint8_t len);
+/* The request came as it was sent. */
+void check_request(const char *file, int line, const struct pair *p, uint8_t len);
+#define CHECK_REQUEST(p, len) check_request(__FILE__, __LINE__, p, len)
+/* Who asks gets this answer. */
+void check_rejected(const char *file, int line, const union addr *dst, const union addr *src, uint16_t ps,
+		    int reason);
+#define CHECK_REJECTED(dst, src, ps, reason) check_rejected(__FILE__, __LINE__, dst, src, ps, reason)
 
 /* A device of its own that can go, ib_c (LID 3), without and with its interface. */
 #define PLUG_IB4 "10.79.0.1"

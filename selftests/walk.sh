@@ -110,6 +110,7 @@ for quiet in "${quiets[@]}"; do
 done
 [ "$(cm-use)" = "$CM" ] || cm-use "$CM"
 ip neigh del "$B4" dev v0
+[ "${OVER:-}" != ib ] || check "everything goes" softib_down
 if [ -n "$keep" ]; then
 	mkdir -p "$keep" && cp "$TMP/c" "$keep/c.txt" && cp "$TMP/other" "$keep/$other.txt"
 fi

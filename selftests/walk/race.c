@@ -134,6 +134,7 @@ static bool is_answer(long ret)
 	case EADDRINUSE: case EADDRNOTAVAIL: case ENOSYS: case EISCONN: case ENODATA:
 	case EOPNOTSUPP: case ENETUNREACH: case EHOSTUNREACH: case ENOTCONN: case EBADF:
 	case ETIMEDOUT: case ENOMEM: case ECONNRESET: case EPROTONOSUPPORT: case 524:
+	case ENOBUFS:	/* no memory, in the words of the routes */
 		return true;
 	default:
 		return ret >= 0;

@@ -143,15 +143,16 @@ softib_up() {
 
 softib_down() {
 	local device
-	stop_sa
 	rmmod ib_ipoib || return
 	# With lockdep each queue pair's socket holds the driver, the one for a device's management messages, too.
+	# They go while there is somebody to answer: who leaves a group waits for that, or for 12 s.
 	if [ -e /proc/lockdep_stats ]; then
-		for device in ib_a ib_c; do
+		$PEER rdma link del ib_b || return
+		for device in ib_c ib_a; do
 			! rdma link show "$device/1" >/dev/null 2>&1 || rdma link del "$device" || return
 		done
-		$PEER rdma link del ib_b || return
 	fi
+	stop_sa
 	# A program that was just told to end may still have a device open.
 	wait_for 10 rmmod softib || fail "$(lsmod | grep softib)" || return
 	ip link del m0

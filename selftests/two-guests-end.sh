@@ -213,10 +213,6 @@ for server in 1 2; do
 		exchange "$server" "ucmatose with $count connections" "ucmatose -b $s4 -c $count" \
 			"ucmatose -s $s4 -c $count"
 	done
-	# One message each. The ten that it takes for granted are more than an emulated wire carries within the
-	# time that a queue pair waits for acknowledgements: both ends repeat themselves without end, over C too.
-	exchange "$server" "ucmatose with 1000 connections" "ucmatose -b $s4 -c 1000 -C 1" \
-		"ucmatose -s $s4 -c 1000 -C 1" 400
 	exchange "$server" "udaddy with 10 ids" "udaddy -b $s4 -c 10" "udaddy -s $s4 -c 10"
 	exchange "$server" "udaddy, IPv6" "udaddy -f ip6 -b $s6" "udaddy -f ip6 -s $s6"
 	racing "$server" "rstream" "rstream -b $s4 -I 5 -C 5 -S 4096" \
@@ -238,4 +234,13 @@ done
 if [ -n "${TCPDUMP:-}" ]; then
 	check "captured" capture_end /tmp/two-guests.pcap "$dir/two-guests.pcap"
 fi
+
+# Not captured: so many messages at once are more than there is room for on the way, and what is lost before it is
+# seen cannot be judged. One message for each connection: the ten that ucmatose takes for granted are more than an
+# emulated wire carries within the time that a queue pair waits for an acknowledgement, over C too.
+for server in 1 2; do
+	if [ "$server" = "$me" ]; then s4=$own4; else s4=$far4; fi
+	exchange "$server" "ucmatose with 1000 connections" "ucmatose -b $s4 -c 1000 -C 1" \
+		"ucmatose -s $s4 -c 1000 -C 1" 400
+done
 finish

@@ -14,7 +14,7 @@ use crate::{
 use core::{marker::PhantomData, mem::size_of, ptr};
 use kernel::{
     alloc::Flags,
-    container_of,
+    container_of, impl_has_work, new_work,
     prelude::*,
     str::CStrExt as _,
     sync::{Arc, LockClassKey},
@@ -84,13 +84,18 @@ impl OwnedQueue {
         self.as_queue().enqueue(work)
     }
 
-    /// Enqueues a function, as [`Queue::try_spawn`].
+    /// Enqueues a function. Fails with [`ENOMEM`].
     pub(crate) fn try_spawn(
         &self,
         flags: Flags,
         function: impl FnOnce() + Send + 'static,
     ) -> Result {
-        Ok(self.as_queue().try_spawn(flags, function)?)
+        let spawned = pin_init!(Spawned {
+            work <- new_work!("rdma_cm_spawned"),
+            function: Some(function),
+        });
+        self.enqueue(KBox::pin_init(spawned, flags)?);
+        Ok(())
     }
 
     fn as_queue(&self) -> &Queue {
@@ -109,6 +114,32 @@ impl Drop for OwnedQueue {
     fn drop(&mut self) {
         // SAFETY: The queue is valid by the type invariant, and not used after this.
         unsafe { bindings::destroy_workqueue(self.0.as_ptr()) }
+    }
+}
+
+/// A function that a queue runs once.
+///
+/// [`Queue::try_spawn`] has one lock class for all modules, with a name that is another string in each
+/// of them, which lockdep reports.
+#[pin_data]
+struct Spawned<F> {
+    #[pin]
+    work: Work<Spawned<F>>,
+    /// Until it runs.
+    function: Option<F>,
+}
+
+impl_has_work! {
+    impl{F} HasWork<Self> for Spawned<F> { self.work }
+}
+
+impl<F: FnOnce() + Send + 'static> WorkItem for Spawned<F> {
+    type Pointer = Pin<KBox<Self>>;
+
+    fn run(mut this: Pin<KBox<Self>>) {
+        if let Some(function) = this.as_mut().project().function.take() {
+            function();
+        }
     }
 }
 

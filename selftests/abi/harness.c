@@ -168,12 +168,16 @@ static bool same(const struct counts *a, const struct counts *b)
 
 static bool back_to(const struct counts *before)
 {
+	/* A file with many ids ends in the background. */
+	int tries = 100 * patience();
 	struct counts now;
 
-	for (int i = 0; i < 100; i++) {
+	for (;;) {
 		now = counts();
 		if (same(&now, before))
 			return true;
+		if (--tries <= 0)
+			break;
 		usleep(50000);
 	}
 	note("left behind: open files %ld -> %ld, tracked ids %ld -> %ld, lowest free id %ld -> %ld",

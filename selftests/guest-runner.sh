@@ -45,6 +45,7 @@ check "a report with a long log after it" 86 "WARNING: not really" -- \
 	for i in {1..1000}; do printf "%080d\n" $i >/dev/kmsg; done'
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
 check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
+check "one that never comes up is started again" 125 "not come up in 1 s, try 3 of 3" --boot 1 -- true
 check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \
 	'a=$(cm-use); cm-use c; b=$(cm-use); cm-use none; echo $a $b $(cm-use)'
 check "a cable is pulled out and plugged in" 0 "^1 0 1\$" --link "$tmp/link:1" -- \

@@ -154,6 +154,7 @@ check "cmtime, 200 connections" cmtime_pair -c 200 -m 0
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: a receiver in the other namespace (programs.sh).
 mckeys() {
 	local receiver status=0 group=$1 how=${4:--m}
+	: >"$TMP/receiver"
 	# shellcheck disable=SC2086
 	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey "$how" "$group" -b "$J4" $2 >"$TMP/receiver" 2>&1 &
 	receiver=$!

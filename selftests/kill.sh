@@ -8,7 +8,7 @@
 
 # Starts a pair that pings for ever: sets server and client.
 endless() {
-	# shellcheck disable=SC2086
+	: >"$TMP/client"
 	$PEER stdbuf -oL rping -s -d -v -a "$B4" >"$TMP/server" 2>&1 &
 	server=$!
 	await_listener "comm rping" || return
@@ -20,27 +20,13 @@ endless() {
 	}
 }
 
-# Keeps the log short: only what the connection manager said.
-events() {
-	echo "--- $1"
-	grep -av 'ping data\|completion\|RDMA\|server posted\|server received\|write adv' "$TMP/$1" |
-		tail -n 20
-}
-
-told() {
-	wait_for 10 grep -q "cma_event type RDMA_CM_EVENT_DISCONNECTED" "$TMP/$1" && return
-	events server
-	events client
-	fail "no DISCONNECTED"
-}
-
 # other_end VICTIM OTHER
 other_end() {
 	local victim=$1 other=$2 server client start
 	endless || return
 	kill -9 "${!victim}"
 	start=$SECONDS
-	told "$other" || return
+	learns 10 "$TMP/$other" || return
 	[ $((SECONDS - start)) -lt $((8 * PATIENCE)) ] || fail "took $((SECONDS - start)) s" || return
 	# rping ends then, or hangs in its own threads.
 	end "$server" "$client" || return
@@ -114,7 +100,7 @@ again() {
 	for i in 1 2 3 4 5; do
 		endless || return
 		kill -9 "$client"
-		told server || return
+		learns 10 "$TMP/server" || return
 		end "$server" "$client" || return
 	done
 	nothing_left

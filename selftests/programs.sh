@@ -124,6 +124,7 @@ check "rcopy" thrice copy
 # though not all are out, and now and then none is.
 mckeys() {
 	local receiver status=0 group=$1
+	: >"$TMP/receiver"
 	# shellcheck disable=SC2086
 	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$group" -b "$B4" $2 >"$TMP/receiver" 2>&1 &
 	receiver=$!

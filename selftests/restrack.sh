@@ -92,6 +92,7 @@ PYTHON
 
 state() {
 	local program
+	: >"$TMP/ready"
 	python3 "$TMP/states.py" "$1" "$2" >"$TMP/ready" & program=$!
 	wait_for 60 grep -q ready "$TMP/ready" || fail "not ready" || return
 	shows "$3" || return

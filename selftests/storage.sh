@@ -87,12 +87,10 @@ tree() {
 	(cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
-# unplug: the device goes.
-unplug() {
-	timeout $((100 * PATIENCE)) rdma link del "$DEVICE" || fail "rdma link del: $?"
-}
+# The device goes once all that is stored there has been answered or given up.
+UNPLUG_SECONDS=100
 
-# plug: and comes back.
+# plug: it comes back.
 plug() {
 	[ "$DEVICE_TYPE" != softib ] || {
 		softib_a_again

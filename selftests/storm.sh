@@ -10,6 +10,7 @@
 
 # serve ARGUMENT...: starts a server, and sets server.
 serve() {
+	: >"$TMP/server"
 	$PEER ./cmstorm server -a "$B4" "$@" >"$TMP/server" 2>&1 & server=$!
 	wait_for 60 grep -q listening "$TMP/server" || { cat "$TMP/server"; return 1; }
 }

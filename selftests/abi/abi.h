@@ -230,6 +230,11 @@ void need_event(const char *file, int line, int fd, enum event want,
 		struct rdma_ucm_event_resp *ev);
 #define NEED_EVENT(fd, want, ev) need_event(__FILE__, __LINE__, fd, want, ev)
 const char *event_name(uint32_t event);
+/* Addresses, and then a route, are resolved, or the test ends. */
+void need_addr(const char *file, int line, int fd, uint32_t id, const union addr *src, const union addr *dst);
+#define NEED_ADDR(fd, id, src, dst) need_addr(__FILE__, __LINE__, fd, id, src, dst)
+void need_route(const char *file, int line, int fd, uint32_t id);
+#define NEED_ROUTE(fd, id) need_route(__FILE__, __LINE__, fd, id)
 /* No event comes for that long. */
 bool no_event(int fd, int ms);
 

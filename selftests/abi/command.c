@@ -414,6 +414,23 @@ void need_event(const char *file, int line, int fd, enum event want,
 	}
 }
 
+static void need_done(const char *file, int line, int fd, const char *what, long ret, enum event want)
+{
+	if (!check_err(file, line, what, 0, ret))
+		stop();
+	need_event(file, line, fd, want, NULL);
+}
+
+void need_addr(const char *file, int line, int fd, uint32_t id, const union addr *src, const union addr *dst)
+{
+	need_done(file, line, fd, "resolve_addr", resolve_addr(fd, id, src, dst, 2000), EV_ADDR_RESOLVED);
+}
+
+void need_route(const char *file, int line, int fd, uint32_t id)
+{
+	need_done(file, line, fd, "resolve_route", resolve_route(fd, id, 2000), EV_ROUTE_RESOLVED);
+}
+
 bool no_event(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -16,15 +16,13 @@ void ib_resolved(struct pair *p, const union addr *src)
 {
 	p->cfd = fd();
 	p->client = REQUIRE_ID(create_id_type(p->cfd, p->ps, p->qp_type, p->client_uid));
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, src, &p->addr, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(p->cfd, p->client, src, &p->addr);
 }
 
 void ib_routed(struct pair *p, const union addr *src)
 {
 	ib_resolved(p, src);
-	REQUIRE_OK(resolve_route(p->cfd, p->client, 2000));
-	NEED_EVENT(p->cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p->cfd, p->client);
 }
 
 void ib_requested(struct pair *p)
@@ -122,10 +120,8 @@ void check_rejected(const char *file, int line, const union addr *dst, const uni
 	int f = fd();
 	uint32_t id = REQUIRE_ID(create_id(f, ps, 0x55));
 
-	REQUIRE_OK(resolve_addr(f, id, src, dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ADDR(f, id, src, dst);
+	NEED_ROUTE(f, id);
 	REQUIRE_OK(connect_id(f, id, &param));
 	need_event(file, line, f, ps == PS_UDP ? EV_UNREACHABLE : EV_REJECTED, &ev);
 	check_eq(file, line, "reason", reason, ev.status);

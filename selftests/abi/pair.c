@@ -56,15 +56,13 @@ void pair_resolved_addr(struct pair *p, const union addr *a)
 	pair_listen(p, a);
 	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
 	p->client = REQUIRE_ID(create_id_type(p->cfd, p->ps, p->qp_type, p->client_uid));
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &p->addr, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(p->cfd, p->client, NULL, &p->addr);
 }
 
 void pair_routed(struct pair *p, const union addr *a)
 {
 	pair_resolved_addr(p, a);
-	REQUIRE_OK(resolve_route(p->cfd, p->client, 2000));
-	NEED_EVENT(p->cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p->cfd, p->client);
 }
 
 void pair_requested(struct pair *p, const union addr *a)
@@ -91,10 +89,8 @@ void pair_established(struct pair *p, const union addr *a)
 
 void route_id(int fd, uint32_t id, const union addr *dst)
 {
-	REQUIRE_OK(resolve_addr(fd, id, NULL, dst, 2000));
-	NEED_EVENT(fd, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(fd, id, 2000));
-	NEED_EVENT(fd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ADDR(fd, id, NULL, dst);
+	NEED_ROUTE(fd, id);
 }
 
 uint32_t routed_client(int fd, uint64_t uid, const union addr *dst)

@@ -197,8 +197,7 @@ TEST(datagram, connect_once)
 
 	pair_resolved_addr(&p, &a);
 	CHECK_ERR(EINVAL, connect_id(p.cfd, p.client, &p.cparam));
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p.cfd, p.client);
 	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
 	CHECK_ERR(EINVAL, connect_id(p.cfd, p.client, &p.cparam));
 	CHECK_ERR(EINVAL, resolve_route(p.cfd, p.client, 2000));
@@ -542,8 +541,7 @@ TEST(datagram, ipoib_needs_infiniband)
 	NEED_EVENT(f, EV_ADDR_ERROR, &ev);
 	CHECK_EQ(-EINVAL, (int)ev.status);
 	id = REQUIRE_ID(create_id(f, PS_IPOIB, 1));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &loopback, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &loopback);
 	CHECK_ERR(ENODEV, resolve_route(f, id, 2000));
 	CHECK_ERR(ENODEV, init_qp_attr(f, id, 1, &attr));
 }

@@ -277,8 +277,7 @@ TEST(ib, request_to_nobody_is_destroyed)
 	for (int i = 0; i < 3; i++) {
 		uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1));
 
-		REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+		NEED_ADDR(f, id, NULL, &dst);
 		REQUIRE_OK(set_path(f, id, &r));
 		NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
 		REQUIRE_OK(connect_id(f, id, &param));

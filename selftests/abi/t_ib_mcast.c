@@ -154,13 +154,11 @@ TEST(ib, group_states)
 	REQUIRE_OK(bind4(f, id, IB4, 0));
 	CHECK_ERR(EINVAL, join4(f, id, 2, GROUP, FULL));
 	id = REQUIRE_ID(create_id(f, PS_UDP, 1));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	mc = REQUIRE_ID(join4(f, id, 2, GROUP, FULL));
 	REQUIRE_EQ(1, inet_pton(AF_INET6, "ff12:4001:ffff::f01:203", mgid));
 	NEED_JOINED(f, mc, 2, mgid, QKEY);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	CHECK_ERR(EINVAL, join4(f, id, 2, GROUP, FULL));
 	id = datagrams(f, PS_UDP, IB4);
 	REQUIRE_OK(listen_id(f, id, 0));

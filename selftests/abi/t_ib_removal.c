@@ -56,14 +56,11 @@ TEST_LIMIT(ib, removal_of_queries, 60)
 	f = fd();
 	g = fd();
 	routed = REQUIRE_ID(create_id(g, PS_TCP, 3));
-	REQUIRE_OK(resolve_addr(g, routed, &src, &dst, 2000));
-	NEED_EVENT(g, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(g, routed, 2000));
-	NEED_EVENT(g, EV_ROUTE_RESOLVED, NULL);
+	NEED_ADDR(g, routed, &src, &dst);
+	NEED_ROUTE(g, routed);
 	sa("path silent\nservice silent");
 	route = REQUIRE_ID(create_id(f, PS_TCP, 1));
-	REQUIRE_OK(resolve_addr(f, route, &src, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, route, &src, &dst);
 	REQUIRE_OK(resolve_route(f, route, 60000));
 	service = REQUIRE_ID(create_id(f, PS_TCP, 2));
 	REQUIRE_OK(bind_addr(f, service, &src));
@@ -144,24 +141,19 @@ TEST_LIMIT(ib, removal_below_a_wildcard, 90)
 	union addr any = addr_ib(SID_TCP | 7872, ~0ull), src, dst;
 	struct rdma_ucm_conn_param param = conn_param();
 	struct rdma_ucm_event_resp ev;
-	uint32_t id, client;
+	uint32_t client;
 	int f, c;
 
 	need_ib();
-	f = fd();
-	id = REQUIRE_ID(create_id(f, PS_TCP, 1));
-	REQUIRE_OK(bind_addr(f, id, &any));
-	REQUIRE_OK(listen_id(f, id, 0));
+	f = ib_listener(PS_TCP, &any);
 	for (int i = 0; i < 2; i++) {
 		plug_ib();
 		c = fd();
 		src = native("ib_a", SID_TCP, PKEY);
 		dst = native("ib_c", SID_TCP | 7872, PKEY);
 		client = REQUIRE_ID(create_id(c, PS_TCP, 1));
-		REQUIRE_OK(resolve_addr(c, client, &src, &dst, 2000));
-		NEED_EVENT(c, EV_ADDR_RESOLVED, NULL);
-		REQUIRE_OK(resolve_route(c, client, 2000));
-		NEED_EVENT(c, EV_ROUTE_RESOLVED, NULL);
+		NEED_ADDR(c, client, &src, &dst);
+		NEED_ROUTE(c, client);
 		param.qp_num = fake_qpn();
 		REQUIRE_OK(connect_id(c, client, &param));
 		NEED_EVENT(f, EV_CONNECT_REQUEST, &ev);

@@ -77,8 +77,7 @@ TEST(ib, resolved_absent)
 	CHECK_REFUSED(f, id);
 	NEED_PLAIN(f, EV_ADDR_ERROR, id, 0x77, -ETIMEDOUT);
 	CHECK_ENDS(f, id, port.gid, none, PKEY);
-	REQUIRE_OK(resolve_addr(f, id, NULL, &there, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &there);
 	CHECK_ENDS(f, id, port.gid, port_of("ib_b").gid, PKEY);
 }
 
@@ -104,20 +103,17 @@ TEST(ib, loopback_addresses)
 	for (int i = 0; i < 2; i++) {
 		uint32_t id = ib_id(f);
 
-		REQUIRE_OK(resolve_addr(f, id, NULL, &dsts[i], 2000));
-		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+		NEED_ADDR(f, id, NULL, &dsts[i]);
 		REQUIRE_OK(query_addr(f, id, &addr));
 		CHECK_EQ(roce.guid, addr.node_guid);
 		CHECK_ERR(ENODEV, resolve_route(f, id, 1000));
 
 		id = ib_id(f);
-		REQUIRE_OK(resolve_addr(f, id, &srcs[i], &dsts[i], 2000));
-		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+		NEED_ADDR(f, id, &srcs[i], &dsts[i]);
 		CHECK_PORT(f, id, "ib_a", port.gid, SID_TCP | bound_port(f, id), SID_TCP | 7802);
 		REQUIRE_OK(query_addr(f, id, &addr));
 		CHECK_MEM(&dsts[i], &addr.dst_addr, addr_size(&dsts[i]));
-		REQUIRE_OK(resolve_route(f, id, 2000));
-		NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+		NEED_ROUTE(f, id);
 		want = record_of("ib_a", "ib_a", SID_TCP | 7802, PKEY);
 		CHECK_PATH(f, id, &want);
 		REQUIRE_OK(connect_id(f, id, &param));
@@ -192,8 +188,7 @@ TEST(ib, resolved_native_without_source)
 	/* A port of RoCE is as good as one of InfiniBand, but leads nowhere. */
 	dst.ib.pkey = htons(PKEY);
 	id = ib_id(f);
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(ENODEV, resolve_route(f, id, 2000));
 }
 
@@ -214,8 +209,7 @@ TEST(ib, resolved_native_of_nobody)
 	/* With a source of its own it is resolved, and the administrator knows no path. */
 	src = native("ib_a", SID_TCP, PKEY);
 	id = ib_id(f);
-	REQUIRE_OK(resolve_addr(f, id, &src, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, &src, &dst);
 	REQUIRE_OK(resolve_route(f, id, 2000));
 	NEED_PLAIN(f, EV_ROUTE_ERROR, id, 0x77, -EINVAL);
 	CHECK_ENDS(f, id, src.ib.gid, dst.ib.gid, PKEY);

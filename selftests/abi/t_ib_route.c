@@ -6,8 +6,7 @@ static uint32_t resolved_id(int f, const union addr *src, const union addr *dst)
 {
 	uint32_t id = ib_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, src, dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, src, dst);
 	return id;
 }
 
@@ -46,8 +45,7 @@ TEST(ib, route_classes)
 	f = fd();
 	id = resolved_id(f, NULL, &dst);
 	REQUIRE_OK(set_option(f, id, 0, RDMA_OPTION_ID_TOS, &tos, 1));
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	want = record_of("ib_a", "ib_b", SID_TCP | 7808, PKEY);
 	want.r[52] = tos >> 4, want.r[53] = tos << 4;
 	CHECK_PATH(f, id, &want);
@@ -56,8 +54,7 @@ TEST(ib, route_classes)
 	src.in6.sin6_flowinfo = htonl(0x05512345);
 	id = resolved_id(f, &src, &dst6);
 	REQUIRE_OK(set_option(f, id, 0, RDMA_OPTION_ID_TOS, &tos, 1));
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	want = record_of("ib_a", "ib_b", SID_TCP | 7808, PKEY);
 	want.r[48] = 0x55;
 	CHECK_PATH(f, id, &want);
@@ -66,8 +63,7 @@ TEST(ib, route_classes)
 	src.ib.flowinfo = htonl(0x0aa00000);
 	dst = native("ib_b", SID_TCP | 7808, PKEY);
 	id = resolved_id(f, &src, &dst);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	want.r[48] = 0xaa;
 	CHECK_PATH(f, id, &want);
 }

@@ -316,8 +316,7 @@ static void ib_addr_resolved(struct pair *p)
 	union addr a = addr_ib(0x01060000 | 7471, ~0ull);
 
 	ib_idle(p);
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &a, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(p->cfd, p->client, NULL, &a);
 }
 
 static void ipoib_idle(struct pair *p)
@@ -331,8 +330,7 @@ static void ipoib_addr_resolved(struct pair *p)
 	union addr a = addr4("127.0.0.1", 7471);
 
 	ipoib_idle(p);
-	REQUIRE_OK(resolve_addr(p->cfd, p->client, NULL, &a, 2000));
-	NEED_EVENT(p->cfd, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(p->cfd, p->client, NULL, &a);
 }
 
 /* Errors by state and command. V is EINVAL. */

@@ -200,12 +200,10 @@ TEST(mcast, states)
 	CHECK_ERR(EINVAL, join4(f, id, 2, GROUP, FULL));
 
 	id = REQUIRE_ID(create_id(f, PS_UDP, 1));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	REQUIRE_ID(join4(f, id, 2, GROUP, FULL));
 	NEED_EVENT(f, EV_MULTICAST_JOIN, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	CHECK_ERR(EINVAL, join4(f, id, 2, GROUP, FULL));
 	CHECK_ERR(EINVAL, join4(f, id, 2, "239.9.9.9", SEND_ONLY));
 	CHECK_EQ(1, igmp(GROUP));
@@ -217,8 +215,7 @@ TEST(mcast, states)
 
 	/* No interface. */
 	id = REQUIRE_ID(create_id(f, PS_UDP, 1));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &loop, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &loop);
 	CHECK_ERR(ENODEV, join4(f, id, 2, GROUP, FULL));
 	CHECK_ERR(EINVAL, join4(f, id, 2, "0.0.0.0", FULL));
 	CHECK(no_event(f, 50));

@@ -178,8 +178,7 @@ TEST(migrate, counts_of_events)
 
 	NEED_EVENT(a, EV_ADDR_RESOLVED, NULL);
 	CHECK_EQ(1, REQUIRE_ID(migrate_id(b, id, a)));
-	REQUIRE_OK(resolve_route(b, id, 2000));
-	NEED_EVENT(b, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(b, id);
 	CHECK_EQ(2, REQUIRE_ID(migrate_id(a, id, b)));
 	CHECK_EQ(2, REQUIRE_ID(destroy_id(a, id)));
 }

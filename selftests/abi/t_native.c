@@ -145,8 +145,7 @@ TEST(native, wildcard)
 	uint32_t id = new_id(f);
 
 	/* The loopback address of native addresses. */
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(ENODEV, resolve_route(f, id, 2000));
 }
 

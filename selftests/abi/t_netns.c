@@ -140,8 +140,7 @@ static void resolved(int f)
 {
 	union addr dst = addr4(INSIDE, PORT);
 
-	REQUIRE_OK(resolve_addr(f, new_id(f), NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, new_id(f), NULL, &dst);
 }
 
 static void connecting(int f)

@@ -42,8 +42,7 @@ static uint32_t resolved(int f, uint64_t uid)
 	union addr far = addr4(FAR, 7471);
 	uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, uid));
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &far, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &far);
 	return id;
 }
 
@@ -68,8 +67,7 @@ TEST(network, neighbour_moves)
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:03 dev vt0 nud permanent");
 	CHECK(no_event(f, 200));
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud permanent");
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	/* The same address again, in other states of the neighbour. */
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud stale");
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud permanent");
@@ -96,8 +94,7 @@ TEST(network, neighbour_of_many)
 	for (int i = 0; i < 20; i++) {
 		/* An id without a uid hears of nothing. */
 		id[i] = resolved(f, i + 1);
-		REQUIRE_OK(resolve_route(f, id[i], 2000));
-		NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+		NEED_ROUTE(f, id[i]);
 	}
 	/* One that is gone hears nothing, and what goes while it is told is no harm. */
 	REQUIRE_ID(destroy_id(f, id[7]));
@@ -124,8 +121,7 @@ TEST(network, neighbour_while_connecting)
 
 	plug_with_neighbour();
 	id = resolved(f, 0x52);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	REQUIRE_OK(connect_id(f, id, &param));
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:03 dev vt0 nud permanent");
 	need_unreachable(f, id, 0x52);
@@ -346,10 +342,8 @@ TEST(network, policy_route)
 	CHECK_ERR(ENETUNREACH, resolve_addr(f, id, NULL, &far, 2000));
 	REQUIRE_ID(destroy_id(f, id));
 	id = REQUIRE_ID(create_id(f, PS_TCP, 1));
-	REQUIRE_OK(resolve_addr(f, id, &near, &far, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ADDR(f, id, &near, &far);
+	NEED_ROUTE(f, id);
 	REQUIRE_OK(query_addr(f, id, &addr));
 	CHECK_EQ(near.in.sin_addr.s_addr,
 		 ((struct sockaddr_in *)&addr.src_addr)->sin_addr.s_addr);

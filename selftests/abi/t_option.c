@@ -169,8 +169,7 @@ TEST(option, afonly_states)
 	REQUIRE_OK(bind4(f, id, ADDR4, 0));
 	CHECK_OK(option(f, id, RDMA_OPTION_ID_AFONLY, 4, 1));
 	CHECK_OK(option(f, id, RDMA_OPTION_ID_AFONLY, 4, 0));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(EINVAL, option(f, id, RDMA_OPTION_ID_AFONLY, 4, 1));
 	id = new_id(f);
 	REQUIRE_OK(listen_id(f, id, 0));

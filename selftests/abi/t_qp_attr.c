@@ -81,8 +81,7 @@ TEST(qp_attr, datagram)
 	int f = fd();
 	uint32_t id = REQUIRE_ID(create_id(f, PS_UDP, 1));
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	REQUIRE_OK(init_qp_attr(f, id, INIT, &attr));
 	CHECK_EQ(STATE | PKEY_INDEX | PORT | QKEY, attr.qp_attr_mask);
 	CHECK_EQ(0x01234567, attr.qkey);

@@ -120,8 +120,7 @@ TEST(query, defined_when_resolved)
 
 	pair_resolved_addr(&p, &a);
 	all_defined(p.cfd, p.client, 0);
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p.cfd, p.client);
 	all_defined(p.cfd, p.client, 1);
 }
 
@@ -311,8 +310,7 @@ TEST(query, path)
 	pair_resolved_addr(&p, &a);
 	REQUIRE_OK(query(p.cfd, p.client, RDMA_USER_CM_QUERY_PATH, &r, sizeof(r)));
 	CHECK_EQ(0, r.h.num_paths);
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p.cfd, p.client);
 	/* How many there are does not depend on how many fit. */
 	REQUIRE_OK(query(p.cfd, p.client, RDMA_USER_CM_QUERY_PATH, &r, 8));
 	CHECK_EQ(1, r.h.num_paths);
@@ -345,8 +343,7 @@ TEST(query, route_ipv4)
 	CHECK_MEM(want, r.ib_route[0].sgid, 16);
 	CHECK_EQ(0xffff, r.ib_route[0].pkey);
 	CHECK_EQ(0, r.ib_route[0].packet_life_time);
-	REQUIRE_OK(resolve_route(p.cfd, p.client, 2000));
-	NEED_EVENT(p.cfd, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(p.cfd, p.client);
 	REQUIRE_OK(query_route(p.cfd, p.client, &r));
 	CHECK_EQ(1, r.num_paths);
 	CHECK_MEM(want, r.ib_route[0].dgid, 16);

@@ -145,8 +145,7 @@ TEST(removal, resolved)
 	uint32_t a = REQUIRE_ID(create_id(f, PS_TCP, 1)), b;
 
 	plug();
-	REQUIRE_OK(resolve_addr(f, a, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, a, NULL, &dst);
 	b = routed_client(f, 2, &dst);
 	unplug();
 	NEED_EVENT(f, EV_DEVICE_REMOVAL, NULL);

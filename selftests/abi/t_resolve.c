@@ -87,8 +87,7 @@ TEST(resolve, wildcard_and_loopback_addresses)
 		bool native = cases[i].dst.sa.sa_family == AF_IB;
 		uint32_t id = REQUIRE_ID(create_id(f, cases[i].ps, 0x77));
 
-		REQUIRE_OK(resolve_addr(f, id, NULL, &cases[i].dst, 2000));
-		NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+		NEED_ADDR(f, id, NULL, &cases[i].dst);
 		REQUIRE_OK(query_addr(f, id, &resp));
 		CHECK(resp.node_guid != 0);
 		CHECK_EQ(1, resp.port_num);
@@ -133,8 +132,7 @@ TEST(resolve, with_source)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, &src, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, &src, &dst);
 	REQUIRE_OK(query_addr(f, id, &resp));
 	memcpy(&got, &resp.src_addr, sizeof(got));
 	CHECK_EQ(src.in.sin_addr.s_addr, got.in.sin_addr.s_addr);
@@ -148,8 +146,7 @@ TEST(resolve, with_source_port)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, &src, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, &src, &dst);
 	REQUIRE_OK(query_addr(f, id, &resp));
 	memcpy(&got, &resp.src_addr, sizeof(got));
 	CHECK_EQ(7620, addr_port(&got));
@@ -164,8 +161,7 @@ TEST(resolve, from_wildcard_source)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, &src, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, &src, &dst);
 	REQUIRE_OK(query_addr(f, id, &resp));
 	memcpy(&got, &resp.src_addr, sizeof(got));
 	CHECK_EQ(inet_addr(ADDR4), got.in.sin_addr.s_addr);
@@ -179,8 +175,7 @@ TEST(resolve, bound_id)
 	uint32_t id = new_id(f);
 
 	REQUIRE_OK(bind4(f, id, ADDR4, 0));
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 }
 
 TEST(resolve, source_not_local)
@@ -292,8 +287,7 @@ TEST(resolve, silent_neighbour)
 	}
 	/* It can be used for another address. */
 	dst = addr4("10.0.0.2", 7471);
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 }
 
 TEST(resolve, silent_neighbour_timeout_zero)
@@ -356,8 +350,7 @@ TEST(resolve, address_twice)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(EINVAL, resolve_addr(f, id, NULL, &dst, 2000));
 	CHECK_ERR(EINVAL, resolve_ip(f, id, NULL, &dst, 2000));
 	/* It is still resolved. */
@@ -393,8 +386,7 @@ TEST(route, resolved)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	REQUIRE_OK(resolve_route(f, id, 2000));
 	NEED_EVENT(f, EV_ROUTE_RESOLVED, &ev);
 	CHECK_EQ(0, ev.status);
@@ -408,8 +400,7 @@ TEST(route, timeout_zero)
 	int f = fd();
 	uint32_t id = new_id(f);
 
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(EINVAL, resolve_route(f, id, 0));
 	CHECK_OK(resolve_route(f, id, 1));
 	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
@@ -444,8 +435,7 @@ TEST(route, loopback_address)
 	uint32_t id = new_id(f);
 
 	/* An address without a network interface: nothing for RoCE to send on. */
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(ENODEV, resolve_route(f, id, 2000));
 	CHECK_ERR(ENODEV, resolve_route(f, id, 2000));
 }

@@ -248,11 +248,9 @@ TEST(service, nobody_to_ask)
 	CHECK_ERR(EOPNOTSUPP, resolve_service(f, id, 0xffffffff));
 	CHECK_ERR(ENODATA, query(f, id, 3, resp, sizeof(resp)));
 	/* The id is as it was. */
-	REQUIRE_OK(resolve_addr(f, id, NULL, &dst, 2000));
-	NEED_EVENT(f, EV_ADDR_RESOLVED, NULL);
+	NEED_ADDR(f, id, NULL, &dst);
 	CHECK_ERR(EINVAL, resolve_service(f, id, 1));
-	REQUIRE_OK(resolve_route(f, id, 2000));
-	NEED_EVENT(f, EV_ROUTE_RESOLVED, NULL);
+	NEED_ROUTE(f, id);
 	CHECK_ERR(EINVAL, resolve_service(f, id, 1));
 	CHECK(no_event(f, 50));
 }

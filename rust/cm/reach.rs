@@ -3,9 +3,8 @@
 //! Finding out how the sender of a message is reached, without ever blocking.
 //!
 //! On InfiniBand the sender's LID is all there is to know. Elsewhere a neighbour that is known is used at
-//! once. Others are asked for in the background, a bounded
-//! number of them at a time, and no more than half of those for one sender, so that senders that nobody
-//! can reach cost those that can be reached nothing.
+//! once. Others are asked for in the background, a bounded number of them at a time, and no more than half
+//! of those for one sender, so that senders that nobody can reach cost those that can be reached nothing.
 
 use super::port::Port;
 use crate::{

@@ -8,8 +8,8 @@
 #	skip "name of the case" REASON...
 #	finish					last of all: the plan, and the status
 #
-# Who looks into the output of a program in the background empties the file first: ">FILE &" does so when the
-# program starts, and until then what the last one said is there.
+# Who looks into the output of a program in the background before anything else shows that it has started empties
+# the file first: ">FILE &" does so when it starts, and until then what the last one said is there.
 
 set -uo pipefail
 
@@ -262,7 +262,6 @@ exchange() {
 
 # connected ADDRESS: a server here and a client in the other namespace that stay.
 connected() {
-	: >"$TMP/server" >"$TMP/client"
 	stdbuf -oL rping -s -d -v -a "$1" >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
 	$PEER stdbuf -oL rping -c -d -v -a "$1" >"$TMP/client" 2>&1 & client=$!

@@ -21,9 +21,11 @@ use crate::{
     },
 };
 use cmproto::{
+    cm::{Actions, Connection},
     dropped::Dropped,
     origin::Origin,
     reject::Reason,
+    time::Instant,
     ucma::query::Protocol,
     wire::{self, Header, Message, Rej, Rep},
 };
@@ -220,21 +222,21 @@ impl Endpoint {
 
     /// The peer claims, from `source`, to have forgotten the connection.
     pub(super) fn stale_peer(self: &Arc<Self>, source: Origin) {
-        let now = self.core.now();
-        let mut inner = self.inner.lock();
-        let Some(conn) = &mut inner.conn else {
-            return;
-        };
-        // A stranger that uses the peer's names does not end the connection.
-        if conn.peer != source {
-            return;
-        }
-        let actions = conn.machine.stale_peer(now);
-        self.execute(&mut inner, actions, &Cause::None);
+        self.step_for(source, Connection::stale_peer);
     }
 
     /// The REQ of this endpoint arrived again.
     pub(super) fn duplicate_req(self: &Arc<Self>, source: Origin) {
+        self.step_for(source, Connection::duplicate_req);
+    }
+
+    /// A step of the connection that no message of its own asks for, if `source` is its peer: a
+    /// stranger that uses the peer's names changes nothing.
+    fn step_for(
+        self: &Arc<Self>,
+        source: Origin,
+        step: impl FnOnce(&mut Connection, Instant) -> Actions,
+    ) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {
@@ -243,7 +245,7 @@ impl Endpoint {
         if conn.peer != source {
             return;
         }
-        let actions = conn.machine.duplicate_req(now);
+        let actions = step(&mut conn.machine, now);
         self.execute(&mut inner, actions, &Cause::None);
     }
 }

@@ -64,7 +64,8 @@ check "the client's device goes and comes back" device_goes
 peer_goes() {
 	$PEER timeout $((100 * PATIENCE)) rdma link del rxe1 || fail "rdma link del: $?" || return
 	! timeout $((60 * PATIENCE)) ls "$P9_MOUNT" || fail "the client reads" || return
-	timeout $((60 * PATIENCE)) umount "$P9_MOUNT" || fail "umount: $?"
+	timeout $((60 * PATIENCE)) umount "$P9_MOUNT" || fail "umount: $?" || return
+	$PEER rdma link add rxe1 type rxe netdev v1
 }
 check "the server's device goes" peer_goes
 

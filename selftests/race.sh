@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Two threads give commands to one id (walk/race.c); and commands are given while devices,
-# neighbours and addresses come and go. Arguments: how many rounds of each pair (1), how
-# many seconds for each change of the world (15), and the number of the first round (0). With OVER=ib the
-# ids are those of a port with an InfiniBand link layer (softib.sh), and the world does not change.
+# neighbours and addresses come and go. Arguments: how many rounds of each pair (1), how many
+# seconds for each change of the world (15), and the number of the first round (0); none of either is
+# left out. With OVER=ib the ids are those of a port with an InfiniBand link layer (softib.sh), and the
+# world does not change.
 # seconds: 1200
 #
 # shellcheck disable=SC2317 # functions that "check" runs
@@ -84,6 +85,7 @@ if [ "${OVER:-}" = ib ]; then
 	check "everything goes" softib_down
 	finish
 fi
+[ "$seconds" -ne 0 ] || finish
 check "commands while neighbours change" during "$seconds" neighbour
 check "commands while addresses go and come" during "$seconds" address
 check "commands while the device goes and comes" during "$seconds" device

@@ -11,19 +11,22 @@ trap 'rm -rf "$tmp"' EXIT
 n=0 failed=0
 
 guest() {
-	"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 300 "$@"
+	${within:+timeout --foreground --preserve-status "$within"} \
+		"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 300 "$@"
 }
 
-# check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output.
+# check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output, and no guest is left. It gets a
+# signal after $within seconds, if set.
 check() {
-	local name=$1 want=$2 pattern=$3 status=0
+	local name=$1 want=$2 pattern=$3 status=0 left
 	shift 3
 	n=$((n + 1))
 	guest "$@" >"$tmp/out" 2>&1 </dev/null || status=$?
-	if [ "$status" -eq "$want" ] && grep -q -- "$pattern" "$tmp/out"; then
+	left=$(grep -alsE "path[=]$tmp" /proc/[0-9]*/cmdline)
+	if [ "$status" -eq "$want" ] && grep -q -- "$pattern" <<<"$(<"$tmp/out")" && [ -z "$left" ]; then
 		echo "ok $n - $name"
 	else
-		echo "# want status $want and /$pattern/, got status $status"
+		echo "# want status $want and /$pattern/, got status $status${left:+; left: $left}"
 		tail -n 30 "$tmp/out" | sed 's/^/# | /'
 		echo "not ok $n - $name"
 		failed=1
@@ -44,6 +47,7 @@ check "a report with a long log after it" 86 "WARNING: not really" -- \
 	'echo "WARNING: not really" >/dev/kmsg
 	for i in {1..1000}; do printf "%080d\n" $i >/dev/kmsg; done'
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
+within=20 check "a signal ends it" 143 '' -- 'sleep 100'
 check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
 check "one that never comes up is started again" 125 "not come up in 1 s, try 3 of 3" --boot 1 -- true
 check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \

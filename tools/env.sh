@@ -97,10 +97,15 @@ step() {
 # mount outlives it. An ordinary user becomes root of a user namespace, with the
 # subordinate ids of /etc/subuid as the other users of the sysroot.
 ns_root() {
+	(exec_ns_root "$@")
+}
+
+# exec_ns_root COMMAND...: the same instead of this shell. A signal to that reaches COMMAND.
+exec_ns_root() {
 	if is_root; then
-		unshare --mount --propagation private -- "$@"
+		exec unshare --mount --propagation private -- "$@"
 	else
-		unshare --map-root-user --map-auto --mount --propagation private -- "$@"
+		exec unshare --map-root-user --map-auto --mount --propagation private -- "$@"
 	fi
 }
 

@@ -62,7 +62,7 @@ check "the client's device goes and comes back" device_goes
 
 # What the client had is lost, and it can be unmounted.
 peer_goes() {
-	$PEER timeout $((100 * PATIENCE)) rdma link del rxe1 || fail "rdma link del: $?" || return
+	DEVICE=rxe1 AT=$PEER UNPLUG_SECONDS=100 unplug || return
 	! timeout $((60 * PATIENCE)) ls "$P9_MOUNT" || fail "the client reads" || return
 	timeout $((60 * PATIENCE)) umount "$P9_MOUNT" || fail "umount: $?" || return
 	$PEER rdma link add rxe1 type rxe netdev v1

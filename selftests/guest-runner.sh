@@ -15,15 +15,17 @@ guest() {
 		"$here/../tools/guest" --cm "$cm" --share "$tmp" --timeout 300 "$@"
 }
 
-# check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output, and no guest is left. It gets a
-# signal after $within seconds, if set.
+# check NAME STATUS PATTERN OPTION... -- COMMAND: that status, that output (any, if the pattern is empty), and
+# no guest is left. It gets a signal after $within seconds, if set.
 check() {
 	local name=$1 want=$2 pattern=$3 status=0 left
 	shift 3
 	n=$((n + 1))
 	guest "$@" >"$tmp/out" 2>&1 </dev/null || status=$?
+	# Not this search itself.
 	left=$(grep -alsE "path[=]$tmp" /proc/[0-9]*/cmdline)
-	if [ "$status" -eq "$want" ] && grep -q -- "$pattern" <<<"$(<"$tmp/out")" && [ -z "$left" ]; then
+	if [ "$status" -eq "$want" ] && [ -z "$left" ] &&
+		{ [ -z "$pattern" ] || grep -q -- "$pattern" "$tmp/out"; }; then
 		echo "ok $n - $name"
 	else
 		echo "# want status $want and /$pattern/, got status $status${left:+; left: $left}"

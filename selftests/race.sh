@@ -3,9 +3,9 @@
 #
 # Two threads give commands to one id (walk/race.c); and commands are given while devices,
 # neighbours and addresses come and go. Arguments: how many rounds of each pair (1), how many
-# seconds for each change of the world (15), and the number of the first round (0); none of either is
-# left out. With OVER=ib the ids are those of a port with an InfiniBand link layer (softib.sh), and the
-# world does not change.
+# seconds for each change of the world (15), and the number of the first round (0). None of the
+# former two, 0, leaves that part out. With OVER=ib the ids are those of a port with an InfiniBand
+# link layer (softib.sh), and the world does not change.
 # seconds: 1200
 #
 # shellcheck disable=SC2317 # functions that "check" runs

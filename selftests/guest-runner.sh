@@ -48,6 +48,32 @@ check "a report in the kernel log fails" 86 "WARNING: not really" -- \
 check "a report with a long log after it" 86 "WARNING: not really" -- \
 	'echo "WARNING: not really" >/dev/kmsg
 	for i in {1..1000}; do printf "%080d\n" $i >/dev/kmsg; done'
+# as_rxe_post_recv FUNCTION: a command that logs a report of soft-RoCE with that function on the stack.
+as_rxe_post_recv() {
+	printf 'cat >/run/report <<END\n%s\nEND\nwhile IFS= read -r line; do echo "$line" >/dev/kmsg; done </run/report\n' \
+"WARNING: drivers/infiniband/sw/rxe/rxe_verbs.c:1017 at rxe_post_recv+0x13b/0x200 [rdma_rxe], CPU#0: kworker/u9:0/65
+Workqueue: ib-comp-unb-wq ib_cq_poll_work [ib_core]
+RIP: 0010:rxe_post_recv+0x13b/0x200 [rdma_rxe]
+Call Trace:
+ <TASK>
+ ib_mad_post_receive_mads+0x1b4/0x370 [ib_core]
+ $1+0x385/0xd50 [ib_core]
+ ? rxe_poll_cq+0x10f/0x130 [rdma_rxe]
+ __ib_process_cq+0x85/0x170 [ib_core]
+ ib_cq_poll_work+0x2a/0x80 [ib_core]
+ process_one_work+0x198/0x370
+ </TASK>
+---[ end trace 0000000000000000 ]---"
+}
+check "a report of ib_core's own is a skip" 0 "^ok - the kernel log # SKIP" -- "$(as_rxe_post_recv ib_mad_recv_done)"
+mkdir "$tmp/suites"
+cp "$here"/{run,lib,capture}.sh "$tmp/suites"
+printf '%s\n' '#!/bin/bash' "$(as_rxe_post_recv ib_mad_recv_done)" 'echo ok 1 - x' 'echo 1..1' >"$tmp/suites/late.sh"
+chmod +x "$tmp/suites/late.sh"
+check "and of the suite" 0 "^ok - late: the kernel log has no report # SKIP" -- ./suites/run.sh late
+check "one like it fails" 86 "WARNING: .*rxe_post_recv" -- "$(as_rxe_post_recv ib_mad_snoop)"
+check "another one beside it fails" 86 "WARNING: not really" -- \
+	"$(as_rxe_post_recv ib_mad_recv_done); echo 'WARNING: not really' >/dev/kmsg"
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
 within=20 check "a signal ends it" 143 '' -- 'sleep 100'
 check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'

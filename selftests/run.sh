@@ -109,7 +109,12 @@ for suite; do
 	read -r p f s <"$counts"
 	rm -f "$counts"
 	passed+=$p failed+=$f skipped+=$s
-	one "$suite: the kernel log has no report" kernel-log-clean
+	if [ -n "$(kernel-log-clean --known)" ] && kernel-log-clean >/dev/null; then
+		echo "ok - $suite: the kernel log has no report # SKIP but one, of ib_core alone (testing.rst)"
+		skipped+=1
+	else
+		one "$suite: the kernel log has no report" kernel-log-clean
+	fi
 	[ ! -e /proc/lockdep_stats ] || one "$suite: lockdep still watches" from_lib lockdep_watches
 	if [ "$(cm-use)" != none ]; then
 		one "$suite: nothing is left behind" from_lib nothing_left 15

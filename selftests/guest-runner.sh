@@ -72,6 +72,9 @@ printf '%s\n' '#!/bin/bash' "$(as_rxe_post_recv ib_mad_recv_done)" 'echo ok 1 - 
 chmod +x "$tmp/suites/late.sh"
 check "and of the suite" 0 "^ok - late: the kernel log has no report # SKIP" -- ./suites/run.sh late
 check "one like it fails" 86 "WARNING: .*rxe_post_recv" -- "$(as_rxe_post_recv ib_mad_snoop)"
+check "one with a function more fails" 86 "WARNING: .*rxe_post_recv" -- \
+	"$(as_rxe_post_recv 'cm2.part.0+0x1/0x9 [other]
+ ib_mad_recv_done')"
 check "another one beside it fails" 86 "WARNING: not really" -- \
 	"$(as_rxe_post_recv ib_mad_recv_done); echo 'WARNING: not really' >/dev/kmsg"
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'

@@ -29,7 +29,7 @@ modules_install install: modules
 		$(if $(V),V=$(V)) $(if $(INSTALL_MOD_PATH),INSTALL_MOD_PATH=$(abspath $(INSTALL_MOD_PATH)))
 
 # A Debian package for the kernel that is built for.
-deb: modules
+deb:
 	@tools/deb
 
 clean:

@@ -20,7 +20,7 @@ driver() {
 	key=$(cd "$kdir/$source" &&
 		find . -name '*.[ch]' ! -name '*.mod.c' -o -name Makefile | sort | xargs sha256sum)
 	dir=$CACHE/$name-$(hash_of "$kdir" "$key" "${mend##*/}" "$(declare -f make_driver)" "$(cat "$TOOLS/$name.d"/*)")
-	[ -e "$dir" ] || with_lock "$name" step "$title" make_driver "$dir" "$@" >&2
+	[ -e "$dir" ] || BUILDROOT_READONLY=$kdir with_lock "$name" step "$title" make_driver "$dir" "$@" >&2
 	echo "$dir/$name.ko"
 }
 

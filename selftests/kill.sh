@@ -3,6 +3,7 @@
 #
 # kill -9 of either end: the other is told, and nothing is left.
 # seconds: 400
+# captured: v0
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 

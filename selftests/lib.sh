@@ -80,6 +80,10 @@ skip() {
 }
 
 finish() {
+	if [ "$RESULTS" -eq 0 ]; then
+		echo "Bail out! no case was run"
+		exit 1
+	fi
 	echo "1..$RESULTS"
 	[ "$FAILED" -eq 0 ]
 	exit
@@ -374,6 +378,7 @@ conformance() {
 		make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
 	fi
 	"$program" "$1" >"$TMP/cases" 2>&1
+	grep -qE '^(not )?ok ' "$TMP/cases" || check "cases $1 of abi" fail "$(cat "$TMP/cases")"
 	while IFS= read -r line; do
 		case $line in
 		'ok '*'# SKIP'*) skip "${line#* - }" ;;

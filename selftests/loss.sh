@@ -3,6 +3,7 @@
 #
 # Programs, while packets of one host are lost, come twice, or in another order.
 # seconds: 400
+# captured: v0
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib.sh

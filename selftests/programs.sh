@@ -3,6 +3,7 @@
 #
 # Programs of rdmacm-utils and perftest, unmodified.
 # seconds: 1400
+# captured: v0
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 

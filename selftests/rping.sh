@@ -4,6 +4,7 @@
 # rping as Debian ships it: both address families, on one host and between two
 # network namespaces, a persistent server with many clients.
 # seconds: 400
+# captured: v0
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 

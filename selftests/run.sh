@@ -3,14 +3,14 @@
 #
 # selftests/run.sh [--capture DIR] [SUITE...]: run these suites in the guest, by default
 # all, and print one line per case and the totals. Each suite is a script of this directory
-# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300).
+# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300). A word with
+# blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
 # there is one) has not turned itself off, and no id and no open file is left.
 #
-# With --capture the CM messages that pass v0 while a suite runs are in DIR/SUITE.pcap
-# afterwards, for tools/wirecheck; of a suite with a line "# captured: INTERFACE" those that pass that one
-# (capture.sh).
+# With --capture the CM messages that pass INTERFACE (capture.sh) while a suite with a line
+# "# captured: INTERFACE" runs are in DIR/SUITE.pcap afterwards, for tools/wirecheck.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +24,14 @@ if [ "${1:-}" = --capture ]; then
 	shift 2
 fi
 [ $# -gt 0 ] || set -- "${all[@]}"
+
+# What is mistyped would leave out what it should choose: nothing is run then.
+for suite; do
+	[ -x "$here/${suite%% *}.sh" ] || {
+		echo "run.sh: no such suite: ${suite%% *}" >&2
+		exit 2
+	}
+done
 
 declare -i passed=0 failed=0 skipped=0
 start=$SECONDS
@@ -56,6 +64,9 @@ filter() {
 	if [ -z "$plan" ] || [ $((p + f + s)) -lt "$plan" ] || [ -n "$bail" ]; then
 		echo "not ok - $suite: $((p + f + s)) cases and then no end (of ${plan:-?} planned)"
 		f=$((f + 1))
+	elif [ $((p + f + s)) -eq 0 ]; then
+		echo "not ok - $suite: no case was run"
+		f=1
 	fi
 	echo "$p $f $s" >"$counts"
 }
@@ -88,24 +99,22 @@ from_lib() {
 . "$here/capture.sh"
 
 for suite; do
+	read -ra arguments <<<"$suite"
+	suite=${arguments[0]}
 	script=$here/$suite.sh
 	began=$SECONDS
 	counts=$(mktemp)
 	kernel-log-clean --mark
-	if [ -x "$script" ]; then
-		limit=$(sed -n 's/^# seconds: //p' "$script")
-		# A kernel with all the checks takes several times as long.
-		[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 5))
-		interface=$(sed -n 's/^# captured: //p' "$script")
-		[ -z "$capture" ] || capture_start "${interface:-v0}" /tmp/capture.pcap
-		timeout -k 5 "${limit:-300}" "$script" </dev/null 2>&1 |
-			filter "$suite" "$counts"
-		[ -z "$capture" ] || one "$suite: captured" \
-			capture_end /tmp/capture.pcap "$capture/$suite.pcap"
-	else
-		echo "not ok - $suite: no such suite"
-		echo 0 1 0 >"$counts"
-	fi
+	limit=$(sed -n 's/^# seconds: //p' "$script")
+	# A kernel with all the checks takes several times as long.
+	[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 5))
+	interface=''
+	[ -z "$capture" ] || interface=$(sed -n 's/^# captured: //p' "$script")
+	[ -z "$interface" ] || capture_start "$interface" /tmp/capture.pcap
+	timeout -k 5 "${limit:-300}" "$script" "${arguments[@]:1}" </dev/null 2>&1 |
+		filter "$suite" "$counts"
+	[ -z "$interface" ] || one "$suite: captured" \
+		capture_end /tmp/capture.pcap "$capture/$suite.pcap"
 	read -r p f s <"$counts"
 	rm -f "$counts"
 	passed+=$p failed+=$f skipped+=$s

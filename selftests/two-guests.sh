@@ -26,6 +26,10 @@ done
 said() {
 	sed -n "s/^# $1: //p" "$here/$name-end.sh"
 }
+[ -x "$here/$name-end.sh" ] || {
+	echo "two-guests.sh: no such end: $name" >&2
+	exit 2
+}
 seconds=$(said seconds) && read -ra options <<<"$(said guest)" || exit
 one=${1:-rust} two=${2:-c}
 tmp=$(mktemp -d)
@@ -60,7 +64,7 @@ for number in 1 2; do
 	n=$((n + $(grep -cE '^(not )?ok ' "$tmp/$number.out")))
 	if grep -q '^not ok ' "$tmp/$number.out"; then
 		failed=1
-	elif [ "$status" -ne 0 ] || ! grep -q '^1\.\.' "$tmp/$number.out"; then
+	elif [ "$status" -ne 0 ] || ! grep -q '^1\.\.[1-9]' "$tmp/$number.out"; then
 		tail -n 40 "$tmp/$number.out" | sed 's/^/# | /'
 		echo "not ok - $name: guest $number ($cm): status $status"
 		failed=1

@@ -248,6 +248,15 @@ static bool selected(const char *name, int argc, char **argv)
 	return false;
 }
 
+/* A pattern that is mistyped would leave out what it should choose. */
+static bool names_a_test(const char *pattern)
+{
+	for (struct test *t = tests; t; t = t->next)
+		if (fnmatch(pattern, t->name, FNM_EXTMATCH) == 0)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	int total = 0, number = 0, bad = 0;
@@ -260,9 +269,15 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	puts("KTAP version 1");
+	for (int i = 1; i < argc; i++)
+		if (!names_a_test(argv[i])) {
+			printf("Bail out! no case matches \"%s\": -l lists them\n", argv[i]);
+			return 2;
+		}
 	for (struct test *t = tests; t; t = t->next)
 		total += selected(t->name, argc, argv);
-	printf("KTAP version 1\n1..%d\n", total);
+	printf("1..%d\n", total);
 	if (access(DEVICE, R_OK | W_OK)) {
 		printf("Bail out! %s: %s\n", DEVICE, strerror(errno));
 		return 1;

@@ -296,6 +296,10 @@ int main(int argc, char **argv)
 	}
 	printf("# %ld places: no memory %ld, EFAULT %ld, done without %ld\n", total, sum.refused[0],
 	       sum.refused[1], sum.absorbed);
+	if (number == 0) {
+		printf("Bail out! no case matches \"%s\"\n", argc > 1 ? argv[1] : "*");
+		return 2;
+	}
 	printf("1..%d\n", number);
 	return failures > 0;
 }

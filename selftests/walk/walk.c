@@ -71,12 +71,39 @@ void stopped(const char *why)
 
 /* --- walking --- */
 
+#define NAME_SIZE 256
+
+static void case_name(char *name, const struct state *s, const struct command *c,
+		      const struct tcase *t)
+{
+	snprintf(name, NAME_SIZE, "%.60s: %.60s: %.95s", s->name, c->name, t->name);
+}
+
 static bool chosen(const char *name)
 {
 	for (int i = 0; i < nr_patterns; i++)
 		if (fnmatch(patterns[i], name, 0) == 0)
 			return true;
 	return nr_patterns == 0;
+}
+
+/* Whether there is a case that this pattern chooses. */
+static bool chooses(const char *pattern)
+{
+	static struct tcase cases[MAX_CASES];
+	char name[NAME_SIZE];
+
+	for (size_t s = 0; s < nr_states; s++)
+		for (size_t c = 0; c < nr_commands; c++) {
+			size_t n = cases_of(&commands[c], &states[s], cases, MAX_CASES);
+
+			for (size_t i = 0; i < n && i < MAX_CASES; i++) {
+				case_name(name, &states[s], &commands[c], &cases[i]);
+				if (fnmatch(pattern, name, 0) == 0)
+					return true;
+			}
+		}
+	return false;
 }
 
 /* One case. Returns whether the id is as it was before. */
@@ -150,11 +177,10 @@ static void walk_state(const struct state *state, long from)
 		size_t n = cases_of(&commands[c], state, cases, MAX_CASES);
 
 		for (size_t i = 0; i < n && i < MAX_CASES; i++) {
-			char name[256];
+			char name[NAME_SIZE];
 			long start;
 
-			snprintf(name, sizeof(name), "%.60s: %.60s: %.95s", state->name,
-				 commands[c].name, cases[i].name);
+			case_name(name, state, &commands[c], &cases[i]);
 			if (++number <= from || !chosen(name) ||
 			    (only_short && !is_short(state, &cases[i])))
 				continue;
@@ -280,6 +306,11 @@ int main(int argc, char **argv)
 	}
 	nr_patterns = argc - optind;
 	patterns = argv + optind;
+	for (int i = 0; i < nr_patterns; i++)
+		if (!chooses(patterns[i])) {
+			fprintf(stderr, "walk: no case matches \"%s\": -l lists them\n", patterns[i]);
+			return 2;
+		}
 	signal(SIGPIPE, SIG_IGN);
 	next = mmap(NULL, sizeof(*next), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		    0);

@@ -96,7 +96,7 @@ proof_tests() {
 		tee "$log" || status=$?
 	CARGO="${cargo[*]}" "$TOOLS/transitions" --check || status=$?
 	awk '/^test result:/ { p += $4; f += $6; i += $8 }
-		END { printf "%d tests passed, %d failed, %d ignored\n", p, f, i }' "$log"
+		END { printf "%d tests passed, %d failed, %d ignored\n", p, f, i; exit !p }' "$log" || status=1
 	rm -f "$log"
 	return "$status"
 }
@@ -116,7 +116,8 @@ proof_sim() {
 		/^broken rules/ { broken = 0 }
 		/^seed [0-9]+ breaks / && !first_broken { first_broken = "; " $0 }
 		END { printf "%.2f million connections, %.0f million steps, %d broken rules; seeds from %s%s\n",
-			n["connections"] / 1e6, n["steps"] / 1e6, broken, first, first_broken }' "$log"
+			n["connections"] / 1e6, n["steps"] / 1e6, broken, first, first_broken
+			exit !n["steps"] }' "$log" || status=1
 	rm -f "$log"
 	return "$status"
 }
@@ -131,7 +132,8 @@ proof_model() {
 	awk '/ (exhaustive|INCOMPLETE)$/ { n++; states += $2; if ($NF == "exhaustive") e++; else late = late " " $1 }
 		/FAILED/ { f++ }
 		END { printf "%d searches, %d exhaustive, %d states, %d properties broken%s\n", n, e, states, f,
-			late ? "; incomplete:" late : "" }' "$log"
+			late ? "; incomplete:" late : ""
+			exit !n }' "$log" || status=1
 	rm -f "$log"
 	return "$status"
 }
@@ -164,7 +166,8 @@ proof_fuzz() {
 	awk -v n="${#targets[@]}" -v failed="${failed:- none}" '
 		/stat::number_of_executed_units/ { runs += $2 }
 		/\tDONE / { for (i = 1; i < NF; i++) if ($i == "cov:") edges += $(i + 1) }
-		END { printf "%d targets, %.1f million runs, %d edges; findings in:%s\n", n, runs / 1e6, edges, failed }' "$log"
+		END { printf "%d targets, %.1f million runs, %d edges; findings in:%s\n", n, runs / 1e6, edges, failed
+			exit !runs }' "$log" || status=1
 	rm -f "$log" "$log.one"
 	return "$status"
 }
@@ -213,6 +216,15 @@ proof_miri() {
 }
 
 # --- running them ---
+
+# proof_steps_are_known "KNOWN..." STEP...: nothing is run if one of them is mistyped.
+proof_steps_are_known() {
+	local known=$1 step
+	shift
+	for step; do
+		[[ " $known " = *" $step "* ]] || die "unknown step $step: there are $known"
+	done
+}
 
 proof_logs=${proof_logs:-$CACHE/proof}
 rows=()

@@ -22,16 +22,30 @@ pub fn scenarios(path: &Path, patterns: &[String]) -> io::Result<Vec<Scenario>> 
     files.retain(|file| file.extension().is_some_and(|ext| ext == "cm"));
     files.sort();
     let mut scenarios = Vec::new();
+    let mut unused: Vec<&String> = patterns.iter().collect();
     for file in files {
         let name = file
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
+        unused.retain(|pattern| !name.contains(pattern.as_str()));
         if patterns.is_empty() || patterns.iter().any(|pattern| name.contains(pattern)) {
             let script = Script::parse(&fs::read_to_string(&file)?);
             scenarios.push(Scenario { name, script });
         }
+    }
+    // What is mistyped would leave out what it should choose.
+    if let Some(pattern) = unused.first() {
+        return Err(io::Error::other(format!(
+            "no scenario has \"{pattern}\" in its name"
+        )));
+    }
+    if scenarios.is_empty() {
+        return Err(io::Error::other(format!(
+            "no scenario in {}",
+            path.display()
+        )));
     }
     Ok(scenarios)
 }

@@ -15,7 +15,8 @@ MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
-	help doc rustdoc clippy fmt fmtcheck rust-analyzer check check-debug check-host prove run \
+	help doc rustdoc clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
+	check-host prove run \
 	deps bench deb
 all: modules
 
@@ -56,8 +57,14 @@ fmtcheck:
 rust-analyzer:
 	@tools/kmake rust-analyzer
 
+quick:
+	@tools/check --quick
+
 check:
 	@tools/check
+
+check-long:
+	@tools/check --long
 
 check-debug:
 	@tools/check --kernel debug
@@ -91,7 +98,9 @@ help:
 	@echo ''
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
-	@echo '  check             - every test there is'
+	@echo '  quick             - what to run before each change is given away, in 5 minutes'
+	@echo '  check             - every test there is but those that take hours'
+	@echo '  check-long        - those'
 	@echo '  check-debug       - those that need a guest, on a kernel with KASAN, lockdep and the'
 	@echo '                      like (20 minutes to build, once), and with injected faults; for hours'
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'

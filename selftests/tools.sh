@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# selftests/tools.sh: on the host, that the tools which run tests never pass without one: a step, a pattern or a point that
+# is mistyped, nothing to choose from, and a step that runs no case are errors, and then nothing is run. What programs
+# in a guest do is in selection.sh.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+tools=$here/../tools
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+n=0 failed=0
+
+result() {
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		tail -n 20 "$tmp/out" | sed 's/^/# | /'
+		echo "not ok $n - $2"
+		failed=1
+	fi
+}
+
+# refused NAME PATTERN COMMAND...: it fails and says so, in a line; nothing else is done.
+refused() {
+	local name=$1 pattern=$2 status=0
+	shift 2
+	"$@" >"$tmp/out" 2>&1 </dev/null || status=$?
+	[ "$status" -ne 0 ] && grep -qE -- "$pattern" "$tmp/out" && ! grep -q '^==>\|passed' "$tmp/out"
+	result $? "$name"
+}
+
+refused "check: an unknown step" "unknown step bogus" "$tools/check" bogus
+refused "check: an unknown step after a known one" "unknown step bogus" "$tools/check" fmt bogus
+refused "check: a step that is not for the C modules" "fmt is not run here: .*--cm is c" "$tools/check" --cm c fmt
+refused "check: a step of the debug kernel" "planted is not run here" "$tools/check" planted
+refused "check: an unknown option" "unknown option --bogus" "$tools/check" --bogus
+refused "check: an option without its value" "--keep takes" "$tools/check" --keep
+refused "check-host: an unknown step" "unknown step bogus" "$tools/check-host" bogus
+refused "check-host: an unknown step after a known one" "unknown step bogus" "$tools/check-host" build bogus
+refused "prove: an unknown step" "unknown step bogus" "$tools/prove" bogus
+refused "prove: an unknown step after a known one" "unknown step bogus" "$tools/prove" build bogus
+refused "bench: an unknown point" 'no point "bogus"' "$tools/bench" bogus
+refused "bench: a point without another guest" '"insns" needs no second guest' "$tools/bench" --peer client insns
+refused "bench: no measurement to report" "no measurements" "$tools/bench" --report --data "$tmp/none"
+: >"$tmp/empty"
+refused "bench: nothing is measured of what has a bound" "not measured" "$tools/bench.d/bound" "$tmp/empty"
+refused "wirecheck: no capture" "usage" "$tools/wirecheck"
+refused "two-guests: an unknown end" "no such end: bogus" "$here/two-guests.sh" --end bogus
+refused "walk: nothing to compare" "no case to compare" "$here/walk/compare" "$tmp/empty" "$tmp/empty"
+refused "run.sh: an unknown suite" "no such suite: bogus" "$here/run.sh" bogus
+refused "run.sh: an unknown suite after a known one" "no such suite: bogus" "$here/run.sh" rping bogus
+
+# A tree in which there is nothing that these look at.
+tree=$tmp/tree
+mkdir -p "$tree/tools" "$tree/rust/cmproto" && cp -r "$tools/checks" "$tree/tools/" &&
+	git -C "$tree" init -q && echo '*' >"$tree/.git/info/exclude"
+for check in spdx unsafe kunit; do
+	(cd "$tree" && refused "checks/$check: nothing to check" "there is no (file|test) to check" \
+		"tools/checks/$check" && exit "$failed")
+	[ $? -eq 0 ] || failed=1
+	n=$((n + 1))
+done
+
+# steps STEP-DECLARATION...: what run_steps does with these, and prints.
+steps() {
+	local work=$tmp/work logs=$tmp/logs lanes=2 declaration
+	rm -rf "$work" "$logs"
+	mkdir "$work" "$logs"
+	(
+		# shellcheck source=tools/env.sh
+		. "$tools/env.sh"
+		# shellcheck source=tools/check.d/lanes.sh
+		. "$tools/check.d/lanes.sh"
+		set +e
+		for declaration; do eval "$declaration"; done
+		# shellcheck disable=SC2154 # of lanes.sh
+		run_steps && exit "$failed"
+	) >"$tmp/out" 2>&1 </dev/null
+}
+
+# ends NAME WANT DECLARATION...: with this last line.
+ends() {
+	local name=$1 want=$2
+	shift 2
+	steps "$@"
+	[ "$(tail -n 1 "$tmp/out")" = "$want" ]
+	result $? "$name"
+}
+ends "a step that runs no case fails" "0 passed, 1 failed, 0 skipped" 'step nothing true'
+ends "a step that has a plan and no case fails" "0 passed, 1 failed, 0 skipped" 'step nothing echo 1..0'
+ends "cargo without a test fails" "0 passed, 1 failed, 0 skipped" 'step --cargo nothing echo "running 0 tests"'
+ends "no step at all fails" "0 passed, 1 failed, 0 skipped" true
+ends "a step that fails without a case that says so" "1 passed, 1 failed, 0 skipped" \
+	'step some sh -c "echo ok - x; exit 3"'
+ends "a failed case" "1 passed, 1 failed, 1 skipped" \
+	'step some printf "ok 1 - x\nnot ok 2 - y\nok 3 - z # SKIP so\n"'
+ends "what needs a step that failed is not run, and fails" "0 passed, 2 failed, 0 skipped" \
+	'step one false' 'step --needs one other echo "ok - x"'
+ends "what comes after a step that failed is run" "1 passed, 1 failed, 0 skipped" \
+	'step one false' 'step --after one other echo "ok - x"'
+ends "what somebody has to ask for is left out" "1 passed, 0 failed, 0 skipped" \
+	'step one echo "ok - x"' 'step --named two echo "ok - x"'
+
+# What two steps print does not come between each other, and the order is theirs.
+steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -c "echo ok - c; echo not ok - d"' \
+	'step --after slow --after quick last sh -c "echo ok - e"'
+[ "$(sed '/^=====/,$d' "$tmp/out" | grep -E '^==>|^    (not )?ok' | tr -d '\n')" = \
+	"==> quick    not ok - d==> slow    not ok - b==> last" ]
+result $? "each step is printed whole, when it ends"
+grep -qE '^last +[0-9]+ +[0-9]+ +0 +1$' "$tmp/out" && grep -qE '^in all +[0-9]+ +[0-9]+ +0 +5$' "$tmp/out"
+result $? "a table of the steps"
+echo "1..$n"
+exit "$failed"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What tools/check has in the directory that its guests share: test programs and modules, each made when the first
+# step needs it, and once for all steps. To be sourced after tools/env.sh; "work", "share" and "kernel" are set.
+
+# need PART...: these are in the share.
+need() {
+	local part
+	mkdir -p "$share"
+	for part; do
+		(
+			flock 9
+			[ ! -e "$work/made-$part" ] || exit 0
+			rm -rf "$work/making-$part"
+			mkdir "$work/making-$part"
+			"make_$part" "$work/making-$part" >&2 9>&- || exit
+			: >"$work/made-$part"
+		) 9>"$work/lock-$part" || {
+			echo "$part, which the guest needs, cannot be made"
+			return 1
+		}
+	done
+}
+
+# program DIR OUT: what its makefile makes.
+program() {
+	BUILDROOT_BIND=$share "$TOOLS/buildroot" make -s -C "$1" CC=gcc OUT="$2"
+}
+
+make_conformance() {
+	program "$REPO/selftests/abi" "$share/ucma_conformance"
+}
+
+make_walk() {
+	program "$REPO/selftests/walk" "$share"
+}
+
+make_storm() {
+	program "$REPO/selftests/trouble" "$share/storm"
+}
+
+make_cmstorm() {
+	program "$TOOLS/cmstorm" "$share/cmstorm"
+}
+
+make_p9rdma() {
+	program "$REPO/selftests/p9rdma" "$share/p9rdma"
+}
+
+make_script() {
+	local script
+	script=$("$TOOLS/script") && cp "$script" "$share/cm-script"
+}
+
+make_pyverbs() {
+	local pyverbs
+	pyverbs=$("$TOOLS/pyverbs-tests") && rm -rf "$share/pyverbs" && cp -r "$pyverbs" "$share/pyverbs"
+}
+
+# The tests of the kernel's source.
+make_kernel_selftests() {
+	local kdir
+	kdir=$("$TOOLS/kernel" --print-kdir) && mkdir -p "$share/kernel-selftests" &&
+		cp -r "$kdir"/tools/testing/selftests/{rdma,kselftest} "$share/kernel-selftests/"
+}
+
+# The kernel tree that modules for the guest are built with.
+guest_kdir() {
+	if [ "$kernel" = debug ]; then
+		"$TOOLS/debug-kernel" --print-kdir
+	else
+		"$TOOLS/kernel" --print-kdir
+	fi
+}
+
+# test_module DIR: the modules in selftests/DIR.
+test_module() {
+	local kdir
+	kdir=$(guest_kdir) && KDIR=$kdir in_tree "$TOOLS/kmake" -s M="$REPO/selftests/$1" MO="$work/making-$1" \
+		modules && cp "$work/making-$1"/*.ko "$share"
+}
+
+# in_tree COMMAND...: what builds in the repository, one at a time.
+in_tree() {
+	(
+		flock 8
+		"$@" 8>&-
+	) 8>"$work/lock-tree"
+}
+
+make_consumer() {
+	test_module consumer
+}
+
+make_planted() {
+	test_module planted
+}
+
+# driver NAME: what tools/NAME makes of a driver of the kernel.
+driver() {
+	local kdir file args=()
+	if [ "$kernel" = debug ]; then
+		kdir=$("$TOOLS/debug-kernel" --print-kdir) || return
+		args=("$kdir" LLVM=1)
+	fi
+	file=$("$TOOLS/$1" "${args[@]}") && cp "$file" "$share/$1.ko"
+}
+
+make_siw() {
+	driver siw
+}
+
+make_softib() {
+	driver softib
+}
+
+# The module as it is installed: by a package, or, for the debug kernel, by modules_install.
+make_package() {
+	if [ "$kernel" = debug ]; then
+		mkdir -p "$share/installed"
+		"$TOOLS/debug-module" modules_install INSTALL_MOD_STRIP=1 INSTALL_MOD_DIR=updates \
+			INSTALL_MOD_PATH="$share/installed"
+	else
+		in_tree "$TOOLS/deb" "$share"
+	fi
+}
+
+# image NAME: the programs that tools/NAME fetches, as NAME.sqfs.
+image() {
+	local dir
+	dir=$("$TOOLS/$1") && cp "$dir/root.sqfs" "$share/$1.sqfs"
+}
+
+make_storage() {
+	image storage
+}
+
+make_newest() {
+	image newest
+}
+
+# The tests of others for NVMe, of which no release of Debian has a package.
+make_blktests() {
+	local kdir
+	if [ ! -x "${BLKTESTS:-}/check" ]; then
+		echo "BLKTESTS=DIR: a checkout of blktests in which make was run"
+		return 1
+	fi
+	kdir=$("$TOOLS/kernel" --print-kdir) && cp -r "$BLKTESTS" "$share/blktests" &&
+		cp "$kdir/.config" "$share/blktests/config-kernel"
+}
+
+# needs_of SUITE...: the parts that these need.
+needs_of() {
+	local suite
+	for suite; do
+		case ${suite%% *} in
+		abi) echo conformance ;;
+		iwarp) echo conformance siw ;;
+		ib) echo conformance softib ;;
+		walk | race | fault) echo walk ;;
+		walk-ib | race-ib) echo walk softib ;;
+		scenarios) echo script ;;
+		selection) echo conformance script walk ;;
+		storm) echo cmstorm ;;
+		trouble) echo storm ;;
+		pyverbs) echo pyverbs ;;
+		install) echo package ;;
+		consumer) echo consumer siw softib ;;
+		kernel-rdma) echo kernel_selftests ;;
+		kmemleak) echo planted ;;
+		ib-kernel) echo softib ;;
+		nvme | nfs | iser | nfs-source) echo storage ;;
+		nvme-iwarp) echo storage siw ;;
+		nvme-ib | nfs-ib | srp-ib | iser-ib) echo storage softib ;;
+		9p) echo storage p9rdma ;;
+		blktests) echo storage blktests ;;
+		newest) echo newest pyverbs ;;
+		esac
+	done | tr ' ' '\n' | sort -u
+}

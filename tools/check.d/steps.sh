@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154,SC2317
+#
+# The steps of tools/check. To be sourced by it, after lanes.sh and share.sh: it has set "cm", "kernel", "counted", "work"
+# and "share".
+
+# --- without a guest ---
+
+sources() {
+	local check status=0
+	one "licence of every file" "$TOOLS/checks/spdx" || status=1
+	one "unsafe code" "$TOOLS/checks/unsafe" || status=1
+	# Others that need no argument.
+	for check in "$TOOLS"/checks/*; do
+		case ${check##*/} in spdx | unsafe | panic | layout | exports | rebuild | *.*) continue ;; esac
+		[ ! -x "$check" ] || one "${check##*/}" "$check" || status=1
+	done
+	return "$status"
+}
+
+build() {
+	local log=$work/build status=0
+	one "the module builds" in_tree bash -c '"$1" modules >"$2" 2>&1 || { cat "$2"; exit 1; }' - \
+		"$TOOLS/kmake" "$log" || status=1
+	one "without warnings" bash -c '! grep -i "warning" "$1"' - "$log" || status=1
+	one "not again if nothing has changed" in_tree "$TOOLS/checks/rebuild" || status=1
+	return "$status"
+}
+
+# A layout that is not the kernel's must be refused, with words.
+layout() {
+	local header=$REPO/rust/bindings/layout_generated.h kdir release status=0 line name number
+	kdir=$("$TOOLS/kernel" --print-kdir) && release=$("$TOOLS/kernel" --print-release) || return
+	one "the layout is that of the kernel" \
+		"$TOOLS/buildroot" "$TOOLS/checks/layout" "$header" "$kdir" "$release" || status=1
+	one "what the C modules export is exported" "$TOOLS/checks/exports" "$kdir" || status=1
+	while read -r line; do
+		name=$(echo "$line" | awk '{ print $2 }')
+		number=$(echo "$line" | awk '{ print $3 }')
+		sed "s/^#define $name\b.*/#define $name $((number + 8))/" "$header" >"$REPO/.layout-$$.h"
+		one "another $name is refused" bash -c \
+			'! out=$("$@" 2>&1) && echo "$out" | grep -q .' - \
+			"$TOOLS/buildroot" "$TOOLS/checks/layout" "$REPO/.layout-$$.h" "$kdir" "$release" ||
+			status=1
+		rm -f "$REPO/.layout-$$.h"
+	done < <(grep -E '^#define (RDMA_ID_PRIVATE|RDMA_CM_ID)_[A-Z_]+[[:space:]]+[0-9]+$' "$header" |
+		head -n 4)
+	return "$status"
+}
+
+# The messages that the steps before sent, or, alone, some that are sent for this.
+wire() {
+	local files=()
+	if ! ls "$share/capture"/*.pcap >/dev/null 2>&1; then
+		boot=wire && in_guest ib rping kill loss programs >&2 || return
+	fi
+	mapfile -t files < <(find "$share/capture" -name '*.pcap' ! -name loss.pcap | sort)
+	"$TOOLS/wirecheck" "${files[@]}" --lossy "$share/capture/loss.pcap"
+}
+
+# Where instructions are counted, one that is too many shows.
+insns() {
+	mkdir -p "$work/insns"
+	"$TOOLS/bench" --only rust --rounds 1 --data "$work/insns" insns || return
+	"$TOOLS/bench.d/bound" "$work/insns/insns.csv"
+}
+
+# --- in a guest ---
+
+# run_guest SECONDS OPTION... -- COMMAND: with the share, and as long as this kernel takes. Where two guests share the
+# host's processors each takes twice as long.
+run_guest() {
+	local seconds=$(($1 * lanes))
+	shift
+	[ "$kernel" = stock ] || seconds=$((seconds * 5))
+	# One thread of the host serves all its processors.
+	[ ${#counted[@]} -eq 0 ] || seconds=$((seconds * 5))
+	"$TOOLS/guest" --cm "$cm" --kernel "$kernel" "${counted[@]}" --share "$share" --timeout "$seconds" "$@"
+}
+
+# What is special about the guest of a boot: options of tools/guest.
+declare -A boot_options=()
+# The suites of a boot.
+declare -A boot_suites=()
+
+# boot NAME [OPTION...] -- SUITE...: these suites run in one guest, started with these options.
+boot() {
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	boot_options[$name]=${options[*]}
+	boot_suites[$name]=$*
+}
+
+# in_guest [SUITE...]: those of the boot that were chosen.
+in_guest() {
+	local options=() suites=() seconds=300 suite limit
+	read -ra options <<<"${boot_options[$boot]:-}"
+	suites=("$@")
+	if [ $# -eq 0 ]; then
+		read -ra suites <<<"${chosen_suites[$boot]:-${boot_suites[$boot]}}"
+	fi
+	[ "$kernel" = stock ] || suites+=(kmemleak)
+	# shellcheck disable=SC2046 # names without blanks
+	need $(needs_of "${suites[@]}") || return
+	for suite in "${suites[@]}"; do
+		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/${suite%% *}.sh")
+		seconds=$((seconds + ${limit:-300}))
+		case $suite in
+		walk) c_walk || return ;;
+		walk-ib) c_walk_ib || return ;;
+		esac
+	done
+	run_guest "$seconds" "${options[@]}" -- /mnt/repo/selftests/run.sh --capture capture "${suites[@]}"
+}
+
+# The debug kernel's KASAN ends what the C modules are to show: they show it on the stock one.
+c_walk() {
+	[ "$kernel" = debug ] && [ "$cm" = rust ] && [ ! -e "$share/walk-c.txt" ] || return 0
+	"$TOOLS/guest" --cm c "${counted[@]}" --share "$share" --timeout $((2000 * lanes)) -- \
+		/mnt/repo/selftests/walk.sh --keep . >"$work/walk-c" 2>&1 ||
+		{ sed 's/^/# /' "$work/walk-c" && return 1; }
+	mv "$share/c.txt" "$share/walk-c.txt"
+}
+
+# Over a port with an InfiniBand link layer there is no change of connection manager in one guest. C's record is
+# that of the stock kernel here, too.
+c_walk_ib() {
+	local here=$share softib
+	[ ! -e "$share/walk-ib-c.txt" ] || return 0
+	if [ "$kernel" = debug ]; then
+		here=$work/share-c
+		mkdir -p "$here" && softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" &&
+			cp "$share/cm-walk-ib" "$here" || return
+	fi
+	# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
+	# that differs from this module, too.
+	"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * lanes)) -- \
+		'OVER=ib /mnt/repo/selftests/walk.sh --keep walk-ib-c' >"$work/walk-ib-c" 2>&1
+	cp "$here/walk-ib-c/c.txt" "$share/walk-ib-c.txt" ||
+		{ sed 's/^/# /' "$work/walk-ib-c" && return 1; }
+}
+
+planted() {
+	need planted || return
+	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" --timeout $((2000 * lanes)) -- \
+		/mnt/repo/selftests/planted.sh
+}
+
+# A guest that is switched off with the module loaded: unloading it is what the kernel cannot do.
+rds() {
+	local last=true
+	mkdir -p "$share"
+	if [ "$kernel" = debug ]; then
+		need planted || return
+		last='/mnt/repo/selftests/kmemleak.sh --loaded'
+	fi
+	run_guest 300 -- "/mnt/repo/selftests/rds.sh; status=\$?; $last && exit \$status"
+}
+
+two_guests() {
+	local pair=(rust c)
+	[ "$cm" = rust ] || pair=(c c)
+	mkdir -p "$share"
+	"$REPO/selftests/two-guests.sh" "$@" "${pair[@]}"
+}
+
+# storage_pair END [OPTION...]: the same with programs that administer storage.
+storage_pair() {
+	need storage && two_guests --end "$1" --programs "$share/storage.sqfs" "${@:2}"
+}
+
+# with_part PART FILE COMMAND...: with a file of the share.
+with_part() {
+	need "$1" && "${@:3}" --file "$share/$2"
+}
+
+# With the newest RDMA user space.
+newest() {
+	local status=0
+	boot=newest && in_guest || status=1
+	[ "$kernel" != stock ] || two_guests --capture "$share/capture" --programs "$share/newest.sqfs" || status=1
+	return "$status"
+}
+
+# with_kernel_source COMMAND...: as $work/linux.tar. What uses it takes an hour or two where guests are emulated.
+with_kernel_source() {
+	local archive status=0
+	archive=$(ls "$("$TOOLS/sysroot")"/root/usr/src/linux-source-*.tar.xz) || return
+	xz -dc "$archive" >"$work/linux.tar" && "$@" || status=1
+	rm "$work/linux.tar"
+	return "$status"
+}
+
+# --- all of them ---
+
+boot commands --append slab_debug=P -- abi consumer
+boot states -- walk race
+boot scenarios -- selection scenarios drops storm trouble
+boot programs -- rping kill restrack programs loss pyverbs trace iwarp
+boot infiniband -- ib walk-ib race-ib ib-kernel
+boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib
+boot 9p --icount --shift 0 --smp 2 -- 9p
+# netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.
+removal=(kunit module install remove netns)
+[ "$kernel" != stock ] || removal+=(kernel-rdma)
+boot removal -- "${removal[@]}"
+boot faults -- fault
+boot newest -- newest
+boot nfs-source --mem 8G --disk "$work/linux.tar" -- nfs-source
+boot blktests --mem 4G -- blktests
+boot quick -- rping drops module
+
+# boot_step [OPTION...] NAME: the step that is that boot.
+boot_step() {
+	local name=${*: -1} suite
+	for suite in ${boot_suites[$name]}; do
+		step_of_suite[${suite%% *}]=$name
+	done
+	step --needs build "$@" eval "boot=$name in_guest"
+}
+
+# Steps about this module, about the stock kernel, and about the debug kernel.
+rust_step() {
+	if [ "$cm" = c ]; then
+		not_here "it is about this module, and --cm is c" "$@"
+	else
+		stock_step "$@"
+	fi
+}
+
+stock_step() {
+	if [ "$kernel" != stock ]; then
+		not_here "it is for the stock kernel, and --kernel is $kernel" "$@"
+	else
+		step "$@"
+	fi
+}
+
+debug_step() {
+	if [ "$kernel" != debug ]; then
+		not_here "it is for the debug kernel, and --kernel is $kernel" "$@"
+	else
+		step "$@"
+	fi
+}
+
+# In this order, two at a time: what others wait for and what takes long comes first, and in the end there are steps that
+# use few processors.
+declare_steps() {
+	rust_step build build
+	rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
+	rust_step sources sources
+	rust_step tools "$REPO/selftests/tools.sh"
+	rust_step --needs build panic in_tree one "no reachable panic in the module" "$TOOLS/checks/panic"
+	rust_step --needs build layout layout
+	boot_step states
+	rust_step clippy one "clippy" "$TOOLS/clippy"
+	rust_step --cargo host "$TOOLS/check-host"
+	boot_step infiniband
+	boot_step programs
+	boot_step storage
+	rust_step --needs build insns insns
+	boot_step commands
+	boot_step scenarios
+	boot_step 9p
+	boot_step removal
+	debug_step --needs build planted planted
+	debug_step --needs build faults eval "boot=faults in_guest"
+	stock_step --needs build two-guests two_guests --capture "$share/capture"
+	stock_step --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
+	stock_step --needs build iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
+	step --needs build rds rds
+	stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
+	step --after programs --after infiniband --after two-guests wire wire
+
+	step --named --needs build newest newest
+	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
+	step --named --needs build nvme-queues storage_pair nvme-queues
+	step --named --needs build nvme-bulk storage_pair nvme-bulk
+	step --named --needs build nfs-bulk with_kernel_source storage_pair nfs-bulk --disk "$work/linux.tar"
+	stock_step --named --needs build blktests eval "boot=blktests in_guest"
+	rust_step --named --cargo host-tests "$TOOLS/check-host" tests
+	stock_step --named --needs build quick quick
+}
+
+quick_steps=(build fmt sources tools panic clippy host-tests quick)
+long_steps=(newest nfs-source nvme-queues nvme-bulk nfs-bulk)
+
+# A slice of what there is in a guest.
+quick() {
+	boot=quick && in_guest rping 'abi bind.* connect.* listen.* event.*' 'scenarios active passive' selection drops module
+}
+
+list_steps() {
+	local i
+	for i in "${!step_names[@]}"; do
+		printf '%-14s%s%s\n' "${step_names[i]}" "${boot_suites[${step_names[i]}]:+ ${boot_suites[${step_names[i]}]}}" \
+			"$([ -n "${step_chosen[i]}" ] || echo ' (only by name)')"
+	done
+}

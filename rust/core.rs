@@ -12,7 +12,6 @@ use crate::{
         ports::Ports, stubs::Stubs,
     },
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
-    kernel_api::services::Services,
     kext::{
         clock, random,
         workqueue::{Kind, OwnedQueue},
@@ -39,8 +38,6 @@ pub(crate) struct Core {
     pub(crate) ports: Ports,
     #[pin]
     pub(crate) listeners: Listeners,
-    #[pin]
-    pub(crate) services: Services,
     #[pin]
     pub(crate) devices: Devices,
     #[pin]
@@ -79,7 +76,6 @@ impl Core {
                 remotes <- Remotes::new(),
                 ports <- Ports::new(),
                 listeners <- Listeners::new(),
-                services <- Services::new(),
                 devices <- Devices::new(),
                 stubs <- Stubs::new(),
                 neighbours <- neighbours,

@@ -52,7 +52,10 @@ parameters
 nobody answers
 questions
 texts
-destroyed in haste'
+destroyed in haste
+one service, two kinds of listeners at once
+one service, two owners at once who may not have it
+one service, two owners at once of whom one goes'
 tests ibcm <<<"$IBCM_TESTS"
 
 # An address of nobody that does not have to be looked for.

@@ -130,15 +130,15 @@ impl Heard<'_> {
 impl Arrived<'_> {
     /// Whether anybody listens for a service at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
-        let (core, device) = (&self.port.core, self.device.device.index());
-        core.listeners.has(ServiceId(service_id), device)
-            || core.services.has(service_id, Some(device))
+        let device = self.device.device.index();
+        let listeners = &self.port.core.listeners;
+        listeners.has(ServiceId(service_id), device)
     }
 
     /// Finds out who hears a request; `EINVAL` if nobody does.
     pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Result<Heard<'a>> {
         let device = self.device.device.index();
-        if let Some(endpoint) = self.port.core.services.find(asked.service_id, device) {
+        if let Some(endpoint) = self.port.core.listeners.serving(asked.service_id, device) {
             return Ok(Heard::Messages(endpoint));
         }
         let mut target = Target::new(asked)?;

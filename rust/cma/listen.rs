@@ -75,9 +75,6 @@ impl Endpoint {
                 .map(|attachment| attachment.device.device.index()),
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
-        if self.core.services.has(service_id.0, listener.device) {
-            return Err(EINVAL);
-        }
         inner.listening = Some(self.core.listeners.add(service_id, listener)?);
         self.set_state(inner, State::Listen);
         Ok(())

@@ -2,15 +2,21 @@
 
 //! The listeners: who hears a connection request.
 //!
-//! A listener is entered once, whatever the number of devices; which devices it hears is decided
-//! when a request arrives. The entries are ordered by service id in a red-black tree per shard.
+//! Two kinds listen for a service id: those on an address, and those who speak of messages
+//! ([`crate::kernel_api::cm`]), who name the service id itself, and a device. Nobody has one at a device
+//! where one of the other kind has it. So both are in one table, and a lock decides who was first.
+//!
+//! A listener on an address is entered once, whatever the number of devices; which devices it hears is
+//! decided when a request arrives. One who speaks of messages can be shared by consumers that have the same
+//! handler. The entries are ordered by service id in a red-black tree per shard.
 //!
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held.
 
-use crate::endpoint::Endpoint;
+use crate::{endpoint::Endpoint, kernel_api::KernelId};
 use cmproto::{
     addr::SockAddr,
+    ibcm,
     listen::{ListenView, RequestView},
     service_id::ServiceId,
 };
@@ -19,33 +25,65 @@ use kernel::{
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
-    sync::{Arc, Mutex},
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, Mutex,
+    },
 };
 
 /// Number of shards; a power of two.
 const SHARDS: usize = 16;
 
+/// Who listens for a service.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    /// One who speaks of messages, at the device with this index.
+    Messages { device: u32 },
+    /// One on an address.
+    Address {
+        /// The namespace ([`crate::kext::net::Net::hash_key`]).
+        net: u64,
+        /// The listener's number.
+        number: u64,
+    },
+}
+
 /// A service, and one of its listeners.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     service_id: u64,
-    /// The namespace ([`crate::kext::net::Net::hash_key`]).
-    net: u64,
-    /// The listener's number.
-    number: u64,
+    who: Who,
 }
 
 impl Key {
-    /// The least key that is greater, unless the numbers have run out, which they never do.
-    fn after(self) -> Self {
+    /// The first that one who speaks of messages can have.
+    fn first_of_messages(service_id: u64) -> Self {
         Key {
-            number: self.number.saturating_add(1),
-            ..self
+            service_id,
+            who: Who::Messages { device: 0 },
         }
     }
 
-    fn shard(&self) -> usize {
-        usize::try_from(self.service_id).unwrap_or(0) & (SHARDS - 1)
+    /// The first that a listener on an address in a namespace can have.
+    fn first_of_addresses(service_id: u64, net: u64) -> Self {
+        Key {
+            service_id,
+            who: Who::Address { net, number: 0 },
+        }
+    }
+
+    /// The least key that is greater, unless the numbers have run out, which they never do.
+    fn after(self) -> Self {
+        let who = match self.who {
+            Who::Messages { device } => Who::Messages {
+                device: device.saturating_add(1),
+            },
+            Who::Address { net, number } => Who::Address {
+                net,
+                number: number.saturating_add(1),
+            },
+        };
+        Key { who, ..self }
     }
 }
 
@@ -66,10 +104,62 @@ pub(crate) struct Listener {
     pub(crate) device: Option<u32>,
 }
 
-/// An entry that exists, and the only handle by which it is removed.
+impl Listener {
+    /// Whether it hears the device with this index.
+    fn hears(&self, device: u32) -> bool {
+        self.device.is_none_or(|only| only == device)
+    }
+}
+
+/// A listener who speaks of messages.
+struct Served {
+    id: Arc<KernelId>,
+    /// What those have in common who share it; none if nobody shares it.
+    name: Option<usize>,
+    /// How many have it.
+    shares: u32,
+}
+
+/// What the table has.
+enum Entry {
+    Messages(Served),
+    Address(Listener),
+}
+
+/// An entry of a listener on an address that exists, and the only handle by which it is removed.
 pub(crate) struct Listening {
     service_id: u64,
 }
+
+/// An entry of one who speaks of messages that exists, and the only handle by which it is removed.
+pub(crate) struct Service(Key);
+
+impl Service {
+    /// The service id, in host order.
+    fn id(&self) -> u64 {
+        self.0.service_id
+    }
+}
+
+/// How one who speaks of messages was entered.
+pub(crate) enum Entered {
+    /// It has the service.
+    New(Service),
+    /// Another one has it already, and has one more share now.
+    Shared(Arc<KernelId>),
+}
+
+/// Memory for an entry.
+pub(crate) struct Room(RBTreeNodeReservation<Key, Entry>);
+
+impl Room {
+    /// Allocates it; `ENOMEM` if there is none.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Room(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
+    }
+}
+
+type Tree = RBTree<Key, Entry>;
 
 /// Where a request is for.
 pub(crate) struct Wanted<'a> {
@@ -87,7 +177,10 @@ pub(crate) struct Wanted<'a> {
 #[pin_data]
 pub(crate) struct Listeners {
     #[pin]
-    shards: [Mutex<RBTree<Key, Listener>>; SHARDS],
+    shards: [Mutex<Tree>; SHARDS],
+    /// How many speak of messages, so that a host without any does not look.
+    served: Atomic<u32>,
+    next_service: Atomic<u64>,
 }
 
 impl Listeners {
@@ -97,112 +190,96 @@ impl Listeners {
             shards <- pin_init::pin_init_array_from_fn(|_| {
                 new_mutex!(RBTree::new(), "rdma_cm_listeners")
             }),
+            served: Atomic::new(0),
+            next_service: Atomic::new(ibcm::ASSIGN),
         })
     }
 
-    /// Enters a listener.
+    /// The shard of a service; there always is one.
+    fn shard(&self, service_id: u64) -> Option<&Mutex<Tree>> {
+        let index = usize::try_from(service_id).unwrap_or(0) & (SHARDS - 1);
+        self.shards.get(index)
+    }
+
+    // Listeners on addresses
+    // ------------------------------------------------------------------------------------------
+
+    /// Enters a listener on an address.
+    ///
+    /// Fails with `EINVAL` if somebody who speaks of messages has the service at one of its devices, and
+    /// with `ENOMEM`.
     pub(crate) fn add(&self, service_id: ServiceId, listener: Listener) -> Result<Listening> {
+        let ServiceId(service_id) = service_id;
         let key = Key {
-            service_id: service_id.0,
-            net: listener.endpoint.net.hash_key(),
-            number: listener.endpoint.number,
+            service_id,
+            who: Who::Address {
+                net: listener.endpoint.net.hash_key(),
+                number: listener.endpoint.number,
+            },
         };
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, listener);
-        let before = match self.shards.get(key.shard()) {
-            Some(shard) => shard.lock().insert(node),
-            None => return Err(EINVAL),
-        };
+        let device = listener.device;
+        let node = Room::new()?.0.into_node(key, Entry::Address(listener));
+        let mut tree = self.shard(service_id).ok_or(EINVAL)?.lock();
+        if is_served(&tree, service_id, device) {
+            drop(tree);
+            drop(node);
+            return Err(EINVAL);
+        }
+        let before = tree.insert(node);
+        drop(tree);
         drop(before);
-        Ok(Listening {
-            service_id: service_id.0,
-        })
+        Ok(Listening { service_id })
     }
 
     /// Removes the entry of `endpoint`.
     pub(crate) fn remove(&self, listening: Listening, endpoint: &Endpoint) {
         let key = Key {
             service_id: listening.service_id,
-            net: endpoint.net.hash_key(),
-            number: endpoint.number,
+            who: Who::Address {
+                net: endpoint.net.hash_key(),
+                number: endpoint.number,
+            },
         };
         let node = self
-            .shards
-            .get(key.shard())
+            .shard(key.service_id)
             .and_then(|shard| shard.lock().remove_node(&key));
         // The node and its reference go away outside the shard lock.
         drop(node);
     }
 
-    /// The first listener in a shard that is not before `key`.
-    fn from(shard: &Mutex<RBTree<Key, Listener>>, key: &Key) -> Option<(Key, Listener)> {
+    /// The first entry in a shard that is not before `key`, and the listener that it is of, if that is on
+    /// an address.
+    fn from(shard: &Mutex<Tree>, key: &Key) -> Option<(Key, Option<Listener>)> {
         let tree = shard.lock();
         let cursor = tree.cursor_lower_bound(key)?;
-        let (key, listener) = cursor.current();
-        Some((*key, listener.clone()))
+        let (key, entry) = cursor.current();
+        match entry {
+            Entry::Address(listener) => Some((*key, Some(listener.clone()))),
+            Entry::Messages(_) => Some((*key, None)),
+        }
     }
 
-    /// Calls `visit` for each listener, without a lock; one that comes or goes meanwhile may be
-    /// missed.
+    /// Calls `visit` for each listener on an address, without a lock; one that comes or goes meanwhile may
+    /// be missed.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Listener)) {
         for shard in self.shards.iter() {
-            let mut next = Key {
-                service_id: 0,
-                net: 0,
-                number: 0,
-            };
+            let mut next = Key::first_of_messages(0);
             while let Some((key, listener)) = Self::from(shard, &next) {
-                visit(&listener);
+                if let Some(listener) = listener {
+                    visit(&listener);
+                }
                 next = key.after();
             }
         }
     }
 
-    /// Returns what `wanted` makes of the first listener from `next` on that is for the same service, as
-    /// long as `scope` says so of its key, and hears the device, and of which `wanted` makes something.
-    fn first<R>(
-        &self,
-        mut next: Key,
-        device: u32,
-        scope: impl Fn(&Key) -> bool,
-        wanted: impl Fn(&Listener) -> Option<R>,
-    ) -> Option<R> {
-        let service_id = next.service_id;
-        let tree = self.shards.get(next.shard())?.lock();
-        while let Some(cursor) = tree.cursor_lower_bound(&next) {
-            let (key, listener) = cursor.current();
-            if key.service_id != service_id || !scope(key) {
-                break;
-            }
-            if listener.device.is_none_or(|only| only == device) {
-                if let Some(found) = wanted(listener) {
-                    return Some(found);
-                }
-            }
-            next = key.after();
-        }
-        None
-    }
-
-    /// Whether anybody listens for the service at the device, in whatever namespace and on whatever
-    /// address.
-    pub(crate) fn has(&self, service_id: ServiceId, device: u32) -> bool {
-        let from = Key {
-            service_id: service_id.0,
-            net: 0,
-            number: 0,
-        };
-        self.first(from, device, |_| true, |_| Some(())).is_some()
-    }
-
-    /// Finds the listener that a request is for.
+    /// Finds the listener on an address that a request is for.
     pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<Listener> {
-        let from = Key {
-            service_id: wanted.service_id.0,
-            net: wanted.net,
-            number: 0,
-        };
-        let scope = |key: &Key| key.net == wanted.net;
-        self.first(from, wanted.device, scope, |listener| {
+        let ServiceId(service_id) = wanted.service_id;
+        let first = Key::first_of_addresses(service_id, wanted.net);
+        let is_here = |who: &Who| matches!(who, Who::Address { net, .. } if *net == wanted.net);
+        let tree = self.shard(service_id)?.lock();
+        first_address(&tree, first, wanted.device, is_here, |listener| {
             let view = ListenView {
                 addr: &listener.addr,
                 afonly: listener.afonly,
@@ -211,4 +288,153 @@ impl Listeners {
             view.accepts(&wanted.request).then(|| listener.clone())
         })
     }
+
+    // Those who speak of messages
+    // ------------------------------------------------------------------------------------------
+
+    /// A service id that nobody else is given.
+    pub(crate) fn assign(&self) -> u64 {
+        self.next_service.fetch_add(1, Relaxed)
+    }
+
+    /// Enters `id` as the listener on a service id at the device with this index, or finds one
+    /// of the same name, and takes a share of that.
+    ///
+    /// Whoever shares it uses it at once: it must be shown as a listener before. Fails with `EBUSY` if
+    /// somebody else has the service there.
+    pub(crate) fn serve(
+        &self,
+        room: Room,
+        service_id: u64,
+        device: u32,
+        id: &Arc<KernelId>,
+        name: Option<usize>,
+    ) -> Result<Entered> {
+        let key = Key {
+            service_id,
+            who: Who::Messages { device },
+        };
+        let served = Served {
+            id: id.clone(),
+            name,
+            shares: 1,
+        };
+        let node = room.0.into_node(key, Entry::Messages(served));
+        let mut tree = self.shard(service_id).ok_or(EINVAL)?.lock();
+        let is_taken = has_address(&tree, service_id, device);
+        let entered = match tree.get_mut(&key) {
+            Some(Entry::Messages(served)) if name.is_some() && served.name == name => {
+                served.shares = served.shares.saturating_add(1);
+                Ok(Entered::Shared(served.id.clone()))
+            }
+            Some(_) => Err(EBUSY),
+            None if is_taken => Err(EBUSY),
+            None => Ok(Entered::New(Service(key))),
+        };
+        let unused = match entered {
+            Ok(Entered::New(_)) => {
+                self.served.fetch_add(1, Relaxed);
+                tree.insert(node)
+            }
+            _ => Some(node),
+        };
+        drop(tree);
+        drop(unused);
+        entered
+    }
+
+    /// Removes one share of a service, and the service with the last. Returns it if others have it still.
+    pub(crate) fn release(&self, service: Service) -> Option<Service> {
+        let mut tree = self.shard(service.id())?.lock();
+        if let Some(Entry::Messages(served)) = tree.get_mut(&service.0) {
+            if served.shares > 1 {
+                served.shares = served.shares.saturating_sub(1);
+                return Some(service);
+            }
+        }
+        let node = tree.remove_node(&service.0);
+        self.served.fetch_sub(1, Relaxed);
+        drop(tree);
+        drop(node);
+        None
+    }
+
+    /// Who speaks of messages and hears a service id at the device with this index.
+    pub(crate) fn serving(&self, service_id: u64, device: u32) -> Option<Arc<Endpoint>> {
+        if self.served.load(Relaxed) == 0 {
+            return None;
+        }
+        let key = Key {
+            service_id,
+            who: Who::Messages { device },
+        };
+        match self.shard(service_id)?.lock().get(&key)? {
+            Entry::Messages(served) => Some(served.id.endpoint().clone()),
+            Entry::Address(_) => None,
+        }
+    }
+
+    // All
+    // ------------------------------------------------------------------------------------------
+
+    /// Whether anybody listens for the service at the device, in whatever namespace and on whatever
+    /// address.
+    pub(crate) fn has(&self, service_id: ServiceId, device: u32) -> bool {
+        let ServiceId(service_id) = service_id;
+        self.shard(service_id).is_some_and(|shard| {
+            let tree = shard.lock();
+            has_address(&tree, service_id, device) || is_served(&tree, service_id, Some(device))
+        })
+    }
+}
+
+/// Whether anybody who speaks of messages has a service at the device with this index, or at any.
+fn is_served(tree: &Tree, service_id: u64, device: Option<u32>) -> bool {
+    let first = Key {
+        service_id,
+        who: Who::Messages {
+            device: device.unwrap_or(0),
+        },
+    };
+    tree.cursor_lower_bound(&first).is_some_and(|cursor| {
+        let (key, _) = cursor.current();
+        let is_here = match key.who {
+            Who::Messages { device: at } => device.is_none_or(|device| device == at),
+            Who::Address { .. } => false,
+        };
+        key.service_id == service_id && is_here
+    })
+}
+
+/// Returns what `wanted` makes of the first listener on an address from `next` on that is for the same
+/// service, as long as `scope` says so of it, and hears the device, and of which `wanted` makes something.
+fn first_address<R>(
+    tree: &Tree,
+    mut next: Key,
+    device: u32,
+    scope: impl Fn(&Who) -> bool,
+    wanted: impl Fn(&Listener) -> Option<R>,
+) -> Option<R> {
+    let service_id = next.service_id;
+    while let Some(cursor) = tree.cursor_lower_bound(&next) {
+        let (key, entry) = cursor.current();
+        if key.service_id != service_id || !scope(&key.who) {
+            break;
+        }
+        if let Entry::Address(listener) = entry {
+            if listener.hears(device) {
+                if let Some(found) = wanted(listener) {
+                    return Some(found);
+                }
+            }
+        }
+        next = key.after();
+    }
+    None
+}
+
+/// Whether anybody listens on an address for a service at the device with this index, in whatever namespace.
+fn has_address(tree: &Tree, service_id: u64, device: u32) -> bool {
+    let first = Key::first_of_addresses(service_id, 0);
+    first_address(tree, first, device, |_| true, |_| Some(())).is_some()
 }

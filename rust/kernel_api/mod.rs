@@ -19,7 +19,6 @@ mod connect;
 mod dispatch;
 mod multicast;
 mod queue;
-pub(crate) mod services;
 
 use self::queue::{Life, Queue};
 use crate::{

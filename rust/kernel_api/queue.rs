@@ -2,8 +2,8 @@
 
 //! What a kernel consumer has not been told yet.
 
-use super::{cm::Message, services::Service, KernelId};
-use crate::{endpoint::KeptEvent, kext::error::ToKernel};
+use super::{cm::Message, KernelId};
+use crate::{cma::listeners::Service, endpoint::KeptEvent, kext::error::ToKernel};
 use cmproto::{addr::SockAddr, errno::Errno};
 use core::mem;
 use kernel::{

@@ -22,6 +22,8 @@
 #[allow(unsafe_code)]
 mod bindings;
 mod cmid;
+// What is of both modules has more than this one needs.
+#[allow(dead_code)]
 mod harness;
 // What is of both modules has more than this one needs.
 #[allow(unsafe_code, dead_code)]

@@ -21,11 +21,15 @@
 
 #[allow(unsafe_code)]
 mod bindings;
+// What is of both modules has more than this one needs.
+#[allow(dead_code)]
 mod harness;
 mod ibcm;
 // What is of both modules has more than this one needs.
 #[allow(unsafe_code, dead_code)]
 mod rdma {
+    pub(crate) mod address;
+    pub(crate) mod address_listener;
     pub(crate) mod device;
     pub(crate) mod errno;
     pub(crate) mod gid;

@@ -51,9 +51,9 @@ impl KernelId {
     pub(crate) fn destroy_cm(self: &Arc<Self>) {
         let is_shared = {
             let mut queue = self.queue.lock();
-            let services = &self.endpoint.core.services;
+            let listeners = &self.endpoint.core.listeners;
             let service = queue.service.take();
-            queue.service = service.and_then(|service| services.release(service));
+            queue.service = service.and_then(|service| listeners.release(service));
             queue.service.is_some()
         };
         if !is_shared {

@@ -3,15 +3,17 @@
 //! Listening on a service id.
 
 use super::{
-    super::{services::Entered, KernelId},
+    super::KernelId,
     message::{show_state, state},
 };
-use crate::kext::error::ResultExt;
+use crate::{
+    cma::listeners::{Entered, Room},
+    kext::error::ResultExt,
+};
 use cmproto::{
     cm,
     cma::State,
     ibcm::{wanted, Wanted},
-    service_id::ServiceId,
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -51,22 +53,30 @@ impl KernelId {
             return Err(EINVAL);
         }
         let service_id = match wanted(service_id).kernel()? {
-            Wanted::Assigned => core.services.assign(),
+            Wanted::Assigned => core.listeners.assign(),
             Wanted::Exactly(service_id) => service_id,
         };
-        let service = match core.services.enter(service_id, device, self, name)? {
-            Entered::New(service) => service,
-            Entered::Shared(other) => return Ok(Some(other)),
-        };
-        if core.listeners.has(ServiceId(service_id), device) {
-            drop(inner);
-            let _ = core.services.release(service);
-            return Err(EBUSY);
-        }
-        head.show_service(service.id());
-        self.queue.lock().service = Some(service);
+        // Whoever finds the entry and shares it has a listener, and may give it back: under the queue's lock,
+        // which waits for the handle to be here.
+        let room = Room::new()?;
+        let before = head.service();
+        head.show_service(service_id);
         self.endpoint.set_state(&mut inner, State::Listen);
         show_state(head, &inner);
-        Ok(None)
+        let mut queue = self.queue.lock();
+        let entered = core.listeners.serve(room, service_id, device, self, name);
+        let other = match entered {
+            Ok(Entered::New(service)) => {
+                queue.service = Some(service);
+                return Ok(None);
+            }
+            Ok(Entered::Shared(other)) => Ok(Some(other)),
+            Err(error) => Err(error),
+        };
+        drop(queue);
+        self.endpoint.set_state(&mut inner, State::Idle);
+        head.show_service(before);
+        show_state(head, &inner);
+        other
     }
 }

@@ -4,62 +4,16 @@
 
 use super::{act, ground::Ground, pair::Pair, side::Side};
 use crate::{
-    harness::{check, is},
+    harness::{
+        is,
+        task::{completion, spawn},
+    },
     rdma::event::EventType,
 };
 use kernel::{
-    impl_has_work, new_work,
     prelude::*,
     sync::{Arc, Completion},
-    workqueue::{self, Work, WorkItem},
 };
-
-fn completion() -> Option<Arc<Completion>> {
-    let completion = Arc::pin_init(Completion::new(), GFP_KERNEL);
-    check!(completion.is_ok());
-    completion.ok()
-}
-
-/// Something that a work queue runs once. The lock class is this module's, as that of the kernel crate's
-/// `try_spawn` may not be used by two modules.
-#[pin_data]
-struct Task<F> {
-    #[pin]
-    work: Work<Task<F>>,
-    function: Option<F>,
-}
-
-impl_has_work! {
-    impl{F} HasWork<Self> for Task<F> { self.work }
-}
-
-impl<F: FnOnce() + Send + 'static> WorkItem for Task<F> {
-    type Pointer = Pin<KBox<Self>>;
-
-    fn run(mut this: Pin<KBox<Self>>) {
-        if let Some(function) = this.as_mut().project().function.take() {
-            function();
-        }
-    }
-}
-
-/// Runs something in a work queue. What is returned is completed at its end.
-fn spawn(work: impl FnOnce() + Send + 'static) -> Option<Arc<Completion>> {
-    let done = completion()?;
-    let finished = done.clone();
-    let run = move || {
-        work();
-        finished.complete_all();
-    };
-    let task = pin_init!(Task {
-        work <- new_work!("cmid_task"),
-        function: Some(run),
-    });
-    let task = KBox::pin_init(task, GFP_KERNEL);
-    check!(task.is_ok());
-    workqueue::system_long().enqueue(task.ok()?);
-    Some(done)
-}
 
 /// Another task that holds the lock of the handler of a side, until this is dropped.
 struct Holder {

@@ -2,6 +2,8 @@
 
 //! Runs tests one after the other, and says in the log what is wrong.
 
+pub(crate) mod task;
+
 use core::panic::Location;
 use kernel::{
     fmt,

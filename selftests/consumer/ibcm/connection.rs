@@ -56,7 +56,7 @@ pub(super) fn unused(world: &Arc<World>) {
 }
 
 /// Whoever has nothing to say.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Handler for Nobody {
     fn request(_: &Arc<Self>, _: NewId<'_, Self>, _: &Event, _: &[u8]) {}

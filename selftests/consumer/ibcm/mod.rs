@@ -7,6 +7,7 @@ mod ending;
 mod inbox;
 mod messages;
 mod pair;
+mod rivals;
 mod side;
 mod sidr;
 mod states;
@@ -41,6 +42,18 @@ impl kernel::Module for Ibcm {
         run.test("questions", || sidr::questions(world));
         run.test("texts", connection::texts);
         run.test("destroyed in haste", || ending::haste(world));
+        run.test("one service, two kinds of listeners at once", || {
+            rivals::two_kinds(world);
+        });
+        run.test(
+            "one service, two owners at once who may not have it",
+            || {
+                rivals::refused_together(world);
+            },
+        );
+        run.test("one service, two owners at once of whom one goes", || {
+            rivals::one_goes(world);
+        });
         run.outcome()?;
         Ok(Self)
     }

@@ -458,6 +458,9 @@ impl<H: Handler> Deref for NewId<'_, H> {
 /// The identifier is there, and one of its users is us.
 pub(crate) struct SharedListener(NonNull<bindings::ib_cm_id>);
 
+// SAFETY: The IB CM lets any task use and destroy an identifier.
+unsafe impl Send for SharedListener {}
+
 impl SharedListener {
     /// A listener for the service, or the one that there is with the same kind of handler.
     pub(crate) fn insert<H: Handler>(device: &Device, service_id: u64) -> Result<Self> {

@@ -101,6 +101,12 @@ impl CmHead {
         unsafe { (&raw mut (*self.as_id()).service_id).write_volatile(service_id.to_be()) };
     }
 
+    /// The service id that is shown.
+    pub(crate) fn service(&self) -> u64 {
+        // SAFETY: The field is inside the object.
+        u64::from_be(unsafe { (&raw const (*self.as_id()).service_id).read_volatile() })
+    }
+
     /// The state that is shown. Can be called in any context.
     pub(crate) fn state(&self) -> State {
         // SAFETY: The field is inside the object.

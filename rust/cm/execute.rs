@@ -23,7 +23,14 @@ pub(crate) enum Cause<'a> {
     /// A call, or the clock.
     None,
     /// A REP from the peer.
-    Rep(&'a Header, &'a Rep<'a>),
+    Rep {
+        /// What stands before it in the message.
+        header: &'a Header,
+        /// The message.
+        rep: &'a Rep<'a>,
+        /// Number of the peer's queue pair, which stands where the type of queue pair has it.
+        qpn: u32,
+    },
     /// A REJ from the peer.
     Rej(&'a Rej<'a>),
     /// A message, for a consumer that speaks of those.
@@ -39,14 +46,14 @@ impl<'a> Cause<'a> {
                 let param = ConnEventParam::with_private_data(rej.private_data);
                 (EventParam::Conn(param), Ece::default())
             }
-            Cause::Rep(header, rep) => {
+            Cause::Rep { header, rep, qpn } => {
                 let param = ConnEventParam {
                     responder_resources: rep.initiator_depth,
                     initiator_depth: rep.responder_resources,
                     flow_control: u8::from(rep.flow_control),
                     rnr_retry_count: rep.rnr_retry_count,
                     srq: u8::from(rep.srq),
-                    qp_num: rep.local_qpn,
+                    qp_num: *qpn,
                     ..ConnEventParam::with_private_data(rep.private_data)
                 };
                 let ece = Ece {

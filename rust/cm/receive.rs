@@ -203,6 +203,7 @@ impl Endpoint {
         let is_known = conn.machine.remote_comm_id() != 0;
         let state = conn.machine.state();
         let waited = conn.machine.waiting();
+        let qpn = conn.machine.rep_qpn(rep);
         let actions = conn
             .machine
             .receive(arrived.header, &Message::Rep(*rep), now);
@@ -210,7 +211,11 @@ impl Endpoint {
         let cause = if self.speaks_messages {
             Cause::Mad(arrived.mad.bytes())
         } else {
-            Cause::Rep(arrived.header, rep)
+            Cause::Rep {
+                header: arrived.header,
+                rep,
+                qpn,
+            }
         };
         self.execute(&mut inner, actions, &cause);
         if is_known {

@@ -59,6 +59,8 @@
 #define QPT_RC 2
 #define QPT_UC 3
 #define QPT_UD 4
+#define QPT_XRC_INI 9
+#define QPT_XRC_TGT 10
 
 enum event {
 	EV_ADDR_RESOLVED, EV_ADDR_ERROR, EV_ROUTE_RESOLVED, EV_ROUTE_ERROR,
@@ -243,6 +245,7 @@ bool no_event(int fd, int ms);
 struct pair {
 	uint16_t ps;			/* port space: PS_TCP if none is given */
 	uint8_t qp_type;		/* for PS_IB */
+	uint8_t listener_type;		/* the one that fits if none is given */
 	int sfd, cfd;			/* server's and client's channel */
 	uint32_t listener, server, client;
 	uint64_t listener_uid, server_uid, client_uid;

@@ -44,7 +44,11 @@ void pair_listen(struct pair *p, const union addr *a)
 	p->cparam = conn_param();
 	p->sparam = conn_param();
 	p->ps = p->ps ?: PS_TCP;
-	p->listener = REQUIRE_ID(create_id_type(p->sfd, p->ps, p->qp_type, p->listener_uid));
+	/* XRC has a type of its own at either end. */
+	if (!p->listener_type)
+		p->listener_type = p->qp_type == QPT_XRC_INI ? QPT_XRC_TGT : p->qp_type;
+	p->listener = REQUIRE_ID(create_id_type(p->sfd, p->ps, p->listener_type,
+						p->listener_uid));
 	REQUIRE_OK(bind_addr(p->sfd, p->listener, a));
 	REQUIRE_OK(listen_id(p->sfd, p->listener, 0));
 	REQUIRE_OK(query_addr(p->sfd, p->listener, &resp));

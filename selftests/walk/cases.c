@@ -84,6 +84,8 @@ size_t cases_of(const struct command *c, const struct state *s, struct tcase *ca
 
 bool is_short(const struct state *s, const struct tcase *t)
 {
+	if (s->rare)
+		return false;
 	/* What comes before the id is looked up is the same in every state. */
 	if (s == states || t->class == GOOD || (t->command->pure && t->class == VARIANT))
 		return true;

@@ -32,7 +32,7 @@ static void make(struct subject *s, uint16_t ps, uint8_t qp_type)
 
 static void idle(struct subject *s)
 {
-	make(s, PS_TCP, QPT_RC);
+	make(s, s->p.ps ?: PS_TCP, s->p.qp_type ?: QPT_RC);
 }
 
 static void idle_uid0(struct subject *s)
@@ -238,6 +238,13 @@ static void rejected_passive(struct subject *s)
 	is_server(s);
 }
 
+/* The listener is one that no connection of this type is for. */
+static void misfit(struct subject *s)
+{
+	s->p.listener_type = s->p.qp_type == QPT_XRC_INI ? QPT_XRC_INI : QPT_XRC_TGT;
+	route_resolved(s);
+}
+
 /* Nobody listens there. */
 static void refused(struct subject *s)
 {
@@ -413,8 +420,22 @@ static void ipoib_resolved(struct subject *s)
 	NEED_EVENT(s->fd, EV_ADDR_RESOLVED, NULL);
 }
 
-#define STATE(name) { #name, name, false }
-#define WIDE(name) { #name, name, true }
+#define STATE(name) { #name, name }
+#define WIDE(name) { #name, name, .wide = true }
+/* Of an id of another type, of which there are connections. */
+#define OF(prefix, type, name) { #prefix "_" #name, name, .qp_type = type }
+#define RARE(prefix, type, name) { #prefix "_" #name, name, .rare = true, .qp_type = type }
+#define CONNECTION_STATES(prefix, type)						\
+	OF(prefix, type, route_resolved), OF(prefix, type, misfit),		\
+	OF(prefix, type, req_received), OF(prefix, type, rep_received),		\
+	OF(prefix, type, rep_sent), OF(prefix, type, established_active),	\
+	OF(prefix, type, established_passive), OF(prefix, type, dreq_received),	\
+	RARE(prefix, type, idle), RARE(prefix, type, bound), RARE(prefix, type, listening),	\
+	RARE(prefix, type, child_waiting), RARE(prefix, type, addr_resolved),	\
+	RARE(prefix, type, req_sent), RARE(prefix, type, event_waiting),	\
+	RARE(prefix, type, dreq_sent), RARE(prefix, type, disconnected_active),	\
+	RARE(prefix, type, disconnected_passive), RARE(prefix, type, rejected_active),	\
+	RARE(prefix, type, rejected_passive), RARE(prefix, type, refused)
 
 const struct state states[] = {
 	WIDE(idle),
@@ -460,6 +481,10 @@ const struct state states[] = {
 	STATE(ib_resolved),
 	STATE(ipoib_idle),
 	STATE(ipoib_resolved),
+	CONNECTION_STATES(uc, QPT_UC),
+	CONNECTION_STATES(xrc, QPT_XRC_INI),
+	/* That of the passive end: nothing can be asked for with it. */
+	OF(xrc_tgt, QPT_XRC_TGT, route_resolved),
 };
 const size_t nr_states = sizeof(states) / sizeof(states[0]);
 
@@ -475,6 +500,10 @@ void enter(const struct state *state, struct subject *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->group = ~0u;
+	if (state->qp_type) {
+		s->p.ps = PS_IB;
+		s->p.qp_type = state->qp_type;
+	}
 	state->enter(s);
 	s->other = cm_open(O_RDWR | O_NONBLOCK);
 	s->foreign = REQUIRE_ID(create_id(s->other, PS_TCP, 0x9999));
@@ -486,7 +515,7 @@ void enter(const struct state *state, struct subject *s)
  */
 bool hangs_on_c(const struct state *state, const struct command *c)
 {
-	bool open = strcmp(state->name, "req_sent") == 0 || strcmp(state->name, "rep_sent") == 0;
+	bool open = state->enter == req_sent || state->enter == rep_sent;
 
 	return open && (c->number == RDMA_USER_CM_CMD_ACCEPT ||
 			c->number == RDMA_USER_CM_CMD_REJECT);
@@ -498,15 +527,15 @@ bool hangs_on_c(const struct state *state, const struct command *c)
  */
 bool breaks_c(const struct state *state, const struct tcase *t)
 {
-	static const char *const unrouted[] = {
-		"idle", "idle_uid0", "bound", "bound6", "bound_any",
+	static void (*const unrouted[])(struct subject *s) = {
+		idle, idle_uid0, bound, bound6, bound_any,
 	};
 	const struct command *c = t->command;
 
 	if (c->number != RDMA_USER_CM_CMD_RESOLVE_IP && c->number != RDMA_USER_CM_CMD_RESOLVE_ADDR)
 		return false;
 	for (size_t i = 0; i < sizeof(unrouted) / sizeof(unrouted[0]); i++)
-		if (strcmp(state->name, unrouted[i]) == 0)
+		if (state->enter == unrouted[i])
 			return false;
 	return strcmp(t->name, "LINKLOCAL6") == 0;
 }

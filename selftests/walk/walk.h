@@ -32,6 +32,8 @@ struct state {
 	const char *name;
 	void (*enter)(struct subject *s);
 	bool wide;	/* all classes of arguments, not only the main ones */
+	bool rare;	/* not in the short walk */
+	uint8_t qp_type;	/* in the port space PS_IB; 0 is RC in PS_TCP */
 };
 
 extern const struct state states[];

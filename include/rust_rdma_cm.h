@@ -14,6 +14,7 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/sysctl.h>
 #include <linux/sysfs.h>
@@ -82,6 +83,9 @@ struct rust_rdma_neigh {
 
 struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info);
 bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
+
+/* rust/helpers/slab.c */
+void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);
 
 /* rust/helpers/stand_in.c; of no use in Rust */
 void rust_rdma_cm_in_place(void);

@@ -11,9 +11,11 @@ use crate::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
     },
+    endpoint::Endpoint,
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{
         clock, random,
+        slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
 };
@@ -30,6 +32,8 @@ use kernel::{
 /// What the module has one of.
 #[pin_data]
 pub(crate) struct Core {
+    /// The memory of all endpoints.
+    pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
     #[pin]
     pub(crate) ids: CommIds,
     #[pin]
@@ -61,8 +65,9 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Creates the empty tables.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    /// Creates the empty tables, for endpoints of this cache. Each keeps the core, and so cannot be the
+    /// one who keeps the cache.
+    pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
         let questions = Questions::new(timers.queue())?;
         let resolver = Resolver::new()?;
@@ -72,6 +77,7 @@ impl Core {
         let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
             pin_init!(Core {
+                endpoints,
                 ids <- CommIds::new([random::u64(), random::u64()]),
                 remotes <- Remotes::new(),
                 ports <- Ports::new(),

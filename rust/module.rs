@@ -5,6 +5,7 @@
 use crate::{
     cma::{device::CmDevice, neighbours::NetworkListener},
     core::Core,
+    endpoint::Endpoint,
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
@@ -14,6 +15,7 @@ use crate::{
         configfs,
         loaded::module_is_loaded,
         notifier::{NeighbourRegistration, NetdevRegistration},
+        slab::SlabCache,
     },
     ucma,
 };
@@ -79,6 +81,8 @@ pub(crate) struct RdmaCm {
     #[pin]
     _netdevs: NetdevRegistration<NetworkListener>,
     _stop: Stop,
+    // Nothing refers to an endpoint any more.
+    _endpoints: Arc<SlabCache<Endpoint>>,
 }
 
 /// Stops what runs by itself when it is dropped.
@@ -94,7 +98,8 @@ impl kernel::InPlaceModule for RdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
             refuse_rivals()?;
-            let core = Core::new()?;
+            let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
+            let core = Core::new(endpoints.clone())?;
             let client = Arc::new(
                 Client {
                     core: core.clone(),
@@ -105,6 +110,7 @@ impl kernel::InPlaceModule for RdmaCm {
             let shown = client.clone();
             let network = Arc::new(NetworkListener(core.clone()), GFP_KERNEL)?;
             Ok(try_pin_init!(RdmaCm {
+                _endpoints: endpoints,
                 _stop: Stop(core.clone()),
                 _client <- Registration::new(client),
                 _: { refuse_taken_ports(&core)?; },

@@ -4,7 +4,7 @@
 
 use crate::{
     cm::port::Port,
-    endpoint::{ConnEventParam, Ece, Endpoint, Event, EventParam, Inner},
+    endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{ah::Ah, counters::CounterGroup, trace},
     kext::error::ResultExt,
 };
@@ -75,7 +75,7 @@ impl Endpoint {
 
     /// Carries out `actions` in their order.
     pub(crate) fn execute(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         actions: Actions,
         cause: &Cause<'_>,
@@ -152,7 +152,7 @@ impl Endpoint {
     }
 
     /// Sets the timer to the deadline of the connection, or of the question.
-    pub(super) fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
+    pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
         self.count_unanswered(inner);
         let deadline = match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => conn.machine.deadline(),
@@ -166,7 +166,7 @@ impl Endpoint {
     }
 
     /// The timer went off.
-    pub(crate) fn timeout(self: &Arc<Self>, inner: &mut Inner) {
+    pub(crate) fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.core.now();
         self.keep_pace(inner, now);
         if let Some(conn) = &mut inner.conn {
@@ -198,7 +198,7 @@ impl Endpoint {
     }
 
     /// Turns an event of the IB CM into one of the RDMA CM and delivers it.
-    fn report(self: &Arc<Self>, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
+    fn report(self: &EndpointRef, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
         if let (cm::Event::ReqError | cm::Event::RepError | cm::Event::DreqError, Some(conn)) =
             (event, &inner.conn)
         {
@@ -233,7 +233,7 @@ impl Endpoint {
     }
 
     /// Lets the sender of a REQ wait, which is told so, until the consumer has time for it.
-    pub(super) fn park(self: &Arc<Self>, inner: &mut Inner) {
+    pub(super) fn park(self: &EndpointRef, inner: &mut Inner) {
         trace::cma::cm_prepare_mra(&self.head, inner.tos());
         let Some(conn) = &mut inner.conn else {
             return;

@@ -4,7 +4,7 @@
 
 use super::{reach::Sender, receive::Arrived};
 use crate::{
-    endpoint::Endpoint,
+    endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent},
 };
 use cmproto::{cm::DestroyCause, dropped::Dropped};
@@ -15,9 +15,9 @@ pub(super) struct Held {
     pub(super) sender: Sender,
     agent: Arc<Agent>,
     pub(super) counts: Arc<Counts>,
-    pub(super) listener: Arc<Endpoint>,
+    pub(super) listener: EndpointRef,
     /// What was made for it.
-    pub(super) child: Arc<Endpoint>,
+    pub(super) child: EndpointRef,
 }
 
 impl Held {
@@ -35,12 +35,7 @@ impl Held {
 
 impl Arrived<'_> {
     /// Holds the request that arrived, for which `child` was made.
-    pub(super) fn hold(
-        &self,
-        sender: Sender,
-        listener: Arc<Endpoint>,
-        child: Arc<Endpoint>,
-    ) -> Held {
+    pub(super) fn hold(&self, sender: Sender, listener: EndpointRef, child: EndpointRef) -> Held {
         Held {
             sender,
             agent: self.agent.clone(),

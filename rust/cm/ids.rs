@@ -10,7 +10,7 @@
 //! Lock order: a shard lock is of the class "table shard"; nothing is locked and nothing is
 //! allocated while it is held.
 
-use crate::{core::Core, endpoint::Endpoint};
+use crate::{core::Core, endpoint::EndpointRef};
 use cmproto::ids::CommIdKey;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -27,7 +27,7 @@ use kernel::{
 const SHARDS: usize = 64;
 
 /// The ids of a shard; those that find nothing yet are reserved.
-type Tree = RBTree<u32, Option<Arc<Endpoint>>>;
+type Tree = RBTree<u32, Option<EndpointRef>>;
 
 /// The table of communication ids.
 #[pin_data]
@@ -62,7 +62,7 @@ impl CommId {
     }
 
     /// Makes the id find `endpoint`.
-    pub(crate) fn publish(&self, endpoint: &Arc<Endpoint>) {
+    pub(crate) fn publish(&self, endpoint: &EndpointRef) {
         if let Some(shard) = self.core.ids.shard(self.id) {
             if let Some(entry) = shard.lock().get_mut(&self.id) {
                 *entry = Some(endpoint.clone());
@@ -112,7 +112,7 @@ impl CommIds {
     }
 
     /// Finds the endpoint of an id that a peer sent.
-    pub(crate) fn get(&self, id: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn get(&self, id: u32) -> Option<EndpointRef> {
         self.shard(id)?.lock().get(&id)?.clone()
     }
 }

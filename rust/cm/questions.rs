@@ -12,7 +12,7 @@
 //! while it is held, but for waking the delayed work, which takes a leaf lock.
 
 use crate::{
-    endpoint::Endpoint,
+    endpoint::EndpointRef,
     kext::{
         clock,
         workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
@@ -49,13 +49,13 @@ pub(crate) enum Known {
     /// Nothing: it is new.
     Nothing,
     /// Its user has not answered.
-    Asked(Arc<Endpoint>),
+    Asked(EndpointRef),
     /// This was the answer.
     Answered(Resolution),
 }
 
 enum Entry {
-    Asked(Arc<Endpoint>),
+    Asked(EndpointRef),
     Answered(KBox<Resolution>),
 }
 
@@ -94,9 +94,9 @@ struct Forgotten(
 
 impl Table {
     /// Whether `key` is the question that `endpoint` stands for.
-    fn is_asked(&self, key: &Key, endpoint: &Arc<Endpoint>) -> bool {
+    fn is_asked(&self, key: &Key, endpoint: &EndpointRef) -> bool {
         match self.entries.get(key) {
-            Some(Entry::Asked(owner)) => Arc::ptr_eq(owner, endpoint),
+            Some(Entry::Asked(owner)) => EndpointRef::ptr_eq(owner, endpoint),
             _ => false,
         }
     }
@@ -165,12 +165,7 @@ impl Questions {
 
     /// Lets `endpoint` stand for a question, unless another one does. An answer that is remembered
     /// was to another question, and is forgotten.
-    pub(crate) fn enter(
-        &self,
-        space: Space,
-        key: Key,
-        endpoint: &Arc<Endpoint>,
-    ) -> Option<Question> {
+    pub(crate) fn enter(&self, space: Space, key: Key, endpoint: &EndpointRef) -> Option<Question> {
         let node = space.0.into_node(key, Entry::Asked(endpoint.clone()));
         let mut table = self.table.lock();
         let forgotten = table.forget(&key);
@@ -191,7 +186,7 @@ impl Questions {
     pub(crate) fn answer(
         self: &Arc<Self>,
         question: Question,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &EndpointRef,
         answer: &Resolution,
     ) {
         let key = question.0;
@@ -226,7 +221,7 @@ impl Questions {
     }
 
     /// Removes the question that `endpoint` stands for.
-    pub(crate) fn remove(&self, question: Question, endpoint: &Arc<Endpoint>) {
+    pub(crate) fn remove(&self, question: Question, endpoint: &EndpointRef) {
         let mut table = self.table.lock();
         let node = if table.is_asked(&question.0, endpoint) {
             table.entries.remove_node(&question.0)

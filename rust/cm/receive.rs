@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cma::device::CmDevice,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, EndpointRef},
     ib::{
         counters::CounterGroup,
         mad::{Agent, ReceivedMad},
@@ -130,7 +130,7 @@ fn timed_out_guid(rej: &Rej<'_>) -> Option<u64> {
 
 impl Endpoint {
     /// Handles a message that names this endpoint; false if it is for no connection of its own.
-    fn receive(self: &Arc<Self>, arrived: &Arrived<'_>, message: &Message<'_>) -> bool {
+    fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) -> bool {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {
@@ -157,7 +157,7 @@ impl Endpoint {
     }
 
     /// Handles a REP: the first one makes the peer's names this connection's.
-    fn receive_rep(self: &Arc<Self>, arrived: &Arrived<'_>, rep: &Rep<'_>) {
+    fn receive_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &Rep<'_>) {
         let Ok(space) = Space::new() else {
             return arrived.port.counts.dropped(Dropped::Overload);
         };
@@ -226,19 +226,19 @@ impl Endpoint {
     }
 
     /// The peer claims, from `source`, to have forgotten the connection.
-    pub(super) fn stale_peer(self: &Arc<Self>, source: Origin) {
+    pub(super) fn stale_peer(self: &EndpointRef, source: Origin) {
         self.step_for(source, Connection::stale_peer);
     }
 
     /// The REQ of this endpoint arrived again.
-    pub(super) fn duplicate_req(self: &Arc<Self>, source: Origin) {
+    pub(super) fn duplicate_req(self: &EndpointRef, source: Origin) {
         self.step_for(source, Connection::duplicate_req);
     }
 
     /// A step of the connection that no message of its own asks for, if `source` is its peer: a
     /// stranger that uses the peer's names changes nothing.
     fn step_for(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         source: Origin,
         step: impl FnOnce(&mut Connection, Instant) -> Actions,
     ) {

@@ -10,14 +10,14 @@
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held, and no two are held together.
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::EndpointRef;
 use cmproto::origin::Origin;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
-    sync::{Arc, Mutex},
+    sync::Mutex,
 };
 
 /// Number of shards; a power of two.
@@ -58,8 +58,8 @@ impl Key {
     }
 }
 
-type Tree = RBTree<Key, Arc<Endpoint>>;
-type Reservation = RBTreeNodeReservation<Key, Arc<Endpoint>>;
+type Tree = RBTree<Key, EndpointRef>;
+type Reservation = RBTreeNodeReservation<Key, EndpointRef>;
 
 /// The table of the peers' names.
 #[pin_data]
@@ -113,7 +113,7 @@ pub(crate) enum Track {
     /// The communication id belongs to some endpoint already.
     Duplicate,
     /// The QP belongs to this endpoint's connection.
-    Stale(Arc<Endpoint>),
+    Stale(EndpointRef),
 }
 
 impl Remotes {
@@ -127,7 +127,7 @@ impl Remotes {
     }
 
     /// Enters `node`, or returns the endpoint that has its key.
-    fn enter(&self, node: RBTreeNode<Key, Arc<Endpoint>>, key: &Key) -> Option<Arc<Endpoint>> {
+    fn enter(&self, node: RBTreeNode<Key, EndpointRef>, key: &Key) -> Option<EndpointRef> {
         let lock = self.shards.get(key.shard())?;
         let unused;
         {
@@ -148,14 +148,14 @@ impl Remotes {
     }
 
     /// Removes `key` if it is `endpoint`'s.
-    fn leave(&self, key: &Key, endpoint: &Arc<Endpoint>) {
+    fn leave(&self, key: &Key, endpoint: &EndpointRef) {
         let Some(lock) = self.shards.get(key.shard()) else {
             return;
         };
         let node = {
             let mut tree = lock.lock();
             match tree.get(key) {
-                Some(owner) if Arc::ptr_eq(owner, endpoint) => tree.remove_node(key),
+                Some(owner) if EndpointRef::ptr_eq(owner, endpoint) => tree.remove_node(key),
                 _ => None,
             }
         };
@@ -170,7 +170,7 @@ impl Remotes {
         peer: Peer,
         comm_id: u32,
         qpn: u32,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &EndpointRef,
     ) -> Track {
         let tracked = Tracked { peer, comm_id, qpn };
         let (id_key, qpn_key) = (tracked.id_key(), tracked.qpn_key());
@@ -188,12 +188,12 @@ impl Remotes {
         Track::New(tracked)
     }
 
-    fn find(&self, key: Key) -> Option<Arc<Endpoint>> {
+    fn find(&self, key: Key) -> Option<EndpointRef> {
         self.shards.get(key.shard())?.lock().get(&key).cloned()
     }
 
     /// Finds the endpoint whose peer has this communication id.
-    pub(crate) fn by_comm_id(&self, peer: Peer, comm_id: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn by_comm_id(&self, peer: Peer, comm_id: u32) -> Option<EndpointRef> {
         self.find(Key {
             peer,
             kind: Kind::CommId,
@@ -202,7 +202,7 @@ impl Remotes {
     }
 
     /// Finds the endpoint whose peer has this QP.
-    pub(crate) fn by_qpn(&self, peer: Peer, qpn: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn by_qpn(&self, peer: Peer, qpn: u32) -> Option<EndpointRef> {
         self.find(Key {
             peer,
             kind: Kind::Qpn,
@@ -211,7 +211,7 @@ impl Remotes {
     }
 
     /// Removes the entries that `tracked` stands for.
-    pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &Arc<Endpoint>) {
+    pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &EndpointRef) {
         self.leave(&tracked.id_key(), endpoint);
         self.leave(&tracked.qpn_key(), endpoint);
     }

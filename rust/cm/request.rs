@@ -16,7 +16,7 @@ use super::{
     target::{self, Asked, Heard},
 };
 use crate::{
-    endpoint::{Conn, ConnEventParam, Ece, Endpoint, Event, EventParam, KeptEvent},
+    endpoint::{Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, KeptEvent},
     ib::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
@@ -32,7 +32,7 @@ use cmproto::{
     ucma_abi::CmEvent,
     wire::{Header, Req, Transport},
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::prelude::*;
 
 /// `enum ib_qp_type` of reliable connections.
 const QPT_RC: u8 = 2;
@@ -255,7 +255,7 @@ impl Arrived<'_> {
     }
 
     /// Makes a connection request of a REQ that is neither a duplicate nor from a stale peer.
-    fn take(&self, req: &Req<'_>) -> Result<(), (Refusal, Option<Arc<Endpoint>>)> {
+    fn take(&self, req: &Req<'_>) -> Result<(), (Refusal, Option<EndpointRef>)> {
         let plain = |refusal| (refusal, None);
         let core = &self.port.core;
         let mut sender =
@@ -353,7 +353,7 @@ impl Arrived<'_> {
         req: &Req<'_>,
         path: &Path,
         heard: &Heard<'a>,
-    ) -> Result<(Arc<Endpoint>, Event<'a>)> {
+    ) -> Result<(EndpointRef, Event<'a>)> {
         let listener = heard.endpoint();
         let qp_type = qp_type(req.transport).ok_or(EINVAL)?;
         let wanted = listener.qp_type;

@@ -13,7 +13,10 @@ use super::{
     target::{self, Asked, Heard},
 };
 use crate::{
-    endpoint::{ConnEventParam, Endpoint, Event, EventParam, Inner, KeptEvent, Sidr, UdEventParam},
+    endpoint::{
+        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, Inner, KeptEvent, Sidr,
+        UdEventParam,
+    },
     ib::{
         counters::CounterGroup,
         dev_addr::DevAddr,
@@ -29,7 +32,7 @@ use cmproto::{
     ucma_abi::CmEvent,
     wire::{self, Header, Message, SidrRep, SidrReq, MAD_LEN},
 };
-use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*};
 
 /// `enum ib_qp_type` of unreliable datagrams.
 const QPT_UD: u8 = 4;
@@ -47,7 +50,7 @@ fn asked(request_id: u32) -> IcmId<'static> {
 impl Endpoint {
     /// Carries out `actions` in their order. `rep` is the answer that caused them, if one did.
     pub(crate) fn execute_sidr(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         actions: Actions,
         rep: Option<&SidrRep<'_>>,
@@ -93,7 +96,7 @@ impl Endpoint {
     }
 
     /// Sets the timer to ask again, or hands an answer over to be remembered.
-    fn time_sidr(self: &Arc<Self>, inner: &mut Inner) {
+    fn time_sidr(self: &EndpointRef, inner: &mut Inner) {
         let Some(sidr) = &mut inner.sidr else {
             return;
         };
@@ -144,7 +147,7 @@ impl Endpoint {
     }
 
     /// Handles a SIDR_REP that names this endpoint's question.
-    pub(super) fn receive_sidr_rep(self: &Arc<Self>, arrived: &Arrived<'_>, rep: &SidrRep<'_>) {
+    pub(super) fn receive_sidr_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &SidrRep<'_>) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(sidr) = &mut inner.sidr else {
@@ -160,7 +163,7 @@ impl Endpoint {
     }
 
     /// The SIDR_REQ of this endpoint arrived again.
-    fn duplicate_question(self: &Arc<Self>) {
+    fn duplicate_question(self: &EndpointRef) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         if let Some(sidr) = &mut inner.sidr {
@@ -327,7 +330,7 @@ impl Arrived<'_> {
         sender: &Sender,
         req: &SidrReq<'_>,
         heard: &Heard<'a>,
-    ) -> Result<(Arc<Endpoint>, Event<'a>)> {
+    ) -> Result<(EndpointRef, Event<'a>)> {
         let attachment = self.attachment(heard, sender)?;
         let param = self.question_param(heard)?;
         let child = Endpoint::create_child(heard.endpoint(), QPT_UD)?;

@@ -8,7 +8,7 @@ use crate::{
         listeners::{Listener, Wanted},
         neighbours::Interface,
     },
-    endpoint::{Attachment, Endpoint, Event, EventParam, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr, trace},
     kext::{error::ToKernel, net::Net, netdev::NetDevice},
 };
@@ -114,12 +114,12 @@ pub(super) enum Heard<'a> {
     /// A listener on an address.
     Address(Target<'a>, Listener),
     /// One who speaks of messages.
-    Messages(Arc<Endpoint>),
+    Messages(EndpointRef),
 }
 
 impl Heard<'_> {
     /// The endpoint that listens.
-    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(super) fn endpoint(&self) -> &EndpointRef {
         match self {
             Heard::Address(_, listener) => &listener.endpoint,
             Heard::Messages(endpoint) => endpoint,
@@ -250,7 +250,7 @@ impl Arrived<'_> {
 /// Gives the endpoint of a request its addresses and its place at the device, after `fill` has put
 /// the conversation into it. On failure the endpoint has ended.
 pub(super) fn seat(
-    child: &Arc<Endpoint>,
+    child: &EndpointRef,
     heard: &Heard<'_>,
     attachment: Attachment,
     fill: impl FnOnce(&mut Inner) -> Result,
@@ -296,7 +296,7 @@ pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result {
 /// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
 pub(crate) fn offer(
     listener: &Endpoint,
-    child: &Arc<Endpoint>,
+    child: &EndpointRef,
     event: &Event<'_>,
     parking: u32,
 ) -> Result<Admission> {

@@ -10,7 +10,7 @@
 //! the lock of its endpoint and no other.
 
 use crate::{
-    endpoint::Endpoint,
+    endpoint::{Endpoint, EndpointRef},
     kext::{
         clock,
         workqueue::{new_delayed_runner, DelayedRunner, Kind, OwnedQueue, RunDelayed},
@@ -39,13 +39,13 @@ struct Key {
 
 /// The timers of a shard.
 struct Armed {
-    tree: RBTree<Key, Arc<Endpoint>>,
+    tree: RBTree<Key, EndpointRef>,
     /// When the shard's work item runs next, if it is to run. It may find nothing due: that costs less
     /// than to move it whenever the first timer goes.
     wakes: Option<Instant>,
 }
 
-type Node = RBTreeNodeReservation<Key, Arc<Endpoint>>;
+type Node = RBTreeNodeReservation<Key, EndpointRef>;
 
 /// The timer of an endpoint, protected by the endpoint's lock.
 ///
@@ -105,7 +105,7 @@ impl Shard {
     }
 
     /// Takes out the first timer if it is due.
-    fn take_due(&self, now: Instant) -> Option<(Key, Arc<Endpoint>, Node)> {
+    fn take_due(&self, now: Instant) -> Option<(Key, EndpointRef, Node)> {
         let mut timers = self.timers.lock();
         let cursor = timers.tree.cursor_front_mut()?;
         let (key, endpoint) = cursor.current();
@@ -197,7 +197,7 @@ impl Timers {
     }
 
     /// Sets a timer to `deadline`; the lock of `endpoint`, whose timer it is, is held.
-    pub(crate) fn arm(&self, slot: &mut TimerSlot, deadline: Instant, endpoint: &Arc<Endpoint>) {
+    pub(crate) fn arm(&self, slot: &mut TimerSlot, deadline: Instant, endpoint: &EndpointRef) {
         if slot.setting == Setting::Armed(deadline) {
             return;
         }
@@ -225,7 +225,7 @@ impl Timers {
 
 impl Endpoint {
     /// Handles a timer that its shard has taken out.
-    fn timer_is_due(self: &Arc<Self>, key: Key, node: Node) {
+    fn timer_is_due(self: &EndpointRef, key: Key, node: Node) {
         let mut inner = self.inner.lock();
         // INVARIANT: The shard brings the node back.
         inner.timer.node = Some(node);

@@ -4,7 +4,7 @@
 
 use super::neighbours::Interface;
 use crate::{
-    endpoint::{Endpoint, Event, Inner},
+    endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
         addr::{self, AddrDone},
         dev_addr::DevAddr,
@@ -66,7 +66,7 @@ impl Endpoint {
     /// unspecified; a bound one ignores `src`. Fails with the errors of [`Endpoint::bind`], with
     /// `EINVAL` if the address families differ, and with the errors of the route lookup.
     pub(crate) fn resolve_addr(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         src: &SockAddr,
         dst: &SockAddr,
         timeout_ms: u32,
@@ -97,7 +97,7 @@ impl Endpoint {
     }
 
     fn start_resolving(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         dst: &SockAddr,
         timeout_ms: u32,
@@ -118,14 +118,14 @@ impl Endpoint {
             dst,
             inner.bound_if,
             timeout_ms,
-            self.clone(),
+            Addressee::new(self)?,
         )?;
         inner.query = Some(query);
         Ok(())
     }
 
     /// Resolves a loopback address: the first device that is up will do.
-    fn resolve_loopback(self: &Arc<Self>, inner: &mut Inner) -> Result {
+    fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
             let is_native = matches!(inner.src, SockAddr::Ib { .. });
             let mut attachment = self.core.devices.any_active(is_native)?;
@@ -157,7 +157,7 @@ impl Endpoint {
     }
 
     /// Resolves a native address: a port that has the GID, or one of its subnet, will do.
-    fn resolve_native(self: &Arc<Self>, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
+    fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
             let (attachment, own) = self.core.devices.by_native(&self.net, gid, pkey)?;
             self.attach(inner, attachment)?;
@@ -182,7 +182,7 @@ impl Endpoint {
 
     /// Tells how the resolution of the address ended.
     fn resolution_done(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         status: Result,
         src: &SockAddr,
@@ -202,7 +202,7 @@ impl Endpoint {
     }
 
     /// Takes what was found out about the way to the peer.
-    fn resolved(self: &Arc<Self>, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
+    fn resolved(self: &EndpointRef, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
         let src = with_address_of(&inner.src, src);
         if inner.device.is_none() {
             let attachment = self.attachment_at(&src, link)?;
@@ -220,14 +220,15 @@ impl Endpoint {
     }
 }
 
-impl AddrDone for Endpoint {
+impl AddrDone for Addressee {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, link: &DevAddr) {
-        let mut inner = self.inner.lock();
+        let endpoint = self.endpoint();
+        let mut inner = endpoint.inner.lock();
         if inner.state != State::AddrQuery {
             return;
         }
         let query = inner.query.take();
-        self.resolution_done(&mut inner, status, &src, link);
+        endpoint.resolution_done(&mut inner, status, &src, link);
         drop(inner);
         drop(query);
     }

@@ -8,7 +8,7 @@ use super::{
     ports::Owner,
 };
 use crate::{
-    endpoint::{Attachment, Endpoint, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, Inner},
     ib::{addr, dev_addr::DevAddr},
     kext::{
         cred::{self, Capability},
@@ -22,7 +22,7 @@ use cmproto::{
     errno::Errno,
     service_id::{self, PortSpace},
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::prelude::*;
 
 /// The interface that the scope of a link-local address names; 0 if it names none, and for other
 /// addresses.
@@ -76,13 +76,13 @@ impl Endpoint {
     /// Fails with `EAFNOSUPPORT`, `EINVAL` (state, or a link-local address without a scope),
     /// `EADDRNOTAVAIL`, `EADDRINUSE`, `EACCES`, `ENODEV` or `EPROTONOSUPPORT`; nothing has changed
     /// then.
-    pub(crate) fn bind(self: &Arc<Self>, addr: &SockAddr) -> Result {
+    pub(crate) fn bind(self: &EndpointRef, addr: &SockAddr) -> Result {
         self.bind_to(&mut self.inner.lock(), addr, None)
     }
 
     /// Binds to `addr` on the way to `dst`.
     pub(super) fn bind_to(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         addr: &SockAddr,
         dst: Option<&SockAddr>,

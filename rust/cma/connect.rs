@@ -4,7 +4,7 @@
 
 use crate::{
     cm::{execute::Cause, ids::CommId, port::transaction_id},
-    endpoint::{Conn, ConnParam, Ece, Endpoint, Inner},
+    endpoint::{Conn, ConnParam, Ece, Endpoint, EndpointRef, Inner},
     ib::{
         ah::{Ah, AhSpec},
         trace::{self, icm},
@@ -107,14 +107,14 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
     /// changed then.
-    pub(crate) fn connect(self: &Arc<Self>, param: &ConnParam<'_>, ece: Ece) -> Result {
+    pub(crate) fn connect(self: &EndpointRef, param: &ConnParam<'_>, ece: Ece) -> Result {
         self.connect_with(param, ece, || Ok(()))
     }
 
     /// The same. Over iWARP the queue pair has to be ready before the peer is asked, which `ready` sees
     /// to, without a lock; what it fails with is what this fails with.
     pub(crate) fn connect_with(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         param: &ConnParam<'_>,
         ece: Ece,
         ready: impl FnOnce() -> Result,
@@ -236,7 +236,7 @@ impl Endpoint {
     ///
     /// `on_success` runs before any event that the answer causes. On failure the peer is refused.
     pub(crate) fn accept(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         param: Option<&ConnParam<'_>>,
         ece: Ece,
         on_success: impl FnOnce(),
@@ -264,7 +264,7 @@ impl Endpoint {
     }
 
     fn answer(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         param: Option<&ConnParam<'_>>,
         ece: Ece,
@@ -320,7 +320,7 @@ impl Endpoint {
     /// Refuses a connection.
     ///
     /// Fails with `EINVAL` (the state, or too much private data).
-    pub(crate) fn reject(self: &Arc<Self>, private_data: &[u8], reason: u8) -> Result {
+    pub(crate) fn reject(self: &EndpointRef, private_data: &[u8], reason: u8) -> Result {
         let mut inner = self.inner.lock();
         if inner.is_iwarp() {
             drop(inner);
@@ -330,7 +330,7 @@ impl Endpoint {
     }
 
     fn reject_locked(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         private_data: &[u8],
         reason: Reason,
@@ -356,7 +356,7 @@ impl Endpoint {
     ///
     /// Succeeds whether or not there is anything to end, but for an endpoint that neither connected
     /// nor listens at a device: `EINVAL`.
-    pub(crate) fn disconnect(self: &Arc<Self>) -> Result {
+    pub(crate) fn disconnect(self: &EndpointRef) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         if inner.is_iwarp() {
@@ -390,7 +390,7 @@ impl Endpoint {
     ///
     /// Fails with `EISCONN` if the connection is established already, and `EINVAL` in other states
     /// and for other events.
-    pub(crate) fn notify(self: &Arc<Self>, event: u32) -> Result {
+    pub(crate) fn notify(self: &EndpointRef, event: u32) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         if inner.iwarp.is_some() {

@@ -10,7 +10,7 @@
 use crate::{
     cm::port::Port,
     core::Core,
-    endpoint::{Attachment, Endpoint, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, Inner},
     ib::{device::DeviceRef, gid::GidAttr, trace},
     kext::{
         error::ToKernel,
@@ -39,7 +39,7 @@ const SHARDS: usize = 16;
 /// A part of the set of attached endpoints.
 struct Members {
     /// The endpoints by number.
-    tree: RBTree<u64, Arc<Endpoint>>,
+    tree: RBTree<u64, EndpointRef>,
     /// Set when the device goes away: nobody comes in any more.
     closed: bool,
 }
@@ -95,7 +95,7 @@ impl CmDevice {
     }
 
     /// Enters an endpoint into the set; `ENODEV` if the device is going away.
-    fn join(&self, endpoint: &Arc<Endpoint>) -> Result {
+    fn join(&self, endpoint: &EndpointRef) -> Result {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?
             .into_node(endpoint.number, endpoint.clone());
         let before = {
@@ -129,7 +129,7 @@ impl CmDevice {
 
     /// Calls `visit` for one attached endpoint after the other, without a lock; one that comes or
     /// goes meanwhile may be missed.
-    pub(super) fn for_each_member(&self, mut visit: impl FnMut(&Arc<Endpoint>)) {
+    pub(super) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
         for shard in self.members.iter() {
             let mut next = 0;
             loop {
@@ -332,7 +332,7 @@ impl Devices {
     }
 
     /// Visits each endpoint at each of the devices.
-    pub(crate) fn for_each_member(&self, mut visit: impl FnMut(&Arc<Endpoint>)) {
+    pub(crate) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
         let _: Option<()> = self.find_map(|device| {
             device.for_each_member(&mut visit);
             None
@@ -418,7 +418,7 @@ impl Devices {
 impl Endpoint {
     /// Attaches the endpoint to a device; `ENODEV` if the device is going away, or is of another kind
     /// than the consumer wants.
-    pub(crate) fn attach(self: &Arc<Self>, inner: &mut Inner, attachment: Attachment) -> Result {
+    pub(crate) fn attach(self: &EndpointRef, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
         let wanted = inner.options.node_type;
         if wanted.is_some_and(|wanted| wanted != device.device.node_type()) {

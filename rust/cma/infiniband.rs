@@ -4,7 +4,7 @@
 //! is asked.
 
 use crate::{
-    endpoint::{Endpoint, Event, Inner},
+    endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
         gid::GidAttr,
         sa::{PathClass, PathDone, PathQuestion},
@@ -55,7 +55,7 @@ impl Endpoint {
     ///
     /// Fails with `ENOMEM`, `EAGAIN` (there is no subnet administrator at the moment) or `EOPNOTSUPP`
     /// (there never is one); nothing has changed then.
-    pub(super) fn query_route(self: &Arc<Self>, inner: &mut Inner, timeout_ms: u32) -> Result {
+    pub(super) fn query_route(self: &EndpointRef, inner: &mut Inner, timeout_ms: u32) -> Result {
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let (sgid, dgid) = inner.ends();
         let question = PathQuestion {
@@ -72,20 +72,22 @@ impl Endpoint {
         };
         let (device, port) = (&attachment.device.device, attachment.port_num);
         // It finds the lock taken if it answers before this is over.
+        let addressee = Addressee::new(self)?;
         let query = self
             .core
             .sa
-            .query_path(device, port, &question, timeout_ms, self.clone())?;
+            .query_path(device, port, &question, timeout_ms, addressee)?;
         inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.set_state(inner, State::RouteQuery);
         Ok(())
     }
 }
 
-impl PathDone for Endpoint {
+impl PathDone for Addressee {
     fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
         let kept = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
-        let mut inner = self.inner.lock();
+        let endpoint = self.endpoint();
+        let mut inner = endpoint.inner.lock();
         if inner.state != State::RouteQuery {
             return;
         }
@@ -101,8 +103,8 @@ impl PathDone for Endpoint {
                 Event::new(CmEvent::RouteError, error.to_errno()),
             ),
         };
-        self.set_state(&mut inner, state);
-        self.deliver(&inner, &event);
+        endpoint.set_state(&mut inner, state);
+        endpoint.deliver(&inner, &event);
         drop(inner);
         drop(asked);
     }

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     cm::target,
-    endpoint::{Attachment, ConnEventParam, ConnParam, Endpoint, Event, EventParam, Inner},
+    endpoint::{
+        Addressee, Attachment, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
+        Inner,
+    },
     ib::{
         addr,
         iw::{IwAddress, IwEvent, IwHandler, IwId, IwListener, IwParam, IwRequest},
@@ -143,7 +146,7 @@ impl Endpoint {
     /// Fails with `EINVAL` (the state, or no such QP), `ENOMEM`, or what `ready` or the driver says, as
     /// `ECONNREFUSED`; nothing has changed then.
     pub(super) fn connect_iwarp(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         param: &ConnParam<'_>,
         ready: impl FnOnce() -> Result,
     ) -> Result {
@@ -155,7 +158,7 @@ impl Endpoint {
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             attachment.device.device.clone()
         };
-        let id = IwId::create(&self.core.iw, &device, self.clone())?;
+        let id = IwId::create(&self.core.iw, &device, Addressee::new(self)?)?;
         drop(device);
 
         let mut inner = self.inner.lock();
@@ -198,7 +201,7 @@ impl Endpoint {
     /// `on_success` runs before any event that it causes. Without `param`, or if it fails, the peer is
     /// refused.
     pub(super) fn accept_iwarp(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         param: Option<&ConnParam<'_>>,
         on_success: impl FnOnce(),
     ) -> Result {
@@ -271,7 +274,7 @@ impl Endpoint {
     // ------------------------------------------------------------------------------------------
 
     /// Listens at the endpoint's device, if that speaks iWARP.
-    pub(super) fn listen_iwarp(self: &Arc<Self>, backlog: u32) -> Result {
+    pub(super) fn listen_iwarp(self: &EndpointRef, backlog: u32) -> Result {
         let device = {
             let inner = self.inner.lock();
             match inner.device.as_ref().filter(|device| device.is_iwarp()) {
@@ -293,7 +296,7 @@ impl Endpoint {
     }
 
     /// Listens at a device that speaks iWARP.
-    fn listener_at(self: &Arc<Self>, device: &CmDevice, backlog: u32) -> Result<IwListener> {
+    fn listener_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<IwListener> {
         let address = {
             let inner = self.inner.lock();
             IwAddress {
@@ -303,14 +306,15 @@ impl Endpoint {
                 backlog: i32::try_from(backlog).unwrap_or(i32::MAX),
             }
         };
-        IwListener::new(&self.core.iw, &device.device, self.clone(), &address)
+        let addressee = Addressee::new(self)?;
+        IwListener::new(&self.core.iw, &device.device, addressee, &address)
     }
 
     /// How a wildcard listener listens at `device`.
     ///
     /// Only where it can be heard: the socket is made in the namespace of the current task, which must
     /// be the listener's, and the device's.
-    pub(super) fn site_at(self: &Arc<Self>, device: &CmDevice, backlog: u32) -> Result<Site> {
+    pub(super) fn site_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Site> {
         let Some(port) = device.iwarp_port() else {
             return Ok(Site::Matched);
         };
@@ -327,7 +331,7 @@ impl Endpoint {
     }
 
     /// Makes an endpoint of a request, and offers it.
-    fn requested(self: &Arc<Self>, request: &IwRequest<'_>) -> Result {
+    fn requested(self: &EndpointRef, request: &IwRequest<'_>) -> Result {
         if self.inner.lock().state != State::Listen {
             return Err(EINVAL);
         }
@@ -343,7 +347,7 @@ impl Endpoint {
         let near = request.device().index();
         let attachment = self.core.devices.by_source_near(near, &source)?;
         let child = Endpoint::create_child_of_iwarp(self)?;
-        let id = request.adopt(child.clone())?;
+        let id = request.adopt(Addressee::new(&child)?)?;
 
         let mut inner = child.inner.lock();
         inner.iwarp = Some(Iwarp::Connection {
@@ -375,17 +379,18 @@ impl Endpoint {
     }
 }
 
-impl IwHandler for Endpoint {
+impl IwHandler for Addressee {
     fn request(self: Arc<Self>, request: &IwRequest<'_>) {
         // The peer is refused then.
-        let _ = self.requested(request);
+        let _ = self.endpoint().requested(request);
     }
 
     fn event(self: Arc<Self>, kind: IwarpEvent, what: &IwEvent<'_>) {
+        let endpoint = self.endpoint();
         if matches!(kind, IwarpEvent::Reply { .. }) {
-            self.core.answers.wait(&what.local, &what.remote);
+            endpoint.core.answers.wait(&what.local, &what.remote);
         }
-        let mut guard = self.inner.lock();
+        let mut guard = endpoint.inner.lock();
         let inner = &mut *guard;
         if inner.state != State::Connect {
             return;
@@ -401,10 +406,10 @@ impl IwHandler for Endpoint {
                     *addr = said;
                 }
             }
-            self.show(inner);
+            endpoint.show(inner);
         }
         if let Some(event) = event(&outcome, what.private_data) {
-            self.deliver(inner, &event);
+            endpoint.deliver(inner, &event);
         }
         drop(guard);
         if let Some(id) = id {

@@ -3,9 +3,9 @@
 //! Listening for connection requests.
 
 use super::listeners::Listener;
-use crate::endpoint::{Endpoint, Inner};
+use crate::endpoint::{Endpoint, EndpointRef, Inner};
 use cmproto::{addr::SockAddr, cma::State, service_id::ServiceId};
-use kernel::{prelude::*, sync::Arc};
+use kernel::prelude::*;
 
 impl Endpoint {
     /// Starts to listen. An iWARP device keeps `backlog` requests for the endpoint.
@@ -14,7 +14,7 @@ impl Endpoint {
     /// with `EINVAL` in any other state than bound or new, with the errors of [`Endpoint::bind`],
     /// if the address is shared with others, and if an iWARP device cannot listen, for instance with
     /// `EADDRINUSE`; nothing has changed then, except that the endpoint may have been bound.
-    pub(crate) fn listen(self: &Arc<Self>, backlog: u32) -> Result {
+    pub(crate) fn listen(self: &EndpointRef, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
         if inner.state != State::AddrBound {
             let any = SockAddr::V4 {
@@ -36,7 +36,7 @@ impl Endpoint {
     }
 
     /// Undoes what was done before a device could not listen, unless the endpoint has ended meanwhile.
-    fn unlisten(self: &Arc<Self>, reuseaddr: bool) {
+    fn unlisten(self: &EndpointRef, reuseaddr: bool) {
         let listening = {
             let mut inner = self.inner.lock();
             if inner.state != State::Listen {
@@ -57,7 +57,7 @@ impl Endpoint {
         self.core.stubs.hide(self.number);
     }
 
-    fn listen_locked(self: &Arc<Self>, inner: &mut Inner, backlog: u32) -> Result {
+    fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {
         if let Some(port) = &inner.port {
             // A listener shares its address with nobody.
             self.core.ports.make_exclusive(port)?;

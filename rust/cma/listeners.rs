@@ -13,7 +13,10 @@
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held.
 
-use crate::{endpoint::Endpoint, kernel_api::KernelId};
+use crate::{
+    endpoint::{Endpoint, EndpointRef},
+    kernel_api::KernelId,
+};
 use cmproto::{
     addr::SockAddr,
     ibcm,
@@ -91,7 +94,7 @@ impl Key {
 #[derive(Clone)]
 pub(crate) struct Listener {
     /// The endpoint that listens.
-    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) endpoint: EndpointRef,
     /// The address it listens on.
     pub(crate) addr: SockAddr,
     /// Whether a wildcard stands for its own address family only.
@@ -360,7 +363,7 @@ impl Listeners {
     }
 
     /// Who speaks of messages and hears a service id at the device with this index.
-    pub(crate) fn serving(&self, service_id: u64, device: u32) -> Option<Arc<Endpoint>> {
+    pub(crate) fn serving(&self, service_id: u64, device: u32) -> Option<EndpointRef> {
         if self.served.load(Relaxed) == 0 {
             return None;
         }

@@ -6,7 +6,7 @@
 //! take a membership away later.
 
 use crate::{
-    endpoint::{Endpoint, Event, EventParam, Inner, UdEventParam},
+    endpoint::{Endpoint, EndpointRef, Event, EventParam, Inner, UdEventParam},
     ib::{
         addr::roce_path_mtu,
         gid::{GidAttr, GidType},
@@ -152,7 +152,7 @@ impl Site {
 
 /// Who hears of a membership of InfiniBand.
 struct Joining {
-    endpoint: Arc<Endpoint>,
+    endpoint: EndpointRef,
     number: u64,
 }
 
@@ -175,7 +175,7 @@ impl Endpoint {
     /// without IPv4, or a dead endpoint), `ENOTSUPP` (on RoCE v2, not IPv4), `EADDRNOTAVAIL` (on
     /// InfiniBand, an interface that is down) or `ENOMEM`; nothing has changed then.
     pub(crate) fn join_group(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         number: u64,
         addr: &SockAddr,
         member: Member,
@@ -220,7 +220,12 @@ impl Endpoint {
     }
 
     /// Asks the subnet administrator for a membership.
-    fn ask_group(self: &Arc<Self>, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
+    fn ask_group(
+        self: &EndpointRef,
+        number: u64,
+        addr: &SockAddr,
+        member: Member,
+    ) -> Result<Joined> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let joining = Joining {
             endpoint: self.clone(),

@@ -12,7 +12,7 @@
 
 use crate::{
     core::Core,
-    endpoint::{Endpoint, Event, Inner},
+    endpoint::{Endpoint, EndpointRef, Event, Inner},
     ib::dev_addr::DevAddr,
     kext::{
         error::ToKernel,
@@ -160,11 +160,7 @@ impl Neighbours {
     /// Has `endpoint` told when its peer, of whom `inner` tells, gets another address.
     ///
     /// Fails with `ENOMEM`; a peer that is no neighbour by IP is not watched.
-    pub(super) fn watch(
-        &self,
-        endpoint: &Arc<Endpoint>,
-        inner: &Inner,
-    ) -> Result<Option<Watching>> {
+    pub(super) fn watch(&self, endpoint: &EndpointRef, inner: &Inner) -> Result<Option<Watching>> {
         let addr = match inner.dst {
             SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
             SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),

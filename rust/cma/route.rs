@@ -6,7 +6,7 @@
 //! finds its way. What InfiniBand does is in [`super::infiniband`].
 
 use crate::{
-    endpoint::{Endpoint, Event, Inner},
+    endpoint::{Endpoint, EndpointRef, Event, Inner},
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
@@ -17,7 +17,7 @@ use cmproto::{
     ucma::path::PathRecord,
     ucma_abi::CmEvent,
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 /// Bits of a flow label.
 const FLOW_LABEL_MASK: u32 = 0x000f_ffff;
@@ -44,7 +44,7 @@ impl Endpoint {
     /// Fails with `EINVAL` (no timeout, the state, an interface with too small an MTU), `ENODEV`
     /// (a loopback address of RoCE, or an interface that is gone) or the errors of asking; nothing has
     /// changed then.
-    pub(crate) fn resolve_route(self: &Arc<Self>, timeout_ms: u32) -> Result {
+    pub(crate) fn resolve_route(self: &EndpointRef, timeout_ms: u32) -> Result {
         if timeout_ms == 0 {
             return Err(EINVAL);
         }

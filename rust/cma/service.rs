@@ -3,7 +3,7 @@
 //! Resolving a service: which port has it.
 
 use crate::{
-    endpoint::{Endpoint, Event},
+    endpoint::{Addressee, Endpoint, EndpointRef, Event},
     ib::sa::{ServiceDone, ServiceQuestion, ServiceRecord},
     kext::error::ToKernel,
 };
@@ -24,7 +24,7 @@ impl Endpoint {
     /// Fails with `EINVAL` unless the endpoint is bound to a device and nothing more, with
     /// `EOPNOTSUPP` if its port has no subnet administrator, which those of RoCE have not, and with
     /// `EAGAIN` or `ENOMEM`; nothing has changed then.
-    pub(crate) fn resolve_ib_service(self: &Arc<Self>, question: &ServiceQuestion) -> Result {
+    pub(crate) fn resolve_ib_service(self: &EndpointRef, question: &ServiceQuestion) -> Result {
         let mut inner = self.inner.lock();
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
         if inner.state != State::AddrBound {
@@ -35,10 +35,11 @@ impl Endpoint {
         }
         let (device, port) = (&attachment.device.device, attachment.port_num);
         // It finds the lock taken if it answers before this is over.
+        let addressee = Addressee::new(self)?;
         let query = self
             .core
             .sa
-            .query_service(device, port, question, self.clone())?;
+            .query_service(device, port, question, addressee)?;
         inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.set_state(&mut inner, State::AddrinfoQuery);
         Ok(())
@@ -62,13 +63,14 @@ fn place(record: &ServiceRecord) -> SockAddr {
     }
 }
 
-impl ServiceDone for Endpoint {
+impl ServiceDone for Addressee {
     fn service_done(self: Arc<Self>, result: Result<KVec<ServiceRecord>>) {
         let found = result.and_then(|records| {
             let first = records.first().map(place).ok_or(ENOENT)?;
             Ok((first, Arc::new(records, GFP_KERNEL_ACCOUNT)?))
         });
-        let mut inner = self.inner.lock();
+        let endpoint = self.endpoint();
+        let mut inner = endpoint.inner.lock();
         if inner.state != State::AddrinfoQuery {
             return;
         }
@@ -93,9 +95,9 @@ impl ServiceDone for Endpoint {
                 (State::AddrBound, event)
             }
         };
-        self.set_state(&mut inner, state);
-        self.show(&inner);
-        self.deliver(&inner, &event);
+        endpoint.set_state(&mut inner, state);
+        endpoint.show(&inner);
+        endpoint.deliver(&inner, &event);
         drop(inner);
         drop(asked);
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     cm::{ids::CommId, port::transaction_id},
-    endpoint::{ConnParam, Ece, Endpoint, Inner, Sidr},
+    endpoint::{ConnParam, Ece, Endpoint, EndpointRef, Inner, Sidr},
     ib::trace::{
         self,
         icm::{self, IcmId},
@@ -17,11 +17,11 @@ use cmproto::{
     sidr::{Actions, ReplyParams, Resolution, ResolveParams, Status},
     wire::SidrReq,
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 impl Endpoint {
     /// Sends a SIDR_REQ; the answer comes as an event. Fails as [`Endpoint::connect`].
-    pub(super) fn ask(self: &Arc<Self>, param: &ConnParam<'_>) -> Result {
+    pub(super) fn ask(self: &EndpointRef, param: &ConnParam<'_>) -> Result {
         let way = self.way(&self.inner.lock())?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;
@@ -72,7 +72,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` (the state, a Q_Key that is not the endpoint's, or too much private data).
     pub(super) fn answer_question(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         param: Option<&ConnParam<'_>>,
         ece: Ece,
@@ -103,7 +103,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` (the state, or too much private data).
     pub(super) fn refuse_question(
-        self: &Arc<Self>,
+        self: &EndpointRef,
         inner: &mut Inner,
         private_data: &[u8],
     ) -> Result {

@@ -13,7 +13,7 @@
 use super::device::CmDevice;
 use crate::{
     core::Core,
-    endpoint::Endpoint,
+    endpoint::EndpointRef,
     ib::{iw::IwListener, restrack::IdHead},
 };
 use cmproto::cma::State;
@@ -67,7 +67,7 @@ impl Stubs {
     }
 
     /// Shows `listener` at `device`, and lets it listen there.
-    pub(super) fn show(&self, listener: &Arc<Endpoint>, device: &CmDevice, backlog: u32) -> Result {
+    pub(super) fn show(&self, listener: &EndpointRef, device: &CmDevice, backlog: u32) -> Result {
         let own = match listener.site_at(device, backlog)? {
             Site::None => return Ok(()),
             Site::Matched => None,
@@ -145,7 +145,7 @@ impl Stubs {
 
 impl Core {
     /// Shows a wildcard listener at all devices. Fails if it cannot listen at one that speaks iWARP.
-    pub(super) fn show_listener(&self, listener: &Arc<Endpoint>, backlog: u32) -> Result {
+    pub(super) fn show_listener(&self, listener: &EndpointRef, backlog: u32) -> Result {
         let failed = self.devices.find_map(|device| {
             let shown = self.stubs.show(listener, device, backlog);
             // At others it listens all the same.

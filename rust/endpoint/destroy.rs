@@ -2,7 +2,7 @@
 
 //! How an endpoint dies: by its consumer's wish, or with its device.
 
-use super::{Attachment, Conn, Consumer, Endpoint, Event, Inner, Sidr};
+use super::{Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Inner, Sidr};
 use crate::{
     cm::{execute::Cause, ids::CommId, remote::Tracked},
     cma::{
@@ -54,7 +54,7 @@ impl Endpoint {
     ///
     /// Says the protocol's farewell: a REJ, a DREQ, a DREP, a SIDR_REP or nothing, as the state
     /// demands.
-    fn strip(self: &Arc<Self>, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
+    fn strip(self: &EndpointRef, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
         if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.destroy(cause, self.core.now());
             self.execute(inner, actions, &Cause::None);
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 
     /// Takes the remains down.
-    fn bury(self: &Arc<Self>, remains: Remains) {
+    fn bury(self: &EndpointRef, remains: Remains) {
         let Remains {
             query,
             asking,
@@ -135,14 +135,14 @@ impl Endpoint {
     /// Ends the endpoint. After the return its consumer hears nothing more of it.
     ///
     /// Waits for nothing but a callback that is running. Doing it twice does nothing.
-    pub(crate) fn destroy(self: &Arc<Self>) {
+    pub(crate) fn destroy(self: &EndpointRef) {
         self.end(DestroyCause::User);
     }
 
     /// Ends the endpoint of a request that nobody took.
     ///
     /// With [`DestroyCause::NoMemory`] the peer is told nothing and tries again.
-    pub(crate) fn end(self: &Arc<Self>, cause: DestroyCause) {
+    pub(crate) fn end(self: &EndpointRef, cause: DestroyCause) {
         let mut inner = self.inner.lock();
         // One that was only told of its device's removal is taken down here.
         if inner.is_dead() && inner.device.is_none() {
@@ -187,7 +187,7 @@ impl Endpoint {
     }
 
     /// Takes down an endpoint that was told of its device's removal, unless its consumer will.
-    pub(crate) fn bury_removed(self: &Arc<Self>) {
+    pub(crate) fn bury_removed(self: &EndpointRef) {
         let mut inner = self.inner.lock();
         if inner.state != State::DeviceRemoval || inner.stay.is_some() {
             return;

@@ -2,7 +2,7 @@
 
 //! What an endpoint tells its consumer.
 
-use super::{Endpoint, Inner};
+use super::{EndpointRef, Inner};
 use cmproto::{
     ibcm::EventType,
     ucma::backlog::Admission,
@@ -253,7 +253,7 @@ pub(crate) trait Consumer: Send + Sync {
     /// again. `ENOSPC`: so many requests are parked already. Any other error refuses the connection.
     fn connect_request(
         &self,
-        child: &Arc<Endpoint>,
+        child: &EndpointRef,
         event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission>;

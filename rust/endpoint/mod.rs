@@ -19,12 +19,14 @@
 //! reference. [`Endpoint::destroy`] marks the endpoint dead, says the protocol's farewell, and takes
 //! it out of all tables; it waits only for a callback that is running.
 
+mod addressee;
 mod destroy;
 mod event;
 mod inner;
 mod kept;
 
 pub(crate) use self::{
+    addressee::Addressee,
     event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
     inner::{Attachment, Conn, Inner, Sidr},
     kept::KeptEvent,
@@ -37,11 +39,10 @@ use crate::{
         restrack::{IdHead, OwnerName},
         trace,
     },
-    kext::net::Net,
+    kext::{net::Net, slab::SlabArc},
 };
 use cmproto::{addr::SockAddr, cma::State, service_id::PortSpace};
 use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     sync::{aref::ARef, Arc, Mutex},
@@ -78,9 +79,8 @@ pub(crate) struct Endpoint {
     pub(crate) inner: Mutex<Inner>,
 }
 
-// With its counter of references it is an object of a slab of 2 kB, with little left over.
-#[cfg(not(CONFIG_LOCKDEP))]
-const _: () = assert!(size_of::<Endpoint>() + size_of::<usize>() <= 2048);
+/// A counted reference to an endpoint.
+pub(crate) type EndpointRef = SlabArc<Endpoint>;
 
 impl Endpoint {
     /// Creates an endpoint that is shown as the current task's.
@@ -89,7 +89,7 @@ impl Endpoint {
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: u8,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, ps, qp_type, false)?;
         endpoint.head.own_by_current();
         Ok(endpoint)
@@ -102,7 +102,7 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: u8,
         owner: OwnerName,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, ps, qp_type, false)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
@@ -110,7 +110,7 @@ impl Endpoint {
 
     /// Creates the endpoint of a connection request; it is shown as belonging to whom `listener`
     /// belongs to.
-    pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<Arc<Self>> {
+    pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let child = Self::new(core, net, listener.ps, qp_type, listener.speaks_messages)?;
         child.head.own_as(&listener.head);
@@ -119,7 +119,7 @@ impl Endpoint {
 
     /// Creates the endpoint of a connection request over iWARP, which knows no other port space and no
     /// other type of QP.
-    pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<Arc<Self>> {
+    pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let child = Self::new(core, net, PortSpace::Tcp, QPT_RC, false)?;
         child.head.own_as(&listener.head);
@@ -131,7 +131,7 @@ impl Endpoint {
         core: &Arc<Core>,
         net: ARef<Net>,
         owner: OwnerName,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, PortSpace::Ib, 0, true)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
@@ -143,23 +143,19 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: u8,
         speaks_messages: bool,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<EndpointRef> {
         let timer = TimerSlot::new()?;
-        let core = core.clone();
         let number = core.next_number();
-        Arc::pin_init(
-            pin_init!(Endpoint {
-                head <- IdHead::new(ps.number(), qp_type),
-                core,
-                number,
-                net,
-                ps,
-                qp_type,
-                speaks_messages,
-                inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )
+        core.endpoints.pin_init(pin_init!(Endpoint {
+            head <- IdHead::new(ps.number(), qp_type),
+            core: core.clone(),
+            number,
+            net,
+            ps,
+            qp_type,
+            speaks_messages,
+            inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
+        }))
     }
 
     /// Gives the endpoint its consumer.

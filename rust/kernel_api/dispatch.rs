@@ -8,7 +8,7 @@ use super::{
     Face, KernelId,
 };
 use crate::{
-    endpoint::{Consumer, Ece, Endpoint, Event, Inner, KeptEvent},
+    endpoint::{Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
     ib::{
         dev_addr::DevAddr,
         kapi::{cm::CmHead, PathLink, ServiceRecs},
@@ -319,12 +319,7 @@ impl Consumer for KernelId {
         }
     }
 
-    fn connect_request(
-        &self,
-        child: &Arc<Endpoint>,
-        event: &Event<'_>,
-        _: u32,
-    ) -> Result<Admission> {
+    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, _: u32) -> Result<Admission> {
         let (face, what) = match &self.face {
             Face::Addresses => {
                 child.head.inherit(&self.endpoint.head);

@@ -23,7 +23,7 @@ mod queue;
 use self::queue::{Life, Queue};
 use crate::{
     core::Core,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, EndpointRef},
     ib::{
         kapi::{cm::CmHead, PathRec, ServiceRecs},
         restrack::OwnerName,
@@ -50,7 +50,7 @@ enum Face {
 /// What a kernel consumer knows as a `struct rdma_cm_id` or `struct ib_cm_id`.
 #[pin_data]
 pub(crate) struct KernelId {
-    endpoint: Arc<Endpoint>,
+    endpoint: EndpointRef,
     face: Face,
     /// Held while the consumer's callback runs.
     #[pin]
@@ -93,7 +93,7 @@ impl KernelId {
     }
 
     /// Makes an identifier of an endpoint, whose consumer it becomes.
-    fn of(endpoint: &Arc<Endpoint>, life: Life, face: Face) -> Result<Arc<Self>> {
+    fn of(endpoint: &EndpointRef, life: Life, face: Face) -> Result<Arc<Self>> {
         let queue = Queue::new(life)?;
         let this = Arc::pin_init(
             pin_init!(KernelId {
@@ -121,7 +121,7 @@ impl KernelId {
     }
 
     /// The endpoint.
-    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(crate) fn endpoint(&self) -> &EndpointRef {
         &self.endpoint
     }
 

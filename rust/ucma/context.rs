@@ -15,7 +15,7 @@ use super::{
     Ucma,
 };
 use crate::{
-    endpoint::{Consumer, Endpoint, Event},
+    endpoint::{Consumer, Endpoint, EndpointRef, Event},
     kext::{idtable::Reserved, net::Net},
 };
 use cmproto::{
@@ -52,7 +52,7 @@ pub(super) struct Context {
     channel: SpinLock<Arc<Channel>>,
     /// The address of that channel, to be compared. Changes under the lock of `channel`.
     home: Atomic<usize>,
-    endpoint: Arc<Endpoint>,
+    endpoint: EndpointRef,
     /// Whether the endpoint has died with its device.
     removed: Atomic<bool>,
 }
@@ -76,7 +76,7 @@ impl<'a> Unpublished<'a> {
     /// # Errors
     ///
     /// `ENOMEM`.
-    fn new(ucma: &'a Ucma, channel: Arc<Channel>, endpoint: Arc<Endpoint>) -> Result<Self> {
+    fn new(ucma: &'a Ucma, channel: Arc<Channel>, endpoint: EndpointRef) -> Result<Self> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
         let id = number.id();
         let home = Atomic::new(address(&channel));
@@ -105,7 +105,7 @@ impl Context {
     }
 
     /// The endpoint.
-    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(super) fn endpoint(&self) -> &EndpointRef {
         &self.endpoint
     }
 
@@ -211,7 +211,7 @@ impl Context {
     }
 
     /// Makes the context of a connection request and queues the request.
-    fn offer(&self, child: &Arc<Endpoint>, event: &Event<'_>) -> Result {
+    fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
         let channel = self.channel();
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone())?;
@@ -243,7 +243,7 @@ impl Consumer for Context {
     /// The request is queued even if the listener has no uid, as C does.
     fn connect_request(
         &self,
-        child: &Arc<Endpoint>,
+        child: &EndpointRef,
         event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission> {
@@ -284,7 +284,7 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
 /// Makes the context for a new endpoint, and answers.
 ///
 /// The number is published last: a context that was not announced is never seen.
-fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &Arc<Endpoint>) -> Result {
+fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) -> Result {
     let channel = call.channel();
     let unpublished = Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone())?;
     let id = unpublished.context.id();

@@ -79,42 +79,221 @@ static long now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* A request that nobody answers is given up after as long as was set, not after 74 s. */
-static void given_up(unsigned int name, unsigned int value, int after_ms)
+#define COUNTERS "/sys/class/infiniband/rxe0/ports/1/"
+#define RETRIES COUNTERS "cm_tx_retries/req"
+
+/* How late a timer may be seen. */
+static long slack_ms(void)
 {
-	int f = cm_open(O_RDWR | O_NONBLOCK);
+	return 700 * patience();
+}
+
+/* A host that does not answer, and an id that has a route to it. */
+static uint32_t to_nobody(int f)
+{
 	union addr nobody = addr4("10.0.0.98", 7491);
-	struct rdma_ucm_conn_param param = conn_param();
-	struct rdma_ucm_event_resp ev = { 0 };
-	uint32_t id;
-	long begun;
 
 	REQUIRE_EQ(0, system("ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent"));
-	id = routed_client(f, 1, &nobody);
-	REQUIRE_OK(tune(f, id, RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8));
-	REQUIRE_OK(tune(f, id, name, value));
-	begun = now_ms();
-	REQUIRE_OK(connect_id(f, id, &param));
-	REQUIRE_EQ(0, wait_event(f, &ev, 20000));
-	CHECK_EQ(EV_UNREACHABLE, ev.event);
-	CHECK_EQ(-ETIMEDOUT, (int)ev.status);
-	CHECK(now_ms() - begun >= after_ms);
+	return routed_client(f, 1, &nobody);
+}
+
+static void no_more_nobody(void)
+{
 	system("ip neigh del 10.0.0.98 dev v0");
 }
 
-/* The life time of a packet there and back is 512 ms on RoCE. */
+struct value {
+	unsigned int name, value;
+};
+
+/*
+ * A request that nobody answers is given up after as long as was set, not before and not later, and
+ * is sent again so many times.
+ */
+static void given_up(const struct value *values, size_t n, long after_ms, long retries)
+{
+	struct rdma_ucm_conn_param param = conn_param();
+	struct rdma_ucm_event_resp ev = { 0 };
+	int f = cm_open(O_RDWR | O_NONBLOCK);
+	long begun, before, took;
+	uint32_t id;
+
+	id = to_nobody(f);
+	as_c(f, id);
+	for (size_t i = 0; i < n; i++)
+		REQUIRE_OK(tune(f, id, values[i].name, values[i].value));
+	before = read_number(RETRIES);
+	begun = now_ms();
+	REQUIRE_OK(connect_id(f, id, &param));
+	REQUIRE_EQ(0, wait_event(f, &ev, 20000 * patience()));
+	took = now_ms() - begun;
+	CHECK_EQ(EV_UNREACHABLE, ev.event);
+	CHECK_EQ(-ETIMEDOUT, (int)ev.status);
+	note("%ld ms, not before %ld", took, after_ms);
+	CHECK(took >= after_ms - 1);
+	CHECK(took <= after_ms + slack_ms());
+	CHECK_EQ(retries, read_number(RETRIES) - before);
+	no_more_nobody();
+}
+
+#define GIVEN_UP(ms, retries, ...) do {						\
+		static const struct value v[] = { __VA_ARGS__ };		\
+		given_up(v, sizeof(v) / sizeof(v[0]), ms, retries);		\
+	} while (0)
+
+/* The way of a packet there and back is 512 ms on RoCE; it comes on top. */
+TEST(tuning, response_timeout)
+{
+	if (!is_rust())
+		skip("C has nothing to tune");
+	GIVEN_UP(512 + 1, 0, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 0 },
+		 { RDMA_OPTION_TUNING_MAX_RETRIES, 0 });
+	GIVEN_UP(512 + 1024, 0, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 18 },
+		 { RDMA_OPTION_TUNING_MAX_RETRIES, 0 });
+}
+
 TEST(tuning, retries)
 {
 	if (!is_rust())
 		skip("C has nothing to tune");
-	given_up(RDMA_OPTION_TUNING_MAX_RETRIES, 1, 1000);
+	GIVEN_UP(2 * 513, 1, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8 },
+		 { RDMA_OPTION_TUNING_MAX_RETRIES, 1 });
+	GIVEN_UP(4 * 513, 3, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8 },
+		 { RDMA_OPTION_TUNING_MAX_RETRIES, 3 });
 }
 
 TEST(tuning, deadline)
 {
 	if (!is_rust())
 		skip("C has nothing to tune");
-	given_up(RDMA_OPTION_TUNING_DEADLINE, 700, 690);
+	GIVEN_UP(700, 0, { RDMA_OPTION_TUNING_DEADLINE, 700 });
+	GIVEN_UP(700, 1, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8 },
+		 { RDMA_OPTION_TUNING_DEADLINE, 700 });
+	/* It is no shorter time than the retries take. */
+	GIVEN_UP(513, 0, { RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8 },
+		 { RDMA_OPTION_TUNING_MAX_RETRIES, 0 }, { RDMA_OPTION_TUNING_DEADLINE, 3600000 });
+}
+
+/* A server that lives, has the request, and does not answer: its MRAs ask for a minute each. */
+TEST(tuning, deadline_of_a_request_that_was_received)
+{
+	static const struct {
+		unsigned int early;
+		int backlog;
+	} cases[] = { { 20, 10 }, { 0, 10 }, { 20, 1 } };
+	static const char mras[] = COUNTERS "cm_rx_msgs/mra";
+	struct rdma_ucm_event_resp ev;
+
+	if (!is_rust())
+		skip("C has nothing to tune");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		union addr dst = addr4(ADDR4, 7492 + i);
+		struct rdma_ucm_conn_param param = conn_param();
+		int f = cm_open(O_RDWR | O_NONBLOCK), c = cm_open(O_RDWR | O_NONBLOCK);
+		uint32_t listener = REQUIRE_ID(create_id(f, PS_TCP, 1)), id;
+		long begun, before, took;
+
+		REQUIRE_OK(bind_addr(f, listener, &dst));
+		REQUIRE_OK(listen_id(f, listener, cases[i].backlog));
+		if (cases[i].backlog == 1) {
+			/* It takes the one place; who comes then is parked, and told so at once. */
+			REQUIRE_OK(connect_id(c, routed_client(c, 2, &dst), &param));
+			CHECK(!no_event(f, 5000));
+			param = conn_param();
+		}
+		id = routed_client(c, 1, &dst);
+		REQUIRE_OK(tune(c, id, RDMA_OPTION_TUNING_EARLY_RETRY, cases[i].early));
+		/* Without early retries the second send is the first that is answered so. */
+		REQUIRE_OK(tune(c, id, RDMA_OPTION_TUNING_RESPONSE_TIMEOUT, 8));
+		REQUIRE_OK(tune(c, id, RDMA_OPTION_TUNING_DEADLINE, 1500));
+		before = read_number(mras);
+		begun = now_ms();
+		REQUIRE_OK(connect_id(c, id, &param));
+		REQUIRE_EQ(0, wait_event(c, &ev, 20000 * patience()));
+		took = now_ms() - begun;
+		CHECK_EQ(EV_UNREACHABLE, ev.event);
+		CHECK_EQ(id, ev.id);
+		CHECK_EQ(-ETIMEDOUT, (int)ev.status);
+		CHECK(read_number(mras) > before);
+		note("%ld ms", took);
+		CHECK(took >= 1499);
+		CHECK(took <= 1500 + slack_ms());
+		close(c);
+		close(f);
+	}
+}
+
+/* The two ends of a connection wait for as long as each is tuned. */
+TEST(tuning, timewait)
+{
+	struct rdma_ucm_event_resp ev;
+	struct pair p = { 0 };
+	union addr a = any_port4();
+	long begun, short_ms, usual_ms;
+
+	if (!is_rust())
+		skip("C has nothing to tune");
+	pair_routed(&p, &a);
+	REQUIRE_OK(tune(p.cfd, p.client, RDMA_OPTION_TUNING_TIMEWAIT, 8));
+	REQUIRE_OK(connect_id(p.cfd, p.client, &p.cparam));
+	NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &p.request);
+	REQUIRE_OK(accept_id(p.sfd, p.request.id, 1, &p.sparam));
+	NEED_EVENT(p.cfd, EV_CONNECT_RESPONSE, NULL);
+	REQUIRE_OK(accept_id(p.cfd, p.client, 0, NULL));
+	NEED_EVENT(p.sfd, EV_ESTABLISHED, NULL);
+	REQUIRE_OK(disconnect_id(p.sfd, p.request.id));
+	NEED_EVENT(p.cfd, EV_DISCONNECTED, &ev);
+	begun = now_ms();
+	/* The answer to the DREQ, with which both begin to wait. */
+	REQUIRE_OK(disconnect_id(p.cfd, p.client));
+	NEED_EVENT(p.cfd, EV_TIMEWAIT_EXIT, &ev);
+	short_ms = now_ms() - begun;
+	NEED_EVENT(p.sfd, EV_DISCONNECTED, &ev);
+	NEED_EVENT(p.sfd, EV_TIMEWAIT_EXIT, &ev);
+	usual_ms = now_ms() - begun;
+	note("%ld ms and %ld ms", short_ms, usual_ms);
+	CHECK(short_ms < usual_ms - 200);
+	CHECK(usual_ms >= 450);
+	CHECK(usual_ms <= 512 + slack_ms());
+}
+
+/* The first early retry comes after as long as was set, up to a quarter later. */
+TEST(tuning, early_retry)
+{
+	static const unsigned int spans[] = { 50, 400 };
+	int f = cm_open(O_RDWR | O_NONBLOCK);
+
+	if (!is_rust())
+		skip("C has nothing to tune");
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+		struct rdma_ucm_conn_param param = conn_param();
+		uint32_t id = to_nobody(f);
+		long before, begun, took;
+
+		REQUIRE_OK(tune(f, id, RDMA_OPTION_TUNING_EARLY_RETRY, spans[i]));
+		before = read_number(RETRIES);
+		begun = now_ms();
+		REQUIRE_OK(connect_id(f, id, &param));
+		while (read_number(RETRIES) == before && now_ms() - begun < 4000)
+			usleep(2000);
+		took = now_ms() - begun;
+		note("%ld ms of %u", took, spans[i]);
+		CHECK(took >= spans[i] - 1);
+		CHECK(took <= spans[i] * 5 / 4 + slack_ms());
+		REQUIRE_ID(destroy_id(f, id));
+	}
+	/* The longest span is longer than the time until the first of the other retries. */
+	{
+		struct rdma_ucm_conn_param param = conn_param();
+		uint32_t id = to_nobody(f);
+		long before = read_number(RETRIES);
+
+		REQUIRE_OK(tune(f, id, RDMA_OPTION_TUNING_EARLY_RETRY, 10000));
+		REQUIRE_OK(connect_id(f, id, &param));
+		CHECK(no_event(f, 2000));
+		CHECK_EQ(before, read_number(RETRIES));
+	}
+	no_more_nobody();
 }
 
 #define ROOT "/sys/kernel/config/rdma_cm"

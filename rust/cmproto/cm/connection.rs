@@ -5,7 +5,7 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     params::{low24, AcceptParams, ConnectParams, Limits, QpType},
-    retransmit::{KeptPace, Pace, Retransmit, Schedule, Waiting},
+    retransmit::{KeptPace, Pace, Retransmit, Schedule, Total, Waiting},
     state::State,
 };
 use crate::{
@@ -64,19 +64,22 @@ pub(super) struct Rejection {
 pub(super) struct Patience {
     /// In microseconds, at most 71 minutes.
     mra_wait: u32,
-    /// The same; the largest number for no limit.
-    total: u32,
+    total: Total,
     timewait: TimeCode,
 }
 
 impl Patience {
     fn new(limits: &Limits) -> Self {
-        let short = |span: Duration| u32::try_from(span.as_micros()).unwrap_or(u32::MAX);
         Self {
-            mra_wait: short(limits.mra_wait),
-            total: short(limits.total),
+            mra_wait: u32::try_from(limits.mra_wait.as_micros()).unwrap_or(u32::MAX),
+            total: limits.total.into(),
             timewait: limits.timewait,
         }
+    }
+
+    /// How long an MRA that asks for `wait` is believed.
+    pub(super) fn after_mra(&self, wait: Duration) -> Duration {
+        wait.min(Duration::from_micros(self.mra_wait.into()))
     }
 }
 
@@ -467,10 +470,9 @@ impl Connection {
 
     /// Sends a request and waits for its answer.
     pub(super) fn request(&mut self, message: Outgoing, now: Instant, actions: &mut Actions) {
-        let request =
-            Retransmit::start(self.schedule, Duration(self.patience.mra_wait.into()), now)
-                .within(Duration(self.patience.total.into()))
-                .paced(self.pace.pace(), self.local_comm_id);
+        let request = Retransmit::start(self.schedule, now)
+            .within(self.patience.total)
+            .paced(self.pace.pace(), self.local_comm_id);
         self.timer = Timer::Request(request);
         actions.push(Action::Send(message));
         actions.push(Action::Timer);

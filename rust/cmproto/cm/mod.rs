@@ -34,7 +34,7 @@ pub use self::{
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits, QpType},
     qp_attr::{QpAttr, QpAttrMask, QpState},
-    retransmit::{Expiry, Pace, Retransmit, Schedule, Waiting, EARLY_SENDS},
+    retransmit::{Expiry, Pace, Retransmit, Schedule, Total, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,
     state::State,
     tuning::{Tunable, Tuning},

@@ -2,6 +2,8 @@
 
 //! What a user gives to `connect` and `accept`, and how far a peer is believed.
 
+#[cfg(doc)]
+use super::retransmit::Total;
 use crate::{
     time::{Duration, TimeCode},
     wire::{ReqPath, Transport},
@@ -57,18 +59,19 @@ pub struct Limits {
     pub passive_retries: u8,
     /// Longest time that a passive side waits for the answer to one request.
     pub passive_interval: Duration,
-    /// Longest time that MRAs may add to one request.
+    /// Longest time that an MRA is waited for. One counts for each classic send of a request.
     pub mra_wait: Duration,
     /// Longest time wait.
     pub timewait: TimeCode,
-    /// Longest time that one request is sent again, whatever retries are left; what MRAs add to it
-    /// comes on top.
+    /// Longest time from the first send of a request until it is given up, whatever retries are
+    /// left and whatever MRAs ask for; at most [`Total::LONGEST`], or [`Duration::MAX`] for no such
+    /// limit.
     pub total: Duration,
 }
 
 impl Limits {
-    /// 15 retries, 8 s for each, 60 s for MRAs, 2^22 x 4.096 us (17 s) of time wait, and all the
-    /// time that retries take.
+    /// 15 retries, 8 s for each, 60 s for each MRA, 2^22 x 4.096 us (17 s) of time wait, and all
+    /// the time that retries take.
     pub const DEFAULT: Self = Self {
         passive_retries: 15,
         passive_interval: Duration::from_millis(8_000),

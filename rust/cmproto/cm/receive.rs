@@ -167,8 +167,8 @@ impl Connection {
 
     fn receive_mra(&mut self, mra: &Mra<'_>, now: Instant) -> Actions {
         let next = match (self.state, mra.message) {
-            (State::ReqSent, MraMessage::Req) => State::MraReqRcvd,
-            (State::RepSent, MraMessage::Rep) => State::MraRepRcvd,
+            (State::ReqSent | State::MraReqRcvd, MraMessage::Req) => State::MraReqRcvd,
+            (State::RepSent | State::MraRepRcvd, MraMessage::Rep) => State::MraRepRcvd,
             (State::MraReqRcvd | State::MraRepRcvd, _) => return duplicate(Attribute::Mra),
             (State::ReqSent, MraMessage::Rep | MraMessage::Other | MraMessage::Reserved)
             | (State::RepSent, MraMessage::Req | MraMessage::Other | MraMessage::Reserved)
@@ -191,17 +191,27 @@ impl Connection {
         };
         let service = TimeCode::new(mra.service_timeout).to_duration();
         let wait = service + self.ack_timeout.to_duration();
-        let mut actions = Actions::none();
+        let wait = self.patience.after_mra(wait);
+        // The user is told of the first one only.
+        let is_first = self.state != next;
         self.state = next;
+        let mut actions = match is_first {
+            true => Actions::none(),
+            false => duplicate(Attribute::Mra),
+        };
         if let Timer::Request(request) = &mut self.timer {
-            request.extend(self.schedule, wait, now);
-            // Who has sent an MRA for a REP sends the RTU once, and asks for nothing if it is lost.
-            if next == State::MraRepRcvd && self.pace.pace() != Pace::Classic {
-                request.linger(self.schedule, now);
+            if request.extend(self.schedule, wait, now) {
+                // Who has sent an MRA for a REP sends the RTU once, and asks for nothing if it is
+                // lost.
+                if next == State::MraRepRcvd && self.pace.pace() != Pace::Classic {
+                    request.linger(self.schedule, now);
+                }
+                actions.push(Action::Timer);
             }
-            actions.push(Action::Timer);
         }
-        self.deliver(Event::MraReceived, &mut actions);
+        if is_first {
+            self.deliver(Event::MraReceived, &mut actions);
+        }
         actions
     }
 

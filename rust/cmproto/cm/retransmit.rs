@@ -176,8 +176,31 @@ const fn long(micros: u32) -> Duration {
     Duration::from_micros(micros as u64)
 }
 
-/// No early send, and no end but that of the retries.
+/// No early send.
 const NEVER: u32 = u32::MAX;
+
+/// The longest time that a request may take, whatever retries are left, or none. It takes half the
+/// space of a [`Duration`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total(u32);
+
+impl Total {
+    /// No end but that of the retries.
+    pub const NONE: Self = Self(NEVER);
+    /// The longest there is, 71 minutes.
+    pub const LONGEST: Duration = Duration::from_micros(NEVER as u64 - 1);
+}
+
+impl From<Duration> for Total {
+    /// [`Duration::MAX`] stands for none. Anything else that is too long is cut to
+    /// [`LONGEST`](Total::LONGEST): it is an end all the same.
+    fn from(span: Duration) -> Self {
+        match span {
+            Duration::MAX => Self::NONE,
+            span => Self(short(span.min(Self::LONGEST))),
+        }
+    }
+}
 
 /// The retransmission of one request that was sent and has not been answered. Its schedule is the same
 /// in all calls. Spans are [`short`].
@@ -186,10 +209,8 @@ pub struct Retransmit {
     sent: Instant,
     /// The next classic send, or the end if no retries are left.
     classic: Instant,
-    /// The end after `sent`, whatever retries are left, or [`NEVER`].
-    total: u32,
-    /// What the peer may still ask for.
-    extension_left: u32,
+    /// The end after `sent`, whatever retries are left and whatever the peer asks for.
+    total: Total,
     /// What the answer to an early send has asked for: granted after the next classic send, where
     /// without early sends it would have been asked for.
     deferred: u32,
@@ -204,20 +225,22 @@ pub struct Retransmit {
     retries_left: u8,
     early_left: u8,
     hurried: bool,
+    /// The peer has asked for patience since the last classic send.
+    extended: bool,
 }
 
 impl Retransmit {
+    /// The shortest time between two early sends, or looks whether to send early.
+    const LEAST: Duration = Duration::from_millis(1);
     /// How soon to look whether a request has been overtaken, and how often at most.
     const LOOK: Duration = Duration::from_millis(100);
 
-    /// A request sent for the first time at `now`; the peer can extend all waits together by at
-    /// most `extension`.
-    pub fn start(schedule: Schedule, extension: Duration, now: Instant) -> Self {
+    /// A request sent for the first time at `now`.
+    pub fn start(schedule: Schedule, now: Instant) -> Self {
         Self {
             sent: now,
             classic: now + schedule.interval,
-            total: NEVER,
-            extension_left: short(extension),
+            total: Total::NONE,
             deferred: 0,
             early: NEVER,
             gap: 0,
@@ -226,13 +249,15 @@ impl Retransmit {
             retries_left: schedule.retries,
             early_left: EARLY_SENDS,
             hurried: false,
+            extended: false,
         }
     }
 
-    /// The same, given up `total` after the first send, whatever retries are left.
-    pub fn within(self, total: Duration) -> Self {
+    /// The same, given up `total` after the first send, whatever retries are left and however long
+    /// the peer asks to wait.
+    pub fn within(self, total: impl Into<Total>) -> Self {
         Self {
-            total: short(total),
+            total: total.into(),
             ..self
         }
     }
@@ -241,7 +266,7 @@ impl Retransmit {
     pub fn paced(mut self, pace: Pace, seed: u32) -> Self {
         self.seed = seed;
         if let Pace::After(first) | Pace::Overtaken(first) | Pace::Hold(first) = pace {
-            let first = first.min(Self::LOOK);
+            let first = first.min(Self::LOOK).max(Self::LEAST);
             self.plan(self.sent, first, first.saturating_mul(2));
         }
         self
@@ -269,7 +294,7 @@ impl Retransmit {
     }
 
     fn end(&self) -> Instant {
-        self.after(self.total)
+        self.after(self.total.0)
     }
 
     /// Plans to send early `gap` from `now`, up to a quarter of it later, and then after `next`.
@@ -301,7 +326,7 @@ impl Retransmit {
         if now < self.deadline() {
             return Expiry::Early;
         }
-        if self.total != NEVER && now >= self.end() {
+        if self.total != Total::NONE && now >= self.end() {
             return Expiry::GiveUp;
         }
         if now < self.classic {
@@ -313,6 +338,7 @@ impl Retransmit {
                 self.classic = now + schedule.interval.max(long(self.deferred));
                 self.deferred = 0;
                 self.early = NEVER;
+                self.extended = false;
                 Expiry::Resend
             }
             None => Expiry::GiveUp,
@@ -354,20 +380,27 @@ impl Retransmit {
         }
     }
 
-    /// The peer asked at `now` to wait for `wait` before the next send. It never brings that send
-    /// forward, and the waits granted to one request are bounded. No early sends follow.
-    pub fn extend(&mut self, schedule: Schedule, wait: Duration, now: Instant) {
-        let granted = short(wait).min(self.extension_left);
-        self.extension_left = self.extension_left.saturating_sub(granted);
-        if self.total != NEVER {
-            self.total = self.total.saturating_add(granted);
+    /// The peer asked at `now` to wait for `wait` before the next send; false if that changes
+    /// nothing, because it has asked before since the last classic send. So a request that is
+    /// answered in this way each time takes as many waits as it has sends, and no more.
+    ///
+    /// It never brings a send forward, nor the end that [`within`](Self::within) has set later. No
+    /// early sends follow.
+    pub fn extend(&mut self, schedule: Schedule, wait: Duration, now: Instant) -> bool {
+        if self.extended {
+            return false;
         }
+        self.extended = true;
         self.early = NEVER;
-        if self.hurried && now < self.sent + schedule.interval {
-            self.deferred = granted;
+        // Without early sends the next classic one would have been answered like this. If there is
+        // none, the wait that is under way is the last.
+        let is_answer_to_early = self.hurried && now < self.sent + schedule.interval;
+        if is_answer_to_early && self.retries_left > 0 {
+            self.deferred = short(wait);
         } else {
-            self.classic = self.classic.max(now + long(granted));
+            self.classic = self.classic.max(now + wait);
         }
+        true
     }
 
     /// The peer asked at `now` for patience, and cannot say by itself that its next message was lost:

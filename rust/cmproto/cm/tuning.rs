@@ -2,7 +2,10 @@
 
 //! What can be tuned: times, retries and room, for a port or for one id.
 
-use super::params::{ConnectParams, Limits};
+use super::{
+    params::{ConnectParams, Limits},
+    retransmit::Total,
+};
 use crate::{
     errno::Errno,
     time::{Duration, TimeCode},
@@ -16,8 +19,9 @@ pub enum Tunable {
     ResponseTimeout = 0,
     /// Times that a request is sent again (0 to 15).
     MaxRetries = 1,
-    /// Longest time that one request is sent again, in milliseconds (up to an hour); 0 for as long
-    /// as there are retries.
+    /// Longest time from the first send of a request until its user is told that nobody has
+    /// answered, in milliseconds (up to an hour), whatever the peer asks for; 0 for as long as
+    /// there are retries.
     Deadline = 2,
     /// Longest time wait, a time code (0 to 31).
     Timewait = 3,
@@ -28,6 +32,11 @@ pub enum Tunable {
     /// drop them in silence, as C.
     Parking = 5,
 }
+
+// A longer one would be cut.
+const _: () = assert!(
+    Duration::from_millis(Tunable::Deadline.max() as u64).as_micros() <= Total::LONGEST.as_micros()
+);
 
 impl Tunable {
     /// All of them, in the order of their numbers.

@@ -229,8 +229,7 @@ impl Resolution {
         self.pkey = params.pkey;
         self.sent = Sent::Req;
         let schedule = Schedule::fixed(params.timeout, params.max_cm_retries.min(15));
-        // There is no MRA that could make it wait longer.
-        let request = Retransmit::start(schedule, Duration::ZERO, now)
+        let request = Retransmit::start(schedule, now)
             .within(params.total)
             .paced(self.pace, self.request_id);
         self.phase = Phase::Asking(schedule, request);

@@ -12,6 +12,8 @@ mod pace;
 #[cfg(test)]
 mod pair;
 #[cfg(test)]
+mod patience;
+#[cfg(test)]
 mod properties;
 mod qp_attr;
 #[cfg(test)]

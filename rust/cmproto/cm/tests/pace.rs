@@ -38,8 +38,7 @@ fn schedule(ms: u64, retries: u8) -> Schedule {
 }
 
 fn start(schedule: Schedule) -> (Schedule, Retransmit) {
-    let extension = Duration::from_millis(60_000);
-    (schedule, Retransmit::start(schedule, extension, at(0)))
+    (schedule, Retransmit::start(schedule, at(0)))
 }
 
 /// The same in a pace.

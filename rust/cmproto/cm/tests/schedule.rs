@@ -3,7 +3,6 @@
 //! When requests are sent again and given up, to the millisecond.
 
 use super::*;
-use crate::time::TimeCode;
 
 /// Runs `c` from its deadlines alone until it has none, and returns the times of all sends of
 /// `message` and the time and event of the end.
@@ -177,7 +176,7 @@ fn an_mra_extends_by_a_minute_at_most() {
             at(1000),
         );
         assert_eq!(c.deadline(), Some(at(61_000)));
-        // Another one changes nothing.
+        // Another one changes nothing before the next send.
         let before = c.clone();
         let again = receive(
             &mut c,
@@ -194,19 +193,6 @@ fn an_mra_never_shortens_a_wait() {
     let mut c = Situation::ReqSent.connection();
     let _ = receive(&mut c, Message::Mra(peer_mra(MraMessage::Req, 0)), at(1));
     assert_eq!(c.deadline(), Some(at(4608)));
-}
-
-#[test]
-fn extensions_add_up_to_their_budget() {
-    let none = TimeCode::new(0);
-    let schedule = Schedule::active(none, none, 15);
-    let mut request = Retransmit::start(schedule, Duration::from_millis(100), at(0));
-    request.extend(schedule, Duration::from_millis(70), at(0));
-    assert_eq!(request.deadline(), at(70));
-    request.extend(schedule, Duration::from_millis(70), at(70));
-    assert_eq!(request.deadline(), at(100));
-    request.extend(schedule, Duration::from_millis(70), at(100));
-    assert_eq!(request.deadline(), at(100));
 }
 
 #[test]

@@ -123,6 +123,10 @@ impl Node {
             return false;
         }
         let before = endpoint.machine.state();
+        if let Message::Mra(mra) = message {
+            let wait = TimeCode::new(mra.service_timeout).to_duration();
+            endpoint.watch.receive_mra(mra.message, wait, arrived.now);
+        }
         self.feed(arrived, ep, message.attribute(), |machine| {
             machine.receive(header, message, arrived.now)
         });
@@ -140,7 +144,7 @@ impl Node {
             self.judge(judgement);
         }
         if self.setup.plant == Some(Plant::RepeatedEvent) && before == State::DreqRcvd {
-            self.tell(ep, CmEvent::Disconnected, 0);
+            self.tell(ep, CmEvent::Disconnected, 0, arrived.now);
         }
         true
     }
@@ -212,15 +216,17 @@ impl Node {
         if !applied && kind == Attribute::Dreq {
             endpoint.watch.supersede(kind);
         }
-        let copy = applied.then(|| endpoint.machine.clone());
+        let is_mra = kind == Attribute::Mra;
+        let copy = (applied || is_mra).then(|| endpoint.machine.clone());
         let before = endpoint.machine.state();
         endpoint.watch.receive(kind);
         let actions = input(&mut endpoint.machine);
-        let judgement = match copy {
-            Some(copy) => endpoint.watch.repeated(&copy, &endpoint.machine),
-            None => Ok(()),
+        let judgement = match &copy {
+            Some(copy) if applied => endpoint.watch.repeated(copy, &endpoint.machine),
+            _ => Ok(()),
         };
-        if endpoint.machine.state() != before {
+        let extended = is_mra && copy.is_some_and(|copy| copy != endpoint.machine);
+        if endpoint.machine.state() != before || extended {
             endpoint.watch.apply(kind, digest);
         }
         self.judge(judgement);

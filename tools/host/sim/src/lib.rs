@@ -23,9 +23,10 @@
 //!   once. Where no REJ can be lost, S4 demands it.
 //! - **S3** *Every connect ends in exactly one of established, rejected, unreachable.* The events of
 //!   each endpoint are a word of the language that [`rules::Stage`] spells out, for both sides; and
-//!   no REQ or REP is in flight for longer than (retries + 1) intervals, and 60 s for MRAs. Unless
-//!   its user destroys it, a call has therefore one outcome, after a bounded time. A REJ that
-//!   comes when the connection is established ends it; that is no second outcome.
+//!   no REQ or REP is in flight for longer than (retries + 1) intervals, and 60 s more for each
+//!   that was answered by an MRA, nor given up before those intervals and what MRAs asked for are
+//!   over. Unless its user destroys it, a call has therefore one outcome, after a bounded time. A
+//!   REJ that comes when the connection is established ends it; that is no second outcome.
 //! - **S4** *Every established side is told of the end.* (a) A DREQ that arrives and names it ends an
 //!   established connection. (b) A DREQ is in flight for a bounded time as in S3, then the user is
 //!   told, whatever the peer does. (c) When the network has become perfect, every half of a
@@ -42,7 +43,8 @@
 //!   within the time wait of its last connection is counted.
 //! - **S6** *A duplicate of any message at any time changes nothing but retransmission.* A message
 //!   whose like (to the bit) has changed the state of a connection before leaves that connection
-//!   equal in all its parts, and its user is told nothing. Where the connection has left the
+//!   equal in all its parts, and its user is told nothing. An MRA that comes after another send of
+//!   the request answers that. Where the connection has left the
 //!   tables, a REQ is a new one: the protocol cannot know better.
 //! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1) times,
 //!   and 7 times more at a node that sends early,

@@ -355,7 +355,7 @@ impl Node {
         } else {
             let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         }
-        self.tell(ep, CmEvent::ConnectRequest, 0);
+        self.tell(ep, CmEvent::ConnectRequest, 0, now);
     }
 
     /// How soon the node sends requests early.
@@ -443,7 +443,7 @@ impl Node {
     pub(crate) fn execute(&mut self, ep: EpId, before: cm::State, actions: Actions, now: Instant) {
         for action in actions {
             match action {
-                Action::Send(outgoing) => self.transmit(ep, outgoing),
+                Action::Send(outgoing) => self.transmit(ep, outgoing, now),
                 Action::Timer => {
                     let deadline = self.endpoints.get(&ep).and_then(|e| e.machine.deadline());
                     if let Some(deadline) = deadline {
@@ -457,7 +457,7 @@ impl Node {
                         self.remotes.untrack(tracked, ep);
                     }
                 }
-                Action::Deliver(event) => self.report(ep, event),
+                Action::Deliver(event) => self.report(ep, event, now),
                 Action::Release | Action::Count(_) => {}
             }
         }
@@ -468,14 +468,14 @@ impl Node {
         }
     }
 
-    fn transmit(&mut self, ep: EpId, outgoing: Outgoing) {
+    fn transmit(&mut self, ep: EpId, outgoing: Outgoing, now: Instant) {
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return;
         };
         let kind = outgoing.attribute();
         let mut mad = [0; MAD_LEN];
         let judgement = match endpoint.machine.encode(outgoing, &mut mad) {
-            Ok(()) => endpoint.watch.send(kind),
+            Ok(()) => endpoint.watch.send(kind, now),
             Err(_) => endpoint
                 .watch
                 .violation(Rule::Api, format_args!("{kind:?} cannot be written")),
@@ -492,7 +492,7 @@ impl Node {
     }
 
     /// Turns an event of the IB CM into one of the RDMA CM, and tells the user.
-    fn report(&mut self, ep: EpId, event: cm::Event) {
+    fn report(&mut self, ep: EpId, event: cm::Event, now: Instant) {
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return;
         };
@@ -508,14 +508,14 @@ impl Node {
             let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         }
         endpoint.state = upcall.next;
-        self.tell(ep, upcall.event, upcall.status);
+        self.tell(ep, upcall.event, upcall.status, now);
     }
 
-    pub(crate) fn tell(&mut self, ep: EpId, event: CmEvent, status: i32) {
+    pub(crate) fn tell(&mut self, ep: EpId, event: CmEvent, status: i32, now: Instant) {
         let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|e| e.has_user) else {
             return;
         };
-        let judgement = endpoint.watch.tell(event);
+        let judgement = endpoint.watch.tell(event, now);
         self.judge(judgement);
         self.effects.push(Effect::Tell { ep, event, status });
     }

@@ -8,7 +8,7 @@ use cmproto::{
     cm::{Connection, Pace, State, EARLY_SENDS},
     time::{Duration, Instant, TimeCode},
     ucma_abi::CmEvent,
-    wire::Attribute,
+    wire::{Attribute, MraMessage},
 };
 
 use crate::script::{Side, Tag};
@@ -120,6 +120,63 @@ fn slot(kind: Attribute) -> usize {
     Attribute::ALL.iter().position(|a| *a == kind).unwrap_or(0)
 }
 
+/// A REQ or REP that is sent again until somebody answers, and how long at least.
+#[derive(Clone, Copy, Debug)]
+struct Asking {
+    kind: Attribute,
+    /// There are sends before the classic ones.
+    early: bool,
+    /// The last classic send, as far as it can be told from an early one, and how many there were.
+    classic: Instant,
+    sends: u16,
+    /// An MRA has come since.
+    extended: bool,
+    /// After an MRA a REP is sent early, too, when it may have been lost.
+    lingers: bool,
+    /// When the request may be given up, and not before.
+    not_before: Instant,
+}
+
+impl Asking {
+    fn new(kind: Attribute, early: bool, sends: u16, interval: Duration, now: Instant) -> Self {
+        Self {
+            kind,
+            early,
+            classic: now,
+            sends: 1,
+            extended: false,
+            lingers: false,
+            not_before: now + interval.saturating_mul(u64::from(sends)),
+        }
+    }
+
+    /// It is sent again. Early sends come before the first interval is over.
+    fn again(&mut self, interval: Duration, now: Instant) {
+        if !self.lingers && now >= self.classic + interval {
+            self.classic = now;
+            self.sends += 1;
+            self.extended = false;
+        }
+    }
+
+    /// An MRA asks for `wait`. It is granted once for each classic send, at the latest after the
+    /// next one, of those that are left.
+    fn extend(&mut self, sends: u16, interval: Duration, wait: Duration, now: Instant) {
+        if self.extended || self.lingers {
+            return;
+        }
+        self.extended = true;
+        self.lingers = self.kind == Attribute::Rep && self.early;
+        let left = u64::from(sends.saturating_sub(self.sends));
+        let granted = match left {
+            0 => now + wait,
+            _ => self.classic + wait.max(interval),
+        };
+        let end = granted + interval.saturating_mul(left);
+        self.not_before = self.not_before.max(end);
+    }
+}
+
 /// The record of an endpoint.
 #[derive(Debug)]
 pub struct Watch {
@@ -128,6 +185,8 @@ pub struct Watch {
     pub stage: Stage,
     /// When the request in flight must be over.
     due: Option<Instant>,
+    /// The request in flight that is sent again until somebody answers, if it is a REQ or a REP.
+    asking: Option<Asking>,
     /// Sends of a request that may come before the classic ones.
     early: u16,
     /// MRAs that were not asked for: of a request that was parked.
@@ -144,7 +203,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The longest that MRAs may extend a request.
+    /// The longest that an MRA may extend the wait for the answer to a send.
     const PATIENCE: Duration = Duration::from_millis(60_000);
     /// The longest time wait.
     const TIMEWAIT: TimeCode = TimeCode::new(22);
@@ -157,6 +216,7 @@ impl Watch {
             side,
             stage: Stage::Waiting,
             due: None,
+            asking: None,
             early: 0,
             parked: 0,
             sent: [0; 11],
@@ -205,6 +265,19 @@ impl Watch {
         self.applied.retain(|(other, _)| *other != kind);
     }
 
+    /// An MRA for `message` has arrived that asks for `wait`.
+    pub fn receive_mra(&mut self, message: MraMessage, wait: Duration, now: Instant) {
+        let kind = match message {
+            MraMessage::Req => Attribute::Req,
+            MraMessage::Rep => Attribute::Rep,
+            MraMessage::Other | MraMessage::Reserved => return,
+        };
+        let (sends, interval) = (self.sends, self.interval);
+        if let Some(asking) = self.asking.as_mut().filter(|asking| asking.kind == kind) {
+            asking.extend(sends, interval, wait.min(Self::PATIENCE), now);
+        }
+    }
+
     /// A message of the connection has arrived.
     pub fn receive(&mut self, kind: Attribute) {
         if let Some(count) = self.got.get_mut(slot(kind)) {
@@ -213,7 +286,16 @@ impl Watch {
     }
 
     /// S7: a message of the connection is sent.
-    pub fn send(&mut self, kind: Attribute) -> Result<(), Violation> {
+    pub fn send(&mut self, kind: Attribute, now: Instant) -> Result<(), Violation> {
+        if matches!(kind, Attribute::Req | Attribute::Rep) {
+            // An MRA for this send looks like those for the others.
+            self.supersede(Attribute::Mra);
+            let (sends, interval, early) = (self.sends, self.interval, self.early > 0);
+            match &mut self.asking {
+                Some(asking) if asking.kind == kind => asking.again(interval, now),
+                _ => self.asking = Some(Asking::new(kind, early, sends, interval, now)),
+            }
+        }
         let got = |kind| self.got.get(slot(kind)).copied().unwrap_or(0);
         let most = match kind {
             Attribute::Req | Attribute::Rep | Attribute::Dreq => self.sends + self.early,
@@ -235,7 +317,16 @@ impl Watch {
     }
 
     /// S3, S9: the user is told `event`.
-    pub fn tell(&mut self, event: CmEvent) -> Result<(), Violation> {
+    pub fn tell(&mut self, event: CmEvent, now: Instant) -> Result<(), Violation> {
+        if event == CmEvent::Unreachable {
+            if let Some(asking) = self.asking.filter(|asking| now < asking.not_before) {
+                let what = format!(
+                    "gives up {:?} at {now:?}, not to be before {:?}",
+                    asking.kind, asking.not_before
+                );
+                return Err(self.broken(Rule::S3, what));
+            }
+        }
         self.told += 1;
         if self.told > Self::EVENTS {
             return Err(self.broken(Rule::S9, format_args!("{} events", self.told)));
@@ -281,8 +372,8 @@ impl Watch {
         if !requests(state) {
             self.due = None;
         } else if before != state && starts {
-            let all = self.interval.saturating_mul(u64::from(self.sends));
-            self.due = Some(now + all + Self::PATIENCE);
+            let each = self.interval + Self::PATIENCE;
+            self.due = Some(now + each.saturating_mul(u64::from(self.sends)));
         }
         self.on_time(state, now)
     }

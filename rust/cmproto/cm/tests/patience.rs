@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long a peer is waited for that asks for patience, and how long at most.
+
+use super::*;
+use crate::cm::{Pace, Tunable, Tuning, EARLY_SENDS};
+
+const FAST: Pace = Pace::After(Duration::from_millis(20));
+const PACES: [Pace; 2] = [Pace::Classic, FAST];
+
+/// A connection whose REQ was sent at 0.
+fn asking(pace: Pace, retries: u8) -> Connection {
+    let mut c = active();
+    c.set_pace(pace);
+    let params = ConnectParams {
+        max_cm_retries: retries,
+        ..connect_params()
+    };
+    let _ = c.connect(&params, &[], at(0)).unwrap();
+    c
+}
+
+/// A connection whose REP was sent at 0.
+fn answering(pace: Pace) -> Connection {
+    let mut c = passive();
+    c.set_pace(pace);
+    let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+    c
+}
+
+/// Runs `c` until its request is given up. Each time that `message` is sent, `peer` may answer with
+/// an MRA for `mra` that asks for a time code. Returns the times of the sends, but for the first
+/// one, and of the end.
+fn run(
+    c: &mut Connection,
+    (message, mra): (Outgoing, MraMessage),
+    mut peer: impl FnMut(u64) -> Option<u8>,
+) -> (Vec<u64>, u64) {
+    let mut sends = Vec::new();
+    loop {
+        let now = c.deadline().unwrap();
+        let actions = c.timeout(now);
+        let over = [Event::ReqError, Event::RepError, Event::DreqError];
+        if over
+            .iter()
+            .any(|event| actions.contains(Action::Deliver(*event)))
+        {
+            return (sends, millis(now));
+        }
+        if !actions.contains(Action::Send(message)) {
+            continue;
+        }
+        sends.push(millis(now));
+        if let Some(code) = peer(millis(now)) {
+            let mra = Message::Mra(peer_mra(mra, code));
+            let _ = receive(c, mra, now);
+        }
+    }
+}
+
+const REQ: (Outgoing, MraMessage) = (Outgoing::Req, MraMessage::Req);
+const REP: (Outgoing, MraMessage) = (Outgoing::Rep, MraMessage::Rep);
+
+/// Each copy of the REQ is answered by an MRA, as Linux does while its user has not answered. Waits
+/// are of a minute, the most that an MRA is believed.
+#[test]
+fn every_send_may_be_answered_by_an_mra() {
+    for pace in PACES {
+        let (sends, end) = run(&mut asking(pace, 15), REQ, |_| Some(24));
+        let early = usize::from(pace == FAST);
+        assert_eq!(sends.len(), 15 + early);
+        assert_eq!(sends[early], 4_608);
+        for (n, send) in (0..).zip(&sends[early..]) {
+            assert_eq!(*send, 4_608 + n * 60_000, "{pace:?}");
+        }
+        assert_eq!(end, 4_608 + 15 * 60_000, "{pace:?}");
+    }
+    let (sends, end) = run(&mut answering(Pace::Classic), REP, |_| Some(24));
+    assert_eq!((sends.len(), sends[14], end), (15, 844_096, 904_096));
+}
+
+/// A request that is parked asks again as often as it may, each time after what it is told to wait.
+#[test]
+fn a_parked_request_asks_as_often_as_it_may() {
+    for pace in PACES {
+        let mut c = asking(pace, 15);
+        let told = receive(&mut c, Message::Mra(peer_mra(MraMessage::Req, 22)), at(1));
+        assert!(told.contains(Action::Deliver(Event::MraReceived)));
+        let (sends, end) = run(&mut c, REQ, |_| Some(22));
+        let wait = 16_384 + 512;
+        assert_eq!(sends.len(), 15);
+        for (n, send) in (1..).zip(sends) {
+            assert!(send.abs_diff(n * wait) < 5, "{pace:?} {n}: {send}");
+        }
+        assert!(end.abs_diff(16 * wait) < 5, "{pace:?}: {end}");
+    }
+}
+
+/// However many MRAs come, one counts for each send, and the user is told of one.
+#[test]
+fn a_flood_of_mras_is_no_longer_wait() {
+    for (mut c, kind) in [(asking(FAST, 15), REQ), (answering(FAST), REP)] {
+        let mra = Message::Mra(peer_mra(kind.1, 24));
+        let (mut sends, mut told, mut end) = (0, 0, None);
+        for now in (0..2_000_000).step_by(50).map(at) {
+            let mut seen = |actions: Actions| {
+                told += usize::from(actions.contains(Action::Deliver(Event::MraReceived)));
+                sends += usize::from(actions.contains(Action::Send(kind.0)));
+            };
+            seen(receive(&mut c, mra, now));
+            if c.deadline().is_some_and(|due| due <= now) {
+                seen(c.timeout(now));
+            }
+            if c.is_closed() && end.is_none() {
+                end = Some(now);
+            }
+        }
+        assert_eq!(told, 1);
+        assert!(sends <= 15 + usize::from(EARLY_SENDS));
+        let longest = at(16 * 60_000 + 16 * 200);
+        assert!(end.is_some_and(|end| end <= longest), "{kind:?} {end:?}");
+    }
+}
+
+/// The second MRA between two sends is dropped, a longer one, too, and the user is not told of it.
+#[test]
+fn one_mra_for_each_send() {
+    let mut c = asking(Pace::Classic, 15);
+    let mra = |c: &mut Connection, code, ms| {
+        receive(c, Message::Mra(peer_mra(MraMessage::Req, code)), at(ms))
+    };
+    let _ = mra(&mut c, 20, 1_000);
+    let before = c.clone();
+    let again = mra(&mut c, 24, 2_000);
+    assert_eq!(again, Actions::count(Counter::Duplicate(Attribute::Mra)));
+    assert_eq!(c, before);
+    assert!(c.timeout(at(5_608)).contains(Action::Send(Outgoing::Req)));
+    let next = mra(&mut c, 20, 6_000);
+    assert!(next.contains(Action::Count(Counter::Duplicate(Attribute::Mra))));
+    assert!(next.contains(Action::Timer));
+    assert!(!next.contains(Action::Deliver(Event::MraReceived)));
+    assert_eq!(c.state(), State::MraReqRcvd);
+    assert_eq!(c.deadline(), Some(at(6_000 + 4_096 + 512)));
+}
+
+/// An MRA counts the same if there were early sends, whether retries are left or not.
+#[test]
+fn an_mra_is_worth_the_same_in_any_pace() {
+    for retries in [0, 1, 2, 15] {
+        for code in [16, 20, 22, 24] {
+            let [classic, fast] = PACES.map(|pace| {
+                let mut c = asking(pace, retries);
+                while c.deadline().unwrap() < at(30) {
+                    let now = c.deadline().unwrap();
+                    let _ = c.timeout(now);
+                }
+                let _ = receive(
+                    &mut c,
+                    Message::Mra(peer_mra(MraMessage::Req, code)),
+                    at(30),
+                );
+                run(&mut c, REQ, |_| None).1
+            });
+            // What the answer to an early send asks for comes after the next classic one, so that
+            // the time until that counts, too; what comes before it counts from then on.
+            let interval = 4_608;
+            let wait = ((1 << (code - 8)) + 512).min(60_000);
+            let all = (u64::from(retries) + 1) * interval;
+            assert_eq!(classic, all.max(30 + wait + u64::from(retries) * interval));
+            let deferred = all.max(wait + u64::from(retries) * interval);
+            let expected = if retries == 0 { classic } else { deferred };
+            assert_eq!(fast, expected, "retries {retries}, code {code}");
+        }
+    }
+}
+
+/// Only before the first classic send may an MRA be the answer to an early one.
+#[test]
+fn an_mra_for_a_later_send_counts_at_once() {
+    let mut c = asking(FAST, 15);
+    while c.deadline().unwrap() <= at(4_608) {
+        let now = c.deadline().unwrap();
+        let _ = c.timeout(now);
+    }
+    assert_eq!(c.deadline(), Some(at(2 * 4_608)));
+    let _ = receive(
+        &mut c,
+        Message::Mra(peer_mra(MraMessage::Req, 22)),
+        at(4_700),
+    );
+    assert_eq!(c.deadline(), Some(at(4_700 + 16_384 + 512)));
+}
+
+/// Who has answered a copy of the REP with an MRA may have sent the RTU since, which was lost: each
+/// time it is asked again before the wait is over.
+#[test]
+fn a_rep_lingers_after_each_mra() {
+    let mut c = answering(FAST);
+    let (sends, _) = run(&mut c, REP, |_| Some(24));
+    let early = sends.len() - 15;
+    assert!((2..=usize::from(EARLY_SENDS)).contains(&early), "{sends:?}");
+
+    // The early sends of a REP are lost, its first classic one is not.
+    let mut c = answering(Pace::Classic);
+    assert!(c.timeout(at(4_096)).contains(Action::Send(Outgoing::Rep)));
+    c.set_pace(FAST);
+    let _ = receive(
+        &mut c,
+        Message::Mra(peer_mra(MraMessage::Rep, 24)),
+        at(4_100),
+    );
+    let (sends, _) = run(&mut c, REP, |_| None);
+    assert!((4_612..5_300).contains(&sends[0]), "{sends:?}");
+}
+
+/// The longest time of a request holds whatever its peer asks for, for each kind of request.
+#[test]
+fn no_mra_puts_off_the_deadline() {
+    let mut tuning = Tuning::NONE;
+    tuning.set(Tunable::Deadline, 10_000).unwrap();
+    let limits = tuning.limits();
+    for pace in PACES {
+        for code in [None, Some(8), Some(20), Some(24), Some(31)] {
+            let mut c = active();
+            c.set_limits(&limits);
+            c.set_pace(pace);
+            let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
+            assert_eq!(run(&mut c, REQ, |_| code).1, 10_000, "{pace:?} {code:?}");
+            let mut c = passive_with(&peer_req(), &limits);
+            c.set_pace(pace);
+            let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+            assert_eq!(run(&mut c, REP, |_| code).1, 10_000, "{pace:?} {code:?}");
+        }
+        let mut c = Situation::EstablishedActive.connection();
+        c.set_limits(&limits);
+        c.set_pace(pace);
+        let _ = c.disconnect(&[], at(0)).unwrap();
+        let dreq = (Outgoing::Dreq, MraMessage::Other);
+        assert_eq!(run(&mut c, dreq, |_| None).1, 10_000);
+    }
+    // One that is shorter than an interval, and one that is longer than all of them.
+    for (ms, end) in [(500, 500), (3_600_000, 16 * 4_608)] {
+        tuning.set(Tunable::Deadline, ms).unwrap();
+        let mut c = active();
+        c.set_limits(&tuning.limits());
+        let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
+        assert_eq!(run(&mut c, REQ, |_| None).1, end);
+    }
+}
+
+/// The largest deadline is met, too, and none that is longer is none.
+#[test]
+fn the_longest_deadlines() {
+    let longest = Duration::from_millis(Tunable::Deadline.max().into());
+    for (total, end) in [
+        (longest, longest.as_millis()),
+        (Duration::from_secs(4_400), 4_294_967),
+        (Duration(u64::MAX - 1), 4_294_967),
+        (Duration::MAX, 16 * ((1 << 20) + 512)),
+    ] {
+        let mut c = active();
+        c.set_limits(&Limits {
+            total,
+            ..Limits::DEFAULT
+        });
+        let params = ConnectParams {
+            remote_cm_response_timeout: 28,
+            ..connect_params()
+        };
+        let _ = c.connect(&params, &[], at(0)).unwrap();
+        assert_eq!(run(&mut c, REQ, |_| None).1, end, "{total:?}");
+    }
+}
+
+/// The largest values of the others have their effect, and none but that.
+#[test]
+fn the_largest_values() {
+    let mut tuning = Tuning::NONE;
+    for tunable in Tunable::ALL {
+        tuning.set(tunable, tunable.max()).unwrap();
+    }
+    assert_eq!(tuning.response_timeout().get(), 31);
+    assert_eq!(tuning.max_retries(), 15);
+    assert_eq!(tuning.early_retry(), Some(Duration::from_millis(10_000)));
+    assert_eq!(tuning.parking(), 2_048);
+    let code = |value| {
+        let mut tuning = Tuning::NONE;
+        tuning.set(Tunable::Timewait, value).unwrap();
+        tuning.limits()
+    };
+    // The time wait is that of the connection (code 31), but for what is tuned.
+    for (value, wait) in [(0, 1), (8, 1), (12, 16), (22, 1 << 14), (31, 1 << 23)] {
+        let mut req = peer_req();
+        req.primary.local_ack_timeout = 31;
+        let mut c = passive_with(&req, &code(value));
+        let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
+        let _ = c.destroy(DestroyCause::User, at(0));
+        assert_eq!(c.deadline(), Some(at(wait)), "{value}");
+    }
+}
+
+/// A pace of no time at all is one of a millisecond, and ends.
+#[test]
+fn a_pace_of_zero_advances() {
+    for make in [Pace::Hold, Pace::After, Pace::Overtaken] {
+        let mut c = asking(make(Duration::ZERO), 15);
+        let mut steps = 0;
+        while c.deadline().unwrap() < at(4_608) {
+            let now = c.deadline().unwrap();
+            assert!(now >= at(1));
+            let _ = c.timeout(now);
+            assert!(c.deadline().unwrap() > now);
+            steps += 1;
+        }
+        assert!(steps < 30, "{steps}");
+    }
+}
+
+/// The timers of connections that start together run out at different times.
+#[test]
+fn each_connection_has_gaps_of_its_own() {
+    let mut firsts: Vec<_> = (0..100)
+        .map(|id| {
+            let mut c = Connection::new(id, OWN_GUID, OWN_TID);
+            c.set_pace(FAST);
+            let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
+            c.deadline()
+        })
+        .collect();
+    firsts.sort();
+    firsts.dedup();
+    assert!(firsts.len() > 20, "{}", firsts.len());
+}

@@ -101,18 +101,20 @@ impl Port {
             }
         };
         match (endpoint, message) {
-            (Some(endpoint), Message::Rep(rep)) => endpoint.receive_rep(&arrived, rep),
+            (Some(endpoint), Message::Rep(rep)) if endpoint.receive_rep(&arrived, rep) => {}
             (Some(endpoint), Message::SidrRep(rep)) => endpoint.receive_sidr_rep(&arrived, rep),
+            (_, Message::Rep(rep)) => {
+                // The connection is gone, or was never asked for, and its peer need not wait.
+                self.counts.dropped(Dropped::Unknown);
+                arrived.refuse_rep(rep, Reason::INVALID_COMM_ID);
+                icm::icm_remote_no_priv_err(rep.remote_comm_id);
+            }
             (Some(endpoint), _) if endpoint.receive(&arrived, message) => {}
             (_, Message::Dreq(dreq)) => {
                 // The connection is gone, and its peer need not wait for an answer.
                 self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);
                 arrived.confirm(dreq);
                 icm::icm_no_priv_err(dreq.local_comm_id, dreq.remote_comm_id);
-            }
-            (None, Message::Rep(rep)) => {
-                self.counts.dropped(Dropped::Unknown);
-                icm::icm_remote_no_priv_err(rep.remote_comm_id);
             }
             _ => self.counts.dropped(Dropped::Unknown),
         }
@@ -156,24 +158,31 @@ impl Endpoint {
         true
     }
 
-    /// Handles a REP: the first one makes the peer's names this connection's.
-    fn receive_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &Rep<'_>) {
+    /// Handles a REP: the first one makes the peer's names this connection's. False if it is for no
+    /// connection of this endpoint.
+    fn receive_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &Rep<'_>) -> bool {
         let Ok(space) = Space::new() else {
-            return arrived.port.counts.dropped(Dropped::Overload);
+            arrived.port.counts.dropped(Dropped::Overload);
+            return true;
         };
         let now = self.core.now();
         let mut inner = self.inner.lock();
         let Some(conn) = &mut inner.conn else {
-            return arrived.port.counts.dropped(Dropped::Unknown);
+            return false;
         };
         if conn.peer != arrived.source() {
-            return arrived.port.counts.dropped(Dropped::Stranger);
+            arrived.port.counts.dropped(Dropped::Stranger);
+            return true;
+        }
+        // It has given up, or was ended.
+        if conn.machine.is_closed() && !conn.machine.is_for(&Message::Rep(*rep)) {
+            return false;
         }
         if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
             // A late copy of a REP that was refused: its sender has given up by now.
             drop(inner);
             arrived.refuse_rep(rep, Reason::STALE_CONN);
-            return;
+            return true;
         }
         if conn.machine.wants_rep() {
             let track = self.core.remotes.track(
@@ -187,7 +196,8 @@ impl Endpoint {
                 Track::New(tracked) => conn.tracked = Some(tracked),
                 Track::Duplicate => {
                     icm::icm_insert_failed_err(rep.remote_comm_id);
-                    return arrived.port.counts.dropped(Dropped::Mismatch);
+                    arrived.port.counts.dropped(Dropped::Mismatch);
+                    return true;
                 }
                 Track::Stale(other) => {
                     conn.machine.refuse_rep(rep);
@@ -195,7 +205,7 @@ impl Endpoint {
                     arrived.refuse_rep(rep, Reason::STALE_CONN);
                     icm::icm_staleconn_err(rep.local_comm_id, rep.remote_comm_id);
                     other.stale_peer(arrived.source());
-                    return;
+                    return true;
                 }
             }
         }
@@ -223,6 +233,7 @@ impl Endpoint {
         } else if !is_wanted {
             icm::icm_rep_unknown_err(rep.local_comm_id, rep.remote_comm_id, state as u32);
         }
+        true
     }
 
     /// The peer claims, from `source`, to have forgotten the connection.

@@ -40,18 +40,21 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
 
 impl Connection {
     /// Whether the communication ids in `msg` are those of this connection, as the kernel looks
-    /// them up. A DREQ that is not for any connection deserves a DREP without one; everything
-    /// else that is not is dropped.
+    /// them up. A DREQ that is not for any connection deserves a DREP without one, and a REP a REJ;
+    /// everything else that is not is dropped.
     ///
-    /// A connection that is over is none any more for a DREQ of its peer, who has missed the end
-    /// and would go on asking.
+    /// A connection that is over is none any more for a DREQ or a REP of its peer, who has missed
+    /// the end and would go on asking.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         let local = self.local_comm_id;
         let both = |to: u32, from: u32| to == local && self.remote_comm_id == Some(from);
         let before_rep = |to: u32| to == local && self.remote_comm_id.is_none();
         match msg {
             Message::Rep(m) => {
-                before_rep(m.remote_comm_id) || both(m.remote_comm_id, m.local_comm_id)
+                // Who has missed the REJ of its REP gets that again, with its private data.
+                let over = self.is_closed() && !self.has_rejected_rep();
+                let names = before_rep(m.remote_comm_id) || both(m.remote_comm_id, m.local_comm_id);
+                names && !over
             }
             Message::Rtu(m) => both(m.remote_comm_id, m.local_comm_id),
             Message::Dreq(m) => {
@@ -275,8 +278,8 @@ impl Connection {
             State::Idle if self.has_rejected_rep() => {
                 return repeat(Attribute::Rep, Outgoing::Rej);
             }
-            // After a rejected REQ the peer has never been known.
-            State::Idle | State::Timewait if self.remote_comm_id.is_some() => {
+            // After a stale REQ the peer has never been known.
+            State::Timewait if self.remote_comm_id.is_some() => {
                 return duplicate(Attribute::Rep);
             }
             State::Idle

@@ -283,6 +283,15 @@ impl Machines {
         self.message(&mut self.tables(), other(from), bytes)
     }
 
+    /// Whether a connection is over, and a message is not for it.
+    pub fn is_over_for(&self, value: Value, msg: Msg) -> bool {
+        let tables = self.tables();
+        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+        let connection = &tables.values[usize::from(value.0)].0;
+        connection.is_closed()
+            && wire::decode(&bytes).is_ok_and(|(_, message)| !connection.is_for(&message))
+    }
+
     /// Whether a connection has refused this REP before.
     pub fn has_refused(&self, value: Value, msg: Msg) -> bool {
         let tables = self.tables();
@@ -294,8 +303,15 @@ impl Machines {
         }
     }
 
-    /// The REJ with which a node refuses a REQ or REP of a stale connection.
-    pub fn refuse(&self, from: usize, message: RejMessage, own: u32, peers: u32) -> Msg {
+    /// The REJ with which a node refuses a REQ or REP.
+    pub fn refuse(
+        &self,
+        from: usize,
+        message: RejMessage,
+        own: u32,
+        peers: u32,
+        reason: Reason,
+    ) -> Msg {
         self.plain(
             from,
             &Message::Rej(Rej {
@@ -303,7 +319,7 @@ impl Machines {
                 remote_comm_id: peers,
                 message,
                 ari_len: 0,
-                reason: Reason::STALE_CONN.0,
+                reason: reason.0,
                 ari: &[0; wire::INFO_LEN],
                 private_data: &[],
             }),

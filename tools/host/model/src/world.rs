@@ -12,6 +12,7 @@ use crate::{
 };
 use cmproto::{
     cm::{Event, State},
+    reject::Reason,
     wire::{Attribute, Drep, Message, RejMessage},
 };
 
@@ -478,7 +479,9 @@ impl Rules {
                 if let Some(known) = self.by_comm_id(world, node, guid, comm_id) {
                     effect.events += self.input(world, known, Input::DuplicateReq);
                 } else if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                    let rej = self.machines.refuse(node, RejMessage::Req, 0, comm_id);
+                    let rej =
+                        self.machines
+                            .refuse(node, RejMessage::Req, 0, comm_id, Reason::STALE_CONN);
                     world.net.add(rej);
                     effect.events += self.input(world, stale, Input::StalePeer);
                 } else {
@@ -491,14 +494,29 @@ impl Rules {
                 comm_id,
                 qpn,
             } => {
-                let Some(place) = self.owner(world, node, to) else {
+                let owner = self.owner(world, node, to);
+                let is_open =
+                    |place: &usize| !self.machines.is_over_for(world.ends[*place].value, msg);
+                let Some(place) = owner.filter(is_open) else {
+                    // Whoever waits for an answer to its REP need not.
+                    let reason = Reason::INVALID_COMM_ID;
+                    let rej = self
+                        .machines
+                        .refuse(node, RejMessage::Rep, to, comm_id, reason);
+                    world.net.add(rej);
                     return effect;
                 };
                 if self.view(world, place).is_some_and(|view| view.wants_rep) {
                     let forgetful = self.bounds.plant == Plant::ForgetRefusals;
                     let value = world.ends[place].value;
                     if !forgetful && self.machines.has_refused(value, msg) {
-                        let rej = self.machines.refuse(node, RejMessage::Rep, to, comm_id);
+                        let rej = self.machines.refuse(
+                            node,
+                            RejMessage::Rep,
+                            to,
+                            comm_id,
+                            Reason::STALE_CONN,
+                        );
                         world.net.add(rej);
                         return effect;
                     }
@@ -509,7 +527,13 @@ impl Rules {
                         if !forgetful {
                             self.input(world, place, Input::RefuseRep(msg));
                         }
-                        let rej = self.machines.refuse(node, RejMessage::Rep, to, comm_id);
+                        let rej = self.machines.refuse(
+                            node,
+                            RejMessage::Rep,
+                            to,
+                            comm_id,
+                            Reason::STALE_CONN,
+                        );
                         world.net.add(rej);
                         effect.events += self.input(world, stale, Input::StalePeer);
                         return effect;

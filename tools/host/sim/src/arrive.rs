@@ -96,7 +96,12 @@ impl Node {
             Message::Lap(_) | Message::Apr(_) => return true,
         };
         match (ep, &message) {
-            (Some(ep), Message::Rep(rep)) => self.receive_rep(arrived, &header, ep, rep),
+            (Some(ep), Message::Rep(rep)) if self.receive_rep(arrived, &header, ep, rep) => {}
+            (_, Message::Rep(rep)) => {
+                let ids = (rep.remote_comm_id, rep.local_comm_id);
+                let reason = Reason::INVALID_COMM_ID;
+                self.refuse(arrived, &header, RejMessage::Rep, ids, reason);
+            }
             (Some(ep), _) if self.receive_for(arrived, &header, ep, &message) => {}
             (_, Message::Dreq(dreq)) => self.confirm(arrived, &header, dreq),
             _ => {}
@@ -149,18 +154,30 @@ impl Node {
         true
     }
 
-    /// Handles a REP: the first one makes the peer's names this connection's.
-    fn receive_rep(&mut self, arrived: &Arrived<'_>, header: &Header, ep: EpId, rep: &Rep<'_>) {
+    /// Handles a REP: the first one makes the peer's names this connection's. False if it is for no
+    /// connection of `ep`.
+    fn receive_rep(
+        &mut self,
+        arrived: &Arrived<'_>,
+        header: &Header,
+        ep: EpId,
+        rep: &Rep<'_>,
+    ) -> bool {
         let Some(endpoint) = self.endpoints.get(&ep) else {
-            return;
+            return false;
         };
         if endpoint.peer != arrived.source {
-            return;
+            return true;
+        }
+        let is_over = endpoint.machine.is_closed();
+        if is_over && !endpoint.machine.is_for(&Message::Rep(*rep)) {
+            return false;
         }
         if endpoint.machine.wants_rep() {
             let ids = (rep.remote_comm_id, rep.local_comm_id);
             if endpoint.machine.has_refused(rep) {
-                return self.refuse(arrived, header, RejMessage::Rep, ids, Reason::STALE_CONN);
+                self.refuse(arrived, header, RejMessage::Rep, ids, Reason::STALE_CONN);
+                return true;
             }
             let qpn = endpoint.machine.rep_qpn(rep);
             let peer = arrived.peer(rep.local_ca_guid);
@@ -171,19 +188,21 @@ impl Node {
                         endpoint.tracked = Some(tracked);
                     }
                 }
-                Track::Duplicate => return,
+                Track::Duplicate => return true,
                 Track::Stale(other) => {
                     if let Some(endpoint) = self.endpoints.get_mut(&ep) {
                         endpoint.machine.refuse_rep(rep);
                     }
                     self.refuse(arrived, header, RejMessage::Rep, ids, Reason::STALE_CONN);
-                    return self.stale_peer(arrived, other);
+                    self.stale_peer(arrived, other);
+                    return true;
                 }
             }
         }
         self.feed(arrived, ep, Attribute::Rep, |machine| {
             machine.receive(header, &Message::Rep(*rep), arrived.now)
         });
+        true
     }
 
     /// The peer claims to have forgotten the connection of `ep`.

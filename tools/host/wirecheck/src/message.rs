@@ -20,6 +20,7 @@ pub type Finding = (Rule, String);
 const BY_KERNEL: &[Reason] = &[
     Reason::NO_RESOURCES,
     Reason::TIMEOUT,
+    Reason::INVALID_COMM_ID,
     Reason::INVALID_SERVICE_ID,
     Reason::STALE_CONN,
     Reason::INVALID_GID,

@@ -86,7 +86,12 @@ impl Node {
             Message::Lap(_) | Message::Apr(_) => return,
         };
         match (found, &message) {
-            (Some(index), Message::Rep(rep)) => self.receive_rep(index, &arrived, rep),
+            (Some(index), Message::Rep(rep)) if self.receive_rep(index, &arrived, rep) => {}
+            (_, Message::Rep(rep)) => {
+                let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
+                let reason = Reason::INVALID_COMM_ID;
+                self.refuse(&arrived, RejMessage::Rep, own, peers, reason);
+            }
             (Some(index), Message::SidrRep(rep)) => self.receive_sidr_rep(index, &arrived, rep),
             (Some(index), _) if self.receive(index, &arrived, &message) => {}
             (_, Message::Dreq(dreq)) => {
@@ -121,23 +126,29 @@ impl Node {
         true
     }
 
-    fn receive_rep(&mut self, index: usize, arrived: &Arrived<'_>, rep: &Rep<'_>) {
+    /// False if it is for no connection of the object.
+    fn receive_rep(&mut self, index: usize, arrived: &Arrived<'_>, rep: &Rep<'_>) -> bool {
         let now = self.now;
         let Some(conn) = self.conn(index) else {
-            return;
+            return false;
         };
         if conn.peer != arrived.from {
-            return;
+            return true;
+        }
+        // It has given up, or was ended.
+        if conn.machine.is_closed() && !conn.machine.is_for(&Message::Rep(*rep)) {
+            return false;
         }
         if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
             let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-            return self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
+            self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
+            return true;
         }
         if conn.machine.wants_rep() {
             let peer = (rep.local_ca_guid, arrived.from);
             let names = (peer, rep.local_comm_id, conn.machine.rep_qpn(rep));
             if self.by_comm.contains_key(&(names.0, names.1)) {
-                return;
+                return true;
             }
             if let Some(other) = self.by_qpn.get(&(names.0, names.2)).copied() {
                 let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
@@ -145,17 +156,19 @@ impl Node {
                     conn.machine.refuse_rep(rep);
                 }
                 self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
-                return self.stale_peer(other, arrived.from);
+                self.stale_peer(other, arrived.from);
+                return true;
             }
             self.track(index, names);
         }
         let Some(conn) = self.conn(index) else {
-            return;
+            return false;
         };
         let actions = conn
             .machine
             .receive(arrived.header, &Message::Rep(*rep), now);
         self.execute(index, actions, &Cause::Rep(arrived.header, rep));
+        true
     }
 
     fn track(&mut self, index: usize, names: (Peer, u32, u32)) {

@@ -187,6 +187,7 @@ impl Arrived<'_> {
             request: RequestView {
                 header: &target.ip,
                 interface: netdev.map(|netdev| netdev.ifindex()),
+                port: self.port.num,
             },
         });
         let listener = found.ok_or(EINVAL)?;

@@ -63,16 +63,15 @@ impl Endpoint {
             self.core.ports.make_exclusive(port)?;
         }
         inner.options.reuseaddr = false;
+        let attachment = inner.device.as_ref();
         let listener = Listener {
             endpoint: self.clone(),
             addr: inner.src,
             afonly: inner.afonly,
             bound_if: inner.bound_if,
             backlog,
-            device: inner
-                .device
-                .as_ref()
-                .map(|attachment| attachment.device.device.index()),
+            device: attachment.map(|attachment| attachment.device.device.index()),
+            port: attachment.map(|attachment| attachment.port_num),
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
         inner.listening = Some(self.core.listeners.add(service_id, listener)?);

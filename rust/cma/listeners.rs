@@ -105,6 +105,8 @@ pub(crate) struct Listener {
     pub(crate) backlog: u32,
     /// The index of the one device that it hears; none if it hears all.
     pub(crate) device: Option<u32>,
+    /// The number of the port of that device that it is bound to.
+    pub(crate) port: Option<u32>,
 }
 
 impl Listener {
@@ -287,6 +289,7 @@ impl Listeners {
                 addr: &listener.addr,
                 afonly: listener.afonly,
                 bound_if: listener.bound_if,
+                port: listener.port,
             };
             view.accepts(&wanted.request).then(|| listener.clone())
         })

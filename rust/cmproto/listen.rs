@@ -16,6 +16,8 @@ pub struct ListenView<'a> {
     pub afonly: bool,
     /// Interface that it is bound to; 0 if any.
     pub bound_if: i32,
+    /// The port of its device that it is bound to, if it is bound to one.
+    pub port: Option<u32>,
 }
 
 /// What is known of a request.
@@ -25,6 +27,8 @@ pub struct RequestView<'a> {
     pub header: &'a Header,
     /// Interface that it arrived on; none for a request that is not for an IP address.
     pub interface: Option<i32>,
+    /// The port of the device that it came in at.
+    pub port: u32,
 }
 
 impl ListenView<'_> {
@@ -49,10 +53,12 @@ impl ListenView<'_> {
         }
     }
 
-    /// Whether the listener hears what arrives on the interface of the request.
+    /// Whether the listener hears what arrives on the interface of the request, or for a native
+    /// address at the port.
     fn matches_interface(&self, request: &RequestView<'_>) -> bool {
         let Some(interface) = request.interface else {
-            return matches!(self.addr, SockAddr::Ib { .. });
+            let is_port = self.port.is_none_or(|only| only == request.port);
+            return matches!(self.addr, SockAddr::Ib { .. }) && is_port;
         };
         let Header::Ip(ip) = request.header else {
             return true;
@@ -139,10 +145,13 @@ mod tests {
                 addr: &addr,
                 afonly,
                 bound_if,
+                port: Some(1),
             };
             let request = RequestView {
                 header: &header,
                 interface: Some(interface),
+                // An IP address is one of its interface, whatever the port.
+                port: 2,
             };
             assert_eq!(
                 (addr, dst, interface, listener.accepts(&request)),
@@ -156,6 +165,7 @@ mod tests {
         let request = RequestView {
             header: &Header::AfIb,
             interface: None,
+            port: 1,
         };
         let ten = v4([10, 0, 0, 1]);
         let any = any_v6();
@@ -164,8 +174,45 @@ mod tests {
                 addr,
                 afonly,
                 bound_if: 0,
+                port: None,
             };
             assert_eq!((addr, listener.accepts(&request)), (addr, false));
+        }
+    }
+
+    #[test]
+    fn native_listeners_are_told_apart_by_port() {
+        let addr = SockAddr::Ib {
+            pkey: 0xffff,
+            flowinfo: 0,
+            gid: crate::addr::Gid([1; 16]),
+            sid: 7174,
+            sid_mask: u64::MAX,
+            scope_id: 0,
+        };
+        for (bound, port, accepted) in [
+            (Some(1), 1, true),
+            (Some(1), 2, false),
+            (Some(2), 1, false),
+            (Some(2), 2, true),
+            (None, 1, true),
+            (None, 2, true),
+        ] {
+            let listener = ListenView {
+                addr: &addr,
+                afonly: true,
+                bound_if: 0,
+                port: bound,
+            };
+            let request = RequestView {
+                header: &Header::AfIb,
+                interface: None,
+                port,
+            };
+            assert_eq!(
+                (bound, port, listener.accepts(&request)),
+                (bound, port, accepted)
+            );
         }
     }
 }

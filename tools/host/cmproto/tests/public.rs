@@ -56,11 +56,13 @@ fn a_header_without_an_address() {
             addr: &addr,
             afonly: false,
             bound_if: 0,
+            port: Some(1),
         };
         let heard = |interface| {
             listener.accepts(&RequestView {
                 header: &Header::AfIb,
                 interface,
+                port: 1,
             })
         };
         assert_eq!(

@@ -248,6 +248,7 @@ impl Node {
         let view = RequestView {
             header: &header,
             interface: Some(1),
+            port: 1,
         };
         let found = self
             .objects
@@ -259,6 +260,7 @@ impl Node {
                     addr: &listen.addr,
                     afonly: listen.afonly,
                     bound_if: 0,
+                    port: None,
                 };
                 let is_for = listen.service == service && listener.accepts(&view);
                 is_for.then_some((index, listen.space))

@@ -2,9 +2,9 @@
 
 //! Communication ids that a stranger cannot guess.
 //!
-//! A communication id names a slot and a generation, and whoever knows it can try to end a
-//! connection. Ids on the wire are therefore the image of that number under a permutation with a
-//! secret key: looking one up stays a table access, and ids seen tell nothing about the next.
+//! Whoever knows a communication id can try to end a connection. Ids on the wire are therefore the
+//! image of a counter under a permutation with a secret key: none comes again before all others
+//! did, and ids seen tell nothing about the next.
 
 /// The secret key of a permutation of 32-bit numbers.
 ///

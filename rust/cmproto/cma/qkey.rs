@@ -49,9 +49,10 @@ impl Qkey {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is 0, or not the one that is known already.
+    /// `EINVAL` if it is 0, or not the one that is known already. A group whose Q_Key is 0 has
+    /// none.
     pub fn take(&mut self, qkey: u32) -> Result<(), Errno> {
-        if qkey == 0 || self.0.is_some_and(|known| known != qkey) {
+        if qkey == 0 || (self.value() != 0 && self.value() != qkey) {
             return Err(Errno::EINVAL);
         }
         self.0 = Some(qkey);
@@ -89,9 +90,24 @@ mod tests {
             assert_eq!(qkey.take_default(ps), Ok(()));
             assert_eq!(qkey.value(), Qkey::DEFAULT);
         }
+        assert_eq!(Qkey::DEFAULT, 0x0123_4567);
         let mut qkey = Qkey::unknown();
         assert_eq!(qkey.take_default(PortSpace::Ipoib), Err(Errno::ENODEV));
         assert_eq!(qkey.take_default(PortSpace::Tcp), Ok(()));
         assert_eq!(qkey, Qkey::unknown());
+    }
+
+    #[test]
+    fn that_of_a_group_replaces_any() {
+        let mut qkey = Qkey::unknown();
+        assert_eq!(qkey.take(7), Ok(()));
+        qkey.take_group(9);
+        assert_eq!(qkey.value(), 9);
+        assert_eq!(qkey.take(7), Err(Errno::EINVAL));
+        // It has none.
+        qkey.take_group(0);
+        assert_eq!(qkey.value(), 0);
+        assert_eq!(qkey.take(5), Ok(()));
+        assert_eq!(qkey.value(), 5);
     }
 }

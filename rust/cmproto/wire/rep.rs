@@ -22,7 +22,8 @@ pub struct Rep<'a> {
     /// Vendor id of enhanced connection establishment, 24 bits, 0 for none. On the wire it is three
     /// separate bytes.
     pub vendor_id: u32,
-    /// First packet sequence number that the sender will use, 24 bits.
+    /// First packet sequence number that the sender expects, and so that the receiver of the
+    /// message is to send (IBTA 12.7.31), 24 bits.
     pub starting_psn: u32,
     /// Outstanding RDMA reads and atomics that the sender takes.
     pub responder_resources: u8,

@@ -156,7 +156,8 @@ pub struct Req<'a> {
     pub transport: Transport,
     /// Whether the sender does end-to-end flow control.
     pub flow_control: bool,
-    /// First packet sequence number that the sender will use, 24 bits.
+    /// First packet sequence number that the sender expects, and so that the receiver of the
+    /// message is to send (IBTA 12.7.31), 24 bits.
     pub starting_psn: u32,
     /// How long the sender may take to answer: a time code, 5 bits.
     pub local_cm_response_timeout: u8,

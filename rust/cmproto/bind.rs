@@ -259,6 +259,12 @@ mod tests {
     }
 
     #[test]
+    fn ports_below_1024_are_privileged() {
+        // ip_unprivileged_port_start of a kernel that nobody has told otherwise.
+        assert_eq!(PRIVILEGED_PORTS, 1024);
+    }
+
+    #[test]
     #[cfg(test)]
     fn probing_tries_every_port_once() {
         assert_eq!(EphemeralRange::new(5, 4), None);

@@ -119,6 +119,22 @@ mod tests {
         assert_eq!(siphash24(&KEY.key, 0x02_0100), 0x8567_6696_d7fb_7e2d);
     }
 
+    /// Made with another implementation of both: the round function differs from round to round,
+    /// and takes both the round and the half.
+    #[test]
+    fn ids_of_numbers() {
+        for (number, id) in [
+            (0x0000_0000, 0x26cf_9db4),
+            (0x0000_0001, 0xe6c2_775f),
+            (0x0000_0002, 0xf314_489e),
+            (0x0001_0000, 0x43a6_752e),
+            (0xdead_beef, 0x0854_f262),
+            (0xffff_ffff, 0x1bc4_89d3),
+        ] {
+            assert_eq!((number, KEY.permute(number)), (number, id));
+        }
+    }
+
     #[test]
     fn permutation_inverts() {
         for number in (0..100_000).chain(u32::MAX - 1000..=u32::MAX) {

@@ -165,6 +165,13 @@ mod tests {
         assert_eq!(link().group(PortSpace::Ipoib, &addr).0, ipoib);
         let udp = link().group(PortSpace::Udp, &addr);
         assert_eq!((udp.0[2], udp.0[3], udp.0[15]), (0x40, 0x01, 3));
+        // The scope is that of the broadcast group, all four bits of it.
+        for scope in 0..=0xf {
+            let mut link = link();
+            link.broadcast[5] = 0x10 | scope;
+            let group = link.group(PortSpace::Ipoib, &addr);
+            assert_eq!(group.0[1], 0x10 | scope);
+        }
     }
 
     #[test]

@@ -269,6 +269,13 @@ mod tests {
         packet_life_time: 14,
     };
 
+    #[test]
+    fn what_is_assumed_of_roce() {
+        // C's CMA_IBOE_PACKET_LIFETIME: 0.27 s.
+        assert_eq!(ROCE_PACKET_LIFE_TIME, 16);
+        assert_eq!(ROCE_PKEY, 0xffff);
+    }
+
     fn req(primary: ReqPath) -> Req<'static> {
         Req {
             local_comm_id: 1,

@@ -59,3 +59,21 @@ fn a_schedule_says_what_it_is() {
     assert_eq!(schedule.interval(), Duration::from_millis(100));
     assert_eq!(schedule.retries(), 1);
 }
+
+#[test]
+fn numbers_of_others() {
+    // enum ib_qp_type.
+    let types = [QpType::Rc, QpType::Uc, QpType::XrcIni, QpType::XrcTgt];
+    assert_eq!(types.map(|kind| kind as u8), [2, 3, 9, 10]);
+    // A user is waited for as long as Linux asks for it, and what is parked asks again after 16.4
+    // s.
+    assert_eq!(Connection::SERVICE_TIMEOUT, 24);
+    assert_eq!(Connection::PARKING_TIMEOUT, 22);
+}
+
+#[test]
+fn both_sides_know_the_service() {
+    assert_eq!(active().service_id(), 0);
+    assert_eq!(Situation::ReqSent.connection().service_id(), SERVICE);
+    assert_eq!(passive().service_id(), SERVICE);
+}

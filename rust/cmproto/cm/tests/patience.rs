@@ -213,6 +213,36 @@ fn a_rep_lingers_after_each_mra() {
     assert!((4_612..5_300).contains(&sends[0]), "{sends:?}");
 }
 
+/// Each time that a REP is sent early after an MRA, it is waited for about twice as long.
+#[test]
+fn a_rep_that_lingers_is_sent_at_gaps_that_double() {
+    let mut c = answering(FAST);
+    let first = c.deadline().unwrap();
+    let _ = c.timeout(first);
+    let _ = receive(&mut c, Message::Mra(peer_mra(MraMessage::Rep, 24)), at(30));
+    let (sends, _) = run(&mut c, REP, |_| None);
+    let early: Vec<_> = sends.into_iter().take_while(|send| *send < 4_096).collect();
+    assert!((2..=3).contains(&early.len()), "{early:?}");
+    assert!((542..700).contains(&early[0]), "{early:?}");
+    for pair in early.windows(2) {
+        assert!(
+            (pair[0] * 7 / 4..pair[0] * 5 / 2).contains(&pair[1]),
+            "{early:?}"
+        );
+    }
+}
+
+/// After the first early send the gaps are no shorter than what came before it.
+#[test]
+fn gaps_are_no_shorter_than_the_first_wait() {
+    let first = Duration::from_millis(400);
+    for pace in [Pace::After(first), Pace::Overtaken(first)] {
+        let (sends, _) = run(&mut asking(pace, 15), REQ, |_| None);
+        assert_eq!(sends[0], 400, "{pace:?}");
+        assert!(sends[1] >= 800, "{pace:?} {sends:?}");
+    }
+}
+
 /// The longest time of a request holds whatever its peer asks for, for each kind of request.
 #[test]
 fn no_mra_puts_off_the_deadline() {
@@ -279,6 +309,9 @@ fn the_largest_values() {
     for tunable in Tunable::ALL {
         tuning.set(tunable, tunable.max()).unwrap();
     }
+    let most = Tunable::ALL.map(Tunable::max);
+    assert_eq!(most, [31, 15, 3_600_000, 31, 10_000, 2_048]);
+    assert_eq!(tuning.limits().total, Duration::from_secs(3_600));
     assert_eq!(tuning.response_timeout().get(), 31);
     assert_eq!(tuning.max_retries(), 15);
     assert_eq!(tuning.early_retry(), Some(Duration::from_millis(10_000)));

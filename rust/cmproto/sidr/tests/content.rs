@@ -3,6 +3,7 @@
 //! What messages say, and when they are sent.
 
 use super::*;
+use crate::cm::{Pace, EARLY_SENDS};
 
 /// The message that an action names, as the peer sees it.
 fn encoded(r: &Resolution, message: Outgoing) -> [u8; MAD_LEN] {
@@ -158,6 +159,60 @@ fn retries_are_clamped() {
         let _ = r.resolve(&params, &[], at(0)).unwrap();
         let (sends, end) = run(r);
         assert_eq!((sends.len(), end), (sent, (sent as u64 + 1) * 10));
+    }
+}
+
+/// A question is sent early, too, until others are waited for: then it is looked at again.
+#[test]
+fn a_question_is_asked_early() {
+    let fast = Pace::After(Duration::from_millis(20));
+    let mut firsts = Vec::new();
+    for id in 0..50 {
+        let mut r = Resolution::new(id, TID);
+        r.set_pace(fast);
+        let params = ResolveParams::new(SERVICE, 0xffff);
+        let _ = r.resolve(&params, b"question", at(0)).unwrap();
+        let first = r.deadline().unwrap();
+        assert!((at(20)..=at(25)).contains(&first), "{first:?}");
+        firsts.push(first);
+        let waiting = r.waiting().unwrap();
+        assert_eq!(
+            (waiting.message, waiting.since, waiting.hurried),
+            (Attribute::SidrReq, at(0), false)
+        );
+
+        // Its peer is silent, and enough others ask it.
+        let mut held = r.clone();
+        held.set_pace(Pace::Hold(Duration::from_millis(20)));
+        let actions = held.timeout(first);
+        assert_eq!(actions.collect::<Vec<_>>(), [Action::Timer]);
+        assert!(held.deadline().is_some_and(|next| next > first));
+
+        let actions = r.timeout(first);
+        assert!(actions.contains(Action::Send(Outgoing::Req)));
+        assert!(actions.contains(Action::Timer));
+        assert!(r.waiting().unwrap().hurried);
+        let (sends, end) = run(r);
+        assert!((15..=15 + usize::from(EARLY_SENDS) - 1).contains(&sends.len()));
+        assert_eq!(sends[sends.len() - 15], 4_096);
+        assert_eq!(end, 16 * 4_096);
+    }
+    firsts.sort();
+    firsts.dedup();
+    assert!(firsts.len() > 10, "{}", firsts.len());
+}
+
+#[test]
+fn a_question_ends_at_its_deadline() {
+    for pace in [Pace::Classic, Pace::After(Duration::from_millis(20))] {
+        let mut r = Situation::Fresh.resolution();
+        r.set_pace(pace);
+        let params = ResolveParams {
+            total: Duration::from_millis(10_000),
+            ..ResolveParams::new(SERVICE, 0xffff)
+        };
+        let _ = r.resolve(&params, &[], at(0)).unwrap();
+        assert_eq!(run(r).1, 10_000);
     }
 }
 

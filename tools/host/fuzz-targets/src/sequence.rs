@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use cmproto::{
     cm::{
         AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Limits, Outgoing,
-        QpState, State,
+        Pace, QpState, State,
     },
     errno::Errno,
     reject::Reason,
@@ -21,6 +21,17 @@ fn transport(byte: u8) -> Transport {
         5 => Transport::Uc,
         6 => Transport::Xrc,
         _ => Transport::Other(2, 0),
+    }
+}
+
+/// A pace, of no time at all, too.
+fn pace(byte: u8) -> Pace {
+    let first = Duration::from_millis(u64::from(byte >> 2) * 7);
+    match byte % 4 {
+        0 => Pace::Classic,
+        1 => Pace::After(first),
+        2 => Pace::Overtaken(first),
+        _ => Pace::Hold(first),
     }
 }
 
@@ -146,7 +157,7 @@ impl Watched {
             0..=2 => &data[..usize::from(byte % 92)],
             _ => &data[..usize::from(byte)],
         };
-        match which % 10 {
+        match which % 11 {
             0 => self.verb(|c| c.connect(&connect_params(byte), data, now)),
             1 => self.verb(|c| c.accept(&accept_params(byte), data, now)),
             2 => self.verb(|c| c.establish(data, now)),
@@ -159,6 +170,7 @@ impl Watched {
             6 => self.verb(|c| c.prepare_mra(byte).map(|()| Actions::default())),
             7 => self.verb(|c| c.notify_established(now)),
             8 => self.input(|c| c.stale_peer(now)),
+            10 => self.c.set_pace(pace(byte)),
             _ => {
                 let cause = match byte & 1 {
                     0 => DestroyCause::User,
@@ -191,6 +203,8 @@ impl Watched {
         let early = self.c.deadline().is_none_or(|deadline| now < deadline);
         self.input(|c| c.timeout(now));
         assert!(!early || self.c == before, "the timer went off early");
+        let advances = self.c.deadline().is_none_or(|next| next > now);
+        assert!(advances, "the timer would go off again at the same instant");
     }
 
     /// It must end when its user has gone, and nobody says anything any more.

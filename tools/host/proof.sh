@@ -95,6 +95,7 @@ proof_tests() {
 	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" --workspace 2>&1 |
 		tee "$log" || status=$?
 	CARGO="${cargo[*]}" "$TOOLS/transitions" --check || status=$?
+	"$HOST/hand-mutants" --check || status=$?
 	awk '/^test result:/ { p += $4; f += $6; i += $8 }
 		END { printf "%d tests passed, %d failed, %d ignored\n", p, f, i; exit !p }' "$log" || status=1
 	rm -f "$log"
@@ -172,11 +173,12 @@ proof_fuzz() {
 	return "$status"
 }
 
-# proof_mutants SECONDS
+# proof_mutants SECONDS: half of it for those made by hand.
 proof_mutants() {
 	[ -n "$own_cargo" ] || skip "cargo-mutants needs a cargo of this host"
+	"$HOST/hand-mutants" --seconds "$(($1 / 2))" || return
 	cargo_tool cargo-mutants "$CARGO_MUTANTS"
-	"$HOST/mutants" --seconds "$1"
+	"$HOST/mutants" --seconds "$(($1 / 2))"
 }
 
 # Lines and branches that no unit test reaches.

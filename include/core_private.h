@@ -24,7 +24,14 @@
 
 struct ib_client_nl_info;
 
-/* drivers/infiniband/core/core_priv.h */
+/*
+ * Repeats: drivers/infiniband/core/core_priv.h ib_cache_gid_parse_type_str 610aa2e7531b
+ * Repeats: drivers/infiniband/core/core_priv.h ib_cache_gid_type_str 022679de8647
+ * Repeats: drivers/infiniband/core/core_priv.h ib_port_register_client_groups 14af35b8dcb1
+ * Repeats: drivers/infiniband/core/core_priv.h ib_port_unregister_client_groups 69642826f8b1
+ * Repeats: drivers/infiniband/core/core_priv.h rdma_copy_src_l2_addr f7ea1b9b52ed
+ * Repeats: drivers/infiniband/core/core_priv.h roce_gid_type_mask_support da11dfb4cc8b
+ */
 int ib_cache_gid_parse_type_str(const char *buf);
 const char *ib_cache_gid_type_str(enum ib_gid_type gid_type);
 int ib_port_register_client_groups(struct ib_device *ibdev, u32 port_num,
@@ -35,7 +42,11 @@ void rdma_copy_src_l2_addr(struct rdma_dev_addr *dev_addr,
 			   const struct net_device *dev);
 unsigned long roce_gid_type_mask_support(struct ib_device *ib_dev, u32 port);
 
-/* Filled in by the get_global_nl_info callback of a client. */
+/*
+ * Filled in by the get_global_nl_info callback of a client.
+ *
+ * Repeats: drivers/infiniband/core/core_priv.h ib_client_nl_info 0503044075c2
+ */
 struct ib_client_nl_info {
 	struct sk_buff *nl_msg;
 	struct device *cdev;
@@ -43,7 +54,13 @@ struct ib_client_nl_info {
 	u64 abi;
 };
 
-/* drivers/infiniband/core/restrack.h */
+/*
+ * Repeats: drivers/infiniband/core/restrack.h rdma_restrack_add 64935965f895
+ * Repeats: drivers/infiniband/core/restrack.h rdma_restrack_del 07f0bb4f95e4
+ * Repeats: drivers/infiniband/core/restrack.h rdma_restrack_new 69878f1f2ae3
+ * Repeats: drivers/infiniband/core/restrack.h rdma_restrack_set_name d3479df313a0
+ * Repeats: drivers/infiniband/core/restrack.h rdma_restrack_parent_name 8b814528aa9d
+ */
 void rdma_restrack_add(struct rdma_restrack_entry *res);
 void rdma_restrack_del(struct rdma_restrack_entry *res);
 void rdma_restrack_new(struct rdma_restrack_entry *res,
@@ -55,7 +72,12 @@ void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 /*
  * The start of an object as ib_core sees it through container_of() from a
  * restrack entry of the type RDMA_RESTRACK_CM_ID. What is called reserved is
- * read by nobody, but has the size that the kernel's configuration gives it.
+ * read by nobody, but has the size that the kernel's configuration gives it. The
+ * functions are those that look into it.
+ *
+ * Repeats: drivers/infiniband/core/cma_priv.h rdma_id_private c18bb8ed45f2
+ * Repeats: drivers/infiniband/core/nldev.c fill_res_cm_id_entry 7e6487ae617e
+ * Repeats: drivers/infiniband/core/restrack.c res_to_dev 58d31a9cb784
  */
 struct rdma_id_private_head {
 	struct rdma_cm_id id;
@@ -65,7 +87,11 @@ struct rdma_id_private_head {
 	void *reserved_device;
 	struct list_head reserved_multicast;
 	int reserved_id;
-	/* An enum rdma_cm_state, which netlink reports as a number. */
+	/*
+	 * An enum rdma_cm_state, which netlink reports as a number.
+	 *
+	 * Repeats: drivers/infiniband/core/cma_priv.h rdma_cm_state d3543cdee291
+	 */
 	u32 state;
 	u8 reserved_node_type;
 	spinlock_t reserved_lock;

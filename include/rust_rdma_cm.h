@@ -4,7 +4,8 @@
  * cannot reach. bindgen reads these prototypes, so that both sides agree.
  *
  * A helper that only wraps a C function or macro is called rust_rdma_ and the
- * name of what it wraps. Those for rust/ib are in rust_rdma_cm_ib.h.
+ * name of what it wraps. Those for rust/ib are in rust_rdma_cm_ib.h. One that does again
+ * what a function of the kernel does says so: see tools/checks/repeats.
  */
 #ifndef RUST_RDMA_CM_H
 #define RUST_RDMA_CM_H
@@ -75,7 +76,6 @@ bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
 struct rust_rdma_neigh {
 	struct net_device *dev;
 	int family;
-	bool valid;
 	u8 hw_addr_len;
 	u8 addr[16];
 	u8 hw_addr[MAX_ADDR_LEN];

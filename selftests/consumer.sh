@@ -82,6 +82,7 @@ groups
 destroyed in haste'
 ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
 tests cmid <<<"$CMID_FIRST
+a neighbour that comes and goes
 nobody answers"
 ip neigh del 10.0.0.98 dev v0
 

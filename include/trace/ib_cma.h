@@ -18,8 +18,13 @@
 #include <rdma/rdma_cm.h>
 #include <trace/misc/rdma.h>
 
-/* The names of the enums; the last of each list has no comma. */
-
+/*
+ * The names of the enums; the last of each list has no comma.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h IB_CM_STATE_LIST 0b08e40a37b3
+ * Repeats: drivers/infiniband/core/cm_trace.h IB_CM_LAP_STATE_LIST 00d280829c35
+ * Repeats: drivers/infiniband/core/cm_trace.h IB_CM_REJ_REASON_LIST ffe3e298290c
+ */
 #define IB_CM_STATE_LIST		\
 	icm_name(IDLE)			\
 	icm_name(LISTEN)		\
@@ -100,6 +105,11 @@ IB_CM_REJ_REASON_LIST
 /*
  * A communication identifier. The pointer tells identifiers apart and is not to be
  * followed; state is an enum ib_cm_state. Paths do not migrate.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_id_class 1dffc18d01e6
+ * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_SEND_EVENT b6e816d07d5f
+ * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_ERR_EVENT 843ef625ac3a
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_dreq_skipped 4aa03be2ed99
  */
 DECLARE_EVENT_CLASS(icm_id_class,
 	TP_PROTO(const void *cm_id, u32 local_id, u32 remote_id, u32 state),
@@ -156,7 +166,11 @@ icm_id_event(icm_qp_rtr_err);
 icm_id_event(icm_qp_rts_err);
 icm_id_event(icm_dreq_skipped);
 
-/* reason is an enum ib_cm_rej_reason. */
+/*
+ * reason is an enum ib_cm_rej_reason.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_send_rej 3035d7c65893
+ */
 TRACE_EVENT(icm_send_rej,
 	TP_PROTO(const void *cm_id, u32 local_id, u32 remote_id, u32 state,
 		 u32 reason),
@@ -182,8 +196,12 @@ TRACE_EVENT(icm_send_rej,
 	)
 );
 
-/* What is known of a message is what its sender calls the two ends. */
-
+/*
+ * What is known of a message is what its sender calls the two ends.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_local_class 95ada51b5bbb
+ * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_LOCAL_EVENT 90474cd84155
+ */
 DECLARE_EVENT_CLASS(icm_local_class,
 	TP_PROTO(u32 local_id, u32 remote_id),
 	TP_ARGS(local_id, remote_id),
@@ -210,6 +228,10 @@ icm_local_event(icm_issue_drep);
 icm_local_event(icm_staleconn_err);
 icm_local_event(icm_no_priv_err);
 
+/*
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_remote_class c7209768e964
+ * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_REMOTE_EVENT 4b600acdcf06
+ */
 DECLARE_EVENT_CLASS(icm_remote_class,
 	TP_PROTO(u32 remote_id),
 	TP_ARGS(remote_id),
@@ -234,6 +256,7 @@ icm_remote_event(icm_insert_failed_err);
 
 /* What went wrong otherwise. */
 
+/* Repeats: drivers/infiniband/core/cm_trace.h icm_send_rep_err 20a8cfeaf9c8 */
 TRACE_EVENT(icm_send_rep_err,
 	TP_PROTO(u32 local_id, u32 state),
 	TP_ARGS(local_id, state),
@@ -250,6 +273,7 @@ TRACE_EVENT(icm_send_rep_err,
 	)
 );
 
+/* Repeats: drivers/infiniband/core/cm_trace.h icm_rep_unknown_err 87db686133cc */
 TRACE_EVENT(icm_rep_unknown_err,
 	TP_PROTO(u32 local_id, u32 remote_id, u32 state),
 	TP_ARGS(local_id, remote_id, state),
@@ -269,7 +293,11 @@ TRACE_EVENT(icm_rep_unknown_err,
 	)
 );
 
-/* event is an enum ib_cm_event_type. */
+/*
+ * event is an enum ib_cm_event_type.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_handler_err 0c6b959b1851
+ */
 TRACE_EVENT(icm_handler_err,
 	TP_PROTO(u32 event),
 	TP_ARGS(event),
@@ -284,7 +312,11 @@ TRACE_EVENT(icm_handler_err,
 	)
 );
 
-/* wc_status is an enum ib_wc_status. */
+/*
+ * wc_status is an enum ib_wc_status.
+ *
+ * Repeats: drivers/infiniband/core/cm_trace.h icm_mad_send_err 2a67c7ca8163
+ */
 TRACE_EVENT(icm_mad_send_err,
 	TP_PROTO(u32 state, u32 wc_status),
 	TP_ARGS(state, wc_status),

@@ -36,6 +36,10 @@
 
 /* What happened to an identifier. */
 
+/*
+ * Repeats: drivers/infiniband/core/cma_trace.h cma_fsm_class ce58349c4b4b
+ * Repeats: drivers/infiniband/core/cma_trace.h DEFINE_CMA_FSM_EVENT 8f0ee1d9c147
+ */
 DECLARE_EVENT_CLASS(cma_fsm_class,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos),
 	TP_ARGS(ident, tos),
@@ -68,6 +72,7 @@ cma_fsm_event(cm_sent_drep);
 cma_fsm_event(cm_sent_dreq);
 cma_fsm_event(cm_id_destroy);
 
+/* Repeats: drivers/infiniband/core/cma_trace.h cm_id_attach 8f29173edf3d */
 TRACE_EVENT(cm_id_attach,
 	TP_PROTO(const struct rdma_id_private_head *ident,
 		 const struct ib_device *device),
@@ -87,8 +92,12 @@ TRACE_EVENT(cm_id_attach,
 	)
 );
 
-/* The same with the number of the queue pair. */
-
+/*
+ * The same with the number of the queue pair.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cma_qp_class 278d3444c52a
+ * Repeats: drivers/infiniband/core/cma_trace.h DEFINE_CMA_QP_EVENT 5d5a65c624a8
+ */
 DECLARE_EVENT_CLASS(cma_qp_class,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos),
 	TP_ARGS(ident, tos),
@@ -118,6 +127,7 @@ cma_qp_event(cm_send_req);
 cma_qp_event(cm_send_rep);
 cma_qp_event(cm_qp_destroy);
 
+/* Repeats: drivers/infiniband/core/cma_trace.h IB_QP_TYPE_LIST 9c5a04c1b256 */
 #define IB_QP_TYPE_LIST			\
 	ib_qp_type(SMI)			\
 	ib_qp_type(GSI)			\
@@ -141,7 +151,11 @@ IB_QP_TYPE_LIST
 #define ib_qp_type(x) { IB_QPT_##x, #x },
 #define ib_qp_type_end(x) { IB_QPT_##x, #x }
 
-/* A queue pair was made for the identifier, or, with an error in rc, was not. */
+/*
+ * A queue pair was made for the identifier, or, with an error in rc, was not.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cm_qp_create 214ddaf507d7
+ */
 TRACE_EVENT(cm_qp_create,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos,
 		 const struct ib_pd *pd,
@@ -177,7 +191,11 @@ TRACE_EVENT(cm_qp_create,
 	)
 );
 
-/* A listener is asked for a connection; event is an enum ib_cm_event_type. */
+/*
+ * A listener is asked for a connection; event is an enum ib_cm_event_type.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cm_req_handler d21657dd9805
+ */
 TRACE_EVENT(cm_req_handler,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos, u32 event),
 	TP_ARGS(ident, tos, event),
@@ -198,7 +216,11 @@ TRACE_EVENT(cm_req_handler,
 	)
 );
 
-/* The consumer is told; event is an enum rdma_cm_event_type. */
+/*
+ * The consumer is told; event is an enum rdma_cm_event_type.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cm_event_handler 3ef3eb83bc5c
+ */
 TRACE_EVENT(cm_event_handler,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos, u32 event,
 		 int status),
@@ -223,7 +245,11 @@ TRACE_EVENT(cm_event_handler,
 	)
 );
 
-/* The consumer was told. */
+/*
+ * The consumer was told.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cm_event_done c30a2690a603
+ */
 TRACE_EVENT(cm_event_done,
 	TP_PROTO(const struct rdma_id_private_head *ident, u8 tos, u32 event,
 		 int result),
@@ -247,8 +273,12 @@ TRACE_EVENT(cm_event_done,
 	)
 );
 
-/* A device comes and goes. */
-
+/*
+ * A device comes and goes.
+ *
+ * Repeats: drivers/infiniband/core/cma_trace.h cma_client_class 71acdf57770f
+ * Repeats: drivers/infiniband/core/cma_trace.h DEFINE_CMA_CLIENT_EVENT 4c5371104ee8
+ */
 DECLARE_EVENT_CLASS(cma_client_class,
 	TP_PROTO(const struct ib_device *device),
 	TP_ARGS(device),

@@ -8,6 +8,7 @@
 
 #include "rust_rdma_cm.h"
 
+/* Repeats: drivers/infiniband/core/ucma.c abi_version_show eefe2300ad9c */
 static ssize_t abi_version_show(struct device *dev, struct device_attribute *attr,
 				char *buf)
 {

@@ -5,6 +5,7 @@
 #include <net/route.h>
 #include <rdma/ib_addr.h>
 
+#include "core_private.h"
 #include "rust_rdma_cm_ib.h"
 
 u32 rust_rdma_iboe_get_mtu(int mtu)
@@ -12,33 +13,52 @@ u32 rust_rdma_iboe_get_mtu(int mtu)
 	return iboe_get_mtu(mtu);
 }
 
-/* Takes over the reference to the route. */
+/*
+ * The neighbour that a route leads to, if its address is known, and the device that leads there.
+ * Whoever changes a neighbour writes its state first and its address then, both under its lock.
+ * Takes over the reference to the route.
+ *
+ * Repeats: drivers/infiniband/core/addr.c dst_fetch_ha 8dccb622947d
+ * Repeats: drivers/infiniband/core/addr.c fetch_ha cf8df1c40f17
+ * Repeats: drivers/infiniband/core/addr.c has_gateway 7f4005e7403c
+ * Repeats: drivers/infiniband/core/addr.c rdma_set_src_addr_rcu 0e3aea233fed
+ * Repeats: drivers/infiniband/core/addr.c addr_resolve_neigh 4a3200488127
+ */
 static bool known_neigh(struct dst_entry *dst, const void *daddr, bool gateway,
 			enum rdma_network_type routed, struct rdma_dev_addr *addr)
 {
 	struct neighbour *neigh;
 	bool known = false;
 
-	if (gateway && dst->dev->type == ARPHRD_INFINIBAND)
+	/* The route may lose its device, the neighbour never does. */
+	rcu_read_lock();
+	if (gateway && dst_dev_rcu(dst)->type == ARPHRD_INFINIBAND)
 		goto out;
 	neigh = dst_neigh_lookup(dst, daddr);
-	if (IS_ERR_OR_NULL(neigh))
+	if (!neigh)
 		goto out;
-	if (READ_ONCE(neigh->nud_state) & NUD_VALID) {
-		addr->dev_type = dst->dev->type;
-		addr->bound_dev_if = dst->dev->ifindex;
-		memcpy(addr->src_dev_addr, dst->dev->dev_addr, MAX_ADDR_LEN);
-		memcpy(addr->broadcast, dst->dev->broadcast, MAX_ADDR_LEN);
-		addr->network = gateway ? routed : RDMA_NETWORK_IB;
-		neigh_ha_snapshot(addr->dst_dev_addr, neigh, dst->dev);
+	read_lock_bh(&neigh->lock);
+	/* That device is what a route has whose own has gone. */
+	if ((neigh->nud_state & NUD_VALID) && neigh->dev != blackhole_netdev) {
+		neigh_ha_snapshot(addr->dst_dev_addr, neigh, neigh->dev);
 		known = true;
+	}
+	read_unlock_bh(&neigh->lock);
+	if (known) {
+		rdma_copy_src_l2_addr(addr, neigh->dev);
+		addr->network = gateway ? routed : RDMA_NETWORK_IB;
 	}
 	neigh_release(neigh);
 out:
+	rcu_read_unlock();
 	dst_release(dst);
 	return known;
 }
 
+/*
+ * Repeats: drivers/infiniband/core/addr.c addr4_resolve a09c58db40da
+ * Repeats: drivers/infiniband/core/addr.c is_dst_local 9bcf5fc2bbd5
+ */
 static bool known4(struct sockaddr_in *src, const struct sockaddr_in *dst,
 		   struct rdma_dev_addr *addr)
 {
@@ -61,6 +81,10 @@ static bool known4(struct sockaddr_in *src, const struct sockaddr_in *dst,
 			   RDMA_NETWORK_IPV4, addr);
 }
 
+/*
+ * Repeats: drivers/infiniband/core/addr.c addr6_resolve 75b04f89c08f
+ * Repeats: drivers/infiniband/core/addr.c is_dst_local 9bcf5fc2bbd5
+ */
 static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
 		   struct rdma_dev_addr *addr)
 {
@@ -93,6 +117,8 @@ static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
  * The result of rdma_resolve_ip() where the routes and the neighbours have it already;
  * false if not, or if only that function can tell what is wrong. "src" may be all zeros
  * but for its family, and is then chosen. May sleep.
+ *
+ * Repeats: drivers/infiniband/core/addr.c addr_resolve 659ef58c5c05
  */
 bool rust_rdma_known_neigh(struct sockaddr *src, const struct sockaddr *dst,
 			   struct rdma_dev_addr *addr)

@@ -8,6 +8,7 @@
 
 #include "rust_rdma_cm.h"
 
+/* Repeats: net/ipv4/igmp.c ____ip_mc_inc_group 215e16564256 */
 static bool is_member(const struct in_device *in_dev, __be32 group)
 {
 	const struct ip_mc_list *im;
@@ -21,6 +22,8 @@ static bool is_member(const struct in_device *in_dev, __be32 group)
 /*
  * Makes a device a member of an IPv4 group, in network byte order. Returns what
  * is to be shown to leave it, or an error. Sleeps.
+ *
+ * Repeats: drivers/infiniband/core/cma.c cma_igmp_send fe28d3f17338
  */
 const void *rust_rdma_igmp_join(struct net_device *dev, const u8 *addr)
 {

@@ -83,7 +83,11 @@ bool rust_rdma_netif_is_bond_master(const struct net_device *dev)
 	return netif_is_bond_master(dev);
 }
 
-/* The traffic class that a packet of a priority gets on this very device. */
+/*
+ * The traffic class that a packet of a priority gets on this very device.
+ *
+ * Repeats: drivers/infiniband/core/cma.c get_vlan_ndev_tc 63eefe59110e
+ */
 static u8 priority_to_tc(struct net_device *dev, int prio)
 {
 	struct net_device *queues = is_vlan_dev(dev) ? vlan_dev_real_dev(dev) : dev;
@@ -103,6 +107,7 @@ struct lower_tc {
 	u8 tc;
 };
 
+/* Repeats: drivers/infiniband/core/cma.c get_lower_vlan_dev_tc 57cea9c70648 */
 static int first_lower_tc(struct net_device *lower, struct netdev_nested_priv *priv)
 {
 	struct lower_tc *want = priv->data;
@@ -115,6 +120,8 @@ static int first_lower_tc(struct net_device *lower, struct netdev_nested_priv *p
 /*
  * The service level for a type of service: what VLAN egress maps and mqprio
  * make of it, on the device itself or on the one right below it.
+ *
+ * Repeats: drivers/infiniband/core/cma.c iboe_tos_to_sl 3add14dfef0b
  */
 u8 rust_rdma_tos_to_sl(struct net_device *dev, u8 tos)
 {
@@ -139,6 +146,8 @@ static bool is_host4(__be32 addr)
 /*
  * Would a packet to the peer leave through the device that its request came in
  * by? The addresses are in network byte order. Sleeps never.
+ *
+ * Repeats: drivers/infiniband/core/cma.c validate_ipv4_net_dev 034e6906b27e
  */
 bool rust_rdma_reverse_path_ok4(struct net_device *dev, const u8 *local,
 				const u8 *peer)
@@ -159,13 +168,14 @@ bool rust_rdma_reverse_path_ok4(struct net_device *dev, const u8 *local,
 	return ok;
 }
 
+/* Repeats: drivers/infiniband/core/cma.c validate_ipv6_net_dev 94d3c40e8d88 */
 bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
 				const u8 *peer)
 {
 #if IS_ENABLED(CONFIG_IPV6)
 	struct in6_addr saddr, daddr;
+	struct inet6_dev *idev;
 	struct rt6_info *rt;
-	struct net *net;
 	bool ok = false;
 	int strict;
 
@@ -173,15 +183,15 @@ bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
 	memcpy(&daddr, peer, sizeof(daddr));
 	strict = ipv6_addr_type(&daddr) & IPV6_ADDR_LINKLOCAL;
 
-	net = rust_rdma_dev_net(dev);
-	if (!net)
-		return false;
-	rt = rt6_lookup(net, &daddr, &saddr, dev->ifindex, NULL, strict);
+	/* A route whose device goes gets another "idev", and the one of before goes with it. */
+	rcu_read_lock();
+	rt = rt6_lookup(dev_net_rcu(dev), &daddr, &saddr, dev->ifindex, NULL, strict);
 	if (rt) {
-		ok = rt->rt6i_idev && rt->rt6i_idev->dev == dev;
+		idev = READ_ONCE(rt->rt6i_idev);
+		ok = idev && idev->dev == dev;
 		ip6_rt_put(rt);
 	}
-	put_net(net);
+	rcu_read_unlock();
 	return ok;
 #else
 	return false;

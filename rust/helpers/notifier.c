@@ -12,7 +12,10 @@ struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info)
 
 /*
  * A consistent copy of a neighbour, without a reference to its device. False for
- * a protocol with other addresses than those of IPv4 and IPv6.
+ * a protocol with other addresses than those of IPv4 and IPv6. Whether the address is
+ * known to be right is another matter, which only the neighbour's lock could tell.
+ *
+ * Repeats: drivers/infiniband/core/cma.c cma_netevent_callback da0b034beb37
  */
 bool rust_rdma_neigh_read(void *ptr, struct rust_rdma_neigh *out)
 {
@@ -24,7 +27,6 @@ bool rust_rdma_neigh_read(void *ptr, struct rust_rdma_neigh *out)
 	memset(out, 0, sizeof(*out));
 	out->dev = neigh->dev;
 	out->family = neigh->tbl->family;
-	out->valid = READ_ONCE(neigh->nud_state) & NUD_VALID;
 	memcpy(out->addr, neigh->primary_key, key_len);
 	out->hw_addr_len = min_t(u8, neigh->dev->addr_len, sizeof(out->hw_addr));
 	neigh_ha_snapshot(out->hw_addr, neigh, neigh->dev);

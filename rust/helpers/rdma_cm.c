@@ -219,6 +219,7 @@ static bool is_iwarp(const struct rdma_cm_id *id)
 	return id->device && rdma_protocol_iwarp(id->device, id->port_num);
 }
 
+/* Repeats: drivers/infiniband/core/cma.c rdma_reject_msg 0170d9551526 */
 const char *__attribute_const__ rdma_reject_msg(struct rdma_cm_id *id, int reason)
 {
 	if (is_iwarp(id))
@@ -233,6 +234,10 @@ const char *__attribute_const__ rdma_event_msg(enum rdma_cm_event_type event)
 }
 EXPORT_SYMBOL(rdma_event_msg);
 
+/*
+ * Repeats: drivers/infiniband/core/cma.c rdma_is_consumer_reject 3ab12253f88b
+ * Repeats: drivers/infiniband/core/cma.c rdma_consumer_reject_data df4f5bf51aed
+ */
 const void *rdma_consumer_reject_data(struct rdma_cm_id *id,
 				      struct rdma_cm_event *ev, u8 *data_len)
 {

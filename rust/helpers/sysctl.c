@@ -5,8 +5,10 @@
 
 #include "rust_rdma_cm.h"
 
+/* Repeats: drivers/infiniband/core/ucma.c max_backlog 9dc421d8a354 */
 static int max_backlog = 1024;
 
+/* Repeats: drivers/infiniband/core/ucma.c ucma_ctl_table 4995cc035d4b */
 static struct ctl_table ucm_table[] = {
 	{
 		.procname = "max_backlog",

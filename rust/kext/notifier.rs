@@ -13,6 +13,7 @@ use kernel::{error::to_result, prelude::*, sync::Arc, types::Opaque};
 const NOTIFY_DONE: c_int = 0;
 
 /// What happened to a network device (`NETDEV_*`).
+// Repeats: include/linux/netdevice.h netdev_cmd b4d9ac78360c
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) struct NetdevEvent(pub(crate) c_ulong);
 
@@ -37,8 +38,6 @@ pub(crate) struct Neighbour<'a> {
     pub(crate) dev: &'a NetDevice,
     /// Its IP address.
     pub(crate) addr: NeighbourAddr,
-    /// Whether its link-layer address is known to be right now (`NUD_VALID`).
-    pub(crate) is_valid: bool,
     hw_addr: [u8; MAX_ADDR_LEN],
     hw_addr_len: u8,
 }
@@ -190,7 +189,6 @@ impl<T: NeighbourListener> NeighbourRegistration<T> {
             // SAFETY: A neighbour holds its device.
             dev: unsafe { NetDevice::from_raw(neigh.dev) },
             addr,
-            is_valid: neigh.valid,
             hw_addr: neigh.hw_addr,
             hw_addr_len: neigh.hw_addr_len,
         });
@@ -207,6 +205,7 @@ impl<T: NeighbourListener> PinnedDrop for NeighbourRegistration<T> {
 }
 
 /// `NETEVENT_NEIGH_UPDATE`: the first of `enum netevent_notif_type`.
+// Repeats: include/net/netevent.h netevent_notif_type 0665d8f5f633
 const NETEVENT_NEIGH_UPDATE: c_ulong = 1;
 const AF_INET: c_int = 2;
 const AF_INET6: c_int = 10;

@@ -34,6 +34,7 @@ mod rdma {
     pub(crate) mod errno;
     pub(crate) mod event;
     pub(crate) mod gid;
+    pub(crate) mod neighbour;
     pub(crate) mod number;
     pub(crate) mod owner;
     pub(crate) mod parameter;

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The helpers of cmid. */
+#include <linux/delay.h>
+#include <linux/inetdevice.h>
+#include <linux/kthread.h>
+#include <net/arp.h>
+#include <net/neighbour.h>
+
 #include "device.h"
 
 static char *ipv4 = "10.0.0.1";
@@ -18,6 +24,84 @@ MODULE_PARM_DESC(removal, "the error where the device goes; 0: it does not");
 unsigned int rust_test_removal(void)
 {
 	return removal;
+}
+
+static struct neighbour *churned;
+static u8 churned_mac[ETH_ALEN];
+static struct task_struct *churner;
+
+static void change_address(struct neighbour *neigh, const u8 *mac)
+{
+	write_seqlock(&neigh->ha_lock);
+	memcpy(neigh->ha, mac, ETH_ALEN);
+	write_sequnlock(&neigh->ha_lock);
+}
+
+/*
+ * As __neigh_update() in net/core/neighbour.c does it, but slowly: the state first and the address
+ * then, with the lock all the time.
+ */
+static void become_known(struct neighbour *neigh)
+{
+	write_lock_bh(&neigh->lock);
+	if ((neigh->nud_state & NUD_IN_TIMER) && timer_delete(&neigh->timer))
+		neigh_release(neigh);
+	WRITE_ONCE(neigh->nud_state, NUD_PERMANENT);
+	mdelay(2);
+	change_address(neigh, churned_mac);
+	write_unlock_bh(&neigh->lock);
+}
+
+static void become_unknown(struct neighbour *neigh)
+{
+	static const u8 none[ETH_ALEN];
+
+	write_lock_bh(&neigh->lock);
+	WRITE_ONCE(neigh->nud_state, NUD_FAILED);
+	change_address(neigh, none);
+	write_unlock_bh(&neigh->lock);
+}
+
+static int churn(void *unused)
+{
+	while (!kthread_should_stop()) {
+		become_known(churned);
+		usleep_range(2000, 4000);
+		become_unknown(churned);
+		usleep_range(500, 1000);
+	}
+	return 0;
+}
+
+/* From now on a neighbour of the interface with the address "own" comes and goes. Sleeps. */
+int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac)
+{
+	struct net_device *dev;
+	__be32 ip;
+	int ret;
+
+	memcpy(&ip, own, sizeof(ip));
+	dev = ip_dev_find(&init_net, ip);
+	if (!dev)
+		return -EADDRNOTAVAIL;
+	churned = neigh_create(&arp_tbl, other, dev);
+	dev_put(dev);
+	if (IS_ERR(churned))
+		return PTR_ERR(churned);
+	memcpy(churned_mac, mac, ETH_ALEN);
+	churner = kthread_run(churn, NULL, "cmid_churn");
+	ret = PTR_ERR_OR_ZERO(churner);
+	if (ret)
+		neigh_release(churned);
+	return ret;
+}
+
+/* That ends. Sleeps. */
+void rust_test_churn_stop(void)
+{
+	kthread_stop(churner);
+	become_unknown(churned);
+	neigh_release(churned);
 }
 
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num)

@@ -11,6 +11,7 @@ mod exchange;
 mod ground;
 mod iwarp;
 mod lock;
+mod neighbour;
 mod pair;
 mod place;
 mod queue_pair;
@@ -56,6 +57,10 @@ const TESTS: &[(&str, Test)] = &[
 /// Where there is a subnet administrator.
 const IB_TESTS: &[(&str, Test)] = &[("services", address::services)];
 
+/// Where the peer has an address of Ethernet.
+const ROCE_TESTS: &[(&str, Test)] =
+    &[("a neighbour that comes and goes", neighbour::comes_and_goes)];
+
 /// Where somebody takes the device away.
 const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
 
@@ -93,9 +98,12 @@ impl kernel::Module for Cmid {
             let mut silence = None;
             run.test("nobody is asked", || silence = Silence::begin(&ground));
             run_all(&mut run, &ground, TESTS);
-            if ground.link.is_ib() {
-                run_all(&mut run, &ground, IB_TESTS);
-            }
+            let more = if ground.link.is_ib() {
+                IB_TESTS
+            } else {
+                ROCE_TESTS
+            };
+            run_all(&mut run, &ground, more);
             run.test("nobody answers", || {
                 check!(silence.is_some());
                 if let Some(silence) = silence {

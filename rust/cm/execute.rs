@@ -106,6 +106,9 @@ impl Endpoint {
             if state != cm::State::MraReqSent {
                 conn.parked = None;
             }
+            if is_new && state.is_over() {
+                self.unwatch(inner);
+            }
         }
         self.show_moved(inner);
     }

@@ -144,6 +144,9 @@ impl Endpoint {
             ..Event::new(upcall.event, upcall.status)
         };
         self.deliver(inner, &event);
+        if upcall.event != CmEvent::Established {
+            self.unwatch(inner);
+        }
     }
 
     /// Handles a SIDR_REP that names this endpoint's question.

@@ -3,9 +3,10 @@
 //! Changes of the network below an endpoint: its peer gets another link-layer address, or its own
 //! interface does.
 //!
-//! An endpoint watches its peer from the moment that its route is resolved. The table has the peers that
-//! are watched, and by how many. The notifiers of the network take notes only; the endpoints are told by
-//! a work item, which looks for them among those at all devices.
+//! An endpoint watches its peer from the moment that its route is resolved until the attempt has
+//! failed or the connection is over. The table has the peers that are watched, and by how many. The
+//! notifiers of the network take notes only; the endpoints are told by a work item, which looks for
+//! them among those at all devices.
 //!
 //! Lock order: the lock of the table is a leaf, taken with interrupts disabled by a notifier in
 //! atomic context. Under it nothing is locked, allocated or freed.
@@ -268,6 +269,13 @@ impl NetdevListener for NetworkListener {
 }
 
 impl Endpoint {
+    /// Watches the peer no more: there is neither a connection to it nor an attempt at one.
+    pub(crate) fn unwatch(&self, inner: &mut Inner) {
+        if let Some(watching) = inner.watching.take() {
+            self.core.neighbours.forget(watching);
+        }
+    }
+
     /// The neighbour of `key` is at `mac` now. The consumer is told once, if that is its peer and news.
     fn peer_moved(&self, key: &Key, mac: Mac) {
         let mut inner = self.inner.lock();

@@ -17,6 +17,8 @@ static const struct {
 	  "a call that fails changes nothing" },
 	{ "peer_moves_again", true, false,
 	  "a connection whose peer has moved is told once: a peer cannot fill its queue" },
+	{ "peer_moves_after_the_end", true, false,
+	  "where a peer is, is news as long as there is a connection or an attempt at one" },
 	{ "migrate_wakes", false, true,
 	  "C wakes who waits for events of the new file only with the next event" },
 	{ "request_moves_alone", true, false,

@@ -129,6 +129,111 @@ TEST(network, neighbour_while_connecting)
 	unwire();
 }
 
+/* How often it is told, within 0.3 s, that a peer has moved; a time wait may end, too. */
+static int moves(int f, uint32_t id)
+{
+	struct rdma_ucm_event_resp ev;
+	int told = 0;
+
+	for (int i = 0; i < 30; i++) {
+		while (get_event(f, &ev) >= 0) {
+			if (ev.event == EV_TIMEWAIT_EXIT)
+				continue;
+			CHECK_EQ(EV_UNREACHABLE, ev.event);
+			CHECK_EQ(-ETIMEDOUT, (int)ev.status);
+			CHECK_EQ(id, ev.id);
+			told++;
+		}
+		usleep(10000);
+	}
+	return told;
+}
+
+/* Whether the client is told that its peer, which is the own host, has another address now. */
+static bool told_of_move(struct pair *p)
+{
+	static int last;
+	char command[100];
+	bool told;
+
+	snprintf(command, sizeof(command), "ip neigh replace " NEAR
+		 " lladdr 02:00:00:00:01:%02x dev vt0 nud permanent", last++ % 100);
+	run(command);
+	told = moves(p->cfd, p->client) > 0;
+	/* Who accepts has no route of its own. */
+	CHECK_EQ(0, moves(p->sfd, p->server));
+	run("ip neigh del " NEAR " dev vt0");
+	moves(p->cfd, p->client);
+	return told;
+}
+
+TEST(network, neighbour_moves_before_the_end)
+{
+	union addr near = addr4(NEAR, 0);
+
+	plug_with_neighbour();
+	for (int i = 0; i < 5; i++) {
+		struct pair p = { .ps = i < 4 ? PS_TCP : PS_UDP };
+
+		if (i == 0)
+			pair_routed(&p, &near);
+		else if (i == 1 || i == 4)
+			pair_requested(&p, &near);
+		else if (i == 2)
+			pair_accepted(&p, &near);
+		else
+			pair_established(&p, &near);
+		if (i == 4) {
+			REQUIRE_OK(accept_id(p.sfd, p.server, p.server_uid, &p.sparam));
+			NEED_EVENT(p.cfd, EV_ESTABLISHED, NULL);
+		}
+		note("pair %d", i);
+		CHECK(told_of_move(&p));
+		close(p.cfd);
+		close(p.sfd);
+	}
+	unwire();
+}
+
+TEST(network, neighbour_moves_after_the_end)
+{
+	bool told = differs("peer_moves_after_the_end");
+	union addr near = addr4(NEAR, 0);
+
+	plug_with_neighbour();
+	for (int i = 0; i < 5; i++) {
+		struct pair p = { .ps = i < 4 ? PS_TCP : PS_UDP };
+
+		note("pair %d", i);
+		if (i == 0 || i == 4) {
+			pair_requested(&p, &near);
+			REQUIRE_OK(reject_id(p.sfd, p.server, NULL, 0, 0));
+			NEED_EVENT(p.cfd, i == 0 ? EV_REJECTED : EV_UNREACHABLE, NULL);
+		} else if (i == 1) {
+			/* By the client itself, which is told nothing. */
+			pair_accepted(&p, &near);
+			REQUIRE_OK(reject_id(p.cfd, p.client, NULL, 0, 0));
+			NEED_EVENT(p.sfd, EV_REJECTED, NULL);
+		} else {
+			pair_established(&p, &near);
+			REQUIRE_OK(disconnect_id(i == 2 ? p.sfd : p.cfd,
+						 i == 2 ? p.server : p.client));
+			NEED_EVENT(i == 2 ? p.cfd : p.sfd, EV_DISCONNECTED, NULL);
+		}
+		/* Of the fourth, the peer has not said yet that it has heard. */
+		CHECK_EQ(told, told_of_move(&p));
+		if (i == 3) {
+			REQUIRE_OK(disconnect_id(p.sfd, p.server));
+			NEED_EVENT(p.cfd, EV_DISCONNECTED, NULL);
+			if (!told)
+				CHECK(!told_of_move(&p));
+		}
+		close(p.cfd);
+		close(p.sfd);
+	}
+	unwire();
+}
+
 TEST_LIMIT(network, neighbour_changes_against_destroy, 90)
 {
 	int f = fd();

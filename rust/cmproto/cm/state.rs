@@ -65,6 +65,26 @@ impl State {
         Self::SidrReqRcvd,
     ];
 
+    /// Whether there is neither a connection nor an attempt at one: none was begun, it has failed, or
+    /// an end was asked for.
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait => true,
+            Self::Listen
+            | Self::ReqSent
+            | Self::ReqRcvd
+            | Self::MraReqSent
+            | Self::MraReqRcvd
+            | Self::RepSent
+            | Self::RepRcvd
+            | Self::MraRepSent
+            | Self::MraRepRcvd
+            | Self::Established
+            | Self::SidrReqSent
+            | Self::SidrReqRcvd => false,
+        }
+    }
+
     /// The name that the kernel gives the state, for traces.
     pub const fn name(self) -> &'static str {
         match self {
@@ -96,6 +116,13 @@ impl State {
 )]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_is_over_before_its_first_message_and_from_its_end_on() {
+        for state in State::ALL {
+            assert_eq!(state.is_over(), [0, 11, 12, 13].contains(&(state as u32)));
+        }
+    }
 
     #[test]
     fn numbers_and_names() {

@@ -171,6 +171,24 @@ check "mckey, sends only" thrice mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
 check "mckey, several ids" thrice mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
 check "mckey, a GID" thrice mckeys ff12:a01b:fe80::1234 "-C 3" "-C 1000" -M
 
+# A group of link-local scope is at the interface that is named: at both ends there is another.
+mckeys_by_scope() {
+	local receiver status=0 there here
+	there=$(ipoib_of ib_b "$PEER") && here=$(ipoib_of ib_a) || return
+	: >"$TMP/receiver"
+	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$1%$there" -C 3 >"$TMP/receiver" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
+	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$1%$here" -C 1000 >"$TMP/sender" 2>&1 ||
+		status=$?
+	ends_within 30 "$receiver" || status=$?
+	cat "$TMP/receiver" "$TMP/sender"
+	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
+	[ "$status" -eq 0 ] && nothing_left
+}
+check "mckey, a group of the link" thrice mckeys_by_scope ff12::99
+check "mckey, a group of the link that IANA gives" thrice mckeys_by_scope ff02::1:99
+
 # fails WANT SECONDS COMMAND...: with this in its output, and no later.
 fails() {
 	local want=$1 limit=$2 start=$SECONDS

@@ -67,6 +67,14 @@ walk() {
 	"$program" "$@" >"$out"
 }
 
+# elsewhere: an interface without a device, which link-local addresses may mean, too.
+elsewhere() {
+	ip link add elsewhere0 type dummy && ip link set elsewhere0 up || return
+	wait_for 10 sh -c "ip -6 addr show dev elsewhere0 scope link -tentative | grep -q fe80:" ||
+		fail "no address"
+}
+[ "${OVER:-}" = ib ] || check "another interface" elsewhere || finish
+
 if [ -n "$only" ]; then
 	check "$CM" walk "$CM" "$only" "${chosen[@]}"
 	finish
@@ -80,6 +88,7 @@ fi
 other=rust
 known=(--known "$SELFTESTS/walk/differences")
 if [ "$CM" = c ]; then other=c known=(); fi
+
 # Whether it answers in time is not what is asked.
 ip neigh replace "$B4" lladdr "$($PEER cat /sys/class/net/v1/address)" dev v0 nud permanent
 if [ -n "$against" ]; then
@@ -109,6 +118,7 @@ for quiet in "${quiets[@]}"; do
 	done
 done
 [ "$(cm-use)" = "$CM" ] || cm-use "$CM"
+[ ! -e /sys/class/net/elsewhere0 ] || ip link del elsewhere0
 ip neigh del "$B4" dev v0
 [ "${OVER:-}" != ib ] || check "everything goes" softib_down
 if [ -n "$keep" ]; then

@@ -2,7 +2,7 @@
 
 //! Resolving the peer's address: which device leads to it, and where it is on the link.
 
-use super::neighbours::Interface;
+use super::{bind::interface_of, neighbours::Interface};
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
@@ -64,7 +64,8 @@ impl Endpoint {
     ///
     /// An endpoint that is not yet bound is bound to `src`, or to a wildcard if that is
     /// unspecified; a bound one ignores `src`. Fails with the errors of [`Endpoint::bind`], with
-    /// `EINVAL` if the address families differ, and with the errors of the route lookup.
+    /// `EINVAL` if the address families differ or the scope of `dst` names another interface than
+    /// that of the source, and with the errors of the route lookup.
     pub(crate) fn resolve_addr(
         self: &EndpointRef,
         src: &SockAddr,
@@ -108,7 +109,14 @@ impl Endpoint {
         if let SockAddr::Ib { gid, pkey, .. } = dst {
             return self.resolve_native(inner, *gid, *pkey);
         }
-        if let Some((src, link)) = addr::lookup_ip(&self.net, &inner.src, dst, inner.bound_if) {
+        // A peer without a scope is where the routes say.
+        let interface = match (inner.bound_if, interface_of(dst)?) {
+            (0, interface) | (interface, 0) => interface,
+            (interface, other) if interface == other => interface,
+            // Another interface has another peer by this address.
+            _ => return Err(EINVAL),
+        };
+        if let Some((src, link)) = addr::lookup_ip(&self.net, &inner.src, dst, interface) {
             self.resolution_done(inner, Ok(()), &src, &link);
             return Ok(());
         }
@@ -116,7 +124,7 @@ impl Endpoint {
             &self.net,
             &inner.src,
             dst,
-            inner.bound_if,
+            interface,
             timeout_ms,
             Addressee::new(self)?,
         )?;

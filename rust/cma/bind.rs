@@ -24,15 +24,9 @@ use cmproto::{
 };
 use kernel::prelude::*;
 
-/// The interface that the scope of a link-local address names; 0 if it names none, and for other
-/// addresses.
-fn interface_of(addr: &SockAddr) -> Result<i32> {
-    match addr {
-        SockAddr::V6 { scope_id, .. } if addr.is_link_local_v6() => {
-            i32::try_from(*scope_id).map_err(|_| ENODEV)
-        }
-        _ => Ok(0),
-    }
+/// The interface that the scope of an address names; 0 if it names none.
+pub(super) fn interface_of(addr: &SockAddr) -> Result<i32> {
+    i32::try_from(addr.interface()).map_err(|_| ENODEV)
 }
 
 impl Endpoint {
@@ -93,13 +87,12 @@ impl Endpoint {
         if inner.state != State::Idle {
             return Err(EINVAL);
         }
-        let mut bound_if = interface_of(addr)?;
-        if bound_if == 0 && addr.is_link_local_v6() {
-            return Err(EINVAL);
-        }
-        if let (0, Some(dst)) = (bound_if, dst) {
-            // A peer without a scope is where the routes say.
-            bound_if = interface_of(dst)?;
+        let mut bound_if = 0;
+        if addr.is_link_local_v6() {
+            bound_if = interface_of(addr)?;
+            if bound_if == 0 {
+                return Err(EINVAL);
+            }
         }
         let source = if addr.is_any_or_loopback() {
             None

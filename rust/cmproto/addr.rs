@@ -223,11 +223,29 @@ impl SockAddr {
         self.is_any() || self.is_loopback()
     }
 
-    /// Whether this is an IPv6 link-local address, which needs a scope.
+    /// Whether this is an IPv6 link-local address, which needs a scope: `fe80::/10`, or a group of
+    /// that scope (`ff02::`, `ff12::` and the like).
     pub const fn is_link_local_v6(&self) -> bool {
         match self {
-            Self::V6 { addr, .. } => Gid(*addr).is_link_local(),
+            Self::V6 { addr, .. } => {
+                let gid = Gid(*addr);
+                gid.is_link_local() || matches!(gid.multicast_scope(), Some(2))
+            }
             _ => false,
+        }
+    }
+
+    /// The index of the interface that the scope of an IPv6 address names, if the address may mean
+    /// something else at each: one of a link, or a group of an interface (`ff01::`). 0 if it names
+    /// none, and for other addresses.
+    pub const fn interface(&self) -> u32 {
+        match self {
+            Self::V6 { addr, scope_id, .. }
+                if self.is_link_local_v6() || matches!(Gid(*addr).multicast_scope(), Some(1)) =>
+            {
+                *scope_id
+            }
+            _ => 0,
         }
     }
 
@@ -452,6 +470,41 @@ mod tests {
         assert!(V6.same_address(&v6(addr, 99)));
         assert!(SockAddr::Unspec.same_address(&SockAddr::Unspec));
         assert!(link_local(0).is_link_local_v6() && !V6.is_link_local_v6());
+    }
+
+    #[test]
+    fn what_needs_a_scope() {
+        let with = |first: [u8; 2]| {
+            let mut addr = [7; 16];
+            (addr[0], addr[1]) = (first[0], first[1]);
+            let named = v6(addr, 3);
+            (named.is_link_local_v6(), named.interface())
+        };
+        for link in [0x80, 0x81, 0xbf] {
+            assert_eq!(with([0xfe, link]), (true, 3));
+        }
+        for other in [
+            [0xfe, 0x7f],
+            [0xfe, 0xc0],
+            [0xfd, 0x80],
+            [0x20, 0x02],
+            [0, 0],
+        ] {
+            assert_eq!(with(other), (false, 0));
+        }
+        for flags in 0..16 {
+            for scope in 0..16 {
+                let expected = match scope {
+                    1 => (false, 3),
+                    2 => (true, 3),
+                    _ => (false, 0),
+                };
+                assert_eq!(with([0xff, flags << 4 | scope]), expected);
+            }
+        }
+        assert_eq!(V4.interface(), 0);
+        assert_eq!(IB.interface(), 0);
+        assert_eq!(link_local(0).interface(), 0);
     }
 
     #[test]

@@ -72,8 +72,15 @@ impl Gid {
 
     /// Whether the GID is a multicast one: `ff00::/8`.
     pub const fn is_multicast(&self) -> bool {
-        let [a, ..] = self.0;
-        a == 0xff
+        self.multicast_scope().is_some()
+    }
+
+    /// How far a multicast GID reaches: 1 is the interface, 2 the link; `None` for another GID.
+    pub const fn multicast_scope(&self) -> Option<u8> {
+        match self.0 {
+            [0xff, flags_and_scope, ..] => Some(flags_and_scope & 0x0f),
+            _ => None,
+        }
     }
 }
 

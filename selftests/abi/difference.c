@@ -35,6 +35,8 @@ static const struct {
 	  "a call that fails changes nothing" },
 	{ "scope_of_lo", 0, ENODEV,
 	  "a link-local address is bound only where it is; C has an exception of soft-RoCE" },
+	{ "scope_of_another_interface", 0, EINVAL,
+	  "the address means another peer at each interface; C asks where the source is" },
 	{ "route_after_failed_resolve", ENODEV, 0,
 	  "a call that fails changes nothing; C takes the scope of the address" },
 	{ "written_events", 0, EAGAIN, "so many events of programs, and no more, may be unread" },

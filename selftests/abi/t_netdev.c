@@ -269,6 +269,88 @@ TEST(netdev, linklocal_scope_of_another)
 	CHECK_EQ(0, run_within(10, "ip link del vl8"));
 }
 
+static uint32_t device_of(int f, uint32_t id)
+{
+	struct rdma_ucm_query_route_resp route;
+
+	REQUIRE_OK(query_route(f, id, &route));
+	return route.ibdev_index;
+}
+
+/* Whether an address of the link can be spoken from: not as long as it may be another's. */
+static bool has_linklocal(const char *name)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command),
+		 "ip -6 addr show dev %s scope link -tentative | grep -q fe80:", name);
+	return system(command) == 0;
+}
+
+/* The device that leads to an address; that of an id that is bound to a wildcard first, or not. */
+static uint32_t device_to(const char *text, unsigned int scope, bool bound)
+{
+	union addr dst = addr6(text, 7471), any = addr6("::", 0);
+	int f = fd();
+	uint32_t id = new_id(f), device;
+
+	dst.in6.sin6_scope_id = scope;
+	if (bound)
+		REQUIRE_OK(bind_addr(f, id, &any));
+	NEED_ADDR(f, id, NULL, &dst);
+	device = device_of(f, id);
+	close(f);
+	return device;
+}
+
+/* A group of a link, or of an interface, is at the interface that is named. */
+TEST(netdev, scope_of_a_group)
+{
+	static const char *const groups[] = {
+		"ff02::1:77", "ff12::77", "ff12:601b:ffff::77", "ff32::77", "ff01::77", "ff11::77"
+	};
+	unsigned int here = linklocal6(0).in6.sin6_scope_id, there;
+	union addr near = global6(0), far = addr4(PLUG_ADDR, 0), dst = addr6("ff12::77", 7471);
+	uint32_t mine, others, id;
+	int f = fd();
+
+	plug();
+	there = if_nametoindex("vt0");
+	for (int i = 0; i < 100 && !has_linklocal("vt0"); i++)
+		usleep(100000);
+	id = new_id(f);
+	REQUIRE_OK(bind_addr(f, id, &near));
+	mine = device_of(f, id);
+	id = new_id(f);
+	REQUIRE_OK(bind_addr(f, id, &far));
+	others = device_of(f, id);
+	CHECK(mine != others);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		note("%s", groups[i]);
+		/* Of an interface: C lets the routes decide. */
+		if (i >= 4 && !is_rust())
+			continue;
+		CHECK_EQ(mine, device_to(groups[i], here, false));
+		CHECK_EQ(others, device_to(groups[i], there, false));
+		/* C does not look at the scope then. */
+		if (!is_rust())
+			continue;
+		CHECK_EQ(mine, device_to(groups[i], here, true));
+		CHECK_EQ(others, device_to(groups[i], there, true));
+	}
+
+	/* From an address of another interface. C asks there all the same. */
+	for (int i = 0; i < 2; i++) {
+		id = new_id(f);
+		dst.in6.sin6_scope_id = i == 0 ? here : there;
+		CHECK_ERR(i == 0 ? 0 : differs("scope_of_another_interface"),
+			  resolve_addr(f, id, &near, &dst, 1000));
+		CHECK_EQ(mine, device_of(f, id));
+	}
+	close(f);
+	unwire();
+}
+
 /* An id that is resolved keeps its interface, whatever it is asked for then. */
 TEST(netdev, linklocal_too_late)
 {

@@ -78,7 +78,24 @@ enum place { BIND_IP_AT = 8, BIND_AT = 8, SRC_IP_AT = 0, DST_IP_AT = 28, SRC_AT 
 /* Addresses by name; the low byte of a variant's arg. */
 enum who { HERE, HERE_PORT, LOW_PORT, ANY, ANY6, LOOPBACK, LOOPBACK6, HERE6, LINKLOCAL6, ABSENT,
 	   FAR, PEER, BROADCAST, GROUP, GROUP6, GROUP_RESERVED, IB_ANY, IB_ZERO, IB_GID, FAMILY0,
-	   FAMILY10000, SERVER, WHOS };
+	   FAMILY10000, SERVER, LINKLOCAL6_HERE, LINKLOCAL6_ELSEWHERE, GROUP6_OF_INTERFACE,
+	   GROUP6_OF_INTERFACE_HERE, GROUP6_OF_INTERFACE_ELSEWHERE, GROUP6_OF_LINK,
+	   GROUP6_OF_LINK_HERE, GROUP6_OF_LINK_ELSEWHERE, GROUP6_OF_SITE, GROUP6_OF_SITE_HERE,
+	   GROUP6_OF_SITE_ELSEWHERE, GROUP6_HERE, GROUP6_ELSEWHERE, WHOS };
+
+enum scope { NO_SCOPE, SCOPE_HERE, SCOPE_ELSEWHERE };
+
+/* With the index of the interface of ADDR4, or of another. */
+static union addr scoped(union addr a, enum scope scope)
+{
+	a.in6.sin6_scope_id = 0;
+	if (scope == SCOPE_HERE)
+		a.in6.sin6_scope_id = linklocal6(0).in6.sin6_scope_id;
+	else if (scope == SCOPE_ELSEWHERE)
+		/* That of the loopback interface, where nobody makes one for this. */
+		a.in6.sin6_scope_id = if_nametoindex(ELSEWHERE) ?: 1;
+	return a;
+}
 
 static union addr who(enum who w, struct subject *s)
 {
@@ -132,6 +149,18 @@ static union addr who(enum who w, struct subject *s)
 		a = addr4(ADDR4, 0);
 		a.sa.sa_family = 10000;
 		return a;
+	case LINKLOCAL6_HERE:
+	case LINKLOCAL6_ELSEWHERE:
+		return scoped(linklocal6(0), w - LINKLOCAL6_HERE + SCOPE_HERE);
+	case GROUP6_OF_INTERFACE ... GROUP6_OF_INTERFACE_ELSEWHERE:
+		return scoped(addr6("ff11::77", 0), w - GROUP6_OF_INTERFACE);
+	case GROUP6_OF_LINK ... GROUP6_OF_LINK_ELSEWHERE:
+		return scoped(addr6("ff12::77", 0), w - GROUP6_OF_LINK);
+	case GROUP6_OF_SITE ... GROUP6_OF_SITE_ELSEWHERE:
+		return scoped(addr6("ff15::77", 0), w - GROUP6_OF_SITE);
+	case GROUP6_HERE:
+	case GROUP6_ELSEWHERE:
+		return scoped(addr6("ff0e::1234", 0), w - GROUP6_HERE + SCOPE_HERE);
 	case SERVER:
 		return s->p.sfd ? s->p.addr : addr4(ADDR4, 7471);
 	default:
@@ -165,7 +194,36 @@ static void set_addr(struct subject *s, uint8_t *req, long arg)
 	ADDR(BROADCAST, at, size_at), ADDR(GROUP, at, size_at), ADDR(GROUP6, at, size_at),	\
 	ADDR(GROUP_RESERVED, at, size_at), ADDR(IB_ANY, at, size_at),				\
 	ADDR(IB_ZERO, at, size_at), ADDR(IB_GID, at, size_at), ADDR(FAMILY0, at, size_at),	\
-	ADDR(FAMILY10000, at, size_at)
+	ADDR(FAMILY10000, at, size_at), ADDR(LINKLOCAL6_HERE, at, size_at),			\
+	ADDR(LINKLOCAL6_ELSEWHERE, at, size_at), ADDR(GROUP6_OF_INTERFACE, at, size_at),	\
+	ADDR(GROUP6_OF_INTERFACE_HERE, at, size_at),						\
+	ADDR(GROUP6_OF_INTERFACE_ELSEWHERE, at, size_at), ADDR(GROUP6_OF_LINK, at, size_at),	\
+	ADDR(GROUP6_OF_LINK_HERE, at, size_at), ADDR(GROUP6_OF_LINK_ELSEWHERE, at, size_at),	\
+	ADDR(GROUP6_OF_SITE, at, size_at), ADDR(GROUP6_OF_SITE_HERE, at, size_at),		\
+	ADDR(GROUP6_OF_SITE_ELSEWHERE, at, size_at), ADDR(GROUP6_HERE, at, size_at),		\
+	ADDR(GROUP6_ELSEWHERE, at, size_at)
+
+/* Both addresses of RESOLVE_IP or RESOLVE_ADDR, of which the latter has fields for their sizes. */
+static void set_both(struct subject *s, uint8_t *req, long arg)
+{
+	enum who src = arg & 0xff, dst = arg >> 8 & 0xff;
+	bool ip_only = arg >> 16;
+
+	set_addr(s, req, ip_only ? ADDR_ARG(src, SRC_IP_AT, NO_SIZE) : ADDR_ARG(src, SRC_AT, 8));
+	set_addr(s, req, ip_only ? ADDR_ARG(dst, DST_IP_AT, NO_SIZE) : ADDR_ARG(dst, DST_AT, 10));
+}
+
+#define BOTH(src, dst, ip_only) { "from " #src " to " #dst, set_both,				\
+	(long)(src) | (long)(dst) << 8 | (long)(ip_only) << 16, true }
+#define SCOPES(ip_only)										\
+	BOTH(ANY6, LINKLOCAL6_HERE, ip_only), BOTH(ANY6, LINKLOCAL6_ELSEWHERE, ip_only),	\
+	BOTH(ANY6, GROUP6_OF_LINK_ELSEWHERE, ip_only),						\
+	BOTH(HERE6, LINKLOCAL6_HERE, ip_only), BOTH(HERE6, LINKLOCAL6_ELSEWHERE, ip_only),	\
+	BOTH(HERE6, GROUP6_OF_LINK, ip_only), BOTH(HERE6, GROUP6_OF_LINK_HERE, ip_only),	\
+	BOTH(HERE6, GROUP6_OF_LINK_ELSEWHERE, ip_only),						\
+	BOTH(LINKLOCAL6_HERE, LINKLOCAL6_HERE, ip_only),					\
+	BOTH(LINKLOCAL6_HERE, LINKLOCAL6_ELSEWHERE, ip_only),					\
+	BOTH(LINKLOCAL6_HERE, GROUP6_OF_LINK_ELSEWHERE, ip_only)
 
 static void bind_ip_fill(struct subject *s, uint8_t *req)
 {
@@ -206,6 +264,7 @@ static const struct variant resolve_ip_variants[] = {
 	{ "from IB_ANY", set_addr, ADDR_ARG(IB_ANY, SRC_IP_AT, NO_SIZE), true },
 	{ "from FAR", set_addr, ADDR_ARG(FAR, SRC_IP_AT, NO_SIZE), true },
 	{ "from FAMILY10000", set_addr, ADDR_ARG(FAMILY10000, SRC_IP_AT, NO_SIZE), true },
+	SCOPES(true),
 	{ 0 }
 };
 
@@ -226,6 +285,7 @@ static const struct variant resolve_addr_variants[] = {
 	{ "from IB_ANY", set_addr, ADDR_ARG(IB_ANY, SRC_AT, 8), true },
 	{ "from FAR", set_addr, ADDR_ARG(FAR, SRC_AT, 8), true },
 	{ "from FAMILY10000", set_addr, ADDR_ARG(FAMILY10000, SRC_AT, 8), true },
+	SCOPES(false),
 	SET16("from size 15", 8, 15),
 	{ 0 }
 };

@@ -12,7 +12,16 @@
 #ifndef WALK_H
 #define WALK_H
 
+#include <net/if.h>
+
 #include "../abi/abi.h"
+
+/* An interface with link-local addresses, and another device or none (walk.sh). */
+#ifdef OVER_IB
+#define ELSEWHERE "v0"
+#else
+#define ELSEWHERE "elsewhere0"
+#endif
 
 #define MAX_REQUEST 512
 #define ANSWER_ROOM 1024	/* more than any answer */

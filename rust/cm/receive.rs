@@ -210,7 +210,7 @@ impl Endpoint {
             }
         }
         let is_wanted = conn.machine.wants_rep();
-        let is_known = conn.machine.remote_comm_id() != 0;
+        let peer = conn.machine.remote_comm_id();
         let state = conn.machine.state();
         let waited = conn.machine.waiting();
         let qpn = conn.machine.rep_qpn(rep);
@@ -228,7 +228,9 @@ impl Endpoint {
             }
         };
         self.execute(&mut inner, actions, &cause);
-        if is_known {
+        if peer == rep.local_comm_id {
+            // It is here already, and comes again because the answer was lost, or slow.
+        } else if peer != 0 {
             icm::icm_remote_no_priv_err(rep.remote_comm_id);
         } else if !is_wanted {
             icm::icm_rep_unknown_err(rep.local_comm_id, rep.remote_comm_id, state as u32);

@@ -212,8 +212,7 @@ impl Arrived<'_> {
         let remotes = &self.port.core.remotes;
         let peer = self.peer(req.local_ca_guid);
         if let Some(known) = remotes.by_comm_id(peer, req.local_comm_id) {
-            known.duplicate_req(self.source());
-            return icm::icm_no_listener_err(&icm_id(req));
+            return known.duplicate_req(self.source());
         }
         let taken = match remotes.by_qpn(peer, req.local_qpn) {
             Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),

@@ -54,15 +54,18 @@ impl Endpoint {
         }
     }
 
-    /// Traces a message that came in and does not fit the state.
+    /// Traces a message that came in and does not fit the state. One that came before is no error: its
+    /// sender has repeated what it answers, or itself.
     pub(super) fn trace_unexpected(&self, conn: &Conn, counter: Counter) {
         let id = self.icm_id(conn);
         match counter {
             Counter::Unexpected(Attribute::Dreq) => icm::icm_dreq_unknown_err(&id),
-            Counter::Unexpected(Attribute::Rej) => icm::icm_rej_unknown_err(&id),
-            Counter::Unexpected(Attribute::Mra) | Counter::Duplicate(Attribute::Mra) => {
-                icm::icm_mra_unknown_err(&id);
-            }
+            // Each copy of a request is refused.
+            Counter::Unexpected(Attribute::Rej) => match conn.machine.state() {
+                State::Idle | State::Timewait => {}
+                _ => icm::icm_rej_unknown_err(&id),
+            },
+            Counter::Unexpected(Attribute::Mra) => icm::icm_mra_unknown_err(&id),
             _ => {}
         }
     }

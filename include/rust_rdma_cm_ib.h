@@ -13,6 +13,23 @@
 #include <linux/types.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+/* rust/helpers/debug.c */
+enum rust_rdma_cm_failure {
+	RUST_RDMA_CM_ADDR_UNRESOLVED,
+	RUST_RDMA_CM_ADDR_WITHOUT_DEVICE,
+	RUST_RDMA_CM_ADDR_QKEY,
+	RUST_RDMA_CM_ROUTE_UNRESOLVED,
+	RUST_RDMA_CM_SERVICE_UNRESOLVED,
+	RUST_RDMA_CM_NOT_ESTABLISHED,
+	RUST_RDMA_CM_REJECTED,
+	RUST_RDMA_CM_SIDR_REFUSED,
+	RUST_RDMA_CM_MULTICAST_FAILED,
+};
+
+void rust_rdma_cm_debug(struct rdma_cm_id *id, enum rust_rdma_cm_failure failure,
+			int status);
 
 /* rust/helpers/ib_verbs.c */
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num);
@@ -35,5 +52,8 @@ bool rust_rdma_known_neigh(struct sockaddr *src, const struct sockaddr *dst,
 
 /* rust/helpers/ib_counters.c */
 void rust_rdma_sysfs_attr_init(struct attribute *attr);
+
+/* rust/helpers/rdma_ucm.c */
+int ucma_event_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
 
 #endif /* RUST_RDMA_CM_IB_H */

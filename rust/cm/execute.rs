@@ -5,7 +5,12 @@
 use crate::{
     cm::port::Port,
     endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Inner},
-    ib::{ah::Ah, counters::CounterGroup, trace},
+    ib::{
+        ah::Ah,
+        counters::CounterGroup,
+        debug::{self, Failure},
+        trace,
+    },
     kext::error::ResultExt,
 };
 use cmproto::{
@@ -217,8 +222,12 @@ impl Endpoint {
         let Some(upcall) = cma::upcall(inner.state, event, None) else {
             return;
         };
-        if event == cm::Event::RepReceived {
-            self.prepare_mra(inner);
+        match event {
+            cm::Event::RepReceived => self.prepare_mra(inner),
+            cm::Event::RejReceived { .. } => {
+                debug::tell(&self.head, Failure::Rejected, upcall.status);
+            }
+            _ => {}
         }
         if upcall.next != inner.state {
             self.set_state(inner, upcall.next);

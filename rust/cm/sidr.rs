@@ -19,6 +19,7 @@ use crate::{
     },
     ib::{
         counters::CounterGroup,
+        debug::{self, Failure},
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
@@ -139,6 +140,14 @@ impl Endpoint {
             }
             EventParam::Ud(param)
         });
+        let failure = match upcall.event {
+            CmEvent::AddrError => Some(Failure::AddrQkey),
+            CmEvent::Unreachable if rep.is_some() => Some(Failure::SidrRefused),
+            _ => None,
+        };
+        if let Some(failure) = failure {
+            debug::tell(&self.head, failure, upcall.status);
+        }
         let event = Event {
             param,
             ..Event::new(upcall.event, upcall.status)

@@ -309,17 +309,7 @@ pub(crate) fn offer(
         }
     };
     match consumer {
-        Some(consumer) if consumer.is_kernel() || listener.speaks_messages => {
-            consumer.connect_request(child, event, parking)
-        }
-        Some(consumer) => {
-            let mut offered = Ok(Admission::Queued);
-            child.traced(0, event, || {
-                offered = consumer.connect_request(child, event, parking);
-                offered.map_or_else(Error::to_errno, |_| 0)
-            });
-            offered
-        }
+        Some(consumer) => consumer.connect_request(child, event, parking),
         None => Err(Errno::ECONNABORTED.to_kernel()),
     }
 }

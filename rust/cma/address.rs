@@ -7,6 +7,7 @@ use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
         addr::{self, AddrDone},
+        debug::{self, Failure},
         dev_addr::DevAddr,
         gid::GidAttr,
     },
@@ -196,7 +197,14 @@ impl Endpoint {
         src: &SockAddr,
         link: &DevAddr,
     ) {
-        let status = status.and_then(|()| self.resolved(inner, src, link));
+        let note =
+            |failure| move |error: &Error| debug::tell(&self.head, failure, error.to_errno());
+        let status = status
+            .inspect_err(note(Failure::AddrUnresolved))
+            .and_then(|()| {
+                self.resolved(inner, src, link)
+                    .inspect_err(note(Failure::AddrWithoutDevice))
+            });
         let (state, event) = match status {
             Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
             Err(error) => (

@@ -6,6 +6,7 @@
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
+        debug::{self, Failure},
         gid::GidAttr,
         sa::{PathClass, PathDone, PathQuestion},
     },
@@ -98,10 +99,11 @@ impl PathDone for Addressee {
                 inner.given_path = Some(record);
                 (State::RouteResolved, Event::new(CmEvent::RouteResolved, 0))
             }
-            Err(error) => (
-                State::AddrResolved,
-                Event::new(CmEvent::RouteError, error.to_errno()),
-            ),
+            Err(error) => {
+                let status = error.to_errno();
+                debug::tell(&endpoint.head, Failure::RouteUnresolved, status);
+                (State::AddrResolved, Event::new(CmEvent::RouteError, status))
+            }
         };
         endpoint.set_state(&mut inner, state);
         endpoint.deliver(&inner, &event);

@@ -9,6 +9,7 @@ use crate::{
     endpoint::{Endpoint, EndpointRef, Event, EventParam, Inner, UdEventParam},
     ib::{
         addr::roce_path_mtu,
+        debug::{self, Failure},
         gid::{GidAttr, GidType},
         sa::{broadcast_group, JoinDone, McMember, McRequest, SaMembership},
     },
@@ -330,11 +331,13 @@ impl Endpoint {
         });
         let event = match known {
             Ok(ah_attr) => joined(ah_attr, inner.qkey.value()),
-            Err(error) => Event::new(CmEvent::MulticastError, error.to_errno()),
+            Err(error) => {
+                let status = error.to_errno();
+                debug::tell(&self.head, Failure::MulticastFailed, status);
+                Event::new(CmEvent::MulticastError, status)
+            }
         };
-        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
-            consumer.group_event(number, &event);
-        }
+        self.deliver_of_group(inner, number, &event);
     }
 
     /// Leaves a group, if it is still joined.
@@ -350,11 +353,7 @@ impl Endpoint {
     pub(crate) fn tell_group(&self, number: u64, joined: &Joined) {
         let mut inner = self.inner.lock();
         match joined {
-            Joined::Member(event) => {
-                if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
-                    consumer.group_event(number, event);
-                }
-            }
+            Joined::Member(event) => self.deliver_of_group(&inner, number, event),
             Joined::Asked => {
                 let waited = match inner.groups.get_mut(&number) {
                     Some(Group::InfiniBand { waits, .. }) => mem::take(waits),

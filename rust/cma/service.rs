@@ -4,7 +4,10 @@
 
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event},
-    ib::sa::{ServiceDone, ServiceQuestion, ServiceRecord},
+    ib::{
+        debug::{self, Failure},
+        sa::{ServiceDone, ServiceQuestion, ServiceRecord},
+    },
     kext::error::ToKernel,
 };
 use cmproto::{
@@ -91,7 +94,9 @@ impl ServiceDone for Addressee {
                 (State::AddrinfoResolved, event)
             }
             Err(error) => {
-                let event = Event::new(CmEvent::AddrinfoError, error.to_errno());
+                let status = error.to_errno();
+                debug::tell(&endpoint.head, Failure::ServiceUnresolved, status);
+                let event = Event::new(CmEvent::AddrinfoError, status);
                 (State::AddrBound, event)
             }
         };

@@ -217,17 +217,17 @@ impl Event<'_> {
 pub(crate) trait Consumer: Send + Sync {
     /// Whether this is a part of the kernel, whose callback runs later and uses the device.
     ///
-    /// It is then for the consumer to trace its callback, and to destroy the endpoint when the
-    /// device goes: the removal of the device waits for that.
+    /// It is then for the consumer to destroy the endpoint when the device goes: the removal of the
+    /// device waits for that.
     fn is_kernel(&self) -> bool {
         false
     }
 
-    /// Takes an event.
+    /// Takes an event, and sees to its being [traced](Endpoint::traced) when the owner is told.
     ///
     /// Called with the endpoint's lock held, in the order in which things happened: it queues the
-    /// event and returns. It does not call back into the endpoint and does not fail.
-    fn event(&self, event: &Event<'_>);
+    /// event and returns. It does not lock the endpoint, which is `inner`, and does not fail.
+    fn event(&self, inner: &Inner, event: &Event<'_>);
 
     /// Takes what was made of a message, likewise, for an endpoint whose consumer speaks of
     /// [messages](Endpoint::speaks_messages); `mad` is what arrived, if something did.
@@ -237,7 +237,7 @@ pub(crate) trait Consumer: Send + Sync {
     fn moved(&self, _inner: &Inner) {}
 
     /// Takes an event of a multicast group that the endpoint was told to join as `group`, likewise.
-    fn group_event(&self, group: u64, event: &Event<'_>);
+    fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>);
 
     /// Whether a connection request would be taken now, a guess that saves work. As many as `parking`
     /// may wait beyond the backlog. Fails as [`connect_request`](Self::connect_request).

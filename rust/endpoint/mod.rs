@@ -27,7 +27,9 @@ mod kept;
 
 pub(crate) use self::{
     addressee::Addressee,
-    event::{ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, UdEventParam},
+    event::{
+        ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData, UdEventParam,
+    },
     inner::{Attachment, Conn, Inner, Sidr},
     kept::KeptEvent,
 };
@@ -191,16 +193,16 @@ impl Endpoint {
 
     /// Tells the consumer, if there is one.
     pub(crate) fn deliver(&self, inner: &Inner, event: &Event<'_>) {
-        let Some(consumer) = inner.consumer.as_ref().filter(|_| !self.speaks_messages) else {
-            return;
-        };
-        if consumer.is_kernel() {
-            return consumer.event(event);
+        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !self.speaks_messages) {
+            consumer.event(inner, event);
         }
-        let _ = self.traced(inner.tos(), event, || {
-            consumer.event(event);
-            0
-        });
+    }
+
+    /// Tells the consumer, if there is one, of the multicast group `group`.
+    pub(crate) fn deliver_of_group(&self, inner: &Inner, group: u64, event: &Event<'_>) {
+        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
+            consumer.group_event(inner, group, event);
+        }
     }
 
     /// Traces the call `tell`, in which the consumer is told of `event` and which returns 0 if it

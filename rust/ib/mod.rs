@@ -41,6 +41,7 @@ pub(crate) mod ah;
 pub(crate) mod cache;
 pub(crate) mod client;
 pub(crate) mod counters;
+pub(crate) mod debug;
 pub(crate) mod dev_addr;
 pub(crate) mod device;
 pub(crate) mod gid;

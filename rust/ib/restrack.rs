@@ -95,7 +95,7 @@ impl IdHead {
     pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
-                // The rest is read by consumers of the kernel, and so written by `set_consumer`, or by nobody.
+                // The rest is read by nobody, or written by `set_consumer`.
                 //
                 // SAFETY: `slot` is valid for writes, and zeros are valid addresses, and a valid entry.
                 unsafe {
@@ -106,6 +106,13 @@ impl IdHead {
                     (&raw mut (*id).event_handler).write(None);
                     (&raw mut (*id).route.addr.src_addr).write_bytes(0, 1);
                     (&raw mut (*id).route.addr.dst_addr).write_bytes(0, 1);
+                    (&raw mut (*id).route.addr.dev_addr).write_bytes(0, 1);
+                    (&raw mut (*id).route.path_rec).write(ptr::null_mut());
+                    (&raw mut (*id).route.path_rec_inbound).write(ptr::null_mut());
+                    (&raw mut (*id).route.path_rec_outbound).write(ptr::null_mut());
+                    (&raw mut (*id).route.num_pri_alt_paths).write(0);
+                    (&raw mut (*id).route.num_service_recs).write(0);
+                    (&raw mut (*id).route.service_recs).write(ptr::null_mut());
                     (&raw mut (*id).ps).write(u32::from(ps));
                     (&raw mut (*id).qp_type).write(u32::from(qp_type));
                     (&raw mut (*id).port_num).write(0);

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     endpoint::{Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
     ib::{
+        debug::{self, Failure},
         dev_addr::DevAddr,
         kapi::{cm::CmHead, PathLink, ServiceRecs},
     },
@@ -190,6 +191,8 @@ impl KernelId {
             Err(error) => {
                 event.kind = CmEvent::ConnectError;
                 event.status = error.to_errno();
+                let head = &self.endpoint.head;
+                debug::tell(head, Failure::NotEstablished, event.status);
             }
         }
     }
@@ -282,7 +285,7 @@ impl Consumer for KernelId {
         matches!(self.face, Face::Addresses)
     }
 
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, _: &Inner, event: &Event<'_>) {
         // Lost if memory is out, and more has happened than there are spare rooms.
         let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
     }
@@ -297,7 +300,7 @@ impl Consumer for KernelId {
         }
     }
 
-    fn group_event(&self, group: u64, event: &Event<'_>) {
+    fn group_event(&self, _: &Inner, group: u64, event: &Event<'_>) {
         let name = {
             let queue = self.queue.lock();
             queue.groups.get(&group).map(|group| group.name)

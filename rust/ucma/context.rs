@@ -15,7 +15,8 @@ use super::{
     Ucma,
 };
 use crate::{
-    endpoint::{Consumer, Endpoint, EndpointRef, Event},
+    endpoint::{Consumer, Endpoint, EndpointRef, Event, Inner},
+    ib::dev_addr::DevAddr,
     kext::{idtable::Reserved, net::Net},
 };
 use cmproto::{
@@ -80,7 +81,7 @@ impl<'a> Unpublished<'a> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
         let id = number.id();
         let home = Atomic::new(address(&channel));
-        let context = Arc::pin_init(
+        let context: Arc<_> = Arc::pin_init(
             pin_init!(Context {
                 id,
                 channel <- new_spinlock!(channel, "rdma_ucm_context"),
@@ -90,6 +91,8 @@ impl<'a> Unpublished<'a> {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
+        let head = &context.endpoint.head;
+        head.belong_to_program(Arc::as_ptr(&context).cast());
         Ok(Unpublished {
             context,
             number,
@@ -210,6 +213,30 @@ impl Context {
         }
     }
 
+    /// Tells the program of an event of this context, or of one of its multicast groups.
+    fn tell(&self, inner: &Inner, group: Option<u64>, event: &Event<'_>) {
+        let dmac = || inner.link.as_ref().map(DevAddr::dst_mac);
+        let _ = self.endpoint.traced(inner.tos(), event, || {
+            let head = &self.endpoint.head;
+            head.show_event(event, || dmac().unwrap_or_default());
+            Channel::queue(self, group, event);
+            0
+        });
+    }
+
+    /// Counts a connection request in the backlog, and queues it.
+    fn take_request(
+        &self,
+        child: &EndpointRef,
+        event: &Event<'_>,
+        parking: u32,
+    ) -> Result<Admission> {
+        let admission = Channel::admit(self, parking)?;
+        self.offer(child, event)
+            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
+        Ok(admission)
+    }
+
     /// Makes the context of a connection request and queues the request.
     fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
@@ -221,16 +248,16 @@ impl Context {
 }
 
 impl Consumer for Context {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, inner: &Inner, event: &Event<'_>) {
         if event.kind == CmEvent::DeviceRemoval {
             // Before the event can be read: whoever has read it gets `ENXIO`.
             self.device_removed();
         }
-        Channel::queue(self, None, event);
+        self.tell(inner, None, event);
     }
 
-    fn group_event(&self, group: u64, event: &Event<'_>) {
-        Channel::queue(self, Some(group), event);
+    fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>) {
+        self.tell(inner, Some(group), event);
     }
 
     fn takes_requests(&self, parking: u32) -> Result {
@@ -247,10 +274,16 @@ impl Consumer for Context {
         event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission> {
-        let admission = Channel::admit(self, parking)?;
-        self.offer(child, event)
-            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
-        Ok(admission)
+        // As in C, it has the listener's until it has its own.
+        child.head.belong_to_program(ptr::from_ref(self).cast());
+        let mut taken = Ok(Admission::Queued);
+        let _ = child.traced(0, event, || {
+            // A request has no address vector, which is what the address is for.
+            child.head.show_event(event, Default::default);
+            taken = self.take_request(child, event, parking);
+            taken.map_or_else(Error::to_errno, |_| 0)
+        });
+        taken
     }
 
     fn device_removed(&self) {

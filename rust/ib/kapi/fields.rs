@@ -11,38 +11,23 @@ use super::{
 };
 use crate::{bindings, kext::net::Net};
 use cmproto::ucma::path::PathRecord;
-use core::{
-    mem::{offset_of, size_of},
-    ptr,
-};
+use core::ptr;
 use kernel::prelude::*;
-
-/// Where a route's addresses end, which are not only for consumers of the kernel.
-const ADDRESSES_END: usize = offset_of!(bindings::rdma_route, addr.dev_addr);
-/// How much is behind them.
-const BEHIND_ADDRESSES: usize = size_of::<bindings::rdma_route>() - ADDRESSES_END;
-const _: () = {
-    let last = offset_of!(bindings::rdma_route, addr.dst_addr);
-    assert!(offset_of!(bindings::rdma_route, addr.src_addr) < last);
-    assert!(last < ADDRESSES_END);
-};
 
 impl IdHead {
     /// The identifier as the consumer knows it.
-    pub(super) fn as_id(&self) -> *mut bindings::rdma_cm_id {
+    pub(in crate::ib) fn as_id(&self) -> *mut bindings::rdma_cm_id {
         // SAFETY: The field is inside the object.
         unsafe { &raw mut (*self.as_raw()).id }
     }
 
-    /// Notes what owns the identifier, and clears what only consumers of the kernel read.
+    /// Notes what owns the identifier, a part of the kernel.
     pub(crate) fn set_consumer(&self, consumer: *const c_void) {
         let id = self.as_id();
-        // SAFETY: The fields are inside the object, and zeros are valid for each; set before the consumer
-        // sees the identifier.
+        // SAFETY: The fields are inside the object, and zeros are a valid work item; set before the
+        // consumer sees the identifier.
         unsafe {
             (*self.as_raw()).consumer = consumer.cast_mut();
-            let route = (&raw mut (*id).route).cast::<u8>();
-            route.add(ADDRESSES_END).write_bytes(0, BEHIND_ADDRESSES);
             (&raw mut (*id).net_work).write_bytes(0, 1);
         }
     }

@@ -23,6 +23,7 @@ pub(crate) mod export;
 mod fields;
 mod param;
 mod path;
+mod program;
 mod registration;
 
 pub(crate) use self::{

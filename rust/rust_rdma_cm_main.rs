@@ -29,7 +29,6 @@ mod core;
 mod endpoint;
 #[allow(unsafe_code)]
 mod ib;
-// A library in waiting: not all of it is used yet.
 mod kernel_api;
 #[allow(unsafe_code, dead_code, unused_imports)]
 mod kext;

@@ -206,7 +206,7 @@ boot infiniband -- ib walk-ib race-ib ib-kernel
 boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib
 boot 9p --icount --shift 0 --smp 2 -- 9p
 # netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.
-removal=(kunit module install remove netns)
+removal=(kunit probe observe module install remove netns)
 [ "$kernel" != stock ] || removal+=(kernel-rdma)
 boot removal -- "${removal[@]}"
 boot faults -- fault

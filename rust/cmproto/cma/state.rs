@@ -322,6 +322,19 @@ mod tests {
     }
 
     #[test]
+    #[cfg(test)]
+    #[ignore = "prints the table for documentation"]
+    fn print_states() {
+        for trigger in Trigger::ALL {
+            for state in State::ALL {
+                if let Some(next) = state.next(trigger) {
+                    println!("    {trigger:?} | {} | {}", state.name(), next.name());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn names_are_distinct() {
         for (i, state) in State::ALL.iter().enumerate() {
             assert!(State::ALL[..i]

@@ -22,6 +22,8 @@ mod received;
 #[cfg(test)]
 mod schedule;
 mod table;
+#[cfg(test)]
+mod times;
 
 use super::*;
 #[cfg(CONFIG_KUNIT)]

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! When requests are sent and given up, as the documentation says it.
+//!
+//! `cargo test -- --ignored --nocapture print_times` prints the table from which `tools/transitions` makes
+//! `Documentation/times.rst`.
+
+use super::*;
+use crate::cm::{Pace, Tunable, Tuning};
+use core::fmt::Write;
+
+/// What the peer does.
+#[derive(Clone, Copy)]
+enum Peer {
+    /// Nothing.
+    Silent,
+    /// Answers each copy with an MRA for so long, a time code; the first one after 200 microseconds.
+    Waits(u8),
+    /// Answers all copies but the first.
+    WaitsLater(u8),
+}
+
+/// What has been tuned, in addition to the defaults.
+fn tuned(values: &[(Tunable, u32)]) -> Tuning {
+    let mut tuning = Tuning::NONE;
+    for &(tunable, value) in values {
+        tuning.set(tunable, value).unwrap();
+    }
+    tuning
+}
+
+/// The pace of a request to a peer that nothing is known of.
+fn pace(tuning: &Tuning) -> Pace {
+    match tuning.get(Tunable::EarlyRetry) {
+        0 => Pace::Classic,
+        ms => Pace::After(Duration::from_millis(ms.into())),
+    }
+}
+
+/// An active side that has sent its REQ at 0.
+fn asked(tuning: &Tuning) -> Connection {
+    let mut connection = active();
+    connection.set_limits(&tuning.limits());
+    connection.set_pace(pace(tuning));
+    let params = ConnectParams {
+        remote_cm_response_timeout: tuning.response_timeout().get(),
+        max_cm_retries: tuning.max_retries(),
+        ..connect_params()
+    };
+    let _ = connection.connect(&params, &[], at(0)).unwrap();
+    connection
+}
+
+/// Runs `connection` until it gives up: when it sends `message` again, and what is told when, in
+/// microseconds.
+fn course(
+    mut connection: Connection,
+    message: Outgoing,
+    peer: Peer,
+) -> (Vec<u64>, Vec<(u64, Event)>) {
+    let (mut sends, mut told) = (Vec::new(), Vec::new());
+    let mra = |connection: &mut Connection, code, now: Instant| {
+        let mra = Message::Mra(peer_mra(MraMessage::Req, code));
+        let _ = receive(connection, mra, now + Duration::from_micros(200));
+    };
+    if let Peer::Waits(code) = peer {
+        mra(&mut connection, code, at(0));
+    }
+    while let Some(now) = connection.deadline() {
+        for action in connection.timeout(now) {
+            match action {
+                Action::Send(sent) if sent == message => sends.push(now.as_micros()),
+                Action::Deliver(event) => told.push((now.as_micros(), event)),
+                _ => {}
+            }
+        }
+        if let (Peer::Waits(code) | Peer::WaitsLater(code), Some(last)) = (peer, sends.last()) {
+            if *last == now.as_micros() {
+                mra(&mut connection, code, now);
+            }
+        }
+    }
+    (sends, told)
+}
+
+/// Seconds, as short as they are told apart.
+fn seconds(micros: u64) -> String {
+    let text = format!("{:.2}", micros as f64 / 1e6);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The row of a request: its name; when it is sent again; when its sender is told.
+fn row(name: &str, (sends, told): (Vec<u64>, Vec<(u64, Event)>)) -> String {
+    const SHOWN: usize = 11;
+    let shown = sends.iter().take(SHOWN);
+    let mut again: Vec<_> = shown.map(|at| seconds(*at)).collect();
+    if sends.len() > SHOWN {
+        again.push(format!("… {}", seconds(*sends.last().unwrap())));
+    }
+    let mut text = format!("{name} | {} | {} | ", sends.len(), again.join(" "));
+    for (at, event) in told {
+        write!(text, "{event:?} {} ", seconds(at)).unwrap();
+    }
+    text.trim_end().to_owned()
+}
+
+fn rows() -> Vec<String> {
+    let defaults = tuned(&[]);
+    let classic = tuned(&[(Tunable::EarlyRetry, 0)]);
+    let deadline = tuned(&[(Tunable::Deadline, 500)]);
+    let once = tuned(&[(Tunable::MaxRetries, 0)]);
+    let parking = Connection::PARKING_TIMEOUT;
+    // What Linux asks for.
+    let service = Connection::SERVICE_TIMEOUT;
+    let req = |tuning, peer| course(asked(tuning), Outgoing::Req, peer);
+    let silent = |connection: Connection, message| course(connection, message, Peer::Silent);
+    let mut rep = passive();
+    rep.set_pace(pace(&defaults));
+    let _ = rep.accept(&accept_params(), &[], at(0)).unwrap();
+    let mut dreq = Situation::EstablishedActive.connection();
+    dreq.set_pace(pace(&defaults));
+    let _ = dreq.disconnect(&[], at(0)).unwrap();
+    vec![
+        row("REQ, unanswered", req(&defaults, Peer::Silent)),
+        row("the same, EARLY_RETRY 0, as C", req(&classic, Peer::Silent)),
+        row("the same, DEADLINE 500", req(&deadline, Peer::Silent)),
+        row("the same, MAX_RETRIES 0", req(&once, Peer::Silent)),
+        row(
+            "REQ, each copy answered with an MRA of Linux",
+            req(&defaults, Peer::WaitsLater(service)),
+        ),
+        row(
+            "REQ that this module parks",
+            req(&defaults, Peer::Waits(parking)),
+        ),
+        row(
+            "the same, EARLY_RETRY 0, as C",
+            req(&classic, Peer::Waits(parking)),
+        ),
+        row(
+            "the same, DEADLINE 500",
+            req(&deadline, Peer::Waits(parking)),
+        ),
+        row("REP, unanswered", silent(rep, Outgoing::Rep)),
+        row("DREQ, unanswered", silent(dreq, Outgoing::Dreq)),
+    ]
+}
+
+/// What is told ends each of these, and no request is sent after that.
+#[test]
+fn each_request_ends_with_what_is_told() {
+    for row in rows() {
+        assert!(row.contains("Error "), "{row}");
+    }
+}
+
+#[test]
+#[ignore = "prints"]
+fn print_times() {
+    for row in rows() {
+        println!("    {row}");
+    }
+}

@@ -262,10 +262,28 @@ impl Queue {
         self.more.remove_node(&at)
     }
 
+    /// Sorts the slots by the place of what is in them, free ones first.
+    ///
+    /// There are a few only, and the sorting functions of the core library can panic.
+    fn sort_own(&mut self) {
+        let place = |slot: &Slot| slot.full().map(|(at, _)| at);
+        // As many passes as there are slots, in which neighbours from even places and from odd ones
+        // change places in turn.
+        for pass in 0..self.own.len() {
+            let slots = self.own.get_mut(pass % 2..).unwrap_or_default();
+            for pair in slots.chunks_exact_mut(2) {
+                if let [a, b] = pair {
+                    if place(a) > place(b) {
+                        mem::swap(a, b);
+                    }
+                }
+            }
+        }
+    }
+
     /// Gives all events new turns. Returns the first of these.
     pub(super) fn renew(&mut self, turns: &mut Numbers) -> Option<u64> {
-        self.own
-            .sort_unstable_by_key(|slot| slot.full().map(|(at, _)| at));
+        self.sort_own();
         let mut own = self.own.iter_mut().filter_map(Slot::full_mut).peekable();
         let mut more = self.more.iter_mut().peekable();
         turns.renew(iter::from_fn(|| {

@@ -55,7 +55,7 @@ fmtcheck:
 	@tools/fmt --check
 
 rust-analyzer:
-	@tools/kmake rust-analyzer
+	@tools/rust-analyzer
 
 quick:
 	@tools/check --quick
@@ -119,4 +119,4 @@ help:
 	@echo '  RUST_RDMA_CM_CACHE=<directory> for the cache (now $(CACHE))'
 	@echo ''
 	@echo 'Tools: tools/guest runs a command in a guest, tools/buildroot one in the build'
-	@echo 'sysroot, tools/kernel --print-kdir prints the kernel tree. See their first lines.'
+	@echo 'sysroot, tools/kernel --print-kdir prints the kernel tree. Each has --help.'

@@ -83,6 +83,8 @@ check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
 check "one that never comes up is started again" 125 "not come up in 1 s, try 3 of 3" --boot 1 -- true
 check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \
 	'a=$(cm-use); cm-use c; b=$(cm-use); cm-use none; echo $a $b $(cm-use)'
+check "nothing counts as hung in counted time" 0 "^0\$" --icount -- \
+	cat /proc/sys/kernel/hung_task_timeout_secs
 check "a cable is pulled out and plugged in" 0 "^1 0 1\$" --link "$tmp/link:1" -- \
 	'is() { until [ "$(</sys/class/net/eth0/carrier)" = "$1" ]; do sleep 0.2; done; echo "$1"; }
 	a=$(is 1); echo off >/run/guest/cable; b=$(is 0); echo on >/run/guest/cable; echo $a $b $(is 1)'

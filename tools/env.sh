@@ -30,6 +30,19 @@ die() {
 	exit 1
 }
 
+# show_help: what the first lines of a tool say.
+show_help() {
+	awk 'NR <= 2 || NR == 3 && /^#$/ || /^# shellcheck/ { next }
+		!/^#/ { exit }
+		{ sub(/^# ?/, ""); print }' "$0"
+}
+
+# A tool that has more to say has a usage() of its own.
+if [[ ${1:-} =~ ^(-h|--help)$ ]] && ! declare -F usage >/dev/null; then
+	show_help
+	exit
+fi
+
 is_root() {
 	[ "$(id -u)" -eq 0 ]
 }
@@ -119,6 +132,30 @@ copy_sources() {
 	"$TOOLS/buildroot" rsync -a --delete "${built[@]/#/--exclude=}" "$REPO/" "$1/"
 }
 
+# checked_kdir DIR: the path of the prepared kernel tree DIR. Where it is none, the end of this with a line that
+# says what it lacks.
+checked_kdir() {
+	local dir
+	dir=$(cd "$1" 2>/dev/null && pwd -P) || die "KDIR=$1: no such directory"
+	[ -e "$dir/include/config/auto.conf" ] && [ -e "$dir/include/config/kernel.release" ] ||
+		die "KDIR=$1: no prepared kernel tree: no include/config/ (make modules_prepare)"
+	grep -q '^CONFIG_RUST=y' "$dir/include/config/auto.conf" ||
+		die "KDIR=$1: this kernel is not configured with CONFIG_RUST=y"
+	grep -q '^CONFIG_INFINIBAND=[ym]' "$dir/include/config/auto.conf" ||
+		die "KDIR=$1: this kernel is not configured with CONFIG_INFINIBAND"
+	[ -e "$dir/rust/libkernel.rmeta" ] ||
+		die "KDIR=$1: no metadata of the kernel's Rust crates (rust/*.rmeta), which Debian's headers lack"
+	echo "$dir"
+}
+
+# need_space GB WHAT: the end of this if the cache has less room.
+need_space() {
+	local free
+	free=$(df --output=avail -k "$CACHE" | tail -n 1)
+	[ "$free" -ge $(($1 * 1024 * 1024)) ] ||
+		die "$2 needs $1 GB in $CACHE, where $((free / 1024)) MB are free (RUST_RDMA_CM_CACHE= is another place)"
+}
+
 # remove_tree DIR: also where an ordinary user's sysroot has files of other users.
 remove_tree() {
 	[ ! -e "$1" ] || ns_root rm -rf --one-file-system "$1"
@@ -168,6 +205,24 @@ unpack_packages() {
 		[ -e "$root/$link" ] || ln -s "usr/$link" "$root/$link"
 	done
 	mkdir -p "$root"/{dev,proc,sys,tmp,run,mnt}
+}
+
+# unpack_package PACKAGE[=VERSION] DIR: a package of the sysroot's archive, without what it needs. The sysroot
+# stays as it is.
+unpack_package() {
+	local dir=$2 tmp=$2.tmp opts
+	rm -rf "$tmp"
+	mkdir -p "$tmp/lists/partial" "$tmp/cache/archives/partial"
+	opts=(-o "Dir::State::lists=$tmp/lists" -o "Dir::Cache=$tmp/cache" -o APT::Sandbox::User=root)
+	(
+		cd "$tmp"
+		"$TOOLS/buildroot" apt-get "${opts[@]}" update
+		# shellcheck disable=SC2016 # the sysroot's shell expands it
+		"$TOOLS/buildroot" sh -c 'package=$1 && shift &&
+			apt-get "$@" download "$package" && dpkg-deb -x ./*.deb package' - "$1" "${opts[@]}"
+	)
+	mv -T "$tmp/package" "$dir"
+	rm -rf "$tmp"
 }
 
 # image_of ROOT FILE: what unpack_packages made, as a file system.

@@ -7,6 +7,14 @@
 KDIR ?=
 export KDIR
 
+# Another kernel of Debian's: the newest of a series, or one release.
+ifdef SERIES
+export RUST_RDMA_CM_SERIES := $(SERIES)
+endif
+ifdef RELEASE
+export RUST_RDMA_CM_RELEASE := $(RELEASE)
+endif
+
 # Quiet as the kernel's build is: V=1 shows the commands.
 V ?=
 CACHE = $(shell . tools/env.sh && echo "$$CACHE")
@@ -17,7 +25,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
 	help doc rustdoc clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
 	check-host prove run \
-	deps bench deb
+	deps bench deb update
 all: modules
 
 modules:
@@ -32,6 +40,9 @@ modules_install install: modules
 # A Debian package for the kernel that is built for.
 deb:
 	@tools/deb
+
+update:
+	@tools/release --update
 
 clean:
 	@tools/clean
@@ -92,9 +103,13 @@ help:
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
 	@echo '  deb               - a Debian package for that kernel, with tools/cm as rdma-cm'
+	@echo '  update            - choose the newest kernel of Debian'"'"'s again: it is remembered'
 	@echo '  clean             - remove what a build leaves'
 	@echo '  distclean         - also documentation and test builds'
 	@echo '  distclean-cache   - remove the cache: sysroot, kernel tree, guest images'
+	@echo ''
+	@echo '  SERIES=7.2 for the newest kernel of that series, RELEASE=7.2.11+deb13-amd64 for one of'
+	@echo '  those that the archive has, with any target'
 	@echo ''
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'

@@ -19,9 +19,9 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # The release whose kernel and user space the module is built and run with.
 SUITE=trixie
-# The kernel series. Backports drops old versions at any time: only the series
-# is fixed here, the newest patch level is looked up when the sysroot is made.
-SERIES=${RUST_RDMA_CM_SERIES:-7.2}
+# The kernel's series and release, where they are asked for: tools/release chooses.
+SERIES=${RUST_RDMA_CM_SERIES:-}
+RELEASE=${RUST_RDMA_CM_RELEASE:-}
 
 PROG=${0##*/}
 

@@ -53,6 +53,33 @@ refused "walk: nothing to compare" "no case to compare" "$here/walk/compare" "$t
 refused "run.sh: an unknown suite" "no such suite: bogus" "$here/run.sh" bogus
 refused "run.sh: an unknown suite after a known one" "no such suite: bogus" "$here/run.sh" rping bogus
 
+# What is wrong outside is one line, before anything is begun.
+mkdir -p "$tmp/no-tree" "$tmp/cache"
+mkdir -p "$tmp/headers/include/config"
+echo 6.1.0 >"$tmp/headers/include/config/kernel.release"
+one_line() {
+	local name=$1
+	refused "$@"
+	[ "$(wc -l <"$tmp/out")" -eq 1 ]
+	result $? "$name: in one line"
+}
+one_line "kmake: KDIR is not there" "KDIR=$tmp/nowhere: no such directory" env KDIR="$tmp/nowhere" "$tools/kmake" modules
+one_line "kmake: KDIR is no kernel tree" "KDIR=$tmp/no-tree: no prepared kernel tree" \
+	env KDIR="$tmp/no-tree" "$tools/kmake" modules
+echo CONFIG_MODULES=y >"$tmp/headers/include/config/auto.conf"
+one_line "kmake: a kernel without Rust" "no[t] configured with CONFIG_RUST" env KDIR="$tmp/headers" "$tools/kmake" modules
+echo CONFIG_RUST=y >>"$tmp/headers/include/config/auto.conf"
+one_line "deb: a kernel without RDMA" "no[t] configured with CONFIG_INFINIBAND" env KDIR="$tmp/headers" "$tools/deb"
+echo CONFIG_INFINIBAND=m >>"$tmp/headers/include/config/auto.conf"
+one_line "kmake: headers without metadata" "no metadata of the kernel's Rust crates" \
+	env KDIR="$tmp/headers" "$tools/kmake" modules
+one_line "no answer from the archive" "no answer from the Debian archive at http.*: ." \
+	env RUST_RDMA_CM_CACHE="$tmp/cache" http_proxy=http://127.0.0.1:9 "$tools/sysroot"
+# A disk of 100 MB.
+one_line "the disk is too small" "the sysroot needs 6 GB in $tmp/cache, where [0-9]+ MB are free" \
+	unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=100M none "$1" &&
+		RUST_RDMA_CM_CACHE=$1 RUST_RDMA_CM_RELEASE=7.2.12+deb13-amd64 "$2"' - "$tmp/cache" "$tools/sysroot"
+
 # A tree in which there is nothing that these look at.
 tree=$tmp/tree
 mkdir -p "$tree/tools" "$tree/rust/cmproto" && cp -r "$tools/checks" "$tree/tools/" &&

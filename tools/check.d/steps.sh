@@ -261,6 +261,7 @@ declare_steps() {
 	boot_step states
 	rust_step clippy one "clippy" "$TOOLS/clippy"
 	rust_step --cargo host "$TOOLS/check-host"
+	rust_step --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
 	boot_step infiniband
 	boot_step programs
 	boot_step storage

@@ -65,8 +65,8 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Creates the empty tables, for endpoints of this cache. Each keeps the core, and so cannot be the
-    /// one who keeps the cache.
+    /// Creates the empty tables, for endpoints of this cache. Each keeps the core, and so cannot be
+    /// the one who keeps the cache.
     pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
         let questions = Questions::new(timers.queue())?;

@@ -5,8 +5,8 @@
 use super::EndpointRef;
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
-/// Whom the other parts of the RDMA core tell of their answers: a reference to the endpoint, in a form of
-/// which there can be trait objects.
+/// Whom the other parts of the RDMA core tell of their answers: a reference to the endpoint, in a
+/// form of which there can be trait objects.
 pub(crate) struct Addressee(EndpointRef);
 
 impl Addressee {

@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/linux/slab.h`](srctree/include/linux/slab.h)
 //!
-//! [`Arc`] takes its memory from `kmalloc()`, whose sizes are far apart above a kilobyte. The objects
-//! of a [`SlabCache`] have exactly the size that they need, and a row of their own in
+//! [`Arc`] takes its memory from `kmalloc()`, whose sizes are far apart above a kilobyte. The
+//! objects of a [`SlabCache`] have exactly the size that they need, and a row of their own in
 //! `/proc/slabinfo`.
 //!
 //! [`Arc`]: kernel::sync::Arc
@@ -53,7 +53,7 @@ impl<T> SlabCache<T> {
             align: u32::try_from(align_of::<Counted<T>>())?,
             use_freeptr_offset: true,
             freeptr_offset: 0,
-            ctor: Some(clear::<T>),
+            ctor: Some(construct_nothing),
             ..pin_init::zeroed()
         };
         let size = u32::try_from(size_of::<Counted<T>>())?;
@@ -79,8 +79,9 @@ impl<T> SlabCache<T> {
             bindings::rust_rdma_kmem_cache_alloc(self.raw.as_ptr(), bindings::GFP_KERNEL_ACCOUNT)
         };
         let object = NonNull::new(memory.cast::<Counted<T>>()).ok_or(ENOMEM)?;
-        // SAFETY: By the type invariant the memory has the size and the alignment of the object. It is
-        // ours, and not moved; if `init` fails there is nothing in it that would have to be dropped.
+        // SAFETY: By the type invariant the memory has the size and the alignment of the object. It
+        // is ours, and not moved; if `init` fails there is nothing in it that would have to be
+        // dropped.
         unsafe {
             (&raw mut (*object.as_ptr()).count).write(Refcount::new(1));
             init.__pinned_init(&raw mut (*object.as_ptr()).data)
@@ -98,25 +99,21 @@ impl<T> Drop for SlabCache<T> {
     }
 }
 
-/// Clears the memory of an object, once for all that will ever be in it.
+/// Constructs nothing: an object is initialised, in full, when it is allocated.
 ///
-/// The kernel clears each object of a cache without such a function at each allocation
-/// (`init_on_alloc`). Here only objects of one type follow each other, all of which are initialised.
+/// The kernel clears each object of a cache without such a function before that (`init_on_alloc`).
 ///
 /// # Safety
 ///
-/// To be called for the memory of an object only, which nobody uses.
-unsafe extern "C" fn clear<T>(object: *mut c_void) {
-    // SAFETY: By the safety requirements.
-    unsafe { object.cast::<Counted<T>>().write_bytes(0, 1) };
-}
+/// None: it does nothing.
+unsafe extern "C" fn construct_nothing(_object: *mut c_void) {}
 
 /// A counted reference to an object of a [`SlabCache`]; otherwise as the kernel crate's [`Arc`].
 ///
 /// # Invariants
 ///
-/// The object is initialised and pinned, and one of its count is this reference's. It is memory of a
-/// slab cache, that `kfree()` takes back.
+/// The object is initialised and pinned, and one of its count is this reference's. It is memory of
+/// a slab cache, that `kfree()` takes back.
 ///
 /// [`Arc`]: kernel::sync::Arc
 pub(crate) struct SlabArc<T>(NonNull<Counted<T>>);

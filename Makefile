@@ -29,7 +29,8 @@ MAKEFLAGS += --no-print-directory
 all: modules
 
 modules:
-	@tools/kmake modules $(if $(V),V=$(V)) $(if $(CLIPPY),CLIPPY=$(CLIPPY)) $(if $(W),W=$(W)) $(if $(MO),MO=$(MO))
+	@tools/kmake modules $(if $(V),V=$(V)) $(if $(CLIPPY),CLIPPY=$(CLIPPY)) $(if $(W),W=$(W)) $(if $(MO),MO=$(MO)) \
+		$(if $(DELAYS),DELAYS=$(DELAYS))
 
 # INSTALL_MOD_PATH is the root of the target system, INSTALL_MOD_DIR the place
 # below its lib/modules/<release>.
@@ -131,6 +132,7 @@ help:
 	@echo '  rust-analyzer     - rust-project.json for editors'
 	@echo ''
 	@echo '  V=1  show commands    CLIPPY=1  lint while building    W=1  more warnings'
+	@echo '  DELAYS=<seed>  a module that sleeps where races are'
 	@echo '  RUST_RDMA_CM_CACHE=<directory> for the cache (now $(CACHE))'
 	@echo ''
 	@echo 'Tools: tools/guest runs a command in a guest, tools/buildroot one in the build'

@@ -12,7 +12,7 @@ use crate::{
         kapi,
     },
     kext::{
-        configfs,
+        configfs, delay,
         loaded::module_is_loaded,
         notifier::{NeighbourRegistration, NetdevRegistration},
         slab::SlabCache,
@@ -98,6 +98,7 @@ impl kernel::InPlaceModule for RdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
             refuse_rivals()?;
+            delay::announce();
             let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
             let core = Core::new(endpoints.clone())?;
             let client = Arc::new(

@@ -18,6 +18,7 @@ use crate::{
         gid::GidAttr,
         mad::{Agent, ReceivedMad},
     },
+    kext::delay,
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -297,6 +298,7 @@ impl<T: Waiting> Search<T> {
         });
         match asked {
             Ok(query) => {
+                delay::point();
                 let mut progress = self.progress.lock();
                 if matches!(*progress, Progress::Starting) {
                     *progress = Progress::Running(query);
@@ -314,6 +316,7 @@ impl<T: Waiting> AddrDone for Search<T> {
     fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
         let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
         drop(before);
+        delay::point();
         self.waiting.reached(status.map(|()| found));
     }
 }

@@ -10,7 +10,7 @@
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held, and no two are held together.
 
-use crate::endpoint::EndpointRef;
+use crate::{endpoint::EndpointRef, kext::delay};
 use cmproto::origin::Origin;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -181,6 +181,7 @@ impl Remotes {
         {
             return Track::Duplicate;
         }
+        delay::point();
         if let Some(owner) = self.enter(second.into_node(qpn_key, endpoint.clone()), &qpn_key) {
             self.leave(&id_key, endpoint);
             return Track::Stale(owner);

@@ -21,6 +21,7 @@ use crate::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
+    kext::delay,
 };
 use cmproto::{
     addr::Gid,
@@ -137,7 +138,9 @@ impl Arrival {
             Some(_) => self.parking,
             None => 0,
         };
+        delay::point();
         let offered = target::offer(listener, child, event, parking);
+        delay::point();
         let admission = match offered.map_err(Refusal::from) {
             Ok(admission) => admission,
             Err(refusal) => return self.refuse(&refusal),

@@ -12,7 +12,7 @@
 use crate::{
     endpoint::{Endpoint, EndpointRef},
     kext::{
-        clock,
+        clock, delay,
         workqueue::{new_delayed_runner, DelayedRunner, Kind, OwnedQueue, RunDelayed},
     },
 };
@@ -138,6 +138,7 @@ impl RunDelayed for Shard {
     fn run_delayed(this: Arc<Self>) {
         this.timers.lock().wakes = None;
         while let Some((key, endpoint, node)) = this.take_due(Instant(clock::now_us())) {
+            delay::point();
             endpoint.timer_is_due(key, node);
         }
         this.wait(&mut this.timers.lock());

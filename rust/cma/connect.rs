@@ -9,7 +9,7 @@ use crate::{
         ah::{Ah, AhSpec},
         trace::{self, icm},
     },
-    kext::error::ResultExt,
+    kext::{delay, error::ResultExt},
 };
 use cmproto::{
     cm::{self, AcceptParams, ConnectParams, Connection, Tuning},
@@ -130,6 +130,7 @@ impl Endpoint {
         }
         let way = self.way(&inner)?;
         drop(inner);
+        delay::point();
         let transport = self.transport()?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;

@@ -13,6 +13,7 @@ use crate::{
     endpoint::{Attachment, Endpoint, EndpointRef, Inner},
     ib::{device::DeviceRef, gid::GidAttr, trace},
     kext::{
+        delay,
         error::ToKernel,
         gate::{Gate, OwnedGuard},
         net::Net,
@@ -139,6 +140,7 @@ impl CmDevice {
                     .cursor_lower_bound(&next)
                     .map(|cursor| cursor.current().1.clone());
                 let Some(member) = member else { break };
+                delay::point();
                 visit(&member);
                 next = member.number.saturating_add(1);
             }
@@ -150,6 +152,7 @@ impl CmDevice {
         for shard in self.members.iter() {
             shard.lock().closed = true;
         }
+        delay::point();
         // All are told before any is taken down: what one says to its peer comes too late for a peer
         // at the same device.
         self.for_each_member(|member| member.announce_removal());
@@ -161,6 +164,7 @@ impl CmDevice {
                     .cursor_front()
                     .map(|cursor| cursor.current().1.clone());
                 let Some(member) = member else { break };
+                delay::point();
                 member.bury_removed();
                 // An endpoint that was ending already may still be in the set.
                 self.leave(&member);
@@ -444,6 +448,7 @@ impl Endpoint {
     pub(crate) fn detach(&self, attachment: Attachment) {
         // Waits for whoever looks at the endpoint through netlink.
         self.head.del();
+        delay::point();
         attachment.device.leave(self);
     }
 }
@@ -472,6 +477,7 @@ impl Core {
             device.close();
             return Err(error);
         }
+        delay::point();
         self.show_listeners_at(&device);
         trace::cma::cm_add_one(&device.device);
         Ok(device)
@@ -481,7 +487,9 @@ impl Core {
     pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
         trace::cma::cm_remove_one(&device.device);
         self.devices.remove(device);
+        delay::point();
         device.close();
+        delay::point();
         // A stub that comes after this finds the device closed.
         self.stubs.hide_at(device);
     }

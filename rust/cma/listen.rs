@@ -3,7 +3,10 @@
 //! Listening for connection requests.
 
 use super::listeners::Listener;
-use crate::endpoint::{Endpoint, EndpointRef, Inner};
+use crate::{
+    endpoint::{Endpoint, EndpointRef, Inner},
+    kext::delay,
+};
 use cmproto::{addr::SockAddr, cma::State, service_id::ServiceId};
 use kernel::prelude::*;
 
@@ -27,6 +30,7 @@ impl Endpoint {
         self.listen_locked(&mut inner, backlog)?;
         let is_wildcard = inner.device.is_none();
         drop(inner);
+        delay::point();
         let listens = if is_wildcard {
             self.core.show_listener(self, backlog)
         } else {
@@ -51,6 +55,7 @@ impl Endpoint {
             self.set_state(&mut inner, State::AddrBound);
             inner.listening.take()
         };
+        delay::point();
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
         }

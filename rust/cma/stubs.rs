@@ -15,6 +15,7 @@ use crate::{
     core::Core,
     endpoint::EndpointRef,
     ib::{iw::IwListener, restrack::IdHead},
+    kext::delay,
 };
 use cmproto::cma::State;
 use kernel::{
@@ -86,6 +87,7 @@ impl Stubs {
         head.own_as(&listener.head);
         head.set_addresses(&src, &dst);
         head.set_state(State::Listen as u32);
+        delay::point();
         head.add(&device.device, 0)?;
         let stub = Stub {
             _listener: own,
@@ -94,6 +96,7 @@ impl Stubs {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, stub);
         let before = self.table.lock().insert(node);
         drop(before);
+        delay::point();
         // The listener or the device may have ended meanwhile, before it could have found the stub,
         // which keeps the device.
         if listener.inner.lock().state != State::Listen || device.is_closed() {
@@ -112,6 +115,7 @@ impl Stubs {
     /// Removes a stub.
     fn remove(&self, key: &Key) {
         let node = self.table.lock().remove_node(key);
+        delay::point();
         // Waits for a request that is being handled, and for whoever looks at the stub through netlink.
         drop(node);
     }

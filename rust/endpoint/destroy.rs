@@ -10,7 +10,7 @@ use crate::{
         ports::PortClaim,
     },
     ib::{addr::Query, ah::Ah, sa::SaQuery, trace},
-    kext::gate::OwnedGuard,
+    kext::{delay, gate::OwnedGuard},
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
 use core::mem;
@@ -103,6 +103,7 @@ impl Endpoint {
         drop(asking);
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
+            delay::point();
             self.core.stubs.hide(self.number);
         }
         if let Some(Names { tracked, .. }) = names {
@@ -124,6 +125,7 @@ impl Endpoint {
         if let Some(watching) = watching {
             self.core.neighbours.forget(watching);
         }
+        delay::point();
         if let Some(device) = device {
             self.detach(device);
         }
@@ -151,6 +153,7 @@ impl Endpoint {
         trace::cma::cm_id_destroy(&self.head, inner.tos());
         let remains = self.strip(&mut inner, State::Destroying, cause);
         drop(inner);
+        delay::point();
         self.bury(remains);
     }
 
@@ -194,6 +197,7 @@ impl Endpoint {
         }
         let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
         drop(inner);
+        delay::point();
         self.bury(remains);
     }
 }

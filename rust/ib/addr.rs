@@ -20,6 +20,7 @@ use super::{
 use crate::{
     bindings,
     kext::{
+        delay,
         gate::{Gate, OwnedGuard},
         net::Net,
         workqueue::{Kind, OwnedQueue},
@@ -161,6 +162,7 @@ impl Request {
         // SAFETY: By the type invariant the reference is ours now.
         let this = unsafe { Arc::from_raw(this) };
         let context = this.context.lock().take();
+        delay::point();
         if let Some(context) = context {
             // SAFETY: The RDMA core passes a `struct sockaddr_storage`.
             let src = unsafe { &*src.cast::<[u8; STORAGE_LEN]>() };
@@ -173,6 +175,7 @@ impl Request {
             };
             context.done(status, src, &addr);
         }
+        delay::point();
         let finished = this
             .state
             .cmpxchg(state::RUNNING, state::FINISHED, Full)

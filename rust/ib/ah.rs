@@ -18,7 +18,7 @@ use super::{
     mad::Agent,
     ways::Way,
 };
-use crate::bindings;
+use crate::{bindings, kext::delay};
 use cmproto::{addr::Gid, path::Path};
 use core::ptr::NonNull;
 use kernel::{
@@ -248,6 +248,7 @@ impl Handle {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
         let entered = agent.enter()?;
+        delay::point();
         if entered.device() != device.as_raw() {
             return Err(EINVAL);
         }

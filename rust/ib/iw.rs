@@ -17,6 +17,7 @@ use super::device::DeviceRef;
 use crate::{
     bindings,
     kext::{
+        delay,
         error::ToKernel,
         gate::{Gate, OwnedGuard},
         workqueue::{Kind, OwnedQueue},
@@ -302,6 +303,7 @@ unsafe extern "C" fn on_event(
     let id = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.
     let (kind, status, what) = unsafe { ((*event).event, (*event).status, IwEvent::read(event)) };
+    delay::point();
     let depths = what.depths;
     let event = match kind {
         bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REPLY => Event::Reply { status, depths },

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     bindings,
-    kext::gate::{Gate, Guard},
+    kext::{
+        delay,
+        gate::{Gate, Guard},
+    },
 };
 use cmproto::{addr::Gid, path::FromLink, wire};
 use core::ptr::{self, NonNull};
@@ -166,6 +169,7 @@ impl Agent {
         }
         let ah = ah.for_message()?;
         let entered = self.enter()?;
+        delay::point();
         // SAFETY: The agent is registered while we are inside.
         let buf = from_err_ptr(unsafe {
             bindings::ib_create_send_mad(

@@ -6,7 +6,7 @@
 //! `drivers/infiniband/core/{restrack,cma_priv}.h`
 
 use super::{device::DeviceRef, trace};
-use crate::bindings;
+use crate::{bindings, kext::delay};
 use cmproto::addr::SockAddr;
 use core::{
     marker::PhantomPinned,
@@ -244,6 +244,7 @@ impl IdHead {
             bindings::rdma_restrack_add(self.res());
         }
         trace::cma::cm_id_attach(self, device);
+        delay::point();
         // INVARIANT: The device is kept by the reference.
         let before = core::mem::replace(&mut *self.entry.lock(), Entry::Shown(device.clone()));
         if matches!(before, Entry::Unwanted) {
@@ -278,6 +279,7 @@ impl IdHead {
             (*self.raw.get()).id.port_num = 0;
         }
         drop(before);
+        delay::point();
         *self.entry.lock() = Entry::Blank;
     }
 

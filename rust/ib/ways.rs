@@ -6,6 +6,7 @@
 //! handle is destroyed while it is held.
 
 use super::ah::{AhLink, AhSpec, Handle};
+use crate::kext::delay;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -84,6 +85,7 @@ impl Ways {
     /// Fails with [`ENOMEM`].
     pub(super) fn add(&self, way: Way, handle: Arc<Handle>) -> Result<Arc<Handle>> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        delay::point();
         let mut ways = self.used.lock();
         if let Some(used) = ways.get_mut(&way) {
             used.users = used.users.saturating_add(1);

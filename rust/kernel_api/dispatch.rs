@@ -14,7 +14,7 @@ use crate::{
         dev_addr::DevAddr,
         kapi::{cm::CmHead, PathLink, ServiceRecs},
     },
-    kext::lock::lock_nested,
+    kext::{delay, lock::lock_nested},
 };
 use cmproto::{
     cm::DestroyCause,
@@ -75,10 +75,12 @@ impl KernelId {
 
     /// Tells the consumer of the oldest event; false if there is none, or nobody to tell any more.
     fn tell_next(self: &Arc<Self>) -> bool {
+        delay::point();
         let handler = self.handler.lock();
         let Some(queued) = self.pop() else {
             return false;
         };
+        delay::point();
         let goes_on = match queued.child {
             Some(child) => {
                 self.tell_request(&child, &queued.what);
@@ -89,6 +91,7 @@ impl KernelId {
         if !goes_on {
             let leavings = self.close();
             drop(handler);
+            delay::point();
             self.endpoint.destroy();
             leavings.discard();
         }
@@ -334,6 +337,7 @@ impl Consumer for KernelId {
             }
         };
         let id = Self::of(child, Life::Hidden, face)?;
+        delay::point();
         let request = Queued {
             child: Some(id.clone()),
             ..Queued::new(what)

@@ -28,7 +28,7 @@ use crate::{
         kapi::{cm::CmHead, PathRec, ServiceRecs},
         restrack::OwnerName,
     },
-    kext::net::Net,
+    kext::{delay, net::Net},
 };
 use cmproto::service_id::PortSpace;
 use kernel::{
@@ -140,6 +140,7 @@ impl KernelId {
         let handler = self.handler.lock();
         let leavings = self.close();
         drop(handler);
+        delay::point();
         self.endpoint.destroy();
         leavings.discard();
     }

@@ -3,7 +3,11 @@
 //! What a kernel consumer has not been told yet.
 
 use super::{cm::Message, KernelId};
-use crate::{cma::listeners::Service, endpoint::KeptEvent, kext::error::ToKernel};
+use crate::{
+    cma::listeners::Service,
+    endpoint::KeptEvent,
+    kext::{delay, error::ToKernel},
+};
 use cmproto::{addr::SockAddr, errno::Errno};
 use core::mem;
 use kernel::{
@@ -126,6 +130,7 @@ impl KernelId {
     /// has destroyed the identifier.
     pub(super) fn push(&self, queued: Queued) -> Result {
         let room = Room::new(GFP_KERNEL).ok();
+        delay::point();
         let mut queue = self.queue.lock();
         if queue.life == Life::Closed {
             // Without the lock, as the event may hold a child.

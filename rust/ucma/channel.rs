@@ -28,6 +28,7 @@ use crate::{
     endpoint::Event,
     kext::{
         chardev::Poll,
+        delay,
         error::{ResultExt, ToKernel},
         lock::lock_both,
         wait::{new_wait_queue, WaitQueue},
@@ -83,6 +84,7 @@ impl Channel {
     ) -> (Arc<Channel>, R) {
         loop {
             let channel = context.channel();
+            delay::point();
             let mut places = channel.places.lock();
             if context.is_in(&channel) {
                 let value = run(&channel, &mut places);
@@ -338,6 +340,7 @@ impl Channel {
             return Ok(());
         }
         let mut fresh = Reserve::allocate(lacks, GFP_KERNEL_ACCOUNT)?;
+        delay::point();
         Self::of(context, |_, places| {
             if let Some(place) = places.get(context) {
                 place.reserve.fill_from(&mut fresh);
@@ -355,6 +358,7 @@ impl Channel {
             places.queue(context, group, event, None)
         });
         if let Err(lacks) = queued {
+            delay::point();
             let mut extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
             (channel, queued) = Self::of(context, |_, places| {
                 places.queue(context, group, event, Some(&mut extra))
@@ -418,6 +422,7 @@ impl Channel {
                 None => is_nonblocking().then_some(Err(EAGAIN)),
             }
         })??;
+        delay::point();
         match copy(&taken.start, taken.whole.as_deref()) {
             Ok(()) => {
                 self.finish(taken);
@@ -458,6 +463,7 @@ impl Channel {
         let owner = taken.owner.clone();
         let (home, refused) = loop {
             let home = owner.channel();
+            delay::point();
             if ptr::eq(&*home, self) {
                 let mut places = self.places.lock();
                 if owner.is_in(self) {

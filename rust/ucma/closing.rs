@@ -8,6 +8,7 @@
 //! once.
 
 use super::{context::Context, place::Leavings, places::Places, Ucma};
+use crate::kext::delay;
 use kernel::{
     alloc::flags::GFP_KERNEL,
     cpu::nr_cpu_ids,
@@ -98,6 +99,7 @@ impl Closing {
 /// Ends one context after the other.
 fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings)>) {
     while let Some((context, leavings)) = next() {
+        delay::point();
         Context::discard(&context);
         context.clear(leavings);
     }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     endpoint::{Consumer, Endpoint, EndpointRef, Event, Inner},
     ib::dev_addr::DevAddr,
-    kext::{idtable::Reserved, net::Net},
+    kext::{delay, idtable::Reserved, net::Net},
 };
 use cmproto::{
     service_id::PortSpace,
@@ -187,12 +187,15 @@ impl Context {
     /// When this returns there will be no more events of it; the connections of its unread requests
     /// are destroyed too. Waits for no peer. Returns how many of its events were read.
     fn end(&self, number: Reserved<'_, Self>) -> u32 {
+        delay::point();
         self.endpoint.destroy();
+        delay::point();
         let mut reported = 0;
         if let Some(leavings) = Channel::remove(self) {
             reported = leavings.reported;
             self.clear(leavings);
         }
+        delay::point();
         // Only now nothing is left in the channel under this number.
         drop(number);
         reported
@@ -243,6 +246,7 @@ impl Context {
         let channel = self.channel();
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone())?;
         child.set_consumer(unpublished.context.clone())?;
+        delay::point();
         Channel::add_request(self, unpublished, event, memory)
     }
 }
@@ -323,6 +327,7 @@ fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) 
     let id = unpublished.context.id();
     call.respond(request.response, &abi::IdResp { id })?;
     endpoint.set_consumer(unpublished.context.clone())?;
+    delay::point();
     channel.add(unpublished, request.uid);
     Ok(())
 }
@@ -368,6 +373,7 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
 pub(super) fn migrate(call: &Call<'_>, request: &abi::MigrateId) -> Result {
     let from = call.sibling(request.fd)?;
     let context = Context::find(&from, request.id)?;
+    delay::point();
     let events_reported = Channel::migrate(&context, &from, &call.channel_arc())?;
     call.respond(
         request.response,

@@ -280,6 +280,7 @@ declare_steps() {
 	step --after programs --after infiniband --after two-guests wire wire
 
 	step --named --needs build newest newest
+	rust_step --named delays "$TOOLS/delays" --kernel "$kernel"
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
 	step --named --needs build nvme-queues storage_pair nvme-queues
 	step --named --needs build nvme-bulk storage_pair nvme-bulk
@@ -290,7 +291,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources tools panic clippy host-tests quick)
-long_steps=(newest nfs-source nvme-queues nvme-bulk nfs-bulk)
+long_steps=(newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
 
 # A slice of what there is in a guest.
 quick() {

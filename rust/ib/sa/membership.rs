@@ -17,6 +17,7 @@ use crate::{
     bindings,
     ib::device::{Device, DeviceRef},
     kext::{
+        delay,
         error::from_code,
         gate::{Gate, OwnedGuard},
         workqueue::OwnedQueue,
@@ -132,6 +133,7 @@ unsafe extern "C" fn on_member(status: c_int, multicast: *mut bindings::ib_sa_mu
         state.context.take()
     };
     drop(state);
+    delay::point();
     let Some(context) = context else {
         return 0;
     };

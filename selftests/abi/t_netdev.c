@@ -304,7 +304,7 @@ static uint32_t device_to(const char *text, unsigned int scope, bool bound)
 }
 
 /* A group of a link, or of an interface, is at the interface that is named. */
-TEST(netdev, scope_of_a_group)
+TEST_LIMIT(netdev, scope_of_a_group, 60)
 {
 	static const char *const groups[] = {
 		"ff02::1:77", "ff12::77", "ff12:601b:ffff::77", "ff32::77", "ff01::77", "ff11::77"

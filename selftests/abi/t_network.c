@@ -167,7 +167,7 @@ static bool told_of_move(struct pair *p)
 	return told;
 }
 
-TEST(network, neighbour_moves_before_the_end)
+TEST_LIMIT(network, neighbour_moves_before_the_end, 120)
 {
 	union addr near = addr4(NEAR, 0);
 
@@ -195,7 +195,7 @@ TEST(network, neighbour_moves_before_the_end)
 	unwire();
 }
 
-TEST(network, neighbour_moves_after_the_end)
+TEST_LIMIT(network, neighbour_moves_after_the_end, 120)
 {
 	bool told = differs("peer_moves_after_the_end");
 	union addr near = addr4(NEAR, 0);

@@ -140,6 +140,21 @@ mod tests {
     }
 
     #[test]
+    fn ten_bits_are_link_local() {
+        for (start, link_local) in [
+            (0xfe7f_u16, false),
+            (0xfe80, true),
+            (0xfebf, true),
+            (0xfec0, false),
+            (0xff80, false),
+            (0x7e80, false),
+        ] {
+            let gid = Gid((u128::from(start) << 112 | 1).to_be_bytes());
+            assert_eq!((start, gid.is_link_local()), (start, link_local));
+        }
+    }
+
+    #[test]
     fn groups_begin_with_ones() {
         assert!(Gid([0xff; 16]).is_multicast() && !Gid([0xfe; 16]).is_multicast());
     }

@@ -35,11 +35,11 @@ fn expected_req(private_data: &[u8]) -> Req<'_> {
         local_eecn: 0,
         initiator_depth: 4,
         remote_eecn: 0,
-        remote_cm_response_timeout: 20,
+        remote_cm_response_timeout: 19,
         transport: Transport::Rc,
         flow_control: true,
         starting_psn: OWN_PSN,
-        local_cm_response_timeout: 20,
+        local_cm_response_timeout: 18,
         retry_count: 6,
         pkey: 0xffff,
         path_mtu: 3,
@@ -62,6 +62,8 @@ fn ece_params(transport: Transport) -> ConnectParams {
     ConnectParams {
         transport,
         srq: true,
+        remote_cm_response_timeout: 19,
+        local_cm_response_timeout: 18,
         vendor_id: 0x12ab_cdef,
         attr_mod: 0x8765_4321,
         ..connect_params()

@@ -5,7 +5,7 @@
 use crate::{
     cm::{
         ids::CommIds, parked::Parking, peers::Peers, questions::Questions, remote::Remotes,
-        timer::Timers, Searches,
+        timer::Timers, unreached::Unreached, Searches,
     },
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
@@ -56,6 +56,8 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) answers: Answers,
     pub(crate) searches: Searches,
+    #[pin]
+    pub(crate) unreached: Unreached,
     pub(crate) peers: Peers,
     pub(crate) parking: Parking,
     /// Where the callbacks of kernel consumers run, and what is left of closed files is ended.
@@ -92,6 +94,7 @@ impl Core {
                 sa,
                 answers <- Answers::new(),
                 searches: Searches::new([random::u64(), random::u64()]),
+                unreached <- Unreached::new(),
                 peers: Peers::new([random::u64(), random::u64()]),
                 parking: Parking::new(),
                 callbacks,

@@ -15,8 +15,8 @@ set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 # Those that change the devices come last.
-all=(kunit abi rping kill restrack programs pyverbs trace probe observe drops loss trouble iwarp module install remove
-	netns kmemleak)
+all=(kunit abi rping kill restrack programs pyverbs trace probe observe drops loss trouble unreached
+	iwarp module install remove netns kmemleak)
 capture=''
 if [ "${1:-}" = --capture ]; then
 	mkdir -p "$2"

@@ -21,5 +21,6 @@ mod sidr;
 pub(crate) mod target;
 pub(crate) mod timer;
 mod trace;
+pub(crate) mod unreached;
 
 pub(crate) use self::reach::Searches;

@@ -6,7 +6,7 @@
 //! once. Others are asked for in the background, a bounded number of them at a time, and no more than half
 //! of those for one sender, so that senders that nobody can reach cost those that can be reached nothing.
 
-use super::port::Port;
+use super::{held::Held, port::Port};
 use crate::{
     cma::device::CmDevice,
     core::Core,
@@ -214,6 +214,11 @@ pub(super) trait Waiting: Send + Sync + 'static {
     /// Whom it waits to reach.
     fn sender(&self) -> &Sender;
 
+    /// The request that waits, if it is one: it ends with its listener.
+    fn held(&self) -> Option<&Held> {
+        None
+    }
+
     /// The sender's address is known, or cannot be found. No lock is held.
     fn reached(&self, link: Result<&DevAddr>);
 }
@@ -291,6 +296,17 @@ pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
 
 impl<T: Waiting> Search<T> {
     fn start(self: Arc<Self>) {
+        let unreached = &self.place.core.unreached;
+        match self
+            .waiting
+            .held()
+            .map_or(Ok(true), |held| unreached.enter(held))
+        {
+            Ok(true) => {}
+            // Its listener has ended, and the request with it.
+            Ok(false) => return,
+            Err(error) => return self.waiting.reached(Err(error)),
+        }
         let sender = self.waiting.sender();
         let asked = sender.local.as_ref().ok_or(EINVAL).and_then(|local| {
             let (resolver, peer) = (&self.place.core.resolver, &sender.back.dgid);
@@ -306,8 +322,16 @@ impl<T: Waiting> Search<T> {
             }
             Err(error) => {
                 *self.progress.lock() = Progress::Done;
-                self.waiting.reached(Err(error));
+                self.over(Err(error));
             }
+        }
+    }
+
+    /// Tells who waits that the search is over, unless that has ended with its listener.
+    fn over(&self, link: Result<&DevAddr>) {
+        let unreached = &self.place.core.unreached;
+        if self.waiting.held().is_none_or(|held| unreached.leave(held)) {
+            self.waiting.reached(link);
         }
     }
 }
@@ -317,6 +341,6 @@ impl<T: Waiting> AddrDone for Search<T> {
         let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
         drop(before);
         delay::point();
-        self.waiting.reached(status.map(|()| found));
+        self.over(status.map(|()| found));
     }
 }

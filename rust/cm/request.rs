@@ -98,6 +98,10 @@ impl Waiting for Waits {
         &self.arrival.held.sender
     }
 
+    fn held(&self) -> Option<&Held> {
+        Some(&self.arrival.held)
+    }
+
     fn reached(&self, link: Result<&DevAddr>) {
         self.arrival.reached(link, &self.event.get());
     }

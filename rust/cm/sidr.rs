@@ -199,6 +199,10 @@ impl Waiting for Inquiry {
         &self.held.sender
     }
 
+    fn held(&self) -> Option<&Held> {
+        Some(&self.held)
+    }
+
     fn reached(&self, link: Result<&DevAddr>) {
         let Some(ah) = self.held.address(link) else {
             return;

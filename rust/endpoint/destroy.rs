@@ -151,8 +151,12 @@ impl Endpoint {
             return;
         }
         trace::cma::cm_id_destroy(&self.head, inner.tos());
+        let listened = inner.state == State::Listen;
         let remains = self.strip(&mut inner, State::Destroying, cause);
         drop(inner);
+        if listened {
+            self.core.unreached.end_of(self);
+        }
         delay::point();
         self.bury(remains);
     }

@@ -8,38 +8,52 @@
 use super::{device::DeviceRef, trace};
 use crate::{bindings, kext::delay};
 use cmproto::addr::SockAddr;
-use core::{
-    marker::PhantomPinned,
-    ptr::{self, NonNull},
+use core::{marker::PhantomPinned, mem, ptr};
+use kernel::{
+    alloc::flags::GFP_KERNEL_ACCOUNT,
+    new_spinlock,
+    prelude::*,
+    str::CString,
+    sync::{Arc, SpinLock},
+    types::Opaque,
 };
-use kernel::{new_spinlock, prelude::*, sync::SpinLock, types::Opaque};
 
 /// Who owns what belongs to nobody.
 const NOBODY: &CStr = c"rdma_cm";
 
 /// The name of a part of the kernel that has identifiers.
 ///
-/// # Invariants
-///
-/// It is a string of C that stays for as long as there are identifiers under it.
-#[derive(Clone, Copy)]
-pub(crate) struct OwnerName(NonNull<c_char>);
+/// What is shown under a name keeps it: connection requests can be there when the part has
+/// destroyed its listener, and its module has gone.
+#[derive(Clone)]
+pub(crate) enum OwnerName {
+    /// Those who speak of messages, and do not say their name.
+    IbCm,
+    /// A copy of what a part calls itself.
+    Part(Arc<CString>),
+}
 
 impl OwnerName {
-    /// Those who speak of messages, and do not say their name.
-    pub(crate) fn ib_cm() -> Self {
-        // INVARIANT: A literal stays for ever.
-        Self(NonNull::from(c"ib_cm".to_bytes_with_nul()).cast())
-    }
-
-    /// Takes a name of C; none of null.
+    /// Copies a name of C; none of null. May sleep. Fails with [`ENOMEM`].
     ///
     /// # Safety
     ///
-    /// The name must be null, or stay for as long as there are identifiers under it.
-    pub(super) unsafe fn new(name: *const c_char) -> Option<Self> {
-        // INVARIANT: By the safety requirements.
-        NonNull::new(name.cast_mut()).map(Self)
+    /// The name must be null, or a string of C.
+    pub(super) unsafe fn copy(name: *const c_char) -> Result<Option<Self>> {
+        if name.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: By the safety requirements.
+        let name = CString::try_from(unsafe { CStr::from_char_ptr(name) })?;
+        Ok(Some(Self::Part(Arc::new(name, GFP_KERNEL_ACCOUNT)?)))
+    }
+
+    /// The string of C, which is there for as long as this name is.
+    fn as_char_ptr(&self) -> *const c_char {
+        match self {
+            Self::IbCm => c"ib_cm".as_char_ptr(),
+            Self::Part(name) => name.as_char_ptr(),
+        }
     }
 }
 
@@ -59,6 +73,13 @@ enum Entry {
     Shown(DeviceRef),
 }
 
+/// Whether an identifier is shown, and under which name.
+struct Record {
+    entry: Entry,
+    /// The owner's name, if it is a part of the kernel.
+    name: Option<OwnerName>,
+}
+
 /// The part of an identifier that ib_core reads, in the layout in which it reads it.
 ///
 /// Its methods can be called by any task at any time; call those that set a value under the lock
@@ -67,7 +88,8 @@ enum Entry {
 /// # Invariants
 ///
 /// - `raw.res` has an owner (a task or a string) unless `entry` is [`Entry::Blank`] or
-///   [`Entry::Busy`]. While it is [`Entry::Busy`], [`Entry::Adding`] or [`Entry::Unwanted`], only
+///   [`Entry::Busy`]. A string is [`NOBODY`], or that of `name`, which stays until ib_core does not
+///   read it any more. While it is [`Entry::Busy`], [`Entry::Adding`] or [`Entry::Unwanted`], only
 ///   the task that made it so, or that made it [`Entry::Adding`], changes `raw.res`.
 /// - `raw.res` is in the table of `raw.id.device` at most while `entry` is none of
 ///   [`Entry::Blank`] and [`Entry::Owned`]. The device is registered then, and not changed.
@@ -76,7 +98,7 @@ pub(crate) struct IdHead {
     #[pin]
     raw: Opaque<bindings::rdma_id_private_head>,
     #[pin]
-    entry: SpinLock<Entry>,
+    record: SpinLock<Record>,
     #[pin]
     _pin: PhantomPinned,
 }
@@ -122,7 +144,10 @@ impl IdHead {
                     (&raw mut (*slot).res).write_bytes(0, 1);
                 }
             }),
-            entry <- new_spinlock!(Entry::Blank, "rdma_cm_id_head"),
+            record <- new_spinlock!(
+                Record { entry: Entry::Blank, name: None },
+                "rdma_cm_id_head"
+            ),
             _pin: PhantomPinned,
         })
     }
@@ -168,14 +193,18 @@ impl IdHead {
     ///
     /// # Safety
     ///
-    /// `set` must name an owner to the entry that it is given.
-    unsafe fn own(&self, set: impl FnOnce(*mut bindings::rdma_restrack_entry)) {
+    /// `set` must name an owner to the entry that it is given, and return the name whose string it
+    /// has set, unless that stays for ever.
+    unsafe fn own(
+        &self,
+        set: impl FnOnce(*mut bindings::rdma_restrack_entry) -> Option<OwnerName>,
+    ) {
         {
-            let mut entry = self.entry.lock();
-            if !matches!(*entry, Entry::Blank) {
+            let mut record = self.record.lock();
+            if !matches!(record.entry, Entry::Blank) {
                 return;
             }
-            *entry = Entry::Busy;
+            record.entry = Entry::Busy;
         }
         // SAFETY: `entry` is busy, so nobody else is here.
         unsafe {
@@ -184,39 +213,56 @@ impl IdHead {
                 bindings::rdma_restrack_type_RDMA_RESTRACK_CM_ID,
             )
         };
-        set(self.res());
-        // INVARIANT: The entry has an owner.
-        *self.entry.lock() = Entry::Owned;
+        let name = set(self.res());
+        // INVARIANT: The entry has an owner, and its name is kept.
+        let owned = Record {
+            entry: Entry::Owned,
+            name,
+        };
+        let before = mem::replace(&mut *self.record.lock(), owned);
+        drop(before);
     }
 
     /// Makes the current task the owner, unless there is one.
     pub(crate) fn own_by_current(&self) {
         // SAFETY: A null name stands for the current task.
-        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, ptr::null())) };
+        unsafe {
+            self.own(|res| {
+                bindings::rdma_restrack_set_name(res, ptr::null());
+                None
+            })
+        };
     }
 
     /// Makes a part of the kernel the owner, unless there is one.
     pub(crate) fn own_by_kernel(&self, name: OwnerName) {
-        // SAFETY: The name stays by its type invariant.
-        unsafe { self.own(|res| bindings::rdma_restrack_set_name(res, name.0.as_ptr())) };
+        // SAFETY: The name is set and returned.
+        unsafe {
+            self.own(|res| {
+                bindings::rdma_restrack_set_name(res, name.as_char_ptr());
+                Some(name)
+            })
+        };
     }
 
     /// Makes the owner of `parent` the owner, unless there is one; if `parent` has none (any more),
     /// the kernel.
     pub(crate) fn own_as(&self, parent: &IdHead) {
-        // SAFETY: A task or a name is taken over from an entry that has one, or is set.
+        // SAFETY: A task is taken over from an entry that has one, or a name is set: one that
+        // stays, or one that is returned.
         unsafe {
             self.own(|res| {
-                let entry = parent.entry.lock();
-                match *entry {
-                    Entry::Blank | Entry::Busy => {
+                let record = parent.record.lock();
+                let name = record.name.clone();
+                match (&record.entry, &name) {
+                    (Entry::Blank | Entry::Busy, _) => {
                         bindings::rdma_restrack_set_name(res, NOBODY.as_char_ptr());
                     }
-                    // The owner stays while the lock is held.
-                    Entry::Owned | Entry::Adding | Entry::Unwanted | Entry::Shown(_) => {
-                        bindings::rdma_restrack_parent_name(res, parent.res());
-                    }
+                    (_, Some(name)) => bindings::rdma_restrack_set_name(res, name.as_char_ptr()),
+                    // The task stays while the lock is held.
+                    (_, None) => bindings::rdma_restrack_parent_name(res, parent.res()),
                 }
+                name
             })
         };
     }
@@ -229,9 +275,9 @@ impl IdHead {
     /// Fails with [`EINVAL`] if there is no owner, and [`EBUSY`] if it is shown already.
     pub(crate) fn add(&self, device: &DeviceRef, port: u32) -> Result {
         {
-            let mut entry = self.entry.lock();
-            match *entry {
-                Entry::Owned => *entry = Entry::Adding,
+            let mut record = self.record.lock();
+            match record.entry {
+                Entry::Owned => record.entry = Entry::Adding,
                 Entry::Blank => return Err(EINVAL),
                 _ => return Err(EBUSY),
             }
@@ -246,7 +292,8 @@ impl IdHead {
         trace::cma::cm_id_attach(self, device);
         delay::point();
         // INVARIANT: The device is kept by the reference.
-        let before = core::mem::replace(&mut *self.entry.lock(), Entry::Shown(device.clone()));
+        let shown = Entry::Shown(device.clone());
+        let before = mem::replace(&mut self.record.lock().entry, shown);
         if matches!(before, Entry::Unwanted) {
             self.del();
         }
@@ -259,18 +306,22 @@ impl IdHead {
     /// is about to show it, that one undoes it.
     pub(crate) fn del(&self) {
         let before = {
-            let mut entry = self.entry.lock();
-            match *entry {
-                Entry::Owned | Entry::Shown(_) => core::mem::replace(&mut *entry, Entry::Busy),
+            let mut record = self.record.lock();
+            match record.entry {
+                Entry::Owned | Entry::Shown(_) => {}
                 Entry::Adding => {
-                    *entry = Entry::Unwanted;
+                    record.entry = Entry::Unwanted;
                     return;
                 }
                 Entry::Blank | Entry::Busy | Entry::Unwanted => return,
             }
+            Record {
+                entry: mem::replace(&mut record.entry, Entry::Busy),
+                name: record.name.take(),
+            }
         };
-        // SAFETY: `entry` is busy, so nobody else is here. The device is kept by `before`, if there
-        // is one. What a later owner finds is as it was at the start.
+        // SAFETY: `entry` is busy, so nobody else is here. The device and the name are kept by
+        // `before`, if there are any. What a later owner finds is as it was at the start.
         unsafe {
             bindings::rdma_restrack_del(self.res());
             (*self.res()).user = false;
@@ -280,7 +331,7 @@ impl IdHead {
         }
         drop(before);
         delay::point();
-        *self.entry.lock() = Entry::Blank;
+        self.record.lock().entry = Entry::Blank;
     }
 
     /// The number by which netlink knows the identifier; means nothing while it is not shown.

@@ -164,7 +164,7 @@ needs_of() {
 		scenarios) echo script ;;
 		selection) echo conformance script walk ;;
 		storm) echo cmstorm ;;
-		trouble) echo storm ;;
+		trouble | unreached) echo storm ;;
 		pyverbs) echo pyverbs ;;
 		install) echo package ;;
 		consumer) echo consumer siw softib ;;

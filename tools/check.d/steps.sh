@@ -200,7 +200,7 @@ with_kernel_source() {
 
 boot commands --append slab_debug=P -- abi consumer
 boot states -- walk race
-boot scenarios -- selection scenarios drops storm trouble
+boot scenarios -- selection scenarios drops storm trouble unreached
 boot programs -- rping kill restrack programs loss pyverbs trace iwarp
 boot infiniband -- ib walk-ib race-ib ib-kernel
 boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib

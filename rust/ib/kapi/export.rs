@@ -90,8 +90,8 @@ unsafe fn create(
     let ps = u16::try_from(ps).map_err(|_| EINVAL)?;
     let ps = PortSpace::try_from(ps).map_err(|_| EINVAL)?;
     let qp_type = u8::try_from(qp_type).map_err(|_| EINVAL)?;
-    // SAFETY: The name of a module, which stays while that has identifiers.
-    let owner = unsafe { OwnerName::new(owner) };
+    // SAFETY: The name of a module, which is there while it calls.
+    let owner = unsafe { OwnerName::copy(owner) }?;
     let id = KernelId::create(&core, net.into(), ps, qp_type, owner)?;
     let head = &id.endpoint().head;
     // SAFETY: The handler is one of a consumer.

@@ -34,7 +34,7 @@ impl KernelId {
     ///
     /// The caller gives it to a consumer, which gives it back by [`KernelId::destroy_cm`].
     pub(crate) fn create_cm(core: &Arc<Core>, head: CmHead) -> Result<Arc<Self>> {
-        let endpoint = Endpoint::create_bare(core, Net::init().into(), OwnerName::ib_cm())?;
+        let endpoint = Endpoint::create_bare(core, Net::init().into(), OwnerName::IbCm)?;
         let face = Face::Messages(head);
         Self::of(&endpoint, Life::Open, face).inspect_err(|_| endpoint.destroy())
     }

@@ -6,7 +6,10 @@
 
 use crate::bindings;
 use cmproto::ucma_abi::{UverbsAhAttr, UverbsQpAttr};
-use core::ptr::{self, NonNull};
+use core::{
+    marker::PhantomData,
+    ptr::{self, NonNull},
+};
 use kernel::{
     error::{from_err_ptr, to_result},
     prelude::*,
@@ -19,18 +22,18 @@ const OWNER: &CStr = c"rdma_cm";
 ///
 /// # Invariants
 ///
-/// The pointer is that of a queue pair that exists while the value does.
-pub(crate) struct Qp(NonNull<bindings::ib_qp>);
+/// The pointer is that of a queue pair that exists during `'a`.
+pub(crate) struct Qp<'a>(NonNull<bindings::ib_qp>, PhantomData<&'a ()>);
 
-impl Qp {
+impl Qp<'_> {
     /// Returns a value for a pointer of C; none for null.
     ///
     /// # Safety
     ///
-    /// A queue pair must be valid for as long as the value is used.
+    /// A queue pair must be valid during the lifetime of the value.
     pub(super) unsafe fn from_raw(qp: *mut bindings::ib_qp) -> Option<Self> {
         // INVARIANT: By the safety requirements.
-        NonNull::new(qp).map(Self)
+        Some(Self(NonNull::new(qp)?, PhantomData))
     }
 
     /// Creates a queue pair, which the caller owns. May sleep.
@@ -46,7 +49,7 @@ impl Qp {
         let qp = unsafe { bindings::ib_create_qp_kernel(pd, attr, OWNER.as_char_ptr()) };
         let qp = from_err_ptr(qp)?;
         // INVARIANT: Just created.
-        NonNull::new(qp).map(Self).ok_or(ENOMEM)
+        Ok(Self(NonNull::new(qp).ok_or(ENOMEM)?, PhantomData))
     }
 
     /// Destroys the queue pair. May sleep.

@@ -5,7 +5,10 @@
 use super::KernelId;
 use crate::{
     endpoint::{ConnParam, Ece},
-    ib::qp::Qp,
+    ib::{
+        kapi::{self, ReleasedQp},
+        qp::Qp,
+    },
     kext::error::ToKernel,
 };
 use cmproto::{
@@ -26,7 +29,12 @@ const QPT_UD: u8 = 4;
 impl KernelId {
     /// Takes a queue pair through the states that the occasion demands. `param` are those of the
     /// answer, if the consumer gives one.
-    fn take_through(&self, qp: &Qp, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
+    fn take_through(
+        &self,
+        qp: &Qp<'_>,
+        occasion: Occasion,
+        param: Option<&ConnParam<'_>>,
+    ) -> Result {
         let transport = match self.endpoint.qp_type {
             _ if self.endpoint.is_iwarp() => Transport::Iwarp,
             QPT_UD => Transport::Datagram,
@@ -60,8 +68,8 @@ impl KernelId {
 
     /// Does so with the queue pair of the identifier, if it has one.
     pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
-        let _held = self.qp.lock();
-        match self.endpoint.head.qp() {
+        let held = self.qp.lock();
+        match self.endpoint.head.qp(&held) {
             Some(qp) => self.take_through(&qp, occasion, param),
             None => Ok(()),
         }
@@ -71,26 +79,23 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` without a device, and with the errors of the device; nothing has changed
     /// then but the queue pair.
-    pub(crate) fn adopt_qp(&self, qp: &Qp) -> Result {
-        let _held = self.qp.lock();
+    pub(crate) fn adopt_qp(&self, qp: &Qp<'_>) -> Result {
+        let mut held = self.qp.lock();
         self.on_the_way(self.take_through(qp, Occasion::Created, None))?;
-        self.endpoint.head.set_qp(Some(qp));
+        self.endpoint.head.set_qp(&mut held, qp);
         self.endpoint.set_qp(qp.number(), qp.has_srq());
         Ok(())
     }
 
     /// Takes the queue pair from the identifier, if it has one.
-    pub(crate) fn release_qp(&self) -> Option<Qp> {
-        let _held = self.qp.lock();
-        let qp = self.endpoint.head.qp();
-        self.endpoint.head.set_qp(None);
-        qp
+    pub(crate) fn release_qp(&self) -> Option<ReleasedQp> {
+        self.endpoint.head.release_qp(&mut self.qp.lock())
     }
 
     /// Names the queue pair of the identifier in the parameters, if it has one.
     fn name_qp(&self, param: &mut ConnParam<'_>) {
         let _held = self.qp.lock();
-        if self.endpoint.head.qp().is_some() {
+        if self.endpoint.head.has_qp() {
             let inner = self.endpoint.inner.lock();
             param.qp_num = inner.qp_num;
             param.srq = u8::from(inner.srq);
@@ -107,7 +112,7 @@ impl KernelId {
 
     /// Connects; otherwise as [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
     pub(crate) fn connect(&self, mut param: ConnParam<'_>, ece: Ece) -> Result {
-        if let Some(sl) = self.endpoint.head.service_level() {
+        if let Some(sl) = kapi::service_level(self) {
             self.endpoint.set_service_level(sl);
         }
         self.name_qp(&mut param);

@@ -5,14 +5,14 @@
 use super::{
     cm::{show_state, Message},
     queue::{Life, Queued, What},
-    Face, KernelId,
+    Face, KernelId, Turn,
 };
 use crate::{
     endpoint::{Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
-        kapi::{cm::CmHead, PathLink, ServiceRecs},
+        kapi::{self, cm::CmHead, PathLink, ServiceRecs},
     },
     kext::{delay, lock::lock_nested},
 };
@@ -76,21 +76,20 @@ impl KernelId {
     /// Tells the consumer of the oldest event; false if there is none, or nobody to tell any more.
     fn tell_next(self: &Arc<Self>) -> bool {
         delay::point();
-        let handler = self.handler.lock();
-        let Some(queued) = self.pop() else {
+        let Some((turn, queued)) = self.next_turn() else {
             return false;
         };
         delay::point();
         let goes_on = match queued.child {
             Some(child) => {
-                self.tell_request(&child, &queued.what);
+                self.tell_request(&turn, &child, &queued.what);
                 true
             }
-            None => self.tell(queued),
+            None => self.tell(&turn, queued),
         };
         if !goes_on {
             let leavings = self.close();
-            drop(handler);
+            drop(turn);
             delay::point();
             self.endpoint.destroy();
             leavings.discard();
@@ -99,16 +98,16 @@ impl KernelId {
     }
 
     /// Tells the consumer of an event; false if it wants no more.
-    fn tell(&self, queued: Queued) -> bool {
+    fn tell(&self, turn: &Turn<'_>, queued: Queued) -> bool {
         let mut event = match queued.what {
             What::Event(event) => event,
-            What::Message(message) => return self.call_message(None, &message) == 0,
+            What::Message(message) => return self.call_message(turn, None, &message) == 0,
         };
         match event.kind {
             CmEvent::AddrResolved => self.show_link(),
             CmEvent::RouteResolved => self.show_path(),
             CmEvent::AddrinfoResolved => self.show_services(),
-            CmEvent::ConnectResponse if self.endpoint.head.qp().is_some() => {
+            CmEvent::ConnectResponse if self.endpoint.head.has_qp() => {
                 self.establish(&mut event);
             }
             // With iWARP the driver has seen to it.
@@ -117,11 +116,11 @@ impl KernelId {
             }
             _ => {}
         }
-        self.call(&event.get(), queued.group) == 0
+        self.call(turn, &event.get(), queued.group) == 0
     }
 
     /// Calls the consumer.
-    fn call(&self, event: &Event<'_>, group: usize) -> i32 {
+    fn call(&self, turn: &Turn<'_>, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
             let dmac = inner.link.as_ref().map(|link| link.dst_mac());
@@ -130,25 +129,25 @@ impl KernelId {
         self.caller.store(current_task(), Relaxed);
         let told = self.endpoint.traced(tos, event, || {
             let group = ptr::without_provenance_mut(group);
-            self.endpoint.head.tell(event, dmac, group)
+            self.endpoint.head.tell(turn, event, dmac, group)
         });
         self.caller.store(0, Relaxed);
         told
     }
 
     /// Calls the consumer, who speaks of messages; `listener` is where a request came in.
-    fn call_message(&self, listener: Option<&CmHead>, message: &Message) -> i32 {
+    fn call_message(&self, turn: &Turn<'_>, listener: Option<&CmHead>, message: &Message) -> i32 {
         let Some(head) = self.cm_head() else {
             return 0;
         };
         self.caller.store(current_task(), Relaxed);
-        let told = self.tell_message(head, listener, message);
+        let told = self.tell_message(turn, head, listener, message);
         self.caller.store(0, Relaxed);
         told
     }
 
     /// Offers a connection request to the consumer of this listener.
-    fn tell_request(&self, child: &Arc<Self>, what: &What) {
+    fn tell_request(&self, turn: &Turn<'_>, child: &Arc<Self>, what: &What) {
         let handler = lock_nested(&child.handler);
         if child.endpoint.state() != State::Connect {
             // The device has gone before anybody saw the request.
@@ -160,8 +159,8 @@ impl KernelId {
         // So that the listener is not waited for either.
         self.caller.store(current_task(), Relaxed);
         let told = match what {
-            What::Event(event) => child.call(&event.get(), 0),
-            What::Message(message) => child.call_message(self.cm_head(), message),
+            What::Event(event) => child.call(turn, &event.get(), 0),
+            What::Message(message) => child.call_message(turn, self.cm_head(), message),
         };
         self.caller.store(0, Relaxed);
         if told == 0 {
@@ -203,14 +202,13 @@ impl KernelId {
     /// Shows the consumer the link to the peer.
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
-        let (head, net) = (&self.endpoint.head, &self.endpoint.net);
         if let Some(link) = &inner.link {
-            head.set_link(link, net);
+            kapi::show_link(self, &inner, link);
         } else if inner.is_ib() {
             // Between native addresses there is no interface.
             let (own, peer) = inner.ends();
             if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
-                head.set_link(&link, net);
+                kapi::show_link(self, &inner, &link);
             }
         }
     }
@@ -223,9 +221,7 @@ impl KernelId {
         if let Some(records) = records {
             self.services.populate(records);
         }
-        if let Some(records) = self.services.as_ref() {
-            self.endpoint.head.set_services(records);
-        }
+        kapi::show_services(self, &self.endpoint.inner.lock());
     }
 
     /// Shows the consumer the path to the peer.
@@ -249,8 +245,7 @@ impl KernelId {
             Some(given) => **given,
             None => path.to_record(),
         };
-        let head = &self.endpoint.head;
-        head.set_path(&self.path, &record, link);
+        kapi::show_path(self, &inner, &record, link);
     }
 
     /// Takes the route that the consumer has found by itself, and shows it. The errors are those of

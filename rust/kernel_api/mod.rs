@@ -19,13 +19,16 @@ mod connect;
 mod dispatch;
 mod multicast;
 mod queue;
+mod turn;
+
+pub(crate) use self::turn::Turn;
 
 use self::queue::{Life, Queue};
 use crate::{
     core::Core,
     endpoint::{Endpoint, EndpointRef},
     ib::{
-        kapi::{cm::CmHead, PathRec, ServiceRecs},
+        kapi::{cm::CmHead, PathRec, QpUse, ServiceRecs},
         restrack::OwnerName,
     },
     kext::{delay, net::Net},
@@ -57,7 +60,7 @@ pub(crate) struct KernelId {
     handler: Mutex<()>,
     /// Held while the queue pair is used.
     #[pin]
-    qp: Mutex<()>,
+    qp: Mutex<QpUse>,
     #[pin]
     queue: Mutex<Queue>,
     /// The task that runs the callback; 0 if none does.
@@ -100,7 +103,7 @@ impl KernelId {
                 endpoint: endpoint.clone(),
                 face,
                 handler <- new_mutex!((), "rdma_cm_handler"),
-                qp <- new_mutex!((), "rdma_cm_qp"),
+                qp <- new_mutex!(QpUse::new(), "rdma_cm_qp"),
                 queue <- new_mutex!(queue, "rdma_cm_callbacks"),
                 caller: Atomic::new(0),
                 has_data: Atomic::new(false),
@@ -112,8 +115,8 @@ impl KernelId {
             GFP_KERNEL,
         )?;
         match &this.face {
-            Face::Addresses => endpoint.head.set_consumer(Arc::as_ptr(&this).cast()),
-            Face::Messages(head) => head.set_owner(Arc::as_ptr(&this).cast()),
+            Face::Addresses => endpoint.head.set_consumer(&this),
+            Face::Messages(head) => head.set_owner(&this),
         }
         endpoint.set_consumer(this.clone())?;
         this.give();
@@ -123,6 +126,16 @@ impl KernelId {
     /// The endpoint.
     pub(crate) fn endpoint(&self) -> &EndpointRef {
         &self.endpoint
+    }
+
+    /// What the consumer sees of the path, for as long as it has the identifier.
+    pub(crate) fn path_rec(&self) -> &PathRec {
+        &self.path
+    }
+
+    /// What the consumer sees of the services that were found, likewise, if it sees any.
+    pub(crate) fn service_recs(&self) -> Option<&ServiceRecs> {
+        self.services.as_ref()
     }
 
     /// The lock under which the consumer's callback runs.

@@ -6,6 +6,7 @@ use super::super::{qp, restrack::IdHead};
 use crate::{
     bindings,
     endpoint::{ConnEventParam, Event, EventParam, PrivateData, UdEventParam},
+    kernel_api::Turn,
 };
 use core::ptr;
 use kernel::prelude::*;
@@ -104,16 +105,23 @@ impl IdHead {
     /// identifier is to be destroyed. Without a handler nothing happens.
     ///
     /// `dmac` is where the peer is on the link. `group` is what the consumer called the multicast
-    /// group that the event is about.
-    pub(crate) fn tell(&self, event: &Event<'_>, dmac: [u8; 6], group: *mut c_void) -> c_int {
+    /// group that the event is about. `_turn` is that of the consumer, by this identifier or by the
+    /// listener that a request came to.
+    pub(crate) fn tell(
+        &self,
+        _turn: &Turn<'_>,
+        event: &Event<'_>,
+        dmac: [u8; 6],
+        group: *mut c_void,
+    ) -> c_int {
         // SAFETY: The field is inside the object.
         let handler = unsafe { (&raw const (*self.as_id()).event_handler).read_volatile() };
         let Some(handler) = handler else {
             return 0;
         };
         let mut raw = self.raw_event(event, dmac, group);
-        // SAFETY: The handler can be called by the promises of the consumer. The event and what it
-        // borrows live until it returns.
+        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and what
+        // it borrows live until it returns.
         unsafe { handler(self.as_id(), ptr::from_mut(&mut raw)) }
     }
 }

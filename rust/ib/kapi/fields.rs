@@ -7,12 +7,12 @@
 
 use super::{
     super::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
-    path::{to_raw, PathLink, PathRec, ServiceRecs},
+    path::{to_raw, PathLink},
 };
-use crate::{bindings, kext::net::Net};
+use crate::{bindings, endpoint::Inner, kernel_api::KernelId};
 use cmproto::ucma::path::PathRecord;
-use core::ptr;
-use kernel::prelude::*;
+use core::ptr::{self, NonNull};
+use kernel::{prelude::*, sync::Arc};
 
 impl IdHead {
     /// The identifier as the consumer knows it.
@@ -21,13 +21,13 @@ impl IdHead {
         unsafe { &raw mut (*self.as_raw()).id }
     }
 
-    /// Notes what owns the identifier, a part of the kernel.
-    pub(crate) fn set_consumer(&self, consumer: *const c_void) {
+    /// Notes what owns the identifier, a part of the kernel, and keeps itself until that destroys it.
+    pub(crate) fn set_consumer(&self, consumer: &Arc<KernelId>) {
         let id = self.as_id();
         // SAFETY: The fields are inside the object, and zeros are a valid work item; set before the
         // consumer sees the identifier.
         unsafe {
-            (*self.as_raw()).consumer = consumer.cast_mut();
+            (*self.as_raw()).consumer = Arc::as_ptr(consumer).cast_mut().cast();
             (&raw mut (*id).net_work).write_bytes(0, 1);
         }
     }
@@ -67,76 +67,128 @@ impl IdHead {
         unsafe { (&raw const (*self.as_raw()).state).read_volatile() }
     }
 
-    /// The queue pair that belongs to the identifier, if there is one.
-    ///
-    /// To be used at once: it is the consumer's, who may destroy it.
-    pub(crate) fn qp(&self) -> Option<Qp> {
-        // SAFETY: The field is inside the object. What it names is valid by the promises of the
-        // consumer.
-        unsafe { Qp::from_raw((&raw const (*self.as_id()).qp).read_volatile()) }
+    /// Whether a queue pair belongs to the identifier.
+    pub(crate) fn has_qp(&self) -> bool {
+        !self.raw_qp().is_null()
     }
 
-    /// Has a queue pair belong to the identifier, or none.
-    pub(crate) fn set_qp(&self, qp: Option<&Qp>) {
-        let qp = qp.map_or(ptr::null_mut(), Qp::as_raw);
+    fn raw_qp(&self) -> *mut bindings::ib_qp {
         // SAFETY: The field is inside the object.
-        unsafe { (&raw mut (*self.as_id()).qp).write_volatile(qp) };
+        unsafe { (&raw const (*self.as_id()).qp).read_volatile() }
     }
 
-    /// Shows what is known of the link to the peer.
+    /// The queue pair that belongs to the identifier, if there is one.
+    pub(crate) fn qp<'a>(&self, _use: &'a QpUse) -> Option<Qp<'a>> {
+        // SAFETY: What the identifier names is valid by the promises of the consumer while it is
+        // named. It can be taken from it only by who has the use for itself.
+        unsafe { Qp::from_raw(self.raw_qp()) }
+    }
+
+    /// Has a queue pair belong to the identifier.
+    pub(crate) fn set_qp(&self, _use: &mut QpUse, qp: &Qp<'_>) {
+        // SAFETY: The field is inside the object.
+        unsafe { (&raw mut (*self.as_id()).qp).write_volatile(qp.as_raw()) };
+    }
+
+    /// Takes the queue pair from the identifier, if it has one.
+    pub(crate) fn release_qp(&self, _use: &mut QpUse) -> Option<ReleasedQp> {
+        let qp = self.raw_qp();
+        // SAFETY: The field is inside the object.
+        unsafe { (&raw mut (*self.as_id()).qp).write_volatile(ptr::null_mut()) };
+        NonNull::new(qp).map(ReleasedQp)
+    }
+}
+
+/// The right to use the queue pair of an identifier, or to give it another for who has it for
+/// itself.
+///
+/// What [`KernelId`] protects by the lock of the queue pair.
+pub(crate) struct QpUse(());
+
+impl QpUse {
+    /// The right of a new identifier, to be put behind its lock.
+    pub(crate) fn new() -> Self {
+        Self(())
+    }
+}
+
+/// A queue pair that was taken from its identifier, and is the consumer's to destroy.
+pub(crate) struct ReleasedQp(NonNull<bindings::ib_qp>);
+
+impl ReleasedQp {
+    /// Destroys it. May sleep.
     ///
-    /// The caller serialises this with itself.
-    pub(crate) fn set_link(&self, link: &DevAddr, net: &Net) {
-        let [src_dev_addr, dst_dev_addr, broadcast] = link.hw_addrs();
-        // SAFETY: The field is inside the object, and written by nobody else meanwhile.
-        unsafe {
-            (*self.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
-                src_dev_addr,
-                dst_dev_addr,
-                broadcast,
-                dev_type: link.link_type,
-                bound_dev_if: link.bound_dev_if,
-                net: net.as_raw(),
-                network: link.network as u32,
-                hoplimit: c_int::from(link.hop_limit),
-                ..pin_init::zeroed()
-            };
-        }
-    }
-
-    /// Shows the path, in `space`, which stays for as long as the consumer has the identifier.
+    /// # Safety
     ///
-    /// The caller serialises this with itself.
-    pub(crate) fn set_path(&self, space: &PathRec, path: &PathRecord, link: PathLink) {
-        // SAFETY: The fields are inside the object, and written by nobody else meanwhile.
-        unsafe {
-            space.as_raw().write(to_raw(path, link));
-            (*self.as_id()).route.path_rec = space.as_raw();
-            (*self.as_id()).route.num_pri_alt_paths = 1;
+    /// The consumer gives it up.
+    pub(super) unsafe fn destroy(self) {
+        // SAFETY: It was valid while the identifier named it, and nobody uses it any more by that.
+        if let Some(qp) = unsafe { Qp::from_raw(self.0.as_ptr()) } {
+            // SAFETY: By the safety requirements.
+            unsafe { qp.destroy() };
         }
     }
+}
 
-    /// Shows the services that were found, in `space`, which stays for as long as the consumer has the
-    /// identifier.
-    ///
-    /// The caller serialises this with itself.
-    pub(crate) fn set_services(&self, space: &ServiceRecs) {
-        let records = space.records();
-        // SAFETY: The fields are inside the object, and written by nobody else meanwhile. The consumer
-        // only reads the records.
-        unsafe {
-            let route = &raw mut (*self.as_id()).route;
-            (*route).service_recs = records.as_ptr().cast_mut();
-            (*route).num_service_recs = c_uint::try_from(records.len()).unwrap_or(0);
-        }
+/// Shows what is known of the link to the peer.
+///
+/// `_inner` says that the lock of the endpoint is held: one shows at a time.
+pub(crate) fn show_link(id: &KernelId, _inner: &Inner, link: &DevAddr) {
+    let endpoint = id.endpoint();
+    let [src_dev_addr, dst_dev_addr, broadcast] = link.hw_addrs();
+    // SAFETY: The field is inside the object, and written by nobody else meanwhile. The namespace
+    // is kept by the endpoint, of which the object is a part.
+    unsafe {
+        (*endpoint.head.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
+            src_dev_addr,
+            dst_dev_addr,
+            broadcast,
+            dev_type: link.link_type,
+            bound_dev_if: link.bound_dev_if,
+            net: endpoint.net.as_raw(),
+            network: link.network as u32,
+            hoplimit: c_int::from(link.hop_limit),
+            ..pin_init::zeroed()
+        };
     }
+}
 
-    /// The service level of the path that is shown, which the consumer may have changed.
-    pub(crate) fn service_level(&self) -> Option<u8> {
-        // SAFETY: The fields are inside the object; the record is valid while it is shown.
-        unsafe {
-            let path = (&raw const (*self.as_id()).route.path_rec).read_volatile();
-            (!path.is_null()).then(|| (&raw const (*path).sl).read_volatile())
-        }
+/// Shows the path, in the identifier's room for it, which stays for as long as the consumer has it.
+///
+/// `_inner` as above.
+pub(crate) fn show_path(id: &KernelId, _inner: &Inner, path: &PathRecord, link: PathLink) {
+    let (room, raw) = (id.path_rec().as_raw(), id.endpoint().head.as_id());
+    // SAFETY: The fields are inside the objects, and written by nobody else meanwhile. The
+    // `KernelId` keeps itself until the consumer destroys it.
+    unsafe {
+        room.write(to_raw(path, link));
+        (*raw).route.path_rec = room;
+        (*raw).route.num_pri_alt_paths = 1;
+    }
+}
+
+/// Shows the services that were found, which the identifier has for as long as the consumer has it.
+///
+/// `_inner` as above.
+pub(crate) fn show_services(id: &KernelId, _inner: &Inner) {
+    let Some(services) = id.service_recs() else {
+        return;
+    };
+    let (records, raw) = (services.records(), id.endpoint().head.as_id());
+    // SAFETY: As above. The consumer only reads the records.
+    unsafe {
+        let route = &raw mut (*raw).route;
+        (*route).service_recs = records.as_ptr().cast_mut();
+        (*route).num_service_recs = c_uint::try_from(records.len()).unwrap_or(0);
+    }
+}
+
+/// The service level of the path that is shown, which the consumer may have changed.
+pub(crate) fn service_level(id: &KernelId) -> Option<u8> {
+    // SAFETY: The fields are inside the objects.
+    unsafe {
+        let path = (&raw const (*id.endpoint().head.as_id()).route.path_rec).read_volatile();
+        let room = id.path_rec().as_raw();
+        (!path.is_null()).then(|| (&raw const (*room).sl).read_volatile())
     }
 }

@@ -27,6 +27,7 @@ mod program;
 mod registration;
 
 pub(crate) use self::{
+    fields::{service_level, show_link, show_path, show_services, QpUse, ReleasedQp},
     path::{PathLink, PathRec, ServiceRecs},
     registration::Registration,
 };

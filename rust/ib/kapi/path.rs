@@ -13,7 +13,7 @@ use kernel::{alloc::flags::GFP_KERNEL, prelude::*, types::Opaque};
 /// The record of the path of a connection, for the consumer.
 pub(crate) struct PathRec(Opaque<bindings::sa_path_rec>);
 
-// SAFETY: Written by one task at a time, as `IdHead::set_path` demands; read by any.
+// SAFETY: Written by one task at a time, as `show_path` demands; read by any.
 unsafe impl Send for PathRec {}
 
 // SAFETY: As above.

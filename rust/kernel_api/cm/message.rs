@@ -2,7 +2,7 @@
 
 //! Telling a consumer of messages.
 
-use super::super::KernelId;
+use super::super::{KernelId, Turn};
 use crate::{
     endpoint::{Endpoint, Event, EventParam, Inner},
     ib::kapi::cm::{Asked, CmHead, Told},
@@ -23,6 +23,7 @@ impl KernelId {
     /// Tells the consumer; `listener` is where a request came in. Returns what the consumer returns.
     pub(in super::super) fn tell_message(
         &self,
+        turn: &Turn<'_>,
         head: &CmHead,
         listener: Option<&CmHead>,
         message: &Message,
@@ -51,13 +52,14 @@ impl KernelId {
             gid: gid.as_ref(),
             path: &self.path,
         });
-        head.tell(&Told {
+        let told = Told {
             event: message.event,
             mad: message.mad.as_deref(),
             asked,
             gid: gid.as_ref(),
             peer_qpn,
-        })
+        };
+        head.tell(turn, &told)
     }
 
     /// What the consumer of `listener` is to know a request by, and to be told.

@@ -3,7 +3,7 @@
 //! Calling a consumer's handler.
 
 use super::{super::PathRec, head::CmHead};
-use crate::{bindings, ib::gid::GidAttr};
+use crate::{bindings, ib::gid::GidAttr, kernel_api::Turn};
 use cmproto::{
     ibcm::EventType,
     wire::{self, Header, Message, Rej, Rep, Req, SidrRep, SidrReq, Transport, MAD_LEN},
@@ -148,7 +148,10 @@ fn sidr_rep_param(
 impl CmHead {
     /// Calls the consumer's handler and returns what that returns: 0, or anything else if the
     /// identifier is to be destroyed. Without a handler nothing happens.
-    pub(crate) fn tell(&self, told: &Told<'_>) -> c_int {
+    ///
+    /// `_turn` is that of the consumer, by this identifier or by the listener that a request came
+    /// to.
+    pub(crate) fn tell(&self, _turn: &Turn<'_>, told: &Told<'_>) -> c_int {
         let Some(handler) = self.handler() else {
             return 0;
         };
@@ -183,8 +186,8 @@ impl CmHead {
             }
             event.private_data = message.private_data().as_ptr().cast_mut().cast();
         }
-        // SAFETY: The handler can be called by the promises of the consumer. The event and what it
-        // borrows live until it returns.
+        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and what
+        // it borrows live until it returns.
         unsafe { handler(self.as_id(), &raw const event) }
     }
 }

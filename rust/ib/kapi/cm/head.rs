@@ -3,10 +3,10 @@
 //! The identifier that a consumer has.
 
 use super::super::super::device::Device;
-use crate::bindings;
+use crate::{bindings, kernel_api::KernelId};
 use cmproto::cm::State;
 use core::ptr;
-use kernel::{prelude::*, types::Opaque};
+use kernel::{prelude::*, sync::Arc, types::Opaque};
 
 /// The QP that answers CM messages: that of general services.
 const GSI_QPN: u32 = 1;
@@ -41,10 +41,10 @@ impl CmHead {
         unsafe { &raw mut (*self.0.get()).id }
     }
 
-    /// Notes what owns the identifier.
-    pub(crate) fn set_owner(&self, owner: *const c_void) {
+    /// Notes what owns the identifier, and keeps itself until the consumer destroys it.
+    pub(crate) fn set_owner(&self, owner: &Arc<KernelId>) {
         // SAFETY: The field is inside the object; set before the consumer sees the identifier.
-        unsafe { (*self.0.get()).owner = owner.cast_mut() };
+        unsafe { (*self.0.get()).owner = Arc::as_ptr(owner).cast_mut().cast() };
     }
 
     /// Sets whose identifier it is, and what the consumer is called by, and with.

@@ -130,9 +130,8 @@ impl Heard<'_> {
 impl Arrived<'_> {
     /// Whether anybody listens for a service at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
-        let device = self.device.device.index();
         let listeners = &self.port.core.listeners;
-        listeners.has(ServiceId(service_id), device)
+        listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
     /// Finds out who hears a request; `EINVAL` if nobody does.
@@ -183,7 +182,7 @@ impl Arrived<'_> {
         let found = self.port.core.listeners.find(&Wanted {
             service_id: target.service_id,
             net: net.hash_key(),
-            device: self.device.device.index(),
+            device: &self.device.traits,
             request: RequestView {
                 header: &target.ip,
                 interface: netdev.map(|netdev| netdev.ifindex()),

@@ -136,8 +136,7 @@ impl Endpoint {
     /// Resolves a loopback address: the first device that is up will do.
     fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
-            let is_native = matches!(inner.src, SockAddr::Ib { .. });
-            let mut attachment = self.core.devices.any_active(is_native)?;
+            let mut attachment = self.core.devices.any_active(inner.device_filter())?;
             let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
             if attachment.is_ib() {
                 let gid = GidAttr::get(&attachment.device.device, attachment.port_num, 0)?;
@@ -168,7 +167,8 @@ impl Endpoint {
     /// Resolves a native address: a port that has the GID, or one of its subnet, will do.
     fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
-            let (attachment, own) = self.core.devices.by_native(&self.net, gid, pkey)?;
+            let devices = inner.device_filter();
+            let (attachment, own) = (self.core.devices).by_native(devices, &self.net, gid, pkey)?;
             self.attach(inner, attachment)?;
             let src = with_gid(inner.src, own);
             if let SockAddr::Ib { pkey, .. } = src {
@@ -221,7 +221,7 @@ impl Endpoint {
     fn resolved(self: &EndpointRef, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
         let src = with_address_of(&inner.src, src);
         if inner.device.is_none() {
-            let attachment = self.attachment_at(&src, link)?;
+            let attachment = self.attachment_at(inner.device_filter(), &src, link)?;
             self.show_addresses(&src, &inner.dst);
             self.attach(inner, attachment)?;
         }

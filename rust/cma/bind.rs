@@ -4,6 +4,7 @@
 
 use super::{
     device::{Source, SourceLink},
+    device_filter::DeviceFilter,
     neighbours::Interface,
     ports::Owner,
 };
@@ -30,31 +31,41 @@ pub(super) fn interface_of(addr: &SockAddr) -> Result<i32> {
 }
 
 impl Endpoint {
-    /// Finds the device that speaks from `addr`, an address of this host, and what is known of
-    /// the interface that has it.
-    fn find_source(&self, addr: &SockAddr, bound_if: i32) -> Result<(Attachment, Option<DevAddr>)> {
+    /// Finds the one of `devices` that speaks from `addr`, an address of this host, and what is known
+    /// of the interface that has it.
+    fn find_source(
+        &self,
+        devices: DeviceFilter,
+        addr: &SockAddr,
+        bound_if: i32,
+    ) -> Result<(Attachment, Option<DevAddr>)> {
         if let SockAddr::Ib { gid, .. } = addr {
-            let attachment = self.core.devices.by_source(&Source {
+            let source = Source {
                 addr,
                 net: &self.net,
                 interface: None,
                 link: SourceLink::InfiniBand(*gid),
-            })?;
-            return Ok((attachment, None));
+            };
+            return Ok((self.core.devices.by_source(devices, &source)?, None));
         }
         let link = addr::translate_ip(&self.net, addr, bound_if)?;
-        let attachment = self.attachment_at(addr, &link)?;
+        let attachment = self.attachment_at(devices, addr, &link)?;
         Ok((attachment, Some(link)))
     }
 
-    /// Finds the device that speaks from `addr` at the interface that `link` tells of.
-    pub(super) fn attachment_at(&self, addr: &SockAddr, link: &DevAddr) -> Result<Attachment> {
+    /// Finds the one of `devices` that speaks from `addr` at the interface that `link` tells of.
+    pub(super) fn attachment_at(
+        &self,
+        devices: DeviceFilter,
+        addr: &SockAddr,
+        link: &DevAddr,
+    ) -> Result<Attachment> {
         let ipoib = link.ipoib();
         if self.ps == PortSpace::Ipoib && ipoib.is_none() {
             return Err(EINVAL);
         }
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
-        self.core.devices.by_source(&Source {
+        let source = Source {
             addr,
             net: &self.net,
             interface: Some(&interface),
@@ -62,7 +73,8 @@ impl Endpoint {
                 Some(ipoib) => SourceLink::InfiniBand(ipoib.own_gid()),
                 None => SourceLink::Other,
             },
-        })
+        };
+        self.core.devices.by_source(devices, &source)
     }
 
     /// Binds to `addr`.
@@ -97,7 +109,7 @@ impl Endpoint {
         let source = if addr.is_any_or_loopback() {
             None
         } else {
-            Some(self.find_source(addr, bound_if)?)
+            Some(self.find_source(inner.device_filter(), addr, bound_if)?)
         };
         let afonly = inner.options.afonly.unwrap_or_else(|| match addr {
             SockAddr::V4 { .. } => true,

@@ -7,11 +7,16 @@
 //! ib_core's removal waits until all of them are gone. Removal first closes the set of attached
 //! endpoints, then ends each of them, and last unregisters the MAD agents.
 
+use super::device_filter::DeviceFilter;
 use crate::{
     cm::port::Port,
     core::Core,
     endpoint::{Attachment, Endpoint, EndpointRef, Inner},
-    ib::{device::DeviceRef, gid::GidAttr, trace},
+    ib::{
+        device::{DeviceRef, DeviceTraits},
+        gid::GidAttr,
+        trace,
+    },
     kext::{
         delay,
         error::ToKernel,
@@ -50,6 +55,8 @@ struct Members {
 pub(crate) struct CmDevice {
     /// The device itself.
     pub(crate) device: DeviceRef,
+    /// What it is to who chooses among devices.
+    pub(crate) traits: DeviceTraits,
     /// Its ports that can carry connections, by number.
     ports: RBTree<u32, Arc<Port>>,
     #[pin]
@@ -62,10 +69,12 @@ impl CmDevice {
     /// Creates the device with its ports; nobody can find it yet.
     fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();
+        let traits = device.traits();
         let residents = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(CmDevice {
                 device,
+                traits,
                 ports,
                 residents,
                 members <- pin_init::pin_init_array_from_fn(|_| new_mutex!(Members {
@@ -343,25 +352,41 @@ impl Devices {
         });
     }
 
-    /// Finds the device, port and GID that an address of this host speaks from; `ENODEV` if there
-    /// is none.
-    pub(crate) fn by_source(&self, source: &Source<'_>) -> Result<Attachment> {
-        self.find_map(|device| Self::attachment(device, source))
+    /// Finds the one of `devices`, with port and GID, that an address of this host speaks from;
+    /// `ENODEV` if there is none.
+    pub(crate) fn by_source(
+        &self,
+        devices: DeviceFilter,
+        source: &Source<'_>,
+    ) -> Result<Attachment> {
+        self.find_map(|device| Self::attachment(devices, device, source))
             .ok_or(ENODEV)
     }
 
     /// As [`Devices::by_source`], but the device with this index comes first.
-    pub(crate) fn by_source_near(&self, index: u32, source: &Source<'_>) -> Result<Attachment> {
+    pub(crate) fn by_source_near(
+        &self,
+        devices: DeviceFilter,
+        index: u32,
+        source: &Source<'_>,
+    ) -> Result<Attachment> {
         match self
             .by_index(index)
-            .and_then(|near| Self::attachment(&near, source))
+            .and_then(|near| Self::attachment(devices, &near, source))
         {
             Some(attachment) => Ok(attachment),
-            None => self.by_source(source),
+            None => self.by_source(devices, source),
         }
     }
 
-    fn attachment(device: &Arc<CmDevice>, source: &Source<'_>) -> Option<Attachment> {
+    fn attachment(
+        devices: DeviceFilter,
+        device: &Arc<CmDevice>,
+        source: &Source<'_>,
+    ) -> Option<Attachment> {
+        if !devices.admits(&device.traits) {
+            return None;
+        }
         let (port, gid) = device.find_gid(source)?;
         Some(Attachment {
             device: device.clone(),
@@ -371,10 +396,19 @@ impl Devices {
         })
     }
 
-    /// Finds the device and the port that lead to a native address, and the GID there; `ENODEV` if
-    /// there is none.
-    pub(crate) fn by_native(&self, net: &Net, gid: Gid, pkey: u16) -> Result<(Attachment, Gid)> {
+    /// Finds the one of `devices` and the port that lead to a native address, and the GID there;
+    /// `ENODEV` if there is none.
+    pub(crate) fn by_native(
+        &self,
+        devices: DeviceFilter,
+        net: &Net,
+        gid: Gid,
+        pkey: u16,
+    ) -> Result<(Attachment, Gid)> {
         self.find_map(|device| {
+            if !devices.admits(&device.traits) {
+                return None;
+            }
             let (port_num, own) = device.find_native(net, gid, pkey)?;
             let port = device.port(port_num)?;
             let gid_type = port.default_gid_type();
@@ -389,10 +423,9 @@ impl Devices {
         .ok_or(ENODEV)
     }
 
-    /// Finds a port that is up, or else any port of the first device; `ENODEV` without devices. For a
-    /// native address only those of the IB CM count.
-    pub(crate) fn any_active(&self, is_native: bool) -> Result<Attachment> {
-        let counts = |device: &CmDevice| !is_native || device.iwarp_port().is_none();
+    /// Finds a port of one of `devices` that is up, or else any port of the first; `ENODEV` if there
+    /// is none of them.
+    pub(crate) fn any_active(&self, devices: DeviceFilter) -> Result<Attachment> {
         let attachment = |device: &Arc<CmDevice>, port: &Port| Attachment {
             device: device.clone(),
             port_num: port.num,
@@ -400,7 +433,10 @@ impl Devices {
             gid: None,
         };
         self.find_map(|device| {
-            let mut ports = device.ports.values().filter(|_| counts(device));
+            let mut ports = device
+                .ports
+                .values()
+                .filter(|_| devices.admits(&device.traits));
             let port = ports.find(|port| {
                 device
                     .device
@@ -411,7 +447,10 @@ impl Devices {
         })
         .or_else(|| {
             self.find_map(|device| {
-                let port = device.ports.values().find(|_| counts(device))?;
+                let port = device
+                    .ports
+                    .values()
+                    .find(|_| devices.admits(&device.traits))?;
                 Some(attachment(device, port))
             })
         })
@@ -420,14 +459,9 @@ impl Devices {
 }
 
 impl Endpoint {
-    /// Attaches the endpoint to a device; `ENODEV` if the device is going away, or is of another kind
-    /// than the consumer wants.
+    /// Attaches the endpoint to a device; `ENODEV` if the device is going away.
     pub(crate) fn attach(self: &EndpointRef, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
-        let wanted = inner.options.node_type;
-        if wanted.is_some_and(|wanted| wanted != device.device.node_type()) {
-            return Err(ENODEV);
-        }
         let stay = match &inner.consumer {
             Some(consumer) if consumer.is_kernel() => Some(device.stay().ok_or(ENODEV)?),
             _ => None,

@@ -315,12 +315,12 @@ impl Endpoint {
     /// Only where it can be heard: the socket is made in the namespace of the current task, which must
     /// be the listener's, and the device's.
     pub(super) fn site_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Site> {
+        if !self.inner.lock().device_filter().admits(&device.traits) {
+            return Ok(Site::None);
+        }
         let Some(port) = device.iwarp_port() else {
             return Ok(Site::Matched);
         };
-        if self.is_native() {
-            return Ok(Site::None);
-        }
         let is_here = device.device.access_netns(&self.net)
             && device.is_iwarp_in(port, &self.net)
             && *Net::current() == *self.net;
@@ -332,9 +332,13 @@ impl Endpoint {
 
     /// Makes an endpoint of a request, and offers it.
     fn requested(self: &EndpointRef, request: &IwRequest<'_>) -> Result {
-        if self.inner.lock().state != State::Listen {
-            return Err(EINVAL);
-        }
+        let devices = {
+            let inner = self.inner.lock();
+            if inner.state != State::Listen {
+                return Err(EINVAL);
+            }
+            inner.device_filter().anywhere()
+        };
         let what = &request.what;
         let link = addr::translate_ip(&self.net, &what.local, 0)?;
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
@@ -345,7 +349,7 @@ impl Endpoint {
             link: SourceLink::Other,
         };
         let near = request.device().index();
-        let attachment = self.core.devices.by_source_near(near, &source)?;
+        let attachment = self.core.devices.by_source_near(devices, near, &source)?;
         let child = Endpoint::create_child_of_iwarp(self)?;
         let id = request.adopt(Addressee::new(&child)?)?;
 

@@ -76,7 +76,7 @@ impl Endpoint {
             afonly: inner.afonly,
             bound_if: inner.bound_if,
             backlog,
-            device: attachment.map(|attachment| attachment.device.device.index()),
+            devices: inner.device_filter(),
             port: attachment.map(|attachment| attachment.port_num),
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);

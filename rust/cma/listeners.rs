@@ -13,8 +13,10 @@
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held.
 
+use super::device_filter::DeviceFilter;
 use crate::{
     endpoint::{Endpoint, EndpointRef},
+    ib::device::DeviceTraits,
     kernel_api::KernelId,
 };
 use cmproto::{
@@ -103,22 +105,17 @@ pub(crate) struct Listener {
     pub(crate) bound_if: i32,
     /// How many requests an iWARP device keeps for it.
     pub(crate) backlog: u32,
-    /// The index of the one device that it hears; none if it hears all.
-    pub(crate) device: Option<u32>,
-    /// The number of the port of that device that it is bound to.
+    /// The devices that it hears.
+    pub(crate) devices: DeviceFilter,
+    /// The number of the port of the one device that it is bound to.
     pub(crate) port: Option<u32>,
-}
-
-impl Listener {
-    /// Whether it hears the device with this index.
-    fn hears(&self, device: u32) -> bool {
-        self.device.is_none_or(|only| only == device)
-    }
 }
 
 /// A listener who speaks of messages.
 struct Served {
     id: Arc<KernelId>,
+    /// Where.
+    device: DeviceTraits,
     /// What those have in common who share it; none if nobody shares it.
     name: Option<usize>,
     /// How many have it.
@@ -172,8 +169,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) service_id: ServiceId,
     /// The namespace that the request arrived in ([`crate::kext::net::Net::hash_key`]).
     pub(crate) net: u64,
-    /// The index of the device that it arrived on.
-    pub(crate) device: u32,
+    /// The device that it arrived on.
+    pub(crate) device: &'a DeviceTraits,
     /// What else decides.
     pub(crate) request: RequestView<'a>,
 }
@@ -222,10 +219,10 @@ impl Listeners {
                 number: listener.endpoint.number,
             },
         };
-        let device = listener.device;
+        let devices = listener.devices;
         let node = Room::new()?.0.into_node(key, Entry::Address(listener));
         let mut tree = self.shard(service_id).ok_or(EINVAL)?.lock();
-        if is_served(&tree, service_id, device) {
+        if is_served(&tree, service_id, |at| devices.admits(at)) {
             drop(tree);
             drop(node);
             return Err(EINVAL);
@@ -303,8 +300,8 @@ impl Listeners {
         self.next_service.fetch_add(1, Relaxed)
     }
 
-    /// Enters `id` as the listener on a service id at the device with this index, or finds one
-    /// of the same name, and takes a share of that.
+    /// Enters `id` as the listener on a service id at a device, or finds one of the same name, and takes
+    /// a share of that.
     ///
     /// Whoever shares it uses it at once: it must be shown as a listener before. Fails with `EBUSY` if
     /// somebody else has the service there.
@@ -312,16 +309,19 @@ impl Listeners {
         &self,
         room: Room,
         service_id: u64,
-        device: u32,
+        device: &DeviceTraits,
         id: &Arc<KernelId>,
         name: Option<usize>,
     ) -> Result<Entered> {
         let key = Key {
             service_id,
-            who: Who::Messages { device },
+            who: Who::Messages {
+                device: device.index,
+            },
         };
         let served = Served {
             id: id.clone(),
+            device: *device,
             name,
             shares: 1,
         };
@@ -385,31 +385,32 @@ impl Listeners {
 
     /// Whether anybody listens for the service at the device, in whatever namespace and on whatever
     /// address.
-    pub(crate) fn has(&self, service_id: ServiceId, device: u32) -> bool {
+    pub(crate) fn has(&self, service_id: ServiceId, device: &DeviceTraits) -> bool {
         let ServiceId(service_id) = service_id;
         self.shard(service_id).is_some_and(|shard| {
             let tree = shard.lock();
-            has_address(&tree, service_id, device) || is_served(&tree, service_id, Some(device))
+            let is_there = |at: &DeviceTraits| at.index == device.index;
+            has_address(&tree, service_id, device) || is_served(&tree, service_id, is_there)
         })
     }
 }
 
-/// Whether anybody who speaks of messages has a service at the device with this index, or at any.
-fn is_served(tree: &Tree, service_id: u64, device: Option<u32>) -> bool {
-    let first = Key {
-        service_id,
-        who: Who::Messages {
-            device: device.unwrap_or(0),
-        },
-    };
-    tree.cursor_lower_bound(&first).is_some_and(|cursor| {
-        let (key, _) = cursor.current();
-        let is_here = match key.who {
-            Who::Messages { device: at } => device.is_none_or(|device| device == at),
-            Who::Address { .. } => false,
-        };
-        key.service_id == service_id && is_here
-    })
+/// Whether anybody who speaks of messages has a service at a device of which `is_meant` says so.
+fn is_served(tree: &Tree, service_id: u64, is_meant: impl Fn(&DeviceTraits) -> bool) -> bool {
+    let mut next = Key::first_of_messages(service_id);
+    while let Some(cursor) = tree.cursor_lower_bound(&next) {
+        let (key, entry) = cursor.current();
+        match entry {
+            Entry::Messages(served) if key.service_id == service_id => {
+                if is_meant(&served.device) {
+                    return true;
+                }
+            }
+            _ => break,
+        }
+        next = key.after();
+    }
+    false
 }
 
 /// Returns what `wanted` makes of the first listener on an address from `next` on that is for the same
@@ -417,7 +418,7 @@ fn is_served(tree: &Tree, service_id: u64, device: Option<u32>) -> bool {
 fn first_address<R>(
     tree: &Tree,
     mut next: Key,
-    device: u32,
+    device: &DeviceTraits,
     scope: impl Fn(&Who) -> bool,
     wanted: impl Fn(&Listener) -> Option<R>,
 ) -> Option<R> {
@@ -428,7 +429,7 @@ fn first_address<R>(
             break;
         }
         if let Entry::Address(listener) = entry {
-            if listener.hears(device) {
+            if listener.devices.admits(device) {
                 if let Some(found) = wanted(listener) {
                     return Some(found);
                 }
@@ -439,8 +440,8 @@ fn first_address<R>(
     None
 }
 
-/// Whether anybody listens on an address for a service at the device with this index, in whatever namespace.
-fn has_address(tree: &Tree, service_id: u64, device: u32) -> bool {
+/// Whether anybody listens on an address for a service at the device, in whatever namespace.
+fn has_address(tree: &Tree, service_id: u64, device: &DeviceTraits) -> bool {
     let first = Key::first_of_addresses(service_id, 0);
     first_address(tree, first, device, |_| true, |_| Some(())).is_some()
 }

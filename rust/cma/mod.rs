@@ -7,6 +7,7 @@ pub(crate) mod answers;
 mod bind;
 mod connect;
 pub(crate) mod device;
+pub(crate) mod device_filter;
 mod infiniband;
 pub(crate) mod iwarp;
 mod listen;

@@ -161,7 +161,7 @@ impl Core {
     /// Shows all wildcard listeners at a new device.
     pub(super) fn show_listeners_at(&self, device: &Arc<CmDevice>) {
         self.listeners.for_each(|listener| {
-            if listener.device.is_none() {
+            if listener.devices.is_wildcard() {
                 let _ = self
                     .stubs
                     .show(&listener.endpoint, device, listener.backlog);

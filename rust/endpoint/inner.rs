@@ -44,7 +44,7 @@ pub(crate) struct Options {
     pub(crate) ack_timeout: Option<u8>,
     /// How long the QP makes a peer wait that it was not ready for, an RNR code.
     pub(crate) min_rnr_timer: Option<u8>,
-    /// The only kind of device that the endpoint is attached to; unset if any.
+    /// The only kind of device that the endpoint is attached to, or hears; unset if any.
     pub(crate) node_type: Option<NodeType>,
 }
 

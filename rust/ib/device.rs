@@ -51,6 +51,17 @@ impl From<u8> for NodeType {
     }
 }
 
+/// What a device is to who chooses among devices; it does not change.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct DeviceTraits {
+    /// The number that netlink names it by.
+    pub(crate) index: u32,
+    /// The type of the node.
+    pub(crate) node_type: NodeType,
+    /// Whether the iWARP CM connects it, and not the InfiniBand CM.
+    pub(crate) is_iwarp: bool,
+}
+
 /// The name of a device at one moment: user space may rename it.
 #[derive(Copy, Clone)]
 pub(crate) struct DeviceName {
@@ -136,6 +147,15 @@ impl Device {
     pub(crate) fn node_type(&self) -> NodeType {
         // SAFETY: The device is registered by the type invariant.
         NodeType::from(unsafe { (*self.as_raw()).node_type })
+    }
+
+    /// What it is to who chooses among devices.
+    pub(crate) fn traits(&self) -> DeviceTraits {
+        DeviceTraits {
+            index: self.index(),
+            node_type: self.node_type(),
+            is_iwarp: self.ports().any(|port| self.cap_iw_cm(port)),
+        }
     }
 
     /// Time the device may take to acknowledge, an IBA time code of 5 bits (IBTA 9.9.2.1.1).

@@ -40,6 +40,7 @@ mod rdma {
     pub(crate) mod path;
     pub(crate) mod qp_attr;
     pub(crate) mod refusal;
+    pub(crate) mod service;
 }
 
 kernel::prelude::module! {

@@ -167,7 +167,8 @@ needs_of() {
 		trouble | unreached) echo storm ;;
 		pyverbs) echo pyverbs ;;
 		install) echo package ;;
-		consumer) echo consumer siw softib ;;
+		consumer) echo consumer conformance siw softib ;;
+		node-type) echo consumer siw ;;
 		kernel-rdma) echo kernel_selftests ;;
 		kmemleak) echo planted ;;
 		ib-kernel) echo softib ;;

@@ -198,7 +198,7 @@ with_kernel_source() {
 
 # --- all of them ---
 
-boot commands --append slab_debug=P -- abi consumer
+boot commands --append slab_debug=P -- abi consumer node-type
 boot states -- walk race
 boot scenarios -- selection scenarios drops storm trouble unreached
 boot programs -- rping kill restrack programs loss pyverbs trace iwarp

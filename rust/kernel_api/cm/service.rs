@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     cma::listeners::{Entered, Room},
+    ib::device::DeviceTraits,
     kext::error::ResultExt,
 };
 use cmproto::{
@@ -18,11 +19,15 @@ use cmproto::{
 use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {
-    /// Listens on a service id at the device with this index.
+    /// Listens on a service id at the device.
     ///
     /// Fails with `EINVAL` (the state, or one of the service ids that are assigned), and with `EBUSY`
     /// if somebody else listens on it.
-    pub(crate) fn listen_service(self: &Arc<Self>, device: u32, service_id: u64) -> Result {
+    pub(crate) fn listen_service(
+        self: &Arc<Self>,
+        device: DeviceTraits,
+        service_id: u64,
+    ) -> Result {
         self.serve(device, service_id, None).map(|_| ())
     }
 
@@ -32,7 +37,7 @@ impl KernelId {
     /// Fails with `EINVAL`, also if somebody else listens on it.
     pub(crate) fn share_service(
         self: &Arc<Self>,
-        device: u32,
+        device: DeviceTraits,
         service_id: u64,
         name: usize,
     ) -> Result<Option<Arc<Self>>> {
@@ -42,7 +47,7 @@ impl KernelId {
 
     fn serve(
         self: &Arc<Self>,
-        device: u32,
+        device: DeviceTraits,
         service_id: u64,
         name: Option<usize>,
     ) -> Result<Option<Arc<Self>>> {
@@ -64,7 +69,7 @@ impl KernelId {
         self.endpoint.set_state(&mut inner, State::Listen);
         show_state(head, &inner);
         let mut queue = self.queue.lock();
-        let entered = core.listeners.serve(room, service_id, device, self, name);
+        let entered = core.listeners.serve(room, service_id, &device, self, name);
         let other = match entered {
             Ok(Entered::New(service)) => {
                 queue.service = Some(service);

@@ -104,6 +104,33 @@ void rust_test_churn_stop(void)
 	neigh_release(churned);
 }
 
+static ushort resident;
+module_param(resident, ushort, 0);
+MODULE_PARM_DESC(resident, "port of an identifier that listens there, instead of the tests");
+
+unsigned short rust_test_resident(void)
+{
+	return resident;
+}
+
+static bool resolves;
+module_param(resolves, bool, 0);
+MODULE_PARM_DESC(resolves, "the identifier asks for the way to the address instead");
+
+bool rust_test_resolves(void)
+{
+	return resolves;
+}
+
+static uint node_type;
+module_param(node_type, uint, 0);
+MODULE_PARM_DESC(node_type, "type of the nodes that it is confined to (enum rdma_node_type); 0: any");
+
+unsigned int rust_test_node_type(void)
+{
+	return node_type;
+}
+
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num)
 {
 	return rdma_protocol_iwarp(device, port_num);

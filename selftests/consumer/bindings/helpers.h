@@ -27,12 +27,16 @@ struct rust_test_req_bits {
 };
 
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req);
+unsigned long long rust_test_service(void);
 
 /* Of cmid only. */
 const char *rust_test_ipv4(void);
 unsigned int rust_test_removal(void);
 int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac);
 void rust_test_churn_stop(void);
+unsigned short rust_test_resident(void);
+bool rust_test_resolves(void);
+unsigned int rust_test_node_type(void);
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num);
 int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request);
 int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request);

@@ -2,6 +2,15 @@
 /* The helpers of ibcm. */
 #include "device.h"
 
+static ulong service;
+module_param(service, ulong, 0);
+MODULE_PARM_DESC(service, "service id of a listener that is there instead of the tests");
+
+unsigned long long rust_test_service(void)
+{
+	return service;
+}
+
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req)
 {
 	return (struct rust_test_req_bits) {

@@ -17,6 +17,7 @@ mod place;
 mod queue_pair;
 mod rejection;
 mod removal;
+mod resident;
 mod side;
 mod states;
 
@@ -27,6 +28,7 @@ use crate::{
 use ending::Silence;
 use ground::Ground;
 use kernel::{prelude::*, sync::Arc};
+use resident::Resident;
 
 /// A test. None if it could not go on.
 type Test = fn(&Arc<Ground>) -> Option<()>;
@@ -82,11 +84,14 @@ fn run_all(run: &mut Run, ground: &Arc<Ground>, tests: &[(&str, Test)]) {
     }
 }
 
-/// The module, loaded: nothing is left to do.
-pub(crate) struct Cmid;
+/// The module, loaded: the tests are over, or an identifier is there instead.
+pub(crate) struct Cmid(#[allow(dead_code)] Option<Resident>);
 
 impl kernel::Module for Cmid {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        if let Some(port) = parameter::resident() {
+            return Ok(Self(Some(Resident::new(port)?)));
+        }
         let device = Device::find()?;
         let ground = Ground::new(&device)?;
         let mut run = Run::new();
@@ -113,6 +118,6 @@ impl kernel::Module for Cmid {
         }
         ground.clear();
         run.outcome()?;
-        Ok(Self)
+        Ok(Self(None))
     }
 }

@@ -7,21 +7,26 @@ mod ending;
 mod inbox;
 mod messages;
 mod pair;
+mod resident;
 mod rivals;
 mod side;
 mod sidr;
 mod states;
 mod world;
 
-use crate::harness::Run;
+use crate::{harness::Run, rdma::service};
 use kernel::prelude::*;
+use resident::Resident;
 use world::World;
 
-/// The module, loaded: nothing is left to do.
-pub(crate) struct Ibcm;
+/// The module, loaded: the tests are over, or a listener is there instead.
+pub(crate) struct Ibcm(#[allow(dead_code)] Option<Resident>);
 
 impl kernel::Module for Ibcm {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        if let Some(service_id) = service::resident() {
+            return Ok(Self(Some(Resident::new(service_id)?)));
+        }
         let world = &World::new()?;
         let mut run = Run::new();
         run.test("an unused identifier", || connection::unused(world));
@@ -55,6 +60,6 @@ impl kernel::Module for Ibcm {
             rivals::one_goes(world);
         });
         run.outcome()?;
-        Ok(Self)
+        Ok(Self(None))
     }
 }

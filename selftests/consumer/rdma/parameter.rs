@@ -21,3 +21,22 @@ pub(crate) fn removal() -> u32 {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_removal() }
 }
+
+/// The port of the identifier that is there instead of the tests, if it is wanted.
+pub(crate) fn resident() -> Option<u16> {
+    // SAFETY: It may always be asked.
+    let port = unsafe { bindings::rust_test_resident() };
+    (port != 0).then_some(port)
+}
+
+/// Whether that asks for the way to the address, and does not listen there.
+pub(crate) fn resolves() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_resolves() }
+}
+
+/// The type of the nodes that it is confined to; 0 if to none.
+pub(crate) fn node_type() -> u32 {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_node_type() }
+}

@@ -76,8 +76,8 @@ unsafe fn insert_listen(
     // SAFETY: By the safety requirements.
     let id = unsafe { create(device, handler, ptr::null_mut()) }?;
     // SAFETY: By the safety requirements.
-    let index = unsafe { Device::from_raw(device) }.index();
-    match id.share_service(index, service_id, name_of(handler)) {
+    let device = unsafe { Device::from_raw(device) }.traits();
+    match id.share_service(device, service_id, name_of(handler)) {
         Ok(None) => Ok(id.cm_head().ok_or(EINVAL)?.as_id()),
         Ok(Some(other)) => {
             id.destroy();
@@ -194,11 +194,11 @@ export! {
     /// As [`rust_ib_create_cm_id`].
     fn rust_ib_cm_listen(id: Id, service_id: bindings::u64_) -> c_int {
         // SAFETY: By the safety requirements; the device is that of the identifier.
-        let (index, id) = unsafe {
-            (Device::from_raw((*id).device).index(), id_of(id))
+        let (device, id) = unsafe {
+            (Device::from_raw((*id).device).traits(), id_of(id))
         };
         let id: Arc<KernelId> = id.into();
-        result(id.listen_service(index, service_id))
+        result(id.listen_service(device, service_id))
     }
 
     /// `ib_cm_insert_listen()`.

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The parameter of ibcm.
+
+use crate::bindings;
+
+/// The service id of the listener that is there instead of the tests, if it is wanted.
+pub(crate) fn resident() -> Option<u64> {
+    // SAFETY: It may always be asked.
+    let service_id = unsafe { bindings::rust_test_service() };
+    (service_id != 0).then_some(service_id)
+}

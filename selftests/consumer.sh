@@ -58,6 +58,19 @@ one service, two owners at once who may not have it
 one service, two owners at once of whom one goes'
 tests ibcm <<<"$IBCM_TESTS"
 
+# Somebody in the kernel has the service of a TCP port, and nobody else gets it.
+beside() {
+	local status=0
+	insmod ibcm.ko service=$((0x1060000 + 7490)) || return
+	"$SELFTESTS/abi.sh" 'beside.*' || status=$?
+	rmmod ibcm && return "$status"
+}
+if [ -e ibcm.ko ]; then
+	check "listeners beside a service" beside
+else
+	skip "listeners beside a service" "there is no ibcm.ko"
+fi
+
 # An address of nobody that does not have to be looked for.
 CMID_FIRST='nobody is asked
 an unused identifier

@@ -64,11 +64,6 @@ impl Endpoint {
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {
-        if let Some(port) = &inner.port {
-            // A listener shares its address with nobody.
-            self.core.ports.make_exclusive(port)?;
-        }
-        inner.options.reuseaddr = false;
         let attachment = inner.device.as_ref();
         let listener = Listener {
             endpoint: self.clone(),
@@ -80,7 +75,19 @@ impl Endpoint {
             port: attachment.map(|attachment| attachment.port_num),
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
-        inner.listening = Some(self.core.listeners.add(service_id, listener)?);
+        let listening = self.core.listeners.add(service_id, listener)?;
+        // A listener shares its address with nobody. This comes last: it takes something from the
+        // endpoint and from others, and that only when nothing else can fail.
+        let exclusive = match &inner.port {
+            Some(port) => self.core.ports.make_exclusive(port),
+            None => Ok(()),
+        };
+        if let Err(error) = exclusive {
+            self.core.listeners.remove(listening, self);
+            return Err(error);
+        }
+        inner.options.reuseaddr = false;
+        inner.listening = Some(listening);
         self.set_state(inner, State::Listen);
         Ok(())
     }

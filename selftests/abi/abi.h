@@ -275,10 +275,28 @@ void plug(void);
 void unplug(void);	/* the device */
 void unwire(void);	/* the interface */
 
+/* --- footprint.c --- */
+
+/*
+ * What an id is to others, beside what it says of itself: what may be bound beside it, how "rdma
+ * resource" shows the ids of this process, and whether an event can be read. A call that fails leaves all
+ * of it alone.
+ */
+struct footprint {
+	uint64_t bind, shown, events;
+};
+
+/* To be taken of an id of fd; nothing changes by it. */
+void footprint(struct footprint *f, int fd, uint32_t id);
+/* What differs, or NULL. */
+const char *footprint_differs(const struct footprint *a, const struct footprint *b);
+
 /* --- netlink.c --- */
 
 /* The sum of what "rdma resource" shows as cm_id; negative errno. */
 long count_cm_ids(void);
+/* A sum of how the ids of this process are shown; 0 if none are. */
+uint64_t shown_cm_ids(void);
 struct chardev {
 	uint64_t devt;
 	uint64_t abi;

@@ -15,6 +15,7 @@ static const struct {
 	  "in Rust what is not there is zero" },
 	{ "backlog_after_failed_listen", 3, 1,
 	  "a call that fails changes nothing" },
+	{ "listen_loses_reuseaddr", EADDRINUSE, 0, "a call that fails changes nothing" },
 	{ "peer_moves_again", true, false,
 	  "a connection whose peer has moved is told once: a peer cannot fill its queue" },
 	{ "peer_moves_after_the_end", true, false,

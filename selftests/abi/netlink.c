@@ -136,6 +136,99 @@ long count_cm_ids(void)
 	return ret ? ret : total;
 }
 
+/* What an id is shown with, and does not change by itself. */
+static const int shown_attrs[] = {
+	RDMA_NLDEV_ATTR_RES_CM_IDN, RDMA_NLDEV_ATTR_RES_LQPN, RDMA_NLDEV_ATTR_PORT_INDEX,
+	RDMA_NLDEV_ATTR_RES_STATE, RDMA_NLDEV_ATTR_RES_PS, RDMA_NLDEV_ATTR_RES_TYPE,
+	RDMA_NLDEV_ATTR_RES_SRC_ADDR, RDMA_NLDEV_ATTR_RES_DST_ADDR,
+};
+
+static uint64_t hash_shown(const void *start, size_t len, const struct nlattr *device)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	if (device)
+		h = (h ^ *(const uint32_t *)body(device)) * 0x100000001b3;
+	for (size_t i = 0; i < sizeof(shown_attrs) / sizeof(shown_attrs[0]); i++) {
+		const struct nlattr *a = find(start, len, shown_attrs[i]);
+		const uint8_t *p = a ? body(a) : NULL;
+
+		h = (h ^ shown_attrs[i]) * 0x100000001b3;
+		for (size_t n = 0; a && n < body_len(a); n++)
+			h = (h ^ p[n]) * 0x100000001b3;
+	}
+	return h;
+}
+
+static int add_shown(const void *attrs, size_t len, void *arg)
+{
+	const struct nlattr *ids = find(attrs, len, RDMA_NLDEV_ATTR_RES_CM_ID);
+	const struct nlattr *device = find(attrs, len, RDMA_NLDEV_ATTR_DEV_INDEX);
+	size_t left = ids ? body_len(ids) : 0;
+	const char *p = ids ? body(ids) : NULL;
+
+	while (left >= NLA_HDRLEN) {
+		const struct nlattr *entry = (const void *)p, *pid;
+		size_t step;
+
+		if (entry->nla_len < NLA_HDRLEN || entry->nla_len > left)
+			break;
+		pid = find(body(entry), body_len(entry), RDMA_NLDEV_ATTR_RES_PID);
+		/* The order says nothing. */
+		if (pid && *(const uint32_t *)body(pid) == (uint32_t)getpid())
+			*(uint64_t *)arg += hash_shown(body(entry), body_len(entry), device);
+		step = NLA_ALIGN(entry->nla_len);
+		left -= step < left ? step : left;
+		p += step;
+	}
+	return 0;
+}
+
+#define MOST_DEVICES 64
+
+struct devices {
+	uint32_t indexes[MOST_DEVICES];
+	size_t count;
+};
+
+static int add_device(const void *attrs, size_t len, void *arg)
+{
+	const struct nlattr *index = find(attrs, len, RDMA_NLDEV_ATTR_DEV_INDEX);
+	struct devices *devices = arg;
+
+	if (index && devices->count < MOST_DEVICES)
+		devices->indexes[devices->count++] = *(const uint32_t *)body(index);
+	return 0;
+}
+
+uint64_t shown_cm_ids(void)
+{
+	struct request all = {
+		.h = {
+			.nlmsg_len = NLMSG_HDRLEN,
+			.nlmsg_type = NL_TYPE(RDMA_NLDEV_CMD_GET),
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP,
+		},
+	};
+	struct devices devices = { .count = 0 };
+	uint64_t sum = 0;
+
+	ask(&all, add_device, &devices);
+	for (size_t i = 0; i < devices.count; i++) {
+		struct request r = {
+			.h = {
+				.nlmsg_len = NLMSG_HDRLEN,
+				.nlmsg_type = NL_TYPE(RDMA_NLDEV_CMD_RES_CM_ID_GET),
+				.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP,
+			},
+		};
+
+		put(&r, RDMA_NLDEV_ATTR_DEV_INDEX, &devices.indexes[i], sizeof(uint32_t));
+		ask(&r, add_shown, &sum);
+	}
+	return sum;
+}
+
 static int read_chardev(const void *attrs, size_t len, void *arg)
 {
 	const struct nlattr *devt = find(attrs, len, RDMA_NLDEV_ATTR_CHARDEV);

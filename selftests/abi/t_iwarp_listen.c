@@ -45,8 +45,10 @@ TEST(iwarp, listener)
 TEST(iwarp, address_in_use)
 {
 	union addr a = addr4(IWARP4, 7913), any = addr4("0.0.0.0", 7913);
+	struct footprint had, has;
 	uint32_t id, wildcard;
-	int f, tcp;
+	const char *changed;
+	int f, tcp, one = 1;
 
 	need_device();
 	f = fd();
@@ -62,10 +64,53 @@ TEST(iwarp, address_in_use)
 	REQUIRE_OK(bind(tcp, &any.sa, sizeof(any.in)));
 	REQUIRE_OK(listen(tcp, 1));
 	wildcard = REQUIRE_ID(create_id(f, PS_TCP, 1));
+	REQUIRE_OK(set_option(f, wildcard, 0, RDMA_OPTION_ID_REUSEADDR, &one, 4));
 	REQUIRE_OK(bind_addr(f, wildcard, &any));
+	footprint(&had, f, wildcard);
 	CHECK_ERR(EADDRINUSE, listen_id(f, wildcard, 1));
+	/* What has failed late leaves no more behind than what fails at once. */
+	footprint(&has, f, wildcard);
+	changed = footprint_differs(&had, &has);
+	if (differs("listen_loses_reuseaddr"))
+		CHECK(changed && strcmp(changed, "what can be bound beside it") == 0);
+	else if (changed)
+		fail(__FILE__, __LINE__, "LISTEN fails, and changes %s", changed);
 	close(tcp);
 	REQUIRE_OK(listen_id(f, wildcard, 1));
+}
+
+/* Whether a TCP server can have the port for IPv4. */
+static bool is_free_for_ipv4(uint16_t port)
+{
+	union addr any = addr4("0.0.0.0", port);
+	int tcp = socket(AF_INET, SOCK_STREAM, 0);
+	bool is_free = bind(tcp, &any.sa, sizeof(any.in)) == 0 && listen(tcp, 1) == 0;
+
+	close(tcp);
+	return is_free;
+}
+
+/* A wildcard of IPv6 is one of IPv4, too, unless it is told not to be; also where the device comes later. */
+TEST(iwarp, wildcard_of_one_family)
+{
+	for (int afonly = 0; afonly < 2; afonly++) {
+		union addr any = addr6("::", 7922 + afonly);
+		uint32_t id;
+		int f;
+
+		need_device();
+		release_device();
+		f = fd();
+		id = REQUIRE_ID(create_id(f, PS_TCP, 1));
+		REQUIRE_OK(set_option(f, id, 0, RDMA_OPTION_ID_AFONLY, &afonly, 4));
+		REQUIRE_OK(bind_addr(f, id, &any));
+		REQUIRE_OK(listen_id(f, id, 1));
+		CHECK_EQ(afonly, is_free_for_ipv4(7922 + afonly));
+		REQUIRE_EQ(0, run_within(20, "rdma link del siw0"));
+		CHECK(is_free_for_ipv4(7922 + afonly));
+		REQUIRE_EQ(0, system("rdma link add siw0 type siw netdev w0"));
+		CHECK_EQ(afonly, is_free_for_ipv4(7922 + afonly));
+	}
 }
 
 TEST(iwarp, wildcard)

@@ -354,6 +354,7 @@ static const struct state {
 static void in_state(const struct state *s)
 {
 	for (int c = 0; c < COMMANDS; c++) {
+		struct footprint had, has;
 		struct view before, after;
 		struct pair p = { 0 };
 		long ret;
@@ -366,6 +367,7 @@ static void in_state(const struct state *s)
 		f = s->passive ? p.sfd : p.cfd;
 		id = s->passive ? p.server : p.client;
 		look(&before, f, id);
+		footprint(&had, f, id);
 		ret = issue(c, f, id);
 		if (getenv("MATRIX")) {
 			printf("%s %s %ld\n", s->name, names[c], -ret);
@@ -381,6 +383,10 @@ static void in_state(const struct state *s)
 				look(&after, f, id);
 				check_mem(__FILE__, __LINE__, what, &before, &after,
 					  sizeof(before));
+				footprint(&has, f, id);
+				if (footprint_differs(&had, &has))
+					fail(__FILE__, __LINE__, "%s changes %s", what,
+					     footprint_differs(&had, &has));
 			}
 		}
 		if (p.cfd)

@@ -24,7 +24,7 @@
 #define PATIENCE_MS 20000	/* a message that was not sent is made up for by a repetition */
 
 static const char *const places[] = {
-	"idle", "bound", "bound_any", "listening", "addr_resolved", "route_resolved",
+	"idle", "bound", "bound_any", "bound_shared", "listening", "addr_resolved", "route_resolved",
 	"req_received", "rep_received", "established_active", "event_waiting", "child_waiting",
 	"ud_bound", "ud_route_resolved", "ud_req_received", "ud_joined",
 };
@@ -95,15 +95,17 @@ static bool has_failed(void)
 	return atoi(text) == 0;
 }
 
-/* The id, and the number that the next new one gets. */
+/* The id, what it is to others, and the number that the next new one gets. */
 static uint64_t look(struct subject *s)
 {
 	uint64_t seen = view(s);
 	long id = create_id(s->other, PS_TCP, 0);
+	struct footprint f;
 
 	if (id >= 0)
 		destroy_id(s->other, id);
-	return seen * 31 + id;
+	footprint(&f, s->fd, s->id);
+	return (((seen * 31 + id) * 31 + f.bind) * 31 + f.shown) * 31 + f.events;
 }
 
 static bool event_comes(struct subject *s, int ms)

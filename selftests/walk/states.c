@@ -62,6 +62,16 @@ static void bound_any(struct subject *s)
 	REQUIRE_OK(bind4(s->fd, s->id, "0.0.0.0", 0));
 }
 
+/* Others may have the address, too. */
+static void bound_shared(struct subject *s)
+{
+	int one = 1;
+
+	idle(s);
+	REQUIRE_OK(set_option(s->fd, s->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, 4));
+	REQUIRE_OK(bind4(s->fd, s->id, ADDR4, 0));
+}
+
 static void listening(struct subject *s)
 {
 	bound(s);
@@ -443,6 +453,7 @@ const struct state states[] = {
 	WIDE(bound),
 	STATE(bound6),
 	STATE(bound_any),
+	STATE(bound_shared),
 	WIDE(listening),
 	STATE(listening_any),
 	STATE(child_waiting),
@@ -528,7 +539,7 @@ bool hangs_on_c(const struct state *state, const struct command *c)
 bool breaks_c(const struct state *state, const struct tcase *t)
 {
 	static void (*const unrouted[])(struct subject *s) = {
-		idle, idle_uid0, bound, bound6, bound_any,
+		idle, idle_uid0, bound, bound6, bound_any, bound_shared,
 	};
 	const struct command *c = t->command;
 

@@ -111,18 +111,28 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		      uint64_t before)
 {
 	static struct line l;
+	struct footprint had, has;
 	struct call one, two = { 0 };
+	const char *changed;
 	uint64_t after;
 	struct subject again;
 	long ret, ret2;
 
 	l.len = 0;
 	make_call(t, s, 0xa5, &one);
+	footprint(&had, s->fd, s->id);
 	ret = issue(t, s, &one);
 	if (ret >= 0 && (size_t)ret != one.len)
 		add(&l, "%ld of %zu bytes", ret, one.len);
 	else
 		add(&l, "%s", ret < 0 ? errno_name(-ret) : "ok");
+
+	if (ret < 0) {
+		footprint(&has, s->fd, s->id);
+		changed = footprint_differs(&had, &has);
+		if (changed)
+			add(&l, " changes %s", changed);
+	}
 
 	/*
 	 * With another pattern: of an id that was not changed the same, else of another one.

@@ -30,7 +30,8 @@ said() {
 	echo "two-guests.sh: no such end: $name" >&2
 	exit 2
 }
-seconds=$(said seconds) && read -ra options <<<"$(said guest)" || exit
+# Beside other guests (tools/check) these take longer.
+seconds=$(($(said seconds) * ${GUEST_LANES:-1})) && read -ra options <<<"$(said guest)" || exit
 one=${1:-rust} two=${2:-c}
 tmp=$(mktemp -d)
 pids=()

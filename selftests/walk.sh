@@ -14,9 +14,9 @@
 # there; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
 # cm-walk -l has their names. --keep leaves what each did in DIR, as c.txt and rust.txt; with
 # --only what the one that is loaded does is in FILE afterwards, and nothing is compared;
-# with --against FILE what the C modules did comes from such a c.txt. The debug kernel takes
-# walk-c.txt, where that is: its KASAN finds the C modules using freed memory, and after a
-# report lockdep looks no further.
+# with --against FILE what the C modules did comes from such a c.txt. Where walk-c.txt is it comes from there: on the
+# debug kernel, whose KASAN finds the C modules using freed memory, and after a report lockdep looks no further; and
+# on another one to save time. There C is asked again about the cases that differ.
 # seconds: 900
 #
 # shellcheck disable=SC2317 # functions that "check" runs
@@ -80,8 +80,12 @@ if [ -n "$only" ]; then
 	finish
 fi
 
-if [ "$PATIENCE" -gt 1 ] && [ -z "$against" ] && [ -e walk-c.txt ]; then
+# Whether C can be asked, in the end, too.
+ask_c=1
+[ -z "$against" ] || ask_c=''
+if [ -z "$against" ] && [ -z "$keep" ] && [ "$CM" = rust ] && [ "${OVER:-}" != ib ] && [ -e walk-c.txt ]; then
 	against=walk-c.txt
+	[ "$PATIENCE" -eq 1 ] || ask_c=''
 fi
 
 # Over the C modules alone both times: what then differs is not repeatable.
@@ -107,7 +111,7 @@ for quiet in "${quiets[@]}"; do
 	fi
 	echo "# ${#again[@]} cases again, with $quiet ms to settle"
 	: >"$TMP/c.again"
-	[ -n "$against" ] || walk c "$TMP/c.again" -q "$quiet" "${again[@]}"
+	[ -z "$ask_c" ] || walk c "$TMP/c.again" -q "$quiet" "${again[@]}"
 	walk "$other" "$TMP/other.again" -q "$quiet" "${again[@]}"
 	for cm in c other; do
 		# The later line of a case counts.

@@ -182,7 +182,7 @@ start_step() {
 	(
 		set +m
 		TIMEFORMAT='%R %U %S'
-		export GUEST_BOOTS=$work/$name.boots
+		export GUEST_BOOTS=$work/$name.boots GUEST_LANES=$lanes
 		{ time eval "${step_commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$work/$name.time"
 	) &
 	running[$!]=$1

@@ -74,7 +74,7 @@ run_guest() {
 	shift
 	[ "$kernel" = stock ] || seconds=$((seconds * 5))
 	# One thread of the host serves all its processors.
-	[ ${#counted[@]} -eq 0 ] || seconds=$((seconds * 5))
+	[[ "${counted[*]} $*" != *--icount* ]] || seconds=$((seconds * 5))
 	"$TOOLS/guest" --cm "$cm" --kernel "$kernel" "${counted[@]}" --share "$share" --timeout "$seconds" "$@"
 }
 
@@ -98,7 +98,7 @@ boot() {
 
 # in_guest [SUITE...]: those of the boot that were chosen.
 in_guest() {
-	local options=() suites=() seconds=300 suite limit
+	local options=() suites=() seconds=300 status=0 i limit
 	read -ra options <<<"${boot_options[$boot]:-}"
 	suites=("$@")
 	if [ $# -eq 0 ]; then
@@ -107,42 +107,72 @@ in_guest() {
 	[ "$kernel" = stock ] || suites+=(kmemleak)
 	# shellcheck disable=SC2046 # names without blanks
 	need $(needs_of "${suites[@]}") || return
-	for suite in "${suites[@]}"; do
-		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/${suite%% *}.sh")
+	for i in "${!suites[@]}"; do
+		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/${suites[i]%% *}.sh")
 		seconds=$((seconds + ${limit:-300}))
-		case $suite in
-		walk) c_walk || return ;;
-		walk-ib) c_walk_ib || return ;;
+		case ${suites[i]} in
+		walk)
+			# By itself it asks both, in this guest.
+			if [ "$cm" = c ]; then
+				:
+			elif [ -e "$(record_of_c walk)" ] || [ "$kernel" = debug ]; then
+				ask_c walk || return
+			else
+				suites[i]='walk --keep walk-both'
+			fi
+			;;
+		walk-ib) ask_c walk-ib || return ;;
 		esac
 	done
-	run_guest "$seconds" "${options[@]}" -- /mnt/repo/selftests/run.sh --capture capture "${suites[@]}"
+	run_guest "$seconds" "${options[@]}" -- /mnt/repo/selftests/run.sh --capture capture "${suites[@]}" || status=$?
+	for i in "${suites[@]}"; do
+		case $i in walk*) keep_record "${i%% *}" "$status" ;; esac
+	done
+	return "$status"
 }
 
-# The debug kernel's KASAN ends what the C modules are to show: they show it on the stock one.
-c_walk() {
-	[ "$kernel" = debug ] && [ "$cm" = rust ] && [ ! -e "$share/walk-c.txt" ] || return 0
-	"$TOOLS/guest" --cm c "${counted[@]}" --share "$share" --timeout $((2000 * lanes)) -- \
-		/mnt/repo/selftests/walk.sh --keep . >"$work/walk-c" 2>&1 ||
-		{ sed 's/^/# /' "$work/walk-c" && return 1; }
-	mv "$share/c.txt" "$share/walk-c.txt"
+# record_of_c walk|walk-ib: where it is, or would be, what the C modules did. That depends on the kernel, on what is asked
+# and on the guest, not on the module that is to be tested.
+record_of_c() {
+	local kernel_image sysroot
+	kernel_image=$("$TOOLS/kernel" --print-image) && sysroot=$("$TOOLS/sysroot") || return
+	echo "$CACHE/$1-c-$(hash_of "$kernel_image" "$sysroot" "$(cat "$REPO"/selftests/walk/*.[ch] \
+		"$REPO"/selftests/abi/{abi.h,command.c,kernel.c,memory.c,pair.c} \
+		"$REPO"/selftests/{lib,softib,walk}.sh "$REPO"/selftests/sa.py "$TOOLS"/softib.d/* \
+		"$TOOLS"/guest.d/{guest-init,cm-use})").txt"
 }
 
-# Over a port with an InfiniBand link layer there is no change of connection manager in one guest. C's record is
-# that of the stock kernel here, too.
-c_walk_ib() {
-	local here=$share softib
-	[ ! -e "$share/walk-ib-c.txt" ] || return 0
-	if [ "$kernel" = debug ]; then
-		here=$work/share-c
-		mkdir -p "$here" && softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" &&
-			cp "$share/cm-walk-ib" "$here" || return
+# ask_c walk|walk-ib: the record is in the share, as the suite looks for it. It is made on the stock kernel: the debug
+# kernel's KASAN ends what the C modules are to show. And over a port with an InfiniBand link layer there is no change of
+# connection manager in one guest.
+ask_c() {
+	local here=$work/share-$1 over='' record
+	record=$(record_of_c "$1") || return
+	if [ ! -e "$record" ]; then
+		mkdir -p "$here"
+		if [ "$1" = walk-ib ]; then
+			over='OVER=ib ' softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" || return
+		fi
+		cp "$share"/cm-walk* "$here" || return
+		# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
+		# that differs from this module, too.
+		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * lanes)) -- \
+			"$over/mnt/repo/selftests/walk.sh --keep c" >"$work/$1-c" 2>&1
+		cp "$here/c/c.txt" "$record.$$" || { sed 's/^/# /' "$work/$1-c" && return 1; }
+		mv "$record.$$" "$record"
 	fi
-	# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
-	# that differs from this module, too.
-	"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * lanes)) -- \
-		'OVER=ib /mnt/repo/selftests/walk.sh --keep walk-ib-c' >"$work/walk-ib-c" 2>&1
-	cp "$here/walk-ib-c/c.txt" "$share/walk-ib-c.txt" ||
-		{ sed 's/^/# /' "$work/walk-ib-c" && return 1; }
+	cp "$record" "$share/$1-c.txt"
+}
+
+# keep_record walk|walk-ib STATUS: for the next time, if nothing failed; else C is asked anew then.
+keep_record() {
+	local record
+	record=$(record_of_c "$1") || return
+	if [ "$2" -ne 0 ]; then
+		rm -f "$record"
+	elif [ -e "$share/$1-both/c.txt" ]; then
+		cp "$share/$1-both/c.txt" "$record.$$" && mv "$record.$$" "$record"
+	fi
 }
 
 planted() {
@@ -295,7 +325,8 @@ long_steps=(newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
 
 # A slice of what there is in a guest.
 quick() {
-	boot=quick && in_guest rping 'abi bind.* connect.* listen.* event.*' 'scenarios active passive' selection drops module
+	boot=quick && in_guest rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' \
+		selection drops module
 }
 
 list_steps() {

@@ -84,7 +84,7 @@ one_line "the disk is too small" "the sysroot needs 6 GB in $tmp/cache, where [0
 tree=$tmp/tree
 mkdir -p "$tree/tools" "$tree/rust/cmproto" && cp -r "$tools/checks" "$tree/tools/" &&
 	git -C "$tree" init -q && echo '*' >"$tree/.git/info/exclude"
-for check in spdx unsafe kunit; do
+for check in spdx unsafe kunit shell; do
 	(cd "$tree" && refused "checks/$check: nothing to check" "there is no (file|test) to check" \
 		"tools/checks/$check" && exit "$failed")
 	[ $? -eq 0 ] || failed=1

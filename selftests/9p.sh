@@ -25,7 +25,7 @@ if ! use_storage; then
 	finish
 fi
 
-check "the module loads" load_consumer 9pnet_rdma || finish
+check "the module loads" modprobe 9pnet_rdma || finish
 # shellcheck disable=SC2086 # $PEER is several words
 check "a server listens" p9_serve "$B4" $PEER || finish
 

@@ -21,8 +21,8 @@ if ! use_storage; then
 	finish
 fi
 
-# modprobe nvme-rdma is to take what is there for the modules of C that modules.dep names.
-[ "$CM" != rust ] || printf 'install %s /bin/true\n' ib_cm rdma_cm rdma_ucm >/etc/modprobe.d/cm-use.conf
+# They unload nvme-rdma with modprobe, and that takes along what nobody else needs. Of C's modules rdma_ucm does.
+modprobe rdma_ucm
 # It lays out what it prints.
 command -v column >/dev/null || {
 	printf '#!/bin/sh\ncat\n' >"$TMP/column"
@@ -70,6 +70,7 @@ done
 
 cd / || exit
 modprobe -r nvme-rdma nvmet-rdma
+[ "$CM" != rust ] || rmmod rdma_ucm
 sysctl -q kernel.hung_task_timeout_secs="$hung"
 rdma link show rxe0/1 >/dev/null 2>&1 || plug
 $PEER rdma link add rxe1 type rxe netdev v1

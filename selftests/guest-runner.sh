@@ -20,38 +20,53 @@ guest() {
 check() {
 	local name=$1 want=$2 pattern=$3 status=0 left
 	shift 3
-	n=$((n + 1))
 	guest "$@" >"$tmp/out" 2>&1 </dev/null || status=$?
 	# Not this search itself.
 	left=$(grep -alsE "path[=]$tmp" /proc/[0-9]*/cmdline)
-	if [ "$status" -eq "$want" ] && [ -z "$left" ] &&
-		{ [ -z "$pattern" ] || grep -q -- "$pattern" "$tmp/out"; }; then
-		echo "ok $n - $name"
+	[ "$status" -eq "$want" ] && [ -z "$left" ]
+	result $? "$name" "want status $want, got status $status${left:+; left: $left}"
+	[ -z "$pattern" ] || says "$name: its output" "$pattern"
+}
+
+# says NAME PATTERN: what the guest before has printed.
+says() {
+	grep -q -- "$2" "$tmp/out"
+	result $? "$1" "want /$2/"
+}
+
+# result STATUS NAME WANT
+result() {
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
 	else
-		echo "# want status $want and /$pattern/, got status $status${left:+; left: $left}"
+		echo "# $3"
 		tail -n 30 "$tmp/out" | sed 's/^/# | /'
-		echo "not ok $n - $name"
+		echo "not ok $n - $2"
 		failed=1
 	fi
 }
 
-check "a guest with this connection manager" 0 "^$cm rxe0 rxe1\$" -- \
-	'echo "$(cm-use)" $(rdma link | sed "s/link \(.*\)\/1.*/\1/")'
-check "the command's status" 7 . -- 'echo x; exit 7'
-check "a file in the shared directory" 0 . -- 'echo hello >file; echo .'
-grep -qx hello "$tmp/file" || {
-	echo "# the file has not arrived"
-	failed=1
+# log_is clean|bad NAME TEXT: what tools/guest takes such a kernel log for.
+log_is() {
+	local is=bad
+	echo "$3" >"$tmp/log"
+	! "$here/../tools/guest.d/kernel-log-clean" "$tmp/log" >"$tmp/out" || is=clean
+	[ "$is" = "$1" ]
+	result $? "$2" "want a $1 log, it is $is"
 }
-check "a report in the kernel log fails" 86 "WARNING: not really" -- \
-	'echo "WARNING: not really" >/dev/kmsg'
-check "a report with a long log after it" 86 "WARNING: not really" -- \
+
+check "the command's status" 7 "^$cm rxe0 rxe1\$" -- \
+	'echo "$(cm-use)" $(rdma link | sed "s/link \(.*\)\/1.*/\1/"); echo hello >file; exit 7'
+grep -qx hello "$tmp/file"
+result $? "a file in the shared directory" "hello in it"
+check "a report in the kernel log fails, with a long log after it" 86 "WARNING: not really" -- \
 	'echo "WARNING: not really" >/dev/kmsg
 	for i in {1..1000}; do printf "%080d\n" $i >/dev/kmsg; done'
-# as_rxe_post_recv FUNCTION: a command that logs a report of soft-RoCE with that function on the stack.
-as_rxe_post_recv() {
-	printf 'cat >/run/report <<END\n%s\nEND\nwhile IFS= read -r line; do echo "$line" >/dev/kmsg; done </run/report\n' \
-"WARNING: drivers/infiniband/sw/rxe/rxe_verbs.c:1017 at rxe_post_recv+0x13b/0x200 [rdma_rxe], CPU#0: kworker/u9:0/65
+
+# rxe_post_recv FUNCTION: a report of soft-RoCE with that function on the stack.
+rxe_post_recv() {
+	echo "WARNING: drivers/infiniband/sw/rxe/rxe_verbs.c:1017 at rxe_post_recv+0x13b/0x200 [rdma_rxe], CPU#0: kworker/u9:0/65
 Workqueue: ib-comp-unb-wq ib_cq_poll_work [ib_core]
 RIP: 0010:rxe_post_recv+0x13b/0x200 [rdma_rxe]
 Call Trace:
@@ -65,28 +80,51 @@ Call Trace:
  </TASK>
 ---[ end trace 0000000000000000 ]---"
 }
-check "a report of ib_core's own is a skip" 0 "^ok - the kernel log # SKIP" -- "$(as_rxe_post_recv ib_mad_recv_done)"
+# logged TEXT: a command that logs it.
+logged() {
+	printf 'cat >/run/report <<END\n%s\nEND\nwhile IFS= read -r line; do echo "$line" >/dev/kmsg; done </run/report\n' "$1"
+}
 mkdir "$tmp/suites"
 cp "$here"/{run,lib,capture}.sh "$tmp/suites"
-printf '%s\n' '#!/bin/bash' "$(as_rxe_post_recv ib_mad_recv_done)" 'echo ok 1 - x' 'echo 1..1' >"$tmp/suites/late.sh"
+printf '%s\n' '#!/bin/bash' "$(logged "$(rxe_post_recv ib_mad_recv_done)")" 'echo ok 1 - x' 'echo 1..1' \
+	>"$tmp/suites/late.sh"
 chmod +x "$tmp/suites/late.sh"
-check "and of the suite" 0 "^ok - late: the kernel log has no report # SKIP" -- ./suites/run.sh late
-check "one like it fails" 86 "WARNING: .*rxe_post_recv" -- "$(as_rxe_post_recv ib_mad_snoop)"
-check "one with a function more fails" 86 "WARNING: .*rxe_post_recv" -- \
-	"$(as_rxe_post_recv 'cm2.part.0+0x1/0x9 [other]
+check "a report of ib_core's own is a skip" 0 "^ok - the kernel log # SKIP" -- ./suites/run.sh late
+says "and of the suite" "^ok - late: the kernel log has no report # SKIP"
+log_is clean "a log without a report" "rxe0: all is well"
+log_is bad "a log with one" "WARNING: not really"
+log_is clean "ib_core's own alone" "$(rxe_post_recv ib_mad_recv_done)"
+log_is bad "one like it" "$(rxe_post_recv ib_mad_snoop)"
+log_is bad "one with a function more" "$(rxe_post_recv 'cm2.part.0+0x1/0x9 [other]
  ib_mad_recv_done')"
-check "another one beside it fails" 86 "WARNING: not really" -- \
-	"$(as_rxe_post_recv ib_mad_recv_done); echo 'WARNING: not really' >/dev/kmsg"
+log_is bad "another one beside it" "$(rxe_post_recv ib_mad_recv_done)
+WARNING: not really"
 check "a crash fails" 86 . -- 'echo c >/proc/sysrq-trigger; sleep 20'
 within=20 check "a signal ends it" 143 '' -- 'sleep 100'
 check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
 check "one that never comes up is started again" 125 "not come up in 1 s, try 3 of 3" --boot 1 -- true
-check "no connection manager, then each one" 0 "^none c none\$" --cm none -- \
-	'a=$(cm-use); cm-use c; b=$(cm-use); cm-use none; echo $a $b $(cm-use)'
 check "nothing counts as hung in counted time" 0 "^0\$" --icount -- \
 	cat /proc/sys/kernel/hung_task_timeout_secs
-check "a cable is pulled out and plugged in" 0 "^1 0 1\$" --link "$tmp/link:1" -- \
-	'is() { until [ "$(</sys/class/net/eth0/carrier)" = "$1" ]; do sleep 0.2; done; echo "$1"; }
+# Which of them a consumer of the kernel takes that modprobe loads, and a name of C's.
+check "no connection manager, then each one, as a host has it" 0 \
+	"^none none; c nvmet_rdma:rdma_cm rdma_ucm:rdma_cm; rust nvmet_rdma:rust_rdma_cm rdma_ucm:rust_rdma_cm; none none;\$" \
+	--cm none --link "$tmp/link:1" -- 'takes() {
+		local found
+		if ! modprobe "$1" 2>/dev/null; then found=none; else
+			found=$(ls -d /sys/module/r*dma_cm/holders/"${1//-/_}")
+			found=${1//-/_}:$(echo "$found" | cut -d/ -f4)
+			rmmod "$1"
+		fi
+		echo -n "$found"
+	}
+	for cm in none c rust none; do
+		cm-use "$cm"
+		echo -n "$(cm-use) $(takes nvmet-rdma)"
+		[ "$cm" = none ] || echo -n " $(takes rdma_ucm)"
+		echo -n "; "
+	done | sed "s/; \$/;/"; echo
+	is() { until [ "$(</sys/class/net/eth0/carrier)" = "$1" ]; do sleep 0.2; done; echo "$1"; }
 	a=$(is 1); echo off >/run/guest/cable; b=$(is 0); echo on >/run/guest/cable; echo $a $b $(is 1)'
+says "a cable is pulled out and plugged in" "^1 0 1\$"
 echo "1..$n"
 exit "$failed"

@@ -111,7 +111,7 @@ guid_of() {
 }
 
 load() {
-	lio_disk 32 && load_consumer ib_srpt ib_srp
+	lio_disk 32 && modprobe -a ib_srpt ib_srp
 }
 if modinfo ib_srp ib_srpt target_core_mod >/dev/null 2>&1; then
 	check "SRP: the modules load" load || finish

@@ -21,7 +21,7 @@ fi
 
 load() {
 	lio_disk 32 || return
-	modprobe iscsi_target_mod && load_consumer ib_isert ib_iser
+	modprobe iscsi_target_mod && modprobe -a ib_isert ib_iser
 }
 check "the modules load" load || finish
 check "a target listens" isert_target "$A4" || finish

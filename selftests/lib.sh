@@ -175,29 +175,6 @@ nothing_left() {
 	return 1
 }
 
-# load_consumer MODULE...: parts of the kernel that use the connection manager, and what they
-# need but for that: modules.dep names C's, whichever is loaded.
-load_consumer() {
-	local module line
-	for module; do
-		[ ! -d "/sys/module/${module//-/_}" ] || continue
-		while read -r line; do
-			case $line in
-			*/rdma_ucm.ko* | */rdma_cm.ko* | */ib_cm.ko*) continue ;;
-			insmod*) ;;
-			*) continue ;;
-			esac
-			line=${line#insmod }
-			# Path, then parameters. Fails if it is there already.
-			# shellcheck disable=SC2086
-			insmod $line 2>"$TMP/insmod" || grep -q 'File exists' "$TMP/insmod" || {
-				cat "$TMP/insmod"
-				return 1
-			}
-		done < <(modprobe --show-depends "$module")
-	done
-}
-
 # has_siw: the software iWARP driver that tools/siw has built, or that of the kernel.
 has_siw() {
 	[ -e siw.ko ] || modprobe -q siw

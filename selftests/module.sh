@@ -6,7 +6,7 @@
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-ko=${RUST_RDMA_CM_KO:-/run/guest/rust_rdma_cm.ko}
+ko=/run/guest/package/updates/rust_rdma_cm.ko
 
 refused_while_open() {
 	local status

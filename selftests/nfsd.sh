@@ -20,7 +20,7 @@ nfsd_stop() {
 
 # nfsd_serve NETWORK: to those in it.
 nfsd_serve() {
-	load_consumer rpcrdma && modprobe nfsd || return
+	modprobe rpcrdma && modprobe nfsd || return
 	mkdir -p "$EXPORT" /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld || return
 	mount -t tmpfs export "$EXPORT" && mount -t nfsd nfsd /proc/fs/nfsd &&
 		mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs || return
@@ -44,7 +44,7 @@ nfsd_end() {
 
 # nfs_mount ADDRESS [OPTION [COMMAND...]]: with one more option, by a command that runs another.
 nfs_mount() {
-	load_consumer rpcrdma && modprobe -a nfs nfsv4 && mkdir -p "$MOUNT" || return
+	modprobe rpcrdma && modprobe -a nfs nfsv4 && mkdir -p "$MOUNT" || return
 	"${@:3}" timeout $((100 * PATIENCE)) \
 		mount -t nfs -o "vers=4.2,proto=rdma,port=20049${2:+,$2}" "$1:/" "$MOUNT" || return
 	grep "$MOUNT" /proc/mounts | grep proto=rdma >/dev/null ||

@@ -19,7 +19,7 @@ nvme_connect_server() {
 # CONTROLLERS that have QUEUES for data each, as OPTION... says. A host asks every second, and hears of a
 # target that has gone after some 10. What is written outlasts any number of connections.
 nvme_connect_client() { # CONTROLLERS QUEUES [OPTION...]
-	load_consumer nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
+	modprobe nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
 	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
 	hear ready || return
 	nvme_discover "$far4" || return

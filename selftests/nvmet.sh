@@ -12,7 +12,7 @@ NVME_MOUNT=/run/nvme-mount
 
 # nvmet_load MEGABYTES: of the RAM disk.
 nvmet_load() {
-	modprobe brd rd_nr=1 rd_size=$(($1 * 1024)) && load_consumer nvmet-rdma
+	modprobe brd rd_nr=1 rd_size=$(($1 * 1024)) && modprobe nvmet-rdma
 }
 
 # nvmet_port NUMBER FAMILY ADDRESS
@@ -55,7 +55,7 @@ nvmet_remove() {
 }
 
 nvme_load() {
-	load_consumer nvme-rdma && wait_for 5 test -e /dev/nvme-fabrics
+	modprobe nvme-rdma && wait_for 5 test -e /dev/nvme-fabrics
 }
 
 # nvme_create ADDRESS SUBSYSTEM [OPTION...]: prints the controller's number.

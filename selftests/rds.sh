@@ -26,7 +26,7 @@ needs rds_rdma
 
 load() {
 	ip addr add "$SECOND/24" dev v0 || return
-	load_consumer rds_rdma || return
+	modprobe rds_rdma || return
 	await_listener "rds_rdma.*:18634"
 }
 check "the module loads and listens" load || finish

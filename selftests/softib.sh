@@ -131,7 +131,7 @@ softib_up() {
 		peer name m1 address 52:54:00:72:6d:02 mtu 9000 netns peer &&
 		ip addr add 10.77.0.1/16 dev m0 && ip link set m0 up &&
 		ip -n peer addr add 10.77.0.2/16 dev m1 && ip -n peer link set m1 up || return
-	softib_a "$@" && load_consumer ib_ipoib || return
+	softib_a "$@" && modprobe ib_ipoib || return
 	softib_ipoib ib_a "$I4" "$I6" && softib_b || return
 	softib_pings || {
 		cat "$SA_LOG"

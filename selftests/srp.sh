@@ -18,7 +18,7 @@ needs ib_srp ib_srpt target_core_mod
 
 load() {
 	lio_disk 32 || return
-	load_consumer ib_srpt ib_srp
+	modprobe -a ib_srpt ib_srp
 }
 check "the modules load" load || finish
 check "a target listens" srpt_target "$DEVICE" "$A4" || finish

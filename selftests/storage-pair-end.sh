@@ -81,7 +81,7 @@ p9_again() {
 
 p9_client() {
 	local SOURCE=$P9_SOURCE
-	load_consumer 9pnet_rdma && hear ready || return
+	modprobe 9pnet_rdma && hear ready || return
 	timed "mount -t 9p with its modules, $CM client" p9_mount "$far4" "$P9_SIZE" || return
 	p9_unpack one || return
 	say unpacked
@@ -91,7 +91,7 @@ p9_client() {
 
 p9_unplug_client() {
 	local SOURCE=$P9_SOURCE
-	load_consumer 9pnet_rdma && hear ready || return
+	modprobe 9pnet_rdma && hear ready || return
 	p9_mount "$far4" "$P9_SIZE" || return
 	{ hear gone && timeout $((60 * PATIENCE)) ls "$P9_MOUNT"; } &
 	unplug_client 9P p9_mounts_again && unloaded 9pnet_rdma
@@ -105,7 +105,7 @@ p9_mounts_again() {
 # --- SRP ---
 
 srp_login_server() {
-	lio_disk 32 && load_consumer ib_srpt && srpt_target rxe2 "$own4" || return
+	lio_disk 32 && modprobe ib_srpt && srpt_target rxe2 "$own4" || return
 	say ready "$(srpt_guid)"
 	hear verified || return
 	cm_id_in CONNECT ib_srpt || fail "$(cm_ids)" || return
@@ -113,7 +113,7 @@ srp_login_server() {
 }
 
 srp_login_client() {
-	modprobe sd_mod && load_consumer ib_srp && hear ready || return
+	modprobe sd_mod && modprobe ib_srp && hear ready || return
 	timed "SRP login, $CM initiator" srp_login "$(told ready)" "$far4" "$SRPT_PORT" rxe2 || return
 	srp_attached && lio_verify "$(lio_disks)" "$MEGABYTES" 32 || return
 	say verified
@@ -158,7 +158,7 @@ srp_logout_client() {
 # --- iSER ---
 
 iser_login_server() {
-	lio_disk 32 && modprobe iscsi_target_mod && load_consumer ib_isert && isert_target "$own4" || return
+	lio_disk 32 && modprobe iscsi_target_mod && modprobe ib_isert && isert_target "$own4" || return
 	say ready
 	hear verified || return
 	cm_id_in CONNECT ib_isert || fail "$(cm_ids)" || return
@@ -166,7 +166,7 @@ iser_login_server() {
 }
 
 iser_login_client() {
-	modprobe sd_mod && load_consumer ib_iser && iser_start && hear ready || return
+	modprobe sd_mod && modprobe ib_iser && iser_start && hear ready || return
 	iser_discover "$far4" || return
 	timed "iSER login, $CM initiator" iser_login "$far4" || return
 	lio_verify "$(lio_disks)" "$MEGABYTES" 32 || return
@@ -211,7 +211,7 @@ iser_logout_client() {
 # --- RDS ---
 
 rds_load() {
-	load_consumer rds_rdma && await_listener "rds_rdma.*:18634"
+	modprobe rds_rdma && await_listener "rds_rdma.*:18634"
 }
 
 rds_server() {

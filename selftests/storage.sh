@@ -58,9 +58,10 @@ use_storage() {
 	modules=/usr/lib/modules/$(uname -r)
 	modprobe -a loop squashfs overlay
 	mkdir -p "$root/modules" /run/modules && mount -o loop,ro "$image" "$root" || return
-	mount --bind "$modules" /run/modules || return
+	# With what cm-use has put there.
+	mount --rbind "$modules" /run/modules || return
 	mount -t overlay -o "lowerdir=/usr:$root/usr" storage /usr || return
-	mount --bind /run/modules "$modules" && umount /run/modules || return
+	mount --rbind /run/modules "$modules" && umount -R /run/modules || return
 	cp -an "$root/etc/." /etc/ && cp -an "$root/var/lib/." /var/lib/
 }
 

@@ -151,6 +151,7 @@ beside_tcp() {
 	python3 -c "
 import socket, time
 s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(('0.0.0.0', $PORT))
 s.listen(5)
 time.sleep(100)" &

@@ -10,7 +10,10 @@
 //! while it is held.
 
 use super::held::Held;
-use crate::endpoint::{Endpoint, EndpointRef};
+use crate::{
+    endpoint::{Endpoint, EndpointRef},
+    kext::delay,
+};
 use cmproto::{cm::DestroyCause, cma::State};
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -67,6 +70,7 @@ impl Unreached {
         self.count.fetch_add(1, Relaxed);
         let before = self.table.lock().insert(node);
         drop(before);
+        delay::point();
         let listens = held.listener.inner.lock().state == State::Listen;
         if !listens {
             self.end_of(&held.listener);

@@ -154,10 +154,10 @@ impl Endpoint {
         let listened = inner.state == State::Listen;
         let remains = self.strip(&mut inner, State::Destroying, cause);
         drop(inner);
+        delay::point();
         if listened {
             self.core.unreached.end_of(self);
         }
-        delay::point();
         self.bury(remains);
     }
 

@@ -77,7 +77,7 @@ void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
  *
  * Repeats: drivers/infiniband/core/cma_priv.h rdma_id_private c18bb8ed45f2
  * Repeats: drivers/infiniband/core/nldev.c fill_res_cm_id_entry 7e6487ae617e
- * Repeats: drivers/infiniband/core/restrack.c res_to_dev 58d31a9cb784
+ * Repeats: drivers/infiniband/core/restrack.c res_to_dev 58d31a9cb784 c975253d0617
  */
 struct rdma_id_private_head {
 	struct rdma_cm_id id;

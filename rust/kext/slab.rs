@@ -13,7 +13,7 @@
 use crate::bindings;
 use core::{
     marker::PhantomData,
-    mem::{align_of, size_of},
+    mem::{align_of, size_of, MaybeUninit},
     ops::Deref,
     ptr::{self, NonNull},
 };
@@ -46,7 +46,7 @@ unsafe impl<T> Send for SlabCache<T> {}
 // SAFETY: As above.
 unsafe impl<T> Sync for SlabCache<T> {}
 
-impl<T> SlabCache<T> {
+impl<T: 'static> SlabCache<T> {
     /// Creates a cache that is shown by this name. May sleep. Fails with [`ENOMEM`].
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         let mut args = bindings::kmem_cache_args {
@@ -80,13 +80,15 @@ impl<T> SlabCache<T> {
         };
         let object = NonNull::new(memory.cast::<Counted<T>>()).ok_or(ENOMEM)?;
         // SAFETY: By the type invariant the memory has the size and the alignment of the object. It
-        // is ours, and not moved; if `init` fails there is nothing in it that would have to be
-        // dropped.
-        unsafe {
+        // is ours until it is freed, which is after the last use of this reference, and not moved.
+        let data: &'static mut MaybeUninit<T> = unsafe {
             (&raw mut (*object.as_ptr()).count).write(Refcount::new(1));
-            init.__pinned_init(&raw mut (*object.as_ptr()).data)
-                .inspect_err(|_| bindings::kfree(memory))?;
-        }
+            &mut *(&raw mut (*object.as_ptr()).data).cast()
+        };
+        data.write_pin_init(init).inspect_err(|_| {
+            // SAFETY: It is ours, and there is nothing in it that would have to be dropped.
+            unsafe { bindings::kfree(memory) };
+        })?;
         // INVARIANT: The object is initialised, and its count is that of this reference.
         Ok(SlabArc(object))
     }

@@ -8,12 +8,15 @@
 use super::{device::DeviceRef, trace};
 use crate::{bindings, kext::delay};
 use cmproto::addr::SockAddr;
-use core::{marker::PhantomPinned, mem, ptr};
+use core::{
+    marker::PhantomPinned,
+    mem,
+    ptr::{self, NonNull},
+};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_spinlock,
     prelude::*,
-    str::CString,
     sync::{Arc, SpinLock},
     types::Opaque,
 };
@@ -30,7 +33,40 @@ pub(crate) enum OwnerName {
     /// Those who speak of messages, and do not say their name.
     IbCm,
     /// A copy of what a part calls itself.
-    Part(Arc<CString>),
+    Part(Arc<NameCopy>),
+}
+
+/// A copy of a string of C.
+///
+/// # Invariants
+///
+/// It is a string of C, made by `kstrdup()`, and this object's alone.
+pub(crate) struct NameCopy(NonNull<c_char>);
+
+// SAFETY: The string is never changed, and any task may free it.
+unsafe impl Send for NameCopy {}
+// SAFETY: As above.
+unsafe impl Sync for NameCopy {}
+
+impl NameCopy {
+    /// Copies a string. May sleep. Fails with [`ENOMEM`].
+    ///
+    /// # Safety
+    ///
+    /// `name` must be a string of C.
+    unsafe fn new(name: *const c_char) -> Result<Self> {
+        // SAFETY: By the safety requirements.
+        let copy = unsafe { bindings::kstrdup(name, bindings::GFP_KERNEL_ACCOUNT) };
+        // INVARIANT: It was just made.
+        NonNull::new(copy).map(Self).ok_or(ENOMEM)
+    }
+}
+
+impl Drop for NameCopy {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant it is ours.
+        unsafe { bindings::kfree(self.0.as_ptr().cast()) };
+    }
 }
 
 impl OwnerName {
@@ -44,7 +80,7 @@ impl OwnerName {
             return Ok(None);
         }
         // SAFETY: By the safety requirements.
-        let name = CString::try_from(unsafe { CStr::from_char_ptr(name) })?;
+        let name = unsafe { NameCopy::new(name) }?;
         Ok(Some(Self::Part(Arc::new(name, GFP_KERNEL_ACCOUNT)?)))
     }
 
@@ -52,7 +88,7 @@ impl OwnerName {
     fn as_char_ptr(&self) -> *const c_char {
         match self {
             Self::IbCm => c"ib_cm".as_char_ptr(),
-            Self::Part(name) => name.as_char_ptr(),
+            Self::Part(name) => name.0.as_ptr(),
         }
     }
 }

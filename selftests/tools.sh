@@ -139,5 +139,9 @@ steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -
 result $? "each step is printed whole, when it ends"
 grep -qE '^last +[0-9]+ +[0-9]+ +0 +1$' "$tmp/out" && grep -qE '^in all +[0-9]+ +[0-9]+ +0 +5$' "$tmp/out"
 result $? "a table of the steps"
+"$tools/mutants" --check >"$tmp/out" 2>&1
+result $? "every mutant applies"
+refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus
+refused "delays: an unknown suite" "no suite bogus" "$tools/delays" bogus
 echo "1..$n"
 exit "$failed"

@@ -231,7 +231,8 @@ boot commands --append slab_debug=P -- abi consumer node-type
 boot states -- walk race
 boot scenarios -- selection scenarios drops storm trouble unreached
 boot programs -- rping kill restrack programs loss pyverbs trace iwarp
-boot infiniband -- ib walk-ib race-ib ib-kernel
+# walk-ib comes first: it compares the numbers of devices, and ib makes more of them.
+boot infiniband -- walk-ib ib race-ib ib-kernel
 boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib
 boot 9p --icount --shift 0 --smp 2 -- 9p
 # netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.

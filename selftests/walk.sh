@@ -73,10 +73,17 @@ elsewhere() {
 	wait_for 10 sh -c "ip -6 addr show dev elsewhere0 scope link -tentative | grep -q fe80:" ||
 		fail "no address"
 }
-[ "${OVER:-}" = ib ] || check "another interface" elsewhere || finish
+nowhere() {
+	[ ! -e /sys/class/net/elsewhere0 ] || ip link del elsewhere0
+}
+if [ "${OVER:-}" != ib ] && ! elsewhere; then
+	echo "Bail out! no other interface"
+	exit 1
+fi
 
 if [ -n "$only" ]; then
 	check "$CM" walk "$CM" "$only" "${chosen[@]}"
+	nowhere
 	finish
 fi
 
@@ -122,7 +129,7 @@ for quiet in "${quiets[@]}"; do
 	done
 done
 [ "$(cm-use)" = "$CM" ] || cm-use "$CM"
-[ ! -e /sys/class/net/elsewhere0 ] || ip link del elsewhere0
+nowhere
 ip neigh del "$B4" dev v0
 [ "${OVER:-}" != ib ] || check "everything goes" softib_down
 if [ -n "$keep" ]; then

@@ -229,7 +229,9 @@ with_kernel_source() {
 
 boot commands --append slab_debug=P -- abi consumer node-type
 boot states -- walk race
-boot scenarios -- selection scenarios drops storm trouble unreached
+boot scenarios -- selection scenarios drops storm trouble
+# What the storms of trouble leave in the tables of neighbours is not to be seen here.
+boot unreached -- unreached
 boot programs -- rping kill restrack programs loss pyverbs trace iwarp
 # walk-ib comes first: it compares the numbers of devices, and ib makes more of them.
 boot infiniband -- walk-ib ib race-ib ib-kernel
@@ -299,6 +301,7 @@ declare_steps() {
 	rust_step --needs build insns insns
 	boot_step commands
 	boot_step scenarios
+	boot_step unreached
 	boot_step 9p
 	boot_step removal
 	debug_step --needs build planted planted

@@ -384,6 +384,9 @@ static void in_state(const struct state *s)
 				check_mem(__FILE__, __LINE__, what, &before, &after,
 					  sizeof(before));
 				footprint(&has, f, id);
+				/* The end of time wait is told by itself, sooner or later. */
+				if (strncmp(s->name, "timewait", 8) == 0)
+					has.events = had.events;
 				if (footprint_differs(&had, &has))
 					fail(__FILE__, __LINE__, "%s changes %s", what,
 					     footprint_differs(&had, &has));

@@ -479,10 +479,8 @@ impl Rules {
                 if let Some(known) = self.by_comm_id(world, node, guid, comm_id) {
                     effect.events += self.input(world, known, Input::DuplicateReq);
                 } else if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                    let rej =
-                        self.machines
-                            .refuse(node, RejMessage::Req, 0, comm_id, Reason::STALE_CONN);
-                    world.net.add(rej);
+                    let ids = (0, comm_id);
+                    self.refuse(world, node, RejMessage::Req, ids, Reason::STALE_CONN);
                     effect.events += self.input(world, stale, Input::StalePeer);
                 } else {
                     effect.created = self.create(world, node, msg);
@@ -494,30 +492,20 @@ impl Rules {
                 comm_id,
                 qpn,
             } => {
+                let ids = (to, comm_id);
                 let owner = self.owner(world, node, to);
                 let is_open =
                     |place: &usize| !self.machines.is_over_for(world.ends[*place].value, msg);
                 let Some(place) = owner.filter(is_open) else {
                     // Whoever waits for an answer to its REP need not.
-                    let reason = Reason::INVALID_COMM_ID;
-                    let rej = self
-                        .machines
-                        .refuse(node, RejMessage::Rep, to, comm_id, reason);
-                    world.net.add(rej);
+                    self.refuse(world, node, RejMessage::Rep, ids, Reason::INVALID_COMM_ID);
                     return effect;
                 };
                 if self.view(world, place).is_some_and(|view| view.wants_rep) {
                     let forgetful = self.bounds.plant == Plant::ForgetRefusals;
                     let value = world.ends[place].value;
                     if !forgetful && self.machines.has_refused(value, msg) {
-                        let rej = self.machines.refuse(
-                            node,
-                            RejMessage::Rep,
-                            to,
-                            comm_id,
-                            Reason::STALE_CONN,
-                        );
-                        world.net.add(rej);
+                        self.refuse(world, node, RejMessage::Rep, ids, Reason::STALE_CONN);
                         return effect;
                     }
                     if self.by_comm_id(world, node, guid, comm_id).is_some() {
@@ -527,14 +515,7 @@ impl Rules {
                         if !forgetful {
                             self.input(world, place, Input::RefuseRep(msg));
                         }
-                        let rej = self.machines.refuse(
-                            node,
-                            RejMessage::Rep,
-                            to,
-                            comm_id,
-                            Reason::STALE_CONN,
-                        );
-                        world.net.add(rej);
+                        self.refuse(world, node, RejMessage::Rep, ids, Reason::STALE_CONN);
                         effect.events += self.input(world, stale, Input::StalePeer);
                         return effect;
                     }
@@ -579,6 +560,19 @@ impl Rules {
                 && self.node(*place) == node
                 && world.ends[*place].life == Life::Live
         })
+    }
+
+    /// Refuses a REQ or REP that came to `node`; `ids` are the own and the peer's communication id.
+    fn refuse(
+        &self,
+        world: &mut World,
+        node: usize,
+        message: RejMessage,
+        ids: (u32, u32),
+        reason: Reason,
+    ) {
+        let rej = self.machines.refuse(node, message, ids.0, ids.1, reason);
+        world.net.add(rej);
     }
 
     /// A DREQ for no connection gets its DREP all the same.

@@ -241,6 +241,15 @@ exchange() {
 	nothing_left
 }
 
+# connection PORT: rping connects to the other namespace, once, and both ends succeed.
+connection() {
+	local server
+	$PEER rping -s -a "$B4" -p "$1" -C 1 & server=$!
+	await_listener "comm rping" || return
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p "$1" -C 1 || return
+	ends_within 20 "$server"
+}
+
 # connected ADDRESS: a server here and a client in the other namespace that stay.
 connected() {
 	stdbuf -oL rping -s -d -v -a "$1" >"$TMP/server" 2>&1 & server=$!

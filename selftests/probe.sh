@@ -38,14 +38,6 @@ probed() {
 	return "$status"
 }
 
-connection() {
-	local server
-	$PEER rping -s -a "$B4" -p 7310 -C 1 & server=$!
-	await_listener "comm rping" || return
-	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7310 -C 1 || return
-	ends_within 20 "$server"
-}
-
 # As the processor reads them from the bytes of the network.
 here=$((10 + (1 << 24))) there=$((10 + (2 << 24)))
 port=$(((7310 >> 8) + ((7310 & 255) << 8)))
@@ -56,7 +48,7 @@ events_of() {
 }
 
 each_event_once() {
-	probed "$TMP/probed" connection || return
+	probed "$TMP/probed" connection 7310 || return
 	local active passive
 	# The listener's port at this end or the other tells them apart.
 	active=$(events_of "dport=$port ") passive=$(events_of "sport=$port ")

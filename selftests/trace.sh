@@ -57,21 +57,13 @@ messages() {
 	sed -nE 's/^(icm_[a-z_]+):.*( (state|reason)=[A-Z_]+).*/\1\2/p; s/^(icm_issue_[a-z]+):.*/\1/p' "$1"
 }
 
-connection() {
-	local server
-	$PEER rping -s -a "$B4" -p 7300 -C 1 & server=$!
-	await_listener "comm rping" || return
-	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7300 -C 1 || return
-	ends_within 20 "$server"
-}
-
 same() {
 	diff -u "$1" - && return
 	fail "want what has a minus sign, got what has a plus sign"
 }
 
 traced_connection() {
-	record "$TMP/trace" connection || return
+	record "$TMP/trace" connection 7300 || return
 	cat >"$TMP/client" <<-'END'
 		cm_id_attach
 		cm_event_handler ADDR_RESOLVED (0/0)
@@ -141,7 +133,7 @@ check "a request for nobody" traced_refusal
 # The numbers of the two ends, by which a script joins the events of a connection.
 ids_agree() {
 	local req rep
-	record "$TMP/trace" connection || return
+	record "$TMP/trace" connection 7300 || return
 	req=$(sed -nE 's/^icm_send_req: local_id=([0-9]+) remote_id=0 .*/\1/p' "$TMP/trace")
 	rep=$(sed -nE "s/^icm_send_rep: local_id=([0-9]+) remote_id=$req .*/\1/p" "$TMP/trace")
 	[ -n "$req" ] && [ -n "$rep" ] || fail "REQ $req, REP $rep" || return

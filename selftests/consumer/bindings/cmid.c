@@ -29,6 +29,7 @@ unsigned int rust_test_removal(void)
 static struct neighbour *churned;
 static u8 churned_mac[ETH_ALEN];
 static struct task_struct *churner;
+static bool churned_by_half;
 
 static void change_address(struct neighbour *neigh, const u8 *mac)
 {
@@ -47,7 +48,9 @@ static void become_known(struct neighbour *neigh)
 	if ((neigh->nud_state & NUD_IN_TIMER) && timer_delete(&neigh->timer))
 		neigh_release(neigh);
 	WRITE_ONCE(neigh->nud_state, NUD_PERMANENT);
-	mdelay(2);
+	WRITE_ONCE(churned_by_half, true);
+	mdelay(20);
+	WRITE_ONCE(churned_by_half, false);
 	change_address(neigh, churned_mac);
 	write_unlock_bh(&neigh->lock);
 }
@@ -94,6 +97,23 @@ int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac)
 	if (ret)
 		neigh_release(churned);
 	return ret;
+}
+
+/*
+ * Returns when the neighbour has its state already, and its address not yet: for some ms. False
+ * if that does not come. Sleeps.
+ */
+bool rust_test_churn_wait(void)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	/* At once: whoever sleeps may wake too late. */
+	while (!READ_ONCE(churned_by_half)) {
+		if (time_after(jiffies, end))
+			return false;
+		cond_resched();
+	}
+	return true;
 }
 
 /* That ends. Sleeps. */

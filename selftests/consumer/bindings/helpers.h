@@ -33,6 +33,7 @@ unsigned long long rust_test_service(void);
 const char *rust_test_ipv4(void);
 unsigned int rust_test_removal(void);
 int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac);
+bool rust_test_churn_wait(void);
 void rust_test_churn_stop(void);
 unsigned short rust_test_resident(void);
 bool rust_test_resolves(void);

@@ -37,6 +37,13 @@ impl Churn {
         // INVARIANT: The only one, and started.
         Ok(Self(()))
     }
+
+    /// Waits until the neighbour has its state already, and its address not yet, which takes some
+    /// ms. Returns whether it has come to that.
+    pub(crate) fn wait(&self) -> bool {
+        // SAFETY: By the type invariant it was started.
+        unsafe { bindings::rust_test_churn_wait() }
+    }
 }
 
 impl Drop for Churn {

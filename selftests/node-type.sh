@@ -13,7 +13,7 @@
 . "$(dirname "$0")/lib.sh"
 
 PORT=7480
-ANY=0 IB_CA=1 RNIC=4	# enum rdma_node_type
+ANY=7 IB_CA=1 RNIC=4	# RDMA_NODE_UNSPECIFIED and others (rdma_netlink.h)
 
 if [ ! -e cmid.ko ] || ! has_siw; then
 	skip "kinds of devices" "there is no cmid.ko, or no siw (consumer/, tools/siw)"

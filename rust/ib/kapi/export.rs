@@ -179,9 +179,10 @@ export! {
     ///
     /// As [`rust_cma_create_id`].
     fn rust_cma_restrict_node_type(id: Id, node_type: bindings::u8_) -> c_int {
-        let wanted = match NodeType::from(node_type) {
-            NodeType::Other(0) => None,
-            wanted @ (NodeType::IbCa | NodeType::Rnic) => Some(wanted),
+        let wanted = match u32::from(node_type) {
+            bindings::RDMA_NODE_UNSPECIFIED => None,
+            bindings::RDMA_NODE_IB_CA => Some(NodeType::IbCa),
+            bindings::RDMA_NODE_RNIC => Some(NodeType::Rnic),
             _ => return EINVAL.to_errno(),
         };
         // SAFETY: By the safety requirements.

@@ -142,9 +142,9 @@ bool rust_test_resolves(void)
 	return resolves;
 }
 
-static uint node_type;
+static uint node_type = RDMA_NODE_UNSPECIFIED;
 module_param(node_type, uint, 0);
-MODULE_PARM_DESC(node_type, "type of the nodes that it is confined to (enum rdma_node_type); 0: any");
+MODULE_PARM_DESC(node_type, "type of the nodes that it is confined to (RDMA_NODE_*)");
 
 unsigned int rust_test_node_type(void)
 {

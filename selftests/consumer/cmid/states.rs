@@ -148,12 +148,27 @@ fn long_rnr_timer(_side: &Side, id: &Id) -> Result {
     id.set_min_rnr_timer(32)
 }
 
-fn restrict_type(_side: &Side, id: &Id) -> Result {
-    let result = id.restrict_node_type(NodeType::IB_CA);
+/// Confines the identifier to a kind of device. Where it is too late for that, the answer is a number
+/// that no other function gives.
+fn restrict_to(id: &Id, kind: NodeType) -> Result {
+    let result = id.restrict_node_type(kind);
     if result == Errno::EALREADY.failure() {
         return Err(EINVAL);
     }
     result
+}
+
+fn restrict_type(_side: &Side, id: &Id) -> Result {
+    restrict_to(id, NodeType::IB_CA)
+}
+
+fn restrict_no_type(_side: &Side, id: &Id) -> Result {
+    restrict_to(id, NodeType::UNSPECIFIED)
+}
+
+/// 0 is no kind of device, and not all of them either.
+fn restrict_0(_side: &Side, id: &Id) -> Result {
+    id.restrict_node_type(NodeType(0))
 }
 
 fn restrict_switch(_side: &Side, id: &Id) -> Result {
@@ -236,6 +251,8 @@ const ACTS: &[Act] = &[
     act("rnr_timer", Free(rnr_timer)).succeeds(Set::ALL),
     act("long_rnr_timer", Free(long_rnr_timer)),
     act("restrict", Free(restrict_type)).succeeds(Set::one(New)),
+    act("restrict_no_type", Free(restrict_no_type)).succeeds(Set::one(New)),
+    act("restrict_0", Free(restrict_0)),
     act("restrict_switch", Free(restrict_switch)),
 ];
 

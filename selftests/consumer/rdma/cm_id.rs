@@ -43,6 +43,7 @@ numbers! {
     NodeType {
         IB_CA = RDMA_NODE_IB_CA,
         IB_SWITCH = RDMA_NODE_IB_SWITCH,
+        UNSPECIFIED = RDMA_NODE_UNSPECIFIED,
     }
     /// What a device tells, and a consumer passes on.
     DeviceEvent {

@@ -34,8 +34,17 @@ void rust_rdma_configfs_add_default_group(struct config_group *group,
 bool rust_rdma_ib_safe_file_access(struct file *filp);
 
 /* rust/helpers/igmp.c */
-const void *rust_rdma_igmp_join(struct net_device *dev, const u8 *addr);
-void rust_rdma_igmp_leave(struct net *net, int ifindex, const void *joined, const u8 *addr);
+struct rust_rdma_igmp {
+	struct list_head all;
+	/* The struct in_device, counted; null once the device has gone. */
+	void *in_dev;
+	__be32 group;
+};
+
+int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *dev,
+			const u8 *addr);
+void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership);
+void rust_rdma_igmp_leave_all(const struct net_device *dev);
 
 /* rust/helpers/lock.c */
 void rust_rdma_mutex_lock_nested(struct mutex *lock, unsigned int subclass);

@@ -104,6 +104,15 @@ taken_away() {
 	rm -f "$TMP/gone"
 	wait_for 60 cm_id_in ROUTE_RESOLVED && timeout 60 rdma link del "$1" && : >"$TMP/gone"
 }
+
+# taken_away_locked DEVICE: while the module holds the lock of all network interfaces, of which it is told then.
+taken_away_locked() {
+	local locked=/sys/module/cmid/parameters/locked
+	rm -f "$TMP/gone"
+	wait_for 60 grep -qsx Y "$locked" && timeout 60 rdma link del "$1" &&
+		grep -qx Y "$locked" && : >"$TMP/gone"
+	echo 0 >"$locked"
+}
 if [ -e cmid.ko ]; then
 	# What is said then. C has another word for it, which NFS does not try again after.
 	gone=103
@@ -114,6 +123,16 @@ the device goes
 END
 	check "and is gone" wait_for 60 test -e "$TMP/gone"
 	check "and comes" rdma link add rxe0 type rxe netdev v0
+
+	# C leaves the groups of the device while it takes it away, and waits for the lock.
+	if [ "$(cm-use)" != c ]; then
+		taken_away_locked rxe0 &
+		tests cmid lock=1 <<<"a group's device goes"
+		check "and is gone, whoever has the lock of the interfaces" wait_for 60 test -e "$TMP/gone"
+		check "and comes once more" rdma link add rxe0 type rxe netdev v0
+	else
+		skip "a group's device goes" "C waits for the lock of the interfaces then (differences.rst)"
+	fi
 else
 	skip "cmid whose device goes" "there is no cmid.ko"
 fi
@@ -128,6 +147,12 @@ a wildcard listener over iWARP
 identifiers destroyed over iWARP
 destroyed in haste over iWARP
 END
+	# C tells of the connection with the lock of its handler, which who accepts has.
+	if [ "$(cm-use)" != c ]; then
+		tests cmid device=siw0 ipv4="$C4" stuck=1 <<<"an accept that does not return over iWARP"
+	else
+		skip "an accept that does not return over iWARP" "all of iWARP waits for it then (differences.rst)"
+	fi
 	check "siw0 goes" no_siw0
 else
 	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"

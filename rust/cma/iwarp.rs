@@ -6,6 +6,7 @@
 //! note what became of them. What may be asked when is decided in [`cmproto::iwarp`].
 
 use super::{
+    answers::{Giving, Room},
     device::{CmDevice, Source, SourceLink},
     neighbours::Interface,
     stubs::Site,
@@ -26,23 +27,29 @@ use cmproto::{
     addr::SockAddr,
     cm::{DestroyCause, QpAttrMask},
     cma::State,
-    iwarp::{Connection, Depths, Event as IwarpEvent, Outcome},
+    iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
     ucma::query::Protocol,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
-use kernel::{prelude::*, sync::Arc};
+use core::mem;
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
 /// What an endpoint has at the iWARP CM.
 pub(crate) enum Iwarp {
     /// A connection, or the request for one.
-    Connection {
-        /// How far it is.
-        machine: Connection,
-        /// Its identifier.
-        id: Arc<IwId>,
-    },
+    Connection(KBox<IwarpConnection>),
     /// A listener at the endpoint's device.
     Listener(IwListener),
+}
+
+/// A connection at the iWARP CM, or the request for one.
+pub(crate) struct IwarpConnection {
+    /// How far it is.
+    machine: Connection,
+    /// Its identifier.
+    id: Arc<IwId>,
+    /// What the peer sent along with its answer, while the consumer may not be told of that.
+    held: KVec<u8>,
 }
 
 impl Iwarp {
@@ -50,8 +57,12 @@ impl Iwarp {
     pub(crate) fn end(self) {
         match self {
             // A request may be refused in the event that brought it.
-            Iwarp::Connection { machine, id } if machine.is_settled() => IwId::destroy(id),
-            Iwarp::Connection { id, .. } => drop(id),
+            Iwarp::Connection(connection) => {
+                let IwarpConnection { machine, id, .. } = KBox::into_inner(connection);
+                if machine.is_settled() {
+                    IwId::destroy(id);
+                }
+            }
             Iwarp::Listener(listener) => drop(listener),
         }
     }
@@ -93,7 +104,10 @@ impl Inner {
     /// The connection at the iWARP CM; `EINVAL` if there is none.
     fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
         match &mut self.iwarp {
-            Some(Iwarp::Connection { machine, id }) => Ok((machine, id)),
+            Some(Iwarp::Connection(connection)) => {
+                let IwarpConnection { machine, id, .. } = &mut **connection;
+                Ok((machine, id))
+            }
             _ => Err(EINVAL),
         }
     }
@@ -158,13 +172,23 @@ impl Endpoint {
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             attachment.device.device.clone()
         };
+        let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = IwId::create(&self.core.iw, &device, Addressee::new(self)?)?;
         drop(device);
+        let connection = KBox::write(
+            room,
+            IwarpConnection {
+                machine: Connection::active(),
+                id: id.clone(),
+                held: KVec::new(),
+            },
+        );
 
         let mut inner = self.inner.lock();
         // Another call may have come in between.
         if inner.state != State::RouteResolved {
             drop(inner);
+            drop(connection);
             IwId::destroy(id);
             return Err(EINVAL);
         }
@@ -172,10 +196,7 @@ impl Endpoint {
         let (src, dst, tos) = (inner.src, inner.dst, inner.options.tos);
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
-        inner.iwarp = Some(Iwarp::Connection {
-            machine: Connection::active(),
-            id: id.clone(),
-        });
+        inner.iwarp = Some(Iwarp::Connection(connection));
         self.set_state(&mut inner, State::Connect);
         self.show(&inner);
         drop(inner);
@@ -209,6 +230,7 @@ impl Endpoint {
             let _ = self.reject_iwarp(&[]);
             return Err(EINVAL);
         };
+        let room = Room::new()?;
         let (id, src, dst) = {
             let mut inner = self.inner.lock();
             let (machine, id) = inner.iwarp_connection()?;
@@ -219,7 +241,7 @@ impl Endpoint {
             self.show(&inner);
             (id, inner.src, inner.dst)
         };
-        let giving = self.core.answers.give(&src, &dst);
+        let giving = Giving::new(room, self, &src, &dst);
         let accepted = id.accept(&param.to_iwarp());
         drop(giving);
 
@@ -232,17 +254,76 @@ impl Endpoint {
         if accepted.is_ok() {
             on_success();
         }
-        for outcome in &outcomes {
-            if let Some(event) = event(outcome, &[]) {
-                self.deliver(&inner, &event);
-            }
-        }
+        self.deliver_outcomes(&inner, &outcomes, &[]);
         drop(inner);
         if outcomes.iter().any(|outcome| outcome.disconnect) {
             // It is over already if this fails.
             let _ = id.disconnect();
         }
         accepted
+    }
+
+    /// Tells the consumer what came of events, of which the first came with private data.
+    fn deliver_outcomes(&self, inner: &Inner, outcomes: &[Outcome; 2], private_data: &[u8]) {
+        let [first, second] = outcomes;
+        for (outcome, private_data) in [(first, private_data), (second, &[])] {
+            if let Some(event) = event(outcome, private_data) {
+                self.deliver(inner, &event);
+            }
+        }
+    }
+
+    /// The peer, at this host, has given the answer that this end has had already: the consumer may be told of
+    /// it, and of what has happened since.
+    pub(super) fn answer_is_given(&self) {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
+            return;
+        };
+        let IwarpConnection { machine, id, held } = &mut **connection;
+        let outcomes = machine.released();
+        let held = mem::take(held);
+        let disconnect = outcomes.iter().any(|outcome| outcome.disconnect);
+        let id = disconnect.then(|| id.clone());
+        self.deliver_outcomes(inner, &outcomes, &held);
+        drop(guard);
+        if let Some(id) = id {
+            // It is over already if this fails.
+            let _ = id.disconnect();
+        }
+    }
+
+    /// Keeps the peer's answer from the consumer, if the peer is at this host and still giving it. False if
+    /// the consumer is to be told now.
+    fn hold_reply(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        kind: IwarpEvent,
+        what: &IwEvent<'_>,
+    ) -> bool {
+        let answers = &self.core.answers;
+        if !answers.is_given(&what.local, &what.remote) {
+            return false;
+        }
+        // Told too early is better than never.
+        let mut kept = KVec::new();
+        if kept
+            .extend_from_slice(what.private_data, GFP_KERNEL_ACCOUNT)
+            .is_err()
+        {
+            return false;
+        }
+        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
+            return false;
+        };
+        let IwarpConnection { machine, held, .. } = &mut **connection;
+        // Whoever gives the answer finds the lock taken.
+        if machine.phase() != Phase::Connecting || !answers.wait(&what.local, &what.remote, self) {
+            return false;
+        }
+        *held = kept;
+        machine.hold(kind)
     }
 
     /// Refuses a request. Fails with `EINVAL` if there is none without an answer.
@@ -351,13 +432,18 @@ impl Endpoint {
         let near = request.device().index();
         let attachment = self.core.devices.by_source_near(devices, near, &source)?;
         let child = Endpoint::create_child_of_iwarp(self)?;
+        let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = request.adopt(Addressee::new(&child)?)?;
 
         let mut inner = child.inner.lock();
-        inner.iwarp = Some(Iwarp::Connection {
-            machine: Connection::passive(),
-            id,
-        });
+        inner.iwarp = Some(Iwarp::Connection(KBox::write(
+            room,
+            IwarpConnection {
+                machine: Connection::passive(),
+                id,
+                held: KVec::new(),
+            },
+        )));
         inner.src = what.local;
         inner.dst = what.remote;
         inner.bound_if = link.bound_dev_if;
@@ -391,19 +477,11 @@ impl IwHandler for Addressee {
 
     fn event(self: Arc<Self>, kind: IwarpEvent, what: &IwEvent<'_>) {
         let endpoint = self.endpoint();
-        if matches!(kind, IwarpEvent::Reply { .. }) {
-            endpoint.core.answers.wait(&what.local, &what.remote);
-        }
         let mut guard = endpoint.inner.lock();
         let inner = &mut *guard;
         if inner.state != State::Connect {
             return;
         }
-        let Ok((machine, id)) = inner.iwarp_connection() else {
-            return;
-        };
-        let outcome = machine.event(kind);
-        let id = outcome.disconnect.then(|| id.clone());
         if matches!(kind, IwarpEvent::Reply { .. }) {
             for (addr, said) in [(&mut inner.src, what.local), (&mut inner.dst, what.remote)] {
                 if said != SockAddr::Unspec {
@@ -411,7 +489,15 @@ impl IwHandler for Addressee {
                 }
             }
             endpoint.show(inner);
+            if endpoint.hold_reply(inner, kind, what) {
+                return;
+            }
         }
+        let Ok((machine, id)) = inner.iwarp_connection() else {
+            return;
+        };
+        let outcome = machine.event(kind);
+        let id = outcome.disconnect.then(|| id.clone());
         if let Some(event) = event(&outcome, what.private_data) {
             endpoint.deliver(inner, &event);
         }
@@ -429,8 +515,8 @@ impl IwHandler for Addressee {
 pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
     let mask = match &inner.iwarp {
         None => (QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS).0,
-        Some(Iwarp::Connection { id, .. }) => {
-            let (mask, access) = id.init_qp_attr(attr.qp_state)?;
+        Some(Iwarp::Connection(connection)) => {
+            let (mask, access) = connection.id.init_qp_attr(attr.qp_state)?;
             attr.qp_access_flags = access;
             mask
         }

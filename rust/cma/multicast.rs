@@ -201,7 +201,7 @@ impl Endpoint {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let site = Site::new(self, &self.inner.lock(), addr, member)?;
         let igmp = match site.group.igmp {
-            Some(group) => Some(IgmpMembership::join(&self.net, &site.netdev, group)?),
+            Some(group) => Some(IgmpMembership::join(&site.netdev, group)?),
             None => None,
         };
         roce_path_mtu(site.netdev.mtu()).ok_or(EINVAL)?;

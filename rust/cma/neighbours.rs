@@ -17,6 +17,7 @@ use crate::{
     ib::dev_addr::DevAddr,
     kext::{
         error::ToKernel,
+        igmp,
         lock::{new_spinlock_irq, SpinLockIrq},
         netdev::NetDevice,
         notifier::{Neighbour, NeighbourAddr, NeighbourListener, NetdevEvent, NetdevListener},
@@ -252,6 +253,9 @@ impl NeighbourListener for NetworkListener {
 
 impl NetdevListener for NetworkListener {
     fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice) {
+        if event == NetdevEvent::UNREGISTER {
+            igmp::leave_all(dev);
+        }
         if event != NetdevEvent::BONDING_FAILOVER || !dev.is_bond_master() {
             return;
         }

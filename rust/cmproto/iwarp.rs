@@ -18,6 +18,8 @@ use crate::{errno::Errno, ucma_abi::CmEvent};
 pub enum Phase {
     /// Active side: asks, and has no answer yet.
     Connecting,
+    /// Active side: has an answer, of which the user is not told before the peer, at this host, has given it.
+    Held,
     /// Passive side: the request awaits an answer.
     Requested,
     /// Passive side: the iWARP CM is being told to accept.
@@ -84,7 +86,9 @@ pub struct Connection {
     disconnect: bool,
     /// While accepting: it was established meanwhile.
     established: Option<Depths>,
-    /// While accepting: it was closed meanwhile, with this status.
+    /// While held: the answer.
+    reply: Option<Event>,
+    /// While accepting or held: it was closed meanwhile.
     closed: bool,
 }
 
@@ -94,6 +98,7 @@ impl Connection {
             phase,
             disconnect: false,
             established: None,
+            reply: None,
             closed: false,
         }
     }
@@ -172,12 +177,38 @@ impl Connection {
     pub fn disconnect(&mut self) -> bool {
         match self.phase {
             Phase::Established => true,
-            Phase::Connecting | Phase::Accepting | Phase::Accepted => {
+            Phase::Connecting | Phase::Held | Phase::Accepting | Phase::Accepted => {
                 self.disconnect = true;
                 false
             }
             Phase::Requested | Phase::Over => false,
         }
+    }
+
+    /// The iWARP CM has the peer's answer, of which the user is to be told later:
+    /// [`released`](Self::released) is called then. Returns whether there is anything to be told.
+    pub fn hold(&mut self, reply: Event) -> bool {
+        let is_awaited = self.phase == Phase::Connecting && matches!(reply, Event::Reply { .. });
+        if is_awaited {
+            self.phase = Phase::Held;
+            self.reply = Some(reply);
+        }
+        is_awaited
+    }
+
+    /// The user may be told of the answer. Returns what comes of the events that happened meanwhile, in their
+    /// order.
+    pub fn released(&mut self) -> [Outcome; 2] {
+        let mut outcomes = [Outcome::default(); 2];
+        if let (Phase::Held, Some(reply)) = (self.phase, self.reply.take()) {
+            self.phase = Phase::Connecting;
+            let [first, second] = &mut outcomes;
+            *first = self.event(reply);
+            if self.closed {
+                *second = self.event(Event::Close);
+            }
+        }
+        outcomes
     }
 
     /// The iWARP CM has an event.
@@ -187,7 +218,7 @@ impl Connection {
                 self.established = Some(depths);
                 Outcome::default()
             }
-            (Phase::Accepting, Event::Close) => {
+            (Phase::Accepting | Phase::Held, Event::Close) => {
                 self.closed = true;
                 Outcome::default()
             }
@@ -268,8 +299,10 @@ mod tests {
     const DISCONNECTED: Outcome = told(CmEvent::Disconnected, 0, None);
 
     /// A connection in every phase.
-    fn phases() -> [Connection; 6] {
+    fn phases() -> [Connection; 7] {
         let connecting = Connection::active();
+        let mut held = connecting;
+        assert!(held.hold(reply(0)));
         let requested = Connection::passive();
         let mut accepting = requested;
         assert_eq!(accepting.accept(), Ok(()));
@@ -281,6 +314,7 @@ mod tests {
         assert_eq!(over.reject(), Ok(()));
         let all = [
             connecting,
+            held,
             requested,
             accepting,
             accepted,
@@ -289,6 +323,7 @@ mod tests {
         ];
         let expected = [
             Phase::Connecting,
+            Phase::Held,
             Phase::Requested,
             Phase::Accepting,
             Phase::Accepted,
@@ -384,6 +419,45 @@ mod tests {
     }
 
     #[test]
+    fn events_wait_until_the_answer_is_given() {
+        let held = |reply| {
+            let mut connection = Connection::active();
+            assert!(connection.hold(reply));
+            connection
+        };
+        let mut connection = held(reply(0));
+        assert_eq!(connection.released(), [ESTABLISHED, NOTHING]);
+        assert_eq!(connection.phase(), Phase::Established);
+
+        let mut connection = held(reply(0));
+        assert_eq!(connection.event(Event::Close), NOTHING);
+        assert_eq!(connection.phase(), Phase::Held);
+        assert_eq!(connection.released(), [ESTABLISHED, DISCONNECTED]);
+        assert_eq!(connection.phase(), Phase::Over);
+
+        let mut connection = held(reply(-104));
+        assert_eq!(connection.event(Event::Close), NOTHING);
+        let rejected = told(CmEvent::Rejected, -104, None);
+        assert_eq!(connection.released(), [rejected, NOTHING]);
+        assert_eq!(connection.phase(), Phase::Over);
+
+        // Only what is awaited is held, and only that is released.
+        for before in phases() {
+            let mut other = before;
+            let is_awaited = before.phase() == Phase::Connecting;
+            assert_eq!((before, other.hold(reply(0))), (before, is_awaited));
+            assert_eq!((before, other == before), (before, !is_awaited));
+            let mut other = before;
+            assert!(!other.hold(Event::Close));
+            assert_eq!(other, before);
+            if before.phase() != Phase::Held {
+                assert_eq!((before, other.released()), (before, [NOTHING; 2]));
+                assert_eq!(other, before);
+            }
+        }
+    }
+
+    #[test]
     fn a_disconnect_waits_for_the_connection() {
         for before in phases() {
             let mut connection = before;
@@ -398,6 +472,7 @@ mod tests {
             };
             match before.phase() {
                 Phase::Connecting => assert_eq!(connection.event(reply(0)), wanted),
+                Phase::Held => assert_eq!(connection.released(), [wanted, NOTHING]),
                 Phase::Accepted => {
                     assert_eq!(connection.event(Event::Established(DEPTHS)), wanted);
                 }
@@ -422,6 +497,6 @@ mod tests {
     #[test]
     fn what_is_under_way_is_not_settled() {
         let settled = phases().map(|connection| connection.is_settled());
-        assert_eq!(settled, [false, false, false, false, true, true]);
+        assert_eq!(settled, [false, false, false, false, false, true, true]);
     }
 }

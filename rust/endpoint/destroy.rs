@@ -14,7 +14,7 @@ use crate::{
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
 use core::mem;
-use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 
 /// What a dead endpoint leaves behind, to be taken down without its lock.
 struct Remains {
@@ -111,8 +111,6 @@ impl Endpoint {
                 self.core.remotes.untrack(tracked, self);
             }
         }
-        // Leaves them, which takes the lock of all network interfaces.
-        drop(groups);
         // A question that was not answered has no entry any more; the number of one's own goes here.
         drop(sidr);
         if let Some(iwarp) = iwarp {
@@ -131,6 +129,9 @@ impl Endpoint {
         }
         // The device may go now.
         drop(stay);
+        // Last of all: leaving them takes the lock of all network interfaces, which whoever takes the device
+        // away may hold.
+        drop(groups);
         drop(consumer);
     }
 
@@ -146,8 +147,8 @@ impl Endpoint {
     /// With [`DestroyCause::NoMemory`] the peer is told nothing and tries again.
     pub(crate) fn end(self: &EndpointRef, cause: DestroyCause) {
         let mut inner = self.inner.lock();
-        // One that was only told of its device's removal is taken down here.
-        if inner.is_dead() && inner.device.is_none() {
+        // One that was only told of its device's removal is taken down here, or leaves its groups.
+        if inner.is_dead() && inner.device.is_none() && inner.groups.is_empty() {
             return;
         }
         trace::cma::cm_id_destroy(&self.head, inner.tos());
@@ -199,9 +200,22 @@ impl Endpoint {
         if inner.state != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
-        let remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
+        let mut remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
+        // Whoever removes the device may hold the lock of all network interfaces, and waits for this: they are
+        // left later.
+        inner.groups = mem::replace(&mut remains.groups, RBTree::new());
+        let has_groups = !inner.groups.is_empty();
         drop(inner);
         delay::point();
         self.bury(remains);
+        if has_groups {
+            let this = self.clone();
+            let leave = move || {
+                let groups = mem::replace(&mut this.inner.lock().groups, RBTree::new());
+                drop(groups);
+            };
+            // Without memory when the consumer destroys the endpoint.
+            let _ = self.core.callbacks.try_spawn(GFP_KERNEL, leave);
+        }
     }
 }

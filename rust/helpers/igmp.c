@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-#include <linux/err.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 
 #include "rust_rdma_cm.h"
+
+/* All memberships, under the lock of all network interfaces. */
+static LIST_HEAD(memberships);
 
 /* Repeats: net/ipv4/igmp.c ____ip_mc_inc_group 215e16564256 */
 static bool is_member(const struct in_device *in_dev, __be32 group)
@@ -19,53 +21,73 @@ static bool is_member(const struct in_device *in_dev, __be32 group)
 	return false;
 }
 
+static void leave(struct rust_rdma_igmp *membership)
+{
+	struct in_device *in_dev = membership->in_dev;
+
+	if (!in_dev)
+		return;
+	/* The memberships of one that is dead went with it. */
+	if (!in_dev->dead)
+		ip_mc_dec_group(in_dev, membership->group);
+	membership->in_dev = NULL;
+	list_del(&membership->all);
+	in_dev_put(in_dev);
+}
+
 /*
- * Makes a device a member of an IPv4 group, in network byte order. Returns what
- * is to be shown to leave it, or an error. Sleeps.
+ * Makes a device a member of an IPv4 group, in network byte order. Returns 0 or an
+ * error. Sleeps.
  *
  * Repeats: drivers/infiniband/core/cma.c cma_igmp_send fe28d3f17338
  */
-const void *rust_rdma_igmp_join(struct net_device *dev, const u8 *addr)
+int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *dev,
+			const u8 *addr)
 {
 	struct in_device *in_dev;
-	const void *ret;
+	int ret = -ENODEV;
 	int before;
-	__be32 group;
 
-	memcpy(&group, addr, sizeof(group));
+	memcpy(&membership->group, addr, sizeof(membership->group));
 	rtnl_lock();
 	in_dev = __in_dev_get_rtnl(dev);
 	if (in_dev) {
 		before = in_dev->mc_count;
-		ip_mc_inc_group(in_dev, group);
+		ip_mc_inc_group(in_dev, membership->group);
 		/* It does not tell whether there was memory. */
-		if (in_dev->mc_count != before || is_member(in_dev, group))
-			ret = in_dev;
-		else
-			ret = ERR_PTR(-ENOMEM);
-	} else {
-		ret = ERR_PTR(-ENODEV);
+		ret = -ENOMEM;
+		if (in_dev->mc_count != before || is_member(in_dev, membership->group)) {
+			in_dev_hold(in_dev);
+			membership->in_dev = in_dev;
+			list_add(&membership->all, &memberships);
+			ret = 0;
+		}
 	}
 	rtnl_unlock();
 	return ret;
 }
 
-/*
- * Takes a membership back. If the device has gone meanwhile, or has another IPv4
- * part by now, the membership went with the one that it had. Sleeps.
- */
-void rust_rdma_igmp_leave(struct net *net, int ifindex, const void *joined, const u8 *addr)
+/* Takes a membership back, if the device has not gone meanwhile. Sleeps. */
+void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership)
 {
-	struct in_device *in_dev = NULL;
-	struct net_device *dev;
-	__be32 group;
-
-	memcpy(&group, addr, sizeof(group));
 	rtnl_lock();
-	dev = __dev_get_by_index(net, ifindex);
-	if (dev)
-		in_dev = __in_dev_get_rtnl(dev);
-	if (in_dev && in_dev == joined)
-		ip_mc_dec_group(in_dev, group);
+	leave(membership);
 	rtnl_unlock();
+}
+
+/*
+ * Takes back all memberships of a device that goes, which waits for that. To be
+ * called under the lock of all network interfaces.
+ */
+void rust_rdma_igmp_leave_all(const struct net_device *dev)
+{
+	struct rust_rdma_igmp *membership, *next;
+	struct in_device *in_dev;
+
+	ASSERT_RTNL();
+	list_for_each_entry_safe(membership, next, &memberships, all) {
+		in_dev = membership->in_dev;
+		if (in_dev->dev == dev)
+			leave(membership);
+	}
 }

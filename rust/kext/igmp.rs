@@ -4,63 +4,56 @@
 //!
 //! C header: [`include/linux/igmp.h`](srctree/include/linux/igmp.h)
 
-use super::{net::Net, netdev::NetDevice};
+use super::netdev::NetDevice;
 use crate::bindings;
-use core::ffi::c_void;
-use kernel::{error::from_err_ptr, prelude::*, sync::aref::ARef};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::to_result, prelude::*, types::Opaque};
 
 /// The membership of an interface in an IPv4 group; `ip maddr` shows it. Dropping it leaves the
 /// group, unless others are members by the same interface.
 ///
-/// It does not keep the interface from going away.
+/// It owns the IPv4 part of the interface (`struct in_device`) that it was made in, and thereby the
+/// interface, until [`leave_all`] is called, which must be when the interface goes.
 ///
 /// # Invariants
 ///
-/// One use of the group at the interface `ifindex` of `net` is ours, for as long as the IPv4 part of
-/// that interface (`struct in_device`) is at the address `joined`, which is never dereferenced.
-pub(crate) struct IgmpMembership {
-    net: ARef<Net>,
-    ifindex: i32,
-    joined: *const c_void,
-    group: [u8; 4],
-}
+/// The object was joined. One use of the group is ours, for as long as its `in_dev` is there and not dead.
+pub(crate) struct IgmpMembership(Pin<KBox<Opaque<bindings::rust_rdma_igmp>>>);
 
-// SAFETY: Any thread can leave a group; `joined` is but a number.
+// SAFETY: Any thread can leave a group.
 unsafe impl Send for IgmpMembership {}
 // SAFETY: There is nothing to do with a reference.
 unsafe impl Sync for IgmpMembership {}
 
 impl IgmpMembership {
-    /// Makes the interface `dev`, which is in `net`, a member of `group`, in network byte order.
+    /// Makes the interface `dev` a member of `group`, in network byte order.
     ///
     /// Takes the lock of all network interfaces (`rtnl_lock()`). Fails with [`ENODEV`] if the
     /// interface has no IPv4, and with [`ENOMEM`].
-    pub(crate) fn join(net: &Net, dev: &NetDevice, group: [u8; 4]) -> Result<Self> {
-        // SAFETY: The device is valid, and so are the four bytes of the address.
-        let joined = unsafe { bindings::rust_rdma_igmp_join(dev.as_raw(), group.as_ptr()) };
-        let joined = from_err_ptr(joined.cast_mut())?;
+    pub(crate) fn join(dev: &NetDevice, group: [u8; 4]) -> Result<Self> {
+        let membership = Opaque::new(bindings::rust_rdma_igmp::default());
+        let membership = KBox::pin(membership, GFP_KERNEL_ACCOUNT)?;
+        // SAFETY: The device is valid, and so are the four bytes of the address. The object does not move,
+        // and if this succeeds it is not freed before it has left.
+        to_result(unsafe {
+            bindings::rust_rdma_igmp_join(membership.get(), dev.as_raw(), group.as_ptr())
+        })?;
         // INVARIANT: The call has counted one use for us.
-        Ok(Self {
-            net: net.into(),
-            ifindex: dev.ifindex(),
-            joined,
-            group,
-        })
+        Ok(Self(membership))
     }
 }
 
 impl Drop for IgmpMembership {
     /// Takes the lock of all network interfaces.
     fn drop(&mut self) {
-        // SAFETY: The namespace is valid, and so are the four bytes of the address. By the type
-        // invariant, a use of the group is ours if the interface is still as it was.
-        unsafe {
-            bindings::rust_rdma_igmp_leave(
-                self.net.as_raw(),
-                self.ifindex,
-                self.joined,
-                self.group.as_ptr(),
-            );
-        }
+        // SAFETY: Joined, by the type invariant.
+        unsafe { bindings::rust_rdma_igmp_leave(self.0.get()) };
     }
+}
+
+/// Leaves all groups by an interface that goes, which would wait for its members otherwise.
+///
+/// To be called by who is told of that, with the lock of all network interfaces.
+pub(crate) fn leave_all(dev: &NetDevice) {
+    // SAFETY: The device is valid. By the type invariant of `IgmpMembership` those in the list are there.
+    unsafe { bindings::rust_rdma_igmp_leave_all(dev.as_raw()) };
 }

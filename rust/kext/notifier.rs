@@ -28,7 +28,7 @@ impl NetdevEvent {
 
 /// Hears of network devices.
 pub(crate) trait NetdevListener: Send + Sync + 'static {
-    /// Runs with the lock of the network configuration held (`rtnl`): must only take notes.
+    /// Runs with the lock of the network configuration held (`rtnl`): takes notes, or leaves groups.
     fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice);
 }
 

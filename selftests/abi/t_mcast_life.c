@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Multicast groups whose device, interface or id goes. */
+#include <arpa/inet.h>
+#include <linux/membarrier.h>
+#include <net/if.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "mcast.h"
 
@@ -38,10 +44,11 @@ static uint32_t plugged_id(int f)
 
 static void mtu(int n)
 {
-	char cmd[60];
+	struct ifreq req = { .ifr_name = "mc0", .ifr_mtu = n };
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
 
-	snprintf(cmd, sizeof(cmd), "ip link set mc0 mtu %d", n);
-	CHECK_EQ(0, system(cmd));
+	CHECK_EQ(0, ioctl(s, SIOCSIFMTU, &req));
+	close(s);
 }
 
 TEST_LIMIT(mcast, interface_without_ipv4, 60)
@@ -70,6 +77,69 @@ TEST_LIMIT(mcast, interface_without_ipv4, 60)
 	REQUIRE_ID(join4(f, other, 2, "239.8.8.8", FULL));
 	REQUIRE_ID(destroy_id(f, id));
 	CHECK_EQ(differs("igmp_of_another"), igmp_at("mc0", "239.8.8.8"));
+	close(f);
+	CHECK_EQ(0, run_within(10, "rdma link del rxem && ip link del mc0"));
+}
+
+/* As often as it takes for memory to be used again. */
+#define PARTS 32
+
+/* The kernel uses memory again where it was given back. */
+static void stay_on_one_cpu(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	REQUIRE_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+}
+
+/*
+ * Until the IPv4 part of an interface, of which readers may know, has been given back: first its
+ * address, then it.
+ */
+static void wait_for_readers(void)
+{
+	for (int i = 0; i < 4; i++) {
+		REQUIRE_EQ(0, syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0));
+		usleep(2000);
+	}
+}
+
+TEST_LIMIT(mcast, ipv4_of_the_interface_comes_again, 120)
+{
+	struct ip_mreqn mreq = { 0 };
+	uint32_t id[PARTS];
+	char group[20];
+	int f = fd(), s;
+
+	own_device("dummy");
+	stay_on_one_cpu();
+	for (int i = 0; i < PARTS; i++) {
+		id[i] = plugged_id(f);
+		snprintf(group, sizeof(group), "239.8.7.%d", i);
+		REQUIRE_ID(join4(f, id[i], 2, group, FULL));
+	}
+	CHECK_EQ(1, igmp_at("mc0", "239.8.7.0"));
+	/*
+	 * Those memberships end with that part, and nobody else's is taken for one of them, though a
+	 * later part is at the place of the first.
+	 */
+	for (int i = 0; i < PARTS; i++) {
+		snprintf(group, sizeof(group), "239.8.7.%d", i);
+		mtu(67);
+		wait_for_readers();
+		mtu(1500);
+		CHECK_EQ(0, igmp_at("mc0", group));
+		s = socket(AF_INET, SOCK_DGRAM, 0);
+		mreq.imr_multiaddr.s_addr = inet_addr(group);
+		mreq.imr_ifindex = if_nametoindex("mc0");
+		REQUIRE_EQ(0, setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &mreq, sizeof(mreq)));
+		CHECK_EQ(1, igmp_at("mc0", group));
+		REQUIRE_ID(destroy_id(f, id[i]));
+		CHECK_EQ(differs("igmp_of_another"), igmp_at("mc0", group));
+		close(s);
+	}
 	close(f);
 	CHECK_EQ(0, run_within(10, "rdma link del rxem && ip link del mc0"));
 }

@@ -42,6 +42,8 @@ mod rdma {
     pub(crate) mod qp_attr;
     pub(crate) mod queue_pair;
     pub(crate) mod refusal;
+    pub(crate) mod rtnl;
+    pub(crate) mod stuck;
     pub(crate) mod word;
 }
 

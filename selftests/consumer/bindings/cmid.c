@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The helpers of cmid. */
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/inetdevice.h>
 #include <linux/kthread.h>
+#include <linux/rtnetlink.h>
 #include <net/arp.h>
 #include <net/neighbour.h>
 
@@ -149,6 +151,98 @@ MODULE_PARM_DESC(node_type, "type of the nodes that it is confined to (RDMA_NODE
 unsigned int rust_test_node_type(void)
 {
 	return node_type;
+}
+
+/*
+ * Whether the module has the lock of all network interfaces. Who has waited for that writes 0 when it may
+ * be given back.
+ */
+static bool locked;
+module_param(locked, bool, 0644);
+MODULE_PARM_DESC(locked, "whether the module has the lock of all network interfaces");
+
+static bool lock;
+module_param(lock, bool, 0);
+MODULE_PARM_DESC(lock, "have the device taken away while that is held");
+
+bool rust_test_lock(void)
+{
+	return lock;
+}
+
+void rust_test_rtnl_lock(void)
+{
+	rtnl_lock();
+	WRITE_ONCE(locked, true);
+}
+
+bool rust_test_is_locked(void)
+{
+	return READ_ONCE(locked);
+}
+
+void rust_test_rtnl_unlock(void)
+{
+	WRITE_ONCE(locked, false);
+	rtnl_unlock();
+}
+
+static bool stuck_only;
+module_param_named(stuck, stuck_only, bool, 0);
+MODULE_PARM_DESC(stuck, "have a driver not return from accept, instead of the other tests over iWARP");
+
+bool rust_test_stuck_only(void)
+{
+	return stuck_only;
+}
+
+/* A driver whose accept does not return for one queue pair. */
+static int (*accept_of_driver)(struct iw_cm_id *id, struct iw_cm_conn_param *param);
+static u32 stuck_qpn;
+static bool has_returned;
+static DECLARE_COMPLETION(stuck);
+static DECLARE_COMPLETION(freed);
+
+static int stuck_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	bool is_stuck = param->qpn == stuck_qpn;
+	int ret = accept_of_driver(id, param);
+
+	if (is_stuck) {
+		complete_all(&stuck);
+		/* Not so long that the kernel warns of whoever waits for this. */
+		wait_for_completion_timeout(&freed, 40 * HZ);
+		WRITE_ONCE(has_returned, true);
+	}
+	return ret;
+}
+
+/* Nobody may be about to accept. */
+void rust_test_stick_accept(struct ib_device *device, u32 qpn)
+{
+	reinit_completion(&stuck);
+	reinit_completion(&freed);
+	stuck_qpn = qpn;
+	has_returned = false;
+	accept_of_driver = device->ops.iw_accept;
+	device->ops.iw_accept = stuck_accept;
+}
+
+void rust_test_wait_stuck(void)
+{
+	wait_for_completion_timeout(&stuck, 60 * HZ);
+}
+
+bool rust_test_is_stuck(void)
+{
+	return completion_done(&stuck) && !READ_ONCE(has_returned);
+}
+
+/* Who is stuck is still to return. */
+void rust_test_free_accept(struct ib_device *device)
+{
+	device->ops.iw_accept = accept_of_driver;
+	complete_all(&freed);
 }
 
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num)

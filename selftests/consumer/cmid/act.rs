@@ -79,7 +79,7 @@ pub(crate) fn create_qp(side: &Side, id: &Id) -> Result {
         max_send_sge: 1,
         max_recv_sge: 1,
     };
-    id.create_qp(&side.ground.pd, &side.ground.cq, &init)
+    id.create_qp(side.ground.pd()?, side.ground.cq()?, &init)
 }
 
 pub(crate) fn listen(_side: &Side, id: &Id) -> Result {

@@ -146,6 +146,15 @@ fn join(g: &Arc<Ground>, state: u8) -> Option<()> {
     Some(())
 }
 
+/// A member of a group.
+pub(crate) fn in_group(g: &Arc<Ground>) -> Option<Part> {
+    let a = Part::create(g, PortSpace::UDP, QpType::UD)?;
+    let joined = is!(a.bind(), Ok(()))
+        && is!(join_as(&a, GROUP, FULL_MEMBER, 0), Ok(()))
+        && a.expect(EventType::MULTICAST_JOIN);
+    joined.then_some(a)
+}
+
 pub(crate) fn groups(g: &Arc<Ground>) -> Option<()> {
     join(g, FULL_MEMBER);
     join(g, SEND_ONLY_FULL_MEMBER);

@@ -18,7 +18,7 @@ use kernel::{
 impl Ground {
     /// There is a word.
     pub(crate) fn word_begins(&self) -> bool {
-        let word = Word::new(&self.pd);
+        let word = self.pd().and_then(Word::new);
         check!(word.is_ok());
         let word = word.ok();
         let is_there = word.is_some();
@@ -39,7 +39,9 @@ impl Ground {
             if word.done().count >= 2 {
                 break;
             }
-            self.cq.poll();
+            if let Ok(cq) = self.cq() {
+                cq.poll();
+            }
             fsleep(Delta::from_millis(1));
         }
         let done = word.done();

@@ -37,8 +37,9 @@ pub(crate) fn at(ip: Ipv4Addr, port: u16) -> Address {
 #[pin_data]
 pub(crate) struct Ground {
     pub(crate) device: Device,
-    pub(crate) pd: Arc<ProtectionDomain>,
-    pub(crate) cq: Arc<CompletionQueue>,
+    /// None where the device is to go before the tests are over.
+    pd: Option<Arc<ProtectionDomain>>,
+    cq: Option<Arc<CompletionQueue>>,
     /// The address of the device.
     pub(crate) ip: Ipv4Addr,
     /// The GID that stands for it, and the way to itself by it.
@@ -56,8 +57,14 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new(device: &Device) -> Result<Arc<Self>> {
-        let pd = ProtectionDomain::new(device)?;
-        let cq = CompletionQueue::new(device, 256)?;
+        let (pd, cq) = if parameter::lock() {
+            (None, None)
+        } else {
+            (
+                Some(ProtectionDomain::new(device)?),
+                Some(CompletionQueue::new(device, 256)?),
+            )
+        };
         let ip = parameter::ipv4()?;
         let (gid, link) = if device.is_ib(PORT) {
             let lid = device.lid(PORT)?;
@@ -84,6 +91,16 @@ impl Ground {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// What queue pairs are made of.
+    pub(crate) fn pd(&self) -> Result<&Arc<ProtectionDomain>> {
+        self.pd.as_ref().ok_or(ENODEV)
+    }
+
+    /// Where their work is completed.
+    pub(crate) fn cq(&self) -> Result<&Arc<CompletionQueue>> {
+        self.cq.as_ref().ok_or(ENODEV)
     }
 
     /// The port of the listener.

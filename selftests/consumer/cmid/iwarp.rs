@@ -12,13 +12,14 @@ use super::{
     side::{Held, Side},
 };
 use crate::{
-    harness::{check, is, is_good},
+    harness::{check, is, is_good, task::spawn},
     rdma::{
         cm_id::{DeviceEvent, PortSpace, QpType},
         errno::Errno,
         event::{ConnParam, EventType},
         owner::Verdict,
         qp_attr::QpState,
+        stuck::StuckAccept,
     },
 };
 use core::net::Ipv4Addr;
@@ -30,6 +31,9 @@ use kernel::{
     },
     time::{delay::fsleep, Delta},
 };
+
+/// More connections than there were locks for them once.
+const OTHERS: u32 = 20;
 
 const RESET: i32 = Errno::ECONNRESET.failed();
 
@@ -179,6 +183,32 @@ pub(crate) fn at_once(g: &Arc<Ground>) -> Option<()> {
             }
         }
     }
+    Some(())
+}
+
+/// A driver does not return from the accept of one connection: others are made.
+pub(crate) fn stuck(g: &Arc<Ground>) -> Option<()> {
+    let pair = asked_and_prepared(g)?;
+    let Pair { a, b, .. } = &pair;
+    let qpn = b.see(|id| id.with_qp(|qp| qp.number())).flatten()?;
+    let driver = StuckAccept::begin(&g.device, qpn);
+    let accepter = Arc::clone(b);
+    let accepted = spawn(move || {
+        is!(accepter.accept(), Ok(()));
+    })?;
+    driver.wait();
+    check!(driver.is_stuck());
+    for _ in 0..OTHERS {
+        let joined = joined(g);
+        if !check!(joined.is_some()) || !check!(driver.is_stuck()) {
+            break;
+        }
+    }
+    drop(driver);
+    accepted.wait_for_completion();
+    a.expect(EventType::ESTABLISHED);
+    b.expect(EventType::ESTABLISHED);
+    exchange(a, b);
     Some(())
 }
 

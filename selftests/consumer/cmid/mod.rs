@@ -66,6 +66,9 @@ const ROCE_TESTS: &[(&str, Test)] =
 /// Where somebody takes the device away.
 const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
 
+/// Where somebody takes it away while others hold the lock of all network interfaces.
+const LOCKED_REMOVAL_TESTS: &[(&str, Test)] = &[("a group's device goes", removal::of_a_group)];
+
 /// Where the device speaks iWARP.
 const IWARP_TESTS: &[(&str, Test)] = &[
     ("a connection over iWARP", iwarp::connection),
@@ -75,6 +78,9 @@ const IWARP_TESTS: &[(&str, Test)] = &[
     ("identifiers destroyed over iWARP", iwarp::ends),
     ("destroyed in haste over iWARP", iwarp::haste),
 ];
+
+/// Where it does, and a driver does not return.
+const STUCK_TESTS: &[(&str, Test)] = &[("an accept that does not return over iWARP", iwarp::stuck)];
 
 fn run_all(run: &mut Run, ground: &Arc<Ground>, tests: &[(&str, Test)]) {
     for (name, test) in tests {
@@ -95,8 +101,12 @@ impl kernel::Module for Cmid {
         let device = Device::find()?;
         let ground = Ground::new(&device)?;
         let mut run = Run::new();
-        if parameter::removal() != 0 {
+        if parameter::lock() {
+            run_all(&mut run, &ground, LOCKED_REMOVAL_TESTS);
+        } else if parameter::removal() != 0 {
             run_all(&mut run, &ground, REMOVAL_TESTS);
+        } else if parameter::stuck() {
+            run_all(&mut run, &ground, STUCK_TESTS);
         } else if device.is_iwarp() {
             run_all(&mut run, &ground, IWARP_TESTS);
         } else {

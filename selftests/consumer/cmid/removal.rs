@@ -4,16 +4,21 @@
 
 use super::{
     act,
+    datagram::in_group,
     ground::Ground,
     pair::Pair,
     place::Place,
-    side::{Held, Side},
+    side::{sleep_ms, Held, Side},
 };
 use crate::{
     harness::{is, wrong},
-    rdma::{errno::Errno, event::EventType, owner::Verdict, parameter},
+    rdma::{errno::Errno, event::EventType, owner::Verdict, parameter, rtnl::Rtnl},
 };
 use kernel::sync::Arc;
+
+/// How long the lock of all network interfaces is held at most.
+const LOCKED_MS: i64 = 30_000;
+const LOOK_MS: i64 = 50;
 
 /// Whatever is on the way to a connection is refused.
 fn refuses(side: &Side, id: &Held<'_>, place: Place) {
@@ -44,4 +49,20 @@ pub(crate) fn removal(g: &Arc<Ground>) -> Option<()> {
     a.see(|id| refuses(a, &id.lock_handler(), Place::of_caller()));
     is!(a.connect(), Errno(parameter::removal()).failure());
     Some(())
+}
+
+/// Somebody takes the device of a member of a group away while others hold the lock of all network interfaces:
+/// none waits for it.
+pub(crate) fn of_a_group(g: &Arc<Ground>) -> Option<()> {
+    let a = in_group(g)?;
+    a.on(EventType::DEVICE_REMOVAL, act::refuse);
+    let lock = Rtnl::lock();
+    let mut left = LOCKED_MS;
+    while lock.is_wanted() && left > 0 {
+        sleep_ms(LOOK_MS);
+        left = left.saturating_sub(LOOK_MS);
+    }
+    is!(lock.is_wanted(), false);
+    drop(lock);
+    a.expect(EventType::DEVICE_REMOVAL).then_some(())
 }

@@ -40,3 +40,15 @@ pub(crate) fn node_type() -> u32 {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_node_type() }
 }
+
+/// Whether the device is to be taken away while the lock of all network interfaces is held.
+pub(crate) fn lock() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_lock() }
+}
+
+/// Whether the test is the one with a driver that does not return from accept.
+pub(crate) fn stuck() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_stuck_only() }
+}

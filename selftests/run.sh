@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/run.sh [--capture DIR] [SUITE...]: run these suites in the guest, by default
+# selftests/run.sh [--capture DIR] [--slow N] [SUITE...]: run these suites in the guest, by default
 # all, and print one line per case and the totals. Each suite is a script of this directory
-# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300). A word with
-# blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
+# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300), with --slow
+# N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
 # there is one) has not turned itself off, and no id and no open file is left.
@@ -17,12 +17,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 # Those that change the devices come last.
 all=(kunit abi rping kill restrack programs pyverbs trace probe observe drops loss trouble unreached
 	iwarp module install remove netns kmemleak)
-capture=''
-if [ "${1:-}" = --capture ]; then
-	mkdir -p "$2"
-	capture=$2
+capture='' slow=1
+while :; do
+	case ${1:-} in
+	--capture) mkdir -p "$2" && capture=$2 ;;
+	--slow) slow=$2 ;;
+	*) break ;;
+	esac
 	shift 2
-fi
+done
 [ $# -gt 0 ] || set -- "${all[@]}"
 
 # What is mistyped would leave out what it should choose: nothing is run then.
@@ -106,12 +109,13 @@ for suite; do
 	counts=$(mktemp)
 	kernel-log-clean --mark
 	limit=$(sed -n 's/^# seconds: //p' "$script")
+	limit=$((${limit:-300} * slow))
 	# A kernel with all the checks takes several times as long.
-	[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((${limit:-300} * 5))
+	[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((limit * 5))
 	interface=''
 	[ -z "$capture" ] || interface=$(sed -n 's/^# captured: //p' "$script")
 	[ -z "$interface" ] || capture_start "$interface" /tmp/capture.pcap
-	timeout -k 5 "${limit:-300}" "$script" "${arguments[@]:1}" </dev/null 2>&1 |
+	timeout -k 5 "$limit" "$script" "${arguments[@]:1}" </dev/null 2>&1 |
 		filter "$suite" "$counts"
 	[ -z "$interface" ] || one "$suite: captured" \
 		capture_end /tmp/capture.pcap "$capture/$suite.pcap"

@@ -99,6 +99,10 @@ void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);
 /* rust/helpers/stand_in.c; of no use in Rust */
 void rust_rdma_cm_in_place(void);
 
+/* rust/helpers/reclaim.c */
+unsigned int rust_rdma_memalloc_noio_save(void);
+void rust_rdma_memalloc_noio_restore(unsigned int flags);
+
 /* rust/helpers/sysctl.c */
 struct ctl_table_header *rust_rdma_ucm_sysctl_register(void);
 void rust_rdma_ucm_sysctl_unregister(struct ctl_table_header *header);

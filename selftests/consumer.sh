@@ -4,7 +4,7 @@
 # Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
 # where there is siw, and both over an InfiniBand link layer, where there is softib.
-# seconds: 600
+# seconds: 800
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=selftests/softib.sh

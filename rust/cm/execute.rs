@@ -9,6 +9,7 @@ use crate::{
         ah::Ah,
         counters::CounterGroup,
         debug::{self, Failure},
+        mad::Memory,
         trace,
     },
     kext::error::ResultExt,
@@ -106,7 +107,9 @@ impl Endpoint {
             let state = conn.machine.state();
             let is_new = mem::replace(&mut conn.before, state) != state;
             if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
-                ah.rest();
+                if !self.is_of_kernel {
+                    ah.rest();
+                }
             }
             if state != cm::State::MraReqSent {
                 conn.parked = None;
@@ -153,7 +156,12 @@ impl Endpoint {
         if inner.state == State::DeviceRemoval && inner.is_peer_at_own_device() {
             return;
         }
-        let sent = ah.agent().send_with(ah, pkey_index, write);
+        let memory = if self.is_of_kernel {
+            Memory::Kept
+        } else {
+            Memory::New
+        };
+        let sent = ah.agent().send_with(ah, pkey_index, memory, write);
         if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
             port.counts.add(CounterGroup::TxMsgs, attribute.id(), 1);
         }

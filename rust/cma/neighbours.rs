@@ -21,6 +21,7 @@ use crate::{
         lock::{new_spinlock_irq, SpinLockIrq},
         netdev::NetDevice,
         notifier::{Neighbour, NeighbourAddr, NeighbourListener, NetdevEvent, NetdevListener},
+        reclaim::NoIo,
         workqueue::{Kind, OwnedQueue},
     },
 };
@@ -120,6 +121,7 @@ impl WorkItem for Watch {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        let _scope = NoIo::begin();
         let [_, _, mac @ ..] = this.mac.load(Relaxed).to_be_bytes();
         let Self { key, core, .. } = &*this;
         core.devices

@@ -76,6 +76,9 @@ pub(crate) struct Endpoint {
     pub(crate) qp_type: u8,
     /// Whether its consumer speaks of messages, and not of addresses.
     pub(crate) speaks_messages: bool,
+    /// Whether it belongs to a part of the kernel, such as storage: what it has to send needs no memory
+    /// that there might not be.
+    pub(crate) is_of_kernel: bool,
     /// All that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
@@ -92,7 +95,7 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: u8,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, ps, qp_type, false)?;
+        let endpoint = Self::new(core, net, ps, qp_type, false, false)?;
         endpoint.head.own_by_current();
         Ok(endpoint)
     }
@@ -105,7 +108,7 @@ impl Endpoint {
         qp_type: u8,
         owner: OwnerName,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, ps, qp_type, false)?;
+        let endpoint = Self::new(core, net, ps, qp_type, false, true)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
     }
@@ -114,7 +117,15 @@ impl Endpoint {
     /// belongs to.
     pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
-        let child = Self::new(core, net, listener.ps, qp_type, listener.speaks_messages)?;
+        let (speaks_messages, is_of_kernel) = (listener.speaks_messages, listener.is_of_kernel);
+        let child = Self::new(
+            core,
+            net,
+            listener.ps,
+            qp_type,
+            speaks_messages,
+            is_of_kernel,
+        )?;
         child.head.own_as(&listener.head);
         Ok(child)
     }
@@ -123,7 +134,8 @@ impl Endpoint {
     /// other type of QP.
     pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
-        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC, false)?;
+        let is_of_kernel = listener.is_of_kernel;
+        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC, false, is_of_kernel)?;
         child.head.own_as(&listener.head);
         Ok(child)
     }
@@ -134,7 +146,7 @@ impl Endpoint {
         net: ARef<Net>,
         owner: OwnerName,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, PortSpace::Ib, 0, true)?;
+        let endpoint = Self::new(core, net, PortSpace::Ib, 0, true, true)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
     }
@@ -145,6 +157,7 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: u8,
         speaks_messages: bool,
+        is_of_kernel: bool,
     ) -> Result<EndpointRef> {
         let timer = TimerSlot::new()?;
         let number = core.next_number();
@@ -156,6 +169,7 @@ impl Endpoint {
             ps,
             qp_type,
             speaks_messages,
+            is_of_kernel,
             inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
         }))
     }

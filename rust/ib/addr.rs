@@ -23,6 +23,7 @@ use crate::{
         delay,
         gate::{Gate, OwnedGuard},
         net::Net,
+        reclaim::NoIo,
         workqueue::{Kind, OwnedQueue},
     },
 };
@@ -159,6 +160,7 @@ impl Request {
         {
             return;
         }
+        let _scope = NoIo::begin();
         // SAFETY: By the type invariant the reference is ours now.
         let this = unsafe { Arc::from_raw(this) };
         let context = this.context.lock().take();

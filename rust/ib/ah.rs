@@ -18,7 +18,10 @@ use super::{
     mad::Agent,
     ways::Way,
 };
-use crate::{bindings, kext::delay};
+use crate::{
+    bindings,
+    kext::{delay, reclaim::NoIo},
+};
 use cmproto::{addr::Gid, path::Path};
 use core::ptr::NonNull;
 use kernel::{
@@ -298,6 +301,8 @@ impl Drop for Handle {
         let Kind::Kept { ah, agent, .. } = &self.kind else {
             return;
         };
+        // The driver may allocate, and this may be where a message was sent.
+        let _scope = NoIo::begin();
         // SAFETY: By the type invariant the handle is ours, and the device is kept by `_device`. A
         // message that uses it holds an `Arc` to `self`.
         unsafe {

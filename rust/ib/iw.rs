@@ -20,6 +20,7 @@ use crate::{
         delay,
         error::ToKernel,
         gate::{Gate, OwnedGuard},
+        reclaim::NoIo,
         workqueue::{Kind, OwnedQueue},
     },
 };
@@ -239,6 +240,7 @@ impl WorkItem for Id {
 
     /// Destroys what was dropped.
     fn run(this: Pin<KBox<Self>>) {
+        let _scope = NoIo::begin();
         drop(this);
     }
 }
@@ -265,6 +267,7 @@ unsafe extern "C" fn on_request(
     raw: *mut bindings::iw_cm_id,
     event: *mut bindings::iw_cm_event,
 ) -> c_int {
+    let _scope = NoIo::begin();
     let refused = Errno::ECONNABORTED.to_kernel().to_errno();
     // SAFETY: The new identifier has the context of the listener, whose end waits for us.
     let listener = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
@@ -299,6 +302,7 @@ unsafe extern "C" fn on_event(
     raw: *mut bindings::iw_cm_id,
     event: *mut bindings::iw_cm_event,
 ) -> c_int {
+    let _scope = NoIo::begin();
     // SAFETY: By the invariant of `Id`, whose end waits for us.
     let id = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.

@@ -5,9 +5,10 @@
 //! C header: [`include/rdma/ib_mad.h`](srctree/include/rdma/ib_mad.h)
 
 use super::{
-    ah::{Ah, Handle},
+    ah::Ah,
     device::DeviceRef,
     gid::NetworkType,
+    send_buffer::{KeptBuffers, SendBuffer},
     ways::Ways,
 };
 use crate::{
@@ -15,12 +16,13 @@ use crate::{
     kext::{
         delay,
         gate::{Gate, Guard},
+        reclaim::NoIo,
     },
 };
 use cmproto::{addr::Gid, path::FromLink, wire};
 use core::ptr::{self, NonNull};
 use kernel::{
-    error::{from_err_ptr, to_result},
+    error::from_err_ptr,
     prelude::*,
     sync::{
         atomic::{ordering::Acquire, ordering::Relaxed, ordering::Release, Atomic},
@@ -30,20 +32,12 @@ use kernel::{
 
 /// Length of a MAD (IBTA 13.4.2).
 pub(crate) const MAD_LEN: usize = wire::MAD_LEN;
-/// Length of the header that all MADs have.
-const HEADER_LEN: c_int = 24;
-/// Length of what follows it.
-const DATA_LEN: c_int = 232;
-/// Version of that header.
-const BASE_VERSION: u8 = 1;
 /// The management class of the CM (IBTA 13.4.4).
 const CLASS_CM: u8 = 7;
 /// Version of the messages of that class.
 const CLASS_VERSION: u8 = 2;
 /// The only method that the CM uses (IBTA 13.4.5).
 const METHOD_SEND: u32 = 3;
-/// The QP that takes the messages.
-const GSI_QPN: u32 = 1;
 /// Length of a GRH (IBTA 8.3), and of what takes its place on RoCE.
 const GRH_LEN: usize = wire::GRH_LEN;
 /// The protocol above IP on RoCE v2.
@@ -63,8 +57,8 @@ pub(crate) enum SendStatus {
 /// What to do with messages.
 ///
 /// The calls come in process context, from the poller of the port's completion queue: as long as one
-/// runs, nothing else arrives at the port, neither here nor at other agents. They may allocate and
-/// take mutexes, but should never wait for the network. None comes any more when the drop of the
+/// runs, nothing else arrives at the port, neither here nor at other agents. They may allocate, which waits
+/// for no input or output, and take mutexes, but should never wait for the network. None comes any more when the drop of the
 /// [`AgentRegistration`] returns, which therefore must not happen in one.
 pub(crate) trait MadHandler: Send + Sync + 'static {
     /// A message has come. It can be kept, also beyond the agent, and is freed when dropped.
@@ -73,8 +67,18 @@ pub(crate) trait MadHandler: Send + Sync + 'static {
     /// Something has come that is too short for a message.
     fn truncated(&self);
 
-    /// A message with the attribute `attr_id` was sent, or not.
+    /// A message with the attribute `attr_id` was sent, or not. Must not allocate.
     fn sent(&self, attr_id: u16, status: SendStatus);
+}
+
+/// Where the memory of a message to be sent comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// It is allocated.
+    New,
+    /// It is what the agent keeps, for what storage may depend on: nothing is waited for, and nothing
+    /// allocated but for the first message with a P_Key, or if very many are on their way.
+    Kept,
 }
 
 /// Sends messages at one port.
@@ -95,6 +99,8 @@ pub(crate) struct Agent {
     /// Those that several connections can use.
     #[pin]
     ways: Ways,
+    #[pin]
+    buffers: KeptBuffers,
 }
 
 impl Agent {
@@ -143,7 +149,7 @@ impl Agent {
 
     /// Sends `mad`; otherwise as [`Agent::send_with`].
     pub(crate) fn send(&self, ah: &Ah, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
-        self.send_with(ah, pkey_index, |buffer| {
+        self.send_with(ah, pkey_index, Memory::New, |buffer| {
             *buffer = *mad;
             Ok(())
         })
@@ -162,6 +168,7 @@ impl Agent {
         &self,
         ah: &Ah,
         pkey_index: u16,
+        memory: Memory,
         write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
     ) -> Result {
         if !ptr::eq(&**ah.agent(), self) {
@@ -170,45 +177,18 @@ impl Agent {
         let ah = ah.for_message()?;
         let entered = self.enter()?;
         delay::point();
-        // SAFETY: The agent is registered while we are inside.
-        let buf = from_err_ptr(unsafe {
-            bindings::ib_create_send_mad(
-                entered.agent.as_ptr(),
-                GSI_QPN,
-                pkey_index,
-                0,
-                HEADER_LEN,
-                DATA_LEN,
-                bindings::GFP_KERNEL,
-                BASE_VERSION,
-            )
-        })?;
-        // SAFETY: The buffer is ours, zeroed, and has room for a MAD.
-        if let Err(error) = write(unsafe { &mut *(*buf).mad.cast() }) {
-            // SAFETY: The buffer is ours.
-            unsafe { bindings::ib_free_send_mad(buf) };
-            return Err(error);
-        }
-        let raw = ah.as_raw();
-        let context = Arc::into_raw(ah);
-        // SAFETY: The buffer is ours.
-        unsafe {
-            (*buf).ah = raw;
-            (*buf).context = [context.cast_mut().cast(), ptr::null_mut()];
-            (*buf).timeout_ms = 0;
-            (*buf).retries = 0;
-        }
-        // SAFETY: The buffer is complete. If all is well, it belongs to the MAD layer from here on,
-        // and comes back in `send_handler`, and the address handle is kept by `context` until then.
-        let result = to_result(unsafe { bindings::ib_post_send_mad(buf, ptr::null_mut()) });
-        if result.is_err() {
-            // SAFETY: Buffer and context still are ours.
-            unsafe {
-                bindings::ib_free_send_mad(buf);
-                drop(Arc::from_raw(context));
-            }
-        }
-        result
+        let mut buffer = match memory {
+            Memory::New => SendBuffer::new(&entered, pkey_index)?,
+            Memory::Kept => self.buffers.take(&entered, pkey_index)?,
+        };
+        let sent = match write(buffer.mad()) {
+            Ok(()) => buffer.post(ah),
+            Err(error) => Err((error, buffer)),
+        };
+        sent.map_err(|(error, buffer)| {
+            self.buffers.give_back(buffer);
+            error
+        })
     }
 }
 
@@ -223,6 +203,11 @@ pub(super) struct Entered<'a> {
 }
 
 impl Entered<'_> {
+    /// The agent.
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_mad_agent {
+        self.agent.as_ptr()
+    }
+
     /// The device of the agent.
     pub(super) fn device(&self) -> *mut bindings::ib_device {
         // SAFETY: The agent is registered by the type invariant.
@@ -275,6 +260,7 @@ impl AgentRegistration {
                 port,
                 handles: Atomic::new(0),
                 ways <- Ways::new(),
+                buffers <- KeptBuffers::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -321,6 +307,7 @@ impl Drop for AgentRegistration {
     fn drop(&mut self) {
         let agent = &self.context.agent;
         agent.gate.close_and_wait();
+        agent.buffers.close();
         // SAFETY: By the type invariant the agent is registered, and nobody is inside the gate to
         // use it. After this no callback uses the context any more.
         unsafe { bindings::ib_unregister_mad_agent(agent.agent.load(Relaxed)) };
@@ -355,21 +342,10 @@ unsafe extern "C" fn send_handler(
 ) {
     // SAFETY: This is a callback.
     let context = unsafe { context(agent) };
-    // SAFETY: The MAD layer passes a valid struct, and gives back a buffer of `Agent::send`, which
-    // left a reference to the address handle in it.
-    let (buf, ah, attr_id, status) = unsafe {
-        let buf = (*wc).send_buf;
-        let [ah, _] = (*buf).context;
-        let header: *const bindings::ib_mad_hdr = (*buf).mad.cast();
-        (
-            buf,
-            Arc::from_raw(ah.cast_const().cast::<Handle>()),
-            u16::from_be((*header).attr_id),
-            (*wc).status,
-        )
-    };
-    // SAFETY: The buffer is ours again. The agent stays until this callback returns.
-    unsafe { bindings::ib_free_send_mad(buf) };
+    // SAFETY: The MAD layer passes a valid struct, and gives back a buffer that was posted.
+    let (status, (mut buffer, ah)) = unsafe { ((*wc).status, SendBuffer::posted((*wc).send_buf)) };
+    let attr_id = buffer.attr_id();
+    context.agent.buffers.give_back(buffer);
     let status = match status {
         bindings::ib_wc_status_IB_WC_SUCCESS => SendStatus::Success,
         bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => SendStatus::Flushed,
@@ -392,6 +368,7 @@ unsafe extern "C" fn recv_handler(
     let Some(wc) = NonNull::new(wc) else {
         return;
     };
+    let _scope = NoIo::begin();
     // SAFETY: This is a callback.
     let context = unsafe { context(agent) };
     // SAFETY: The MAD layer hands over a message, and the agent is registered.

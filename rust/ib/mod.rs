@@ -52,5 +52,6 @@ pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod restrack;
 pub(crate) mod sa;
+mod send_buffer;
 pub(crate) mod trace;
 mod ways;

@@ -14,7 +14,7 @@ use crate::{
         dev_addr::DevAddr,
         kapi::{self, cm::CmHead, PathLink, ServiceRecs},
     },
-    kext::{delay, lock::lock_nested},
+    kext::{delay, lock::lock_nested, reclaim::NoIo},
 };
 use cmproto::{
     cm::DestroyCause,
@@ -48,6 +48,7 @@ impl WorkItem for KernelId {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        let _scope = NoIo::begin();
         if this.has_data.xchg(false, Full) {
             let _ = this.endpoint.notify(EVENT_COMM_EST);
         }

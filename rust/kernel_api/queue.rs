@@ -51,7 +51,7 @@ impl Queued {
 }
 
 /// Memory for one.
-type Room = RBTreeNodeReservation<u64, Queued>;
+type Room = RBTreeNodeReservation<u64, Option<Queued>>;
 
 /// Who may be told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,9 +73,14 @@ pub(super) struct Group {
 }
 
 /// What a consumer has not been told yet, in the order in which it happened.
+///
+/// # Invariants
+///
+/// There is something in each entry of `events`.
 pub(super) struct Queue {
-    events: RBTree<u64, Queued>,
-    /// Memory for when there is none.
+    events: RBTree<u64, Option<Queued>>,
+    /// Memory that is used first, and comes back when the consumer is told: nothing that storage depends on
+    /// waits for an allocation.
     spare: [Option<Room>; 2],
     turn: u64,
     requests: u32,
@@ -107,7 +112,7 @@ impl Queue {
 
 /// What is left when the consumer has destroyed its identifier.
 pub(super) struct Leavings {
-    events: RBTree<u64, Queued>,
+    events: RBTree<u64, Option<Queued>>,
     this: Option<Arc<KernelId>>,
 }
 
@@ -129,36 +134,33 @@ impl KernelId {
     /// Fails with `ENOMEM`, also if too many requests wait, and with `ECONNABORTED` if the consumer
     /// has destroyed the identifier.
     pub(super) fn push(&self, queued: Queued) -> Result {
-        let room = Room::new(GFP_KERNEL).ok();
+        let is_request = queued.child.is_some();
         delay::point();
         let mut queue = self.queue.lock();
-        if queue.life == Life::Closed {
+        // Requests can be sent again, and leave it to what cannot.
+        let kept = queue.spare.iter_mut().filter(|_| !is_request);
+        let mut room = kept.into_iter().find_map(Option::take);
+        if room.is_none() {
+            drop(queue);
+            room = Room::new(GFP_KERNEL).ok();
+            delay::point();
+            queue = self.queue.lock();
+        }
+        let refused = if queue.life == Life::Closed {
+            Some(Errno::ECONNABORTED.to_kernel())
+        } else {
+            (is_request && queue.requests >= MAX_REQUESTS).then_some(ENOMEM)
+        };
+        let (Some(room), None) = (room, refused) else {
             // Without the lock, as the event may hold a child.
             drop(queue);
             drop(queued);
-            return Err(Errno::ECONNABORTED.to_kernel());
-        }
-        let is_request = queued.child.is_some();
-        if is_request && queue.requests >= MAX_REQUESTS {
-            drop(queue);
-            drop(queued);
-            return Err(ENOMEM);
-        }
-        let room = match room {
-            Some(room) => Some(room),
-            // Requests can be sent again.
-            None if is_request => None,
-            None => queue.spare.iter_mut().find_map(Option::take),
-        };
-        let Some(room) = room else {
-            drop(queue);
-            drop(queued);
-            return Err(ENOMEM);
+            return Err(refused.unwrap_or(ENOMEM));
         };
         let turn = queue.turn;
         queue.turn = turn.wrapping_add(1);
         queue.requests = queue.requests.saturating_add(u32::from(is_request));
-        queue.events.insert(room.into_node(turn, queued));
+        queue.events.insert(room.into_node(turn, Some(queued)));
         let runner = queue.this.clone().filter(|_| queue.life == Life::Open);
         drop(queue);
         if let Some(runner) = runner {
@@ -173,25 +175,19 @@ impl KernelId {
         if queue.life != Life::Open {
             return None;
         }
-        let (_, node) = queue.events.cursor_front_mut()?.remove_current();
-        let (_, queued) = node.to_key_value();
-        if queued.child.is_some() {
+        let mut first = queue.events.cursor_front_mut()?;
+        let queued = first.current_mut().1.take();
+        let (_, node) = first.remove_current();
+        if queued.as_ref().is_some_and(|queued| queued.child.is_some()) {
             queue.requests = queue.requests.saturating_sub(1);
         }
-        let lacks = queue.spare.iter().any(Option::is_none);
-        drop(queue);
-        if lacks {
-            if let Ok(room) = Room::new(GFP_KERNEL) {
-                let mut queue = self.queue.lock();
-                let unused = match queue.spare.iter_mut().find(|spare| spare.is_none()) {
-                    Some(spare) => spare.replace(room),
-                    None => Some(room),
-                };
-                drop(queue);
-                drop(unused);
-            }
+        let mut room = Some(node.into_reservation());
+        if let Some(spare) = queue.spare.iter_mut().find(|spare| spare.is_none()) {
+            *spare = room.take();
         }
-        Some(queued)
+        drop(queue);
+        drop(room);
+        queued
     }
 
     /// The consumer has seen the identifier: from here on it is told what happens.
@@ -226,7 +222,7 @@ impl Leavings {
         while let Some(cursor) = events.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (_, queued) = node.to_key_value();
-            if let Some(child) = queued.child {
+            if let Some(child) = queued.and_then(|queued| queued.child) {
                 // A child listens to nothing, so that this does not go deeper.
                 child.end();
             }

@@ -20,6 +20,7 @@ pub(crate) mod net;
 pub(crate) mod netdev;
 pub(crate) mod notifier;
 pub(crate) mod random;
+pub(crate) mod reclaim;
 pub(crate) mod slab;
 pub(crate) mod sysctl;
 pub(crate) mod this_module;

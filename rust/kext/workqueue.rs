@@ -9,7 +9,10 @@
 
 use crate::{
     bindings,
-    kext::lock::{new_spinlock_irq, SpinLockIrq},
+    kext::{
+        lock::{new_spinlock_irq, SpinLockIrq},
+        reclaim::NoIo,
+    },
 };
 use core::{marker::PhantomData, mem::size_of, ptr};
 use kernel::{
@@ -84,7 +87,7 @@ impl OwnedQueue {
         self.as_queue().enqueue(work)
     }
 
-    /// Enqueues a function. Fails with [`ENOMEM`].
+    /// Enqueues a function, whose allocations wait for no input or output. Fails with [`ENOMEM`].
     pub(crate) fn try_spawn(
         &self,
         flags: Flags,
@@ -137,6 +140,7 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Spawned<F> {
     type Pointer = Pin<KBox<Self>>;
 
     fn run(mut this: Pin<KBox<Self>>) {
+        let _scope = NoIo::begin();
         if let Some(function) = this.as_mut().project().function.take() {
             function();
         }
@@ -162,7 +166,8 @@ where
 
 /// What a [`DelayedRunner`] runs.
 pub(crate) trait RunDelayed: Send + Sync + Sized + 'static {
-    /// Runs on the queue, in process context, when the time has come.
+    /// Runs on the queue, in process context, when the time has come. What it allocates waits for no input
+    /// or output.
     ///
     /// It can run again on another processor only if it is armed for that again: never twice at
     /// the same time.
@@ -312,6 +317,7 @@ impl<T: RunDelayed> DelayedRunner<T> {
             &*container_of!(Opaque::cast_from(work), Self, work)
         };
         let target = runner.state.lock().target;
+        let _scope = NoIo::begin();
         // SAFETY: By the type invariant the work owned a reference, and it is not pending any
         // more: the reference is ours. `runner` is not used from here on.
         T::run_delayed(unsafe { Arc::from_raw(target) });

@@ -93,6 +93,10 @@ make_consumer() {
 	test_module consumer
 }
 
+make_reclaim() {
+	test_module reclaim
+}
+
 make_planted() {
 	test_module planted
 }
@@ -169,6 +173,7 @@ needs_of() {
 		install) echo package ;;
 		consumer) echo consumer conformance siw softib ;;
 		node-type) echo consumer siw ;;
+		reclaim) echo consumer reclaim ;;
 		kernel-rdma) echo kernel_selftests ;;
 		kmemleak) echo planted ;;
 		ib-kernel) echo softib ;;

@@ -227,7 +227,7 @@ with_kernel_source() {
 
 # --- all of them ---
 
-boot commands --append slab_debug=P -- abi consumer node-type
+boot commands --append slab_debug=P -- abi consumer node-type reclaim
 # A guest of its own: the C modules, which it asks, too, keep a reference to a GID, which ib_core reports when the device
 # goes (differences.rst).
 boot states -- walk

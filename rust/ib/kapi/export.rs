@@ -33,7 +33,8 @@ use kernel::{
     sync::{Arc, ArcBorrow},
 };
 
-/// Defines functions for C, and compares their signatures with the prototypes.
+/// Defines functions for C, and compares their signatures with the prototypes. What they allocate waits for
+/// no input or output, as the caller may be storage that connects again.
 macro_rules! export_to_c {
     ($(
         $(#[$attr:meta])*
@@ -43,7 +44,10 @@ macro_rules! export_to_c {
 
         $(#[$attr])*
         #[no_mangle]
-        unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
+        unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? {
+            let _scope = $crate::kext::reclaim::NoIo::begin();
+            $body
+        }
     )*};
 }
 pub(super) use export_to_c as export;

@@ -20,6 +20,7 @@ use crate::{
         delay,
         error::from_code,
         gate::{Gate, OwnedGuard},
+        reclaim::NoIo,
         workqueue::OwnedQueue,
     },
 };
@@ -97,6 +98,7 @@ impl WorkItem for Membership {
 
     /// Ends what was dropped.
     fn run(this: Pin<KBox<Self>>) {
+        let _scope = NoIo::begin();
         drop(this);
     }
 }
@@ -121,6 +123,7 @@ impl PinnedDrop for Membership {
 ///
 /// To be called by the RDMA core only, for a membership of [`SaClient::join`].
 unsafe extern "C" fn on_member(status: c_int, multicast: *mut bindings::ib_sa_multicast) -> c_int {
+    let _scope = NoIo::begin();
     // SAFETY: By the invariant of `Membership`, whose end waits for us. The pointer may not have been
     // stored there yet, but the context was set before.
     let this = unsafe { &*(*multicast).context.cast_const().cast::<Membership>() };

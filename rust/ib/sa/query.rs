@@ -20,7 +20,10 @@ use super::{check_port, record, Client, PathQuestion, SaClient, ServiceQuestion,
 use crate::{
     bindings,
     ib::device::DeviceRef,
-    kext::error::{from_code, ResultExt},
+    kext::{
+        error::{from_code, ResultExt},
+        reclaim::NoIo,
+    },
 };
 use cmproto::{sa::PathAnswer, ucma::path::PathRecord};
 use core::{ptr, slice};
@@ -134,6 +137,7 @@ unsafe extern "C" fn on_path(
     num: c_uint,
     context: *mut c_void,
 ) {
+    let _scope = NoIo::begin();
     // SAFETY: This is a callback, with its context.
     let Some(Done::Path(done)) = (unsafe { answered(context) }) else {
         return;
@@ -166,6 +170,7 @@ unsafe extern "C" fn on_service(
     num: c_uint,
     context: *mut c_void,
 ) {
+    let _scope = NoIo::begin();
     // SAFETY: This is a callback, with its context.
     let Some(Done::Service(done)) = (unsafe { answered(context) }) else {
         return;

@@ -17,7 +17,7 @@ use crate::{
 use kernel::sync::Arc;
 
 /// How long the lock of all network interfaces is held at most.
-const LOCKED_MS: i64 = 30_000;
+const LOCKED_MS: i64 = 60_000;
 const LOOK_MS: i64 = 50;
 
 /// Whatever is on the way to a connection is refused.

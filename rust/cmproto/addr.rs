@@ -62,9 +62,23 @@ pub enum SockAddr {
     },
 }
 
+/// Length of the words of [`SockAddr::to_words`].
+const WORD_LEN: usize = size_of::<u64>();
+
+/// The two words that an IPv6 address or a GID is stored in.
+fn halves(bytes: [u8; 16]) -> [u64; 2] {
+    let [b0, b1, b2, b3, b4, b5, b6, b7, low @ ..] = bytes;
+    [
+        u64::from_ne_bytes([b0, b1, b2, b3, b4, b5, b6, b7]),
+        u64::from_ne_bytes(low),
+    ]
+}
+
 impl SockAddr {
     /// The most bytes that an address has, 48.
     pub const MAX_LEN: usize = Self::len_of_family(AF_IB);
+    /// The same in words.
+    pub const MAX_WORDS: usize = Self::MAX_LEN / WORD_LEN;
 
     /// The size of a socket address of `family`: 16, 28 or 48 bytes; 0 for any other family, as
     /// `rdma_addr_size()`.
@@ -152,14 +166,24 @@ impl SockAddr {
         bytes
     }
 
-    /// Writes the address in the layout of C to `bytes`, which must be all zeros.
+    /// Writes the address in the layout of C, followed by zeros, to `bytes`.
     pub fn write_to(&self, bytes: &mut [u8; Self::MAX_LEN]) {
+        let words = self.to_words();
+        for (to, word) in bytes.chunks_exact_mut(WORD_LEN).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+
+    /// The same as [`to_bytes`](Self::to_bytes), in the words that a structure of C with an address
+    /// is aligned for.
+    pub fn to_words(&self) -> [u64; Self::MAX_WORDS] {
+        let word = u64::from_ne_bytes;
         let [f0, f1] = self.family().to_ne_bytes();
         match *self {
-            Self::Unspec => {}
+            Self::Unspec => [word([f0, f1, 0, 0, 0, 0, 0, 0]), 0, 0, 0, 0, 0],
             Self::V4 { addr, port } => {
                 let ([p0, p1], [a, b, c, d]) = (port.to_be_bytes(), addr);
-                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, a, b, c, d]);
+                [word([f0, f1, p0, p1, a, b, c, d]), 0, 0, 0, 0, 0]
             }
             Self::V6 {
                 addr,
@@ -168,9 +192,10 @@ impl SockAddr {
                 scope_id,
             } => {
                 let ([p0, p1], [l0, l1, l2, l3]) = (port.to_be_bytes(), flowinfo.to_be_bytes());
-                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, l0, l1, l2, l3]);
-                Bytes::<8, 16>::set(bytes, &addr);
-                Bytes::<24, 4>::set(bytes, &scope_id.to_ne_bytes());
+                let ([high, low], [s0, s1, s2, s3]) = (halves(addr), scope_id.to_ne_bytes());
+                let scope = word([s0, s1, s2, s3, 0, 0, 0, 0]);
+                let first = word([f0, f1, p0, p1, l0, l1, l2, l3]);
+                [first, high, low, scope, 0, 0]
             }
             Self::Ib {
                 pkey,
@@ -181,11 +206,9 @@ impl SockAddr {
                 scope_id,
             } => {
                 let ([p0, p1], [l0, l1, l2, l3]) = (pkey.to_be_bytes(), flowinfo.to_be_bytes());
-                Bytes::<0, 8>::set(bytes, &[f0, f1, p0, p1, l0, l1, l2, l3]);
-                Bytes::<8, 16>::set(bytes, &gid.0);
-                Bytes::<24, 8>::set(bytes, &sid.to_be_bytes());
-                Bytes::<32, 8>::set(bytes, &sid_mask.to_be_bytes());
-                Bytes::<40, 8>::set(bytes, &scope_id.to_ne_bytes());
+                let first = word([f0, f1, p0, p1, l0, l1, l2, l3]);
+                let [high, low] = halves(gid.0);
+                [first, high, low, sid.to_be(), sid_mask.to_be(), scope_id]
             }
         }
     }

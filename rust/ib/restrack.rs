@@ -211,17 +211,17 @@ impl IdHead {
 
     /// Shows the addresses of both ends.
     pub(crate) fn set_addresses(&self, src: &SockAddr, dst: &SockAddr) {
-        // SAFETY: The fields are inside the object, and longer than any socket address; what follows
-        // one was zero from the start. Readers may see a mixture, as they do with the C connection
-        // manager.
+        // SAFETY: The fields are inside the object, longer than any socket address, and aligned for its
+        // words; what follows one was zero from the start. Readers may see a mixture, as they do with
+        // the C connection manager.
         unsafe {
             let addr = &raw mut (*self.raw.get()).id.route.addr;
             (&raw mut (*addr).src_addr)
-                .cast::<[u8; SockAddr::MAX_LEN]>()
-                .write_volatile(src.to_bytes());
+                .cast::<[u64; SockAddr::MAX_WORDS]>()
+                .write_volatile(src.to_words());
             (&raw mut (*addr).dst_addr)
-                .cast::<[u8; SockAddr::MAX_LEN]>()
-                .write_volatile(dst.to_bytes());
+                .cast::<[u64; SockAddr::MAX_WORDS]>()
+                .write_volatile(dst.to_words());
         }
     }
 

@@ -309,12 +309,12 @@ declare_steps() {
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"
 	stock_step --needs build two-guests two_guests --capture "$share/capture"
-	stock_step --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	stock_step --needs build iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
 	stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 
+	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
 	rust_step --named delays "$TOOLS/delays" --kernel "$kernel"
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
@@ -327,7 +327,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources tools panic rebuild clippy host-tests quick)
-long_steps=(newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
+long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
 
 # A slice of what there is in a guest.
 quick() {

@@ -20,7 +20,7 @@ SECOND=10.0.0.3
 needs rds_rdma
 
 # RDS destroys an identifier with a semaphore held that its callbacks take: none of those of that
-# identifier, but lockdep knows them only as a class (testing.rst). It would report that, over C as well, and look
+# identifier, but lockdep knows them only as a class (upstream-bugs.rst). It would report that, over C as well, and look
 # at nothing any more.
 [ ! -e /proc/sys/kernel/prove_locking ] || echo 0 >/proc/sys/kernel/prove_locking
 
@@ -55,5 +55,5 @@ device() {
 }
 check "the device goes, and comes back" device
 check "the kernel log has no report" kernel-log-clean
-[ ! -e /proc/lockdep_stats ] || skip "the order of locks" "RDS has one of its own, over C as well (testing.rst)"
+[ ! -e /proc/lockdep_stats ] || skip "the order of locks" "RDS has one of its own, over C as well (upstream-bugs.rst)"
 finish

@@ -123,7 +123,7 @@ for suite; do
 	rm -f "$counts"
 	passed+=$p failed+=$f skipped+=$s
 	if [ -n "$(kernel-log-clean --known)" ] && kernel-log-clean >/dev/null; then
-		echo "ok - $suite: the kernel log has no report # SKIP but one, of ib_core alone (testing.rst)"
+		echo "ok - $suite: the kernel log has no report # SKIP but one, of ib_core alone (upstream-bugs.rst)"
 		skipped+=1
 	else
 		one "$suite: the kernel log has no report" kernel-log-clean

@@ -309,7 +309,7 @@ run_steps() {
 	report
 }
 
-# The table of the steps, as Documentation/testing.rst has it.
+# The table of the steps, which tools/results reads.
 table() {
 	awk -F'|' -v seconds="$((SECONDS - began))" '
 		{ name[NR] = $1; for (i = 2; i <= 5; i++) value[NR, i] = $i }

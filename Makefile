@@ -23,7 +23,7 @@ MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
-	help doc rustdoc clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
+	help doc rustdoc htmldocs clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
 	check-host prove run \
 	deps bench deb update
 all: modules
@@ -56,6 +56,10 @@ distclean-cache:
 
 doc rustdoc:
 	@tools/doc
+
+htmldocs:
+	@tools/htmldocs
+	@echo 'doc/html/index.html'
 
 clippy:
 	@tools/clippy $(if $(V),V=$(V))
@@ -114,7 +118,7 @@ help:
 	@echo ''
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
-	@echo '  quick             - what to run before each change is given away, in 5 minutes'
+	@echo '  quick             - what to run before each change is given away, in 3 minutes'
 	@echo '  check             - every test there is but those that take long'
 	@echo '  check-long        - those'
 	@echo '  check-debug       - those that need a guest, on a kernel with KASAN, lockdep and the'
@@ -129,6 +133,7 @@ help:
 	@echo '  clippy            - the kernel'"'"'s lints; a warning is an error'
 	@echo '  fmt, fmtcheck     - rustfmt in place, or only a report'
 	@echo '  doc               - rustdoc into doc/'
+	@echo '  htmldocs          - the documentation into doc/html/, by Sphinx'
 	@echo '  rust-analyzer     - rust-project.json for editors'
 	@echo ''
 	@echo '  V=1  show commands    CLIPPY=1  lint while building    W=1  more warnings'

@@ -227,6 +227,8 @@ with_kernel_source() {
 
 # --- all of them ---
 
+# What is allocated holds no zeros there, as it does in Debian's kernel otherwise: what is read, or told to a program, before
+# it is written shows.
 boot commands --append slab_debug=P -- abi consumer node-type reclaim
 # A guest of its own: the C modules, which it asks, too, keep a reference to a GID, which ib_core reports when the device
 # goes (differences.rst).
@@ -238,6 +240,8 @@ boot programs -- rping kill restrack programs loss pyverbs trace iwarp
 # walk-ib comes first: it compares the numbers of devices, and ib makes more of them.
 boot infiniband -- walk-ib ib race-ib ib-kernel
 boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib
+# In counted time: the kernel's client asks for no retries, so that one answer that is late, because a virtual CPU waits for
+# one of the host, ends its connection.
 boot 9p --icount --shift 0 --smp 2 -- 9p
 # netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.
 removal=(kunit probe observe module install remove netns)
@@ -289,6 +293,7 @@ declare_steps() {
 	rust_step build build
 	rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
 	rust_step sources sources
+	rust_step docs one "the documentation builds without a warning" "$TOOLS/htmldocs" "$work/html"
 	rust_step tools "$REPO/selftests/tools.sh"
 	rust_step --needs build panic in_tree one "no reachable panic in the module" "$TOOLS/checks/panic"
 	rust_step --needs build layout layout
@@ -326,7 +331,7 @@ declare_steps() {
 	stock_step --named --needs build quick quick
 }
 
-quick_steps=(build fmt sources tools panic rebuild clippy host-tests quick)
+quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
 long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
 
 # A slice of what there is in a guest.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands about addresses and routes.
+//! Commands that bind a context to an address and resolve addresses, routes and services.
 
 use super::{
     call::{Call, Request},
@@ -11,11 +11,11 @@ use crate::kext::error::ResultExt;
 use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuestion, ucma_abi as abi};
 use kernel::prelude::*;
 
-/// The address in a field of the size of `struct sockaddr_in6`.
+/// Parses an IPv4 or IPv6 address from a field of the size of `struct sockaddr_in6`.
 ///
 /// # Errors
 ///
-/// `EINVAL` unless it is an IPv4 or IPv6 address.
+/// `EINVAL` for any other address family.
 pub(super) fn in6(field: &[u8]) -> Result<SockAddr, Errno> {
     match SockAddr::from_bytes(field) {
         Ok(addr @ (SockAddr::V4 { .. } | SockAddr::V6 { .. })) => Ok(addr),
@@ -23,7 +23,7 @@ pub(super) fn in6(field: &[u8]) -> Result<SockAddr, Errno> {
     }
 }
 
-/// The same where there may be no address.
+/// Parses a field of the size of `struct sockaddr_in6` that may be empty (`AF_UNSPEC`).
 fn in6_or_none(field: &[u8]) -> Result<SockAddr, Errno> {
     match SockAddr::from_bytes(field) {
         Ok(SockAddr::Unspec) => Ok(SockAddr::Unspec),
@@ -31,11 +31,11 @@ fn in6_or_none(field: &[u8]) -> Result<SockAddr, Errno> {
     }
 }
 
-/// The address in a field of the size of `struct sockaddr_storage`.
+/// Parses an address of any family from a field of the size of `struct sockaddr_storage`.
 ///
 /// # Errors
 ///
-/// `EINVAL` unless `size` is that of the family's address, in bytes.
+/// `EINVAL` for an unknown family, or if `size`, in bytes, is not the size of the family's address.
 fn storage(field: &[u8], size: u16) -> Result<SockAddr, Errno> {
     let addr = SockAddr::from_bytes(field).map_err(|_| Errno::EINVAL)?;
     if size == 0 || usize::from(size) != addr.len() {
@@ -114,7 +114,7 @@ impl Request for abi::ResolveAddr {
 
 /// `RESOLVE_ADDR`: finds the device that leads to an address of any family.
 ///
-/// A source is used even if its size is given as 0, unless its family is.
+/// A source address is used even if its size is given as 0, unless its family is `AF_UNSPEC`.
 pub(super) fn resolve_addr(
     call: &Call<'_>,
     context: &Context,
@@ -132,7 +132,8 @@ fn resolve(
     dst: &SockAddr,
     timeout_ms: u32,
 ) -> Result {
-    // Who resolves an address is about to connect: all at once costs less.
+    // Whoever resolves an address is about to connect. To allocate the memory of all the events at
+    // once costs less.
     call.channel().prepare(context, Need::CONNECT)?;
     context.endpoint().resolve_addr(src, dst, timeout_ms)
 }
@@ -159,7 +160,7 @@ impl Request for abi::ResolveIbService {
     }
 }
 
-/// `RESOLVE_IB_SERVICE`: asks the subnet administrator where a service is.
+/// `RESOLVE_IB_SERVICE`: asks the subnet administrator for the records of a service.
 pub(super) fn resolve_ib_service(
     call: &Call<'_>,
     context: &Context,

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The places of a channel by the numbers of their contexts.
+//! The entries of a channel, by the numbers of their contexts.
 
 use super::place::Place;
 use core::array;
 use kernel::rbtree::{RBTree, RBTreeNode};
 
-/// Number of trees; a power of two. Numbers are given out one after the other, so that the trees are of
-/// one size.
+/// Number of trees, a power of two. Context numbers are allocated consecutively, so that the trees
+/// have about the same size.
 const TREES: usize = 64;
 
-/// Places by number.
+/// The entries of a channel, by context number.
 ///
 /// # Invariants
 ///
-/// The trees have `count` entries.
+/// The trees have `count` entries in total.
 pub(super) struct ById {
     trees: [RBTree<u32, Place>; TREES],
     count: usize,
 }
 
 impl ById {
-    /// No places.
+    /// Creates an empty set.
     pub(super) fn new() -> Self {
         ById {
             trees: array::from_fn(|_| RBTree::new()),
@@ -29,12 +29,12 @@ impl ById {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// All of them, in no order.
+    /// Iterates over all entries, in no particular order.
     pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
         self.trees.iter().flat_map(RBTree::values)
     }
@@ -44,12 +44,12 @@ impl ById {
         self.trees.get_mut(index)
     }
 
-    /// The place of this number.
+    /// Returns the entry of context `id`.
     pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Place> {
         self.tree(id)?.get_mut(&id)
     }
 
-    /// Adds a place, whose number no other has.
+    /// Adds an entry. No other entry may have the number `id`.
     pub(super) fn insert(&mut self, id: u32, place: RBTreeNode<u32, Place>) {
         if let Some(tree) = self.tree(id) {
             tree.insert(place);
@@ -57,14 +57,14 @@ impl ById {
         }
     }
 
-    /// Takes the place of this number out.
+    /// Removes the entry of context `id` and returns it.
     pub(super) fn remove(&mut self, id: u32) -> Option<RBTreeNode<u32, Place>> {
         let place = self.tree(id)?.remove_node(&id)?;
         self.count = self.count.saturating_sub(1);
         Some(place)
     }
 
-    /// Takes any place out.
+    /// Removes an arbitrary entry and returns it.
     pub(super) fn pop(&mut self) -> Option<RBTreeNode<u32, Place>> {
         let mut trees = self.trees.iter_mut();
         let cursor = trees.find_map(|tree| tree.cursor_front_mut())?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One call of a command: where its request is, and where its answer goes.
+//! One call of a command: its request, and the address for its response.
 //!
-//! User memory is read and written with no lock held, and never beyond the lengths that the header
-//! names. C copies the whole structure of a request however short the caller said it was; here
-//! what is beyond that is zero.
+//! User memory is read and written with no lock held, and never beyond the lengths that the command
+//! header gives. C copies the whole structure of a request, however short the caller said it was;
+//! here, the part of the structure beyond that length is zero.
 
 use super::{channel::Channel, context::Context};
 use crate::kext::{
@@ -25,10 +25,10 @@ use kernel::{
 
 /// A request that names a context.
 pub(super) trait Request: FromBytes {
-    /// The number of the context.
+    /// Returns the number of the context.
     fn id(&self) -> u32;
 
-    /// Whether the request is one at all. Comes before the look at the context.
+    /// Checks the request itself, before the context is looked up.
     fn check(&self) -> Result<(), Errno> {
         Ok(())
     }
@@ -39,12 +39,12 @@ pub(super) struct Call<'a> {
     channel: ArcBorrow<'a, Channel>,
     file: &'a OpenFile<'a, Channel>,
     frame: Frame,
-    /// What follows the header.
+    /// The part of the write that follows the header.
     user: UserBytes,
 }
 
 impl<'a> Call<'a> {
-    /// The call that a write makes.
+    /// Creates the call for a write to `channel`.
     pub(super) fn new(
         channel: ArcBorrow<'a, Channel>,
         file: &'a OpenFile<'a, Channel>,
@@ -59,17 +59,17 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The channel that is written to.
+    /// Returns the channel that is written to.
     pub(super) fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// The same, to keep.
+    /// Returns a new reference to the channel that is written to.
     pub(super) fn channel_arc(&self) -> Arc<Channel> {
         self.channel.into()
     }
 
-    /// The channel behind another descriptor of the caller.
+    /// Returns the channel behind another file descriptor of the caller.
     ///
     /// # Errors
     ///
@@ -81,27 +81,27 @@ impl<'a> Call<'a> {
             .map_err(|error| if error == EBADF { ENOENT } else { error })
     }
 
-    /// Whether the caller does not want to wait, as of now.
+    /// Returns whether the file is non-blocking (`O_NONBLOCK`) now.
     pub(super) fn is_nonblocking(&self) -> bool {
         self.file.is_nonblocking()
     }
 
-    /// How many bytes the request has.
+    /// Returns the length of the request, in bytes.
     pub(super) fn request_len(&self) -> usize {
         self.frame.request_len
     }
 
-    /// How many bytes of an answer the caller takes.
+    /// Returns the size of the caller's buffer for the response, in bytes.
     pub(super) fn response_len(&self) -> usize {
         self.frame.response_len
     }
 
-    /// Reads the request into `slot`. What the caller did not supply is zero.
+    /// Reads the request into `slot`. Bytes that the caller did not supply are zero.
     fn request<'r, R: FromBytes>(&self, slot: &'r mut MaybeUninit<R>) -> Result<&'r R> {
         self.user.read_prefix(self.frame.request_len, slot)
     }
 
-    /// Answers at `address`: as much of `response` as the caller takes.
+    /// Writes as much of `response` to the user's `address` as the caller's buffer takes.
     pub(super) fn respond<T>(&self, address: u64, response: &T) -> Result
     where
         T: IntoBytes + Immutable + ?Sized,
@@ -109,7 +109,8 @@ impl<'a> Call<'a> {
         uaccess::write_prefix(address, self.response_len(), response.as_bytes())
     }
 
-    /// Answers as [`respond`](Self::respond) with `start`, followed by zeros up to the size of a `T`.
+    /// Writes `start` as [`respond`](Self::respond) does, followed by zeros up to the size of a
+    /// `T`.
     pub(super) fn respond_padded<T>(
         &self,
         address: u64,
@@ -124,7 +125,7 @@ impl<'a> Call<'a> {
     // Forms of commands
     // ------------------------------------------------------------------------------------------
 
-    /// Runs a command that is not about an existing context.
+    /// Runs a command that does not act on an existing context.
     pub(super) fn on_channel<R: FromBytes>(&self, run: impl FnOnce(&Self, &R) -> Result) -> Result {
         let mut slot = MaybeUninit::uninit();
         run(self, self.request(&mut slot)?)
@@ -142,7 +143,8 @@ impl<'a> Call<'a> {
         run(self, &context, request)
     }
 
-    /// Runs a command on a context that has a device.
+    /// Runs a command on the context that its request names. Fails with `EINVAL` unless the context
+    /// is bound to a device.
     pub(super) fn on_device<R: Request>(
         &self,
         run: impl FnOnce(&Self, &Context, &R) -> Result,

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A channel: an open file of the device, with the contexts that were made through it or moved to
-//! it, and the events that wait for its readers.
+//! A channel: an open file of the device, with the contexts that were created through it or moved
+//! to it, and the events that wait for its readers.
 //!
 //! # Lock order
 //!
-//! endpoint -> channel -> table shard -> context. The lock of a channel is held for a few steps in
-//! the trees of [`Places`] and while the number of a new context is published. Nothing is
-//! allocated, no user memory is touched and no method of an endpoint is called under it: endpoints
-//! deliver their events under their own lock.
+//! endpoint -> channel -> table shard -> context. The lock of a channel is held for a few
+//! operations on the trees of [`Places`], and while the number of a new context is published. Under
+//! it, nothing is allocated, no user memory is touched and no method of an endpoint is called:
+//! endpoints deliver their events under their own lock.
 //!
-//! A context changes its channel under the locks of both, that with the lower address first.
-//! Nothing else takes two of them. So whoever has locked the channel that a context names, and
-//! finds that it still names it, has the context there until it unlocks ([`Channel::of`]).
+//! A context changes its channel under the locks of both channels; the lock with the lower address
+//! is taken first. Nothing else takes the locks of two channels. So whoever has locked the channel
+//! that a context names, and finds that the context still names it, knows that the context stays
+//! there until the lock is released ([`Channel::of`]).
 
 use super::{
     closing,
@@ -47,7 +48,7 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// What a connection request meets whose listener has gone meanwhile: it is refused.
+/// Returns the error of a connection request whose listener has gone: the request is refused.
 fn gone() -> Error {
     Errno::ECONNABORTED.to_kernel()
 }
@@ -55,11 +56,11 @@ fn gone() -> Error {
 /// An open file of the device.
 #[pin_data]
 pub(crate) struct Channel {
-    /// What all channels share.
+    /// The state that all channels share.
     pub(super) ucma: Arc<Ucma>,
     #[pin]
     places: Mutex<Places>,
-    /// Woken when there is something to read.
+    /// Readers and pollers; woken when an event can be read.
     #[pin]
     readable: WaitQueue,
 }
@@ -77,7 +78,8 @@ impl Channel {
         )
     }
 
-    /// Locks the channel that has `context`, and runs `run` on it. Returns the channel, too.
+    /// Locks the channel that `context` belongs to and calls `run` on it. Returns that channel,
+    /// too.
     fn of<R>(
         context: &Context,
         run: impl FnOnce(&Arc<Channel>, &mut Places) -> R,
@@ -97,12 +99,12 @@ impl Channel {
     // Contexts
     // ------------------------------------------------------------------------------------------
 
-    /// Whether another context may be made.
+    /// Returns whether the channel may have another context.
     pub(super) fn has_room(&self) -> bool {
         self.places.lock().has_room()
     }
 
-    /// Gives a context its place and publishes its number.
+    /// Adds the entry of a context and publishes the context's number.
     pub(super) fn add(&self, unpublished: Unpublished<'_>, uid: u64) {
         let Unpublished {
             context,
@@ -115,11 +117,11 @@ impl Channel {
         number.publish(context);
     }
 
-    /// Gives the context of a connection request its place, publishes its number and queues the
-    /// request for the owner of `listener`, all at once: whoever reads the request finds the
-    /// context, and nobody finds it much earlier.
+    /// Adds the entry of a connection request's context, publishes the context's number and queues
+    /// the request for the owner of `listener`, in one step: whoever reads the request finds the
+    /// context, and nobody finds the context much earlier.
     ///
-    /// `memory` is for the event.
+    /// `memory` is the memory for the event.
     ///
     /// # Errors
     ///
@@ -159,24 +161,24 @@ impl Channel {
         added
     }
 
-    /// Takes a context out of its channel, with its events.
+    /// Removes a context from its channel, with its events.
     ///
-    /// Its endpoint must be dead and its number out of sight.
+    /// The endpoint of the context must be dead, and the number no longer published.
     pub(super) fn remove(context: &Context) -> Option<Leavings> {
         Self::of(context, |_, places| places.remove(context)).1
     }
 
-    /// Ends all contexts, when the file is closed.
+    /// Destroys all contexts, when the file is closed.
     ///
-    /// Waits for no peer. Unread events go with their contexts.
+    /// Waits for no peer. Unread events are discarded with their contexts.
     pub(super) fn close(&self) {
         let places = self.places.lock().clear();
-        // Requests that arrive from here on find no listener.
+        // Requests that arrive from now on find no listener.
         closing::end(&self.ucma, places);
     }
 
     /// Moves a context from one channel to another, with its unread events and the contexts that
-    /// those announce. Returns how many of its events were read.
+    /// its unread connection requests announce. Returns the number of its events that were read.
     ///
     /// # Errors
     ///
@@ -194,7 +196,7 @@ impl Channel {
         }
         let mut next = Some(0);
         while let Some((at, child)) = next.and_then(|at| source.announced(context, at)) {
-            // Unless it was moved by itself.
+            // A child that was moved by a MIGRATE_ID of its own is no longer in `from`.
             if child.is_in(from) {
                 source.hand_over(&child, &mut target);
                 child.set_channel(to);
@@ -209,8 +211,8 @@ impl Channel {
         Ok(reported)
     }
 
-    /// The number of events read of a context that may leave the channel `from`, whose `places`
-    /// these are.
+    /// Returns the number of events read of a context, if the context may leave the channel `from`.
+    /// `places` are the entries of `from`.
     fn departing(context: &Context, from: &Channel, places: &mut Places) -> Result<u32> {
         let place = places.get(context).ok_or(ENOENT)?;
         if context.is_published(from) {
@@ -220,7 +222,7 @@ impl Channel {
         }
     }
 
-    /// Changes what the user calls a context. From a value that is not 0 on it gets events.
+    /// Sets the user's value for a context. The context gets events as soon as the value is not 0.
     pub(super) fn set_uid(context: &Context, uid: u64) {
         Self::of(context, |_, places| {
             if let Some(place) = places.get(context) {
@@ -232,17 +234,17 @@ impl Channel {
     // Multicast groups
     // ------------------------------------------------------------------------------------------
 
-    /// Whether another group may be joined.
+    /// Returns whether another multicast group may be joined.
     pub(super) fn has_room_for_group(&self) -> bool {
         self.places.lock().has_room_for_group()
     }
 
-    /// Gives a membership of `context`, which its owner calls `uid`, its place, and publishes its
+    /// Adds the entry of a membership of `context`, with the user's value `uid`, and publishes its
     /// number.
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` if there are too many;
+    /// - `ENOMEM` if the channel has too many memberships;
     /// - `ENOENT` if the context has gone.
     pub(super) fn add_group(
         context: &Context,
@@ -265,12 +267,13 @@ impl Channel {
         .1
     }
 
-    /// Takes a membership out of the channel, with its events. Returns how many of them were read.
+    /// Removes a membership from the channel, with its events. Returns the number of them that were
+    /// read.
     ///
-    /// Its number must be out of sight.
+    /// The number of the membership must not be published any more.
     pub(super) fn remove_group(multicast: &Multicast) -> u32 {
         let context = multicast.context();
-        // Dropped without the lock.
+        // The events are dropped when the lock has been released.
         let (_, left) = Self::of(context, |_, places| {
             places.leave(context, multicast.group())
         });
@@ -280,7 +283,7 @@ impl Channel {
     // Backlog
     // ------------------------------------------------------------------------------------------
 
-    /// Lets `change` see the backlog of a context.
+    /// Calls `change` on the backlog of a context.
     pub(super) fn with_backlog(context: &Context, change: impl FnOnce(&mut Backlog)) {
         Self::of(context, |_, places| {
             if let Some(place) = places.get(context) {
@@ -289,8 +292,9 @@ impl Channel {
         });
     }
 
-    /// Whether a connection request would be admitted now, or would hear that the listener has
-    /// gone. Fails as [`admit`](Self::admit).
+    /// Checks whether a connection request would be admitted now. A listener that has gone counts
+    /// as admitting, so that the request gets as far as [`admit`](Self::admit), which refuses it.
+    /// Fails as [`admit`](Self::admit) if there is no room.
     pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result {
         Self::of(listener, |_, places| {
             if !places.has_room() {
@@ -304,11 +308,12 @@ impl Channel {
         .1
     }
 
-    /// Counts a connection request that is about to be queued.
+    /// Counts a connection request that is about to be queued in the backlog of `listener`.
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` or `ENOSPC` if too many wait already, or if the channel has too many contexts;
+    /// - `ENOMEM` or `ENOSPC` if too many requests wait already, or if the channel has too many
+    ///   contexts;
     /// - `ECONNABORTED` if the listener has gone.
     pub(super) fn admit(listener: &Context, parking: u32) -> Result<Admission> {
         Self::of(listener, |_, places| {
@@ -324,14 +329,14 @@ impl Channel {
     // Events
     // ------------------------------------------------------------------------------------------
 
-    /// Makes sure that there is memory for the events that a context is about to have, which has just
-    /// been seen in this channel.
+    /// Reserves memory for the events that a command on `context` is about to cause. The context
+    /// has just been seen in this channel.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM` if there is not enough memory.
     pub(super) fn prepare(&self, context: &Context, need: Need) -> Result {
-        // One that has moved meanwhile has its place elsewhere.
+        // A context that has moved meanwhile has its entry in another channel.
         let lacks = match self.places.lock().get(context) {
             Some(place) => place.lacks(need),
             None => need,
@@ -349,10 +354,11 @@ impl Channel {
         Ok(())
     }
 
-    /// Queues an event of `context`, or of one of its multicast groups, unless its owner wants none.
+    /// Queues an event of `context`, or of one of its multicast groups, unless its owner wants no
+    /// events.
     ///
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
-    /// more events than [`Need`] foresees, nobody has read them, and there is no memory.
+    /// more events than [`Need`] foresees, none of them was read, and there is no memory.
     pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event<'_>) {
         let (mut channel, mut queued) = Self::of(context, |_, places| {
             places.queue(context, group, event, None)
@@ -375,7 +381,7 @@ impl Channel {
     ///
     /// - `EINVAL` if the context's owner wants no events, or if the context has gone;
     /// - `EAGAIN` if too many such events of the channel are unread;
-    /// - `ENOMEM` if there is none in `memory`.
+    /// - `ENOMEM` if `memory` is empty.
     pub(super) fn write(context: &Context, event: &Event<'_>, mut memory: Reserve) -> Result {
         let room = memory.take().ok_or(ENOMEM)?;
         let param = memory.take_param();
@@ -398,18 +404,19 @@ impl Channel {
         written
     }
 
-    /// Reads the oldest event; waits for one unless the caller does not want to.
+    /// Reads the oldest event. Waits for one unless the caller does not want to.
     ///
-    /// `copy` takes it to the user: its start, or all of it if more than zeros follow. While it runs, the
-    /// event is in no queue and the lock is not held, so that no other reader gets the event and none
-    /// waits for this one. If it fails, the event is unread again, and the oldest of its context.
+    /// `copy` copies the event to the user: its start, or all of it if it has parameters. While
+    /// `copy` runs, the event is in no queue and the lock is not held: no other reader gets the
+    /// event, and no reader waits for this one. If `copy` fails, the event becomes unread again and
+    /// is the oldest one of its context.
     ///
     /// # Errors
     ///
-    /// - `EAGAIN` if there is no event and `is_nonblocking`, which is asked whenever the caller is
-    ///   about to sleep, says so;
+    /// - `EAGAIN` if there is no event and `is_nonblocking` returns true; it is called each time
+    ///   before the caller would sleep;
     /// - `ERESTARTSYS` if a signal came first;
-    /// - those of `copy`.
+    /// - the errors of `copy`.
     pub(super) fn read(
         &self,
         is_nonblocking: impl Fn() -> bool,
@@ -435,10 +442,10 @@ impl Channel {
         }
     }
 
-    /// Disposes of an event of this channel that the user has.
+    /// Disposes of an event of this channel that was copied to the user.
     fn finish(&self, taken: Taken) {
         let mut node = Some(taken.node);
-        // Dropped without the lock.
+        // Dropped when the lock has been released.
         let mut rest = None;
         let (owner, is_request) = (&taken.owner, taken.child.is_some());
         let mut settle = |places: &mut Places| {
@@ -451,14 +458,15 @@ impl Channel {
         };
         let settled = settle(&mut self.places.lock());
         if settled.is_none() {
-            // Its context has moved meanwhile, or has gone.
+            // The context of the event has moved to another channel meanwhile, or has gone.
             Self::of(owner, |_, places| settle(places));
         }
     }
 
-    /// Returns an event of this channel that could not be copied to its place.
+    /// Puts an event of this channel that could not be copied back into its queue.
     ///
-    /// If its context has moved meanwhile, the event follows, and whom it announces too.
+    /// If the context of the event has moved meanwhile, the event moves to the new channel, and the
+    /// context that it announces does, too.
     fn put_back(&self, taken: Taken) {
         let owner = taken.owner.clone();
         let (home, refused) = loop {
@@ -487,7 +495,7 @@ impl Channel {
         };
         match refused {
             None => home.readable.wake_all(),
-            // The context went meanwhile. The connection that it had asked for goes too.
+            // The context has gone meanwhile; the connection that its event announced goes, too.
             Some(node) => {
                 if let Some(child) = node.into_child() {
                     Context::discard(&child);
@@ -496,7 +504,7 @@ impl Channel {
         }
     }
 
-    /// Whether there is something to read; whoever polls is woken when there is.
+    /// Returns whether an event can be read. A poller is woken when one can.
     pub(super) fn poll(&self, poll: &Poll<'_, Self>) -> bool {
         poll.register(&self.readable);
         self.places.lock().is_readable()

@@ -2,10 +2,10 @@
 
 //! The end of the contexts of a file that was closed.
 //!
-//! To end thousands takes seconds, and whoever closes the file may be a process that is being
-//! killed. So what others may be waiting for is given back at once, the ports and what listens at
-//! them, and the rest is done in the background, by several processors. A few contexts are ended at
-//! once.
+//! To destroy thousands of contexts takes seconds, and the process that closes the file may be one
+//! that is being killed. So ports and listeners, which others may be waiting for, are given back at
+//! once, and the rest is done in the background, by several work items. If there are only a few
+//! contexts, they are destroyed before the file is closed.
 
 use super::{context::Context, place::Leavings, places::Places, Ucma};
 use crate::kext::delay;
@@ -17,24 +17,25 @@ use kernel::{
     sync::{atomic::Relaxed, Arc, Mutex},
 };
 
-/// As many contexts are ended before the file is closed.
+/// The most contexts that are destroyed before `close()` returns.
 const FEW: usize = 256;
 
-/// The most contexts, of all closed files together, that are ended in the background. More are ended
-/// by whoever closes their file, so that nobody makes them faster than they go.
+/// The most contexts, of all closed files together, that are destroyed in the background. Further
+/// ones are destroyed by the process that closes their file, so that no process can create contexts
+/// faster than they are destroyed.
 const MOST: u64 = 1 << 17;
 
-/// The most processors that end the contexts of one file.
+/// The most work items that destroy the contexts of one file.
 const WORKERS: u32 = 4;
 
-/// Counts contexts as being ended in the background until it is dropped.
+/// A number of contexts that count as being destroyed in the background until this is dropped.
 struct Counted {
     ucma: Arc<Ucma>,
     count: u64,
 }
 
 impl Counted {
-    /// Counts `count` of them, unless that would be too many.
+    /// Counts `count` contexts, or returns `None` if there would be more than [`MOST`].
     fn new(ucma: &Arc<Ucma>, count: usize) -> Option<Self> {
         let count = u64::try_from(count).ok()?;
         let before = ucma.ending.fetch_add(count, Relaxed);
@@ -52,7 +53,7 @@ impl Drop for Counted {
     }
 }
 
-/// Contexts that are ended in the background.
+/// Contexts that are destroyed in the background.
 #[pin_data]
 struct Closing {
     #[pin]
@@ -61,7 +62,8 @@ struct Closing {
 }
 
 impl Closing {
-    /// `None` if there are too many, or without memory.
+    /// Creates an empty list for `count` contexts, or returns `None` if there are too many or there
+    /// is no memory.
     fn new(ucma: &Arc<Ucma>, count: usize) -> Option<Arc<Self>> {
         let counted = Counted::new(ucma, count)?;
         let closing = pin_init!(Closing {
@@ -71,7 +73,8 @@ impl Closing {
         Arc::pin_init(closing, GFP_KERNEL).ok()
     }
 
-    /// Begins with those that had these places.
+    /// Starts to destroy the contexts of `places`: gives their ports back and spawns the work
+    /// items.
     fn start(self: Arc<Self>, places: Places) {
         for context in places.contexts() {
             if !context.endpoint().vacate() {
@@ -90,13 +93,13 @@ impl Closing {
         }
     }
 
-    /// Ends what is left, beside others who do the same.
+    /// Destroys the contexts that are left, beside other work items that do the same.
     fn run(&self) {
         end_each(|| self.places.lock().pop());
     }
 }
 
-/// Ends one context after the other.
+/// Destroys the contexts that `next` returns, one after the other.
 fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings)>) {
     while let Some((context, leavings)) = next() {
         delay::point();
@@ -105,9 +108,9 @@ fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings)>) {
     }
 }
 
-/// Ends the contexts that had these places in the channel of a file that is being closed.
+/// Destroys the contexts in `places`, the entries of a file that is being closed.
 ///
-/// Waits for no peer. Unread events go with their contexts.
+/// Waits for no peer. Unread events are discarded with their contexts.
 pub(super) fn end(ucma: &Arc<Ucma>, mut places: Places) {
     let count = places.count();
     let closing = (count > FEW).then(|| Closing::new(ucma, count)).flatten();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The commands: number, request, what carries them out, and how much they need to be given.
+//! The table of commands: the number of each command, its request, its handler and its least
+//! lengths.
 
 use super::{
     address, call::Call, channel::Channel, connect, context, event, multicast, option, query,
@@ -17,15 +18,16 @@ use core::{
 };
 use kernel::{prelude::*, sync::ArcBorrow};
 
-/// A command.
+/// A row of the table of commands.
 #[derive(Clone, Copy)]
 struct Row {
     command: Option<Command>,
-    /// Fewer bytes of request are `EINVAL`.
+    /// The least length of the request, in bytes. Shorter ones get `EINVAL`.
     request: usize,
-    /// Fewer bytes for the answer are `ENOSPC`, before the request is looked at.
+    /// The least size of the buffer for the response, in bytes. Smaller ones get `ENOSPC`, before
+    /// the request is read.
     answer: usize,
-    /// Nothing for a command that is not implemented.
+    /// The handler; `None` for a command that is not implemented.
     run: Option<fn(&Call<'_>) -> Result>,
 }
 
@@ -38,8 +40,8 @@ impl Row {
     };
 }
 
-/// Makes a row: the command; then on what it works, its request and what carries it out; then the
-/// least length of its request and of its answer, in bytes, if there is one.
+/// Makes a row: the command; the [`Call`] method that looks its subject up, its request and its
+/// handler; the least length of its request and of its response, in bytes, if there is one.
 macro_rules! row {
     ($command:ident) => {
         Row {
@@ -60,7 +62,7 @@ macro_rules! row {
     };
 }
 
-/// One row per number. There is a power of two of them, so that numbers can be masked.
+/// The rows, by command number. Their count is a power of two, so that numbers can be masked.
 #[rustfmt::skip]
 const TABLE: [Row; 32] = [
     row!(CreateId, on_channel, CreateId => context::create, answer 4),
@@ -91,7 +93,7 @@ const TABLE: [Row; 32] = [
     Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE, Row::NONE,
 ];
 
-// Every command is in the row of its number.
+// Every command must be in the row of its number.
 const _: () = {
     let mut rest: &[Row] = &TABLE;
     let mut number = 0u32;
@@ -106,16 +108,16 @@ const _: () = {
 
 static COMMANDS: [Row; 32] = TABLE;
 
-/// Carries out the command that a write contains. Returns the length of the write.
+/// Executes the command that a write contains. Returns the length of the write.
 ///
 /// # Errors
 ///
 /// - `EINVAL` if the write is shorter than a header or than its header says, or if there is no such
 ///   command;
-/// - `EFAULT` if it cannot be read;
+/// - `EFAULT` if the write cannot be read;
 /// - `ENOSYS` if the command is not implemented;
-/// - `ENOSPC` if the answer would not fit;
-/// - those of the command.
+/// - `ENOSPC` if the response would not fit into the caller's buffer;
+/// - the errors of the command.
 pub(super) fn dispatch(
     channel: ArcBorrow<'_, Channel>,
     file: &OpenFile<'_, Channel>,
@@ -128,8 +130,9 @@ pub(super) fn dispatch(
     let mut header = MaybeUninit::uninit();
     let header: &CommandHeader = user.read_prefix(size_of::<CommandHeader>(), &mut header)?;
     let frame = Frame::new(header, len).kernel()?;
-    // A number that was mispredicted to be a command must not lead out of the table. The mask holds
-    // under speculation too: the compiler cannot see that it does nothing.
+    // A mispredicted number of a command must not lead out of the table (Spectre v1). The mask also
+    // holds under speculation: because of `black_box()` the compiler cannot know that it is
+    // redundant.
     let number = black_box(frame.command as usize) & 31;
     let row = COMMANDS
         .get(number)

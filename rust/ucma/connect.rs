@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands about connections.
+//! Commands that make, accept, refuse and end connections.
 
 use super::{
     call::{Call, Request},
@@ -15,19 +15,19 @@ use crate::{
 use cmproto::{errno::Errno, ucma::backlog, ucma_abi as abi};
 use kernel::prelude::*;
 
-/// QP numbers have 24 bits.
+/// The mask of a queue pair number, which has 24 bits.
 const QPN_MASK: u32 = 0x00ff_ffff;
 
-/// The reason of a REJ that a consumer has (IBTA 12.6.7.2).
+/// REJ reason code 28: rejected by the consumer (IBTA 12.6.7.2).
 const CONSUMER_DEFINED: u8 = 28;
-/// The reason of a REJ for the sake of ECE (IBTA annex A19).
+/// REJ reason code 35: the vendor option of ECE is not supported (IBTA annex A19).
 const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
 
-/// The last of the QP states (`IB_QPS_ERR`).
+/// The last of the QP states, `IB_QPS_ERR`.
 const LAST_QP_STATE: u32 = 6;
 
-/// The parameters of a connection as the endpoint takes them. A Q_Key is for endpoints with native
-/// addresses only.
+/// Converts the user's parameters of a connection. A Q_Key is used for endpoints with native
+/// (`AF_IB`) addresses only.
 fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
     let has_qkey = from.qkey != 0 && context.endpoint().is_native();
     ConnParam {
@@ -46,8 +46,8 @@ fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
     }
 }
 
-/// What a caller says about ECE at the end of a request of `len` bytes; nothing if the request is
-/// shorter, as from an old librdmacm.
+/// Returns the ECE at the end of a request that has `len` bytes with it. A shorter request, as of
+/// an old librdmacm, has none.
 fn ece(call: &Call<'_>, len: usize, from: &abi::Ece) -> Ece {
     if call.request_len() < len {
         return Ece::default();
@@ -85,9 +85,10 @@ impl Request for abi::Listen {
     }
 }
 
-/// `LISTEN`: waits for connection requests, of which so many may be unread.
+/// `LISTEN`: listens for connection requests. The backlog limits the requests that are unread.
 ///
-/// Unlike in C, an attempt that fails does not touch the backlog of a context that listens.
+/// Unlike in C, an attempt that fails does not change the backlog of a context that listens
+/// already.
 pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
     Channel::with_backlog(context, |backlog| backlog.propose(limit));
@@ -102,9 +103,10 @@ impl Request for abi::Accept {
     }
 }
 
-/// `ACCEPT`: sends a REP or a SIDR_REP, or, without parameters, an RTU.
+/// `ACCEPT`: sends a REP or a SIDR_REP, or an RTU if the request has no parameters.
 ///
-/// With its parameters the context gets its uid and so its events, before any of them can happen.
+/// A context that accepts with parameters gets its uid, and with the uid its events, before any of
+/// these events can happen.
 pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) -> Result {
     let ece = ece(call, abi::Accept::LEN_WITH_ECE, &request.ece);
     let endpoint = context.endpoint();
@@ -118,7 +120,8 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
     })
 }
 
-/// The reason of the REJ that a caller wants: by default that of a consumer.
+/// Returns the REJ reason code for the one that the caller asks for, of which 0 is the default, or
+/// `None` if callers may not use it.
 fn reason(wanted: u8) -> Option<u8> {
     match wanted {
         0 => Some(CONSUMER_DEFINED),
@@ -171,7 +174,7 @@ impl Request for abi::InitQpAttr {
     }
 }
 
-/// `INIT_QP_ATTR`: says what a QP has to be set to for the connection.
+/// `INIT_QP_ATTR`: returns the attributes to which a queue pair has to be set for the connection.
 pub(super) fn init_qp_attr(
     call: &Call<'_>,
     context: &Context,
@@ -187,7 +190,7 @@ impl Request for abi::Notify {
     }
 }
 
-/// `NOTIFY`: passes an event of the QP on.
+/// `NOTIFY`: passes an event of the queue pair to the connection.
 pub(super) fn notify(_: &Call<'_>, context: &Context, request: &abi::Notify) -> Result {
     context.endpoint().notify(request.event)
 }

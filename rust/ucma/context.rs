@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A context: what user space knows by a number, between a channel and an endpoint.
+//! A context: the object that user space names by a number, between a channel and an endpoint.
 //!
-//! Numbers are those of one table for all channels: the lowest that is free, because librdmacm uses
-//! them as indices. A number can be looked up from the moment its context is complete until
-//! somebody begins to destroy it, and is given to nobody else until that is done.
+//! The numbers are from one table for all channels. A new context gets the lowest free number,
+//! because librdmacm uses numbers as indices. A number can be looked up from the moment its context
+//! is complete until somebody begins to destroy the context, and is not used again until the
+//! context is destroyed.
 
 use super::{
     call::Call,
@@ -35,30 +36,31 @@ use kernel::{
     },
 };
 
-/// Reliable connections (`IB_QPT_RC`).
+/// The QP type of reliable connections, `IB_QPT_RC`.
 const QP_TYPE_RC: u8 = 2;
-/// Unreliable datagrams (`IB_QPT_UD`).
+/// The QP type of unreliable datagrams, `IB_QPT_UD`.
 const QP_TYPE_UD: u8 = 4;
 
-/// What user space knows by a number.
+/// A context, which user space names by a number.
 ///
-/// What changes with its events (its uid, how many were read, its backlog) is in its channel,
-/// under the channel's lock.
+/// Its uid, the number of its events that were read, and its backlog are in its channel, under the
+/// channel's lock.
 #[pin_data]
 pub(super) struct Context {
     id: u32,
-    /// The channel that has it. Changes only under the lock of that channel and that of the new one
-    /// ([`Channel::of`]); the lock here is held for no more than a copy.
+    /// The channel that the context belongs to. Changes only under the lock of that channel and
+    /// that of the new one ([`Channel::of`]). This spinlock is held for no more than a copy of the
+    /// reference.
     #[pin]
     channel: SpinLock<Arc<Channel>>,
-    /// The address of that channel, to be compared. Changes under the lock of `channel`.
+    /// The address of that channel, for comparison. Changes under the lock of `channel`.
     home: Atomic<usize>,
     endpoint: EndpointRef,
-    /// Whether the endpoint has died with its device.
+    /// Set when the endpoint has been taken down because its device was removed.
     removed: Atomic<bool>,
 }
 
-/// What tells a channel from others while it exists.
+/// Returns the address of a channel, which tells it from other channels while it exists.
 fn address(channel: &Channel) -> usize {
     ptr::from_ref(channel).addr()
 }
@@ -67,16 +69,16 @@ fn address(channel: &Channel) -> usize {
 pub(super) struct Unpublished<'a> {
     pub(super) context: Arc<Context>,
     pub(super) number: Reserved<'a, Context>,
-    /// Memory for its place in the channel.
+    /// Memory for the entry in the channel.
     pub(super) room: PlaceRoom,
 }
 
 impl<'a> Unpublished<'a> {
-    /// Makes a context of `channel` for an endpoint.
+    /// Creates a context of `channel` for an endpoint.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM` if there is no memory or no free number.
     fn new(ucma: &'a Ucma, channel: Arc<Channel>, endpoint: EndpointRef) -> Result<Self> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
         let id = number.id();
@@ -102,27 +104,29 @@ impl<'a> Unpublished<'a> {
 }
 
 impl Context {
-    /// The number.
+    /// Returns the number of the context.
     pub(super) fn id(&self) -> u32 {
         self.id
     }
 
-    /// The endpoint.
+    /// Returns the endpoint of the context.
     pub(super) fn endpoint(&self) -> &EndpointRef {
         &self.endpoint
     }
 
-    /// The channel that has the context now; it may move at any time.
+    /// Returns the channel that the context belongs to now. The context may move at any time.
     pub(super) fn channel(&self) -> Arc<Channel> {
         self.channel.lock().clone()
     }
 
-    /// Whether it is this channel. The answer stays true while the lock of the channel is held.
+    /// Returns whether the context belongs to `channel`. The answer stays true while the lock of
+    /// `channel` is held.
     pub(super) fn is_in(&self, channel: &Channel) -> bool {
         self.home.load(ordering::Relaxed) == address(channel)
     }
 
-    /// Moves the context. Only for [`Channel`], under the locks of both, or before there is a place.
+    /// Moves the context to `channel`. Only [`Channel`] may call this, under the locks of both
+    /// channels, or before the context has an entry.
     pub(super) fn set_channel(&self, channel: &Arc<Channel>) {
         let before = {
             let mut current = self.channel.lock();
@@ -132,31 +136,31 @@ impl Context {
         drop(before);
     }
 
-    /// Whether the context can be looked up: nobody has begun to destroy it.
+    /// Returns whether the context can be looked up, that is, nobody has begun to destroy it.
     pub(super) fn is_published(&self, channel: &Channel) -> bool {
         let found = channel.ucma.contexts.get(self.id);
         found.is_some_and(|found| ptr::eq(&*found, self))
     }
 
-    /// Looks a number of `channel` up.
+    /// Looks up context `id` of `channel`.
     ///
     /// # Errors
     ///
     /// - `ENOENT` if there is no such context;
-    /// - `EINVAL` if it is of another channel;
-    /// - `ENXIO` if its device has gone.
+    /// - `EINVAL` if the context belongs to another channel;
+    /// - `ENXIO` if its device was removed.
     pub(super) fn find(channel: &Channel, id: u32) -> Result<Arc<Self>> {
         let context = channel.ucma.contexts.get(id).ok_or(ENOENT)?;
         context.check(channel)?;
         Ok(context)
     }
 
-    /// Whether the context can be used through `channel`.
+    /// Checks whether the context can be used through `channel`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if it is of another channel;
-    /// - `ENXIO` if its device has gone.
+    /// - `EINVAL` if the context belongs to another channel;
+    /// - `ENXIO` if its device was removed.
     pub(super) fn check(&self, channel: &Channel) -> Result {
         if !self.is_in(channel) {
             return Err(EINVAL);
@@ -167,7 +171,7 @@ impl Context {
         Ok(())
     }
 
-    /// Destroys the context, unless somebody else does.
+    /// Destroys the context, unless somebody else does already.
     pub(super) fn discard(this: &Arc<Self>) {
         let channel = this.channel();
         let taken = channel.ucma.contexts.take_if(this.id, |found| {
@@ -182,10 +186,10 @@ impl Context {
         }
     }
 
-    /// Destroys the context, whose number was taken out of sight before.
+    /// Destroys the context, whose number is no longer published.
     ///
-    /// When this returns there will be no more events of it; the connections of its unread requests
-    /// are destroyed too. Waits for no peer. Returns how many of its events were read.
+    /// After this, the context has no more events. The connections of its unread requests are
+    /// destroyed, too. Waits for no peer. Returns the number of its events that were read.
     fn end(&self, number: Reserved<'_, Self>) -> u32 {
         delay::point();
         self.endpoint.destroy();
@@ -196,13 +200,14 @@ impl Context {
             self.clear(leavings);
         }
         delay::point();
-        // Only now nothing is left in the channel under this number.
+        // The number is free for another context only now that nothing is left in the channel under
+        // it.
         drop(number);
         reported
     }
 
-    /// Destroys the connections that unread events ask for, and takes the numbers of groups out of
-    /// sight.
+    /// Destroys the connections that unread events announce, and the numbers of the multicast
+    /// memberships.
     pub(super) fn clear(&self, leavings: Leavings) {
         let Leavings {
             mut queue, groups, ..
@@ -210,13 +215,13 @@ impl Context {
         Multicast::forget(&self.channel().ucma, groups);
         while let Some((node, ())) = queue.take_first(|_, _| ()) {
             if let Some(child) = node.into_child() {
-                // A child listens to nothing, so that this does not go deeper.
+                // A child does not listen, so that this recursion ends here.
                 Self::discard(&child);
             }
         }
     }
 
-    /// Tells the program of an event of this context, or of one of its multicast groups.
+    /// Reports an event of this context, or of one of its multicast groups, to the program.
     fn tell(&self, inner: &Inner, group: Option<u64>, event: &Event<'_>) {
         let dmac = || inner.link.as_ref().map(DevAddr::dst_mac);
         let _ = self.endpoint.traced(inner.tos(), event, || {
@@ -227,7 +232,7 @@ impl Context {
         });
     }
 
-    /// Counts a connection request in the backlog, and queues it.
+    /// Counts a connection request in the backlog and queues it.
     fn take_request(
         &self,
         child: &EndpointRef,
@@ -240,7 +245,7 @@ impl Context {
         Ok(admission)
     }
 
-    /// Makes the context of a connection request and queues the request.
+    /// Creates the context of a connection request and queues the request.
     fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
         let channel = self.channel();
@@ -254,7 +259,7 @@ impl Context {
 impl Consumer for Context {
     fn event(&self, inner: &Inner, event: &Event<'_>) {
         if event.kind == CmEvent::DeviceRemoval {
-            // Before the event can be read: whoever has read it gets `ENXIO`.
+            // This comes before the event can be read: a program that has read it gets `ENXIO`.
             self.device_removed();
         }
         self.tell(inner, None, event);
@@ -268,21 +273,23 @@ impl Consumer for Context {
         Channel::takes_requests(self, parking)
     }
 
-    /// Refuses with `ENOMEM` if the backlog is full, or `ENOSPC` if requests are parked and that is full,
-    /// too.
+    /// Queues a connection request.
     ///
-    /// The request is queued even if the listener has no uid, as C does.
+    /// Fails with `ENOMEM` if the backlog is full, or with `ENOSPC` if requests are parked and
+    /// there is no room for another parked one, either.
+    ///
+    /// As in C, the request is queued even if the listener has no uid.
     fn connect_request(
         &self,
         child: &EndpointRef,
         event: &Event<'_>,
         parking: u32,
     ) -> Result<Admission> {
-        // As in C, it has the listener's until it has its own.
+        // As in C, the child has the listener's context until it has its own.
         child.head.belong_to_program(ptr::from_ref(self).cast());
         let mut taken = Ok(Admission::Queued);
         let _ = child.traced(0, event, || {
-            // A request has no address vector, which is what the address is for.
+            // The MAC address is for the address vector of an event, and a request has none.
             child.head.show_event(event, Default::default);
             taken = self.take_request(child, event, parking);
             taken.map_or_else(Error::to_errno, |_| 0)
@@ -295,19 +302,19 @@ impl Consumer for Context {
     }
 }
 
-/// `CREATE_ID`: makes a context and an endpoint for it.
+/// `CREATE_ID`: creates a context and its endpoint.
 ///
 /// # Errors
 ///
 /// - `EINVAL` for an unknown port space;
-/// - `ENOMEM`, also if there are too many contexts;
-/// - `EFAULT` if the answer cannot be written; the context is gone again then.
+/// - `ENOMEM` if there is no memory, or if the channel has too many contexts;
+/// - `EFAULT` if the response cannot be written; the context is destroyed then.
 pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     let ps = PortSpace::try_from(request.ps).map_err(|_| EINVAL)?;
     let qp_type = match ps {
         PortSpace::Tcp => QP_TYPE_RC,
         PortSpace::Udp | PortSpace::Ipoib => QP_TYPE_UD,
-        // Whatever it is, as C.
+        // As in C, any type is accepted.
         PortSpace::Ib => request.qp_type,
     };
     let channel = call.channel();
@@ -318,9 +325,9 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 
-/// Makes the context for a new endpoint, and answers.
+/// Creates the context of a new endpoint and writes the response.
 ///
-/// The number is published last: a context that was not announced is never seen.
+/// The number is published last: a context whose number could not be told is never seen.
 fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) -> Result {
     let channel = call.channel();
     let unpublished = Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone())?;
@@ -332,14 +339,15 @@ fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) 
     Ok(())
 }
 
-/// `DESTROY_ID`: destroys a context and says how many of its events were read.
+/// `DESTROY_ID`: destroys a context and returns the number of its events that were read.
 ///
-/// The answer tells librdmacm for how many events to wait until they are acknowledged.
+/// librdmacm waits until that many events are acknowledged.
 ///
 /// # Errors
 ///
-/// - `ENOENT`, also if the context is being destroyed, and `EINVAL` as for all commands;
-/// - `EFAULT` if the answer cannot be written; the context is gone nevertheless.
+/// - `ENOENT` if there is no such context or it is being destroyed;
+/// - `EINVAL` if the context belongs to another channel;
+/// - `EFAULT` if the response cannot be written; the context is destroyed nevertheless.
 pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
     let channel = call.channel();
     let (context, number) = channel
@@ -361,15 +369,16 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
 }
 
 /// `MIGRATE_ID`: moves a context of another open file to the channel that is written to, with its
-/// unread events, and says how many of its events were read.
+/// unread events, and returns the number of its events that were read.
 ///
 /// # Errors
 ///
-/// - `ENOENT` if there is no such descriptor or no such context, also if that is being destroyed;
-/// - `EINVAL` if the file is not one of this device, or if the context is of yet another one;
-/// - `ENXIO` if its device has gone;
-/// - `ENOMEM` if there are too many contexts in the channel;
-/// - `EFAULT` if the answer cannot be written; the context has moved nevertheless.
+/// - `ENOENT` if there is no such descriptor or context, or if the context is being destroyed;
+/// - `EINVAL` if the descriptor is not a file of this device, or if the context does not belong to
+///   it;
+/// - `ENXIO` if the context's device was removed;
+/// - `ENOMEM` if the channel has too many contexts;
+/// - `EFAULT` if the response cannot be written; the context has moved nevertheless.
 pub(super) fn migrate(call: &Call<'_>, request: &abi::MigrateId) -> Result {
     let from = call.sibling(request.fd)?;
     let context = Context::find(&from, request.id)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events between the endpoint that has them and the reader who gets them.
+//! Events on their way from the endpoint to the program that reads them.
 
 use super::{
     call::{Call, Request},
@@ -22,25 +22,26 @@ use kernel::{
     prelude::*,
 };
 
-/// An event that nobody has read yet.
+/// An event that was not read yet.
 pub(super) struct Unread {
-    /// Orders it among all events of its channel.
+    /// The position of the event among all events of its channel.
     turn: u64,
-    /// What the user calls the context or the group that the event is for.
+    /// The user's value for the context or multicast group that the event is for.
     uid: u64,
-    /// The number of that context or group; for a connection request, of the new context.
+    /// The number of that context or group; in a connection request, the number of the new context.
     id: u32,
     kind: CmEvent,
-    /// 0, a negative errno, or what the peer gave as a reason.
+    /// 0, a negative errno, or the reason that the peer gave.
     status: i32,
-    /// As user space reads it, if it has parameters.
+    /// The event in the layout of the ABI, if it has parameters.
     whole: Option<Whole>,
 }
 
 impl Unread {
-    /// An event for the context `id`, whose owner calls it `uid`, of this turn in its channel.
+    /// Creates an event for the context or group `id`, with the user's value `uid` and the position
+    /// `turn` among the events of its channel.
     ///
-    /// `space` is used if the event has parameters; without it they are reported as zeros.
+    /// `space` is used if the event has parameters. Without it, parameters are reported as zeros.
     pub(super) fn new(
         uid: u64,
         event: &Event<'_>,
@@ -62,22 +63,22 @@ impl Unread {
         unread
     }
 
-    /// Whether a program wrote the event.
+    /// Returns whether a program wrote the event (`WRITE_CM_EVENT`).
     pub(super) fn is_written(&self) -> bool {
         matches!(self.kind, CmEvent::User | CmEvent::Internal)
     }
 
-    /// When the channel reads it.
+    /// Returns the position of the event among all events of its channel.
     pub(super) fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// The same, to be changed in another channel.
+    /// Returns the position of the event, to be changed when the event moves to another channel.
     pub(super) fn turn_mut(&mut self) -> &mut u64 {
         &mut self.turn
     }
 
-    /// The start of the event as user space reads it.
+    /// Returns the start of the event in the layout of the ABI.
     pub(super) fn start(&self) -> EventStart {
         EventStart {
             uid: self.uid,
@@ -88,30 +89,30 @@ impl Unread {
         }
     }
 
-    /// All of the event as user space reads it, if more than zeros follow the start. It is the reader's, who
-    /// returns it if the event stays unread.
+    /// Returns the event in the layout of the ABI, if it has parameters. A reader takes it, and
+    /// puts it back if the event stays unread.
     pub(super) fn whole(&mut self) -> &mut Option<Whole> {
         &mut self.whole
     }
 }
 
-/// An event with parameters, as user space reads it.
+/// An event with parameters, in the layout of the ABI.
 pub(super) type Whole = KBox<EventResp>;
 
 /// Memory for the parameters of an event.
 ///
 /// # Invariants
 ///
-/// It is all zeros.
+/// The memory is all zeros.
 pub(super) struct ParamSpace(Whole);
 
 impl ParamSpace {
     fn new(flags: Flags) -> Result<Self, AllocError> {
-        // INVARIANT: It is all zeros.
+        // INVARIANT: The memory was allocated zeroed.
         zeroed::new(flags).map(Self)
     }
 
-    /// Makes it what user space reads of an event.
+    /// Fills the memory with `event`, in the layout of the ABI.
     fn fill(self, start: &EventStart, event: &Event<'_>) -> Whole {
         let mut resp = self.0;
         resp.uid = start.uid;
@@ -136,8 +137,8 @@ impl ParamSpace {
     }
 }
 
-/// The parameters of a connection as user space reads them, into `param`, which is all zeros. The Q_Key and
-/// `valid` stay 0.
+/// Converts the parameters of a connection to the layout of the ABI. `param` is all zeros; its
+/// Q_Key and `valid` stay 0.
 fn conn_to_user(conn: &ConnEventParam<'_>, param: &mut abi::ConnParam) {
     fill(&mut param.private_data, conn.private_data.bytes());
     param.private_data_len = conn.private_data.len();
@@ -150,7 +151,7 @@ fn conn_to_user(conn: &ConnEventParam<'_>, param: &mut abi::ConnParam) {
     param.qp_num = conn.qp_num;
 }
 
-/// The parameters of a datagram service as user space reads them.
+/// Converts the parameters of a datagram service to the layout of the ABI.
 fn ud_to_user(ud: &UdEventParam<'_>) -> abi::UdParam {
     let mut param = abi::UdParam::new_zeroed();
     fill(&mut param.private_data, ud.private_data.bytes());
@@ -165,8 +166,8 @@ fn ud_to_user(ud: &UdEventParam<'_>) -> abi::UdParam {
 ///
 /// # Errors
 ///
-/// As [`Channel::read`](super::channel::Channel::read); `EFAULT` if the event cannot be written,
-/// which then stays.
+/// The errors of [`Channel::read`](super::channel::Channel::read), or `EFAULT` if the event cannot
+/// be written, which then stays unread.
 pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     call.channel().read(
         || call.is_nonblocking(),
@@ -187,13 +188,13 @@ impl Request for abi::WriteCmEvent {
     }
 }
 
-/// `WRITE_CM_EVENT`: queues an event of the caller's own.
+/// `WRITE_CM_EVENT`: queues an event that the program made itself.
 ///
 /// # Errors
 ///
-/// - `EINVAL` for an event that is not for programs to write, or if the context has no uid;
+/// - `EINVAL` if programs may not write events of this kind, or if the context has no uid;
 /// - `EAGAIN` if too many such events are unread;
-/// - `ENOMEM`.
+/// - `ENOMEM` if there is no memory.
 pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
     let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
     let status = i32::from_ne_bytes(request.status.to_ne_bytes());
@@ -204,56 +205,59 @@ pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent
     Channel::write(context, &event, memory)
 }
 
-/// Memory for the events that a context is yet to have.
+/// A reserve of memory for the events that a context is yet to have.
 ///
-/// The commands that cause events fill it, in the process that pays for it and while it is still
-/// possible to fail. So no event waits for memory, and none is lost for want of it.
+/// The commands that cause events fill it, in the process that is charged for the memory and while
+/// a failure can still be reported. So no event waits for memory, and no event is lost for lack of
+/// it.
 ///
 /// # Invariants
 ///
-/// The first `count` of `rooms` are there, and no others.
+/// The first `count` of `rooms` are `Some`, the others are `None`.
 pub(super) struct Reserve {
     rooms: [Option<Allocated>; Self::ROOMS],
     count: usize,
     param: Option<ParamSpace>,
 }
 
-/// What a [`Reserve`] is to hold.
+/// The amount of memory that a [`Reserve`] has to hold.
 #[derive(Clone, Copy)]
 pub(super) struct Need {
     /// Number of events, at most [`Reserve::ROOMS`].
     events: usize,
-    /// Whether one of them has parameters.
+    /// Set if one of the events has parameters.
     param: bool,
 }
 
 impl Need {
-    /// The end of the device, which can come at any time, and the outcome of a resolution.
+    /// Memory for a device removal, which can come at any time, and the outcome of a resolution.
     pub(super) const RESOLVE: Self = Need {
         events: 2,
         param: false,
     };
 
-    /// That of a route, from which on the peer may move.
+    /// Memory for a route resolution: [`RESOLVE`](Self::RESOLVE), and a change of the peer's
+    /// address, which can come from then on.
     pub(super) const ROUTE: Self = Need {
         events: 3,
         param: false,
     };
 
-    /// That, and a connection: its outcome, its end and the end of timewait. The first may bring
-    /// the parameters of a REP or a REJ.
+    /// Memory for a connection: [`ROUTE`](Self::ROUTE), and the end of the connection and of its
+    /// time wait. The connection's outcome may come with the parameters of a REP or a REJ.
     pub(super) const CONNECT: Self = Need {
         events: 5,
         param: true,
     };
 
-    /// One event with parameters: of a connection request, of a multicast group, or a program's own.
+    /// Memory for one event with parameters: a connection request, an event of a multicast group,
+    /// or an event that a program writes.
     pub(super) const EVENT: Self = Need {
         events: 1,
         param: true,
     };
 
-    /// What one event needs.
+    /// Returns the need of one event.
     pub(super) fn of(event: &Event<'_>) -> Self {
         Need {
             events: 1,
@@ -261,7 +265,7 @@ impl Need {
         }
     }
 
-    /// What is needed besides memory for `events` events.
+    /// Returns the rest of the need if there is memory for `events` events already.
     pub(super) fn beyond(self, events: usize) -> Self {
         Need {
             events: self.events.saturating_sub(events),
@@ -269,17 +273,17 @@ impl Need {
         }
     }
 
-    /// Whether nothing is needed.
+    /// Returns whether no memory is needed.
     pub(super) fn is_nothing(&self) -> bool {
         self.events == 0 && !self.param
     }
 }
 
 impl Reserve {
-    /// The most events for which there is memory.
+    /// The most events for which a reserve has memory.
     const ROOMS: usize = 5;
 
-    /// A reserve that holds nothing.
+    /// Creates an empty reserve.
     pub(super) const fn new() -> Self {
         Reserve {
             rooms: [const { None }; Self::ROOMS],
@@ -288,7 +292,7 @@ impl Reserve {
         }
     }
 
-    /// Allocates a reserve that holds what is needed, or fails with `ENOMEM`.
+    /// Allocates a reserve that satisfies `need`, or fails with `ENOMEM`.
     pub(super) fn allocate(need: Need, flags: Flags) -> Result<Self> {
         let reserve = Self::allocate_some(need, flags);
         if reserve.lacks(need).is_nothing() {
@@ -298,7 +302,7 @@ impl Reserve {
         }
     }
 
-    /// Allocates a reserve that holds as much of what is needed as there is memory for.
+    /// Allocates a reserve with as much of `need` as there is memory for.
     pub(super) fn allocate_some(need: Need, flags: Flags) -> Self {
         let mut reserve = Self::new();
         for _ in 0..need.events {
@@ -313,7 +317,7 @@ impl Reserve {
         reserve
     }
 
-    /// What has to be added to satisfy `need`.
+    /// Returns what has to be added to the reserve to satisfy `need`.
     pub(super) fn lacks(&self, need: Need) -> Need {
         Need {
             events: need.events.saturating_sub(self.count),
@@ -321,7 +325,7 @@ impl Reserve {
         }
     }
 
-    /// Moves as much as fits from `other` to here.
+    /// Moves as much memory as fits from `other` into this reserve.
     pub(super) fn fill_from(&mut self, other: &mut Self) {
         while self.count < Self::ROOMS {
             let Some(room) = other.take() else {
@@ -334,25 +338,25 @@ impl Reserve {
         }
     }
 
-    /// Takes memory for one event.
+    /// Takes the memory for one event out.
     pub(super) fn take(&mut self) -> Option<Allocated> {
         let last = self.count.checked_sub(1)?;
         let room = self.rooms.get_mut(last)?.take();
-        // INVARIANT: The last one was taken.
+        // INVARIANT: The last `Some` was taken.
         self.count = last;
         room
     }
 
-    /// Takes memory for the parameters of one event.
+    /// Takes the memory for the parameters of one event out.
     pub(super) fn take_param(&mut self) -> Option<ParamSpace> {
         self.param.take()
     }
 
-    /// Returns memory for one event; gives it back if there is enough already.
+    /// Adds memory for one event. Returns it if the reserve is full.
     pub(super) fn put(&mut self, room: Allocated) -> Option<Allocated> {
         match self.rooms.get_mut(self.count) {
             Some(place) => {
-                // INVARIANT: One more is there, behind the others.
+                // INVARIANT: One more is `Some`, behind the others.
                 self.count = self.count.saturating_add(1);
                 place.replace(room)
             }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The device `/dev/infiniband/rdma_cm`, through which librdmacm works.
+//! The character device `/dev/infiniband/rdma_cm`, the interface of librdmacm.
 //!
-//! An open file is a [`channel`]. A write to it is a [`command`]; most are about a [`context`],
-//! which is what user space knows an endpoint by. What an endpoint tells its context becomes an
-//! [`event`] that waits in the channel until a command reads it.
+//! An open file is a [`channel`]. A write to it is a [`command`], which most often acts on a
+//! [`context`], the object that stands for an endpoint in user space. What an endpoint reports to
+//! its context becomes an [`event`], which waits in the channel until a command reads it.
 //!
-//! No file here takes the lock of an endpoint itself, or calls one with the lock of a channel held.
+//! No file here takes the lock of an endpoint itself, or calls an endpoint with the lock of a
+//! channel held.
 
 mod address;
 mod by_id;
@@ -44,13 +45,13 @@ use kernel::{
 
 pub(crate) use self::channel::Channel;
 
-/// Number of the ABI, as netlink reports it.
+/// Version number of the ABI, as netlink reports it.
 pub(crate) const ABI_VERSION: u64 = 4;
 
-/// What all channels share.
+/// The state that all channels share.
 #[pin_data]
 pub(crate) struct Ucma {
-    /// The rest of the module.
+    /// The tables and services of the module.
     core: Arc<Core>,
     /// The contexts of all channels, by number.
     #[pin]
@@ -58,7 +59,7 @@ pub(crate) struct Ucma {
     /// The memberships of all contexts in multicast groups, by number.
     #[pin]
     groups: IdTable<Multicast>,
-    /// Contexts of closed files that are being ended in the background.
+    /// Number of contexts of closed files that are being destroyed in the background.
     ending: Atomic<u64>,
 }
 
@@ -76,17 +77,17 @@ impl Ucma {
     }
 }
 
-/// The device and its parameters in `/proc/sys`. Dropping it removes both.
+/// The device and its sysctls. Dropping this removes both.
 #[pin_data]
 pub(crate) struct Registration {
-    // Fields are dropped in this order: the reverse of the one in which C registers.
+    // Fields are dropped in this order, which is the reverse of the order in which C registers.
     sysctl: sysctl::Registration,
     #[pin]
     device: chardev::Registration<Channel>,
 }
 
 impl Registration {
-    /// Makes the device appear.
+    /// Registers the device and its sysctls.
     pub(crate) fn new(core: Arc<Core>) -> impl PinInit<Self, Error> {
         try_pin_init!(Registration {
             device <- chardev::Registration::new(Ucma::new(core)?),
@@ -94,7 +95,7 @@ impl Registration {
         }? Error)
     }
 
-    /// The device, as netlink reports it.
+    /// Returns the device, for netlink.
     pub(crate) fn device(&self) -> ARef<Device> {
         self.device.device()
     }
@@ -111,7 +112,10 @@ impl CharFile for Channel {
         Channel::new(ucma.clone())
     }
 
-    /// Carries out a command.
+    /// Executes a command.
+    ///
+    /// Fails with `EACCES` if the caller's credentials are not those with which the file was
+    /// opened: a child that inherits the file over a fork cannot use it.
     ///
     /// Fails with `EACCES` for whoever has other credentials than the one who opened the file:
     /// after a fork the file is of no use to the child.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands about multicast groups.
+//! Commands that join and leave multicast groups.
 //!
-//! A membership has a number of its own, in one table for all channels, and a uid of its own, which
-//! its events carry.
+//! A membership has a number of its own, from one table for all channels, and a uid of its own,
+//! which its events carry.
 
 use super::{
     address::in6,
@@ -24,10 +24,10 @@ use kernel::{
     sync::Arc,
 };
 
-/// A membership in a group, as user space knows it by a number.
+/// A membership in a multicast group, which user space names by a number.
 pub(super) struct Multicast {
     context: Arc<Context>,
-    /// What the endpoint and the channel know it by.
+    /// The key of the membership in the endpoint and in the channel.
     group: u64,
 }
 
@@ -35,9 +35,9 @@ pub(super) struct Multicast {
 pub(super) struct UnpublishedGroup<'a> {
     pub(super) multicast: Arc<Multicast>,
     pub(super) number: Reserved<'a, Multicast>,
-    /// Memory for its place in the channel.
+    /// Memory for the entry in the channel.
     pub(super) room: RBTreeNodeReservation<u64, Joined>,
-    /// Memory for its event.
+    /// Memory for the event of the membership.
     pub(super) reserve: Reserve,
 }
 
@@ -57,17 +57,17 @@ impl<'a> UnpublishedGroup<'a> {
 }
 
 impl Multicast {
-    /// The context that is a member.
+    /// Returns the context that is a member.
     pub(super) fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What the endpoint and the channel know the membership by.
+    /// Returns the key of the membership in the endpoint and in the channel.
     pub(super) fn group(&self) -> u64 {
         self.group
     }
 
-    /// Takes the memberships of a context that has gone out of sight.
+    /// Removes the memberships of a context that is being destroyed from the table.
     pub(super) fn forget(ucma: &Ucma, mut groups: RBTree<u64, Joined>) {
         while let Some(cursor) = groups.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
@@ -84,7 +84,7 @@ impl Multicast {
     }
 }
 
-/// What a request to join says.
+/// A request to join a group.
 struct Join {
     id: u32,
     uid: u64,
@@ -97,7 +97,7 @@ struct Join {
 ///
 /// # Errors
 ///
-/// As [`join`].
+/// The errors of [`join`].
 pub(super) fn join_ip(call: &Call<'_>, request: &abi::JoinIpMcast) -> Result {
     let addr = in6(&request.addr).kernel()?;
     check_room(call)?;
@@ -115,12 +115,12 @@ pub(super) fn join_ip(call: &Call<'_>, request: &abi::JoinIpMcast) -> Result {
 ///
 /// # Errors
 ///
-/// - `EINVAL` for an address of no known family or of another size, for unknown flags, or if the
-///   context is not bound to a device, connects, or is not for datagrams;
-/// - `ENOSPC` if the answer would not fit;
-/// - `EFAULT` if the answer cannot be written; the group is left again then;
-/// - `ENOMEM`, also if the channel has too many groups;
-/// - those of [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
+/// - `EINVAL` for an address of an unknown family or of another size, for unknown flags, or if the
+///   context is not bound to a device, has begun to connect, or is not for datagrams;
+/// - `ENOSPC` if the response would not fit;
+/// - `EFAULT` if the response cannot be written; the group is left then;
+/// - `ENOMEM` if there is no memory, or if the channel has too many memberships;
+/// - the errors of [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
 pub(super) fn join(call: &Call<'_>, request: &abi::JoinMcast) -> Result {
     let addr = SockAddr::from_bytes(&request.addr).map_err(|_| EINVAL)?;
     if addr.is_unspec() {
@@ -140,7 +140,8 @@ pub(super) fn join(call: &Call<'_>, request: &abi::JoinMcast) -> Result {
     .run(call)
 }
 
-/// Whether there is room for the answer; this comes after the address and before all else.
+/// Checks that the response fits into the caller's buffer. C does this after the check of the
+/// address and before all others.
 fn check_room(call: &Call<'_>) -> Result {
     if call.response_len() < size_of::<abi::IdResp>() {
         return Err(ENOSPC);
@@ -164,14 +165,14 @@ impl Join {
         let joined = endpoint.join_group(group, &self.addr, self.member)?;
         let announced = self.announce(call, &context, unpublished);
         match announced {
-            // Only now, so that whoever reads the event can use the number.
+            // The event comes after the number is published, so that its reader can use the number.
             Ok(()) => endpoint.tell_group(group, &joined),
             Err(_) => endpoint.leave_group(group),
         }
         announced
     }
 
-    /// Answers, and publishes the number.
+    /// Writes the response and publishes the number.
     fn announce(
         &self,
         call: &Call<'_>,
@@ -184,13 +185,14 @@ impl Join {
     }
 }
 
-/// `LEAVE_MCAST`: ends a membership and says how many of its events were read.
+/// `LEAVE_MCAST`: ends a membership and returns the number of its events that were read.
 ///
 /// # Errors
 ///
 /// - `ENOENT` if there is no such membership;
-/// - `EINVAL` if its context is of another channel, `ENXIO` if the device has gone;
-/// - `EFAULT` if the answer cannot be written; the group is left nevertheless.
+/// - `EINVAL` if its context belongs to another channel;
+/// - `ENXIO` if the device was removed;
+/// - `EFAULT` if the response cannot be written; the group is left nevertheless.
 pub(super) fn leave(call: &Call<'_>, request: &abi::DestroyId) -> Result {
     let channel = call.channel();
     let (multicast, number) = channel
@@ -200,7 +202,8 @@ pub(super) fn leave(call: &Call<'_>, request: &abi::DestroyId) -> Result {
         .ok_or(ENOENT)?;
     multicast.context.endpoint().leave_group(multicast.group);
     let events_reported = Channel::remove_group(&multicast);
-    // Only now nothing is left in the channel under this number.
+    // The number is free for another membership only now that nothing is left in the channel under
+    // it.
     drop(number);
     call.respond(
         request.response,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The command that sets options.
+//! The command that sets the options of a context.
 
 use super::{
     call::{Call, Request},
@@ -36,10 +36,10 @@ impl Request for abi::SetOption {
 ///
 /// # Errors
 ///
-/// - `EINVAL` if the value is longer than 4 MiB or of the wrong length for the option;
-/// - `EFAULT` if any byte of it cannot be read, whatever the option needs;
+/// - `EINVAL` if the value is longer than 4 MiB, or does not have the length of the option;
+/// - `EFAULT` if any byte of the value cannot be read, even one that the option does not need;
 /// - `ENOSYS` if there is no such option;
-/// - those of the option.
+/// - the errors of the option.
 pub(super) fn set(call: &Call<'_>, context: &Context, request: &abi::SetOption) -> Result {
     let address = usize::try_from(request.optval).map_err(|_| EFAULT)?;
     let len = usize::try_from(request.optlen).map_err(|_| EINVAL)?;
@@ -62,14 +62,15 @@ pub(super) fn set(call: &Call<'_>, context: &Context, request: &abi::SetOption) 
     }
 }
 
-/// Takes a path that a program has found by itself: the first in `value` that is a primary one,
-/// there and back.
+/// Sets a path that the program has found by itself: the first one in `value` that is primary and
+/// bidirectional.
 ///
 /// # Errors
 ///
-/// - `EINVAL` if there is none, if there is a part of one, or if the context has no device;
-/// - `ENOMEM`;
-/// - those of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path).
+/// - `EINVAL` if there is no such path, if the value ends in the middle of one, or if the context
+///   has no device;
+/// - `ENOMEM` if there is no memory;
+/// - the errors of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path).
 fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> Result {
     let mut found = None;
     while value.len() >= size_of::<PathRecData>() {
@@ -90,9 +91,10 @@ fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> R
     context.endpoint().set_path(&record, true)
 }
 
-/// Reads the rest of a value for the faults that it has.
+/// Reads the rest of a value, to find out whether it can be read.
 ///
-/// Nothing is allocated for it, but it must be readable, as for C, which copies it.
+/// C copies the whole value, so that a fault in any part of it is `EFAULT`. Nothing is allocated
+/// here for the part that is not used.
 fn skip(value: &mut UserSliceReader) -> Result {
     let mut chunk = [0; 256];
     while !value.is_empty() {

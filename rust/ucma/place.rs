@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The place of a context in its channel, under whose lock it is.
+//! The entry of a context in its channel, which the channel's lock protects.
 
 use super::{
     context::Context,
@@ -20,52 +20,52 @@ use kernel::{
     sync::Arc,
 };
 
-/// Memory for an entry of what leads from the turn of a context's oldest event to its number.
+/// Memory for an entry in the tree that maps the turn of a context's oldest event to its number.
 pub(super) type Entry = RBTreeNodeReservation<u64, u32>;
 
-/// What a channel knows of a context.
+/// The entry of a context in its channel.
 ///
 /// # Invariants
 ///
-/// - `spare` is there if and only if `queue` is empty.
+/// - `spare` is `Some` if and only if `queue` is empty.
 /// - `groups` has `joined` entries.
 /// - `written` of the events in `queue` were written by programs.
 pub(super) struct Place {
     pub(super) context: Arc<Context>,
-    /// What the user calls the context; 0 as long as it wants no events.
+    /// The user's value for the context; 0 as long as the context wants no events.
     pub(super) uid: u64,
-    /// How many events were read.
+    /// The number of events that were read.
     pub(super) reported: u32,
-    /// The connection requests in `queue`.
+    /// Counts the connection requests in `queue`.
     pub(super) backlog: Backlog,
     pub(super) queue: Queue,
-    /// The multicast groups that the context is a member of, by the numbers of the endpoint.
+    /// The memberships in multicast groups, by the endpoint's numbers for them.
     pub(super) groups: RBTree<u64, Joined>,
     pub(super) joined: usize,
     pub(super) written: usize,
-    /// Places of events in `queue`.
+    /// The source of the positions of events in `queue`.
     pub(super) numbers: Numbers,
     pub(super) spare: Option<Entry>,
     pub(super) reserve: Reserve,
 }
 
-/// Memory for the place of a context in its channel.
+/// Memory for the entry of a context in its channel.
 pub(super) struct PlaceRoom {
     node: RBTreeNodeReservation<u32, Place>,
     spare: Entry,
 }
 
-/// What a context leaves behind in its channel.
+/// The state of a context that was removed from its channel.
 pub(super) struct Leavings {
-    /// How many events were read.
+    /// The number of events that were read.
     pub(super) reported: u32,
-    /// The events that nobody has read.
+    /// The unread events.
     pub(super) queue: Queue,
-    /// The groups that the context was a member of.
+    /// The memberships in multicast groups.
     pub(super) groups: RBTree<u64, Joined>,
 }
 
-/// Who an event is for, and memory for it.
+/// The recipient of an event, with memory for the event.
 pub(super) struct Recipient {
     pub(super) uid: u64,
     pub(super) id: u32,
@@ -74,7 +74,7 @@ pub(super) struct Recipient {
 }
 
 impl PlaceRoom {
-    /// Allocates it.
+    /// Allocates memory for an entry.
     pub(super) fn new() -> Result<Self> {
         Ok(PlaceRoom {
             node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
@@ -82,7 +82,7 @@ impl PlaceRoom {
         })
     }
 
-    /// Makes it the place of `context`.
+    /// Makes the memory the entry of `context`, with the user's value `uid`.
     pub(super) fn fill(self, context: Arc<Context>, uid: u64) -> RBTreeNode<u32, Place> {
         let id = context.id();
         self.node.into_node(
@@ -105,15 +105,16 @@ impl PlaceRoom {
 }
 
 impl Place {
-    /// What of `need` there is no memory for.
+    /// Returns the part of `need` for which there is no memory.
     pub(super) fn lacks(&self, need: Need) -> Need {
         self.reserve.lacks(need.beyond(self.queue.free()))
     }
 
-    /// Who an event is for, by uid and number, and memory for it: the context, or one of its groups
-    /// unless that was left. Nobody if the owner of the context wants no events.
+    /// Returns the recipient of an event, with memory for the event: the context, or `group` if the
+    /// context is still a member. Returns `None` if the owner of the context wants no events.
     ///
-    /// Without `extra`, what there is no memory for is returned; with it, nobody if neither has memory.
+    /// Without `extra`, a lack of memory is an error, which says how much is missing. With `extra`,
+    /// memory comes from there, too, and `None` is returned if there is not enough in either.
     pub(super) fn recipient(
         &mut self,
         group: Option<u64>,
@@ -153,7 +154,7 @@ impl Place {
             false => None,
         };
         if event.kind == CmEvent::Established {
-            // Nothing that comes after it has parameters.
+            // No event after this one has parameters.
             drop(reserve.take_param());
         }
         Ok(Some(Recipient {
@@ -164,8 +165,8 @@ impl Place {
         }))
     }
 
-    /// Ends an event that was read, and keeps its memory if that is needed. What is returned is to be
-    /// dropped without a lock.
+    /// Disposes of an event that was read, and keeps its memory for later events if it is needed.
+    /// The caller drops the returned value without a lock.
     pub(super) fn finish(&mut self, node: Node) -> Option<Rest> {
         match self.queue.finish(node) {
             Rest::Allocated(room) => self.reserve.put(room).map(Rest::Allocated),
@@ -173,8 +174,8 @@ impl Place {
         }
     }
 
-    /// Enters the place into `oldest`, that of the channel, for an event of this turn that is put into
-    /// the queue next.
+    /// Enters the context into the channel's `oldest` for an event with position `turn`, which is
+    /// put into the queue next.
     pub(super) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, turn: u64) {
         let entry = match self.queue.first_turn() {
             None => self.spare.take(),
@@ -184,12 +185,12 @@ impl Place {
             Some(_) => None,
         };
         if let Some(entry) = entry {
-            // INVARIANT: `turn` is that of the first event in the queue from here on.
+            // INVARIANT: From here on `turn` is that of the first event in the queue.
             oldest.insert(entry.into_node(turn, self.context.id()));
         }
     }
 
-    /// Ends the place.
+    /// Takes the entry apart, into its context and the state that is to be cleared.
     pub(super) fn leavings(self) -> (Arc<Context>, Leavings) {
         let leavings = Leavings {
             reported: self.reported,

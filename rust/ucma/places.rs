@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a channel keeps under its lock: a place for each of its contexts, with the events that
-//! nobody has read.
+//! The state that a channel's lock protects: an entry for each context, with its unread events.
 //!
-//! Every context has a queue of its own, and the channel knows the turn of the oldest event of
-//! each ([`cmproto::ucma::order`]). So readers see the events of all contexts in the order in which
-//! they happened, and a context that goes or moves takes its events along without a search.
+//! Every context has a queue of its own, and the channel knows the turn of the oldest event of each
+//! queue ([`cmproto::ucma::order`]). So readers see the events of all contexts in the order in
+//! which they happened, and a context that is destroyed or moves takes its events along without a
+//! search.
 
 use super::{
     by_id::ById,
@@ -32,13 +32,13 @@ const MAX_GROUPS: usize = 1 << 16;
 /// The most unread events that programs may write into a channel.
 const MAX_WRITTEN: usize = 4096;
 
-/// The places of a channel's contexts.
+/// The entries of a channel's contexts.
 ///
 /// # Invariants
 ///
-/// - `oldest` leads from the turn of the first event in the queue of every place whose queue is not
-///   empty to the number of the context, and has no other entry.
-/// - `joined` and `written` are the sums of those of all places.
+/// - `oldest` maps the turn of the first event in each queue that is not empty to the number of the
+///   context, and has no other entry.
+/// - `joined` and `written` are the sums of those of all entries.
 pub(super) struct Places {
     contexts: ById,
     joined: usize,
@@ -47,48 +47,48 @@ pub(super) struct Places {
     turns: Numbers,
 }
 
-/// What a channel knows of the membership of a context in a multicast group.
+/// The entry of a multicast membership in its context's entry.
 pub(super) struct Joined {
-    /// What the user knows the membership by.
+    /// The number by which user space names the membership.
     pub(super) id: u32,
-    /// What the user calls it.
+    /// The user's value for the membership.
     pub(super) uid: u64,
-    /// How many of its events were read.
+    /// The number of its events that were read.
     reported: u32,
     pub(super) reserve: Reserve,
 }
 
-/// What a membership leaves behind in its channel.
+/// A membership that was removed from its channel, to be dropped without the lock.
 pub(super) struct Left {
     joined: RBTreeNode<u64, Joined>,
     _events: RBTree<u64, (Unread, About)>,
 }
 
-/// An event that a reader has taken out of its queue, in order to copy it to the user.
+/// An event that a reader has taken out of its queue, to copy it to the user.
 ///
-/// It counts as read from here on: a page fault can hold the copy up for as long as a hostile user
-/// likes, and whoever destroys the context meanwhile does not wait for that. Only if the copy then
-/// fails has the destroyer been told of one event too many.
+/// The event counts as read from here on: a hostile user can make the copy hang in a page fault for
+/// as long as it likes, and whoever destroys the context meanwhile must not wait for that. If the
+/// copy fails afterwards, the destroyer has been told of one event too many.
 #[must_use]
 pub(super) struct Taken {
-    /// The context that the event is of.
+    /// The context whose queue the event was in.
     pub(super) owner: Arc<Context>,
-    /// The context that it announces, if it is a connection request.
+    /// The context that the event announces, if the event is a connection request.
     pub(super) child: Option<Arc<Context>>,
-    /// The multicast group that the event is about.
+    /// The multicast group that the event is about, if it is about one.
     group: Option<u64>,
-    /// Whether a program wrote it.
+    /// Set if a program wrote the event.
     is_written: bool,
     turn: u64,
-    /// As [`Unread::start`].
+    /// The value of [`Unread::start`].
     pub(super) start: EventStart,
-    /// As [`Unread::whole`].
+    /// The value of [`Unread::whole`].
     pub(super) whole: Option<Whole>,
     pub(super) node: Node,
 }
 
 impl Joined {
-    /// A membership that nothing is known of yet but its number, its uid and memory for its event.
+    /// Creates the entry of a membership, none of whose events was read.
     pub(super) fn new(id: u32, uid: u64, reserve: Reserve) -> Self {
         Joined {
             id,
@@ -100,14 +100,14 @@ impl Joined {
 }
 
 impl Left {
-    /// How many of the membership's events were read.
+    /// Returns the number of the membership's events that were read.
     pub(super) fn reported(self) -> u32 {
         self.joined.to_key_value().1.reported
     }
 }
 
 impl Places {
-    /// No places.
+    /// Creates an empty set of entries.
     pub(super) fn new() -> Self {
         Places {
             contexts: ById::new(),
@@ -118,29 +118,30 @@ impl Places {
         }
     }
 
-    /// Whether there can be another place.
+    /// Returns whether the channel may have another context.
     pub(super) fn has_room(&self) -> bool {
         self.count() < MAX_CONTEXTS
     }
 
-    /// Whether a program may write another event.
+    /// Returns whether a program may write another event.
     pub(super) fn has_room_to_write(&self) -> bool {
         self.written < MAX_WRITTEN
     }
 
-    /// Whether there is anything to read.
+    /// Returns whether an event can be read.
     pub(super) fn is_readable(&self) -> bool {
         !self.oldest.is_empty()
     }
 
-    /// The place of `context`, unless it has gone.
+    /// Returns the entry of `context`, or `None` if the context has gone.
     ///
-    /// The comparison is needed because its number may be that of another one by now.
+    /// The contexts are compared because the number may belong to another one by now.
     pub(super) fn get(&mut self, context: &Context) -> Option<&mut Place> {
         Some(self.find(context)?.0)
     }
 
-    /// The same with what else an event needs: `oldest` and `turns`.
+    /// Returns the entry of `context`, and `oldest` and `turns`, which are needed to queue an
+    /// event.
     fn find(
         &mut self,
         context: &Context,
@@ -152,35 +153,35 @@ impl Places {
         Some((place, &mut self.oldest, &mut self.turns))
     }
 
-    /// Adds a place.
+    /// Adds the entry of `context`.
     pub(super) fn add(&mut self, context: &Context, place: RBTreeNode<u32, Place>) {
         self.contexts.insert(context.id(), place);
     }
 
-    /// Takes the place of a context out, with its events.
+    /// Removes the entry of a context, with its events.
     pub(super) fn remove(&mut self, context: &Context) -> Option<Leavings> {
         let (node, _) = self.detach(context)?;
         let (_, place) = node.to_key_value();
         Some(place.leavings().1)
     }
 
-    /// How many contexts have a place.
+    /// Returns the number of contexts that have an entry.
     pub(super) fn count(&self) -> usize {
         self.contexts.count()
     }
 
-    /// The contexts.
+    /// Iterates over all contexts, in no particular order.
     pub(super) fn contexts(&self) -> impl Iterator<Item = &Arc<Context>> {
         self.contexts.places().map(|place| &place.context)
     }
 
-    /// Takes all places out.
+    /// Takes all entries out.
     pub(super) fn clear(&mut self) -> Self {
         mem::replace(self, Places::new())
     }
 
-    /// Takes any place out: its context, and what it leaves behind. Leaves `oldest` as it is, for
-    /// places that nobody reads from any more.
+    /// Removes an arbitrary entry and takes it apart. Does not update `oldest`: only for entries
+    /// that nobody reads events from any more.
     pub(super) fn pop(&mut self) -> Option<(Arc<Context>, Leavings)> {
         let (_, place) = self.contexts.pop()?.to_key_value();
         Some(place.leavings())
@@ -189,7 +190,7 @@ impl Places {
     // Moving
     // ------------------------------------------------------------------------------------------
 
-    /// Takes the place of a context out, and its entry in `oldest`, if it has one.
+    /// Removes the entry of a context, and its entry in `oldest` if it has one.
     fn detach(&mut self, context: &Context) -> Option<(RBTreeNode<u32, Place>, Option<Entry>)> {
         let place = self.get(context)?;
         let (first, joined, written) = (place.queue.first_turn(), place.joined, place.written);
@@ -200,10 +201,9 @@ impl Places {
         Some((place, entry.map(RBTreeNode::into_reservation)))
     }
 
-    /// Moves the place of a context to another channel, with its events, whose turns are the last
+    /// Moves the entry of a context to another channel, with its events, which become the last ones
     /// there. Allocates and frees nothing.
-    ///
-    /// Returns whether there was such a place.
+    /// Returns whether the context had an entry.
     pub(super) fn hand_over(&mut self, context: &Context, to: &mut Places) -> bool {
         let counts = self.get(context).map(|place| (place.joined, place.written));
         let (Some((joined, written)), Some((place, entry))) = (counts, self.detach(context)) else {
@@ -216,7 +216,8 @@ impl Places {
         true
     }
 
-    /// Gives the events of a context new turns. `entry` is for the first of them.
+    /// Gives the events of a context new turns. `entry` is memory for the first one's entry in
+    /// `oldest`.
     fn renew(&mut self, context: &Context, entry: Option<Entry>) {
         let id = context.id();
         let Some(place) = self.contexts.get_mut(id) else {
@@ -224,13 +225,13 @@ impl Places {
         };
         let first = place.queue.renew(&mut self.turns);
         if let (Some(first), Some(entry)) = (first, entry) {
-            // INVARIANT: `first` is the turn of the first event from here on.
+            // INVARIANT: From here on `first` is the turn of the first event.
             self.oldest.insert(entry.into_node(first, id));
         }
     }
 
-    /// The context that an unread connection request of `listener` announces: the first one whose
-    /// request has a place at `from` or behind, and that place.
+    /// Returns the first unread connection request of `listener` whose position is not before
+    /// `from`: its position, and the context that it announces.
     pub(super) fn announced(
         &mut self,
         listener: &Context,
@@ -242,7 +243,7 @@ impl Places {
     // Multicast groups
     // ------------------------------------------------------------------------------------------
 
-    /// Whether another group may be joined.
+    /// Returns whether another multicast group may be joined.
     pub(super) fn has_room_for_group(&self) -> bool {
         self.joined < MAX_GROUPS
     }
@@ -251,21 +252,21 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// - `ENOMEM` if there are too many;
+    /// - `ENOMEM` if the channel has too many memberships;
     /// - `ENOENT` if the context has gone.
     pub(super) fn join(&mut self, context: &Context, node: RBTreeNode<u64, Joined>) -> Result {
         if !self.has_room_for_group() {
             return Err(ENOMEM);
         }
         let place = self.get(context).ok_or(ENOENT)?;
-        // Numbers of groups are unique, so that nothing is replaced.
+        // Group numbers are unique, so that this replaces no other membership.
         place.groups.insert(node);
         place.joined = place.joined.saturating_add(1);
         self.joined = self.joined.saturating_add(1);
         Ok(())
     }
 
-    /// Takes a membership of `context` out, with its unread events.
+    /// Removes a membership of `context`, with its unread events.
     pub(super) fn leave(&mut self, context: &Context, group: u64) -> Option<Left> {
         let place = self.get(context)?;
         let joined = place.groups.remove_node(&group)?;
@@ -281,7 +282,7 @@ impl Places {
         })
     }
 
-    /// Takes an unread event about `group` out of the queue of `context`.
+    /// Removes an unread event about `group` from the queue of `context`.
     fn withdraw(&mut self, context: &Context, group: u64) -> Option<AllocatedNode> {
         let place = self.get(context)?;
         let before = place.queue.first_turn();
@@ -290,7 +291,8 @@ impl Places {
         if before != first {
             let entry = before.and_then(|before| self.oldest.remove_node(&before));
             let entry = entry.map(RBTreeNode::into_reservation);
-            // INVARIANT: The entry follows the first event, or is spare if there is none.
+            // INVARIANT: The entry follows the first event, or is the spare one if there is no
+            // event.
             match (first, entry) {
                 (Some(first), Some(entry)) => {
                     self.oldest.insert(entry.into_node(first, context.id()));
@@ -304,7 +306,8 @@ impl Places {
     // Events
     // ------------------------------------------------------------------------------------------
 
-    /// Queues an event of `context` that has just happened. `unread` makes it of the turn.
+    /// Queues an event of `context` that has just happened. `unread` makes the event, given its
+    /// turn.
     ///
     /// Does nothing if the context has gone.
     pub(super) fn append(
@@ -336,8 +339,8 @@ impl Places {
         }
     }
 
-    /// Returns an event that was taken out and could not be copied to its place, where it is the
-    /// oldest of its context; gives it back if the context has gone, or the group that it is about was
+    /// Puts an event that was taken out and could not be copied back into its queue, where it is
+    /// the oldest one. Returns its node if the context has gone, or if the group of the event was
     /// left. `moved` says whether the context has come from another channel since.
     pub(super) fn put_back(&mut self, taken: Taken, moved: bool) -> Option<Node> {
         let Taken {
@@ -368,7 +371,7 @@ impl Places {
             place.queue.put_back(node, whole);
             return None;
         }
-        // Its turn is one of the other channel.
+        // The turn of the event is one of the other channel.
         let entry = match place.queue.first_turn() {
             Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
             None => place.spare.take(),
@@ -378,10 +381,12 @@ impl Places {
         None
     }
 
-    /// Queues an event of `context` or of its multicast group `group`, unless its owner wants none.
+    /// Queues an event of `context`, or of its multicast group `group`, unless its owner wants no
+    /// events.
     ///
-    /// Memory comes from the reserve of the context or group. Without `extra`, what that lacks is returned;
-    /// with it, the event is lost if neither has memory. Returns whether the event was queued.
+    /// Memory comes from the reserve of the context or group. Without `extra`, a lack of memory is
+    /// an error, which says how much is missing. With `extra`, the event is lost if there is not
+    /// enough in either. Returns whether the event was queued.
     pub(super) fn queue(
         &mut self,
         context: &Context,
@@ -389,7 +394,8 @@ impl Places {
         event: &Event<'_>,
         extra: Option<&mut Reserve>,
     ) -> Result<bool, Need> {
-        // An endpoint has no events of the kinds that programs write.
+        // `written` need not be counted: an endpoint has no events of the kinds that programs
+        // write.
         let Some((place, oldest, turns)) = self.find(context) else {
             return Ok(false);
         };
@@ -413,7 +419,7 @@ impl Places {
         Ok(true)
     }
 
-    /// Takes the oldest event of all out of its queue and counts it as read.
+    /// Removes the oldest event of all contexts from its queue and counts it as read.
     pub(super) fn take(&mut self) -> Option<Taken> {
         let Places {
             contexts,
@@ -433,7 +439,7 @@ impl Places {
                 let whole = unread.whole().take();
                 (unread.start(), whole, child, group, unread.is_written())
             })?;
-        // INVARIANT: The entry follows the first event, or is spare if there is none.
+        // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
         match place.queue.first_turn() {
             Some(first) => {
                 oldest.insert(entry.into_node(first, id));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Commands that tell what is known of an endpoint.
+//! Commands that report the addresses, path, GIDs and services of an endpoint.
 //!
-//! Each answer is taken from one snapshot, so that its parts belong together.
+//! Each response is made from one snapshot of the endpoint, so that its parts fit together.
 
 use super::{
     call::{Call, Request},
@@ -31,7 +31,7 @@ impl Request for abi::Query {
     }
 }
 
-/// `QUERY_ROUTE`: addresses, device and path in one, for IP addresses.
+/// `QUERY_ROUTE`: reports addresses, device and path together, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
     let asked = Asked {
         gids: true,
@@ -43,13 +43,14 @@ pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     )
 }
 
-/// `QUERY`: addresses, path or GIDs, as the option says.
+/// `QUERY`: reports addresses, path, GIDs or services, depending on the option.
 ///
 /// # Errors
 ///
 /// - `ENOSYS` for an unknown option;
-/// - `ENOSPC` if the answer would not fit; unlike with other commands, the context comes first;
-/// - `ENODATA` for service records if there are none.
+/// - `ENOSPC` if the response would not fit; unlike with other commands, this comes after the check
+///   of the context;
+/// - `ENODATA` if service records are asked for and there are none.
 pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
     let option = QueryOption::try_from(request.option).kernel()?;
     let least = match option {
@@ -74,8 +75,8 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     }
 }
 
-/// Tells of services: how many were found, and as many of them as there is room for. Nothing is written
-/// if there is no room for one.
+/// Writes the number of services that were found, and as many records as the caller's buffer takes.
+/// If it does not take one, nothing is written.
 fn services(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
     let services = context.endpoint().services();
     let services = services.ok_or(Errno::ENODATA.to_kernel())?;

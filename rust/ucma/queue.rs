@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of a context that nobody has read.
+//! The unread events of a context.
 //!
-//! Events of the context itself have their memory here: as many as usually come between two looks of a
-//! reader. All others bring theirs along.
+//! The queue has memory for as many events of the context itself as usually come between two reads.
+//! All other events bring their memory along.
 
 use super::{
     context::Context,
@@ -16,57 +16,57 @@ use kernel::{
     sync::Arc,
 };
 
-/// What an event is about besides its context.
+/// The subject of an event, besides its context.
 #[derive(Default)]
 pub(super) struct About {
-    /// The multicast group that it is about.
+    /// The multicast group that the event is about.
     pub(super) group: Option<u64>,
-    /// The context of a connection request. It goes if the event is never read.
+    /// The context of a connection request, which is destroyed if the event is never read.
     pub(super) child: Option<Arc<Context>>,
 }
 
-/// Memory for an event that does not come with its queue.
+/// Memory for an event outside the queue's own slots.
 pub(super) type Allocated = RBTreeNodeReservation<u64, (Unread, About)>;
 
-/// An event in such memory.
+/// An event in memory outside the queue's own slots.
 pub(super) type AllocatedNode = RBTreeNode<u64, (Unread, About)>;
 
 /// Memory for an event.
 pub(super) enum Room {
-    /// A slot of the queue, for an event that is about nothing but its context.
+    /// A slot of the queue, for an event whose only subject is its context.
     Own,
-    /// Any other.
+    /// Memory outside the queue's own slots, for any event.
     Allocated(Allocated),
 }
 
 /// An event that a reader has taken out of its queue.
 pub(super) enum Node {
-    /// It is in the queue's own memory, where it has this place.
+    /// The event is in a slot of the queue, at this position.
     Own(u64),
-    /// It is in any other, and had this place.
+    /// The event is in memory of its own, and was at this position.
     Allocated(u64, AllocatedNode),
 }
 
-/// What is left of an event.
+/// The remains of an event that was read, to be dropped without a lock.
 pub(super) enum Rest {
-    /// The event itself; its memory is the queue's own.
+    /// The event itself, whose slot stays in the queue.
     Own { _event: Option<Unread> },
-    /// Memory.
+    /// The memory of an event that was not in a slot.
     Allocated(Allocated),
 }
 
-/// Memory for one event.
+/// Memory for one event of the context itself.
 enum Slot {
     Free,
-    /// For an event that is on its way, a [`Room::Own`].
+    /// Lent to the caller as a [`Room::Own`], or for the moment of a look at an event.
     Lent,
-    /// With the event's place.
+    /// Has an unread event, at this position.
     Full(u64, Unread),
-    /// The same, and the event is with a reader, a [`Node::Own`].
+    /// Has an event, at this position, that a reader has taken as a [`Node::Own`].
     Read(u64, Unread),
 }
 
-/// Unread events, in the order of their places.
+/// Unread events, in the order of their positions.
 ///
 /// # Invariants
 ///
@@ -78,7 +78,7 @@ pub(super) struct Queue {
 }
 
 impl Node {
-    /// The context that the event announces, if it is a connection request.
+    /// Returns the context that the event announces, if the event is a connection request.
     pub(super) fn into_child(self) -> Option<Arc<Context>> {
         match self {
             Node::Own(_) => None,
@@ -113,17 +113,17 @@ impl Slot {
         matches!(self, Slot::Lent)
     }
 
-    /// Whether a reader has the event at this place.
+    /// Returns whether a reader has taken the event at position `place`.
     fn is_read(&self, place: u64) -> bool {
         matches!(self, Slot::Read(at, _) if *at == place)
     }
 }
 
 impl Queue {
-    /// How many events have memory in the queue.
+    /// Number of slots.
     const OWN: usize = 5;
 
-    /// A queue without events.
+    /// Creates an empty queue.
     pub(super) fn new() -> Self {
         Queue {
             full: 0,
@@ -132,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// The place of the first event in memory of its own.
+    /// Returns the position of the first event that is not in a slot.
     fn first_allocated(&self) -> Option<u64> {
         if self.more.is_empty() {
             return None;
@@ -140,7 +140,7 @@ impl Queue {
         self.more.iter().next().map(|(at, _)| *at)
     }
 
-    /// The slot of the oldest event, if that is not one in memory of its own.
+    /// Returns the slot of the oldest event, or `None` if the oldest event is not in a slot.
     fn first_own(&self) -> Option<usize> {
         if self.full == 0 {
             return None;
@@ -152,7 +152,7 @@ impl Queue {
         is_first.then_some(index)
     }
 
-    /// The turn of the oldest event.
+    /// Returns the turn of the oldest event.
     pub(super) fn first_turn(&self) -> Option<u64> {
         if let Some(index) = self.first_own() {
             let (_, unread) = self.own.get(index)?.full()?;
@@ -164,7 +164,8 @@ impl Queue {
         self.more.values().next().map(|(unread, _)| unread.turn())
     }
 
-    /// The first connection request at `from` or behind: its place, and whom it announces.
+    /// Returns the first connection request whose position is not before `from`: its position, and
+    /// the context that it announces.
     pub(super) fn request(&self, from: u64) -> Option<(u64, Arc<Context>)> {
         let mut from = from;
         loop {
@@ -177,14 +178,14 @@ impl Queue {
         }
     }
 
-    /// Puts an event at the place `at`, which no other has. It is about nothing but its context if the
-    /// memory is the queue's own.
+    /// Adds an event at the position `at`, which no other event has. If `room` is a slot of the
+    /// queue, the event's only subject is its context, and `about` is not used.
     pub(super) fn fill(&mut self, room: Room, at: u64, unread: Unread, about: About) {
         match room {
             Room::Own => {
                 if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
                     *slot = Slot::Full(at, unread);
-                    // INVARIANT: One more is full.
+                    // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
                 }
             }
@@ -194,7 +195,8 @@ impl Queue {
         }
     }
 
-    /// Takes the oldest event out, after a `look` at it. The queue keeps its memory for it.
+    /// Removes the oldest event, after `look` has been called on it. The queue keeps its slot for
+    /// it.
     pub(super) fn take_first<R>(
         &mut self,
         look: impl FnOnce(&mut Unread, Option<&About>) -> R,
@@ -212,12 +214,12 @@ impl Queue {
         };
         let seen = look(&mut unread, None);
         *slot = Slot::Read(at, unread);
-        // INVARIANT: One less is full.
+        // INVARIANT: One slot less is full.
         self.full = self.full.saturating_sub(1);
         Some((Node::Own(at), seen))
     }
 
-    /// Returns an event to its place, and what its reader had of it.
+    /// Puts an event back at its position. `whole` is the part of the event that its reader took.
     pub(super) fn put_back(&mut self, node: Node, whole: Option<Whole>) {
         match node {
             Node::Own(at) => {
@@ -227,7 +229,7 @@ impl Queue {
                 if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
                     *unread.whole() = whole;
                     *slot = Slot::Full(at, unread);
-                    // INVARIANT: One more is full.
+                    // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
                 }
             }
@@ -240,7 +242,7 @@ impl Queue {
         }
     }
 
-    /// Ends an event that was read. What it leaves is to be dropped without a lock.
+    /// Disposes of an event that was read. The caller drops the returned value without a lock.
     pub(super) fn finish(&mut self, node: Node) -> Rest {
         match node {
             Node::Own(at) => {
@@ -255,20 +257,20 @@ impl Queue {
         }
     }
 
-    /// Takes the oldest event about the multicast group `group` out.
+    /// Removes the oldest event about the multicast group `group`.
     pub(super) fn withdraw(&mut self, group: u64) -> Option<AllocatedNode> {
         let mut events = self.more.iter();
         let (&at, _) = events.find(|(_, (_, about))| about.group == Some(group))?;
         self.more.remove_node(&at)
     }
 
-    /// Sorts the slots by the place of what is in them, free ones first.
+    /// Sorts the slots by the position of the unread event in them. Slots without one come first.
     ///
-    /// There are a few only, and the sorting functions of the core library can panic.
+    /// There are only a few slots, and the sorting functions of the core library can panic.
     fn sort_own(&mut self) {
         let place = |slot: &Slot| slot.full().map(|(at, _)| at);
-        // As many passes as there are slots, in which neighbours from even places and from odd ones
-        // change places in turn.
+        // Odd-even transposition sort: one pass for each slot; passes alternate between pairs that
+        // start at even and at odd indices.
         for pass in 0..self.own.len() {
             let slots = self.own.get_mut(pass % 2..).unwrap_or_default();
             for pair in slots.chunks_exact_mut(2) {
@@ -281,7 +283,7 @@ impl Queue {
         }
     }
 
-    /// Gives all events new turns. Returns the first of these.
+    /// Gives all events new turns. Returns the new turn of the first one.
     pub(super) fn renew(&mut self, turns: &mut Numbers) -> Option<u64> {
         self.sort_own();
         let mut own = self.own.iter_mut().filter_map(Slot::full_mut).peekable();
@@ -301,19 +303,19 @@ impl Queue {
     // Memory
     // ------------------------------------------------------------------------------------------
 
-    /// How many events there is memory for.
+    /// Returns the number of free slots.
     pub(super) fn free(&self) -> usize {
         self.own.iter().filter(|slot| slot.is_free()).count()
     }
 
-    /// Takes memory for one event.
+    /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
     pub(super) fn draw(&mut self) -> Option<Room> {
         let slot = self.own.iter_mut().find(|slot| slot.is_free())?;
         *slot = Slot::Lent;
         Some(Room::Own)
     }
 
-    /// Returns memory of the queue's own, a [`Room::Own`].
+    /// Gives back a slot that was taken by [`draw`](Self::draw) and not used.
     pub(super) fn undraw(&mut self) {
         if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
             *slot = Slot::Free;

@@ -5,8 +5,9 @@
 //! C headers: [`include/linux/miscdevice.h`](srctree/include/linux/miscdevice.h),
 //! [`include/linux/fs.h`](srctree/include/linux/fs.h)
 //!
-//! The kernel crate's `miscdevice` has neither of the two, knows no path below `/dev`, and leaves
-//! `owner` empty, so that an open descriptor does not keep the module. Here it does.
+//! The kernel crate's `miscdevice` supports neither operation, cannot place a node below `/dev`,
+//! and leaves `owner` empty, so that an open descriptor does not pin the module. The devices of
+//! this file do.
 
 use crate::{
     bindings,
@@ -23,40 +24,42 @@ use kernel::{
     types::{ForeignOwnable, Opaque},
 };
 
-/// There is something to take (`EPOLLIN | EPOLLRDNORM`).
+/// The `poll()` event that input is available (`EPOLLIN | EPOLLRDNORM`).
 pub(crate) const POLL_IN: u32 = 0x0001 | 0x0040;
 
-/// What stands behind an open file of the device.
+/// The object behind an open file of the device.
 ///
 /// The file is a stream: it has no position, `read()` fails with [`EINVAL`] and `lseek()` with
 /// [`ESPIPE`].
 pub(crate) trait CharFile: Send + Sync + Sized + 'static {
-    /// What all files of the device share.
+    /// The data that all files of the device share.
     type Context: Send + Sync + 'static;
 
-    /// The device's name, as in `/sys/class/misc`.
+    /// The name of the device, as in `/sys/class/misc`.
     const NAME: &'static CStr;
-    /// The device's path below `/dev`.
+    /// The path of the device below `/dev`.
     const NODENAME: &'static CStr;
     /// The permissions of the device node.
     const MODE: u16;
 
-    /// `open()`. Runs under a lock of the misc devices: should be short.
+    /// Opens a file (`open()`). Runs under a lock of the misc device core, so it should be short.
     fn open(context: &Self::Context, file: &File) -> Result<Arc<Self>>;
 
-    /// `write()`; `user` holds what the caller passed. Returns how much of it was taken.
+    /// Handles a `write()` of the bytes in `user` and returns the number of bytes consumed.
     ///
-    /// Several tasks can be in here with one file.
+    /// Several tasks can call this for one file at the same time.
     fn write(
         this: ArcBorrow<'_, Self>,
         file: &OpenFile<'_, Self>,
         user: UserBytes,
     ) -> Result<usize>;
 
-    /// `poll()`: registers with whatever wakes the caller, then returns what is ready now.
+    /// Handles a `poll()`: registers the caller with the wait queues and returns the ready events.
     fn poll(this: ArcBorrow<'_, Self>, poll: &Poll<'_, Self>) -> u32;
 
-    /// The last descriptor is closed. Others may still hold references to `this`.
+    /// Releases the file after its last descriptor was closed.
+    ///
+    /// Other tasks may still hold references to `this`.
     fn release(this: Arc<Self>);
 }
 
@@ -72,11 +75,13 @@ pub(crate) struct OpenFile<'a, T: CharFile> {
 }
 
 impl<'a, T: CharFile> OpenFile<'a, T> {
+    /// Creates a reference to an open file from a C pointer.
+    ///
     /// # Safety
     ///
     /// `file` must be an open file of a [`Registration<T>`], for the duration of `'a`.
     unsafe fn from_raw(file: *mut bindings::file) -> Self {
-        // INVARIANT: By the safety requirements.
+        // INVARIANT: The safety requirements are the type invariant.
         Self {
             // SAFETY: The file is open. It is a stream, so that there is no position for
             // `fdget_pos()` to protect.
@@ -85,28 +90,28 @@ impl<'a, T: CharFile> OpenFile<'a, T> {
         }
     }
 
-    /// The kernel's object.
+    /// Returns the kernel's file object.
     pub(crate) fn file(&self) -> &'a File {
         self.file
     }
 
-    /// What stands behind the file.
+    /// Returns the object behind the file.
     pub(crate) fn get(&self) -> ArcBorrow<'a, T> {
         // SAFETY: By the type invariant. The file is open for the whole of `'a`.
         unsafe { Arc::borrow(private_data(self.file)) }
     }
 
-    /// Whether the caller does not want to wait, as of now (`O_NONBLOCK`).
+    /// Returns whether the file is in non-blocking mode (`O_NONBLOCK`) at the moment.
     pub(crate) fn is_nonblocking(&self) -> bool {
         self.file.flags() & flags::O_NONBLOCK != 0
     }
 
-    /// Whether the current task has the credentials that the file was opened with.
+    /// Returns whether the current task has the credentials that the file was opened with.
     pub(crate) fn opened_by_current(&self) -> bool {
         crate::kext::cred::opened_by_current(self.file)
     }
 
-    /// Returns what stands behind another descriptor of the current task.
+    /// Returns the object behind another descriptor of the current task.
     ///
     /// Fails with [`EBADF`] if there is no such descriptor, and with [`EINVAL`] if it is not a file
     /// of the same device.
@@ -117,8 +122,8 @@ impl<'a, T: CharFile> OpenFile<'a, T> {
         if !ptr::eq(ours, theirs) {
             return Err(EINVAL);
         }
-        // SAFETY: The operations are the same, so that the type invariant holds for `other` too,
-        // which is open for as long as there is this reference.
+        // SAFETY: The operations are the same, so that the type invariant holds for `other` too.
+        // The file stays open for as long as `other` refers to it.
         let object = unsafe { Arc::<T>::borrow(private_data(&other)) };
         Ok(object.into())
     }
@@ -130,7 +135,7 @@ fn private_data(file: &LocalFile) -> *mut c_void {
     unsafe { (*file.as_ptr()).private_data }
 }
 
-/// One call of `poll()`.
+/// A single call of `poll()`.
 ///
 /// # Invariants
 ///
@@ -141,16 +146,17 @@ pub(crate) struct Poll<'a, T: CharFile> {
 }
 
 impl<T: CharFile> Poll<'_, T> {
-    /// The file that is polled.
+    /// Returns the file that is polled.
     pub(crate) fn file(&self) -> &OpenFile<'_, T> {
         &self.file
     }
 
-    /// Lets `queue`, a field of the object behind the file, wake the caller.
+    /// Registers the caller to be woken by `queue`, a field of the object behind the file.
     ///
-    /// Whoever polls refers to the queue until the file is released, without counting: only a
-    /// queue that lives in the file's own object lives that long, and is accepted. In turn its
-    /// memory can be freed after the release without further ado.
+    /// The poll table refers to the queue, without a reference count, until the file is released.
+    /// Only a queue inside the file's own object lives that long, so any other queue is not
+    /// accepted. Because of that, the memory of the queue can be freed after the release without a
+    /// grace period.
     pub(crate) fn register(&self, queue: &WaitQueue) {
         let object: *const T = &*self.file.get();
         let offset = (ptr::from_ref(queue).addr()).wrapping_sub(object.addr());
@@ -160,8 +166,8 @@ impl<T: CharFile> Poll<'_, T> {
         }
         // SAFETY:
         // - The file is open, and the table null or valid by the type invariant.
-        // - The queue is a part of the object behind the file, which is pinned and lives until
-        //   the release. Before that, the kernel takes all polls of the file off the queue.
+        // - The queue is a part of the object behind the file, which is pinned and lives until the
+        //   release. The kernel removes all pollers of the file from the queue before the release.
         unsafe {
             bindings::poll_wait(self.file.file.as_ptr(), queue.as_raw(), self.table);
         }
@@ -187,8 +193,10 @@ unsafe impl<T: CharFile> Send for Registration<T> {}
 unsafe impl<T: CharFile> Sync for Registration<T> {}
 
 impl<T: CharFile> Registration<T> {
-    /// Creates an initialiser that makes the device node appear, with a number of the kernel's
-    /// choice, and the attribute `abi_version` in its directory in `/sys`.
+    /// Creates an initialiser that registers the device.
+    ///
+    /// The kernel chooses the minor number. The directory of the device in `/sys` has an attribute
+    /// `abi_version`.
     pub(crate) fn new(context: T::Context) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             context,
@@ -211,12 +219,12 @@ impl<T: CharFile> Registration<T> {
         }? Error)
     }
 
-    /// What all files of the device share.
+    /// Returns the data that all files of the device share.
     pub(crate) fn context(&self) -> &T::Context {
         &self.context
     }
 
-    /// The device in `/sys/class/misc`.
+    /// Returns the device in `/sys/class/misc`.
     pub(crate) fn device(&self) -> ARef<Device> {
         // SAFETY: The pointer was set by the registration and is constant since; the device is
         // valid for as long as it is registered.
@@ -232,6 +240,8 @@ impl<T: CharFile> Registration<T> {
         ..pin_init::zeroed()
     };
 
+    /// Opens a file.
+    ///
     /// # Safety
     ///
     /// Called by the misc device core, with a new file whose private data is our `misc`.
@@ -245,12 +255,14 @@ impl<T: CharFile> Registration<T> {
             // SAFETY: The file is valid for the call, and nobody else has it yet.
             let object = T::open(&this.context, unsafe { File::from_raw_file(file) })?;
             // INVARIANT: The file is one of ours from now on.
-            // SAFETY: As above.
+            // SAFETY: The file is valid for the call, and nobody else has it yet.
             unsafe { (*file).private_data = object.into_foreign() };
             Ok(0)
         })
     }
 
+    /// Releases a file.
+    ///
     /// # Safety
     ///
     /// Called by the kernel, once, when nobody has the file any more.
@@ -261,6 +273,8 @@ impl<T: CharFile> Registration<T> {
         0
     }
 
+    /// Writes to a file.
+    ///
     /// # Safety
     ///
     /// Called by the kernel with a file of ours.
@@ -279,6 +293,8 @@ impl<T: CharFile> Registration<T> {
         }
     }
 
+    /// Polls a file.
+    ///
     /// # Safety
     ///
     /// Called by the kernel with a file of ours; `table` is null or valid.
@@ -286,7 +302,7 @@ impl<T: CharFile> Registration<T> {
         file: *mut bindings::file,
         table: *mut bindings::poll_table_struct,
     ) -> bindings::__poll_t {
-        // INVARIANT: By the safety requirements.
+        // INVARIANT: The safety requirements are the type invariant.
         let poll = Poll {
             // SAFETY: The file is ours, and open for the call.
             file: unsafe { OpenFile::<T>::from_raw(file) },
@@ -299,8 +315,8 @@ impl<T: CharFile> Registration<T> {
 #[pinned_drop]
 impl<T: CharFile> PinnedDrop for Registration<T> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by the type invariant. An open file keeps the module, so that there
-        // is none.
+        // SAFETY: Registered by the type invariant. An open file pins the module, so no file is
+        // open.
         unsafe { bindings::misc_deregister(self.misc.get()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The clock that timers are measured with.
+//! The clock that timers use.
 //!
 //! C header: [`include/linux/timekeeping.h`](srctree/include/linux/timekeeping.h)
 
@@ -8,7 +8,8 @@ use crate::bindings;
 
 /// Returns the monotonic time (`CLOCK_MONOTONIC`) in microseconds since boot.
 ///
-/// It does not count suspended time and never goes back. Can be called from any context but NMI.
+/// The clock stops while the system is suspended and never goes back. Can be called from any
+/// context but NMI.
 pub(crate) fn now_us() -> u64 {
     // SAFETY: Just an FFI call.
     let ns = unsafe { bindings::ktime_get() };

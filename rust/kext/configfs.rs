@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Settings in configfs: a directory per thing that an administrator names, with a directory of
-//! files for each of its parts.
+//! Settings in configfs.
 //!
-//! The kernel crate has groups that users make, but not the groups that come with them
-//! (`configfs_add_default_group()`), and has it only where configfs is built in.
+//! An administrator creates a directory per object (called a thing here). The kernel adds a
+//! directory for each of its parts, and each part has the same set of files.
+//!
+//! The kernel crate supports groups that users create, but not the default groups that come with
+//! them (`configfs_add_default_group()`), and it supports configfs only where it is built in.
 //!
 //! C header: [`include/linux/configfs.h`](srctree/include/linux/configfs.h)
 
@@ -14,34 +16,34 @@ use kernel::{
     container_of, error::to_result, prelude::*, str::CStrExt as _, sync::Arc, types::Opaque,
 };
 
-/// What is set in configfs, as `<NAME>/<thing>/<PARTS>/<number>/<file>`.
+/// A set of settings in configfs with paths `<NAME>/<thing>/<PARTS>/<number>/<file>`.
 ///
-/// All methods are called in the process that uses configfs, and may sleep. Those for the files of
-/// a thing are not called any more when its directory was removed.
+/// All methods are called in the process that uses configfs, and may sleep. The methods for the
+/// files of a thing are not called any more after its directory was removed.
 pub(crate) trait Settings: Send + Sync + Sized + 'static {
-    /// The directory of all.
+    /// The name of the top directory.
     const NAME: &'static CStr;
-    /// The directory of the parts of a thing.
+    /// The name of the directory that holds the parts of a thing.
     const PARTS: &'static CStr;
     /// The names of the files of a part.
     const FILES: [&'static CStr; FILES];
 
-    /// The number of parts of the thing with this name, which are numbered from 1.
+    /// Returns the number of parts of the thing called `name`. Parts are numbered from 1.
     ///
-    /// An error is what making the directory fails with.
+    /// If this fails, `mkdir()` of the directory fails with the same error.
     fn parts(&self, name: &[u8]) -> Result<u32>;
 
-    /// The contents of a file of a part, `file` being its index in [`Settings::FILES`].
+    /// Returns the contents of a file of a part. `file` is its index in [`Settings::FILES`].
     fn show(&self, name: &[u8], part: u32, file: usize) -> Result<Text>;
 
-    /// Takes what was written to a file.
+    /// Stores the value that was written to a file of a part.
     fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result;
 }
 
 /// The number of files of a part.
 pub(crate) const FILES: usize = 8;
 
-/// A short text.
+/// A short text that a file contains.
 pub(crate) struct Text {
     bytes: [u8; Self::CAPACITY],
     len: usize,
@@ -50,7 +52,7 @@ pub(crate) struct Text {
 impl Text {
     const CAPACITY: usize = 32;
 
-    /// The text with a line feed after it; what does not fit is cut off.
+    /// Creates a line of `text` and a line feed, cut off at the capacity.
     pub(crate) fn line(text: &[u8]) -> Self {
         let mut line = Text {
             bytes: [0; Self::CAPACITY],
@@ -67,9 +69,9 @@ impl Text {
         line
     }
 
-    /// The number in decimal, with a line feed after it.
+    /// Creates a line with `number` in decimal.
     pub(crate) fn number(number: u32) -> Self {
-        // As many as the largest number has.
+        // The largest `u32` has ten digits.
         let mut digits = [b'0'; 10];
         let mut rest = number;
         let mut first = digits.len();
@@ -97,7 +99,7 @@ const NAME_MAX: usize = 255;
 struct Name([u8; NAME_MAX + 1]);
 
 impl Name {
-    /// Copies a name; what is too long is cut off.
+    /// Copies a name, cut off at `NAME_MAX` bytes.
     ///
     /// # Safety
     ///
@@ -105,18 +107,18 @@ impl Name {
     unsafe fn copy(name: *const c_char) -> Self {
         let mut bytes = [0; NAME_MAX + 1];
         for (i, to) in bytes.iter_mut().take(NAME_MAX).enumerate() {
-            // SAFETY: No byte before was the last one of the string.
+            // SAFETY: No byte before this one was the terminating NUL.
             let byte = unsafe { *name.add(i) };
             if byte == 0 {
                 break;
             }
             *to = byte;
         }
-        // INVARIANT: The last byte was not written to.
+        // INVARIANT: The loop does not write to the last byte.
         Self(bytes)
     }
 
-    /// The bytes, without the NUL.
+    /// Returns the bytes without the terminating NUL.
     fn bytes(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or(&[])
     }
@@ -142,7 +144,7 @@ struct Part<T: Settings> {
 
 // SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
 unsafe impl<T: Settings> Send for Part<T> {}
-// SAFETY: As above.
+// SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
 unsafe impl<T: Settings> Sync for Part<T> {}
 
 /// The directory of a thing.
@@ -163,13 +165,13 @@ struct Thing<T: Settings> {
 
 // SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
 unsafe impl<T: Settings> Send for Thing<T> {}
-// SAFETY: As above.
+// SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
 unsafe impl<T: Settings> Sync for Thing<T> {}
 
-/// What configfs is told of the directories. Constant once it is complete.
+/// The item types of the directories. They do not change after their creation.
 struct Types {
     attrs: [bindings::configfs_attribute; FILES],
-    /// Ends with a null pointer.
+    /// A list of pointers to `attrs` that ends with a null pointer.
     attr_list: [*mut bindings::configfs_attribute; FILES + 1],
     root_ops: bindings::configfs_group_operations,
     thing_ops: bindings::configfs_item_operations,
@@ -181,9 +183,10 @@ struct Types {
     part: bindings::config_item_type,
 }
 
-/// Keeps the settings in configfs; dropping it removes them.
+/// A registration of settings in configfs; dropping it unregisters the settings.
 ///
-/// While an administrator has directories in it, the module has references and is not unloaded.
+/// Each directory that an administrator creates holds a reference to the module, so that the module
+/// is not unloaded meanwhile.
 ///
 /// # Invariants
 ///
@@ -191,7 +194,7 @@ struct Types {
 #[pin_data(PinnedDrop)]
 #[repr(C)]
 pub(crate) struct Registration<T: Settings> {
-    // At the start, so that a pointer to it leads to the registration.
+    // The first field, so that a pointer to the subsystem is a pointer to the registration.
     #[pin]
     subsystem: Opaque<bindings::configfs_subsystem>,
     types: KBox<Types>,
@@ -202,11 +205,11 @@ pub(crate) struct Registration<T: Settings> {
 
 // SAFETY: A subsystem can be unregistered by any task; the rest is constant.
 unsafe impl<T: Settings> Send for Registration<T> {}
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<T: Settings> Sync for Registration<T> {}
 
 impl<T: Settings> Registration<T> {
-    /// Creates an initialiser that registers. May sleep.
+    /// Creates an initialiser that registers the subsystem. May sleep.
     ///
     /// Fails with [`ENOMEM`], or `EEXIST` if the name is taken.
     pub(crate) fn new(settings: Arc<T>) -> impl PinInit<Self, Error> {
@@ -228,6 +231,8 @@ impl<T: Settings> Registration<T> {
         })
     }
 
+    /// Initialises and registers the subsystem in `slot`.
+    ///
     /// # Safety
     ///
     /// `slot` must be valid for writes, and it and `root` stay valid while it is registered.
@@ -235,7 +240,7 @@ impl<T: Settings> Registration<T> {
         slot: *mut bindings::configfs_subsystem,
         root: *const bindings::config_item_type,
     ) -> Result {
-        // SAFETY: By the safety requirements. A subsystem is all zeros but for what is set here.
+        // SAFETY: By the safety requirements. All other fields of a subsystem are zero.
         unsafe {
             slot.write_bytes(0, 1);
             bindings::config_group_init_type_name(
@@ -256,14 +261,14 @@ impl<T: Settings> Registration<T> {
 #[pinned_drop]
 impl<T: Settings> PinnedDrop for Registration<T> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by the type invariant. There are no directories in it: each holds a
-        // reference to the module.
+        // SAFETY: Registered by the type invariant. The subsystem has no directories, because each
+        // would hold a reference to the module.
         unsafe { bindings::configfs_unregister_subsystem(self.subsystem.get()) };
     }
 }
 
 impl Types {
-    /// The file with the number `FILE`, without its name.
+    /// Returns the attribute of the file with the index `FILE`, without its name.
     fn attr<T: Settings, const FILE: usize>() -> bindings::configfs_attribute {
         bindings::configfs_attribute {
             ca_owner: THIS_MODULE,
@@ -331,9 +336,9 @@ impl Types {
 }
 
 impl<T: Settings> Thing<T> {
-    /// Makes the directory of a thing, with all that is in it.
+    /// Creates the directory of a thing with all its parts.
     ///
-    /// The caller gets the reference to the thing that its group owns.
+    /// The caller takes over the reference to the thing that its group owns.
     fn make(registration: &Registration<T>, name: Name) -> Result<*const Self> {
         let settings = registration.settings.clone();
         let types = &registration.types;
@@ -348,7 +353,7 @@ impl<T: Settings> Thing<T> {
             }),
             GFP_KERNEL,
         )?;
-        // INVARIANT: The groups own the references that are forgotten here.
+        // INVARIANT: The groups own the two references that are leaked here.
         let _ = Arc::into_raw(thing.clone());
         let _ = Arc::into_raw(thing.clone());
         // SAFETY: The groups are zeroed, and stay where they are until they are released; the names
@@ -379,11 +384,12 @@ impl<T: Settings> Thing<T> {
         Ok(Arc::as_ptr(&thing))
     }
 
-    /// Drops the references with which the groups of a thing were made.
+    /// Drops the initial references of the groups of a thing.
     ///
     /// # Safety
     ///
-    /// `group` must be that of a thing that was made, and this be called once.
+    /// `group` must be that of a [`Thing`] made by [`Thing::make`], and this must be called once
+    /// for it.
     unsafe fn dissolve(group: *mut bindings::config_group) {
         // SAFETY: By the safety requirements. The reference of `group` keeps the thing until the
         // last line, which may release it.
@@ -397,7 +403,7 @@ impl<T: Settings> Thing<T> {
 }
 
 impl<T: Settings> Part<T> {
-    /// Makes the directory of a part and puts it into that of its thing.
+    /// Creates the directory of a part inside the directory of the parts of `thing`.
     fn add(
         thing: &Arc<Thing<T>>,
         number: u32,
@@ -415,10 +421,10 @@ impl<T: Settings> Part<T> {
             GFP_KERNEL,
         )?;
         let mut digits = [0; 11];
-        // INVARIANT: The group owns the reference that is forgotten here.
+        // INVARIANT: The group owns the reference that is leaked here.
         let part = Arc::into_raw(part);
         // SAFETY: The group is zeroed, and stays where it is until it is released; the name is
-        // copied. The buffer is as long as said, and no number is longer.
+        // copied. The length of the buffer is passed, and no number needs more bytes.
         unsafe {
             bindings::snprintf(
                 digits.as_mut_ptr(),
@@ -434,7 +440,7 @@ impl<T: Settings> Part<T> {
     }
 }
 
-/// Called when a directory is made.
+/// Creates the directory `name`; called by configfs for `mkdir()`.
 ///
 /// # Safety
 ///
@@ -443,7 +449,7 @@ unsafe extern "C" fn make_group<T: Settings>(
     group: *mut bindings::config_group,
     name: *const c_char,
 ) -> *mut bindings::config_group {
-    // SAFETY: The subsystem is at the start of the registration, and its group is at its own start.
+    // SAFETY: The subsystem is the first field of the registration and contains the group.
     let registration = unsafe {
         &*container_of!(group, bindings::configfs_subsystem, su_group).cast::<Registration<T>>()
     };
@@ -455,7 +461,7 @@ unsafe extern "C" fn make_group<T: Settings>(
     }
 }
 
-/// Called when a directory was removed: drops the references with which its groups were made.
+/// Drops the initial references of a thing; called by configfs after `rmdir()`.
 ///
 /// # Safety
 ///
@@ -468,7 +474,7 @@ unsafe extern "C" fn drop_item<T: Settings>(
     unsafe { Thing::<T>::dissolve(container_of!(item, bindings::config_group, cg_item)) };
 }
 
-/// Called when nobody refers to the group of a thing any more.
+/// Releases the group of a thing; called by configfs when its last reference was dropped.
 ///
 /// # Safety
 ///
@@ -485,7 +491,7 @@ unsafe extern "C" fn release_thing<T: Settings>(item: *mut bindings::config_item
     }
 }
 
-/// As [`release_thing`], for the group of the parts.
+/// Releases the group of the parts; called by configfs when its last reference was dropped.
 ///
 /// # Safety
 ///
@@ -502,7 +508,7 @@ unsafe extern "C" fn release_parts<T: Settings>(item: *mut bindings::config_item
     }
 }
 
-/// The part that an item is of.
+/// Returns the part that an item belongs to.
 ///
 /// # Safety
 ///
@@ -515,7 +521,7 @@ unsafe fn part_of<'a, T: Settings>(item: *mut bindings::config_item) -> &'a Part
     }
 }
 
-/// As [`release_thing`], for the group of a part.
+/// Releases the group of a part; called by configfs when its last reference was dropped.
 ///
 /// # Safety
 ///
@@ -525,7 +531,7 @@ unsafe extern "C" fn release_part<T: Settings>(item: *mut bindings::config_item)
     unsafe { drop(Arc::from_raw(ptr::from_ref(part_of::<T>(item)))) };
 }
 
-/// Called when a file is read.
+/// Reads a file; called by configfs.
 ///
 /// # Safety
 ///
@@ -546,7 +552,7 @@ unsafe extern "C" fn show<T: Settings, const FILE: usize>(
     text.len as isize
 }
 
-/// Called when a file was written to. What counts ends before the first NUL.
+/// Stores the text that was written to a file, up to its first NUL; called by configfs.
 ///
 /// # Safety
 ///
@@ -567,7 +573,7 @@ unsafe extern "C" fn store<T: Settings, const FILE: usize>(
         .settings
         .store(thing.name.bytes(), part.number, FILE, text);
     match stored {
-        // At most a page.
+        // CAST: `len` is at most the size of a page.
         Ok(()) => text.len() as isize,
         Err(error) => error.to_errno() as isize,
     }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays that make the window of a race wide, in a test build (`make DELAYS=<seed>`).
+//! Delays that widen the window of a race, in a test build (`make DELAYS=<seed>`).
 //!
-//! [`point`] stands wherever another task may come in between: where a lock is left and taken again,
-//! where a look is repeated, and around what somebody else waits for. In any other build it is nothing.
+//! A [`point`] marks a place where another task may interleave: between releasing a lock and taking
+//! it again, before a condition is checked a second time, and around an operation that another task
+//! waits for. In other builds it does nothing.
 
-/// Another task may come in between here. Sleeps for a random time in a test build. No spin lock is held.
+/// Sleeps for a random time in a test build. The caller must not hold a spin lock.
 #[inline(always)]
 pub(crate) fn point() {
     #[cfg(rdma_delays)]
     on::sleep();
 }
 
-/// Says so in the log if there are delays.
+/// Logs the seed of the delays in a test build.
 #[inline(always)]
 pub(crate) fn announce() {
     #[cfg(rdma_delays)]
@@ -26,13 +27,13 @@ mod on {
         time::{delay::fsleep, Delta},
     };
 
-    /// What the delays are made of, besides how many there were.
+    /// The seed of the random delays.
     pub(super) const SEED: u64 = parse(env!("RDMA_DELAYS").as_bytes());
 
-    /// How many points were passed.
+    /// The number of points that were passed so far.
     static PASSED: Atomic<u64> = Atomic::new(0);
 
-    /// The number that `digits` stand for.
+    /// Parses a decimal number at compile time.
     const fn parse(mut digits: &[u8]) -> u64 {
         let mut number: u64 = 0;
         while let [first, rest @ ..] = digits {
@@ -44,7 +45,7 @@ mod on {
         number
     }
 
-    /// A number that looks random, of the `nth` point (splitmix64).
+    /// Returns the `nth` pseudo-random number of the sequence (splitmix64).
     fn random(nth: u64) -> u64 {
         let mut z = SEED.wrapping_add(nth.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,8 +53,10 @@ mod on {
         z ^ (z >> 31)
     }
 
-    /// Half of the points sleep: most for less than others need for a few steps, some for as long as a
-    /// whole command takes.
+    /// Sleeps at half of the points.
+    ///
+    /// Most delays are about as long as a few steps of another task, some as long as a whole
+    /// command.
     pub(super) fn sleep() {
         let random = random(PASSED.fetch_add(1, Relaxed));
         let longest = match random & 15 {

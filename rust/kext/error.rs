@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Error numbers between the protocol crate and the kernel crate.
+//! Conversion of error numbers between the protocol crate and the kernel crate.
 
 use cmproto::errno::Errno;
 use kernel::{error::to_result, prelude::*};
 
 /// Converts an error of the protocol crate into one of the kernel crate.
 ///
-/// Neither type is of this crate, so that `From` cannot be implemented; use
+/// Both types are foreign to this crate, so that `From` cannot be implemented. Use
 /// `.map_err(ToKernel::to_kernel)?` or [`ResultExt::kernel`].
 pub(crate) trait ToKernel {
     /// Returns the same error as a kernel error.
@@ -21,7 +21,7 @@ impl ToKernel for Errno {
     }
 }
 
-/// Converts whole results.
+/// Converts a result of the protocol crate into one of the kernel crate.
 pub(crate) trait ResultExt<T> {
     /// Returns the same result with a kernel error.
     fn kernel(self) -> Result<T>;
@@ -33,15 +33,16 @@ impl<T> ResultExt<T> for core::result::Result<T, Errno> {
     }
 }
 
-/// Returns the error of the protocol crate with the number of `error`, if it has one.
+/// Returns the protocol crate's error with the number of `error`, if there is one.
 pub(crate) fn to_protocol(error: Error) -> Option<Errno> {
     let code = error.to_errno().wrapping_neg();
     Errno::ALL.iter().copied().find(|e| e.code() == code)
 }
 
-/// Returns the error of a negative C return value that is known to be one.
+/// Returns the error for a negative return value of a C function.
 ///
-/// Unlike [`Error::from_errno`], a value out of range is not logged; it gives [`EINVAL`].
+/// A value that is not an error number gives [`EINVAL`]. Unlike [`Error::from_errno`], this does
+/// not log it.
 pub(crate) fn from_code(code: i32) -> Error {
     match to_result(code) {
         Err(e) if code > -4096 => e,

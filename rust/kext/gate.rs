@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A gate: closed once, after which nobody enters and the closer knows that everybody has left.
+//! A gate counts its users until it is closed; the one who closes it can wait until all have left.
 //!
-//! For an object that C takes away while Rust code may be using it, such as a device. Built of a
-//! counter and a [`Completion`], as C code does by hand.
+//! It protects an object that C code removes while Rust code may be using it, such as a device. It
+//! consists of a counter and a [`Completion`], which C code usually combines by hand.
 
 use kernel::{
     prelude::*,
@@ -13,17 +13,17 @@ use kernel::{
     },
 };
 
-/// The bit of the state that says "closed".
+/// The bit of the state that is set once the gate is closed.
 const CLOSED: u64 = 1;
-/// What one visitor adds to the state.
+/// The amount that one user adds to the state.
 const VISITOR: u64 = 2;
 
-/// Counts visitors until it is closed.
+/// A counter of users that can be closed once.
 ///
 /// # Invariants
 ///
 /// `state` is [`CLOSED`] or 0, plus [`VISITOR`] times the number of [`Guard`]s and [`OwnedGuard`]s.
-/// `empty` is completed once, by whoever makes `state` equal to [`CLOSED`].
+/// `empty` is completed exactly once, by the task that makes `state` equal to [`CLOSED`].
 #[pin_data]
 pub(crate) struct Gate {
     state: Atomic<u64>,
@@ -40,22 +40,22 @@ impl Gate {
         })
     }
 
-    /// Enters, unless the gate is closed. Never sleeps.
+    /// Enters the gate, unless it is closed. Never sleeps.
     pub(crate) fn enter(&self) -> Option<Guard<'_>> {
         self.count_in().then(|| Guard { gate: self })
     }
 
-    /// Enters with a guard that may outlive the caller, for work that continues elsewhere.
+    /// Enters the gate with a guard that may outlive the caller, for work that continues elsewhere.
     pub(crate) fn enter_owned(this: &Arc<Self>) -> Option<OwnedGuard> {
         this.count_in().then(|| OwnedGuard { gate: this.clone() })
     }
 
-    /// Returns whether the gate is closed, which it then stays.
+    /// Returns whether the gate is closed. A closed gate stays closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.load(Acquire) & CLOSED != 0
     }
 
-    /// Closes the gate without waiting. Nobody enters any more.
+    /// Closes the gate without waiting. All later attempts to enter fail.
     pub(crate) fn close(&self) {
         let mut state = self.state.load(Relaxed);
         while state & CLOSED == 0 {
@@ -72,19 +72,20 @@ impl Gate {
         }
     }
 
-    /// Closes the gate and sleeps until all who entered have left.
+    /// Closes the gate and sleeps until all users have left.
     ///
-    /// Can be called more than once, and by several tasks; never by one that holds a guard.
+    /// Can be called more than once, and by several tasks, but not by a task that holds a guard.
     pub(crate) fn close_and_wait(&self) {
         self.close();
-        // Always, even if nobody is inside: the last visitor may still be about to complete it.
+        // Wait even if the counter is zero: the last user may not have returned from
+        // `complete_all()` yet.
         self.empty.wait_for_completion();
     }
 
     fn count_in(&self) -> bool {
         let mut state = self.state.load(Relaxed);
         while state & CLOSED == 0 {
-            // The counter cannot overflow: that takes more guards than memory holds.
+            // The counter cannot overflow, as there is not enough memory for that many guards.
             match self.state.cmpxchg(state, state.wrapping_add(VISITOR), Full) {
                 Ok(_) => return true,
                 Err(now) => state = now,
@@ -102,7 +103,7 @@ impl Gate {
     }
 }
 
-/// Proof of being inside a [`Gate`]; dropping it leaves.
+/// A guard that proves that its holder is inside a [`Gate`]; dropping it leaves the gate.
 #[must_use = "dropping it leaves the gate at once"]
 pub(crate) struct Guard<'a> {
     gate: &'a Gate,
@@ -114,7 +115,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// As [`Guard`], with a reference to the gate.
+/// A guard like [`Guard`] that holds a reference to the gate.
 #[must_use = "dropping it leaves the gate at once"]
 pub(crate) struct OwnedGuard {
     gate: Arc<Gate>,

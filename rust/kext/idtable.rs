@@ -4,10 +4,10 @@
 //!
 //! C header: [`include/linux/xarray.h`](srctree/include/linux/xarray.h)
 //!
-//! A number has three states: free, reserved (nobody can look it up, nobody else gets it) and
-//! published. An object that user space refers to by number can so be announced before it is
-//! complete, and taken out of sight before it is torn down, without its number being given away
-//! in between.
+//! A number has three states: free; reserved, so that nobody can look it up and nobody else gets
+//! it; and published. So the number of an object can be told to user space before the object is
+//! complete, and the object can be hidden before it is torn down while its number is not given to
+//! another one.
 
 use crate::bindings;
 use core::{ffi::c_void, marker::PhantomData, ptr};
@@ -17,10 +17,11 @@ use kernel::{
     types::{ForeignOwnable, Opaque},
 };
 
-/// Charge the nodes of the tree to the memory cgroup of whoever causes them (`XA_FLAGS_ACCOUNT`).
+/// The flag that charges tree nodes to the memory cgroup of the allocating task
+/// (`XA_FLAGS_ACCOUNT`).
 const XA_FLAGS_ACCOUNT: bindings::gfp_t = 32;
 
-/// The mark of no mark (`XA_PRESENT`), for searching all entries.
+/// The filter that matches all entries in a search (`XA_PRESENT`).
 const XA_PRESENT: bindings::xa_mark_t = 8;
 
 /// A map from small numbers to objects.
@@ -38,10 +39,10 @@ pub(crate) struct IdTable<T: Send + Sync + 'static> {
 
 // SAFETY: The array's lock protects it; the objects are `Send` and `Sync`.
 unsafe impl<T: Send + Sync + 'static> Send for IdTable<T> {}
-// SAFETY: As above.
+// SAFETY: The array's lock protects it; the objects are `Send` and `Sync`.
 unsafe impl<T: Send + Sync + 'static> Sync for IdTable<T> {}
 
-/// An object that was taken out of a table, and its number.
+/// An object that was removed from a table, together with its still reserved number.
 pub(crate) type Taken<'a, T> = (Arc<T>, Reserved<'a, T>);
 
 impl<T: Send + Sync + 'static> IdTable<T> {
@@ -58,9 +59,9 @@ impl<T: Send + Sync + 'static> IdTable<T> {
         })
     }
 
-    /// Reserves the lowest free number, from 0 on.
+    /// Reserves the lowest free number; the first is 0.
     ///
-    /// May sleep. Fails with [`ENOMEM`], or with [`EBUSY`] if all numbers are taken.
+    /// May sleep. Fails with [`ENOMEM`], or with [`EBUSY`] if all numbers are in use.
     pub(crate) fn reserve(&self) -> Result<Reserved<'_, T>> {
         let mut id = 0;
         let limit = bindings::xa_limit {
@@ -80,11 +81,11 @@ impl<T: Send + Sync + 'static> IdTable<T> {
         };
         drop(locked);
         kernel::error::to_result(ret)?;
-        // INVARIANT: The zero entry was made just now.
+        // INVARIANT: `__xa_alloc()` has made the zero entry.
         Ok(Reserved { table: self, id })
     }
 
-    /// Returns the object that is published under `id`.
+    /// Returns the object that is published as `id`.
     pub(crate) fn get(&self, id: u32) -> Option<Arc<T>> {
         let locked = self.lock();
         let ptr = locked.load(id)?;
@@ -94,20 +95,20 @@ impl<T: Send + Sync + 'static> IdTable<T> {
         Some(object.into())
     }
 
-    /// Takes the object that is published under `id` out of sight.
+    /// Removes the object that is published as `id` from the table.
     ///
-    /// The number stays reserved until the returned [`Reserved`] is dropped. Of several callers,
-    /// one gets the object.
+    /// The number stays reserved until the returned [`Reserved`] is dropped. If several callers
+    /// race, exactly one gets the object.
     pub(crate) fn take(&self, id: u32) -> Option<Taken<'_, T>> {
         let taken: core::result::Result<_, core::convert::Infallible> =
             self.take_if(id, |_| Ok(()));
         taken.unwrap_or(None)
     }
 
-    /// Takes the object that is published under `id` out of sight if `check` says so.
+    /// Removes the object that is published as `id` from the table if `check` succeeds.
     ///
-    /// No other call changes the entry in between. `check` runs under the array's spin lock: it
-    /// must not sleep nor call back.
+    /// The entry cannot change between the check and the removal. `check` runs under the spin lock
+    /// of the array: it must not sleep, and must not use the table.
     pub(crate) fn take_if<E>(
         &self,
         id: u32,
@@ -119,19 +120,19 @@ impl<T: Send + Sync + 'static> IdTable<T> {
         };
         // SAFETY: As in `get`.
         check(unsafe { &*Arc::<T>::borrow(ptr) })?;
-        // Turns the entry into a zero entry, which needs no memory.
+        // A zero entry takes the place of the pointer, so that no memory is needed.
         locked.store(id, ptr::null_mut());
         drop(locked);
         // SAFETY: The pointer is from `into_foreign`, and the array does not own it any more.
         let object = unsafe { Arc::<T>::from_foreign(ptr) };
-        // INVARIANT: The zero entry was made just now.
+        // INVARIANT: The entry was replaced by a zero entry above.
         Ok(Some((object, Reserved { table: self, id })))
     }
 
     /// Returns the published object with the lowest number that is at least `from`.
     ///
-    /// To visit all, continue behind the number that was returned; objects that come and go in
-    /// the meantime may be missed.
+    /// To iterate over all objects, continue with the number after the returned one. Objects that
+    /// are added or removed meanwhile may be missed.
     pub(crate) fn next(&self, from: u32) -> Option<(u32, Arc<T>)> {
         let mut at = index(from);
         loop {
@@ -145,7 +146,7 @@ impl<T: Send + Sync + 'static> IdTable<T> {
             if let Some(object) = self.get(id) {
                 return Some((id, object));
             }
-            // Reserved, or gone meanwhile.
+            // The number is reserved, or its object was removed meanwhile.
             at = at.checked_add(1)?;
         }
     }
@@ -160,7 +161,7 @@ impl<T: Send + Sync + 'static> IdTable<T> {
 #[pinned_drop]
 impl<T: Send + Sync + 'static> PinnedDrop for IdTable<T> {
     fn drop(self: Pin<&mut Self>) {
-        // `Reserved` borrows the table, so there are only published entries.
+        // A `Reserved` borrows the table, so that there are only published entries.
         let mut from = 0;
         while let Some((id, _)) = self.next(from) {
             self.take(id);
@@ -171,9 +172,9 @@ impl<T: Send + Sync + 'static> PinnedDrop for IdTable<T> {
     }
 }
 
-/// Returns the place of a number in the array.
+/// Returns the index of a number in the array.
 const fn index(id: u32) -> c_ulong {
-    // Lossless: a `c_ulong` has at least 32 bits.
+    // CAST: Lossless, since a `c_ulong` has at least 32 bits.
     id as c_ulong
 }
 
@@ -187,7 +188,7 @@ impl<T: Send + Sync + 'static> Locked<'_, T> {
         self.table.xa.get()
     }
 
-    /// Returns the pointer under `id`; `None` if the number is free or reserved.
+    /// Returns the pointer stored for `id`, or `None` if the number is free or reserved.
     fn load(&self, id: u32) -> Option<*mut c_void> {
         // SAFETY: The array is initialised.
         let ptr = unsafe { bindings::xa_load(self.xa(), index(id)) };
@@ -196,7 +197,7 @@ impl<T: Send + Sync + 'static> Locked<'_, T> {
 
     /// Replaces the entry of a number that is not free.
     ///
-    /// Such an entry has its node, so that nothing is allocated and nothing fails.
+    /// The tree node of such an entry exists, so that this does not allocate and cannot fail.
     fn store(&self, id: u32, ptr: *mut c_void) {
         // SAFETY: The array is initialised and locked.
         unsafe { bindings::__xa_store(self.xa(), index(id), ptr, 0) };
@@ -215,7 +216,7 @@ impl<T: Send + Sync + 'static> Drop for Locked<'_, T> {
     }
 }
 
-/// A number that nobody else gets and nobody can look up; dropping it frees the number.
+/// A reserved number, which no other task gets or can look up; dropping it frees the number.
 ///
 /// # Invariants
 ///
@@ -227,18 +228,18 @@ pub(crate) struct Reserved<'a, T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> Reserved<'_, T> {
-    /// The number.
+    /// Returns the number.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// Lets others find `object` under the number. Does not allocate and cannot fail.
+    /// Publishes `object` as this number. Does not allocate and cannot fail.
     pub(crate) fn publish(self, object: Arc<T>) {
         let ptr = object.into_foreign();
         let locked = self.table.lock();
         locked.store(self.id, ptr);
         drop(locked);
-        // The number now belongs to the entry.
+        // The entry owns the number from here on.
         core::mem::forget(self);
     }
 }

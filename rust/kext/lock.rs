@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Locks that the kernel crate lacks: a spin lock that can also be taken in interrupt context, and
-//! two mutexes at a time.
+//! Locks that the kernel crate lacks: a spin lock for interrupt context, and two mutexes at a time.
 //!
 //! C headers: [`include/linux/spinlock.h`](srctree/include/linux/spinlock.h),
 //! [`include/linux/mutex.h`](srctree/include/linux/mutex.h)
@@ -18,8 +17,8 @@ use kernel::{
 
 /// A spin lock that disables interrupts while it is held (`spin_lock_irqsave()`).
 ///
-/// For data that a notifier or a timer touches too, which the kernel crate's
-/// [`SpinLock`](kernel::sync::SpinLock) cannot protect.
+/// It protects data that a notifier or a timer uses too, for which the kernel crate's
+/// [`SpinLock`](kernel::sync::SpinLock) does not suffice.
 pub(crate) type SpinLockIrq<T> = Lock<T, SpinLockIrqBackend>;
 
 /// The guard of a [`SpinLockIrq`].
@@ -37,7 +36,8 @@ macro_rules! new_spinlock_irq {
 }
 pub(crate) use new_spinlock_irq;
 
-/// A `spinlock_t` with the interrupt flags of whoever holds it.
+/// The lock backend of [`SpinLockIrq`]: a `spinlock_t`, with the saved interrupt flags in the
+/// guard.
 pub(crate) struct SpinLockIrqBackend;
 
 // SAFETY: The `spinlock_t` ensures mutual exclusion. `relock` is the default, which locks again.
@@ -74,10 +74,10 @@ unsafe impl Backend for SpinLockIrqBackend {
     }
 }
 
-/// Locks two mutexes of one lock class, the one with the lower address first, so that no two
-/// callers wait for each other. Returns their guards in the order of the arguments.
+/// Locks two different mutexes of one lock class, the one with the lower address first.
 ///
-/// They must not be the same. Whoever holds a lock of the class must not call this.
+/// Returns the guards in the order of the arguments. The order of addresses prevents a deadlock
+/// between two callers. The caller must not hold another lock of the class.
 pub(crate) fn lock_both<'a, T>(
     a: &'a Mutex<T>,
     b: &'a Mutex<T>,
@@ -91,18 +91,20 @@ pub(crate) fn lock_both<'a, T>(
     }
 }
 
-/// Unlocks a mutex whose guard was forgotten.
+/// Unlocks a mutex whose guard was leaked.
 ///
 /// # Safety
 ///
-/// The current task must have locked it, and have forgotten the guard.
+/// The current task must have locked the mutex and have leaked the guard with `forget`.
 pub(crate) unsafe fn unlock_forgotten<T>(mutex: &Mutex<T>) {
     // SAFETY: The mutex is locked by the safety requirements, and a `MutexBackend` has no further
     // state.
     drop(unsafe { Guard::new(mutex, ()) });
 }
 
-/// Locks a mutex while another one of its class is held, of which there is an order.
+/// Locks a mutex while another one of its lock class is held.
+///
+/// The callers must agree on an order of the mutexes.
 pub(crate) fn lock_nested<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // CAST: A `Lock` is `repr(C)` and begins with the state, which `Lock::from_raw` relies on, too.
     let state: *mut <MutexBackend as Backend>::State = ptr::from_ref(mutex).cast_mut().cast();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate does not have yet.
+//! Abstractions of general kernel interfaces that the kernel crate does not have yet.
 //!
-//! Each file is written as a candidate for `rust/kernel/`: it wraps one C interface behind a safe
-//! one, and knows nothing of RDMA.
+//! Each file is a candidate for `rust/kernel/`: it wraps one C interface in a safe one and does not
+//! depend on RDMA.
 
 pub(crate) mod chardev;
 pub(crate) mod clock;

@@ -22,7 +22,7 @@ pub(crate) struct Net(Opaque<bindings::net>);
 
 // SAFETY: References to namespaces can be used and put by any thread.
 unsafe impl Send for Net {}
-// SAFETY: As above; what is read here is read atomically.
+// SAFETY: A namespace is counted atomically, and the fields that are read here are read atomically.
 unsafe impl Sync for Net {}
 
 // SAFETY: The type invariant says that instances are counted.
@@ -52,21 +52,21 @@ impl Net {
         unsafe { Self::from_raw((&raw mut bindings::init_net).cast()) }
     }
 
-    /// Returns a reference for a pointer of C.
+    /// Creates a reference from a C pointer.
     ///
     /// # Safety
     ///
-    /// The namespace must be valid, and counted, for the duration of `'a`.
+    /// The namespace must be valid, and its counter not zero, for the duration of `'a`.
     pub(crate) unsafe fn from_raw<'a>(net: *mut bindings::net) -> &'a Self {
         // SAFETY: By the safety requirements; `Net` is transparent.
         unsafe { &*net.cast() }
     }
 
-    /// Takes over a counted reference from C, or null.
+    /// Takes over a counted reference from C; the result is `None` for a null pointer.
     ///
     /// # Safety
     ///
-    /// The caller must own the reference and gives it up.
+    /// The caller must own the reference, and must not use it any more.
     pub(crate) unsafe fn from_counted(net: *mut bindings::net) -> Option<ARef<Self>> {
         // SAFETY: By the safety requirements; `Net` is transparent.
         NonNull::new(net.cast()).map(|net| unsafe { ARef::from_raw(net) })
@@ -77,22 +77,21 @@ impl Net {
         self.0.get()
     }
 
-    /// Whether the two are the same namespace.
+    /// Returns whether both are the same namespace.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
     }
 
-    /// A number that differs between namespaces that exist at the same time, for hashing.
+    /// Returns a key for hashing, which differs between namespaces that exist at the same time.
     ///
-    /// It is an address: not for the eyes of users.
+    /// The key is a kernel address and must not be shown to user space.
     pub(crate) fn hash_key(&self) -> u64 {
         let addr = ptr::from_ref(self).addr();
-        // Lossless on the 64-bit machines that there are.
+        // Lossless on 64-bit machines.
         u64::try_from(addr).unwrap_or(u64::MAX)
     }
 
-    /// The ports from which one is chosen for a socket without one: first and last, inclusive
-    /// (`net.ipv4.ip_local_port_range`).
+    /// Returns the first and the last port for automatic binding (`net.ipv4.ip_local_port_range`).
     pub(crate) fn local_port_range(&self) -> (u16, u16) {
         let (mut low, mut high) = (0, 0);
         // SAFETY: The namespace is valid, and so are the places for the results.
@@ -103,7 +102,7 @@ impl Net {
         (port(low, 0), port(high, u16::MAX))
     }
 
-    /// Whether a socket bound to the IPv6 wildcard serves IPv6 only, unless told otherwise
+    /// Returns whether sockets on the IPv6 wildcard are IPv6-only by default
     /// (`net.ipv6.bindv6only`).
     pub(crate) fn bindv6only(&self) -> bool {
         // SAFETY: The namespace is valid.

@@ -13,14 +13,15 @@ use kernel::{
     types::Opaque,
 };
 
-/// The device is administratively up (`IFF_UP`).
+/// The flag of a device that is administratively up (`IFF_UP`).
 const IFF_UP: u32 = 1;
-/// The longest link-layer address (`MAX_ADDR_LEN`).
+/// The maximum length of a link-layer address (`MAX_ADDR_LEN`), in bytes.
 pub(crate) const MAX_ADDR_LEN: usize = 32;
 
 /// A network device (`struct net_device`).
 ///
-/// Who holds a reference delays the device's unregistration: let go when the device is unregistered.
+/// A reference delays the unregistration of the device, so it must be dropped when the device is
+/// unregistered.
 ///
 /// # Invariants
 ///
@@ -30,7 +31,7 @@ pub(crate) struct NetDevice(Opaque<bindings::net_device>);
 
 // SAFETY: References to devices can be used and put by any thread.
 unsafe impl Send for NetDevice {}
-// SAFETY: As above; what is read here is constant or read atomically.
+// SAFETY: The fields that are read here are constant or are read atomically.
 unsafe impl Sync for NetDevice {}
 
 // SAFETY: The type invariant says that instances are counted.
@@ -47,27 +48,27 @@ unsafe impl AlwaysRefCounted for NetDevice {
 }
 
 impl NetDevice {
-    /// Returns the device with an index in a namespace.
+    /// Returns the device with the index `ifindex` in a namespace.
     pub(crate) fn by_index(net: &Net, ifindex: i32) -> Option<ARef<Self>> {
         // SAFETY: The namespace is valid. The result is null or a counted reference.
         unsafe { Self::from_counted(bindings::rust_rdma_dev_get_by_index(net.as_raw(), ifindex)) }
     }
 
-    /// Returns a reference for a pointer of C.
+    /// Creates a reference from a C pointer.
     ///
     /// # Safety
     ///
-    /// The device must be valid, and counted, for the duration of `'a`.
+    /// The device must be valid, and its counter not zero, for the duration of `'a`.
     pub(crate) unsafe fn from_raw<'a>(dev: *const bindings::net_device) -> &'a Self {
         // SAFETY: By the safety requirements; `NetDevice` is transparent.
         unsafe { &*dev.cast() }
     }
 
-    /// Takes over a counted reference from C, or null.
+    /// Takes over a counted reference from C; the result is `None` for a null pointer.
     ///
     /// # Safety
     ///
-    /// The caller must own the reference and gives it up.
+    /// The caller must own the reference, and must not use it any more.
     pub(crate) unsafe fn from_counted(dev: *mut bindings::net_device) -> Option<ARef<Self>> {
         // SAFETY: By the safety requirements; `NetDevice` is transparent.
         NonNull::new(dev.cast()).map(|dev| unsafe { ARef::from_raw(dev) })
@@ -78,42 +79,42 @@ impl NetDevice {
         self.0.get()
     }
 
-    /// Whether the two are the same device.
+    /// Returns whether both are the same device.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
     }
 
-    /// The index, unique within the namespace.
+    /// Returns the interface index, which is unique within the namespace.
     pub(crate) fn ifindex(&self) -> i32 {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netdev_ifindex(self.as_raw()) }
     }
 
-    /// The namespace that the device is in now; `None` while that one is going away.
+    /// Returns the namespace of the device, or `None` if that namespace is being destroyed.
     pub(crate) fn net(&self) -> Option<ARef<Net>> {
         // SAFETY: The device is valid. The result is null or a counted reference.
         unsafe { Net::from_counted(bindings::rust_rdma_dev_net(self.as_raw())) }
     }
 
-    /// The largest packet, in bytes.
+    /// Returns the MTU in bytes.
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netdev_mtu(self.as_raw()) }
     }
 
-    /// Whether the device is administratively up.
+    /// Returns whether the device is administratively up.
     pub(crate) fn is_up(&self) -> bool {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netdev_flags(self.as_raw()) & IFF_UP != 0 }
     }
 
-    /// The kind of hardware (`ARPHRD_*`).
+    /// Returns the hardware type (`ARPHRD_*`).
     pub(crate) fn hw_type(&self) -> u16 {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netdev_type(self.as_raw()) }
     }
 
-    /// The link-layer address, and how many bytes of it are meant.
+    /// Returns the link-layer address and its length in bytes.
     pub(crate) fn hw_addr(&self) -> ([u8; MAX_ADDR_LEN], usize) {
         let mut addr = [0; MAX_ADDR_LEN];
         // SAFETY: The device is valid, and so is the buffer, of `MAX_ADDR_LEN` bytes.
@@ -122,7 +123,7 @@ impl NetDevice {
         (addr, len.into())
     }
 
-    /// The device below, if this is a VLAN of it.
+    /// Returns the lower device, if this is a VLAN device.
     pub(crate) fn vlan_real_dev(&self) -> Option<ARef<Self>> {
         // SAFETY: The device is valid.
         if !unsafe { bindings::rust_rdma_is_vlan_dev(self.as_raw()) } {
@@ -132,21 +133,25 @@ impl NetDevice {
         unsafe { Self::from_counted(bindings::rust_rdma_vlan_dev_real_dev(self.as_raw())) }
     }
 
-    /// Whether other devices are bonded below this one.
+    /// Returns whether the device is the master of a bond.
     pub(crate) fn is_bond_master(&self) -> bool {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netif_is_bond_master(self.as_raw()) }
     }
 
-    /// The service level for a type of service, 0..=15: what the VLAN's egress map or the queue
-    /// configuration makes of it, on this device or the one right below.
+    /// Returns the service level (0 to 15) for a type of service.
+    ///
+    /// It comes from the traffic classes or from the VLAN's egress map: those of the lower device, if
+    /// this is no VLAN and has one, else those of this device.
     pub(crate) fn service_level(&self, tos: u8) -> u8 {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_tos_to_sl(self.as_raw(), tos) }
     }
 
-    /// Whether a packet from `local` to `peer` would leave by this very device, and both are
-    /// addresses of hosts. Network byte order. Never sleeps.
+    /// Returns whether IPv4 packets from `local` to `peer` leave by this device.
+    ///
+    /// Both must be unicast addresses of hosts, not loopback addresses; otherwise this is false. The
+    /// addresses are in network byte order. Never sleeps.
     pub(crate) fn is_route_v4(&self, local: [u8; 4], peer: [u8; 4]) -> bool {
         // SAFETY: The device is valid, and so are the addresses.
         unsafe {
@@ -154,8 +159,9 @@ impl NetDevice {
         }
     }
 
-    /// Whether a packet from `local` to `peer` would leave by this very device. Network byte
-    /// order. Never sleeps.
+    /// Returns whether IPv6 packets from `local` to `peer` leave by this device.
+    ///
+    /// Addresses are in network byte order. Never sleeps.
     pub(crate) fn is_route_v6(&self, local: [u8; 16], peer: [u8; 16]) -> bool {
         // SAFETY: The device is valid, and so are the addresses.
         unsafe {

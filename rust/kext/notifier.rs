@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Notifiers of the network: devices and neighbours.
+//! Notifiers of network devices and neighbours.
 //!
 //! C headers: [`include/linux/notifier.h`](srctree/include/linux/notifier.h),
 //! [`include/net/netevent.h`](srctree/include/net/netevent.h)
@@ -9,41 +9,42 @@ use super::netdev::{NetDevice, MAX_ADDR_LEN};
 use crate::bindings;
 use kernel::{error::to_result, prelude::*, sync::Arc, types::Opaque};
 
-/// `NOTIFY_DONE`: go on with the next.
+/// The return value of a notifier that lets the chain continue (`NOTIFY_DONE`).
 const NOTIFY_DONE: c_int = 0;
 
-/// What happened to a network device (`NETDEV_*`).
+/// An event of a network device (`NETDEV_*`).
 // Repeats: include/linux/netdevice.h netdev_cmd b4d9ac78360c
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) struct NetdevEvent(pub(crate) c_ulong);
 
 impl NetdevEvent {
-    /// The link-layer address changed.
+    /// The link-layer address has changed (`NETDEV_CHANGEADDR`).
     pub(crate) const CHANGEADDR: Self = Self(8);
-    /// Another device of a bond is the active one.
+    /// The active device of a bond has changed (`NETDEV_BONDING_FAILOVER`).
     pub(crate) const BONDING_FAILOVER: Self = Self(13);
-    /// The device goes away.
+    /// The device is being unregistered (`NETDEV_UNREGISTER`).
     pub(crate) const UNREGISTER: Self = Self(6);
 }
 
-/// Hears of network devices.
+/// A listener to events of network devices.
 pub(crate) trait NetdevListener: Send + Sync + 'static {
-    /// Runs with the lock of the network configuration held (`rtnl`): takes notes, or leaves groups.
+    /// Handles an event. Runs with `rtnl_lock()` held, so it should only take notes or leave
+    /// groups.
     fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice);
 }
 
-/// A neighbour, as far as a change of its link-layer address matters.
+/// A neighbour, as seen when its link-layer address changes.
 pub(crate) struct Neighbour<'a> {
-    /// The device that it is reached by.
+    /// The device through which it is reached.
     pub(crate) dev: &'a NetDevice,
-    /// Its IP address.
+    /// The IP address of the neighbour.
     pub(crate) addr: NeighbourAddr,
     hw_addr: [u8; MAX_ADDR_LEN],
     hw_addr_len: u8,
 }
 
 impl Neighbour<'_> {
-    /// Its link-layer address.
+    /// Returns the link-layer address.
     pub(crate) fn hw_addr(&self) -> &[u8] {
         self.hw_addr
             .get(..usize::from(self.hw_addr_len))
@@ -54,26 +55,27 @@ impl Neighbour<'_> {
 /// The IP address of a [`Neighbour`], in network byte order.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum NeighbourAddr {
-    /// IPv4.
+    /// An IPv4 address.
     V4([u8; 4]),
-    /// IPv6.
+    /// An IPv6 address.
     V6([u8; 16]),
 }
 
-/// Hears of neighbours.
+/// A listener to changes of neighbours.
 pub(crate) trait NeighbourListener: Send + Sync + 'static {
-    /// Runs in atomic context, even with interrupts disabled: must only take notes.
+    /// Handles a change. Runs in atomic context, even with interrupts disabled, and must only take
+    /// notes.
     fn neighbour_update(&self, neighbour: &Neighbour<'_>);
 }
 
-/// Lets a [`NetdevListener`] hear until dropped.
+/// A registration of a [`NetdevListener`]; dropping it unregisters the listener.
 ///
-/// At first it hears of the devices that there are, as if they had just come, and in the end as if
-/// they were going.
+/// As for any notifier of network devices, registration replays the events of all existing devices,
+/// and unregistration tells the listener that all are going.
 ///
 /// # Invariants
 ///
-/// `nb` is registered in the chain of network devices.
+/// `nb` is registered in the notifier chain of network devices.
 #[pin_data(PinnedDrop)]
 #[repr(C)]
 pub(crate) struct NetdevRegistration<T: NetdevListener> {
@@ -84,11 +86,11 @@ pub(crate) struct NetdevRegistration<T: NetdevListener> {
 
 // SAFETY: A notifier can be unregistered by any thread, and the listener is `Send` and `Sync`.
 unsafe impl<T: NetdevListener> Send for NetdevRegistration<T> {}
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<T: NetdevListener> Sync for NetdevRegistration<T> {}
 
 impl<T: NetdevListener> NetdevRegistration<T> {
-    /// Creates an initialiser that registers. May sleep.
+    /// Creates an initialiser that registers the listener. May sleep.
     pub(crate) fn new(listener: Arc<T>) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             listener,
@@ -102,9 +104,11 @@ impl<T: NetdevListener> NetdevRegistration<T> {
         }? Error)
     }
 
+    /// Passes an event to the listener.
+    ///
     /// # Safety
     ///
-    /// Called by the chain of network devices with our `nb` and its information.
+    /// Called by the notifier chain of network devices with our `nb` and its information.
     unsafe extern "C" fn call(
         nb: *mut bindings::notifier_block,
         event: c_ulong,
@@ -128,11 +132,11 @@ impl<T: NetdevListener> PinnedDrop for NetdevRegistration<T> {
     }
 }
 
-/// Lets a [`NeighbourListener`] hear until dropped.
+/// A registration of a [`NeighbourListener`]; dropping it unregisters the listener.
 ///
 /// # Invariants
 ///
-/// `nb` is registered in the chain of network events.
+/// `nb` is registered in the notifier chain of network events.
 #[pin_data(PinnedDrop)]
 #[repr(C)]
 pub(crate) struct NeighbourRegistration<T: NeighbourListener> {
@@ -143,11 +147,11 @@ pub(crate) struct NeighbourRegistration<T: NeighbourListener> {
 
 // SAFETY: A notifier can be unregistered by any thread, and the listener is `Send` and `Sync`.
 unsafe impl<T: NeighbourListener> Send for NeighbourRegistration<T> {}
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<T: NeighbourListener> Sync for NeighbourRegistration<T> {}
 
 impl<T: NeighbourListener> NeighbourRegistration<T> {
-    /// Creates an initialiser that registers. May sleep.
+    /// Creates an initialiser that registers the listener. May sleep.
     pub(crate) fn new(listener: Arc<T>) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             listener,
@@ -161,9 +165,11 @@ impl<T: NeighbourListener> NeighbourRegistration<T> {
         }? Error)
     }
 
+    /// Passes an update of a neighbour to the listener.
+    ///
     /// # Safety
     ///
-    /// Called by the chain of network events with our `nb` and the object of the event.
+    /// Called by the notifier chain of network events with our `nb` and the object of the event.
     unsafe extern "C" fn call(
         nb: *mut bindings::notifier_block,
         event: c_ulong,
@@ -204,13 +210,14 @@ impl<T: NeighbourListener> PinnedDrop for NeighbourRegistration<T> {
     }
 }
 
-/// `NETEVENT_NEIGH_UPDATE`: the first of `enum netevent_notif_type`.
+/// The event that a neighbour changed (`NETEVENT_NEIGH_UPDATE`), the first of `enum
+/// netevent_notif_type`.
 // Repeats: include/net/netevent.h netevent_notif_type 0665d8f5f633
 const NETEVENT_NEIGH_UPDATE: c_ulong = 1;
 const AF_INET: c_int = 2;
 const AF_INET6: c_int = 10;
 
-/// Returns a notifier block that is in no chain yet.
+/// Returns a notifier block that is not registered yet.
 fn notifier_block(
     call: unsafe extern "C" fn(*mut bindings::notifier_block, c_ulong, *mut c_void) -> c_int,
 ) -> bindings::notifier_block {

@@ -12,20 +12,20 @@ pub(crate) fn fill(buf: &mut [u8]) {
     unsafe { bindings::get_random_bytes(buf.as_mut_ptr().cast(), buf.len()) }
 }
 
-/// Returns a random number.
+/// Returns a random 32-bit number.
 pub(crate) fn u32() -> u32 {
     // SAFETY: Just an FFI call.
     unsafe { bindings::get_random_u32() }
 }
 
-/// Returns a random number.
+/// Returns a random 64-bit number.
 pub(crate) fn u64() -> u64 {
     let mut bytes = [0; 8];
     fill(&mut bytes);
     u64::from_ne_bytes(bytes)
 }
 
-/// Returns a random number below `limit`, all of them equally likely; 0 if `limit` is 0.
+/// Returns a uniformly distributed random number below `limit`, or 0 if `limit` is 0.
 pub(crate) fn below(limit: u32) -> u32 {
     if limit <= 1 {
         return 0;

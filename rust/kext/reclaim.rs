@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an allocation may wait for.
+//! Limits to memory reclaim.
 //!
 //! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
 
@@ -8,11 +8,11 @@ use crate::bindings;
 use core::ffi::c_uint;
 use kernel::types::NotThreadSafe;
 
-/// A scope in which no allocation of the current task waits for input or output to a device, whatever its
-/// flags say (`memalloc_noio_save()`).
+/// A scope in which allocations of the current task start no I/O (`memalloc_noio_save()`).
 ///
-/// For what storage depends on: the memory that it would wait for may be written back by the connection that is
-/// being made. Ends when dropped, in the reverse order of the beginnings.
+/// It overrides the flags of each allocation. Code that storage depends on needs it: reclaim could
+/// otherwise wait for the write-back of pages through the very connection that is being made. The
+/// scope ends when this is dropped; nested scopes must end in reverse order.
 #[must_use = "the scope ends when this is dropped"]
 pub(crate) struct NoIo {
     before: c_uint,
@@ -20,10 +20,11 @@ pub(crate) struct NoIo {
 }
 
 impl NoIo {
-    /// Begins the scope. In an interrupt it is one of the task that is interrupted, and must end there.
+    /// Begins a scope. In an interrupt the scope applies to the interrupted task, and must end
+    /// there.
     pub(crate) fn begin() -> Self {
         Self {
-            // SAFETY: It may always be called; what it changes is the current task's.
+            // SAFETY: The function may always be called and changes only flags of the current task.
             before: unsafe { bindings::rust_rdma_memalloc_noio_save() },
             _task: NotThreadSafe,
         }

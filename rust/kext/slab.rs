@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counted objects of one type, from a slab cache of their own.
+//! Reference-counted objects of one type from a dedicated slab cache.
 //!
 //! C header: [`include/linux/slab.h`](srctree/include/linux/slab.h)
 //!
-//! [`Arc`] takes its memory from `kmalloc()`, whose sizes are far apart above a kilobyte. The
-//! objects of a [`SlabCache`] have exactly the size that they need, and a row of their own in
-//! `/proc/slabinfo`.
+//! [`Arc`] takes its memory from `kmalloc()`, whose size classes are far apart above a kilobyte.
+//! The objects of a [`SlabCache`] take exactly the size that they need, and have a line of their
+//! own in `/proc/slabinfo`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 
@@ -22,20 +22,20 @@ use kernel::{prelude::*, str::CStrExt as _, sync::Refcount};
 /// An object and its counter.
 #[repr(C)]
 struct Counted<T> {
-    // A free object has the allocator's pointer to the next one here.
+    // The allocator keeps its free pointer here while the object is free.
     count: Refcount,
     data: T,
 }
 
 /// A slab cache for the objects of one type (`struct kmem_cache`).
 ///
-/// It is to outlive its objects, and so must not be owned by them: the kernel warns, and keeps the
-/// memory for ever, when a cache is destroyed that has objects.
+/// The cache must outlive its objects, and so must not be owned by them: the kernel warns, and
+/// leaks the memory, when a cache is destroyed that still has objects.
 ///
 /// # Invariants
 ///
-/// `raw` is a cache of objects of the size and the alignment of a [`Counted<T>`], which nobody else
-/// destroys.
+/// `raw` is a cache of objects of the size and the alignment of a [`Counted<T>`], which is
+/// destroyed only by the owner of this.
 pub(crate) struct SlabCache<T> {
     raw: NonNull<bindings::kmem_cache>,
     _objects: PhantomData<fn() -> T>,
@@ -43,11 +43,11 @@ pub(crate) struct SlabCache<T> {
 
 // SAFETY: Any task may allocate from a cache, and destroy it.
 unsafe impl<T> Send for SlabCache<T> {}
-// SAFETY: As above.
+// SAFETY: Any task may allocate from a cache; the allocator does its own locking.
 unsafe impl<T> Sync for SlabCache<T> {}
 
 impl<T: 'static> SlabCache<T> {
-    /// Creates a cache that is shown by this name. May sleep. Fails with [`ENOMEM`].
+    /// Creates a cache called `name` in `/proc/slabinfo`. May sleep. Fails with [`ENOMEM`].
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         let mut args = bindings::kmem_cache_args {
             align: u32::try_from(align_of::<Counted<T>>())?,
@@ -61,15 +61,18 @@ impl<T: 'static> SlabCache<T> {
         let raw = unsafe {
             bindings::__kmem_cache_create_args(name.as_char_ptr(), size, &raw mut args, 0)
         };
-        // INVARIANT: It was made with this size and alignment, and is ours.
+        // INVARIANT: The cache was made with this size and alignment, and is owned by the new
+        // value.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             _objects: PhantomData,
         })
     }
 
-    /// Allocates an object, charged to the memory cgroup of the current task, and initialises it in
-    /// place. May sleep. Fails with [`ENOMEM`], or as `init` does.
+    /// Allocates an object and initialises it in place.
+    ///
+    /// The memory is charged to the memory cgroup of the current task. May sleep. Fails with
+    /// [`ENOMEM`], or with the error of `init`.
     pub(crate) fn pin_init<E>(&self, init: impl PinInit<T, E>) -> Result<SlabArc<T>>
     where
         Error: From<E>,
@@ -86,59 +89,60 @@ impl<T: 'static> SlabCache<T> {
             &mut *(&raw mut (*object.as_ptr()).data).cast()
         };
         data.write_pin_init(init).inspect_err(|_| {
-            // SAFETY: It is ours, and there is nothing in it that would have to be dropped.
+            // SAFETY: The memory is ours, and contains nothing that would have to be dropped.
             unsafe { bindings::kfree(memory) };
         })?;
-        // INVARIANT: The object is initialised, and its count is that of this reference.
+        // INVARIANT: The object is initialised, and its count of 1 is that of this reference.
         Ok(SlabArc(object))
     }
 }
 
 impl<T> Drop for SlabCache<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the cache is ours. What is left of its objects stays valid.
+        // SAFETY: By the type invariant the cache is ours. Objects that are left stay valid.
         unsafe { bindings::kmem_cache_destroy(self.raw.as_ptr()) };
     }
 }
 
-/// Constructs nothing: an object is initialised, in full, when it is allocated.
+/// A constructor that does nothing, as each object is initialised in full when it is allocated.
 ///
-/// The kernel clears each object of a cache without such a function before that (`init_on_alloc`).
+/// Without a constructor the kernel would clear each object at its allocation (`init_on_alloc`).
 ///
 /// # Safety
 ///
-/// None: it does nothing.
+/// There are no requirements, as the function does nothing.
 unsafe extern "C" fn construct_nothing(_object: *mut c_void) {}
 
-/// A counted reference to an object of a [`SlabCache`]; otherwise as the kernel crate's [`Arc`].
+/// A counted reference to an object of a [`SlabCache`], like the kernel crate's [`Arc`].
 ///
 /// # Invariants
 ///
-/// The object is initialised and pinned, and one of its count is this reference's. It is memory of
-/// a slab cache, that `kfree()` takes back.
+/// The object is initialised and pinned, and one unit of its count belongs to this reference. Its
+/// memory is from a slab cache, so that `kfree()` frees it.
 ///
 /// [`Arc`]: kernel::sync::Arc
 pub(crate) struct SlabArc<T>(NonNull<Counted<T>>);
 
-// SAFETY: Whoever has it may look at the object, and may be the one who drops it.
+// SAFETY: The holder may use the object through a shared reference, and may be the one who drops
+// it.
 unsafe impl<T: Send + Sync> Send for SlabArc<T> {}
-// SAFETY: As above, since a shared reference can be cloned.
+// SAFETY: As for `Send`, since a shared reference can be cloned.
 unsafe impl<T: Send + Sync> Sync for SlabArc<T> {}
 
 impl<T> SlabArc<T> {
-    /// Whether both are references to one object.
+    /// Returns whether both are references to the same object.
     pub(crate) fn ptr_eq(this: &Self, other: &Self) -> bool {
         ptr::eq(this.0.as_ptr(), other.0.as_ptr())
     }
 
-    /// Drops the object and gives its memory back.
+    /// Drops the object and frees its memory.
     ///
     /// # Safety
     ///
-    /// The count is 0, and nobody calls this twice.
+    /// The count must be 0, and this must be called once for the object.
     #[inline(never)]
     unsafe fn free(object: NonNull<Counted<T>>) {
-        // SAFETY: Nobody else has a reference. The object is not used any more.
+        // SAFETY: There are no other references, and the object is not used any more.
         unsafe {
             ptr::drop_in_place(&raw mut (*object.as_ptr()).data);
             bindings::kfree(object.as_ptr().cast());
@@ -150,23 +154,24 @@ impl<T> Deref for SlabArc<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the type invariant the object is there.
+        // SAFETY: By the type invariant the object is initialised and not freed.
         unsafe { &self.0.as_ref().data }
     }
 }
 
 impl<T> Clone for SlabArc<T> {
     fn clone(&self) -> Self {
-        // SAFETY: By the type invariant the object is there.
+        // SAFETY: By the type invariant the object is initialised and not freed.
         unsafe { self.0.as_ref() }.count.inc();
-        // INVARIANT: It was just counted.
+        // INVARIANT: The new reference was just counted.
         Self(self.0)
     }
 }
 
 impl<T> Drop for SlabArc<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the object is there, until its count is 0.
+        // SAFETY: By the type invariant the object is initialised and not freed until its count is
+        // 0.
         unsafe {
             if self.0.as_ref().count.dec_and_test() {
                 Self::free(self.0);

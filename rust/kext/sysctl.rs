@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parameters below `/proc/sys/net/rdma_ucm`.
+//! The sysctls in `/proc/sys/net/rdma_ucm`.
 //!
 //! C header: [`include/linux/sysctl.h`](srctree/include/linux/sysctl.h)
 
@@ -8,7 +8,7 @@ use crate::bindings;
 use core::ptr::NonNull;
 use kernel::prelude::*;
 
-/// Keeps the parameters registered; dropping it removes them.
+/// A registration of the sysctls; dropping it unregisters them.
 ///
 /// # Invariants
 ///
@@ -17,13 +17,14 @@ pub(crate) struct Registration(NonNull<bindings::ctl_table_header>);
 
 // SAFETY: A table can be unregistered from any thread.
 unsafe impl Send for Registration {}
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Creates `/proc/sys/net/rdma_ucm/max_backlog`: 0..=`INT_MAX`, 1024 at first.
+    /// Registers `/proc/sys/net/rdma_ucm/max_backlog`, with values from 0 to `INT_MAX` and a
+    /// default of 1024.
     ///
-    /// Fails with [`ENOMEM`] for whatever reason, as C does.
+    /// Every failure is reported as [`ENOMEM`], as in C.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Just an FFI call; the table is static.
         let header = unsafe { bindings::rust_rdma_ucm_sysctl_register() };
@@ -39,10 +40,10 @@ impl Drop for Registration {
     }
 }
 
-/// Returns the present value of `max_backlog`.
+/// Returns the current value of `max_backlog`.
 pub(crate) fn max_backlog() -> u32 {
     // SAFETY: Just an FFI call, which reads a static.
     let value = unsafe { bindings::rust_rdma_ucm_max_backlog() };
-    // The table allows no negative value.
+    // The sysctl table does not allow negative values.
     u32::try_from(value).unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! This module, as C knows it.
+//! The `struct module` of this module.
 
 use crate::bindings;
 use core::ffi::c_void;
@@ -10,5 +10,7 @@ extern "C" {
     static __this_module: c_void;
 }
 
-/// `THIS_MODULE` of C. The `module!` macro has one too, in another place in each release.
+/// The C object of this module (`THIS_MODULE`).
+///
+/// The `module!` macro defines one too, but at a place that differs between kernel releases.
 pub(crate) const THIS_MODULE: *mut bindings::module = (&raw const __this_module).cast_mut().cast();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reading and writing what user space may know in another length.
+//! Copying of structures from and to user space whose length may differ there.
 //!
-//! A structure of the user ABI grows at its end. An old program passes less than the kernel knows
-//! and means zero for the rest; a new one passes more, which an old kernel does not look at.
+//! A structure of the user ABI grows at its end. An old program passes fewer bytes than the kernel
+//! knows and means zero for the rest; a new program passes more, which an old kernel ignores.
 //!
-//! A page fault can take as long as a hostile user likes: hold no lock across these.
+//! A page fault can take as long as a hostile user likes, so no lock may be held across these
+//! functions.
 
 use crate::bindings;
 use core::{mem::MaybeUninit, ptr};
@@ -15,7 +16,7 @@ use kernel::{
 };
 use zerocopy::FromBytes;
 
-/// Bytes that a caller passes, by their address, at which there may be nothing.
+/// A range of user memory, whose address may be invalid.
 #[derive(Clone, Copy)]
 pub(crate) struct UserBytes {
     addr: usize,
@@ -23,17 +24,17 @@ pub(crate) struct UserBytes {
 }
 
 impl UserBytes {
-    /// The `len` bytes at `addr`.
+    /// Creates a range of `len` bytes at `addr`.
     pub(crate) fn new(addr: usize, len: usize) -> Self {
         UserBytes { addr, len }
     }
 
-    /// How many there are.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// What follows the first `count` bytes.
+    /// Returns the part of the range after its first `count` bytes.
     pub(crate) fn after(&self, count: usize) -> Self {
         UserBytes {
             addr: self.addr.wrapping_add(count),
@@ -41,7 +42,8 @@ impl UserBytes {
         }
     }
 
-    /// Reads a `T` into `slot`, of which at most the first `len` bytes are there; the rest is zero.
+    /// Reads a `T` into `slot` from at most the first `len` bytes of the range, and zeroes the
+    /// rest.
     ///
     /// Fails with [`EFAULT`] if an address is bad.
     pub(crate) fn read_prefix<'a, T: FromBytes>(
@@ -51,7 +53,8 @@ impl UserBytes {
     ) -> Result<&'a T> {
         let len = len.min(self.len).min(size_of::<T>());
         let start = slot.as_mut_ptr().cast::<u8>();
-        // SAFETY: `len` bytes can be written, being part of `slot`; any address may be read from.
+        // SAFETY: `len` bytes of `slot` can be written; the user address is checked by the
+        // function.
         let missed = unsafe {
             bindings::_copy_from_user(start.cast(), ptr::without_provenance(self.addr), len)
         };
@@ -68,9 +71,9 @@ impl UserBytes {
     }
 }
 
-/// Reads `N` bytes, of which user space supplies at most `len`; the rest is zero.
+/// Reads `N` bytes, of which user space supplies at most `len`, and zeroes the rest.
 ///
-/// Never reads past `len` nor past the end of `reader`, which advances by what was read.
+/// Never reads past `len` nor past the end of `reader`, which advances by the number of bytes read.
 /// Fails with [`EFAULT`] if an address is bad.
 pub(crate) fn read_prefix<const N: usize>(
     reader: &mut UserSliceReader,
@@ -84,12 +87,12 @@ pub(crate) fn read_prefix<const N: usize>(
     Ok(bytes)
 }
 
-/// Writes the first `len` bytes of `bytes`, or all if there are fewer, to a user address.
+/// Writes the first `len` bytes of `bytes`, or all if it is shorter, to a user address.
 ///
 /// Fails with [`EFAULT`] if an address is bad.
 pub(crate) fn write_prefix(addr: u64, len: usize, bytes: &[u8]) -> Result {
     let prefix = bytes.get(..len).unwrap_or(bytes);
-    // As `u64_to_user_ptr()`; an address that does not fit is not one.
+    // As in `u64_to_user_ptr()`, but an address that does not fit fails.
     let addr = usize::try_from(addr).map_err(|_| EFAULT)?;
     // SAFETY: `prefix` can be read, and any address may be written to.
     let missed = unsafe {

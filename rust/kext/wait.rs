@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting for something that a signal may interrupt.
+//! Wait queues with interruptible waiting.
 //!
 //! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
 
@@ -19,10 +19,10 @@ macro_rules! new_wait_queue {
 }
 pub(crate) use new_wait_queue;
 
-/// A queue of tasks that wait, and of those that poll (`wait_queue_head_t`).
+/// A queue of tasks that wait or poll (`wait_queue_head_t`).
 ///
-/// Unlike the kernel crate's `CondVar` it is tied to no lock, and unlike its `PollCondVar` it does
-/// not wait for an RCU grace period when dropped; see [`Poll::register`] for why it need not.
+/// Unlike the kernel crate's `CondVar` it is not tied to a lock, and unlike its `PollCondVar` it
+/// does not wait for an RCU grace period when dropped; see [`Poll::register`] for the reason.
 ///
 /// [`Poll::register`]: super::chardev::Poll::register
 #[pin_data]
@@ -33,7 +33,7 @@ pub(crate) struct WaitQueue {
 
 // SAFETY: A wait queue has a lock of its own and can be used from any thread.
 unsafe impl Send for WaitQueue {}
-// SAFETY: As above.
+// SAFETY: The lock of the wait queue protects it.
 unsafe impl Sync for WaitQueue {}
 
 impl WaitQueue {
@@ -54,16 +54,16 @@ impl WaitQueue {
         self.head.get()
     }
 
-    /// Wakes all who wait or poll. Can be called in any context.
+    /// Wakes all tasks that wait or poll. Can be called in any context.
     pub(crate) fn wake_all(&self) {
         // SAFETY: The queue is initialised.
         unsafe { bindings::rust_rdma_wake_up_interruptible_all(self.as_raw()) }
     }
 
-    /// Sleeps until `ready` returns a value, and returns that.
+    /// Sleeps until `ready` returns a value, and returns that value.
     ///
     /// `ready` runs at least once, then after each [`wake_all`](Self::wake_all); it may lock and
-    /// sleep. Fails with [`ERESTARTSYS`] if a signal is pending when there is nothing to return.
+    /// sleep. Fails with [`ERESTARTSYS`] if a signal is pending and `ready` has returned nothing.
     pub(crate) fn wait_interruptible<R>(&self, mut ready: impl FnMut() -> Option<R>) -> Result<R> {
         if let Some(value) = ready() {
             return Ok(value);
@@ -75,14 +75,14 @@ impl WaitQueue {
         // function returns.
         unsafe { bindings::add_wait_queue(self.as_raw(), entry.get()) };
         let result = loop {
-            // Now that the task is on the queue, no wake-up is lost.
+            // The task is on the queue, so that no wake-up after this check is lost.
             if let Some(value) = ready() {
                 break Ok(value);
             }
             if kernel::current!().signal_pending() {
                 break Err(ERESTARTSYS);
             }
-            // SAFETY: The entry is on a queue, with the wake function that this needs.
+            // SAFETY: The entry is on a queue, with the wake function that `wait_woken()` needs.
             unsafe { bindings::wait_woken(entry.get(), bindings::TASK_INTERRUPTIBLE, c_long::MAX) };
         };
         // SAFETY: The entry is on this queue.

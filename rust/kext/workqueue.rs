@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work queues of our own, and cancelling.
+//! Owned work queues, delayed work, and synchronous cancelling.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
@@ -25,35 +25,34 @@ use kernel::{
     workqueue::{HasWork, Queue, RawWorkItem, Work, WorkItem},
 };
 
-/// How a queue runs its work.
+/// The way in which a queue runs its work.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One item at a time, in the order of enqueueing.
     Ordered,
-    /// On any processor, as many at a time as the kernel sees fit.
+    /// On any processor, with a concurrency of the kernel's choice.
     Unbound,
-    /// On the processor that enqueues.
+    /// On the processor that enqueues the item.
     PerCpu,
 }
 
-/// A work queue that belongs to its creator; dropping it runs what is pending, then destroys it.
+/// A work queue that is destroyed when dropped, after its pending work was run.
 ///
-/// Must not be dropped by its own work, which would wait for itself.
-///
-/// It is no [`Queue`]: those live for ever, so that delayed work can be left on them.
+/// It must not be dropped by its own work, which would wait for itself. It does not implement
+/// [`Queue`], because a `Queue` lives for ever, so that delayed work can be left on it.
 ///
 /// # Invariants
 ///
-/// The pointer is that of a work queue that nobody else destroys.
+/// The pointer is that of a work queue that is destroyed only by the owner of this.
 pub(crate) struct OwnedQueue(ptr::NonNull<bindings::workqueue_struct>);
 
 // SAFETY: A work queue can be used and destroyed by any thread.
 unsafe impl Send for OwnedQueue {}
-// SAFETY: As above.
+// SAFETY: Work can be enqueued by any thread; the queue does its own locking.
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {
-    /// Creates a queue, which makes progress even when memory is short (`WQ_MEM_RECLAIM`).
+    /// Creates a queue that makes progress under memory pressure (`WQ_MEM_RECLAIM`).
     ///
     /// May sleep. Fails with [`ENOMEM`].
     pub(crate) fn new(name: &CStr, kind: Kind) -> Result<Self> {
@@ -73,13 +72,13 @@ impl OwnedQueue {
                 max_active,
             )
         };
-        // INVARIANT: Created just now.
+        // INVARIANT: The queue was created just now and is owned by the new value.
         ptr::NonNull::new(wq).map(Self).ok_or(ENOMEM)
     }
 
-    /// Enqueues a work item, as [`Queue::enqueue`].
+    /// Enqueues a work item, like [`Queue::enqueue`].
     ///
-    /// Gives it back if it is pending already. Can be called in any context.
+    /// Returns the item if it is already pending. Can be called in any context.
     pub(crate) fn enqueue<W, const ID: u64>(&self, work: W) -> W::EnqueueOutput
     where
         W: RawWorkItem<ID> + Send + 'static,
@@ -87,7 +86,7 @@ impl OwnedQueue {
         self.as_queue().enqueue(work)
     }
 
-    /// Enqueues a function, whose allocations wait for no input or output. Fails with [`ENOMEM`].
+    /// Enqueues a function, whose allocations start no I/O. Fails with [`ENOMEM`].
     pub(crate) fn try_spawn(
         &self,
         flags: Flags,
@@ -106,7 +105,7 @@ impl OwnedQueue {
         unsafe { Queue::from_raw(self.0.as_ptr()) }
     }
 
-    /// Sleeps until all that was enqueued before has run.
+    /// Sleeps until all work that was enqueued before has run.
     pub(crate) fn flush(&self) {
         // SAFETY: The queue is valid by the type invariant.
         unsafe { bindings::__flush_workqueue(self.0.as_ptr()) }
@@ -122,13 +121,13 @@ impl Drop for OwnedQueue {
 
 /// A function that a queue runs once.
 ///
-/// [`Queue::try_spawn`] has one lock class for all modules, with a name that is another string in each
-/// of them, which lockdep reports.
+/// [`Queue::try_spawn`] is not used because its lock class is shared by all modules, with a name
+/// that is a different string in each, which lockdep reports.
 #[pin_data]
 struct Spawned<F> {
     #[pin]
     work: Work<Spawned<F>>,
-    /// Until it runs.
+    /// The function, until it is called.
     function: Option<F>,
 }
 
@@ -147,10 +146,10 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Spawned<F> {
     }
 }
 
-/// Cancels work and sleeps until it is not running either.
+/// Cancels a work item and sleeps until it is not running either.
 ///
-/// Returns the reference that a pending item held, so that the caller drops it where that is
-/// allowed. The item can be enqueued again afterwards. Must not be called by the work itself.
+/// Returns the reference that a pending item held, so that the caller can drop it in a suitable
+/// context. The item can be enqueued again afterwards. Must not be called by the work itself.
 pub(crate) fn cancel_sync<T, const ID: u64>(item: &Arc<T>) -> Option<Arc<T>>
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
@@ -160,17 +159,16 @@ where
     let was_pending =
         unsafe { bindings::cancel_work_sync(Work::raw_get(T::raw_get_work(object.cast_mut()))) };
     // SAFETY: The work was pending, so that the queue owned a reference made by `Arc::into_raw`,
-    // which now nobody else gives back.
+    // which no one else drops any more.
     was_pending.then(|| unsafe { Arc::from_raw(object) })
 }
 
-/// What a [`DelayedRunner`] runs.
+/// An object with work for a [`DelayedRunner`].
 pub(crate) trait RunDelayed: Send + Sync + Sized + 'static {
-    /// Runs on the queue, in process context, when the time has come. What it allocates waits for no input
-    /// or output.
+    /// Does the work, on the queue and in process context. Its allocations start no I/O.
     ///
-    /// It can run again on another processor only if it is armed for that again: never twice at
-    /// the same time.
+    /// The function may be called again, on another processor too, only if the runner is armed
+    /// again; calls never overlap.
     fn run_delayed(this: Arc<Self>);
 }
 
@@ -186,10 +184,10 @@ macro_rules! new_delayed_runner {
 }
 pub(crate) use new_delayed_runner;
 
-/// A delayed work item, a field of `T`, whose time can be moved both ways.
+/// A delayed work item, as a field of `T`, whose expiry can be moved both ways.
 ///
-/// While armed it holds a reference to the object it is part of. That is a cycle: the owner must
-/// call [`shutdown_sync`](Self::shutdown_sync) to end it, or let the time pass.
+/// While armed it holds a reference to the object that contains it. That is a cycle: the owner must
+/// call [`shutdown_sync`](Self::shutdown_sync) to break it, or let the runner expire.
 ///
 /// # Invariants
 ///
@@ -207,9 +205,9 @@ pub(crate) struct DelayedRunner<T: RunDelayed> {
 }
 
 struct RunnerState<T> {
-    /// The object that the runner is part of; null until armed for the first time.
+    /// The object that contains the runner; null until it is armed for the first time.
     target: *const T,
-    /// Kept from the first arming on, because a pending timer refers to it.
+    /// The queue of the first arming, kept because a pending timer refers to it.
     queue: Option<Arc<OwnedQueue>>,
     closed: bool,
 }
@@ -220,7 +218,7 @@ unsafe impl<T: RunDelayed> Send for RunnerState<T> {}
 
 // SAFETY: A work item can be used from any thread; the state has a lock.
 unsafe impl<T: RunDelayed> Send for DelayedRunner<T> {}
-// SAFETY: As above.
+// SAFETY: A work item can be used from any thread; the state has a lock.
 unsafe impl<T: RunDelayed> Sync for DelayedRunner<T> {}
 
 impl<T: RunDelayed> DelayedRunner<T> {
@@ -246,12 +244,13 @@ impl<T: RunDelayed> DelayedRunner<T> {
         })
     }
 
-    /// Arms the runner to run in `delay_us` microseconds on `queue`, or moves the time if it is
-    /// armed already. The time is rounded up to the kernel's tick. Can be called in any context.
+    /// Arms the runner to run in `delay_us` microseconds on `queue`, or moves its expiry.
     ///
-    /// `object` must be the one that the runner is part of. The queue of the first call counts for
-    /// all later ones, and is kept with the object. Returns whether it is armed now, which
-    /// fails only after [`shutdown_sync`](Self::shutdown_sync).
+    /// The delay is rounded up to the kernel's tick. Can be called in any context.
+    ///
+    /// `object` must be the object that contains the runner. The queue of the first call is used by
+    /// all later calls, and is kept with the object. Returns whether the runner is armed now, which
+    /// is false only after [`shutdown_sync`](Self::shutdown_sync).
     pub(crate) fn arm(&self, object: &Arc<T>, queue: &Arc<OwnedQueue>, delay_us: u64) -> bool {
         let target: *const T = &**object;
         let offset = ptr::from_ref(self).addr().wrapping_sub(target.addr());
@@ -268,10 +267,10 @@ impl<T: RunDelayed> DelayedRunner<T> {
             // INVARIANT: The runner is a part of the object, as was just checked.
             state.target = target;
             let queue = state.queue.get_or_insert_with(|| queue.clone()).0.as_ptr();
-            // SAFETY: The work is initialised, and the queue valid for as long as the object. The reference keeps both the
-            // object and, as a part of it, the work alive until the work has run. The work is not
-            // disabled by the type invariant: either it was pending, with a reference of its own,
-            // or it now owns `reference`.
+            // SAFETY: The work is initialised, and the queue is valid for as long as the object.
+            // The reference keeps both the object and, as a part of it, the work alive until the
+            // work has run. By the type invariant the work is not disabled: either it was pending,
+            // with a reference of its own, or it now owns `reference`.
             unsafe {
                 bindings::mod_delayed_work_on(
                     bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
@@ -284,14 +283,14 @@ impl<T: RunDelayed> DelayedRunner<T> {
         let armed = !state.closed;
         drop(state);
         if pending {
-            // SAFETY: From `into_raw` above, and nobody else has it. `object` is another
-            // reference, so that this is not the last.
+            // SAFETY: The pointer is from `into_raw` above, and nobody else owns it. `object` is
+            // another reference, so that this is not the last one.
             drop(unsafe { Arc::from_raw(reference) });
         }
         armed
     }
 
-    /// Disarms the runner for good, and sleeps until the work is not running either.
+    /// Disarms the runner for good, and sleeps until its work is not running either.
     ///
     /// Must not be called by the work itself.
     pub(crate) fn shutdown_sync(&self) {
@@ -299,19 +298,21 @@ impl<T: RunDelayed> DelayedRunner<T> {
         state.closed = true;
         let target = state.target;
         drop(state);
-        // SAFETY: The work is initialised. By the type invariant nobody arms it any more.
+        // SAFETY: The work is initialised. By the type invariant the runner is not armed any more.
         if unsafe { bindings::cancel_delayed_work_sync(self.work.get()) } {
             // SAFETY: The work was pending, so that it owned a reference, which is ours now. The
-            // caller refers to a part of the object, so that this is not the last.
+            // caller refers to a part of the object, so that this is not the last reference.
             drop(unsafe { Arc::from_raw(target) });
         }
     }
 
+    /// Runs the work.
+    ///
     /// # Safety
     ///
     /// Called by the work queue, with the work of a `DelayedRunner<T>` that was armed.
     unsafe extern "C" fn run(work: *mut bindings::work_struct) {
-        // SAFETY: The work is the one within the delayed work of a runner.
+        // SAFETY: The work is a part of the delayed work of a runner.
         let runner = unsafe {
             let work = container_of!(work, bindings::delayed_work, work);
             &*container_of!(Opaque::cast_from(work), Self, work)

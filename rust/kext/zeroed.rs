@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that comes as zeros.
+//! Allocation of zeroed memory.
 //!
-//! [`KBox::init`] with [`pin_init::init_zeroed`] writes zeros over memory that most kernels have just
-//! cleared (`init_on_alloc`).
+//! [`KBox::init`] with [`pin_init::init_zeroed`] writes zeros over memory that most kernels have
+//! just cleared (`init_on_alloc`).
 
 use kernel::{
     alloc::{flags::__GFP_ZERO, AllocError, Flags},
@@ -11,7 +11,7 @@ use kernel::{
 };
 use zerocopy::FromZeros;
 
-/// Allocates a value of zeros.
+/// Allocates a value that is all zeros.
 pub(crate) fn new<T: FromZeros>(flags: Flags) -> Result<KBox<T>, AllocError> {
     let space = KBox::<T>::new_uninit(flags | __GFP_ZERO)?;
     // SAFETY: The allocator has set every byte to 0, which is a value of a `FromZeros`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How an endpoint dies: by its consumer's wish, or with its device.
+//! The end of an endpoint, by its consumer's wish or with its device.
 
 use super::{Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Inner, Sidr};
 use crate::{
@@ -16,7 +16,7 @@ use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
 use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 
-/// What a dead endpoint leaves behind, to be taken down without its lock.
+/// The contents of a dead endpoint, to be released without its lock.
 struct Remains {
     query: Option<Query>,
     asking: Option<KBox<SaQuery>>,
@@ -32,7 +32,7 @@ struct Remains {
     consumer: Option<Arc<dyn Consumer>>,
 }
 
-/// What a connection leaves behind.
+/// The contents of a connection that has ended.
 struct Names {
     tracked: Option<Tracked>,
     _comm_id: CommId,
@@ -50,10 +50,10 @@ impl From<Conn> for Names {
 }
 
 impl Endpoint {
-    /// Takes everything out of the endpoint; it is dead from here on.
+    /// Takes everything out of the endpoint, which is dead from here on.
     ///
-    /// Says the protocol's farewell: a REJ, a DREQ, a DREP, a SIDR_REP or nothing, as the state
-    /// demands.
+    /// Sends the last message that the protocol demands in the connection's state: a REJ, a DREQ, a
+    /// DREP, a SIDR_REP or none.
     fn strip(self: &EndpointRef, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
         if let Some(conn) = &mut inner.conn {
             let actions = conn.machine.destroy(cause, self.core.now());
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes the remains down.
+    /// Releases the contents of a dead endpoint.
     fn bury(self: &EndpointRef, remains: Remains) {
         let Remains {
             query,
@@ -111,10 +111,11 @@ impl Endpoint {
                 self.core.remotes.untrack(tracked, self);
             }
         }
-        // A question that was not answered has no entry any more; the number of one's own goes here.
+        // A SIDR_REQ that was received and not answered has no table entry any more. The
+        // communication id of one that was sent is freed here.
         drop(sidr);
         if let Some(iwarp) = iwarp {
-            // Before the port is free for others.
+            // This comes before the port is free for others.
             iwarp.end();
         }
         if let Some(port) = port {
@@ -127,27 +128,28 @@ impl Endpoint {
         if let Some(device) = device {
             self.detach(device);
         }
-        // The device may go now.
+        // Nothing of the endpoint keeps the device from here on.
         drop(stay);
-        // Last of all: leaving them takes the lock of all network interfaces, which whoever takes the device
-        // away may hold.
+        // This comes last: leaving the groups takes the lock of all network interfaces (RTNL),
+        // which a task that removes the device, and waits for this endpoint, may hold.
         drop(groups);
         drop(consumer);
     }
 
-    /// Ends the endpoint. After the return its consumer hears nothing more of it.
+    /// Ends the endpoint. After this returns, the consumer is told of no more events.
     ///
-    /// Waits for nothing but a callback that is running. Doing it twice does nothing.
+    /// Waits for nothing but a callback that is running. A second call does nothing.
     pub(crate) fn destroy(self: &EndpointRef) {
         self.end(DestroyCause::User);
     }
 
-    /// Ends the endpoint of a request that nobody took.
+    /// Ends the endpoint of a connection request that nobody took.
     ///
-    /// With [`DestroyCause::NoMemory`] the peer is told nothing and tries again.
+    /// With [`DestroyCause::NoMemory`] nothing is sent to the peer, which tries again.
     pub(crate) fn end(self: &EndpointRef, cause: DestroyCause) {
         let mut inner = self.inner.lock();
-        // One that was only told of its device's removal is taken down here, or leaves its groups.
+        // An endpoint that was only told of its device's removal is taken down here, and one that
+        // was taken down by the removal leaves its groups here.
         if inner.is_dead() && inner.device.is_none() && inner.groups.is_empty() {
             return;
         }
@@ -162,8 +164,9 @@ impl Endpoint {
         self.bury(remains);
     }
 
-    /// Gives the port back, if that is all that others may want of an endpoint which will be destroyed
-    /// soon. Returns whether it is: one that listens, or speaks iWARP, has to be destroyed for that.
+    /// Gives the port of an endpoint that will be destroyed soon back, so that others can use it at
+    /// once. Returns false, and does nothing, if the endpoint listens or uses iWARP: such an
+    /// endpoint has to be destroyed for that.
     pub(crate) fn vacate(&self) -> bool {
         let mut inner = self.inner.lock();
         if inner.listening.is_some() || inner.iwarp.is_some() {
@@ -177,7 +180,7 @@ impl Endpoint {
         true
     }
 
-    /// Tells the consumer that the device goes away. The endpoint is dead from here on.
+    /// Tells the consumer that the device is being removed. The endpoint is dead from here on.
     pub(crate) fn announce_removal(&self) {
         let mut inner = self.inner.lock();
         if inner.is_dead() {
@@ -185,7 +188,7 @@ impl Endpoint {
         }
         self.set_state(&mut inner, State::DeviceRemoval);
         let consumer = inner.consumer.clone();
-        // First, so that who reads the event finds the endpoint gone.
+        // This comes first, so that a reader of the event finds the context removed.
         if let Some(consumer) = &consumer {
             consumer.device_removed();
         }
@@ -194,15 +197,16 @@ impl Endpoint {
         drop(consumer);
     }
 
-    /// Takes down an endpoint that was told of its device's removal, unless its consumer will.
+    /// Takes down an endpoint that was told of its device's removal, unless its consumer destroys
+    /// it.
     pub(crate) fn bury_removed(self: &EndpointRef) {
         let mut inner = self.inner.lock();
         if inner.state != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
         let mut remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
-        // Whoever removes the device may hold the lock of all network interfaces, and waits for this: they are
-        // left later.
+        // The groups are left later: the task that removes the device, and waits for this, may hold
+        // the lock of all network interfaces (RTNL), which leaving them takes.
         inner.groups = mem::replace(&mut remains.groups, RBTree::new());
         let has_groups = !inner.groups.is_empty();
         drop(inner);
@@ -214,7 +218,7 @@ impl Endpoint {
                 let groups = mem::replace(&mut this.inner.lock().groups, RBTree::new());
                 drop(groups);
             };
-            // Without memory when the consumer destroys the endpoint.
+            // Without memory, the groups are left when the consumer destroys the endpoint.
             let _ = self.core.callbacks.try_spawn(GFP_KERNEL, leave);
         }
     }

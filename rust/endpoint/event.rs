@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an endpoint tells its consumer.
+//! Events of an endpoint, and the consumer to which they are reported.
 
 use super::{EndpointRef, Inner};
 use cmproto::{
@@ -12,11 +12,11 @@ use cmproto::{
 use kernel::{prelude::*, sync::Arc};
 use zerocopy::FromZeros;
 
-/// The most private data that an event carries, by its length field. iWARP uses all of it, the
-/// messages of the IB CM at most 216 bytes (IBTA 12.11.1).
+/// The most private data, in bytes, that an event carries, which is what its 8-bit length field
+/// allows. iWARP uses all of it; messages of the IB CM carry at most 216 bytes (IBTA 12.11.1).
 pub(super) const MAX_PRIVATE_DATA: usize = 255;
 
-/// Enhanced connection establishment: what the two ends agree on beyond the IBTA's fields
+/// Enhanced connection establishment (ECE): vendor-specific options that the two ends agree on
 /// (`struct rdma_ucm_ece`).
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ece {
@@ -26,72 +26,73 @@ pub(crate) struct Ece {
     pub(crate) attr_mod: u32,
 }
 
-/// What a consumer passes to connect or accept (`struct rdma_ucm_conn_param`).
+/// The parameters of a connection that a consumer passes to connect or accept (`struct
+/// rdma_ucm_conn_param`).
 pub(crate) struct ConnParam<'a> {
-    /// QP of this end; 24 bits.
+    /// QPN of this end; 24 bits.
     pub(crate) qp_num: u32,
-    /// Q_Key of this end's datagrams; 0 for the usual one.
+    /// Q_Key of this end's datagrams; 0 for the default of the port space.
     pub(crate) qkey: u32,
     /// Private data for the peer.
     pub(crate) private_data: &'a [u8],
     /// Non-zero if the QP uses a shared receive queue.
     pub(crate) srq: u8,
-    /// RDMA reads and atomics that this end serves at a time.
+    /// The most RDMA reads and atomics that this end serves at a time.
     pub(crate) responder_resources: u8,
-    /// RDMA reads and atomics that this end has outstanding at a time.
+    /// The most RDMA reads and atomics that this end has outstanding at a time.
     pub(crate) initiator_depth: u8,
     /// Non-zero for end-to-end flow control.
     pub(crate) flow_control: u8,
-    /// Retries of the QP, 0..=7; more is taken as 7.
+    /// Retry count of the QP, 0..=7; larger values count as 7.
     pub(crate) retry_count: u8,
-    /// Receiver-not-ready retries of the QP, 0..=7; more is taken as 7.
+    /// RNR retry count of the QP, 0..=7; larger values count as 7.
     pub(crate) rnr_retry_count: u8,
 }
 
-/// The private data that an event reports: all of the field of the peer's message.
+/// The private data that an event reports: the whole field of the peer's message.
 #[derive(Clone, Copy)]
 pub(crate) struct PrivateData<'a>(&'a [u8]);
 
 impl<'a> PrivateData<'a> {
-    /// As much of `data` as an event carries.
+    /// Creates the private data of an event, cut to what an event carries.
     pub(crate) fn new(data: &'a [u8]) -> Self {
         PrivateData(data.get(..MAX_PRIVATE_DATA).unwrap_or(data))
     }
 
-    /// The data.
+    /// Returns the data.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Their length.
+    /// Returns the length of the data, in bytes.
     pub(crate) fn len(&self) -> u8 {
         u8::try_from(self.0.len()).unwrap_or(u8::MAX)
     }
 }
 
-/// The connection parameters that an event reports, as this end sees them.
+/// The connection parameters that an event reports, as seen from this end.
 #[derive(Clone, Copy)]
 pub(crate) struct ConnEventParam<'a> {
     /// The peer's private data.
     pub(crate) private_data: PrivateData<'a>,
-    /// RDMA reads and atomics that this end may serve.
+    /// The most RDMA reads and atomics that this end may serve at a time.
     pub(crate) responder_resources: u8,
-    /// RDMA reads and atomics that this end may have outstanding.
+    /// The most RDMA reads and atomics that this end may have outstanding at a time.
     pub(crate) initiator_depth: u8,
-    /// End-to-end flow control.
+    /// Non-zero for end-to-end flow control.
     pub(crate) flow_control: u8,
-    /// Retries of the QP.
+    /// Retry count of the QP.
     pub(crate) retry_count: u8,
-    /// Receiver-not-ready retries of the QP.
+    /// RNR retry count of the QP.
     pub(crate) rnr_retry_count: u8,
-    /// Whether the peer's QP uses a shared receive queue.
+    /// Non-zero if the peer's QP uses a shared receive queue.
     pub(crate) srq: u8,
-    /// The peer's QP.
+    /// QPN of the peer; 24 bits.
     pub(crate) qp_num: u32,
 }
 
 impl<'a> ConnEventParam<'a> {
-    /// Parameters that hold nothing but private data.
+    /// Creates parameters that are zero, but for the private data.
     pub(crate) fn with_private_data(data: &'a [u8]) -> Self {
         ConnEventParam {
             private_data: PrivateData::new(data),
@@ -106,21 +107,21 @@ impl<'a> ConnEventParam<'a> {
     }
 }
 
-/// How datagrams get to where an event says.
+/// The destination of datagrams that an event reports: a peer or a multicast group.
 #[derive(Clone, Copy)]
 pub(crate) struct UdEventParam<'a> {
     /// The peer's private data.
     pub(crate) private_data: PrivateData<'a>,
-    /// The way there.
+    /// The address vector of the destination.
     pub(crate) ah_attr: UverbsAhAttr,
-    /// The QP there.
+    /// QPN of the destination; 24 bits.
     pub(crate) qp_num: u32,
-    /// Its Q_Key.
+    /// Q_Key of the destination.
     pub(crate) qkey: u32,
 }
 
 impl<'a> UdEventParam<'a> {
-    /// Parameters that hold nothing but private data.
+    /// Creates parameters that are zero, but for the private data.
     pub(crate) fn with_private_data(data: &'a [u8]) -> Self {
         UdEventParam {
             private_data: PrivateData::new(data),
@@ -131,29 +132,29 @@ impl<'a> UdEventParam<'a> {
     }
 }
 
-/// What comes with an event, by its kind. Private data is borrowed: whoever keeps the event copies them, as
-/// [`KeptEvent`](super::KeptEvent) does.
+/// The parameters of an event, depending on its kind. Private data is borrowed from the message:
+/// whoever keeps the event copies it, as [`KeptEvent`](super::KeptEvent) does.
 #[derive(Clone)]
 pub(crate) enum EventParam<'a> {
-    /// Nothing.
+    /// No parameters.
     None,
-    /// A connection's parameters.
+    /// Parameters of a connection.
     Conn(ConnEventParam<'a>),
-    /// A datagram service's, or a multicast group's.
+    /// The destination of a datagram service or of a multicast group.
     Ud(UdEventParam<'a>),
-    /// A number that means something to whoever wrote the event.
+    /// The argument of an event that a program wrote.
     Arg(u64),
-    /// The message itself, of a request for somebody who speaks of messages.
+    /// The received MAD of a connection request, for a consumer of the InfiniBand CM.
     Message(Arc<[u8; MAD_LEN]>),
 }
 
 impl<'a> EventParam<'a> {
-    /// Whether there is something.
+    /// Returns whether the event has parameters.
     pub(crate) fn is_some(&self) -> bool {
         !matches!(self, EventParam::None)
     }
 
-    /// The private data.
+    /// Returns the private data, which is empty if there is none.
     pub(super) fn private_data(&self) -> &'a [u8] {
         match self {
             EventParam::Conn(conn) => conn.private_data.bytes(),
@@ -162,7 +163,7 @@ impl<'a> EventParam<'a> {
         }
     }
 
-    /// The same with other private data.
+    /// Returns the same parameters with other private data.
     pub(super) fn with_private_data<'b>(&self, data: &'b [u8]) -> EventParam<'b> {
         match self {
             EventParam::None => EventParam::None,
@@ -188,21 +189,21 @@ impl<'a> EventParam<'a> {
     }
 }
 
-/// One event.
+/// An event of an endpoint.
 #[derive(Clone)]
 pub(crate) struct Event<'a> {
-    /// What happened.
+    /// The kind of event.
     pub(crate) kind: CmEvent,
     /// 0, a negative errno, the reason of a REJ, or the status of a SIDR_REP.
     pub(crate) status: i32,
-    /// What comes with it.
+    /// The parameters of the event.
     pub(crate) param: EventParam<'a>,
-    /// What the peer said about ECE.
+    /// The ECE of the peer's message.
     pub(crate) ece: Ece,
 }
 
 impl Event<'_> {
-    /// An event with nothing but a status.
+    /// Creates an event with a status and without parameters.
     pub(crate) fn new(kind: CmEvent, status: i32) -> Self {
         Event {
             kind,
@@ -213,44 +214,56 @@ impl Event<'_> {
     }
 }
 
-/// Whoever owns an endpoint: a context of a user's channel, or a kernel consumer.
+/// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
-    /// Whether this is a part of the kernel, whose callback runs later and uses the device.
+    /// Returns whether the consumer is a part of the kernel, whose callback runs later and uses the
+    /// device.
     ///
-    /// It is then for the consumer to destroy the endpoint when the device goes: the removal of the
-    /// device waits for that.
+    /// When the device is removed, such a consumer destroys the endpoint itself, and the removal
+    /// waits for that.
+    ///
     fn is_kernel(&self) -> bool {
         false
     }
 
-    /// Takes an event, and sees to its being [traced](Endpoint::traced) when the owner is told.
+    /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
     ///
-    /// Called with the endpoint's lock held, in the order in which things happened: it queues the
-    /// event and returns. It does not lock the endpoint, which is `inner`, and does not fail.
+    /// Called with the endpoint's lock held (`inner` is what the lock protects), in the order in
+    /// which the events happened. Must not lock the endpoint, and cannot fail.
     fn event(&self, inner: &Inner, event: &Event<'_>);
 
-    /// Takes what was made of a message, likewise, for an endpoint whose consumer speaks of
-    /// [messages](Endpoint::speaks_messages); `mad` is what arrived, if something did.
+    /// Queues an event of the IB CM for an endpoint whose consumer is one of the [InfiniBand
+    /// CM](Endpoint::speaks_messages). `mad` is the message that caused the event, if one did.
+    /// Called with the endpoint's lock held.
     fn message(&self, _event: EventType, _mad: Option<Arc<[u8; MAD_LEN]>>) {}
 
-    /// The conversation of such an endpoint may have moved on. Called with the endpoint's lock held.
+    /// Notes that the state of such an endpoint's connection may have changed. Called with the
+    /// endpoint's lock held.
     fn moved(&self, _inner: &Inner) {}
 
-    /// Takes an event of a multicast group that the endpoint was told to join as `group`, likewise.
+    /// Queues an event of the multicast group that the endpoint joined as `group`. Called as
+    /// [`event`](Self::event).
     fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>);
 
-    /// Whether a connection request would be taken now, a guess that saves work. As many as `parking`
-    /// may wait beyond the backlog. Fails as [`connect_request`](Self::connect_request).
+    /// Checks whether a connection request would probably be taken now, which saves the work for
+    /// one that would not. Up to `parking` requests may wait beyond the backlog. Fails as
+    /// [`connect_request`](Self::connect_request).
     ///
     /// Called with no lock held.
     fn takes_requests(&self, parking: u32) -> Result;
 
     /// Offers a connection request that arrived for this listener.
     ///
-    /// Called with no lock held, possibly while the listener is being destroyed. The consumer
-    /// gives `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
-    /// request. `ENOMEM` means "not now" (the backlog is full): the peer hears nothing and tries
-    /// again. `ENOSPC`: so many requests are parked already. Any other error refuses the connection.
+    /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
+    /// `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
+    /// request. Up to `parking` requests may wait beyond the backlog.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM` if there is no memory or the backlog is full: nothing is sent to the peer, which
+    ///   tries again;
+    /// - `ENOSPC` if too many requests are parked already;
+    /// - any other error refuses the connection.
     fn connect_request(
         &self,
         child: &EndpointRef,
@@ -258,7 +271,8 @@ pub(crate) trait Consumer: Send + Sync {
         parking: u32,
     ) -> Result<Admission>;
 
-    /// Says that the device is gone, before the event that says so. The endpoint is dead.
+    /// Notes that the device is being removed. This comes before the event that reports the
+    /// removal; the endpoint is dead.
     ///
     /// Called with the endpoint's lock held.
     fn device_removed(&self);

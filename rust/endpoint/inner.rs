@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the lock of an endpoint protects.
+//! The state of an endpoint that its lock protects.
 
 use super::Consumer;
 use crate::{
@@ -31,33 +31,35 @@ use cmproto::{
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
-/// What a consumer may set before it connects or listens.
+/// Options that a consumer may set before it connects or listens.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Options {
-    /// Type of service of the path.
+    /// Type of service of the path; `None` for the port's default.
     pub(crate) tos: Option<u8>,
-    /// Whether the address may be bound again.
+    /// Set if others may bind the same address (`RDMA_OPTION_ID_REUSEADDR`).
     pub(crate) reuseaddr: bool,
-    /// Whether a wildcard covers its own address family only; unset means the default.
+    /// Set if a wildcard address covers its own address family only; `None` for the default.
     pub(crate) afonly: Option<bool>,
-    /// Local ack timeout of the QP, an IBA time code.
+    /// Local ack timeout of the QP, a 5-bit IBTA time code; `None` for the one that follows from
+    /// the path.
     pub(crate) ack_timeout: Option<u8>,
-    /// How long the QP makes a peer wait that it was not ready for, an RNR code.
+    /// Minimum RNR NAK timer of the QP, a 5-bit code; `None` for the default.
     pub(crate) min_rnr_timer: Option<u8>,
-    /// The only kind of device that the endpoint is attached to, or hears; unset if any.
+    /// The only node type of devices that the endpoint may be attached to, or takes requests from;
+    /// `None` for any.
     pub(crate) node_type: Option<NodeType>,
 }
 
-/// The place of an endpoint at a device.
+/// The attachment of an endpoint to a port of a device.
 pub(crate) struct Attachment {
     /// The device.
     pub(crate) device: Arc<CmDevice>,
-    /// The port.
+    /// The number of the port, from 1 on.
     pub(crate) port_num: u32,
-    /// What the port speaks.
+    /// The protocol of the port.
     pub(crate) protocol: Protocol,
-    /// The GID that the endpoint speaks from; none after a loopback resolution on RoCE, which names
-    /// a port but no address.
+    /// The source GID of the endpoint. `None` after the resolution of a loopback address on RoCE,
+    /// which determines a port but no address.
     pub(crate) gid: Option<GidAttr>,
 }
 
@@ -65,105 +67,106 @@ pub(crate) struct Attachment {
 pub(crate) struct Conn {
     /// The state machine of the IB CM.
     pub(crate) machine: Connection,
-    /// The communication id.
+    /// The local communication id.
     pub(crate) comm_id: CommId,
-    /// The peer's names, while they are this connection's.
+    /// The entry of the peer's communication id and QPN, as long as this connection is the one that
+    /// is found by them.
     pub(crate) tracked: Option<Tracked>,
-    /// Whose messages are accepted.
+    /// The source from which messages are accepted.
     pub(crate) peer: Origin,
-    /// How the peer is reached.
+    /// The address handle of the peer.
     pub(crate) ah: Option<Ah>,
-    /// Index of the P_Key that the messages carry.
+    /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
-    /// The LID that data go to, if not to that of the path.
+    /// The LID that data is sent to; 0 if it is the LID of the path.
     pub(crate) data_lid: u16,
-    /// Counts while the request waits in addition to a full backlog.
+    /// Counts the request as parked while it waits in addition to a full backlog.
     pub(crate) parked: Option<Parked>,
     /// The state before the transition that is under way, for tracepoints.
     pub(crate) before: cm::State,
 }
 
-/// A service id resolution that this end asks for or is asked for.
+/// A SIDR (service ID resolution) that this end has asked for, or has been asked for.
 pub(crate) struct Sidr {
     /// The state machine of the IB CM.
     pub(crate) machine: Resolution,
-    /// Asking side: the communication id, which is the number of the question.
+    /// On the asking side, the communication id, which is the request ID of the SIDR_REQ.
     pub(crate) comm_id: Option<CommId>,
-    /// Answering side: the question, until it is answered.
+    /// On the answering side, the entry of the SIDR_REQ, until it is answered.
     pub(crate) question: Option<Question>,
-    /// Whose answer is accepted, or who asks.
+    /// The source from which the answer is accepted, or from which the SIDR_REQ came.
     pub(crate) peer: Origin,
-    /// How the peer is reached.
+    /// The address handle of the peer.
     pub(crate) ah: Option<Ah>,
-    /// Index of the P_Key that the messages carry.
+    /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
 }
 
-/// What the lock of an endpoint protects.
+/// The state of an endpoint that its lock protects.
 ///
 /// # Invariants
 ///
-/// - Of `conn`, `sidr` and `iwarp` at most one is there, and only while `device` is.
-/// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no connection,
-///   or is about to be taken down by whoever removes its device, or by its consumer if `stay` is
-///   there.
+/// - At most one of `conn`, `sidr` and `iwarp` is `Some`, and only while `device` is.
+/// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no
+///   connection; or it is about to be taken down, by the removal of its device, or by its consumer
+///   if `stay` is `Some`.
 pub(crate) struct Inner {
     pub(crate) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
     pub(crate) src: SockAddr,
     pub(crate) dst: SockAddr,
-    /// Interface that a link-local or resolved address belongs to; 0 if any.
+    /// Index of the interface that a link-local or resolved address belongs to; 0 for any.
     pub(crate) bound_if: i32,
     pub(crate) options: Options,
-    /// What `options.afonly` came to when the address was bound.
+    /// The value of `options.afonly`, or its default, when the address was bound.
     pub(crate) afonly: bool,
     pub(crate) port: Option<PortClaim>,
     pub(crate) listening: Option<Listening>,
     pub(crate) device: Option<Attachment>,
-    /// Keeps the device from being taken down, while the consumer is a part of the kernel that uses
-    /// it until it destroys the endpoint.
+    /// Keeps the device in use, if the consumer is a part of the kernel, which uses the device
+    /// until it destroys the endpoint.
     pub(crate) stay: Option<OwnedGuard>,
-    /// The P_Key of the interface or the native address, where there is one; else 0.
+    /// The P_Key of the interface or of the native address; 0 if there is none.
     pub(crate) pkey: u16,
-    /// What address resolution found out.
+    /// The result of address resolution: interface and link-layer addresses.
     pub(crate) link: Option<DevAddr>,
     /// The address query that is under way, or the last one.
     pub(crate) query: Option<Query>,
-    /// What the subnet administrator is asked, as long as it is.
+    /// The query to the subnet administrator that is under way.
     pub(crate) asking: Option<KBox<SaQuery>>,
-    /// The services that it has found.
+    /// The service records that the subnet administrator has found.
     pub(crate) services: Option<Services>,
     pub(crate) path: Option<Path>,
-    /// The record that the path was made of, if a user has set it or the subnet administrator has found
-    /// it: some of it is but shown.
+    /// The path record that the consumer has set or the subnet administrator has found. `path` is
+    /// made of it; some of its fields are only reported.
     pub(crate) given_path: Option<KBox<PathRecord>>,
-    /// Where the endpoint speaks from, once it is known.
+    /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
-    /// The entry by which it hears that its peer has moved.
+    /// The entry by which the endpoint is told that its peer's link-layer address has changed.
     pub(crate) watching: Option<Watching>,
-    /// Whether the consumer was told of that.
+    /// Set when the consumer was told that the peer's address has changed.
     pub(crate) has_peer_moved: bool,
     pub(crate) conn: Option<Conn>,
     pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) iwarp: Option<Iwarp>,
     pub(crate) timer: TimerSlot,
-    /// Counts while a request waits for its answer.
+    /// Counts in the peer's statistics while a request waits for its answer.
     pub(crate) unanswered: Option<Unanswered>,
-    /// What the consumer has tuned; of a listener, it holds for the requests to it.
+    /// The tunables that the consumer has set. Those of a listener also hold for its requests.
     pub(crate) tuning: Tuning,
-    /// Packet sequence number that this end starts with; 24 bits.
+    /// Starting packet sequence number (PSN) of this end; 24 bits.
     pub(crate) psn: u32,
-    /// QP of this end, as the consumer named it; 24 bits.
+    /// QPN of this end, as the consumer named it; 24 bits.
     pub(crate) qp_num: u32,
     pub(crate) srq: bool,
     /// Q_Key of datagrams.
     pub(crate) qkey: Qkey,
-    /// The multicast groups, by the number that their owner knows them by.
+    /// The memberships in multicast groups, by the numbers that the consumer gave them.
     pub(crate) groups: RBTree<u64, Group>,
 }
 
 impl Inner {
-    /// Creates the inside of a new endpoint, in its place.
+    /// Initializes the state of a new endpoint, in place.
     pub(crate) fn new(timer: TimerSlot) -> impl Init<Self> {
         init!(Inner {
             state: State::Idle,
@@ -201,28 +204,29 @@ impl Inner {
         })
     }
 
-    /// Whether the endpoint was destroyed or lost its device.
+    /// Returns whether the endpoint was destroyed or its device was removed.
     pub(crate) fn is_dead(&self) -> bool {
         self.state.is_dead()
     }
 
-    /// Whether the peer is at the device that the endpoint is attached to.
+    /// Returns whether the peer is at the device that the endpoint is attached to.
     pub(crate) fn is_peer_at_own_device(&self) -> bool {
         let (conn, sidr) = (self.conn.as_ref(), self.sidr.as_ref());
         let peer = conn.map(|conn| conn.peer).or(sidr.map(|sidr| sidr.peer));
-        // Whose LID is known has its GID in the path.
+        // If the peer is known by its LID, its GID is in the path.
         let peer = peer.and_then(|peer| match peer.gid() {
             Some(gid) => Some(*gid),
             None => self.path.as_ref().map(|path| path.dgid),
         });
         peer.zip(self.device.as_ref()).is_some_and(|(peer, at)| {
-            // The own address may have been taken from the device's table already.
+            // The GID of the attachment counts, too: it may have been removed from the device's
+            // table already.
             let own = at.gid.as_ref().map(GidAttr::gid);
             own == Some(peer) || at.device.has_gid(&peer)
         })
     }
 
-    /// The type of service that the consumer has set; 0 if none.
+    /// Returns the type of service that the consumer has set; 0 if none.
     pub(crate) fn tos(&self) -> u8 {
         self.options.tos.unwrap_or(0)
     }

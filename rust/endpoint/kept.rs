@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events that outlive the message that they tell of.
+//! Events that outlive the message that they report.
 
 use super::{event::MAX_PRIVATE_DATA, Ece, Event, EventParam};
 use cmproto::{bytes::fill, ucma_abi::CmEvent};
 
-/// An event, with its private data.
+/// An event that owns its private data.
 ///
 /// # Invariants
 ///
-/// `param` has no private data; those are the first `len` of `bytes`.
+/// `param` has no private data; the private data is the first `len` bytes of `bytes`.
 pub(crate) struct KeptEvent {
-    /// What happened.
+    /// The kind of event.
     pub(crate) kind: CmEvent,
-    /// As in [`Event`].
+    /// The status, as in [`Event`].
     pub(crate) status: i32,
     ece: Ece,
     param: EventParam<'static>,
@@ -22,11 +22,11 @@ pub(crate) struct KeptEvent {
 }
 
 impl KeptEvent {
-    /// Keeps an event.
+    /// Copies an event, with its private data.
     pub(crate) fn new(event: &Event<'_>) -> Self {
         let mut bytes = [0; MAX_PRIVATE_DATA];
         let len = fill(&mut bytes, event.param.private_data());
-        // INVARIANT: That many were just written.
+        // INVARIANT: `len` bytes were just written.
         KeptEvent {
             kind: event.kind,
             status: event.status,
@@ -37,7 +37,7 @@ impl KeptEvent {
         }
     }
 
-    /// The event.
+    /// Returns the event.
     pub(crate) fn get(&self) -> Event<'_> {
         let data = self.bytes.get(..usize::from(self.len)).unwrap_or(&[]);
         Event {

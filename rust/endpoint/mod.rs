@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The endpoint: one object for one connection, listener or identifier.
+//! The endpoint: the object behind one connection, listener or identifier.
 //!
-//! It takes the place of two objects of the C modules, the `rdma_cm_id` and the `ib_cm_id`. It has
-//! one lock. What it does is spread over the layers: addresses, routes, ports and listening are in
-//! [`crate::cma`], messages and timers in [`crate::cm`]; this module holds what they share and how
-//! an endpoint is born and dies.
+//! It takes the place of two objects of the C modules, the `rdma_cm_id` and the `ib_cm_id`, and has
+//! one lock. Its operations are spread over the layers: addresses, routes, ports and listening are
+//! in [`crate::cma`], messages and timers in [`crate::cm`]. This module has the state that they
+//! share, and the birth and death of endpoints.
 //!
 //! # Lock order
 //!
-//! endpoint -> channel -> table shard -> port. No two endpoint locks are held together, and none is
+//! endpoint -> channel -> table shard -> port. No two endpoint locks are held together. None is
 //! held while user memory is copied or while anything is waited for: the path that receives MADs
-//! takes endpoint locks, so whoever holds one must be done in microseconds.
+//! takes endpoint locks, so they must be held for microseconds only.
 //!
 //! # Life
 //!
-//! Every thing in flight (a timer, an address query, an entry in a table, a queued event) owns a
-//! reference. [`Endpoint::destroy`] marks the endpoint dead, says the protocol's farewell, and takes
-//! it out of all tables; it waits only for a callback that is running.
+//! Everything in flight for an endpoint (a timer, an address query, an entry in a table, a queued
+//! event) owns a reference to it. [`Endpoint::destroy`] marks the endpoint dead, sends the last
+//! message of the protocol, and takes the endpoint out of all tables. It waits only for a callback
+//! that is running.
 
 mod addressee;
 mod destroy;
@@ -50,36 +51,38 @@ use kernel::{
     sync::{aref::ARef, Arc, Mutex},
 };
 
-/// `enum ib_qp_type` of reliable connections.
+/// The QP type of reliable connections, `IB_QPT_RC`.
 const QPT_RC: u8 = 2;
 
-/// One connection, listener or identifier.
+/// A connection, a listener or an identifier.
 ///
 /// # Invariants
 ///
-/// `head` says what `inner` says: whoever changes the state or an address under the lock also
-/// calls [`Endpoint::show`] before releasing it.
+/// `head` agrees with `inner`: whoever changes the state or an address under the lock calls
+/// [`Endpoint::show`] before releasing it.
 #[pin_data]
 pub(crate) struct Endpoint {
-    /// What ib_core reads of an endpoint, in the layout in which it reads it.
+    /// The part of the endpoint that ib_core reads, in ib_core's layout.
     #[pin]
     pub(crate) head: IdHead,
-    /// The module.
+    /// The tables and services of the module.
     pub(crate) core: Arc<Core>,
     /// A number that no other endpoint has or had; the key in the tables of the module.
     pub(crate) number: u64,
-    /// The namespace of the addresses.
+    /// The network namespace of the addresses.
     pub(crate) net: ARef<Net>,
     /// The port space.
     pub(crate) ps: PortSpace,
-    /// The type of the QP (`enum ib_qp_type`).
+    /// The QP type (`enum ib_qp_type`).
     pub(crate) qp_type: u8,
-    /// Whether its consumer speaks of messages, and not of addresses.
+    /// Set if the consumer is one of the InfiniBand CM (`<rdma/ib_cm.h>`): it deals in messages,
+    /// and the endpoint has no addresses.
     pub(crate) speaks_messages: bool,
-    /// Whether it belongs to a part of the kernel, such as storage: what it has to send needs no memory
-    /// that there might not be.
+    /// Set if the endpoint belongs to a part of the kernel, such as storage. Its messages are sent
+    /// from memory that was set aside, because the allocation of new memory may depend on the
+    /// connection.
     pub(crate) is_of_kernel: bool,
-    /// All that changes.
+    /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
 }
@@ -88,7 +91,7 @@ pub(crate) struct Endpoint {
 pub(crate) type EndpointRef = SlabArc<Endpoint>;
 
 impl Endpoint {
-    /// Creates an endpoint that is shown as the current task's.
+    /// Creates an endpoint that belongs to the current task, as netlink reports it.
     pub(crate) fn create(
         core: &Arc<Core>,
         net: ARef<Net>,
@@ -100,7 +103,8 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Creates an endpoint that is shown as belonging to the part of the kernel called `owner`.
+    /// Creates an endpoint that belongs to the part of the kernel called `owner`, as netlink
+    /// reports it.
     pub(crate) fn create_for(
         core: &Arc<Core>,
         net: ARef<Net>,
@@ -113,8 +117,8 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Creates the endpoint of a connection request; it is shown as belonging to whom `listener`
-    /// belongs to.
+    /// Creates the endpoint of a connection request, which belongs to the owner of `listener`, as
+    /// netlink reports it.
     pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let (speaks_messages, is_of_kernel) = (listener.speaks_messages, listener.is_of_kernel);
@@ -130,8 +134,8 @@ impl Endpoint {
         Ok(child)
     }
 
-    /// Creates the endpoint of a connection request over iWARP, which knows no other port space and no
-    /// other type of QP.
+    /// Creates the endpoint of a connection request over iWARP, where the port space is always TCP
+    /// and the QP type always RC.
     pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let is_of_kernel = listener.is_of_kernel;
@@ -140,7 +144,7 @@ impl Endpoint {
         Ok(child)
     }
 
-    /// Creates an endpoint without an address, for a consumer that speaks of messages.
+    /// Creates an endpoint without an address, for a consumer of the InfiniBand CM.
     pub(crate) fn create_bare(
         core: &Arc<Core>,
         net: ARef<Net>,
@@ -176,8 +180,8 @@ impl Endpoint {
 
     /// Gives the endpoint its consumer.
     ///
-    /// A dead endpoint takes none, nor does one whose device goes away if that has to be kept:
-    /// `ENODEV`, and the consumer is dropped.
+    /// Fails with `ENODEV` and drops the consumer if the endpoint is dead, or if the consumer is a
+    /// part of the kernel and the device is being removed.
     pub(crate) fn set_consumer(&self, consumer: Arc<dyn Consumer>) -> Result {
         let mut inner = self.inner.lock();
         if inner.is_dead() {
@@ -199,28 +203,28 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Changes the state.
+    /// Changes the state, also as netlink reports it.
     pub(crate) fn set_state(&self, inner: &mut Inner, state: State) {
         inner.state = state;
         self.head.set_state(state as u32);
     }
 
-    /// Tells the consumer, if there is one.
+    /// Reports an event to the consumer, if there is one that deals in addresses.
     pub(crate) fn deliver(&self, inner: &Inner, event: &Event<'_>) {
         if let Some(consumer) = inner.consumer.as_ref().filter(|_| !self.speaks_messages) {
             consumer.event(inner, event);
         }
     }
 
-    /// Tells the consumer, if there is one, of the multicast group `group`.
+    /// Reports an event of the multicast group `group` to the consumer, if there is one.
     pub(crate) fn deliver_of_group(&self, inner: &Inner, group: u64, event: &Event<'_>) {
         if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
             consumer.group_event(inner, group, event);
         }
     }
 
-    /// Traces the call `tell`, in which the consumer is told of `event` and which returns 0 if it
-    /// agrees.
+    /// Traces the call of `tell`, which reports `event` to the consumer's owner and returns the
+    /// owner's answer, 0 for success.
     pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, tell: impl FnOnce() -> i32) -> i32 {
         let kind = event.kind.number();
         trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
@@ -229,13 +233,14 @@ impl Endpoint {
         told
     }
 
-    /// Shows the addresses and the QP to ib_core (`rdma resource show cm_id`).
+    /// Updates the addresses and the QPN that ib_core reads (`rdma resource show cm_id`).
     pub(crate) fn show(&self, inner: &Inner) {
         self.show_addresses(&inner.src, &inner.dst);
         self.head.set_qp_num(inner.qp_num);
     }
 
-    /// Shows the addresses. As soon as the own one is known, that of the peer has a family, as in C.
+    /// Updates the addresses that ib_core reads. As in C, an unspecified peer's address gets the
+    /// family of the source address.
     pub(crate) fn show_addresses(&self, src: &SockAddr, dst: &SockAddr) {
         let dst = if dst.is_unspec() {
             src.wildcard()
@@ -245,17 +250,17 @@ impl Endpoint {
         self.head.set_addresses(src, &dst);
     }
 
-    /// Whether the endpoint's own address is one of InfiniBand.
+    /// Returns whether the source address is a native one (`AF_IB`).
     pub(crate) fn is_native(&self) -> bool {
         matches!(self.inner.lock().src, SockAddr::Ib { .. })
     }
 
-    /// The state.
+    /// Returns the state.
     pub(crate) fn state(&self) -> State {
         self.inner.lock().state
     }
 
-    /// Whether the endpoint has a device.
+    /// Returns whether the endpoint is attached to a device.
     pub(crate) fn has_device(&self) -> bool {
         self.inner.lock().device.is_some()
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Resolving the peer's address: which device leads to it, and where it is on the link.
+//! Address resolution: finds the device that leads to the peer's address, and the peer's link-layer
+//! address.
 
 use super::{bind::interface_of, neighbours::Interface};
 use crate::{
@@ -19,7 +20,7 @@ use cmproto::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// The wildcard of the address family of `dst`.
+/// Returns the wildcard address of the address family of `dst`.
 fn wildcard(dst: &SockAddr) -> SockAddr {
     match dst {
         SockAddr::Unspec => SockAddr::Unspec,
@@ -44,7 +45,7 @@ fn wildcard(dst: &SockAddr) -> SockAddr {
     }
 }
 
-/// Replaces the address of `old` by that of `new`, with the port that is bound.
+/// Returns the address of `new` with the port of `old`, or `old` if `new` is unspecified.
 fn with_address_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
     if new.is_unspec() {
         return *old;
@@ -52,7 +53,7 @@ fn with_address_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
     new.with_port(old.port())
 }
 
-/// The native address `addr` with another GID; other addresses stay.
+/// Returns the native address `addr` with another GID. Other addresses are returned as they are.
 fn with_gid(mut addr: SockAddr, new: Gid) -> SockAddr {
     if let SockAddr::Ib { gid, .. } = &mut addr {
         *gid = new;
@@ -61,12 +62,16 @@ fn with_gid(mut addr: SockAddr, new: Gid) -> SockAddr {
 }
 
 impl Endpoint {
-    /// Starts to resolve `dst`; the outcome comes as an event.
+    /// Starts to resolve `dst`. The outcome is reported as an event.
     ///
-    /// An endpoint that is not yet bound is bound to `src`, or to a wildcard if that is
-    /// unspecified; a bound one ignores `src`. Fails with the errors of [`Endpoint::bind`], with
-    /// `EINVAL` if the address families differ or the scope of `dst` names another interface than
-    /// that of the source, and with the errors of the route lookup.
+    /// An endpoint that is not yet bound is bound to `src`, or to a wildcard if `src` is
+    /// unspecified. A bound endpoint ignores `src`. `timeout_ms` limits the query, in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the address families differ, or if the scope of `dst` is another interface
+    ///   than that of the source;
+    /// - the errors of [`Endpoint::bind`] and of the route lookup.
     pub(crate) fn resolve_addr(
         self: &EndpointRef,
         src: &SockAddr,
@@ -81,7 +86,8 @@ impl Endpoint {
         if inner.src.family() != dst.family() {
             return Err(EINVAL);
         }
-        // A query that has ended, or is about to: it finds that it is not wanted any more.
+        // A query that has ended, or is about to end. Its callback finds that it is no longer
+        // wanted.
         let before = inner.query.take();
         let previous = core::mem::replace(&mut inner.dst, *dst);
         self.set_state(&mut inner, State::AddrQuery);
@@ -110,11 +116,11 @@ impl Endpoint {
         if let SockAddr::Ib { gid, pkey, .. } = dst {
             return self.resolve_native(inner, *gid, *pkey);
         }
-        // A peer without a scope is where the routes say.
+        // Without a scope, the routes determine the peer's interface.
         let interface = match (inner.bound_if, interface_of(dst)?) {
             (0, interface) | (interface, 0) => interface,
             (interface, other) if interface == other => interface,
-            // Another interface has another peer by this address.
+            // On another interface, the same link-local address is another peer.
             _ => return Err(EINVAL),
         };
         if let Some((src, link)) = addr::lookup_ip(&self.net, &inner.src, dst, interface) {
@@ -133,7 +139,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Resolves a loopback address: the first device that is up will do.
+    /// Resolves a loopback address: any device will do, preferably one with a port that is up.
     fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
             let mut attachment = self.core.devices.any_active(inner.device_filter())?;
@@ -164,7 +170,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Resolves a native address: a port that has the GID, or one of its subnet, will do.
+    /// Resolves a native address: any port will do that has the GID, or a GID with the same subnet
+    /// prefix.
     fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
             let devices = inner.device_filter();
@@ -183,13 +190,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tells that the address is resolved.
+    /// Reports that the address is resolved.
     fn addr_resolved(&self, inner: &mut Inner) {
         self.set_state(inner, State::AddrResolved);
         self.deliver(inner, &Event::new(CmEvent::AddrResolved, 0));
     }
 
-    /// Tells how the resolution of the address ended.
+    /// Reports the outcome of the address resolution.
     fn resolution_done(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -217,7 +224,7 @@ impl Endpoint {
         self.deliver(inner, &event);
     }
 
-    /// Takes what was found out about the way to the peer.
+    /// Attaches the endpoint to the device that was found, and stores what is known about the link.
     fn resolved(self: &EndpointRef, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
         let src = with_address_of(&inner.src, src);
         if inner.device.is_none() {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Answers that are being given to requests over iWARP.
+//! Accepts over iWARP that are under way.
 //!
-//! A driver may only listen to a connection's peer some time after it has sent the answer: siw does not
-//! notice what arrives before, until more does. Only a peer at this host is that quick. So it is told
-//! of the answer when the call that gives it has returned, by who has called. Nobody waits for that: a driver
-//! that does not return stops the one connection.
+//! A driver may begin to watch a connection for data of its peer some time after it has sent the
+//! answer to the request. What arrives before that, siw notices only when more arrives; only a peer
+//! at this host is that quick. So the consumer of such a peer is told of the answer when the
+//! accepting call has returned, by the task that has made that call. Nobody waits for that: if a
+//! driver does not return, only the one connection hangs.
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
-//! while it is held.
+//! Lock order: the lock is of the class "table shard". While it is held, nothing is locked and
+//! nothing is allocated.
 
 use crate::{
     core::Core,
@@ -23,20 +24,21 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// An end of a connection.
+/// An end of a connection: its IP address as a GID, and its port in host order.
 type End = ([u8; 16], u16);
 
-/// A connection, by the addresses of its ends, the lower one first: both ends know it by the same key.
+/// The key of a connection: the addresses of its ends, in ascending order, so that both ends use
+/// the same key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     ends: [End; 2],
-    /// Tells those that are answered apart which have the same addresses, in namespaces that know nothing of
-    /// each other.
+    /// The number of the accepting endpoint. It tells connections apart that have the same
+    /// addresses, in network namespaces that know nothing of each other.
     number: u64,
 }
 
 impl Key {
-    /// The first for the connection between these addresses.
+    /// Returns the lowest key of a connection between these addresses.
     fn first(one: &SockAddr, other: &SockAddr) -> Self {
         let end = |addr: &SockAddr| (addr.to_gid().0, addr.port());
         let mut ends = [end(one), end(other)];
@@ -45,20 +47,20 @@ impl Key {
     }
 }
 
-/// Who is to be told of an answer when it has been given.
+/// The endpoint to be told when the accept is over, if one waits for that.
 type Waiting = Option<EndpointRef>;
 
-/// Memory for the entry of an answer.
+/// Memory for the entry of an accept.
 pub(super) struct Room(RBTreeNodeReservation<Key, Waiting>);
 
 impl Room {
-    /// Allocates it; `ENOMEM` if there is none.
+    /// Allocates memory for an entry. Fails with `ENOMEM`.
     pub(super) fn new() -> Result<Self> {
         Ok(Room(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
     }
 }
 
-/// The answers that are being given, by connection.
+/// The accepts that are under way, by connection.
 #[pin_data]
 pub(crate) struct Answers {
     #[pin]
@@ -66,14 +68,14 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// None is being given yet.
+    /// Creates an empty table.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             table <- new_mutex!(RBTree::new(), "rdma_cm_answers"),
         })
     }
 
-    /// Whether the request for the connection between these addresses is being answered.
+    /// Returns whether the request for the connection between these addresses is being accepted.
     pub(super) fn is_given(&self, one: &SockAddr, other: &SockAddr) -> bool {
         let first = Key::first(one, other);
         let table = self.table.lock();
@@ -81,8 +83,9 @@ impl Answers {
         found.is_some_and(|cursor| cursor.current().0.ends == first.ends)
     }
 
-    /// Has `peer` told, by [`Endpoint::answer_is_given`], when the request for this connection has been
-    /// answered. False if it is not being answered, or somebody else waits for that.
+    /// Makes the accept of the request for this connection call [`Endpoint::answer_is_given`] of
+    /// `peer` when it is over. Returns false if the request is not being accepted, or if another
+    /// endpoint waits for that already.
     pub(super) fn wait(&self, one: &SockAddr, other: &SockAddr, peer: &EndpointRef) -> bool {
         let first = Key::first(one, other);
         let mut table = self.table.lock();
@@ -98,33 +101,32 @@ impl Answers {
     }
 }
 
-/// An answer that is being given, until this is dropped, which tells the peer. To be dropped under no lock but
-/// that of a handler.
+/// An accept that is under way. Dropping this ends it and tells the peer. To be dropped with no
+/// lock held but that of a kernel consumer's handler.
 ///
 /// # Invariants
-///
-/// The entry of `key` is in the table.
+/// The table has an entry for `key`.
 pub(super) struct Giving {
     core: Arc<Core>,
     key: Key,
 }
 
 impl Giving {
-    /// Begins to answer the request of `endpoint`, for the connection between these addresses.
+    /// Begins to accept the request of `endpoint`, for the connection between these addresses.
     pub(super) fn new(room: Room, endpoint: &Endpoint, one: &SockAddr, other: &SockAddr) -> Self {
         let key = Key {
             number: endpoint.number,
             ..Key::first(one, other)
         };
         let core = endpoint.core.clone();
-        // A request is answered once, so that there is no such entry.
+        // An endpoint accepts at most once, so that there is no such entry.
         let before = core
             .answers
             .table
             .lock()
             .insert(room.0.into_node(key, None));
         drop(before);
-        // INVARIANT: Inserted just now.
+        // INVARIANT: The entry was just inserted.
         Giving { core, key }
     }
 }

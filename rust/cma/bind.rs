@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Binding to an address.
+//! Binding of an endpoint to a local address.
 
 use super::{
     device::{Source, SourceLink},
@@ -25,14 +25,14 @@ use cmproto::{
 };
 use kernel::prelude::*;
 
-/// The interface that the scope of an address names; 0 if it names none.
+/// Returns the index of the interface that the scope of an address names; 0 if it names none.
 pub(super) fn interface_of(addr: &SockAddr) -> Result<i32> {
     i32::try_from(addr.interface()).map_err(|_| ENODEV)
 }
 
 impl Endpoint {
-    /// Finds the one of `devices` that speaks from `addr`, an address of this host, and what is known
-    /// of the interface that has it.
+    /// Finds the device of `devices` that has the local address `addr`, and the interface that has
+    /// the address. A native address has no interface.
     fn find_source(
         &self,
         devices: DeviceFilter,
@@ -53,7 +53,8 @@ impl Endpoint {
         Ok((attachment, Some(link)))
     }
 
-    /// Finds the one of `devices` that speaks from `addr` at the interface that `link` tells of.
+    /// Finds the device of `devices` that has the local address `addr`, on the interface that
+    /// `link` describes.
     pub(super) fn attachment_at(
         &self,
         devices: DeviceFilter,
@@ -77,16 +78,22 @@ impl Endpoint {
         self.core.devices.by_source(devices, &source)
     }
 
-    /// Binds to `addr`.
+    /// Binds the endpoint to `addr`.
     ///
-    /// Fails with `EAFNOSUPPORT`, `EINVAL` (state, or a link-local address without a scope),
-    /// `EADDRNOTAVAIL`, `EADDRINUSE`, `EACCES`, `ENODEV` or `EPROTONOSUPPORT`; nothing has changed
-    /// then.
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EAFNOSUPPORT` for an unspecified address;
+    /// - `EINVAL` if the endpoint is bound already, or for a link-local address without a scope;
+    /// - `EADDRNOTAVAIL`, `EADDRINUSE` or `EACCES` for the address or port;
+    /// - `ENODEV` or `EPROTONOSUPPORT` if no device or port space fits.
     pub(crate) fn bind(self: &EndpointRef, addr: &SockAddr) -> Result {
         self.bind_to(&mut self.inner.lock(), addr, None)
     }
 
-    /// Binds to `addr` on the way to `dst`.
+    /// Binds the endpoint to `addr`. If this is done to resolve the address `dst`, that is stored,
+    /// too.
     pub(super) fn bind_to(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -132,7 +139,8 @@ impl Endpoint {
         let addr = addr.with_port(port.port());
 
         if let Some((attachment, link)) = source {
-            // The address is shown from the moment that the endpoint is at a device.
+            // The addresses have to be right from the moment that netlink reports the endpoint at a
+            // device.
             self.show_addresses(&addr, &owner.dst);
             if let Err(error) = self.attach(inner, attachment) {
                 self.show(inner);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connecting, and the answers to a connection request.
+//! Connecting, answering a connection request, and disconnecting.
 
 use crate::{
     cm::{execute::Cause, ids::CommId, port::transaction_id},
@@ -24,33 +24,35 @@ use cmproto::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// `enum ib_qp_type` of reliable connections.
+/// The QP type of reliable connections, `IB_QPT_RC`.
 const QPT_RC: u8 = 2;
-/// `enum ib_qp_type` of unreliable connections.
+/// The QP type of unreliable connections, `IB_QPT_UC`.
 const QPT_UC: u8 = 3;
-/// `enum ib_qp_type` of unreliable datagrams.
+/// The QP type of unreliable datagrams, `IB_QPT_UD`.
 const QPT_UD: u8 = 4;
-/// `enum ib_qp_type` of the initiating end of extended reliable connections.
+/// The QP type of the initiator of an extended reliable connection, `IB_QPT_XRC_INI`.
 const QPT_XRC_INI: u8 = 9;
-/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+/// The event `IB_EVENT_COMM_EST`: data arrived before the RTU.
 const EVENT_COMM_EST: u32 = 4;
-/// `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
+/// The event `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
 const EVENT_PATH_MIG: u32 = 6;
 
-/// The bits of a path's flow label that its messages have: few, so that connections share address handles,
-/// and enough for the messages to spread over the links of the network.
+/// The bits of a path's flow label that are used for its CM messages. They are few, so that
+/// connections share address handles, and enough for the messages to spread over the links of the
+/// network.
 const MESSAGE_LABEL_MASK: u32 = 0xf;
 
-/// What an address handle is made of, copied so that it is made without the endpoint's lock.
+/// The parameters of an address handle and of a REQ, copied so that the address handle can be
+/// created without the endpoint's lock.
 pub(super) struct Way {
     pub(super) service_id: ServiceId,
     gid: Option<crate::ib::gid::GidAttr>,
     device: crate::ib::device::DeviceRef,
     pub(super) agent: Arc<crate::ib::mad::Agent>,
     pub(super) path: Path,
-    /// Where the messages of the peer come from.
+    /// The source of the peer's messages.
     pub(super) peer: Origin,
-    /// Where the next hop is on the link of RoCE.
+    /// The MAC address of the next hop, on RoCE.
     dmac: Option<[u8; 6]>,
     pub(super) pkey_index: u16,
     guid: u64,
@@ -70,7 +72,10 @@ impl Way {
 }
 
 impl Endpoint {
-    /// The way to the peer, of an endpoint whose route is resolved.
+    /// Returns the parameters for a request of an endpoint whose route is resolved.
+    ///
+    /// Fails with `EINVAL` if the route is not resolved, or with `ENODEV` if the port has gone or
+    /// has no source GID.
     pub(super) fn way(&self, inner: &Inner) -> Result<Way> {
         if inner.state != State::RouteResolved {
             return Err(EINVAL);
@@ -81,7 +86,7 @@ impl Endpoint {
         let port = self.port(inner).ok_or(ENODEV)?;
         let (peer, dmac) = if attachment.is_roce() {
             let link = inner.link.as_ref().ok_or(EINVAL)?;
-            // It is the address of an interface.
+            // Without a GID there is no source address: a loopback address was resolved.
             attachment.gid.as_ref().ok_or(ENODEV)?;
             (Origin::of_gid(path.dgid), Some(link.dst_mac()))
         } else {
@@ -103,16 +108,23 @@ impl Endpoint {
         })
     }
 
-    /// Sends a REQ, or a SIDR_REQ for datagrams; the answer comes as an event.
+    /// Sends a REQ, or a SIDR_REQ for datagrams. The answer is reported as an event.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data), `ENOMEM` or `ENODEV`; nothing has
-    /// changed then.
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EINVAL` if the route is not resolved, or if there is too much private data;
+    /// - `ENOMEM` if there is no memory;
+    /// - `ENODEV` if the device or its port has gone.
     pub(crate) fn connect(self: &EndpointRef, param: &ConnParam<'_>, ece: Ece) -> Result {
         self.connect_with(param, ece, || Ok(()))
     }
 
-    /// The same. Over iWARP the queue pair has to be ready before the peer is asked, which `ready` sees
-    /// to, without a lock; what it fails with is what this fails with.
+    /// Connects like [`Endpoint::connect`], but calls `ready` before an iWARP peer is asked.
+    ///
+    /// Over iWARP the queue pair has to be ready before that. `ready` is called without a lock; its
+    /// error is returned.
     pub(crate) fn connect_with(
         self: &EndpointRef,
         param: &ConnParam<'_>,
@@ -174,8 +186,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The private data of a request that takes up to `LEN` bytes, of an endpoint whose route is resolved:
-    /// another call may have come in between.
+    /// Returns the private data of a request, in a field of `LEN` bytes, behind the header that the
+    /// addresses demand. Fails with `EINVAL` if the route is not resolved any more: another call
+    /// may have connected meanwhile.
     pub(super) fn request_data<const LEN: usize>(
         inner: &Inner,
         param: &ConnParam<'_>,
@@ -186,9 +199,9 @@ impl Endpoint {
         RequestData::new(&inner.src, &inner.dst, param.private_data).kernel()
     }
 
-    /// The transport of a connection of the endpoint's QP type.
+    /// Returns the transport of a connection of the endpoint's QP type.
     ///
-    /// Fails with `EINVAL` for a type that nothing connects.
+    /// Fails with `EINVAL` for a QP type that does not connect.
     fn transport(&self) -> Result<Transport> {
         match self.qp_type {
             QPT_RC => Ok(Transport::Rc),
@@ -232,10 +245,11 @@ impl Endpoint {
         }
     }
 
-    /// Accepts a connection: answers a REQ with a REP, or a REP with an RTU (without `param`), or a
-    /// SIDR_REQ with a SIDR_REP.
+    /// Accepts a connection: sends a REP as the answer to a REQ, an RTU as the answer to a REP
+    /// (without `param`), or a SIDR_REP as the answer to a SIDR_REQ.
     ///
-    /// `on_success` runs before any event that the answer causes. On failure the peer is refused.
+    /// `on_success` runs before any event that the answer causes. If this fails in the state
+    /// CONNECT, the peer is refused.
     pub(crate) fn accept(
         self: &EndpointRef,
         param: Option<&ConnParam<'_>>,
@@ -318,9 +332,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Refuses a connection.
+    /// Refuses a connection request.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data).
+    /// Fails with `EINVAL` in the wrong state, or for too much private data.
     pub(crate) fn reject(self: &EndpointRef, private_data: &[u8], reason: u8) -> Result {
         let mut inner = self.inner.lock();
         if inner.is_iwarp() {
@@ -355,8 +369,8 @@ impl Endpoint {
 
     /// Ends a connection, or confirms that the peer has ended it.
     ///
-    /// Succeeds whether or not there is anything to end, but for an endpoint that neither connected
-    /// nor listens at a device: `EINVAL`.
+    /// Succeeds if there is nothing to end, unless the endpoint has no connection and neither has a
+    /// SIDR nor listens at a device: then it fails with `EINVAL`.
     pub(crate) fn disconnect(self: &EndpointRef) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
@@ -364,7 +378,7 @@ impl Endpoint {
             drop(inner);
             return self.disconnect_iwarp();
         }
-        // Datagrams have no connection to end.
+        // There is no connection to end for datagrams, nor for a listener.
         if inner.sidr.is_some() || (inner.listening.is_some() && inner.device.is_some()) {
             return Ok(());
         }
@@ -387,15 +401,15 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes note of what the QP of the consumer saw.
+    /// Handles an event of the consumer's QP.
     ///
-    /// Fails with `EISCONN` if the connection is established already, and `EINVAL` in other states
-    /// and for other events.
+    /// Fails with `EISCONN` if the connection is established already, and with `EINVAL` in other
+    /// states and for other events.
     pub(crate) fn notify(self: &EndpointRef, event: u32) -> Result {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         if inner.iwarp.is_some() {
-            // There is nothing that iWARP would have to know.
+            // The iWARP CM needs no such notice.
             return Ok(());
         }
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
@@ -409,7 +423,7 @@ impl Endpoint {
                 self.execute(&mut inner, actions, &Cause::None);
                 Ok(())
             }
-            // Without alternate paths nothing follows from it.
+            // There are no alternate paths, so that nothing has to be done.
             EVENT_PATH_MIG if conn.machine.state() == cm::State::Established => Ok(()),
             _ => Err(EINVAL),
         }

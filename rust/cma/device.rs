@@ -2,10 +2,10 @@
 
 //! The devices that connections can be made over.
 //!
-//! A device is entered when ib_core shows it and taken out when ib_core wants it back. Whatever uses
-//! the device holds a [`DeviceRef`] in some form (an attachment, an address handle, a query), and
-//! ib_core's removal waits until all of them are gone. Removal first closes the set of attached
-//! endpoints, then ends each of them, and last unregisters the MAD agents.
+//! A device is added when ib_core adds it, and removed when ib_core removes it. Whatever uses the
+//! device holds a [`DeviceRef`] in some form (an attachment, an address handle, a query), and
+//! ib_core's removal waits until all of these are gone. The removal first closes the set of
+//! attached endpoints, then ends each of them, and last unregisters the MAD agents.
 
 use super::device_filter::DeviceFilter;
 use crate::{
@@ -42,31 +42,32 @@ use kernel::{
 /// Number of shards of the set of attached endpoints; a power of two.
 const SHARDS: usize = 16;
 
-/// A part of the set of attached endpoints.
+/// A shard of the set of attached endpoints.
 struct Members {
-    /// The endpoints by number.
+    /// The endpoints, by number.
     tree: RBTree<u64, EndpointRef>,
-    /// Set when the device goes away: nobody comes in any more.
+    /// Set when the device is being removed: no endpoint is added from then on.
     closed: bool,
 }
 
 /// A device that connections can be made over.
 #[pin_data]
 pub(crate) struct CmDevice {
-    /// The device itself.
+    /// The RDMA device.
     pub(crate) device: DeviceRef,
-    /// What it is to who chooses among devices.
+    /// The properties by which a device is chosen.
     pub(crate) traits: DeviceTraits,
-    /// Its ports that can carry connections, by number.
+    /// The ports that can carry connections, by number.
     ports: RBTree<u32, Arc<Port>>,
     #[pin]
     members: [Mutex<Members>; SHARDS],
-    /// Where those are inside who destroy their endpoints themselves, when the device goes.
+    /// The users of the device that destroy their endpoints themselves. The removal of the device
+    /// waits until there are none.
     residents: Arc<Gate>,
 }
 
 impl CmDevice {
-    /// Creates the device with its ports; nobody can find it yet.
+    /// Creates a device with its ports. Nobody can find it yet.
     fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();
         let traits = device.traits();
@@ -86,12 +87,12 @@ impl CmDevice {
         )
     }
 
-    /// The port with this number.
+    /// Returns the port with the number `num`, if it can carry connections.
     pub(crate) fn port(&self, num: u32) -> Option<&Arc<Port>> {
         self.ports.get(&num)
     }
 
-    /// The port with this number, for whom its LIDs are to be told from those of others.
+    /// Returns the port with the number `num` as the key of the subnet that its LIDs belong to.
     pub(crate) fn ib_port(&self, num: u32) -> IbPort {
         IbPort {
             device: self.device.index(),
@@ -104,7 +105,7 @@ impl CmDevice {
         self.members.get(shard)
     }
 
-    /// Enters an endpoint into the set; `ENODEV` if the device is going away.
+    /// Adds an endpoint to the set. Fails with `ENODEV` if the device is being removed.
     fn join(&self, endpoint: &EndpointRef) -> Result {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?
             .into_node(endpoint.number, endpoint.clone());
@@ -119,7 +120,7 @@ impl CmDevice {
         Ok(())
     }
 
-    /// Takes an endpoint out of the set.
+    /// Removes an endpoint from the set.
     fn leave(&self, endpoint: &Endpoint) {
         let node = self
             .shard(endpoint.number)
@@ -127,18 +128,19 @@ impl CmDevice {
         drop(node);
     }
 
-    /// Keeps the device from being taken down until the guard is dropped; none if it is going away.
+    /// Keeps the removal of the device waiting until the guard is dropped. Returns `None` if the
+    /// device is being removed.
     pub(crate) fn stay(&self) -> Option<OwnedGuard> {
         Gate::enter_owned(&self.residents)
     }
 
-    /// Whether the device is going away.
+    /// Returns whether the device is being removed.
     pub(super) fn is_closed(&self) -> bool {
         self.members.iter().any(|shard| shard.lock().closed)
     }
 
-    /// Calls `visit` for one attached endpoint after the other, without a lock; one that comes or
-    /// goes meanwhile may be missed.
+    /// Calls `visit` for each attached endpoint, without a lock. Endpoints that are attached or
+    /// detached meanwhile may be missed.
     pub(super) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
         for shard in self.members.iter() {
             let mut next = 0;
@@ -156,14 +158,14 @@ impl CmDevice {
         }
     }
 
-    /// Ends all that uses the device.
+    /// Ends everything that uses the device.
     fn close(&self) {
         for shard in self.members.iter() {
             shard.lock().closed = true;
         }
         delay::point();
-        // All are told before any is taken down: what one says to its peer comes too late for a peer
-        // at the same device.
+        // All endpoints are told before any is taken down. Otherwise the last message of one could
+        // reach another at the same device before that has heard of the removal.
         self.for_each_member(|member| member.announce_removal());
         for shard in self.members.iter() {
             loop {
@@ -179,14 +181,15 @@ impl CmDevice {
                 self.leave(&member);
             }
         }
-        // They say farewell, for which the ports are needed.
+        // These consumers disconnect, for which the ports are needed.
         self.residents.close_and_wait();
         for port in self.ports.values() {
             port.close();
         }
     }
 
-    /// Finds a port that has the GID, or that is up and has one of its subnet, and the GID there.
+    /// Finds a port that has the GID, or that is up and has a GID with the same subnet prefix.
+    /// Returns the number of the port and its GID.
     fn find_native(&self, net: &Net, gid: Gid, pkey: u16) -> Option<(u32, Gid)> {
         if !self.device.access_netns(net) {
             return None;
@@ -204,7 +207,7 @@ impl CmDevice {
         })
     }
 
-    /// Whether a port has that GID.
+    /// Returns whether a port of the device has the GID.
     pub(crate) fn has_gid(&self, gid: &Gid) -> bool {
         self.ports.values().any(|port| {
             let gid_type = port.default_gid_type();
@@ -212,8 +215,9 @@ impl CmDevice {
         })
     }
 
-    /// Finds the GID of one of the ports that `source` speaks from: a port of InfiniBand speaks from GIDs,
-    /// others from the addresses of interfaces.
+    /// Finds a port of the device that has the local address `source`, and the GID of the address.
+    /// The source addresses of an InfiniBand port are GIDs, those of other ports are addresses of
+    /// interfaces.
     fn find_gid(&self, source: &Source<'_>) -> Option<(&Arc<Port>, GidAttr)> {
         if !self.device.access_netns(source.net) {
             return None;
@@ -237,8 +241,8 @@ impl CmDevice {
         })
     }
 
-    /// Finds the GID of a port of iWARP, which has but one, if `interface` is its interface in `net`, a
-    /// VLAN of that, or what that is a VLAN of.
+    /// Finds the one GID of an iWARP port, if `interface` is the port's interface in `net`, a VLAN
+    /// on top of it, or the interface below it if it is a VLAN.
     fn find_iwarp(&self, port: u32, net: &Net, interface: &NetDevice) -> Option<GidAttr> {
         let attr = GidAttr::get(&self.device, port, 0).ok()?;
         let own = attr.ndev().ok()?;
@@ -250,14 +254,14 @@ impl CmDevice {
         (is_there && own.net()?.ptr_eq(net)).then_some(attr)
     }
 
-    /// The port over which the iWARP CM connects, if there is one.
+    /// Returns the port over which the iWARP CM connects, if there is one.
     pub(super) fn iwarp_port(&self) -> Option<u32> {
         let mut ports = self.ports.values();
         let port = ports.find(|port| port.protocol == Protocol::Iwarp)?;
         Some(port.num)
     }
 
-    /// Whether the interface of a port of iWARP is in `net`.
+    /// Returns whether the interface of an iWARP port is in the network namespace `net`.
     pub(super) fn is_iwarp_in(&self, port: u32, net: &Net) -> bool {
         GidAttr::get(&self.device, port, 0)
             .and_then(|attr| attr.ndev())
@@ -265,28 +269,28 @@ impl CmDevice {
     }
 }
 
-/// The kind of link that an address of this host is an address of.
+/// The kind of link that a local address belongs to.
 #[derive(Clone, Copy)]
 pub(crate) enum SourceLink {
-    /// InfiniBand, where the port has this GID.
+    /// InfiniBand; the port has this GID.
     InfiniBand(Gid),
-    /// Any other.
+    /// Any other link.
     Other,
 }
 
-/// An address of this host, and where it lives.
+/// A local address, and the namespace, interface and link that it belongs to.
 pub(crate) struct Source<'a> {
     /// The address.
     pub(crate) addr: &'a SockAddr,
-    /// The namespace.
+    /// The network namespace.
     pub(crate) net: &'a Net,
-    /// The interface that has the address; native addresses have none.
+    /// The interface that has the address; `None` for a native address.
     pub(crate) interface: Option<&'a NetDevice>,
-    /// The link.
+    /// The kind of link.
     pub(crate) link: SourceLink,
 }
 
-/// All devices, by index.
+/// The devices, by index.
 #[pin_data]
 pub(crate) struct Devices {
     #[pin]
@@ -301,7 +305,7 @@ impl Devices {
         })
     }
 
-    /// Makes a device known.
+    /// Adds a device.
     fn add(&self, device: &Arc<CmDevice>) -> Result {
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?
             .into_node(device.device.index(), device.clone());
@@ -310,27 +314,26 @@ impl Devices {
         Ok(())
     }
 
-    /// Forgets a device.
+    /// Removes a device.
     fn remove(&self, device: &CmDevice) {
         let node = self.list.lock().remove_node(&device.device.index());
         drop(node);
     }
 
-    /// The first device whose index is not below `index`.
+    /// Returns the first device whose index is not below `index`.
     fn from(&self, index: u32) -> Option<Arc<CmDevice>> {
         let list = self.list.lock();
         let device = list.cursor_lower_bound(&index)?.current().1.clone();
         Some(device)
     }
 
-    /// The device with this index.
+    /// Returns the device with the index `index`.
     pub(crate) fn by_index(&self, index: u32) -> Option<Arc<CmDevice>> {
         self.from(index)
             .filter(|found| found.device.index() == index)
     }
 
-    /// Calls `visit` for one device after the other, without the lock of the list, until it
-    /// returns something.
+    /// Calls `visit` for each device, without the lock of the list, until it returns a value.
     pub(crate) fn find_map<T>(
         &self,
         mut visit: impl FnMut(&Arc<CmDevice>) -> Option<T>,
@@ -344,7 +347,7 @@ impl Devices {
         }
     }
 
-    /// Visits each endpoint at each of the devices.
+    /// Calls `visit` for each endpoint that is attached to a device.
     pub(crate) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
         let _: Option<()> = self.find_map(|device| {
             device.for_each_member(&mut visit);
@@ -352,8 +355,8 @@ impl Devices {
         });
     }
 
-    /// Finds the one of `devices`, with port and GID, that an address of this host speaks from;
-    /// `ENODEV` if there is none.
+    /// Finds the device of `devices` that has the local address `source`, with port and GID. Fails
+    /// with `ENODEV` if there is none.
     pub(crate) fn by_source(
         &self,
         devices: DeviceFilter,
@@ -363,7 +366,7 @@ impl Devices {
             .ok_or(ENODEV)
     }
 
-    /// As [`Devices::by_source`], but the device with this index comes first.
+    /// Finds a device like [`Devices::by_source`], but prefers the device with the index `index`.
     pub(crate) fn by_source_near(
         &self,
         devices: DeviceFilter,
@@ -396,8 +399,8 @@ impl Devices {
         })
     }
 
-    /// Finds the one of `devices` and the port that lead to a native address, and the GID there;
-    /// `ENODEV` if there is none.
+    /// Finds the device of `devices`, and its port, that lead to a native address, and the port's
+    /// GID. Fails with `ENODEV` if there is none.
     pub(crate) fn by_native(
         &self,
         devices: DeviceFilter,
@@ -423,8 +426,8 @@ impl Devices {
         .ok_or(ENODEV)
     }
 
-    /// Finds a port of one of `devices` that is up, or else any port of the first; `ENODEV` if there
-    /// is none of them.
+    /// Finds a port of `devices` that is up, or else any port of the first device. Fails with
+    /// `ENODEV` if there is no device.
     pub(crate) fn any_active(&self, devices: DeviceFilter) -> Result<Attachment> {
         let attachment = |device: &Arc<CmDevice>, port: &Port| Attachment {
             device: device.clone(),
@@ -459,7 +462,7 @@ impl Devices {
 }
 
 impl Endpoint {
-    /// Attaches the endpoint to a device; `ENODEV` if the device is going away.
+    /// Attaches the endpoint to a device. Fails with `ENODEV` if the device is being removed.
     pub(crate) fn attach(self: &EndpointRef, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
         let stay = match &inner.consumer {
@@ -478,9 +481,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Undoes [`Endpoint::attach`]. The endpoint's lock is not held.
+    /// Undoes [`Endpoint::attach`]. Called without the endpoint's lock.
     pub(crate) fn detach(&self, attachment: Attachment) {
-        // Waits for whoever looks at the endpoint through netlink.
+        // This waits for a netlink dump that is reading the endpoint.
         self.head.del();
         delay::point();
         attachment.device.leave(self);
@@ -488,11 +491,13 @@ impl Endpoint {
 }
 
 impl Core {
-    /// Takes a device that ib_core shows.
+    /// Adds a device that ib_core has.
+    ///
+    /// Fails with `EOPNOTSUPP` if no port can carry connections.
     pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
         let mut ports = RBTree::new();
         for num in device.ports() {
-            // Omni-Path, whose paths have longer LIDs, is neither.
+            // The ports of Omni-Path, whose paths have longer LIDs, are neither.
             let is_known = device.protocol_roce(num) || device.has_ib_paths(num);
             if (device.cap_ib_cm(num) && is_known) || device.cap_iw_cm(num) {
                 ports.try_create_and_insert(num, Port::new(self, device, num)?, GFP_KERNEL)?;
@@ -517,14 +522,15 @@ impl Core {
         Ok(device)
     }
 
-    /// Gives a device back to ib_core.
+    /// Removes a device that ib_core removes.
     pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
         trace::cma::cm_remove_one(&device.device);
         self.devices.remove(device);
         delay::point();
         device.close();
         delay::point();
-        // A stub that comes after this finds the device closed.
+        // A per-device entry of a wildcard listener that is added after this finds the device
+        // closed.
         self.stubs.hide_at(device);
     }
 }

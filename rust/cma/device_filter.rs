@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which devices an endpoint may be at, and which of them it hears.
+//! The choice of devices for an endpoint: those that it may be attached to, and those that it takes
+//! requests from.
 //!
-//! Whatever chooses a device for an endpoint, or asks what a listener hears, asks here: binding and
-//! resolution, the search for the listener of a request, that for who else has a service, and how a
-//! listener on a wildcard shows and listens at each device.
+//! Everything that chooses a device for an endpoint, or asks which devices a listener takes
+//! requests from, uses this: binding and address resolution, the lookup of a request's listener,
+//! the check for conflicting service ids, and the per-device entries and iWARP listeners of a
+//! wildcard listener.
 
 use crate::{
     endpoint::Inner,
@@ -12,19 +14,19 @@ use crate::{
 };
 use cmproto::addr::SockAddr;
 
-/// The devices that an endpoint may be at, or that it hears if it listens.
+/// The devices that an endpoint may be attached to, or takes requests from if it listens.
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceFilter {
-    /// The index of the only one; none if there may be more.
+    /// The index of the only device; `None` for any.
     only: Option<u32>,
-    /// Their kind; none if any will do.
+    /// The node type of the devices; `None` for any.
     node_type: Option<NodeType>,
-    /// Whether they must be of the IB CM, as for native addresses.
+    /// Set if the devices must use the IB CM, as native addresses demand.
     is_native: bool,
 }
 
 impl DeviceFilter {
-    /// Whether the device is one of them.
+    /// Returns whether the device is among them.
     pub(crate) fn admits(&self, device: &DeviceTraits) -> bool {
         self.only.is_none_or(|only| only == device.index)
             && self
@@ -33,19 +35,19 @@ impl DeviceFilter {
             && !(self.is_native && device.is_iwarp)
     }
 
-    /// Whether there may be more than one.
+    /// Returns whether there may be more than one device.
     pub(super) fn is_wildcard(&self) -> bool {
         self.only.is_none()
     }
 
-    /// The same, wherever the endpoint is.
+    /// Returns the same filter, without the restriction to one device.
     pub(super) fn anywhere(self) -> Self {
         Self { only: None, ..self }
     }
 }
 
 impl Inner {
-    /// The devices for the endpoint: once it is at one, that.
+    /// Returns the devices for the endpoint. For an attached endpoint that is its device only.
     pub(crate) fn device_filter(&self) -> DeviceFilter {
         let at = self.device.as_ref();
         DeviceFilter {

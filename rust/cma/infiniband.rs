@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ports with an InfiniBand link: who is at both ends, and the path, for which the subnet administrator
-//! is asked.
+//! Route resolution on ports with an InfiniBand link: the GIDs of both ends, and the path, which
+//! comes from the subnet administrator.
 
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
@@ -21,13 +21,14 @@ use cmproto::{
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
-/// The traffic class in the flow information of an address.
+/// Returns the traffic class in the IPv6 flow information of an address.
 fn traffic_class(flowinfo: u32) -> u8 {
     u8::try_from((flowinfo >> 20) & 0xff).unwrap_or(0)
 }
 
 impl Inner {
-    /// The GIDs of both ends at an InfiniBand link, the own one first; zero as far as they are not known.
+    /// Returns the GIDs of both ends on an InfiniBand link, that of this end first. A GID that is
+    /// not known is zero.
     pub(crate) fn ends(&self) -> (Gid, Gid) {
         let link = self.link.as_ref().and_then(|link| link.ipoib());
         let own = match (link, &self.src) {
@@ -51,11 +52,11 @@ impl Inner {
 }
 
 impl Endpoint {
-    /// Asks for the path to the destination; the outcome comes as an event. Takes the lock of the
-    /// endpoint, whose address is resolved.
+    /// Asks for the path to the destination. The outcome is reported as an event. Called with the
+    /// lock of the endpoint, whose address is resolved.
     ///
-    /// Fails with `ENOMEM`, `EAGAIN` (there is no subnet administrator at the moment) or `EOPNOTSUPP`
-    /// (there never is one); nothing has changed then.
+    /// Fails with `ENOMEM`, with `EAGAIN` if there is no subnet administrator at the moment, or
+    /// with `EOPNOTSUPP` if the port never has one. On failure nothing has changed.
     pub(super) fn query_route(self: &EndpointRef, inner: &mut Inner, timeout_ms: u32) -> Result {
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let (sgid, dgid) = inner.ends();
@@ -72,7 +73,7 @@ impl Endpoint {
             },
         };
         let (device, port) = (&attachment.device.device, attachment.port_num);
-        // It finds the lock taken if it answers before this is over.
+        // If the answer comes before this returns, its callback waits for the endpoint's lock.
         let addressee = Addressee::new(self)?;
         let query = self
             .core

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections over iWARP, which the kernel's iWARP CM makes.
+//! Connections over iWARP, which the kernel's iWARP CM (iw_cm) makes.
 //!
-//! Its verbs may wait for the network: they run without the endpoint's lock, which is taken again to
-//! note what became of them. What may be asked when is decided in [`cmproto::iwarp`].
+//! The verbs of iw_cm may wait for the network. They are called without the endpoint's lock, which
+//! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
 use super::{
     answers::{Giving, Room},
@@ -34,7 +34,7 @@ use cmproto::{
 use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
-/// What an endpoint has at the iWARP CM.
+/// The object of an endpoint at the iWARP CM.
 pub(crate) enum Iwarp {
     /// A connection, or the request for one.
     Connection(KBox<IwarpConnection>),
@@ -44,19 +44,21 @@ pub(crate) enum Iwarp {
 
 /// A connection at the iWARP CM, or the request for one.
 pub(crate) struct IwarpConnection {
-    /// How far it is.
+    /// The state machine of the connection.
     machine: Connection,
-    /// Its identifier.
+    /// The identifier at the iWARP CM.
     id: Arc<IwId>,
-    /// What the peer sent along with its answer, while the consumer may not be told of that.
+    /// The private data of the peer's answer, while the answer is held back from the consumer.
     held: KVec<u8>,
 }
 
 impl Iwarp {
-    /// Ends it. Waits for no peer. To be called without a lock.
+    /// Ends the connection or listener. Waits for no peer. Called without a lock.
     pub(crate) fn end(self) {
         match self {
-            // A request may be refused in the event that brought it.
+            // A request that is not settled may be refused within the event that brought it, where
+            // [`IwId::destroy`] must not be called. Its identifier is dropped, and so destroyed in
+            // the background.
             Iwarp::Connection(connection) => {
                 let IwarpConnection { machine, id, .. } = KBox::into_inner(connection);
                 if machine.is_settled() {
@@ -69,39 +71,39 @@ impl Iwarp {
 }
 
 impl Attachment {
-    /// Whether connections at the port are made by the iWARP CM.
+    /// Returns whether the iWARP CM makes the connections of the port.
     pub(crate) fn is_iwarp(&self) -> bool {
         self.protocol == Protocol::Iwarp
     }
 
-    /// Whether the port speaks RoCE.
+    /// Returns whether the port uses RoCE.
     pub(crate) fn is_roce(&self) -> bool {
         self.protocol == Protocol::Roce
     }
 
-    /// Whether the port has an InfiniBand link.
+    /// Returns whether the port has an InfiniBand link.
     pub(crate) fn is_ib(&self) -> bool {
         self.protocol == Protocol::Ib
     }
 }
 
 impl Inner {
-    /// Whether connections of the endpoint are made by the iWARP CM.
+    /// Returns whether the iWARP CM makes the connections of the endpoint.
     pub(super) fn is_iwarp(&self) -> bool {
         self.device.as_ref().is_some_and(Attachment::is_iwarp)
     }
 
-    /// Whether the endpoint is at a port of RoCE.
+    /// Returns whether the endpoint is attached to a RoCE port.
     pub(super) fn is_roce(&self) -> bool {
         self.device.as_ref().is_some_and(Attachment::is_roce)
     }
 
-    /// Whether the endpoint is at a port with an InfiniBand link.
+    /// Returns whether the endpoint is attached to a port with an InfiniBand link.
     pub(crate) fn is_ib(&self) -> bool {
         self.device.as_ref().is_some_and(Attachment::is_ib)
     }
 
-    /// The connection at the iWARP CM; `EINVAL` if there is none.
+    /// Returns the connection at the iWARP CM. Fails with `EINVAL` if there is none.
     fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
         match &mut self.iwarp {
             Some(Iwarp::Connection(connection)) => {
@@ -126,7 +128,7 @@ impl ConnParam<'_> {
     }
 }
 
-/// The event of which `outcome` says that the consumer is told it.
+/// Returns the event that `outcome` reports to the consumer, if it reports one.
 fn event<'a>(outcome: &Outcome, private_data: &'a [u8]) -> Option<Event<'a>> {
     let told = outcome.told?;
     let plain = Event::new(told.event, told.status);
@@ -146,7 +148,7 @@ fn conn_param(depths: Option<Depths>, private_data: &[u8]) -> EventParam<'_> {
 }
 
 impl Endpoint {
-    /// Whether connections of the endpoint are made by the iWARP CM.
+    /// Returns whether the iWARP CM makes the connections of the endpoint.
     pub(crate) fn is_iwarp(&self) -> bool {
         self.inner.lock().is_iwarp()
     }
@@ -154,11 +156,16 @@ impl Endpoint {
     // Connecting
     // ------------------------------------------------------------------------------------------
 
-    /// Asks the peer for a connection, after `ready`. Sleeps until the TCP connection is there; what
-    /// follows comes as events.
+    /// Calls `ready` and asks the peer for a connection. Sleeps until the TCP connection is
+    /// established; what follows is reported as events.
     ///
-    /// Fails with `EINVAL` (the state, or no such QP), `ENOMEM`, or what `ready` or the driver says, as
-    /// `ECONNREFUSED`; nothing has changed then.
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EINVAL` if the route is not resolved, or if there is no such QP;
+    /// - `ENOMEM` if there is no memory;
+    /// - the errors of `ready` and of the driver, such as `ECONNREFUSED`.
     pub(super) fn connect_iwarp(
         self: &EndpointRef,
         param: &ConnParam<'_>,
@@ -185,7 +192,7 @@ impl Endpoint {
         );
 
         let mut inner = self.inner.lock();
-        // Another call may have come in between.
+        // Another call may have connected meanwhile.
         if inner.state != State::RouteResolved {
             drop(inner);
             drop(connection);
@@ -204,7 +211,7 @@ impl Endpoint {
         let connected = ready().and_then(|()| id.connect(&src, &dst, tos, &param.to_iwarp()));
         if connected.is_err() {
             let mut inner = self.inner.lock();
-            // Unless the endpoint has ended meanwhile.
+            // The endpoint may have ended meanwhile.
             if inner.state == State::Connect {
                 drop(inner.iwarp.take());
                 (inner.qp_num, inner.srq) = before;
@@ -217,10 +224,10 @@ impl Endpoint {
         connected
     }
 
-    /// Accepts a request.
+    /// Accepts a connection request.
     ///
-    /// `on_success` runs before any event that it causes. Without `param`, or if it fails, the peer is
-    /// refused.
+    /// `on_success` runs before any event that the accept causes. The peer is refused if there is
+    /// no `param`, or if the accept fails.
     pub(super) fn accept_iwarp(
         self: &EndpointRef,
         param: Option<&ConnParam<'_>>,
@@ -246,7 +253,7 @@ impl Endpoint {
         drop(giving);
 
         let mut inner = self.inner.lock();
-        // Unless the endpoint has ended meanwhile.
+        // The endpoint may have ended meanwhile.
         let Ok((machine, _)) = inner.iwarp_connection() else {
             return accepted;
         };
@@ -257,13 +264,14 @@ impl Endpoint {
         self.deliver_outcomes(&inner, &outcomes, &[]);
         drop(inner);
         if outcomes.iter().any(|outcome| outcome.disconnect) {
-            // It is over already if this fails.
+            // If this fails, the connection has ended already.
             let _ = id.disconnect();
         }
         accepted
     }
 
-    /// Tells the consumer what came of events, of which the first came with private data.
+    /// Reports the outcomes of up to two events to the consumer. The first event has the private
+    /// data.
     fn deliver_outcomes(&self, inner: &Inner, outcomes: &[Outcome; 2], private_data: &[u8]) {
         let [first, second] = outcomes;
         for (outcome, private_data) in [(first, private_data), (second, &[])] {
@@ -273,8 +281,8 @@ impl Endpoint {
         }
     }
 
-    /// The peer, at this host, has given the answer that this end has had already: the consumer may be told of
-    /// it, and of what has happened since.
+    /// Releases the peer's answer that was held back, because the peer, at this host, has finished
+    /// its accept: reports the answer to the consumer, and what has happened since.
     pub(super) fn answer_is_given(&self) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
@@ -289,13 +297,13 @@ impl Endpoint {
         self.deliver_outcomes(inner, &outcomes, &held);
         drop(guard);
         if let Some(id) = id {
-            // It is over already if this fails.
+            // If this fails, the connection has ended already.
             let _ = id.disconnect();
         }
     }
 
-    /// Keeps the peer's answer from the consumer, if the peer is at this host and still giving it. False if
-    /// the consumer is to be told now.
+    /// Holds the peer's answer back from the consumer, if the peer is at this host and its accept
+    /// is still under way. Returns false if the answer is to be reported now.
     fn hold_reply(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -306,7 +314,7 @@ impl Endpoint {
         if !answers.is_given(&what.local, &what.remote) {
             return false;
         }
-        // Told too early is better than never.
+        // Without memory, the answer is reported now, which is better than never.
         let mut kept = KVec::new();
         if kept
             .extend_from_slice(what.private_data, GFP_KERNEL_ACCOUNT)
@@ -318,7 +326,7 @@ impl Endpoint {
             return false;
         };
         let IwarpConnection { machine, held, .. } = &mut **connection;
-        // Whoever gives the answer finds the lock taken.
+        // If the accept ends now, its [`Endpoint::answer_is_given`] waits for the endpoint's lock.
         if machine.phase() != Phase::Connecting || !answers.wait(&what.local, &what.remote, self) {
             return false;
         }
@@ -326,7 +334,8 @@ impl Endpoint {
         machine.hold(kind)
     }
 
-    /// Refuses a request. Fails with `EINVAL` if there is none without an answer.
+    /// Refuses a connection request. Fails with `EINVAL` if there is none, or if it was answered
+    /// already.
     pub(super) fn reject_iwarp(&self, private_data: &[u8]) -> Result {
         let id = {
             let mut inner = self.inner.lock();
@@ -337,8 +346,8 @@ impl Endpoint {
         id.reject(private_data)
     }
 
-    /// Closes the connection, as soon as it is there. Succeeds if there is nothing to close, but not
-    /// for what neither asked nor was asked for a connection: `EINVAL`.
+    /// Ends the connection, or ends it as soon as it is established. Succeeds if there is nothing
+    /// to end, but fails with `EINVAL` if the endpoint has no iWARP connection.
     pub(super) fn disconnect_iwarp(&self) -> Result {
         let id = {
             let mut inner = self.inner.lock();
@@ -354,7 +363,7 @@ impl Endpoint {
     // Listening
     // ------------------------------------------------------------------------------------------
 
-    /// Listens at the endpoint's device, if that speaks iWARP.
+    /// Listens at the endpoint's device, if that uses iWARP.
     pub(super) fn listen_iwarp(self: &EndpointRef, backlog: u32) -> Result {
         let device = {
             let inner = self.inner.lock();
@@ -376,7 +385,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Listens at a device that speaks iWARP.
+    /// Creates a listener at an iWARP device.
     fn listener_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<IwListener> {
         let address = {
             let inner = self.inner.lock();
@@ -391,10 +400,11 @@ impl Endpoint {
         IwListener::new(&self.core.iw, &device.device, addressee, &address)
     }
 
-    /// How a wildcard listener listens at `device`.
+    /// Returns how a wildcard listener listens at `device`.
     ///
-    /// Only where it can be heard: the socket is made in the namespace of the current task, which must
-    /// be the listener's, and the device's.
+    /// It gets an iWARP listener only where that can receive requests: the socket is made in the
+    /// network namespace of the current task, which must be that of the listener and that of the
+    /// device.
     pub(super) fn site_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Site> {
         if !self.inner.lock().device_filter().admits(&device.traits) {
             return Ok(Site::None);
@@ -411,7 +421,7 @@ impl Endpoint {
         Ok(Site::Own(self.listener_at(device, backlog)?))
     }
 
-    /// Makes an endpoint of a request, and offers it.
+    /// Creates an endpoint for a connection request, and offers it to the listener's consumer.
     fn requested(self: &EndpointRef, request: &IwRequest<'_>) -> Result {
         let devices = {
             let inner = self.inner.lock();
@@ -458,7 +468,8 @@ impl Endpoint {
             param: conn_param(Some(what.depths), what.private_data),
             ..Event::new(CmEvent::ConnectRequest, 0)
         };
-        // Who meets a full backlog is refused: there is nothing that would tell it to wait.
+        // A request that meets a full backlog is refused: iWARP has no message that would make the
+        // peer wait.
         let offered = attached
             .and_then(|()| target::offer(self, &child, &event, 0))
             .map(|_| ());
@@ -471,7 +482,7 @@ impl Endpoint {
 
 impl IwHandler for Addressee {
     fn request(self: Arc<Self>, request: &IwRequest<'_>) {
-        // The peer is refused then.
+        // On failure the peer is refused.
         let _ = self.endpoint().requested(request);
     }
 
@@ -503,15 +514,15 @@ impl IwHandler for Addressee {
         }
         drop(guard);
         if let Some(id) = id {
-            // It is over already if this fails.
+            // If this fails, the connection has ended already.
             let _ = id.disconnect();
         }
     }
 }
 
-/// The attributes for moving a QP of iWARP to `attr.qp_state`.
+/// Fills in the attributes for the transition of an iWARP QP to `attr.qp_state`.
 ///
-/// Fails with `EINVAL` where the connection does not lead to that state, and for listeners.
+/// Fails with `EINVAL` for a listener, or if the connection does not lead to that state.
 pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
     let mask = match &inner.iwarp {
         None => (QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS).0,

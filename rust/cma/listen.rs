@@ -11,12 +11,19 @@ use cmproto::{addr::SockAddr, cma::State, service_id::ServiceId};
 use kernel::prelude::*;
 
 impl Endpoint {
-    /// Starts to listen. An iWARP device keeps `backlog` requests for the endpoint.
+    /// Starts to listen. `backlog` is the number of requests that an iWARP device queues for the
+    /// endpoint.
     ///
-    /// An endpoint without an address is bound to the IPv4 wildcard and an ephemeral port. Fails
-    /// with `EINVAL` in any other state than bound or new, with the errors of [`Endpoint::bind`],
-    /// if the address is shared with others, and if an iWARP device cannot listen, for instance with
-    /// `EADDRINUSE`; nothing has changed then, except that the endpoint may have been bound.
+    /// An endpoint without an address is bound to the IPv4 wildcard and an ephemeral port.
+    ///
+    /// # Errors
+    ///
+    /// On failure nothing has changed, except that the endpoint may have been bound.
+    ///
+    /// - `EINVAL` in any other state than bound or new, or if a consumer of the InfiniBand CM has
+    ///   the service id;
+    /// - the errors of [`Endpoint::bind`] if the address is shared with another endpoint;
+    /// - the errors of an iWARP device that cannot listen, such as `EADDRINUSE`.
     pub(crate) fn listen(self: &EndpointRef, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
         if inner.state != State::AddrBound {
@@ -39,7 +46,8 @@ impl Endpoint {
         listens.inspect_err(|_| self.unlisten(reuseaddr))
     }
 
-    /// Undoes what was done before a device could not listen, unless the endpoint has ended meanwhile.
+    /// Undoes the steps before an iWARP device failed to listen, unless the endpoint has ended
+    /// meanwhile.
     fn unlisten(self: &EndpointRef, reuseaddr: bool) {
         let listening = {
             let mut inner = self.inner.lock();
@@ -76,8 +84,8 @@ impl Endpoint {
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
         let listening = self.core.listeners.add(service_id, listener)?;
-        // A listener shares its address with nobody. This comes last: it takes something from the
-        // endpoint and from others, and that only when nothing else can fail.
+        // A listener does not share its address. This comes last because it changes the owner of
+        // the port, and must not if something else fails.
         let exclusive = match &inner.port {
             Some(port) => self.core.ports.make_exclusive(port),
             None => Ok(()),

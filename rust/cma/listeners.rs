@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The listeners: who hears a connection request.
+//! The table of listeners, in which the listener of a connection request is found.
 //!
-//! Two kinds listen for a service id: those on an address, and those who speak of messages
-//! ([`crate::kernel_api::cm`]), who name the service id itself, and a device. Nobody has one at a device
-//! where one of the other kind has it. So both are in one table, and a lock decides who was first.
+//! There are two kinds of listeners for a service id: endpoints that are bound to an address, and
+//! consumers of the InfiniBand CM ([`crate::kernel_api::cm`]), which name the service id itself,
+//! and a device. At one device, a service id has listeners of one kind only. So both kinds are in
+//! one table, and a lock decides which was first.
 //!
-//! A listener on an address is entered once, whatever the number of devices; which devices it hears is
-//! decided when a request arrives. One who speaks of messages can be shared by consumers that have the same
-//! handler. The entries are ordered by service id in a red-black tree per shard.
+//! A listener on an address has one entry, whatever the number of devices; which devices it takes
+//! requests from is decided when a request arrives. A listener of the InfiniBand CM can be shared
+//! by consumers that have the same handler. The entries are ordered by service id, in a red-black
+//! tree per shard.
 //!
-//! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
-//! allocated while one is held.
+//! Lock order: the shard locks are of the class "table shard". While one is held, nothing is locked
+//! and nothing is allocated.
 
 use super::device_filter::DeviceFilter;
 use crate::{
@@ -39,21 +41,21 @@ use kernel::{
 /// Number of shards; a power of two.
 const SHARDS: usize = 16;
 
-/// Who listens for a service.
+/// The identity of a listener for a service id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
-    /// One who speaks of messages, at the device with this index.
+    /// A consumer of the InfiniBand CM, at the device with this index.
     Messages { device: u32 },
-    /// One on an address.
+    /// An endpoint that is bound to an address.
     Address {
-        /// The namespace ([`crate::kext::net::Net::hash_key`]).
+        /// The network namespace ([`crate::kext::net::Net::hash_key`]).
         net: u64,
-        /// The listener's number.
+        /// The endpoint's number.
         number: u64,
     },
 }
 
-/// A service, and one of its listeners.
+/// A service id, and one of its listeners.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     service_id: u64,
@@ -61,7 +63,7 @@ struct Key {
 }
 
 impl Key {
-    /// The first that one who speaks of messages can have.
+    /// Returns the lowest key of a listener of the InfiniBand CM.
     fn first_of_messages(service_id: u64) -> Self {
         Key {
             service_id,
@@ -69,7 +71,7 @@ impl Key {
         }
     }
 
-    /// The first that a listener on an address in a namespace can have.
+    /// Returns the lowest key of a listener on an address in a network namespace.
     fn first_of_addresses(service_id: u64, net: u64) -> Self {
         Key {
             service_id,
@@ -77,7 +79,7 @@ impl Key {
         }
     }
 
-    /// The least key that is greater, unless the numbers have run out, which they never do.
+    /// Returns the next key. Numbers never run out.
     fn after(self) -> Self {
         let who = match self.who {
             Who::Messages { device } => Who::Messages {
@@ -92,62 +94,62 @@ impl Key {
     }
 }
 
-/// What a request is matched against.
+/// A listener on an address, with everything that a request is matched against.
 #[derive(Clone)]
 pub(crate) struct Listener {
     /// The endpoint that listens.
     pub(crate) endpoint: EndpointRef,
-    /// The address it listens on.
+    /// The address that the endpoint is bound to.
     pub(crate) addr: SockAddr,
-    /// Whether a wildcard stands for its own address family only.
+    /// Set if a wildcard address covers its own address family only.
     pub(crate) afonly: bool,
-    /// Interface that it is bound to; 0 if any.
+    /// Index of the interface that the endpoint is bound to; 0 for any.
     pub(crate) bound_if: i32,
-    /// How many requests an iWARP device keeps for it.
+    /// The number of requests that an iWARP device queues for the endpoint.
     pub(crate) backlog: u32,
-    /// The devices that it hears.
+    /// The devices from which the endpoint takes requests.
     pub(crate) devices: DeviceFilter,
-    /// The number of the port of the one device that it is bound to.
+    /// The port of the one device that the endpoint is attached to; `None` for a wildcard.
     pub(crate) port: Option<u32>,
 }
 
-/// A listener who speaks of messages.
+/// A listener of the InfiniBand CM.
 struct Served {
     id: Arc<KernelId>,
-    /// Where.
+    /// The device that it listens at.
     device: DeviceTraits,
-    /// What those have in common who share it; none if nobody shares it.
+    /// Equal for consumers that share the listener; `None` if it is not shared.
     name: Option<usize>,
-    /// How many have it.
+    /// The number of consumers that share it.
     shares: u32,
 }
 
-/// What the table has.
+/// An entry of the table.
 enum Entry {
     Messages(Served),
     Address(Listener),
 }
 
-/// An entry of a listener on an address that exists, and the only handle by which it is removed.
+/// The handle of a listener on an address. Its entry is removed by this handle only.
 pub(crate) struct Listening {
     service_id: u64,
 }
 
-/// An entry of one who speaks of messages that exists, and the only handle by which it is removed.
+/// The handle of a listener of the InfiniBand CM. Its entry is removed by this handle only.
 pub(crate) struct Service(Key);
 
 impl Service {
-    /// The service id, in host order.
+    /// Returns the service id, in host order.
     fn id(&self) -> u64 {
         self.0.service_id
     }
 }
 
-/// How one who speaks of messages was entered.
+/// The outcome of [`Listeners::serve`].
 pub(crate) enum Entered {
-    /// It has the service.
+    /// The listener was added.
     New(Service),
-    /// Another one has it already, and has one more share now.
+    /// Another listener has the service id already, and has one more share now.
     Shared(Arc<KernelId>),
 }
 
@@ -155,7 +157,7 @@ pub(crate) enum Entered {
 pub(crate) struct Room(RBTreeNodeReservation<Key, Entry>);
 
 impl Room {
-    /// Allocates it; `ENOMEM` if there is none.
+    /// Allocates memory for an entry. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         Ok(Room(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
     }
@@ -163,24 +165,24 @@ impl Room {
 
 type Tree = RBTree<Key, Entry>;
 
-/// Where a request is for.
+/// The destination of a connection request, for which a listener is looked up.
 pub(crate) struct Wanted<'a> {
-    /// The service.
+    /// The service id.
     pub(crate) service_id: ServiceId,
-    /// The namespace that the request arrived in ([`crate::kext::net::Net::hash_key`]).
+    /// The network namespace that the request arrived in ([`crate::kext::net::Net::hash_key`]).
     pub(crate) net: u64,
-    /// The device that it arrived on.
+    /// The device that the request arrived at.
     pub(crate) device: &'a DeviceTraits,
-    /// What else decides.
+    /// The other fields of the request that a listener is matched against.
     pub(crate) request: RequestView<'a>,
 }
 
-/// All listeners.
+/// The table of listeners.
 #[pin_data]
 pub(crate) struct Listeners {
     #[pin]
     shards: [Mutex<Tree>; SHARDS],
-    /// How many speak of messages, so that a host without any does not look.
+    /// The number of listeners of the InfiniBand CM: a host without any saves the lookup.
     served: Atomic<u32>,
     next_service: Atomic<u64>,
 }
@@ -197,7 +199,7 @@ impl Listeners {
         })
     }
 
-    /// The shard of a service; there always is one.
+    /// Returns the shard of a service id. There always is one.
     fn shard(&self, service_id: u64) -> Option<&Mutex<Tree>> {
         let index = usize::try_from(service_id).unwrap_or(0) & (SHARDS - 1);
         self.shards.get(index)
@@ -206,10 +208,10 @@ impl Listeners {
     // Listeners on addresses
     // ------------------------------------------------------------------------------------------
 
-    /// Enters a listener on an address.
+    /// Adds a listener on an address.
     ///
-    /// Fails with `EINVAL` if somebody who speaks of messages has the service at one of its devices, and
-    /// with `ENOMEM`.
+    /// Fails with `EINVAL` if a consumer of the InfiniBand CM has the service id at one of its
+    /// devices, and with `ENOMEM`.
     pub(crate) fn add(&self, service_id: ServiceId, listener: Listener) -> Result<Listening> {
         let ServiceId(service_id) = service_id;
         let key = Key {
@@ -233,7 +235,7 @@ impl Listeners {
         Ok(Listening { service_id })
     }
 
-    /// Removes the entry of `endpoint`.
+    /// Removes the listener of `endpoint`.
     pub(crate) fn remove(&self, listening: Listening, endpoint: &Endpoint) {
         let key = Key {
             service_id: listening.service_id,
@@ -245,11 +247,11 @@ impl Listeners {
         let node = self
             .shard(key.service_id)
             .and_then(|shard| shard.lock().remove_node(&key));
-        // The node and its reference go away outside the shard lock.
+        // The node and its reference are dropped when the shard lock has been released.
         drop(node);
     }
 
-    /// The first entry in a shard that is not before `key`, and the listener that it is of, if that is on
+    /// Returns the first key in a shard that is not before `key`, and the listener, if it is one on
     /// an address.
     fn from(shard: &Mutex<Tree>, key: &Key) -> Option<(Key, Option<Listener>)> {
         let tree = shard.lock();
@@ -261,8 +263,8 @@ impl Listeners {
         }
     }
 
-    /// Calls `visit` for each listener on an address, without a lock; one that comes or goes meanwhile may
-    /// be missed.
+    /// Calls `visit` for each listener on an address, without a lock. Listeners that are added or
+    /// removed meanwhile may be missed.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Listener)) {
         for shard in self.shards.iter() {
             let mut next = Key::first_of_messages(0);
@@ -275,7 +277,7 @@ impl Listeners {
         }
     }
 
-    /// Finds the listener on an address that a request is for.
+    /// Finds the listener on an address for a request.
     pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<Listener> {
         let ServiceId(service_id) = wanted.service_id;
         let first = Key::first_of_addresses(service_id, wanted.net);
@@ -295,16 +297,16 @@ impl Listeners {
     // Those who speak of messages
     // ------------------------------------------------------------------------------------------
 
-    /// A service id that nobody else is given.
+    /// Returns a service id that no other consumer is given.
     pub(crate) fn assign(&self) -> u64 {
         self.next_service.fetch_add(1, Relaxed)
     }
 
-    /// Enters `id` as the listener on a service id at a device, or finds one of the same name, and takes
-    /// a share of that.
+    /// Adds `id` as the listener for a service id at a device, or takes a share of the listener
+    /// there if it has the same name.
     ///
-    /// Whoever shares it uses it at once: it must be shown as a listener before. Fails with `EBUSY` if
-    /// somebody else has the service there.
+    /// A shared listener is in use at once, so `id` must have been shown as a listener before.
+    /// Fails with `EBUSY` if another consumer has the service id at the device.
     pub(crate) fn serve(
         &self,
         room: Room,
@@ -349,7 +351,8 @@ impl Listeners {
         entered
     }
 
-    /// Removes one share of a service, and the service with the last. Returns it if others have it still.
+    /// Removes one share of a listener, and the listener with its last share. Returns the handle if
+    /// shares are left.
     pub(crate) fn release(&self, service: Service) -> Option<Service> {
         let mut tree = self.shard(service.id())?.lock();
         if let Some(Entry::Messages(served)) = tree.get_mut(&service.0) {
@@ -365,7 +368,8 @@ impl Listeners {
         None
     }
 
-    /// Who speaks of messages and hears a service id at the device with this index.
+    /// Finds the listener of the InfiniBand CM for a service id at the device with the index
+    /// `device`.
     pub(crate) fn serving(&self, service_id: u64, device: u32) -> Option<EndpointRef> {
         if self.served.load(Relaxed) == 0 {
             return None;
@@ -383,8 +387,8 @@ impl Listeners {
     // All
     // ------------------------------------------------------------------------------------------
 
-    /// Whether anybody listens for the service at the device, in whatever namespace and on whatever
-    /// address.
+    /// Returns whether there is a listener for the service id at the device, of whatever kind,
+    /// network namespace and address.
     pub(crate) fn has(&self, service_id: ServiceId, device: &DeviceTraits) -> bool {
         let ServiceId(service_id) = service_id;
         self.shard(service_id).is_some_and(|shard| {
@@ -395,7 +399,8 @@ impl Listeners {
     }
 }
 
-/// Whether anybody who speaks of messages has a service at a device of which `is_meant` says so.
+/// Returns whether a consumer of the InfiniBand CM listens for a service id at a device for which
+/// `is_meant` returns true.
 fn is_served(tree: &Tree, service_id: u64, is_meant: impl Fn(&DeviceTraits) -> bool) -> bool {
     let mut next = Key::first_of_messages(service_id);
     while let Some(cursor) = tree.cursor_lower_bound(&next) {
@@ -413,8 +418,9 @@ fn is_served(tree: &Tree, service_id: u64, is_meant: impl Fn(&DeviceTraits) -> b
     false
 }
 
-/// Returns what `wanted` makes of the first listener on an address from `next` on that is for the same
-/// service, as long as `scope` says so of it, and hears the device, and of which `wanted` makes something.
+/// Calls `wanted` for the listeners on an address for the service id of `next`, from `next` on,
+/// that take requests from `device`, until it returns a value. Stops at the first key for which
+/// `scope` returns false.
 fn first_address<R>(
     tree: &Tree,
     mut next: Key,
@@ -440,7 +446,8 @@ fn first_address<R>(
     None
 }
 
-/// Whether anybody listens on an address for a service at the device, in whatever namespace.
+/// Returns whether there is a listener on an address for a service id at the device, in whatever
+/// network namespace.
 fn has_address(tree: &Tree, service_id: u64, device: &DeviceTraits) -> bool {
     let first = Key::first_of_addresses(service_id, 0);
     first_address(tree, first, device, |_| true, |_| Some(())).is_some()

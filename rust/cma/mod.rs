@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The RDMA CM: what a consumer asks of an endpoint, one file per question.
+//! The RDMA CM: the operations of an endpoint that deals in addresses, one file for each.
 
 mod address;
 pub(crate) mod answers;

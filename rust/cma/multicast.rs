@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Multicast groups.
+//! Memberships in multicast groups.
 //!
-//! On RoCE an endpoint is a member at once. On InfiniBand the subnet administrator is asked, and may
-//! take a membership away later.
+//! On RoCE an endpoint becomes a member at once. On InfiniBand the subnet administrator is asked,
+//! and may end the membership later.
 
 use crate::{
     endpoint::{Endpoint, EndpointRef, Event, EventParam, Inner, UdEventParam},
@@ -36,56 +36,59 @@ use kernel::{
 };
 use zerocopy::FromZeros;
 
-/// `enum ib_qp_type` of unreliable datagrams.
+/// The QP type of unreliable datagrams, `IB_QPT_UD`.
 const QPT_UD: u8 = 4;
 
-/// The membership of an endpoint in a group.
+/// The membership of an endpoint in a multicast group.
 ///
-/// Dropping it takes the lock of all network interfaces, and so must happen under no other.
+/// Dropping it takes the lock of all network interfaces (RTNL), and so must happen under no other
+/// lock.
 pub(crate) enum Group {
-    /// On RoCE.
+    /// A membership on RoCE.
     Roce {
-        /// That of the interface, where it is one.
+        /// The IGMP membership of the interface, if the group has one.
         _igmp: Option<IgmpMembership>,
     },
-    /// On InfiniBand.
+    /// A membership on InfiniBand.
     InfiniBand {
-        /// That of the port, once it was asked for.
+        /// The membership of the port, from the moment that the subnet administrator is asked.
         membership: Option<SaMembership>,
-        /// What the subnet administrator has said, until the consumer may hear of it.
+        /// The answer of the subnet administrator, until the consumer knows the number of the
+        /// membership; `None` from then on.
         waits: Option<Answer>,
     },
 }
 
-/// What a subnet administrator says of a membership.
+/// The answer of a subnet administrator about a membership.
 pub(crate) enum Answer {
-    /// Nothing yet.
+    /// There is no answer yet.
     None,
-    /// That it is one, or why it is none.
+    /// The port is a member, or the reason why it is not.
     Said(Result<McMember>),
 }
 
-/// What is told of a group when its number is known to its owner.
+/// The outcome of a join, to be reported when the consumer knows the number of the membership.
 pub(crate) enum Joined {
-    /// That the endpoint is a member.
+    /// The endpoint is a member.
     Member(Event<'static>),
-    /// What the subnet administrator says, when it says it.
+    /// The subnet administrator was asked; its answer is reported as soon as it comes.
     Asked,
 }
 
-/// Where an endpoint joins a group of RoCE.
+/// The parameters of a join on RoCE.
 ///
-/// It holds no reference to the device, as the lock of all network interfaces is waited for: whoever
-/// removes the device may hold that one.
+/// There is no reference to the device among them: joining waits for the lock of all network
+/// interfaces (RTNL), which a task that removes the device may hold.
 struct Site {
     group: RoceGroup,
     netdev: ARef<NetDevice>,
     port_num: u8,
-    /// Index of the own GID.
+    /// Index of the source GID, or the error of its lookup.
     sgid_index: Result<u8>,
 }
 
-/// The event of having joined a group that is reached by `ah_attr` and `qkey`.
+/// Returns the event of having joined a group, whose address vector and Q_Key are `ah_attr` and
+/// `qkey`.
 fn joined(ah_attr: UverbsAhAttr, qkey: u32) -> Event<'static> {
     let param = UdEventParam {
         ah_attr,
@@ -100,7 +103,7 @@ fn joined(ah_attr: UverbsAhAttr, qkey: u32) -> Event<'static> {
 }
 
 impl Site {
-    /// Where `inner` joins the group that `addr` stands for.
+    /// Returns the parameters with which `inner` joins the group of `addr`.
     fn new(endpoint: &Endpoint, inner: &Inner, addr: &SockAddr, member: Member) -> Result<Self> {
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
         if !attachment.is_roce() {
@@ -129,8 +132,8 @@ impl Site {
         })
     }
 
-    /// The event of having joined, by which the members are reached with `qkey`; an error if the own
-    /// address has gone meanwhile.
+    /// Returns the event of having joined, with the Q_Key of the group, or an error event if the
+    /// source GID has gone meanwhile.
     fn event(&self, qkey: u32) -> Event<'static> {
         let sgid_index = match self.sgid_index {
             Ok(index) => index,
@@ -151,7 +154,7 @@ impl Site {
     }
 }
 
-/// Who hears of a membership of InfiniBand.
+/// The receiver of the subnet administrator's answers about a membership.
 struct Joining {
     endpoint: EndpointRef,
     number: u64,
@@ -168,13 +171,21 @@ impl JoinDone for Joining {
 }
 
 impl Endpoint {
-    /// Joins the group that `addr` stands for, as `number`, which no other group has. Returns what is
-    /// to be told of it, for [`Endpoint::tell_group`].
+    /// Joins the group of `addr`, with the number `number`, which no other membership has. Returns
+    /// the outcome, to be reported by [`Endpoint::tell_group`].
     ///
-    /// Takes the lock of all network interfaces. Fails with `EINVAL` (no device, the state, no
-    /// datagrams; on RoCE a wildcard, or an interface with too small an MTU), `ENODEV` (no interface, one
-    /// without IPv4, or a dead endpoint), `ENOTSUPP` (on RoCE v2, not IPv4), `EADDRNOTAVAIL` (on
-    /// InfiniBand, an interface that is down) or `ENOMEM`; nothing has changed then.
+    /// Takes the lock of all network interfaces (RTNL).
+    ///
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EINVAL` without a device, in the wrong state, or if the endpoint is not for datagrams; on
+    ///   RoCE also for a wildcard, or if the MTU of the interface is too small;
+    /// - `ENODEV` if there is no interface, if it has no IPv4, or if the endpoint is dead;
+    /// - `ENOTSUPP` on RoCE v2 for a group that is not IPv4;
+    /// - `EADDRNOTAVAIL` on InfiniBand if the interface is down;
+    /// - `ENOMEM` if there is no memory.
     pub(crate) fn join_group(
         self: &EndpointRef,
         number: u64,
@@ -207,14 +218,15 @@ impl Endpoint {
         roce_path_mtu(site.netdev.mtu()).ok_or(EINVAL)?;
         let node = room.into_node(number, Group::Roce { _igmp: igmp });
 
-        // Given back before `node` is dropped.
+        // On failure, the lock is released before `node` is dropped, in reverse order of
+        // declaration.
         let mut inner = self.inner.lock();
         if inner.is_dead() {
             return Err(ENODEV);
         }
         inner.groups.insert(node);
         if inner.qkey == Qkey::unknown() {
-            // Without one the groups are reported with 0.
+            // If the port space has no default Q_Key, the groups are reported with 0.
             let _ = inner.qkey.take_default(self.ps);
         }
         Ok(Joined::Member(site.event(inner.qkey.value())))
@@ -261,7 +273,7 @@ impl Endpoint {
                 template,
                 is_ipoib: self.ps == PortSpace::Ipoib,
             };
-            // First of all, as the answer may come at once.
+            // This comes before the request, as the answer may come at once.
             inner.groups.insert(node);
             (request, device, port)
         };
@@ -289,10 +301,11 @@ impl Endpoint {
         Ok(Joined::Asked)
     }
 
-    /// Takes the usual Q_Key of the port space: in that of IP over InfiniBand it is that of the
+    /// Sets the default Q_Key of the port space. For IP over InfiniBand it is the Q_Key of the
     /// interface's broadcast group.
     ///
-    /// Fails with `ENODEV` if no link has one, and `EADDRNOTAVAIL` if the interface is down.
+    /// Fails with `ENODEV` if the port space has no default Q_Key, or with `EADDRNOTAVAIL` if the
+    /// interface is down.
     pub(super) fn take_default_qkey(&self, inner: &mut Inner) -> Result {
         let at = inner.device.as_ref().filter(|at| at.is_ib());
         let (PortSpace::Ipoib, Some(at)) = (self.ps, at) else {
@@ -305,7 +318,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The subnet administrator has said something of the group `number`.
+    /// Handles an answer of the subnet administrator about the membership `number`.
     fn group_answered(&self, number: u64, result: Result<McMember>) {
         let mut inner = self.inner.lock();
         match inner.groups.get_mut(&number) {
@@ -319,7 +332,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells the consumer what became of a membership of InfiniBand.
+    /// Reports an answer about a membership on InfiniBand to the consumer.
     fn tell_answer(&self, inner: &mut Inner, number: u64, result: Result<McMember>) {
         let known = result.and_then(|member| {
             let at = inner.device.as_ref().ok_or(ENODEV)?;
@@ -340,16 +353,16 @@ impl Endpoint {
         self.deliver_of_group(inner, number, &event);
     }
 
-    /// Leaves a group, if it is still joined.
+    /// Leaves a group, if the endpoint is still a member.
     ///
-    /// Takes the lock of all network interfaces.
+    /// Takes the lock of all network interfaces (RTNL).
     pub(crate) fn leave_group(&self, number: u64) {
         let node = self.inner.lock().groups.remove_node(&number);
         drop(node);
     }
 
-    /// Tells the consumer what became of a group, now or when it is known, unless the endpoint has died
-    /// meanwhile.
+    /// Reports the outcome of a join to the consumer, now or as soon as it is known, unless the
+    /// endpoint has died meanwhile.
     pub(crate) fn tell_group(&self, number: u64, joined: &Joined) {
         let mut inner = self.inner.lock();
         match joined {

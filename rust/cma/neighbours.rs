@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Changes of the network below an endpoint: its peer gets another link-layer address, or its own
-//! interface does.
+//! Changes of the network below an endpoint: the link-layer address of its peer or of its own
+//! interface changes.
 //!
-//! An endpoint watches its peer from the moment that its route is resolved until the attempt has
-//! failed or the connection is over. The table has the peers that are watched, and by how many. The
-//! notifiers of the network take notes only; the endpoints are told by a work item, which looks for
-//! them among those at all devices.
+//! An endpoint watches its peer from the resolution of the route until the attempt to connect has
+//! failed or the connection is over. The table has the peers that are watched, with the number of
+//! endpoints that watch them. The network's notifiers only note a change; a work item tells the
+//! endpoints, which it looks for among the members of all devices.
 //!
-//! Lock order: the lock of the table is a leaf, taken with interrupts disabled by a notifier in
-//! atomic context. Under it nothing is locked, allocated or freed.
+//! Lock order: the lock of the table is a leaf, which a notifier takes in atomic context; it is
+//! taken with interrupts disabled. Under it, nothing is locked, allocated or freed.
 
 use crate::{
     core::Core,
@@ -38,20 +38,22 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-/// An Ethernet address; or the last six bytes of one of InfiniBand, which are of the port's GUID.
+/// An Ethernet address, or the last six bytes of an IPoIB address, which are part of the port's
+/// GUID.
 pub(crate) type Mac = [u8; 6];
 
-/// The interface that an endpoint speaks from, and its address when that was found out.
+/// The interface that an endpoint sends from, and its link-layer address at the time of resolution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// The index.
+    /// The index of the interface.
     pub(crate) index: i32,
-    /// The address.
+    /// The link-layer address.
     pub(crate) mac: Mac,
 }
 
 impl Interface {
-    /// The interface as it is now; `None` if it has neither an Ethernet address nor one of InfiniBand.
+    /// Returns the interface with its current address. Returns `None` if its address is shorter
+    /// than six bytes.
     pub(crate) fn of(netdev: &NetDevice) -> Option<Self> {
         let (addr, len) = netdev.hw_addr();
         Some(Interface {
@@ -73,19 +75,19 @@ impl From<&DevAddr> for Interface {
     }
 }
 
-/// A neighbour.
+/// The key of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The namespace ([`crate::kext::net::Net::hash_key`]).
+    /// The network namespace ([`crate::kext::net::Net::hash_key`]).
     net: u64,
-    /// The index of the interface that leads to it.
+    /// The index of the interface that leads to the neighbour.
     interface: i32,
     is_v6: bool,
     addr: [u8; 16],
 }
 
 impl Key {
-    /// The key of the neighbour with the address `addr`.
+    /// Returns the key of the neighbour with the address `addr`.
     fn new(net: u64, interface: i32, addr: NeighbourAddr) -> Self {
         let (is_v6, addr) = match addr {
             NeighbourAddr::V4([a, b, c, d]) => {
@@ -102,12 +104,12 @@ impl Key {
     }
 }
 
-/// A neighbour that is watched.
+/// The work item of a neighbour that is watched, which tells the endpoints of a new address.
 #[pin_data]
 struct Watch {
     key: Key,
     core: Arc<Core>,
-    /// The news: its address, in the lower 48 bits.
+    /// The neighbour's new address, in the lower 48 bits.
     mac: Atomic<u64>,
     #[pin]
     work: Work<Self>,
@@ -129,21 +131,21 @@ impl WorkItem for Watch {
     }
 }
 
-/// A neighbour that is watched, and by how many endpoints.
+/// A neighbour that is watched, and the number of endpoints that watch it.
 ///
 /// # Invariants
 ///
-/// There is one [`Watching`] for each of the `endpoints`, and at least one.
+/// There are exactly `endpoints` [`Watching`]s of the neighbour, and at least one.
 struct Watched {
     watch: Arc<Watch>,
     endpoints: usize,
 }
 
-/// What counts as one of the endpoints in an entry of the table, and the only handle by which it is
-/// uncounted.
+/// The handle of an endpoint that watches a neighbour. It is counted until this handle is given
+/// back.
 pub(crate) struct Watching(Key);
 
-/// Who watches which neighbour.
+/// The table of neighbours that are watched.
 #[pin_data]
 pub(crate) struct Neighbours {
     #[pin]
@@ -161,9 +163,9 @@ impl Neighbours {
         }))
     }
 
-    /// Has `endpoint` told when its peer, of whom `inner` tells, gets another address.
+    /// Makes `endpoint` watch its peer, whose address is in `inner`.
     ///
-    /// Fails with `ENOMEM`; a peer that is no neighbour by IP is not watched.
+    /// Fails with `ENOMEM`. Returns `None` if the peer is not a neighbour by IP.
     pub(super) fn watch(&self, endpoint: &EndpointRef, inner: &Inner) -> Result<Option<Watching>> {
         let addr = match inner.dst {
             SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
@@ -193,7 +195,8 @@ impl Neighbours {
         };
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, watched);
         let mut table = self.table.lock();
-        // Declared behind the node, which so is freed without the lock if somebody was faster.
+        // If another endpoint has added the neighbour meanwhile, `node` is not used. It is declared
+        // before the lock guard, and so is freed when the lock has been released.
         match table.get_mut(&key) {
             Some(watched) => watched.endpoints = watched.endpoints.saturating_add(1),
             None => {
@@ -203,26 +206,26 @@ impl Neighbours {
         Ok(Some(Watching(key)))
     }
 
-    /// Ends it.
+    /// Stops watching a neighbour.
     pub(crate) fn forget(&self, watching: Watching) {
         let mut table = self.table.lock();
         let Some(watched) = table.get_mut(&watching.0) else {
             return;
         };
         watched.endpoints = watched.endpoints.saturating_sub(1);
-        // INVARIANT: The last one goes, and the entry with it.
+        // INVARIANT: The entry goes with the last endpoint.
         let last = (watched.endpoints == 0).then(|| table.remove_node(&watching.0));
         drop(table);
-        // The node and its references go away outside the lock.
+        // The node and its references are dropped when the lock has been released.
         drop(last);
     }
 
-    /// Waits until all who are being told have been told. No notifier may run any more.
+    /// Waits until all endpoints that are being told have been told. No notifier may run any more.
     pub(crate) fn shut_down(&self) {
         self.queue.flush();
     }
 
-    /// A neighbour may have another address. Called in atomic context.
+    /// Notes that a neighbour may have a new address. Called in atomic context.
     fn update(&self, neighbour: &Neighbour<'_>) {
         let Ok(mac) = Mac::try_from(neighbour.hw_addr()) else {
             return;
@@ -237,14 +240,14 @@ impl Neighbours {
             watch
                 .mac
                 .store(u64::from_be_bytes([0, 0, a, b, c, d, e, f]), Relaxed);
-            // Under the lock, because what is pending already is given back, and must not be the
-            // last reference.
+            // This is under the lock because a work item that is pending already is handed back,
+            // and that reference must not be the last one.
             let _ = self.queue.enqueue(watch.clone());
         }
     }
 }
 
-/// Hears of the network.
+/// The receiver of the network's notifications.
 pub(crate) struct NetworkListener(pub(crate) Arc<Core>);
 
 impl NeighbourListener for NetworkListener {
@@ -269,20 +272,21 @@ impl NetdevListener for NetworkListener {
             core.devices
                 .for_each_member(|member| member.source_moved(net, now));
         };
-        // Without memory nobody is told.
+        // Without memory, the endpoints are not told.
         let _ = self.0.neighbours.queue.try_spawn(GFP_KERNEL, tell);
     }
 }
 
 impl Endpoint {
-    /// Watches the peer no more: there is neither a connection to it nor an attempt at one.
+    /// Stops watching the peer, because there is neither a connection to it nor an attempt at one.
     pub(crate) fn unwatch(&self, inner: &mut Inner) {
         if let Some(watching) = inner.watching.take() {
             self.core.neighbours.forget(watching);
         }
     }
 
-    /// The neighbour of `key` is at `mac` now. The consumer is told once, if that is its peer and news.
+    /// Tells the consumer that its peer has moved, if its peer is the neighbour `key`, the address
+    /// `mac` is a new one, and the consumer was not told before.
     fn peer_moved(&self, key: &Key, mac: Mac) {
         let mut inner = self.inner.lock();
         if inner.watching.as_ref().is_none_or(|peer| peer.0 != *key) {
@@ -300,8 +304,8 @@ impl Endpoint {
         self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
     }
 
-    /// An interface of the namespace `net` has another address, which the consumer is told if the
-    /// endpoint speaks from there.
+    /// Tells the consumer that the address of its interface has changed, if the endpoint sends from
+    /// the interface `now` of the network namespace `net`.
     fn source_moved(&self, net: u64, now: Interface) {
         let inner = self.inner.lock();
         let is_news = inner

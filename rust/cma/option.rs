@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a consumer may set.
+//! Options that a consumer may set.
 
 use crate::{
     endpoint::Endpoint,
@@ -10,11 +10,11 @@ use crate::{
 use cmproto::{cm::Tunable, cma::State, errno::Errno};
 use kernel::prelude::*;
 
-/// `enum ib_qp_type` of reliable connections.
+/// The QP type of reliable connections, `IB_QPT_RC`.
 const QPT_RC: u8 = 2;
-/// `enum ib_qp_type` of the initiating end of extended reliable connections.
+/// The QP type of the initiator of an extended reliable connection, `IB_QPT_XRC_INI`.
 const QPT_XRC_INI: u8 = 9;
-/// `enum ib_qp_type` of the target end of extended reliable connections.
+/// The QP type of the target of an extended reliable connection, `IB_QPT_XRC_TGT`.
 const QPT_XRC_TGT: u8 = 10;
 
 impl Endpoint {
@@ -23,9 +23,10 @@ impl Endpoint {
         self.inner.lock().options.tos = Some(tos);
     }
 
-    /// Allows others to bind the same address, if they allow it too.
+    /// Lets others bind the same address, if they let others do so, too.
     ///
-    /// Can be allowed unless the endpoint listens, and forbidden before it is bound; else `EINVAL`.
+    /// Fails with `EINVAL` if the endpoint listens, or if `reuseaddr` is false and the endpoint is
+    /// bound.
     pub(crate) fn set_reuseaddr(&self, reuseaddr: bool) -> Result {
         let mut inner = self.inner.lock();
         let allowed = match inner.state {
@@ -45,9 +46,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets whether a wildcard stands for its own address family only.
+    /// Sets whether a wildcard address covers its own address family only.
     ///
-    /// `EINVAL` if the endpoint is past being bound.
+    /// Fails with `EINVAL` in any other state than bound or new.
     pub(crate) fn set_afonly(&self, afonly: bool) -> Result {
         let mut inner = self.inner.lock();
         if !matches!(inner.state, State::Idle | State::AddrBound) {
@@ -61,16 +62,16 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tunes the endpoint, or if it listens the requests to it, from now on.
+    /// Sets a tunable of the endpoint from now on. A listener's value holds for its requests.
     ///
-    /// `EINVAL` if the value is too large.
+    /// Fails with `EINVAL` if the value is too large.
     pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
         self.inner.lock().tuning.set(tunable, value).kernel()
     }
 
-    /// Confines the endpoint to devices of one kind, or to none in particular.
+    /// Restricts the endpoint to devices of one node type, or to none in particular.
     ///
-    /// `EALREADY` if it is bound.
+    /// Fails with `EALREADY` if the endpoint is bound.
     pub(crate) fn set_node_type(&self, node_type: Option<NodeType>) -> Result {
         let mut inner = self.inner.lock();
         if inner.state != State::Idle {
@@ -80,9 +81,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets how long the QP makes a peer wait that it was not ready for, an RNR code of 5 bits.
+    /// Sets the minimum RNR NAK timer of the QP, a 5-bit code: the time that a peer waits when the
+    /// QP was not ready to receive.
     ///
-    /// `EINVAL` for a longer one, or if the QP answers to nobody.
+    /// Fails with `EINVAL` if the code is longer, or if the QP type has no RNR NAK.
     pub(crate) fn set_min_rnr_timer(&self, code: u8) -> Result {
         if code > 31 || !matches!(self.qp_type, QPT_RC | QPT_XRC_TGT) {
             return Err(EINVAL);
@@ -98,8 +100,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes note of the QP that the consumer has for the endpoint: its number, 24 bits, and whether it
-    /// uses a shared receive queue.
+    /// Sets the QPN of the consumer's QP, 24 bits, and whether the QP uses a shared receive queue.
     pub(crate) fn set_qp(&self, qp_num: u32, srq: bool) {
         let mut inner = self.inner.lock();
         inner.qp_num = qp_num;
@@ -107,9 +108,9 @@ impl Endpoint {
         self.show(&inner);
     }
 
-    /// Sets the local ack timeout of the QP, an IBA time code; 0 waits for ever.
+    /// Sets the local ack timeout of the QP, a 5-bit IBTA time code; 0 means infinite.
     ///
-    /// `EINVAL` if the QP is not reliable.
+    /// Fails with `EINVAL` if the QP type is not reliable.
     pub(crate) fn set_ack_timeout(&self, timeout: u8) -> Result {
         if !matches!(self.qp_type, QPT_RC | QPT_XRC_INI) {
             return Err(EINVAL);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The port spaces: who is bound to which port.
+//! The port spaces, with the owners of each port.
 //!
-//! One entry per bound endpoint, ordered by (namespace, port space, port), so that the owners of a
-//! port stand side by side. The rules of who may share a port are in [`cmproto::bind`].
+//! There is one entry per bound endpoint, ordered by port, namespace and port space, so that the
+//! owners of a port are next to each other. The rules for sharing a port are in [`cmproto::bind`].
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
-//! while it is held.
+//! Lock order: the lock is of the class "table shard". While it is held, nothing is locked and
+//! nothing is allocated.
 
 use crate::kext::{error::ToKernel, net::Net, random};
 use cmproto::{
@@ -23,27 +23,27 @@ use kernel::{
     sync::Mutex,
 };
 
-/// A port of a port space of a namespace, and one of its owners.
+/// A port in a port space of a network namespace, and one of its owners.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    // First, because keys are compared in this order, and ports differ most.
+    // The port comes first because ports differ most, and keys are compared in this order.
     port: u16,
     net: u64,
     ps: PortSpace,
-    /// The owner's number.
+    /// The number of the owning endpoint.
     number: u64,
 }
 
-/// What the rules look at.
+/// The owner of a port, with everything that the rules for sharing look at.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner {
     /// The address that is bound.
     pub(crate) addr: SockAddr,
-    /// Where the owner connects to, if it does.
+    /// The address that the owner connects to; unspecified if it does not.
     pub(crate) dst: SockAddr,
-    /// Whether the owner lets others bind the address again.
+    /// Set if the owner lets others bind the address, too.
     pub(crate) reuseaddr: bool,
-    /// Whether a wildcard stands for its own address family only.
+    /// Set if a wildcard address covers its own address family only.
     pub(crate) afonly: bool,
 }
 
@@ -58,17 +58,17 @@ impl Owner {
     }
 }
 
-/// A port that is taken, and the only handle by which it is given back.
+/// The handle of a port that is claimed. The port is given back by this handle only.
 pub(crate) struct PortClaim(Key);
 
 impl PortClaim {
-    /// The port, in host order.
+    /// Returns the port, in host order.
     pub(crate) fn port(&self) -> u16 {
         self.0.port
     }
 }
 
-/// The entries, and the ephemeral port that was given out last.
+/// The owners of all ports, and the ephemeral port that was claimed last.
 struct Table {
     owners: RBTree<Key, Owner>,
     last_used: Option<u16>,
@@ -93,7 +93,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether `new` may join the owners of the port, other than itself.
+    /// Checks whether `new` may share the port with its other owners.
     fn check(&self, key: Key, new: &Owner) -> Result<(), Errno> {
         self.for_each_owner(key, |number, owner| {
             if number == key.number {
@@ -103,7 +103,8 @@ impl Table {
         })
     }
 
-    /// Whether `new` can share an ephemeral port with its owners without being mistaken for one.
+    /// Returns whether the connections of `new` on an ephemeral port can be told from those of the
+    /// port's owners.
     fn is_unique(&self, key: Key, new: &Owner) -> bool {
         self.for_each_owner(key, |_, owner| {
             if bind::port_is_unique(&new.view(), core::iter::once(owner.view())) {
@@ -116,7 +117,7 @@ impl Table {
     }
 }
 
-/// All ports of all namespaces.
+/// The port spaces of all network namespaces.
 #[pin_data]
 pub(crate) struct Ports {
     #[pin]
@@ -134,11 +135,11 @@ impl Ports {
         })
     }
 
-    /// Takes the port of `owner`'s address for the endpoint with this number, or an ephemeral port
-    /// if that is 0.
+    /// Claims the port of `owner`'s address for the endpoint with the number `number`, or an
+    /// ephemeral port if the port is 0.
     ///
-    /// `privileged` says whether ports below 1024 are allowed. Fails with `EACCES`, `EADDRINUSE`,
-    /// `EADDRNOTAVAIL` or `ENOMEM`.
+    /// `privileged` returns whether ports below 1024 are allowed. Fails with `EACCES`,
+    /// `EADDRINUSE`, `EADDRNOTAVAIL` (no ephemeral port is free) or `ENOMEM`.
     pub(crate) fn claim(
         &self,
         net: &Net,
@@ -178,22 +179,22 @@ impl Ports {
         Ok(PortClaim(key))
     }
 
-    /// Tells the rules that something about the owner of `claim` changed.
+    /// Changes the owner of `claim`, as the rules for sharing see it.
     pub(crate) fn update(&self, claim: &PortClaim, change: impl FnOnce(&mut Owner)) {
         if let Some(owner) = self.table.lock().owners.get_mut(&claim.0) {
             change(owner);
         }
     }
 
-    /// Makes the owner of `claim` one that does not share its address, as a listener must be.
+    /// Stops the owner of `claim` from sharing its address, as a listener must not share it.
     ///
-    /// Fails as [`Ports::claim`] does if it shares it now.
+    /// Fails with the errors of [`Ports::claim`] if the address is shared now.
     pub(crate) fn make_exclusive(&self, claim: &PortClaim) -> Result {
         let mut table = self.table.lock();
         let Some(owner) = table.owners.get(&claim.0).copied() else {
             return Ok(());
         };
-        // An ephemeral port is also shared with owners whose connections cannot be confused.
+        // Owners of an ephemeral port whose connections can be told apart may go on sharing it.
         if !owner.reuseaddr {
             return Ok(());
         }

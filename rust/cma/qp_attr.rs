@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The attributes that the QP of a connection needs in each state.
+//! The attributes for the state transitions of a connection's QP.
 
 use crate::{
     endpoint::{Attachment, Conn, Endpoint, Inner},
@@ -14,14 +14,15 @@ use cmproto::{
 use kernel::prelude::*;
 use zerocopy::FromZeros;
 
-/// Remote flushes, where reads are allowed and the device has them (`enum ib_access_flags`).
+/// The access flags of remote flushes (`enum ib_access_flags`), set where reads are allowed and the
+/// device supports flushes.
 const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
 
-/// `enum ib_qp_type` of unreliable datagrams.
+/// The QP type of unreliable datagrams, `IB_QPT_UD`.
 const QPT_UD: u8 = 4;
 
 impl Inner {
-    /// The address vector of the path, as `struct ib_uverbs_ah_attr`, once there is a path.
+    /// Returns the address vector of the path, as `struct ib_uverbs_ah_attr`, if there is a path.
     pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
         let (path, attachment) = (self.path.as_ref()?, self.device.as_ref()?);
         let mut vector = UverbsAhAttr {
@@ -57,7 +58,7 @@ impl Inner {
 }
 
 impl Endpoint {
-    /// Where the peer is on the link; zeros if that is not known.
+    /// Returns the MAC address of the peer; zeros if it is not known.
     pub(crate) fn peer_mac(&self) -> [u8; 6] {
         self.inner
             .lock()
@@ -66,11 +67,12 @@ impl Endpoint {
             .map_or([0; 6], |link| link.dst_mac())
     }
 
-    /// The attributes for moving the QP to `state`, an `enum ib_qp_state`.
+    /// Returns the attributes for the transition of the QP to `state`, an `enum ib_qp_state`.
     ///
-    /// Those of datagrams are the same in every state, and set the Q_Key to that of the port space.
+    /// The attributes of a datagram QP are the same in every state, and set the Q_Key of the
+    /// endpoint, by default that of the port space.
     ///
-    /// Fails with `EINVAL` if the endpoint has no device, or cannot know the attributes yet, and
+    /// Fails with `EINVAL` if the endpoint has no device or cannot know the attributes yet, or with
     /// `ENODEV` if the port space has no Q_Key here.
     pub(crate) fn init_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
         let mut guard = self.inner.lock();
@@ -127,7 +129,7 @@ impl Endpoint {
     }
 }
 
-/// Fills in what the connection knows.
+/// Fills in the attributes that the connection determines.
 fn connected(
     attr: &mut UverbsQpAttr,
     inner: &Inner,

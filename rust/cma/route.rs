@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Resolving the route: what the path to the peer is like.
+//! Route resolution: determines the path to the peer.
 //!
-//! RoCE asks nobody: the path follows from the addresses and the interface. iWARP has no paths, TCP
-//! finds its way. What InfiniBand does is in [`super::infiniband`].
+//! On RoCE nobody is asked: the path follows from the addresses and the interface. iWARP has no
+//! paths, as TCP finds its way. For InfiniBand see [`super::infiniband`].
 
 use crate::{
     endpoint::{Endpoint, EndpointRef, Event, Inner},
@@ -19,11 +19,11 @@ use cmproto::{
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
-/// Bits of a flow label.
+/// The bits of a flow label.
 const FLOW_LABEL_MASK: u32 = 0x000f_ffff;
 
-/// The flow label of a RoCE v2 path: that of the address, or one that differs between connections,
-/// so that they spread over the links of the network.
+/// Returns the flow label of a RoCE v2 path: that of the source address, or else one that differs
+/// between connections, so that they spread over the links of the network.
 fn flow_label(src: &SockAddr, dst: &SockAddr) -> u32 {
     if let SockAddr::V6 { flowinfo, .. } = src {
         let label = flowinfo & FLOW_LABEL_MASK;
@@ -38,12 +38,17 @@ fn flow_label(src: &SockAddr, dst: &SockAddr) -> u32 {
 }
 
 impl Endpoint {
-    /// Resolves the route; the event follows at once, but for InfiniBand, where it follows when the
-    /// subnet administrator has answered, or has not.
+    /// Resolves the route. The outcome is reported as an event: at once, except on InfiniBand,
+    /// where it comes with the answer of the subnet administrator or after `timeout_ms`.
     ///
-    /// Fails with `EINVAL` (no timeout, the state, an interface with too small an MTU), `ENODEV`
-    /// (a loopback address of RoCE, or an interface that is gone) or the errors of asking; nothing has
-    /// changed then.
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EINVAL` if `timeout_ms` is 0, in the wrong state, or if the MTU of the interface is too
+    ///   small;
+    /// - `ENODEV` for a loopback address on RoCE, or if the interface has gone;
+    /// - the errors of asking the subnet administrator.
     pub(crate) fn resolve_route(self: &EndpointRef, timeout_ms: u32) -> Result {
         if timeout_ms == 0 {
             return Err(EINVAL);
@@ -66,10 +71,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the route that a consumer has found by itself. If it `tells`, the event follows at once.
+    /// Sets a route that the consumer has found by itself. If `tells` is set, the event is reported
+    /// at once.
     ///
-    /// Fails with `EINVAL` (the state), `ENODEV` (a loopback address of RoCE, or an interface that is
-    /// gone) or `ENOMEM`; nothing has changed then.
+    /// Fails with `EINVAL` in the wrong state, with `ENODEV` for a loopback address on RoCE or if
+    /// the interface has gone, or with `ENOMEM`. On failure nothing has changed.
     pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
         let mut given = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
@@ -91,7 +97,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The path from the source to the destination address.
+    /// Computes the path from the source to the destination address on RoCE.
     fn roce_path(&self, inner: &Inner) -> Result<Path> {
         let link = inner.link.as_ref().ok_or(ENODEV)?;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
@@ -121,7 +127,8 @@ impl Endpoint {
             mtu,
             rate: 0,
             packet_life_time: match inner.options.ack_timeout {
-                // The path takes half of it each way.
+                // The ack timeout covers the path in both directions, so that one direction has
+                // half of it, which is one less as a time code.
                 Some(timeout) if timeout != 0 => timeout.saturating_sub(1).min(31),
                 _ => ROCE_PACKET_LIFE_TIME,
             },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Resolving a service: which port has it.
+//! Service resolution: finds the ports that have an InfiniBand service.
 
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event},
@@ -18,15 +18,21 @@ use cmproto::{
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
-/// The services that a subnet administrator knows.
+/// Service records that a subnet administrator has returned.
 pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 
 impl Endpoint {
-    /// Asks the subnet administrator for ports that have a service; the outcome comes as an event.
+    /// Asks the subnet administrator for the ports that have a service. The outcome is reported as
+    /// an event.
     ///
-    /// Fails with `EINVAL` unless the endpoint is bound to a device and nothing more, with
-    /// `EOPNOTSUPP` if its port has no subnet administrator, which those of RoCE have not, and with
-    /// `EAGAIN` or `ENOMEM`; nothing has changed then.
+    /// # Errors
+    ///
+    /// On failure nothing has changed.
+    ///
+    /// - `EINVAL` unless the endpoint is bound to a device, and has resolved nothing yet;
+    /// - `EOPNOTSUPP` if the port has no subnet administrator, as those of RoCE;
+    /// - `EAGAIN` if there is no subnet administrator at the moment;
+    /// - `ENOMEM` if there is no memory.
     pub(crate) fn resolve_ib_service(self: &EndpointRef, question: &ServiceQuestion) -> Result {
         let mut inner = self.inner.lock();
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
@@ -37,7 +43,7 @@ impl Endpoint {
             return Err(Errno::EOPNOTSUPP.to_kernel());
         }
         let (device, port) = (&attachment.device.device, attachment.port_num);
-        // It finds the lock taken if it answers before this is over.
+        // If the answer comes before this returns, its callback waits for the endpoint's lock.
         let addressee = Addressee::new(self)?;
         let query = self
             .core
@@ -48,13 +54,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The services that were found, if any were asked for.
+    /// Returns the service records that were found, if there are any.
     pub(crate) fn services(&self) -> Option<Services> {
         self.inner.lock().services.clone()
     }
 }
 
-/// The address of the port that has a service.
+/// Returns the address of the port that has a service.
 fn place(record: &ServiceRecord) -> SockAddr {
     SockAddr::Ib {
         pkey: record.pkey.get(),
@@ -84,7 +90,7 @@ impl ServiceDone for Addressee {
         };
         let (state, event) = match found {
             Ok((first, services)) => {
-                // The first is where the route will lead.
+                // The route will lead to the first record's port.
                 if let SockAddr::Ib { pkey, .. } = first {
                     inner.pkey = pkey;
                 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an administrator sets per port, in configfs below `rdma_cm`: `default_roce_mode` and
-//! `default_roce_tos`, which hold for endpoints that are attached, or resolve their route, from then
-//! on; and what can be tuned ([`Tunable`]), which holds from then on for all that it is not set for
-//! by themselves.
+//! The per-port settings of an administrator, in configfs below `rdma_cm`.
+//!
+//! `default_roce_mode` and `default_roce_tos` hold for endpoints that are attached, or resolve
+//! their route, from then on. The tunables ([`Tunable`]) hold from then on for all endpoints that
+//! do not set them themselves.
 
 use super::device::CmDevice;
 use crate::{
@@ -24,25 +25,25 @@ use kernel::{prelude::*, sync::Arc};
 
 /// The index of `default_roce_mode` among the files.
 const MODE: usize = 0;
-/// The index of the first file of what can be tuned.
+/// The index of the first tunable among the files.
 const FIRST_TUNABLE: usize = 2;
 
-/// What the file with this index tunes, if it does.
+/// Returns the tunable whose file has the index `file`, if it is the file of one.
 fn tunable(file: usize) -> Option<Tunable> {
     let index = file.checked_sub(FIRST_TUNABLE)?;
     Tunable::ALL.get(index).copied()
 }
 
 impl Core {
-    /// The device with this name; `ENODEV` if there is none.
+    /// Returns the device with the name `name`. Fails with `ENODEV` if there is none.
     fn device_named(&self, name: &[u8]) -> Result<Arc<CmDevice>> {
         self.devices
             .find_map(|device| (*device.device.name() == *name).then(|| device.clone()))
             .ok_or(ENODEV)
     }
 
-    /// A port of the device with this name; `ENODEV` if there is no such device, `EINVAL` if it has
-    /// no such port that could carry connections.
+    /// Returns a port of the device with the name `name`. Fails with `ENODEV` if there is no such
+    /// device, or with `EINVAL` if the device has no such port that can carry connections.
     fn port_of(&self, name: &[u8], port: u32) -> Result<(Arc<CmDevice>, Arc<Port>)> {
         let device = self.device_named(name)?;
         let port = device.port(port).ok_or(EINVAL)?.clone();
@@ -99,7 +100,7 @@ impl Settings for Core {
         let (device, port) = self.port_of(name, part)?;
         let gid_type = match RoceMode::parse(text).kernel()? {
             RoceMode::V1 if device.device.protocol_roce(part) => GidType::RoceV1,
-            // What has no RoCE has no other kind.
+            // A port without RoCE has this GID type only.
             RoceMode::V1 => GidType::Ib,
             RoceMode::V2 => GidType::RoceV2,
         };

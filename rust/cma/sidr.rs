@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Asking for datagram services, and the answers of who is asked (IBTA 12.11).
+//! Service ID resolution (SIDR) for datagrams: both ends of it (IBTA 12.11).
 
 use crate::{
     cm::{ids::CommId, port::transaction_id},
@@ -20,7 +20,7 @@ use cmproto::{
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 impl Endpoint {
-    /// Sends a SIDR_REQ; the answer comes as an event. Fails as [`Endpoint::connect`].
+    /// Sends a SIDR_REQ. The answer is reported as an event. Fails as [`Endpoint::connect`] does.
     pub(super) fn ask(self: &EndpointRef, param: &ConnParam<'_>) -> Result {
         let way = self.way(&self.inner.lock())?;
         let ah = way.address()?;
@@ -70,7 +70,8 @@ impl Endpoint {
 
     /// Answers a SIDR_REQ with the QP that serves it.
     ///
-    /// Fails with `EINVAL` (the state, a Q_Key that is not the endpoint's, or too much private data).
+    /// Fails with `EINVAL` in the wrong state, for a Q_Key that is not the endpoint's, or for too
+    /// much private data.
     pub(super) fn answer_question(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -101,7 +102,7 @@ impl Endpoint {
 
     /// Refuses a SIDR_REQ.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data).
+    /// Fails with `EINVAL` in the wrong state, or for too much private data.
     pub(super) fn refuse_question(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -113,9 +114,10 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Answers a SIDR_REQ. What is returned is to be carried out.
+    /// Gives the answer of a SIDR_REQ to the state machine. The caller executes the actions that
+    /// are returned.
     ///
-    /// Fails with `EINVAL` (the state, or too much private data).
+    /// Fails with `EINVAL` in the wrong state, or for too much private data.
     fn reply(
         &self,
         inner: &mut Inner,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a wildcard listener shows at each device.
+//! The entries that stand for a wildcard listener at each device.
 //!
-//! `rdma resource show cm_id` lists what is at a device, and a wildcard listener is at none. So that
-//! an administrator sees it, a stub stands for it at every device. It is nothing but what is shown,
-//! except at an iWARP device, where it listens: requests that come to the iWARP CM are not matched
-//! here.
+//! `rdma resource show cm_id` lists what is at a device, and a wildcard listener is at no device.
+//! So that an administrator sees it, it has an entry (a stub) at every device. A stub only exists
+//! to be listed, except at an iWARP device, where it listens: the requests that come to the iWARP
+//! CM are not matched with listeners here.
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
-//! while it is held.
+//! Lock order: the lock is of the class "table shard". While it is held, nothing is locked and
+//! nothing is allocated.
 
 use super::device::CmDevice;
 use crate::{
@@ -26,33 +26,33 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// A listener at a device.
+/// The key of a listener at a device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The listener's number.
+    /// The number of the listening endpoint.
     number: u64,
-    /// The device's index.
+    /// The index of the device.
     device: u32,
 }
 
-/// How a wildcard listener listens at a device.
+/// The way in which a wildcard listener listens at a device.
 pub(super) enum Site {
-    /// Not at all.
+    /// It does not listen there.
     None,
-    /// Requests that come to the device are matched with all listeners.
+    /// Its requests are found by the lookup of a listener.
     Matched,
-    /// By itself.
+    /// It has a listener of its own at the iWARP CM.
     Own(IwListener),
 }
 
-/// What stands for a listener at a device.
+/// The entry of a listener at a device.
 struct Stub {
-    // Dropped first: no request comes any more.
+    // Dropped first, so that no request comes while the rest is dropped.
     _listener: Option<IwListener>,
     _head: Pin<KBox<IdHead>>,
 }
 
-/// All stubs.
+/// The per-device entries of all wildcard listeners.
 #[pin_data]
 pub(crate) struct Stubs {
     #[pin]
@@ -60,14 +60,15 @@ pub(crate) struct Stubs {
 }
 
 impl Stubs {
-    /// There are none yet.
+    /// Creates an empty table.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             table <- new_mutex!(RBTree::new(), "rdma_cm_stubs"),
         })
     }
 
-    /// Shows `listener` at `device`, and lets it listen there.
+    /// Adds an entry for `listener` at `device`, and makes it listen there if the device is an
+    /// iWARP one.
     pub(super) fn show(&self, listener: &EndpointRef, device: &CmDevice, backlog: u32) -> Result {
         let own = match listener.site_at(device, backlog)? {
             Site::None => return Ok(()),
@@ -97,7 +98,7 @@ impl Stubs {
         let before = self.table.lock().insert(node);
         drop(before);
         delay::point();
-        // The listener or the device may have ended meanwhile, before it could have found the stub,
+        // The listener or the device may have ended meanwhile, and may not have found the entry,
         // which keeps the device.
         if listener.inner.lock().state != State::Listen || device.is_closed() {
             self.remove(&key);
@@ -105,22 +106,23 @@ impl Stubs {
         Ok(())
     }
 
-    /// The first stub that is not before `key`.
+    /// Returns the key of the first entry that is not before `key`.
     fn first_from(&self, key: &Key) -> Option<Key> {
         let table = self.table.lock();
         let first = *table.cursor_lower_bound(key)?.current().0;
         Some(first)
     }
 
-    /// Removes a stub.
+    /// Removes an entry.
     fn remove(&self, key: &Key) {
         let node = self.table.lock().remove_node(key);
         delay::point();
-        // Waits for a request that is being handled, and for whoever looks at the stub through netlink.
+        // This waits for a request that is being handled, and for a netlink dump that reads the
+        // entry.
         drop(node);
     }
 
-    /// Hides the listener with this number.
+    /// Removes the entries of the listener with the number `number`.
     pub(crate) fn hide(&self, number: u64) {
         let first = Key { number, device: 0 };
         while let Some(key) = self.first_from(&first).filter(|key| key.number == number) {
@@ -128,7 +130,7 @@ impl Stubs {
         }
     }
 
-    /// Hides all listeners at `device`, which must be closed.
+    /// Removes the entries of all listeners at `device`, which must be closed.
     pub(super) fn hide_at(&self, device: &CmDevice) {
         let mut next = Key {
             number: 0,
@@ -138,7 +140,7 @@ impl Stubs {
             if key.device == device.device.index() {
                 self.remove(&key);
             }
-            // Device numbers stay below 2^31.
+            // Device indices stay below 2^31.
             next = Key {
                 device: key.device.saturating_add(1),
                 ..key
@@ -148,17 +150,18 @@ impl Stubs {
 }
 
 impl Core {
-    /// Shows a wildcard listener at all devices. Fails if it cannot listen at one that speaks iWARP.
+    /// Adds an entry for a wildcard listener at each device. Fails if the listener cannot listen at
+    /// an iWARP device.
     pub(super) fn show_listener(&self, listener: &EndpointRef, backlog: u32) -> Result {
         let failed = self.devices.find_map(|device| {
             let shown = self.stubs.show(listener, device, backlog);
-            // At others it listens all the same.
+            // At other devices the listener takes requests without an entry.
             device.iwarp_port().and(shown.err())
         });
         failed.map_or(Ok(()), Err)
     }
 
-    /// Shows all wildcard listeners at a new device.
+    /// Adds entries for all wildcard listeners at a new device.
     pub(super) fn show_listeners_at(&self, device: &Arc<CmDevice>) {
         self.listeners.for_each(|listener| {
             if listener.devices.is_wildcard() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One consistent view of an endpoint, for queries.
+//! A consistent snapshot of an endpoint, for queries.
 
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
@@ -10,7 +10,7 @@ use cmproto::{
     ucma::query::{shown_peer, DeviceView, Protocol, Snapshot},
 };
 
-/// The GID that an IP address stands for. A native address stands for none on RoCE.
+/// Returns the GID of an IP address. On RoCE, a native address has none.
 fn gid(addr: &SockAddr) -> Gid {
     match addr {
         SockAddr::Ib { .. } => Gid::ZERO,
@@ -18,14 +18,14 @@ fn gid(addr: &SockAddr) -> Gid {
     }
 }
 
-/// A link-layer address as iWARP has it for a GID.
+/// Returns a link-layer address in the form of a GID, as on iWARP.
 fn link_gid(mac: [u8; 6]) -> Gid {
     let mut gid = Gid::ZERO;
     fill(&mut gid.0, &mac);
     gid
 }
 
-/// The GIDs of both ends.
+/// Returns the GIDs of both ends.
 fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
     match (protocol, &inner.link) {
         (Protocol::Ib, _) => inner.ends(),
@@ -38,17 +38,18 @@ fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
     }
 }
 
-/// What is asked about an endpoint, besides its addresses and its device.
+/// The parts of a snapshot that are needed, besides the addresses and the device.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    /// The GIDs of both ends.
+    /// Set if the GIDs of both ends are needed.
     pub(crate) gids: bool,
-    /// The path.
+    /// Set if the path is needed.
     pub(crate) path: bool,
 }
 
 impl Endpoint {
-    /// Looks at the endpoint, all at one moment. What is not asked for is as if it were not known.
+    /// Takes a snapshot of the endpoint. Parts that are not in `asked` are as if they were not
+    /// known.
     pub(crate) fn snapshot(&self, asked: Asked) -> Snapshot {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {

@@ -221,7 +221,6 @@ pub(crate) trait Consumer: Send + Sync {
     ///
     /// When the device is removed, such a consumer destroys the endpoint itself, and the removal
     /// waits for that.
-    ///
     fn is_kernel(&self) -> bool {
         false
     }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From IP addresses to the addresses of a link.
+//! Address resolution: from IP addresses to link-layer addresses.
 //!
 //! C header: [`include/rdma/ib_addr.h`](srctree/include/rdma/ib_addr.h)
 //!
-//! # Life of a query
+//! # Lifetime of a query
 //!
-//! The RDMA core keeps a pointer to the `struct rdma_dev_addr` of a query from the start until the
-//! callback has returned, and it finds a query by that pointer when it is to be cancelled. The
-//! memory must therefore not be used for another query before the RDMA core has forgotten it, or
-//! that other query could not be cancelled. So it is freed only after `rdma_addr_cancel()`, outside
-//! of the callback: by the drop of the [`Query`], or, if that happened while the callback was
-//! running, by a work item.
+//! The RDMA core keeps a pointer to the `struct rdma_dev_addr` of a query from its start until the
+//! callback has returned, and a query is cancelled by that pointer. If the memory was reused for
+//! another query before the RDMA core has forgotten the first one, the second one could not be
+//! cancelled. So the memory is freed only after `rdma_addr_cancel()`, and outside of the callback:
+//! by the drop of the [`Query`], or, if that is dropped while the callback runs, by a work item.
 
 use super::{
     dev_addr::DevAddr,
@@ -43,7 +42,7 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-/// A socket address as C wants it.
+/// A socket address in the layout of C.
 #[repr(C, align(8))]
 pub(super) struct Storage([u8; SockAddr::MAX_LEN]);
 
@@ -57,7 +56,7 @@ impl Storage {
     }
 }
 
-/// The IP address that a GID of RoCE stands for (`rdma_gid2ip()`).
+/// Returns the IP address that a RoCE GID stands for (`rdma_gid2ip()`).
 fn ip_of(gid: &Gid) -> SockAddr {
     match gid.to_v4() {
         Some(addr) => SockAddr::V4 { addr, port: 0 },
@@ -70,23 +69,23 @@ fn ip_of(gid: &Gid) -> SockAddr {
     }
 }
 
-/// Who wants to know the result of a query.
+/// A receiver of the result of a query.
 pub(crate) trait AddrDone: Send + Sync + 'static {
-    /// The result is there: the own IP address and what was found out about the link. If `status`
-    /// is an error, for instance `ETIMEDOUT`, the rest means nothing.
+    /// Handles the result: the source IP address and the properties of the link.
     ///
+    /// If `status` is an error, for instance `ETIMEDOUT`, the other arguments are meaningless.
     /// Called at most once, in process context on a work queue of the RDMA core; may sleep, and may
     /// drop the [`Query`].
     fn done(self: Arc<Self>, status: Result, src: SockAddr, addr: &DevAddr);
 }
 
-/// How far a query is.
+/// The states of a query.
 mod state {
-    /// It is with the RDMA core.
+    /// The RDMA core has the query.
     pub(super) const PENDING: u32 = 0;
-    /// The callback runs.
+    /// The callback is running.
     pub(super) const RUNNING: u32 = 1;
-    /// The callback has done all but return.
+    /// The callback is about to return.
     pub(super) const FINISHED: u32 = 2;
     /// The [`super::Query`] was dropped before the callback ran.
     pub(super) const CANCELLED: u32 = 3;
@@ -94,14 +93,13 @@ mod state {
     pub(super) const ABANDONED: u32 = 4;
 }
 
-/// A query as the RDMA core sees it.
+/// The part of a query that the RDMA core refers to.
 ///
 /// # Invariants
 ///
-/// - From the start of the query on, the RDMA core owns a reference to the object. It is taken over
-///   by the callback when that changes `state` from `PENDING` to `RUNNING`, or by the drop of the
-///   [`Query`] when that changes it to `CANCELLED`; in the second case only after
-///   `rdma_addr_cancel()`.
+/// - From the start of the query on, the RDMA core owns a reference to the object. The callback
+///   takes it over when it changes `state` from `PENDING` to `RUNNING`. The drop of the [`Query`]
+///   takes it over when it changes `state` to `CANCELLED`, but only after `rdma_addr_cancel()`.
 /// - A query that was started is freed only after `rdma_addr_cancel()` was called for `addr`.
 #[pin_data]
 struct Request {
@@ -112,11 +110,11 @@ struct Request {
     #[pin]
     work: Work<Self>,
     queue: Arc<OwnedQueue>,
-    // What `addr` points to.
+    // The objects that `addr` points to.
     _net: Option<ARef<Net>>,
     _sgid: Option<GidAttr>,
-    // Dropped last: the resolver waits for it, and then holds the last reference to the queue, which
-    // no work on it may drop.
+    // Dropped last: the resolver waits for this guard, and then holds the last reference to the
+    // queue, which must not be dropped by work on the queue itself.
     _inside: OwnedGuard,
 }
 
@@ -125,24 +123,24 @@ impl_has_work! {
 }
 
 // SAFETY: `addr` is used by the RDMA core while the query is there, and by the callback after it;
-// all else may be used by any task.
+// all other fields may be used by any task.
 unsafe impl Send for Request {}
 
-// SAFETY: As above.
+// SAFETY: The fields that change are atomic or have a lock; `addr` is used as said above.
 unsafe impl Sync for Request {}
 
 impl Request {
-    /// Makes the RDMA core forget the query, and waits for the callback if it is running.
+    /// Cancels the query in the RDMA core, and waits for the callback if it is running.
     fn forget(&self) {
-        // SAFETY: The pointer is only compared with those of queries.
+        // SAFETY: The pointer is only compared with the pointers of queries.
         unsafe { bindings::rdma_addr_cancel(self.addr.get()) };
     }
 
-    /// Called when there is a result.
+    /// Handles the result of the query.
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core only, with the request as context and a `struct
+    /// Only the RDMA core may call this, with the request as context and a `struct
     /// sockaddr_storage` as source address.
     unsafe extern "C" fn callback(
         status: c_int,
@@ -151,8 +149,8 @@ impl Request {
         context: *mut c_void,
     ) {
         let this = context.cast_const().cast::<Self>();
-        // SAFETY: The RDMA core's reference keeps the object. If the query is being cancelled, that
-        // waits for us before it takes the reference.
+        // SAFETY: The RDMA core's reference keeps the object. A task that cancels the query waits
+        // for this callback before it takes over the reference.
         let pending = unsafe { &(*this).state };
         if pending
             .cmpxchg(state::PENDING, state::RUNNING, Full)
@@ -183,12 +181,12 @@ impl Request {
             .cmpxchg(state::RUNNING, state::FINISHED, Full)
             .is_ok();
         if finished {
-            // The `Query` is still there and frees the memory, after it has waited for us.
+            // The `Query` still exists and frees the memory, after it has waited for this callback.
             drop(this);
         } else {
             let queue = this.queue.clone();
-            // The work was never enqueued before, so this does not fail. It waits for our return,
-            // so that `queue` is not the last reference.
+            // The work was not enqueued before, so this does not fail. The work waits until this
+            // callback has returned, so that `queue` is not the last reference.
             let _ = queue.enqueue(this);
         }
     }
@@ -203,10 +201,11 @@ impl WorkItem for Request {
     }
 }
 
-/// A query under way, or one that is over. Dropping it cancels.
+/// A query that is in progress or finished; dropping it cancels the query.
 ///
-/// After the drop [`AddrDone::done`] does not start any more. If it is running already, the drop
-/// does not wait for it, so it may happen there, and with locks held that are taken there.
+/// After the drop, [`AddrDone::done`] is not called any more. If it is running already, the drop
+/// does not wait for it; so the query may be dropped in that call, and with locks held that the
+/// call takes.
 pub(crate) struct Query(Arc<Request>);
 
 impl Drop for Query {
@@ -225,19 +224,19 @@ impl Drop for Query {
             .cmpxchg(state::RUNNING, state::ABANDONED, Full)
             .is_err()
         {
-            // It is finished. Where the callback is about to return, this waits for it.
+            // The query is finished. If the callback is about to return, this waits for it.
             self.0.forget();
         }
     }
 }
 
-/// Asks for addresses.
+/// A service that starts address queries and waits for their end when it is closed.
 pub(crate) struct Resolver {
     gate: Arc<Gate>,
     queue: Arc<OwnedQueue>,
 }
 
-/// What a query is about.
+/// The arguments of a query.
 struct Question<'a> {
     src: &'a SockAddr,
     dst: &'a SockAddr,
@@ -247,7 +246,10 @@ struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// How `dst` is reached in `net`, from `src` if it is given, and by this interface if it is not 0.
+    /// Creates a query for the route to `dst` in `net`.
+    ///
+    /// The source address is `src` if it is given, and the interface is `bound_dev_if` if that is
+    /// not 0.
     fn of_ip(src: &'a SockAddr, dst: &'a SockAddr, net: ARef<Net>, bound_dev_if: i32) -> Self {
         Question {
             src,
@@ -258,7 +260,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether the RDMA core can answer it.
+    /// Checks that the RDMA core supports the address families.
     fn check(&self) -> Result {
         match (self.src, self.dst) {
             (SockAddr::Unspec | SockAddr::V4 { .. }, SockAddr::V4 { .. })
@@ -270,15 +272,15 @@ impl<'a> Question<'a> {
     fn to_dev_addr(&self) -> bindings::rdma_dev_addr {
         bindings::rdma_dev_addr {
             bound_dev_if: self.bound_dev_if,
-            // What is asked by GID is looked up in the namespace of the GID's network device; but
-            // something must be there.
+            // A query by GID is looked up in the namespace of the GID's network device, but the
+            // field must not be null.
             net: self.net.as_deref().unwrap_or(Net::init()).as_raw(),
             sgid_attr: self.sgid.as_ref().map_or(ptr::null(), GidAttr::as_raw),
             ..pin_init::zeroed()
         }
     }
 
-    /// The answer, if the routes and the neighbours have it already.
+    /// Returns the answer if the routing and neighbour tables have it already.
     fn known(&self) -> Option<(SockAddr, DevAddr)> {
         let mut addr = self.to_dev_addr();
         let dst = Storage::new(self.dst);
@@ -289,8 +291,8 @@ impl<'a> Question<'a> {
             self.src
         });
         let (from, to) = (src.0.as_mut_ptr(), dst.0.as_ptr());
-        // SAFETY: The addresses are of one family and as long as any, and `addr` names a namespace that
-        // `self` keeps. All are used during the call only.
+        // SAFETY: The addresses are of the same family and as long as any address, and `addr` names
+        // a namespace that `self` keeps. All are used during the call only.
         let is_known =
             unsafe { bindings::rust_rdma_known_neigh(from.cast(), to.cast(), &raw mut addr) };
         if !is_known {
@@ -301,13 +303,13 @@ impl<'a> Question<'a> {
         Some((SockAddr::from_bytes(&src.0).unwrap_or_default(), addr))
     }
 
-    /// Asks the RDMA core.
+    /// Starts the query in the RDMA core.
     ///
     /// # Safety
     ///
-    /// `addr` must have been made by [`Question::to_dev_addr`], and it and what it points to stay
-    /// valid until the callback has returned or the query is cancelled. The callback must accept
-    /// `context` until then.
+    /// `addr` must have been made by [`Question::to_dev_addr`]. It and the objects that it points
+    /// to must stay valid until the callback has returned or the query is cancelled. The callback
+    /// must accept `context` until then.
     unsafe fn ask(
         &self,
         addr: *mut bindings::rdma_dev_addr,
@@ -322,7 +324,7 @@ impl<'a> Question<'a> {
         } else {
             src.0.as_mut_ptr().cast()
         };
-        // SAFETY: The addresses are copied; the rest is as the caller promises.
+        // SAFETY: The addresses are copied; the caller guarantees the rest.
         to_result(unsafe {
             bindings::rdma_resolve_ip(
                 src,
@@ -352,11 +354,12 @@ impl Resolver {
         })
     }
 
-    /// Asks by which link `dst` is reached from `net`, and from where: from `src`, or if that is
-    /// [`SockAddr::Unspec`], from the address that the route prefers. An interface index other than
-    /// 0 in `bound_dev_if` confines it to that interface.
+    /// Starts to resolve the link by which `dst` is reached from `net`.
     ///
-    /// `context` hears of the result also if the neighbour is known already. May sleep.
+    /// The source address is `src` or, if that is [`SockAddr::Unspec`], the address that the route
+    /// prefers. If `bound_dev_if` is not 0, only the interface with that index is used.
+    ///
+    /// The result is always passed to `context`, even if the neighbour is known already. May sleep.
     ///
     /// Fails at once if there is no route, for instance with `ENETUNREACH`; or with [`EINVAL`] if
     /// the addresses are not both IPv4 or both IPv6.
@@ -373,10 +376,9 @@ impl Resolver {
         self.start(question, timeout_ms, context)
     }
 
-    /// Asks by which link `dgid` is reached from `sgid`, both of RoCE. Otherwise as
-    /// [`Resolver::resolve_ip`].
+    /// Starts to resolve the link by which `dgid` is reached from `sgid`, both GIDs of RoCE.
     ///
-    /// To be called when [`lookup_gid`] did not know.
+    /// To be called if [`lookup_gid`] has returned `None`. Otherwise like [`Resolver::resolve_ip`].
     pub(crate) fn resolve_gid(
         &self,
         sgid: &GidAttr,
@@ -394,9 +396,10 @@ impl Resolver {
         self.start(question, timeout_ms, context)
     }
 
-    /// Starts no more queries, and waits until all are gone: cancel them first.
+    /// Stops starting queries, and waits until all queries are gone; the caller cancels them first.
     ///
-    /// To be called before the module goes, and never in [`AddrDone::done`]. The drop does the same.
+    /// Must be called before the module is unloaded, and not in [`AddrDone::done`]. Dropping the
+    /// resolver closes it too.
     pub(crate) fn close(&self) {
         self.gate.close_and_wait();
     }
@@ -427,8 +430,8 @@ impl Resolver {
             GFP_KERNEL_ACCOUNT,
         )?;
         let theirs = Arc::into_raw(request.clone());
-        // INVARIANT: `theirs` is the reference of the RDMA core.
-        // SAFETY: That reference keeps what the RDMA core uses, and is what the callback expects.
+        // INVARIANT: `theirs` is the reference that the RDMA core owns.
+        // SAFETY: That reference keeps all that the RDMA core uses, and the callback expects it.
         let result = unsafe {
             question.ask(
                 request.addr.get(),
@@ -438,7 +441,7 @@ impl Resolver {
             )
         };
         if let Err(e) = result {
-            // SAFETY: The query was not started, so the reference still is ours.
+            // SAFETY: The query was not started, so the reference is still ours.
             drop(unsafe { Arc::from_raw(theirs) });
             return Err(e);
         }
@@ -452,10 +455,11 @@ impl Drop for Resolver {
     }
 }
 
-/// Tells by which link `dgid` is reached from `sgid`, both of RoCE, if the neighbour is known.
+/// Returns the link by which `dgid` is reached from `sgid`, both GIDs of RoCE, if the neighbour is
+/// known.
 ///
-/// Does not wait for the network. The result also is `None` if there is no way:
-/// [`Resolver::resolve_gid`] asks for the neighbour, or says what is wrong.
+/// Does not wait for the network. The result also is `None` if there is no route: then
+/// [`Resolver::resolve_gid`] resolves the neighbour or returns the error.
 ///
 /// Fails with [`EINVAL`] if the addresses are not both IPv4 or both IPv6, and [`ENODEV`] or
 /// [`EINVAL`] if the interface is gone.
@@ -476,10 +480,10 @@ pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> 
     }))
 }
 
-/// Tells by which link `dst` is reached, and from where, if the neighbour is known; arguments and
-/// results are those of [`Resolver::resolve_ip`]. Does not wait for the network.
+/// Returns the source address and the link by which `dst` is reached, if the neighbour is known.
 ///
-/// The result also is `None` if anything is wrong: [`Resolver::resolve_ip`] says what.
+/// Arguments and results are those of [`Resolver::resolve_ip`]. Does not wait for the network. The
+/// result also is `None` after any error: then [`Resolver::resolve_ip`] returns the error.
 pub(crate) fn lookup_ip(
     net: &Net,
     src: &SockAddr,
@@ -491,7 +495,7 @@ pub(crate) fn lookup_ip(
     question.known()
 }
 
-/// The MAC address inside a link-local GID of RoCE v1, which knows no other way to find it.
+/// Returns the MAC address in a link-local GID of RoCE v1, which has no other way to resolve it.
 fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
     if sgid.gid_type() != GidType::RoceV1 {
         return None;
@@ -502,10 +506,11 @@ fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
     }
 }
 
-/// Tells the link of a local IP address: of the interface with the index `bound_dev_if`, or if that
-/// is 0, of the one that has `addr`.
+/// Returns the link of a local IP address.
 ///
-/// The fields that describe a peer or a route are zero. Does not wait, but may sleep.
+/// The interface is the one with the index `bound_dev_if` or, if that is 0, the one that has
+/// `addr`. The fields that describe a peer or a route are zero. Does not wait for the network, but
+/// may sleep.
 ///
 /// Fails with `EADDRNOTAVAIL` if no interface has the address, [`ENODEV`] if there is no such
 /// interface, and [`ENOMEM`].
@@ -525,8 +530,10 @@ pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Res
     unsafe { DevAddr::read(&raw const dev_addr) }
 }
 
-/// The path MTU of RoCE over a network device with an MTU of `mtu` bytes, an `enum ib_mtu`: 1 for
-/// 256 bytes to 5 for 4096 bytes. `None` if not even 256 bytes fit.
+/// Returns the path MTU of RoCE over a network device with an MTU of `mtu` bytes.
+///
+/// The result is an `enum ib_mtu`, from 1 for 256 bytes to 5 for 4096 bytes, or `None` if 256 bytes
+/// do not fit.
 pub(crate) fn roce_path_mtu(mtu: u32) -> Option<u8> {
     // SAFETY: The function only computes.
     let mtu = unsafe { bindings::rust_rdma_iboe_get_mtu(i32::try_from(mtu).unwrap_or(i32::MAX)) };

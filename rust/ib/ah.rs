@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Address handles: the way to a peer, in a form that the device can use.
+//! Address handles (`struct ib_ah`), which tell a device how to reach a peer.
 //!
-//! Connections that go the same way use one handle, which goes with the last of them.
+//! Connections with the same address vector share a handle, which is destroyed with the last of
+//! them.
 //!
-//! Devices have a limited number of handles (soft-RoCE 32,767). So a port keeps no more than [`KEPT`]; a
-//! connection beyond, if nobody goes its way, has one until it is established, and then again for each
-//! message.
+//! Devices have a limited number of handles (32,767 on soft-RoCE), so a port keeps no more than
+//! [`KEPT`]. A connection beyond that whose address vector nobody shares has a handle until it is
+//! established, and after that one for each message.
 //!
-//! Lock order: the lock of a [`Description`] is a leaf; it is held for a copy of a reference.
+//! Lock order: the lock of a [`Description`] is a leaf; it is held only to copy a reference.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -32,50 +33,52 @@ use kernel::{
     sync::{Arc, SpinLock},
 };
 
-/// How many address handles a port keeps.
+/// The maximum number of address handles that a port keeps.
 const KEPT: u32 = 16_384;
 
-/// The link part of a way to a peer.
+/// The link-layer part of an address vector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AhLink {
-    /// RoCE.
+    /// An address vector of RoCE.
     Roce {
         /// The MAC address of the next hop.
         dmac: [u8; 6],
     },
-    /// InfiniBand.
+    /// An address vector of InfiniBand.
     Ib {
-        /// The LID of the peer or of the router.
+        /// The destination LID: the LID of the peer or of the router.
         dlid: u16,
-        /// Low bits of the own LID.
+        /// The path bits: the low bits of the source LID.
         path_bits: u8,
     },
 }
 
-/// A way to a peer (IBTA 11.2.2.1).
+/// An address vector, which describes the way to a peer (IBTA 11.2.2.1).
 #[derive(Copy, Clone)]
 pub(crate) struct AhSpec<'a> {
-    /// The own GID. A RoCE port needs one; without one, InfiniBand messages carry no GRH.
+    /// The source GID. RoCE requires one. Without one, InfiniBand messages carry no GRH.
     pub(crate) sgid: Option<&'a GidAttr>,
-    /// The GID of the peer.
+    /// The destination GID.
     pub(crate) dgid: Gid,
-    /// Flow label, 20 bits.
+    /// The flow label, 20 bits.
     pub(crate) flow_label: u32,
-    /// How many routers a message may pass, plus one.
+    /// The hop limit: the number of routers that a message may pass, plus one.
     pub(crate) hop_limit: u8,
-    /// Traffic class.
+    /// The traffic class, 8 bits.
     pub(crate) traffic_class: u8,
-    /// Service level, 4 bits.
+    /// The service level, 4 bits.
     pub(crate) sl: u8,
-    /// Limit of the rate, an `enum ib_rate`; 0 for that of the port.
+    /// The static rate, an `enum ib_rate`; 0 for the rate of the port.
     pub(crate) static_rate: u8,
-    /// The link part.
+    /// The link-layer part.
     pub(crate) link: AhLink,
 }
 
 impl<'a> AhSpec<'a> {
-    /// The way along `path`, from `sgid` at a port. `dmac` is where the next hop is on the link of RoCE;
-    /// without it the way is one over InfiniBand.
+    /// Creates the address vector for `path` from `sgid` at a port.
+    ///
+    /// `dmac` is the MAC address of the next hop on RoCE; without it the address vector is one of
+    /// InfiniBand.
     pub(crate) fn along(
         path: &Path,
         device: &Device,
@@ -102,46 +105,47 @@ impl<'a> AhSpec<'a> {
     }
 }
 
-/// The way to a peer, to be used with the QP of a MAD agent. Dropping it may sleep.
+/// A handle for sending to a peer through the QP of a MAD agent. Dropping it may sleep.
 ///
 /// # Invariants
 ///
 /// If the handle has a `way`, this counts as one of its users.
 pub(crate) struct Ah(Arc<Handle>);
 
-/// An address handle, or what one is made of.
+/// An address handle, or the attributes to create one.
 pub(super) struct Handle {
     kind: Kind,
-    /// The way that it is, if others that go it are to use the handle, too.
+    /// The key of the handle, if other connections may share it.
     way: Option<Way>,
 }
 
-/// What there is of an address handle.
+/// The two forms of a [`Handle`].
 ///
 /// # Invariants
 ///
-/// `ah` is an address handle of `_device`, which counts as one of `agent`, and nobody else destroys it.
+/// `ah` is an address handle of `_device`, is counted in `agent`, and is destroyed only by the
+/// owner of this.
 enum Kind {
-    /// The handle.
+    /// An address handle that exists.
     Kept {
         ah: NonNull<bindings::ib_ah>,
         agent: Arc<Agent>,
-        /// Keeps the device, and with it the protection domain of the handle.
+        /// Keeps the device, and thereby the protection domain of the handle.
         _device: DeviceRef,
     },
-    /// What it is made of.
+    /// The attributes of a handle that is created when it is needed.
     Described(Pin<KBox<Description>>),
 }
 
-/// What an address handle is made of.
+/// The attributes of an address handle, with a handle for as long as one is kept.
 #[pin_data]
 struct Description {
     agent: Arc<Agent>,
     device: DeviceRef,
     sgid: Option<GidAttr>,
-    /// All but the own GID.
+    /// The address vector without the source GID.
     spec: AhSpec<'static>,
-    /// The handle, until [`Ah::rest`].
+    /// The address handle, until [`Ah::rest`] drops it.
     #[pin]
     handle: SpinLock<Option<Arc<Handle>>>,
 }
@@ -149,24 +153,24 @@ struct Description {
 // SAFETY: An address handle may be used and destroyed by any task.
 unsafe impl Send for Handle {}
 
-// SAFETY: Nothing changes an address handle.
+// SAFETY: An address handle is not changed after its creation.
 unsafe impl Sync for Handle {}
 
 impl Ah {
-    /// Finds or makes a way to a peer. May sleep.
+    /// Finds or creates a handle for an address vector. May sleep.
     ///
     /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
     /// suit the agent's port or `device` is not the agent's.
     pub(crate) fn new(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Self> {
         let way = Way::of(spec);
         if let Some(handle) = agent.ways().join(&way) {
-            // INVARIANT: It has just been counted.
+            // INVARIANT: `join` has counted this user.
             return Ok(Ah(handle));
         }
         let is_kept = agent.handles() < KEPT;
         let handle = Handle::create(agent, device, spec, is_kept.then_some(way))?;
         if is_kept {
-            // INVARIANT: As above.
+            // INVARIANT: `add` has counted this user.
             return Ok(Ah(agent.ways().add(way, handle)?));
         }
         let description = KBox::pin_init(
@@ -189,13 +193,14 @@ impl Ah {
         Ok(Ah(Arc::new(described, GFP_KERNEL_ACCOUNT)?))
     }
 
-    /// The agent whose messages may go that way.
+    /// Returns the agent that may send with this handle.
     pub(crate) fn agent(&self) -> &Arc<Agent> {
         self.0.agent()
     }
 
-    /// There will be no message for a while: the handle may be given back, if there are too many.
-    /// May sleep.
+    /// Drops the address handle if there are too many of them; the next message creates one again.
+    ///
+    /// To be called when no message is expected for a while. May sleep.
     pub(crate) fn rest(&self) {
         if let Kind::Described(description) = &self.0.kind {
             let handle = description.handle.lock().take();
@@ -203,9 +208,9 @@ impl Ah {
         }
     }
 
-    /// The address handle, for a message. May sleep.
+    /// Returns the address handle for a message, and creates it if there is none. May sleep.
     ///
-    /// Fails as [`Ah::new`] if there is none at the moment.
+    /// Fails like [`Ah::new`] if it has to create the handle.
     pub(super) fn for_message(&self) -> Result<Arc<Handle>> {
         let Kind::Described(description) = &self.0.kind else {
             return Ok(self.0.clone());
@@ -225,7 +230,7 @@ impl Ah {
 impl Clone for Ah {
     fn clone(&self) -> Self {
         if let Some(way) = &self.0.way {
-            // INVARIANT: Counted here, where `self` is a user already.
+            // INVARIANT: Counts the new user. `self` is a user, so that the entry exists.
             self.agent().ways().count(way);
         }
         Ah(self.0.clone())
@@ -255,7 +260,7 @@ impl Handle {
         if entered.device() != device.as_raw() {
             return Err(EINVAL);
         }
-        // SAFETY: The agent is registered while we are inside, and so is its protection domain;
+        // SAFETY: The agent and its protection domain are registered while we are inside the gate;
         // the function takes its own reference to the GID.
         let ah = from_err_ptr(unsafe {
             bindings::rdma_create_ah(
@@ -279,7 +284,7 @@ impl Handle {
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// The agent whose messages may go that way.
+    /// Returns the agent that may send with this handle.
     fn agent(&self) -> &Arc<Agent> {
         match &self.kind {
             Kind::Kept { agent, .. } => agent,
@@ -287,7 +292,7 @@ impl Handle {
         }
     }
 
-    /// The address handle; null if it is but described.
+    /// Returns the address handle, or null if there are only its attributes.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
         match &self.kind {
             Kind::Kept { ah, .. } => ah.as_ptr(),
@@ -301,10 +306,10 @@ impl Drop for Handle {
         let Kind::Kept { ah, agent, .. } = &self.kind else {
             return;
         };
-        // The driver may allocate, and this may be where a message was sent.
+        // The driver may allocate, and this may run where a message was sent.
         let _scope = NoIo::begin();
-        // SAFETY: By the type invariant the handle is ours, and the device is kept by `_device`. A
-        // message that uses it holds an `Arc` to `self`.
+        // SAFETY: By the type invariant the handle is ours, and `_device` keeps the device. A
+        // message that uses the handle holds an `Arc` to `self`.
         unsafe {
             bindings::rdma_destroy_ah_user(
                 ah.as_ptr(),
@@ -317,7 +322,7 @@ impl Drop for Handle {
 }
 
 impl AhSpec<'_> {
-    /// The same in the form of C, which borrows the GID.
+    /// Converts the address vector to its C form, which borrows the GID.
     fn to_attr(self, device: &DeviceRef, port: u32) -> Result<bindings::rdma_ah_attr> {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
@@ -359,7 +364,7 @@ impl AhSpec<'_> {
                 sgid_attr: sgid.as_raw(),
                 dgid: bindings::ib_gid { raw: self.dgid.0 },
                 flow_label: self.flow_label & 0xf_ffff,
-                // The C type holds no more, although a table can be longer.
+                // The C field has 8 bits, although a GID table can be longer.
                 sgid_index: u8::try_from(sgid.index()).map_err(|_| EINVAL)?,
                 hop_limit: self.hop_limit,
                 traffic_class: self.traffic_class,

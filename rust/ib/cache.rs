@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the RDMA core remembers of a port: P_Keys, GIDs, link state.
+//! Cached properties of a port: P_Keys, GIDs, LMC and link state.
 //!
-//! Nothing here asks the device, or sleeps.
+//! No function here queries the device, or sleeps.
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
@@ -11,22 +11,22 @@ use crate::bindings;
 use cmproto::addr::Gid;
 use kernel::{error::to_result, prelude::*};
 
-/// The state of the link of a port (IBTA 7.2.7, `enum ib_port_state`).
+/// The logical state of the link of a port (IBTA 7.2.7, `enum ib_port_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortState(u32);
 
 impl PortState {
-    /// Whether the port carries data.
+    /// Returns whether the port is active, so that it carries data.
     pub(crate) fn is_active(self) -> bool {
         self.0 == bindings::ib_port_state_IB_PORT_ACTIVE
     }
 }
 
 impl Device {
-    /// The index of `pkey` in the P_Key table of the port, preferably where it stands as a full
-    /// member, else as a limited one.
+    /// Returns the index of `pkey` in the P_Key table of the port.
     ///
-    /// Fails with [`ENOENT`] if it is not there, and [`EINVAL`] if there is no such port.
+    /// An entry with full membership is preferred to one with limited membership. Fails with
+    /// [`ENOENT`] if there is none, and [`EINVAL`] if there is no such port.
     pub(crate) fn find_pkey(&self, port: u32, pkey: u16) -> Result<u16> {
         let mut index = 0;
         // SAFETY: The device is registered; the function checks the port.
@@ -36,9 +36,9 @@ impl Device {
         Ok(index)
     }
 
-    /// The P_Key at `index` of the P_Key table of the port.
+    /// Returns the P_Key at `index` of the P_Key table of the port, in host byte order.
     ///
-    /// Fails with [`EINVAL`] if there is none.
+    /// Fails with [`EINVAL`] if there is no such port or index.
     pub(crate) fn pkey(&self, port: u32, index: u16) -> Result<u16> {
         let mut pkey = 0;
         // SAFETY: The device is registered; the function checks the port and the index.
@@ -48,7 +48,8 @@ impl Device {
         Ok(pkey)
     }
 
-    /// How many low bits of a LID of the port tell paths apart (IBTA 4.1.3, LMC): 0 to 7.
+    /// Returns the LMC of the port: the number of low bits of a LID that select a path (IBTA
+    /// 4.1.3), 0 to 7.
     ///
     /// Fails with [`EINVAL`] if there is no such port.
     pub(crate) fn lmc(&self, port: u32) -> Result<u8> {
@@ -58,15 +59,15 @@ impl Device {
         Ok(lmc)
     }
 
-    /// Those bits as a mask, which makes path bits of a LID: 0 to 0x7f.
+    /// Returns the mask of the path bits of a LID of the port: 0 to 0x7f.
     ///
-    /// Fails as [`Device::lmc`].
+    /// Fails like [`Device::lmc`].
     pub(crate) fn path_bits_mask(&self, port: u32) -> Result<u8> {
         let lmc = self.lmc(port)?.min(7);
         Ok(!(0xff << lmc))
     }
 
-    /// The state of the link.
+    /// Returns the state of the link of the port.
     ///
     /// Fails with [`EINVAL`] if there is no such port.
     pub(crate) fn port_state(&self, port: u32) -> Result<PortState> {
@@ -78,10 +79,10 @@ impl Device {
         Ok(PortState(state))
     }
 
-    /// The GID at `index` of the GID table of the port.
+    /// Returns the GID at `index` of the GID table of the port.
     ///
-    /// Fails with [`EINVAL`] if there is no such port or index, and an error of its own if there is
-    /// no GID.
+    /// Fails with [`EINVAL`] if there is no such port or index, and with another error if the entry
+    /// has no GID.
     pub(crate) fn query_gid(&self, port: u32, index: u16) -> Result<Gid> {
         let mut gid = bindings::ib_gid { raw: [0; 16] };
         // SAFETY: The device is registered; the function checks the port and the index.
@@ -92,7 +93,7 @@ impl Device {
         Ok(Gid(unsafe { gid.raw }))
     }
 
-    /// The GIDs of the port, in the order of its table.
+    /// Iterates over the GIDs of the port, in the order of its table.
     pub(crate) fn gids(&self, port: u32) -> impl Iterator<Item = Gid> + '_ {
         (0..=u16::MAX)
             .map(move |index| self.query_gid(port, index))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Clients: kernel modules that want to know which RDMA devices there are.
+//! Clients of the RDMA core: kernel modules that are told of RDMA devices.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -21,50 +21,53 @@ use kernel::{
     types::Opaque,
 };
 
-/// What a client tells netlink about its character device.
+/// A character device, for the answer to a netlink query for a client's device.
 pub(crate) struct NlInfo<'a> {
-    /// The device.
+    /// The character device.
     pub(crate) cdev: &'a kernel::device::Device,
-    /// The version of the ABI that the device speaks.
+    /// The version of the ABI that the character device implements.
     pub(crate) abi: u64,
 }
 
 /// A client of the RDMA core.
 ///
-/// The calls come in process context and may sleep. Those for one device never overlap; those for
-/// different devices may.
+/// The methods are called in process context and may sleep. Calls for one device never overlap;
+/// calls for different devices may.
 pub(crate) trait ClientOps: Send + Sync + Sized + 'static {
-    /// What the client keeps per device.
+    /// The data that the client keeps per device.
     type Data: Send + Sync + 'static;
 
-    /// The name, by which netlink finds the client.
+    /// The name by which netlink finds the client.
     const NAME: &'static CStr;
 
-    /// The place where the calls find the client. One client at a time can be registered there.
+    /// Returns the static place where the callbacks find the client.
     ///
-    /// The RDMA core passes no context when it adds a device, so it takes a `static`.
+    /// The RDMA core passes no context when it adds a device, so a `static` is needed. One client
+    /// at a time can be registered there.
     fn slot() -> &'static Slot<Self>;
 
-    /// A device has come. A copy of `device` may be kept until [`ClientOps::remove`].
+    /// Handles the arrival of a device. A copy of `device` may be kept until [`ClientOps::remove`].
     ///
-    /// An error means that the client has no use for the device.
+    /// An error means that the client does not use the device.
     fn add(&self, device: &DeviceRef) -> Result<Arc<Self::Data>>;
 
-    /// A device goes away. All that was made of it must be dropped soon: this call is followed by
-    /// a wait for the last [`DeviceRef`].
+    /// Handles the removal of a device.
+    ///
+    /// Everything that was made of the device must be dropped soon, because the RDMA core then
+    /// waits for the last [`DeviceRef`].
     fn remove(&self, device: &DeviceRef, data: Arc<Self::Data>);
 
-    /// The character device that goes with the client, if there is one.
+    /// Returns the character device of the client, if it has one.
     fn global_nl_info(&self) -> Option<NlInfo<'_>> {
         None
     }
 }
 
-/// Where the calls of the RDMA core find a client.
+/// The static place where callbacks of the RDMA core find a client.
 ///
 /// # Invariants
 ///
-/// `ops` and `client` are both null, or `client` is taken by a [`Registration`] and `ops` is valid
+/// `ops` and `client` are both null, or `client` belongs to a [`Registration`] and `ops` is valid
 /// until that has unregistered it.
 pub(crate) struct Slot<T> {
     ops: Atomic<*const T>,
@@ -81,14 +84,14 @@ impl<T> Slot<T> {
     }
 }
 
-/// What the RDMA core keeps for us per device.
+/// The client data of a device.
 struct Context<T: ClientOps> {
     data: Arc<T::Data>,
     device: DeviceRef,
     leash: Leash,
 }
 
-/// A registered client; unregistered when dropped, which removes all devices first.
+/// A registered client; dropping it removes all devices and unregisters the client.
 ///
 /// # Invariants
 ///
@@ -105,11 +108,11 @@ pub(crate) struct Registration<T: ClientOps> {
 // SAFETY: A client can be unregistered by any task, and `T` is `Send` and `Sync`.
 unsafe impl<T: ClientOps> Send for Registration<T> {}
 
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl<T: ClientOps> Sync for Registration<T> {}
 
 impl<T: ClientOps> Registration<T> {
-    /// Registers `ops`, which hears of all present devices before this returns.
+    /// Registers `ops`, and adds all present devices before it returns.
     ///
     /// Fails with [`EBUSY`] if the slot is in use.
     pub(crate) fn new(ops: Arc<T>) -> impl PinInit<Self, Error> {
@@ -118,15 +121,15 @@ impl<T: ClientOps> Registration<T> {
         try_pin_init!(Self {
             ops,
             client <- Opaque::try_ffi_init(move |client| {
-                // SAFETY: `client` is valid for writes and pinned. What `target` points to is kept
-                // by `ops` until the client is unregistered, also if a later step were to fail.
+                // SAFETY: `client` is valid for writes and pinned. `ops` keeps the target of
+                // `target` until the client is unregistered, even if a later step fails.
                 unsafe { Self::register(client, target) }
             }),
             _pin: PhantomPinned,
         })
     }
 
-    /// Fills the slot and registers.
+    /// Fills the slot and registers the client.
     ///
     /// # Safety
     ///
@@ -139,7 +142,7 @@ impl<T: ClientOps> Registration<T> {
             .map_err(|_| EBUSY)?;
         slot.ops.store(ops, Release);
 
-        // SAFETY: `client` is valid for writes, and a client is all zeros but for what is set here.
+        // SAFETY: `client` is valid for writes, and all other fields of a client are zero.
         unsafe {
             client.write(pin_init::zeroed());
             (*client).name = T::NAME.as_char_ptr();
@@ -155,36 +158,38 @@ impl<T: ClientOps> Registration<T> {
         result
     }
 
-    /// Empties the slot. The client must not be registered any more.
+    /// Empties the slot. The client must have been unregistered.
     fn vacate() {
         let slot = T::slot();
         slot.ops.store(ptr::null(), Release);
         slot.client.store(ptr::null(), Release);
     }
 
-    /// The registered client.
+    /// Returns the registered client.
     ///
     /// # Safety
     ///
-    /// To be called in a callback of the client only, and not to be used after it.
+    /// To be called in a callback of the client only; the result must not be used after the
+    /// callback.
     unsafe fn ops<'a>() -> Result<&'a T> {
         // SAFETY: By the invariant of `Slot`, which is filled while there are callbacks, the
         // pointer is valid or null.
         unsafe { T::slot().ops.load(Acquire).as_ref() }.ok_or(ENODEV)
     }
 
-    /// Called when a device has come.
+    /// Adds a device; called by the RDMA core.
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core only, for a device that is not with the client yet.
+    /// Only the RDMA core may call this, for a device that was not added yet.
     unsafe extern "C" fn add(device: *mut bindings::ib_device) -> c_int {
         from_result(|| {
             // SAFETY: This is a callback.
             let ops = unsafe { Self::ops() }?;
             let device_ptr = NonNull::new(device).ok_or(EINVAL)?;
             let context = KBox::<Context<T>>::new_uninit(GFP_KERNEL)?;
-            // SAFETY: The device stays registered until `add` fails or `remove` returns; both wait.
+            // SAFETY: The device stays registered until `add` fails or `remove` returns; both wait
+            // for the leash.
             let (device_ref, leash) = unsafe { DeviceRef::new(device_ptr) }?;
 
             let data = match ops.add(&device_ref) {
@@ -211,13 +216,13 @@ impl<T: ClientOps> Registration<T> {
         })
     }
 
-    /// Called when a device goes.
+    /// Removes a device; called by the RDMA core.
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core only, once for a device that [`Self::add`] has accepted.
+    /// Only the RDMA core may call this, once for a device that [`Self::add`] has accepted.
     unsafe extern "C" fn remove(_device: *mut bindings::ib_device, data: *mut c_void) {
-        // SAFETY: `add` set the data to a box, which nobody takes but this, the last call.
+        // SAFETY: `add` set the data to a box, and only this last call for the device takes it.
         let context = unsafe { KBox::<Context<T>>::from_raw(data.cast()) };
         let Context {
             data,
@@ -234,18 +239,18 @@ impl<T: ClientOps> Registration<T> {
         leash.wait(&name);
     }
 
-    /// Called when user space asks netlink for the character device.
+    /// Fills in the character device for a netlink query; called by the RDMA core.
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core only, with a struct to be filled.
+    /// Only the RDMA core may call this, with a struct to be filled.
     unsafe extern "C" fn get_global_nl_info(info: *mut bindings::ib_client_nl_info) -> c_int {
         from_result(|| {
             // SAFETY: This is a callback.
             let ops = unsafe { Self::ops() }?;
             let ours = ops.global_nl_info().ok_or(Errno::EOPNOTSUPP.to_kernel())?;
-            // SAFETY: The RDMA core passes a valid struct, and takes a reference to the device before
-            // the client can be unregistered, until which `ops` keeps the device.
+            // SAFETY: The RDMA core passes a valid struct, and takes a reference to the device
+            // before the client can be unregistered, until which `ops` keeps the device.
             unsafe {
                 let cdev: *const kernel::device::Device = ours.cdev;
                 (*info).cdev = cdev.cast_mut().cast();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters of messages, below `/sys/class/infiniband/<device>/ports/<port>/`.
+//! Message counters in `/sys/class/infiniband/<device>/ports/<port>/`.
 //!
 //! C header: [`include/rdma/ib_sysfs.h`](srctree/include/rdma/ib_sysfs.h)
 
@@ -18,20 +18,20 @@ use kernel::{
     types::Opaque,
 };
 
-/// What is counted of each message; each is a directory.
+/// A group of counters per message type; each group is a directory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CounterGroup {
     /// Messages sent, including repetitions.
     TxMsgs = 0,
-    /// Repetitions among them.
+    /// Messages sent again because they were not answered.
     TxRetries = 1,
     /// Messages received.
     RxMsgs = 2,
-    /// Repetitions among them.
+    /// Duplicates among the messages received.
     RxDuplicates = 3,
 }
 
-/// The names of their directories, in the order of [`CounterGroup`].
+/// The names of the directories, in the order of [`CounterGroup`].
 const GROUPS: [&CStr; 4] = [
     c"cm_tx_msgs",
     c"cm_tx_retries",
@@ -39,10 +39,10 @@ const GROUPS: [&CStr; 4] = [
     c"cm_rx_duplicates",
 ];
 
-/// The directory of what was dropped, which C does not have.
+/// The directory of the counters of dropped messages, which C does not have.
 const DROPS_GROUP: &CStr = c"cm_rx_drops";
 
-/// The names of its files, in the order of [`Dropped`].
+/// The names of the files in [`DROPS_GROUP`], in the order of [`Dropped`].
 const DROPS: [&CStr; Dropped::ALL.len()] = [
     c"truncated",
     c"header",
@@ -56,7 +56,7 @@ const DROPS: [&CStr; Dropped::ALL.len()] = [
     c"unreachable",
 ];
 
-/// The number of directories.
+/// The number of directories of a port.
 const DIRS: usize = GROUPS.len() + 1;
 
 /// The names of the files, in the order of the attribute ids of the messages (IBTA 16.7.3).
@@ -74,13 +74,13 @@ const MESSAGES: [&CStr; 11] = [
     c"apr",
 ];
 
-/// The attribute id of the first of them.
+/// The attribute id of the first name in [`MESSAGES`].
 const FIRST_ATTR_ID: u16 = 0x10;
 
-/// A file with a counter.
+/// A counter and its file.
 #[repr(C)]
 struct Counter {
-    // At the start, so that a pointer to it leads to the counter.
+    // The first field, so that a pointer to the attribute is a pointer to the counter.
     attr: Opaque<bindings::ib_port_attribute>,
     value: Atomic<u64>,
 }
@@ -91,7 +91,7 @@ impl Counter {
         attr.attr.name = name.unwrap_or(c"").as_char_ptr();
         attr.attr.mode = 0o444;
         attr.show = Some(show);
-        // SAFETY: The attribute is valid; all that is set there may be moved.
+        // SAFETY: The attribute is valid, and may be moved after the call.
         unsafe { bindings::rust_rdma_sysfs_attr_init(&raw mut attr.attr) };
         Self {
             attr: Opaque::new(attr),
@@ -99,28 +99,28 @@ impl Counter {
         }
     }
 
-    /// The attribute, which sysfs knows the counter by.
+    /// Returns the attribute that sysfs refers to.
     fn attribute(&self) -> *mut bindings::attribute {
         // SAFETY: The field is inside the counter.
         unsafe { &raw mut (*self.attr.get()).attr }
     }
 }
 
-/// Called when a file is read.
+/// Reads a file; called by the RDMA core.
 ///
 /// # Safety
 ///
-/// `attr` must be that of a [`Counter`], and `buf` a page.
+/// `attr` must be the attribute of a [`Counter`], and `buf` a page.
 unsafe extern "C" fn show(
     _device: *mut bindings::ib_device,
     _port: u32,
     attr: *mut bindings::ib_port_attribute,
     buf: *mut c_char,
 ) -> isize {
-    // SAFETY: The attribute is at the start of the counter, which is there as long as the file is.
+    // SAFETY: The attribute is the first field of the counter, which lives as long as the file.
     let counter = unsafe { &*attr.cast::<Counter>() };
     let value = counter.value.load(Relaxed);
-    // SAFETY: `buf` is a page, as this function demands, and the format fits the argument.
+    // SAFETY: `buf` is a page by the safety requirements, and the format fits the argument.
     let len = unsafe { bindings::sysfs_emit(buf, c"%llu\n".as_char_ptr(), value) };
     len as isize
 }
@@ -134,11 +134,11 @@ pub(crate) struct Counts {
 // SAFETY: The attributes are constant, and the values are atomic.
 unsafe impl Send for Counts {}
 
-// SAFETY: As above.
+// SAFETY: The attributes are constant, and the values are atomic.
 unsafe impl Sync for Counts {}
 
 impl Counts {
-    /// Makes counters, all 0, that nobody sees yet.
+    /// Creates counters, all 0, that are not visible yet.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::init(
             init!(Self {
@@ -156,28 +156,28 @@ impl Counts {
         self.counters.get(group as usize)?.get(message)
     }
 
-    /// Counts `n` messages with the attribute id `attr_id`, if it is one of the CM's.
+    /// Adds `n` to the counter of messages with the attribute id `attr_id`, if it is a CM message.
     pub(crate) fn add(&self, group: CounterGroup, attr_id: u16, n: u64) {
         if let Some(counter) = self.counter(group, attr_id) {
             counter.value.add(n, Relaxed);
         }
     }
 
-    /// Counts a message that was dropped.
+    /// Counts a message that was dropped for the reason `why`.
     pub(crate) fn dropped(&self, why: Dropped) {
         if let Some(counter) = self.drops.get(why as usize) {
             counter.value.add(1, Relaxed);
         }
     }
 
-    /// How many messages with the attribute id `attr_id` were counted.
+    /// Returns the number of messages with the attribute id `attr_id`.
     pub(crate) fn get(&self, group: CounterGroup, attr_id: u16) -> u64 {
         self.counter(group, attr_id)
             .map_or(0, |counter| counter.value.load(Relaxed))
     }
 }
 
-/// What sysfs needs to find the counters. NULL ends each list.
+/// The attribute tables for sysfs. A null pointer ends each list.
 struct Tables {
     attrs: [[*mut bindings::attribute; MESSAGES.len() + 1]; GROUPS.len()],
     drops: [*mut bindings::attribute; DROPS.len() + 1],
@@ -186,7 +186,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Makes the tables for `counts`, which they point to.
+    /// Creates the tables for `counts`, to which they point.
     fn new(counts: &Counts) -> Result<KBox<Self>> {
         let mut this = KBox::new(
             Self {
@@ -225,11 +225,11 @@ impl Tables {
     }
 }
 
-/// The counters of a port while they are shown. Shown no more when dropped, which may sleep.
+/// Visible counters of a port; dropping it hides them and may sleep.
 ///
 /// # Invariants
 ///
-/// `tables`, which lead to `_counts`, are registered at `port` of `device`.
+/// `tables`, which point to `_counts`, are registered at `port` of `device`.
 pub(crate) struct PortCounters {
     _counts: Arc<Counts>,
     tables: KBox<Tables>,
@@ -237,17 +237,17 @@ pub(crate) struct PortCounters {
     port: u32,
 }
 
-// SAFETY: What the tables point to belongs to `self`, and does not change.
+// SAFETY: The tables and their targets belong to `self`, and do not change.
 unsafe impl Send for PortCounters {}
 
-// SAFETY: As above.
+// SAFETY: The tables and their targets belong to `self`, and do not change.
 unsafe impl Sync for PortCounters {}
 
 impl PortCounters {
-    /// Shows counters. May sleep.
+    /// Makes counters visible. May sleep.
     ///
-    /// Fails with [`EINVAL`] if there is no such port, [`ENOMEM`], or `EEXIST` if somebody shows
-    /// files of these names already.
+    /// Fails with [`EINVAL`] if there is no such port, [`ENOMEM`], or `EEXIST` if files of these
+    /// names exist already.
     pub(crate) fn register(device: &DeviceRef, port: u32, counts: &Arc<Counts>) -> Result<Self> {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
@@ -262,7 +262,7 @@ impl PortCounters {
                 tables.list.as_mut_ptr(),
             )
         })?;
-        // INVARIANT: Just registered.
+        // INVARIANT: The call above has registered the tables.
         Ok(Self {
             _counts: counts.clone(),
             tables,
@@ -274,7 +274,7 @@ impl PortCounters {
 
 impl Drop for PortCounters {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the tables are registered, and the device is there. This
+        // SAFETY: By the type invariant the tables are registered, and the device exists. This
         // waits for readers of the files.
         unsafe {
             bindings::ib_port_unregister_client_groups(

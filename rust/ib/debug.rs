@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lines for the log that an administrator can switch on, as `dyndbg module rust_rdma_cm +p`.
+//! Debug messages, which an administrator can enable with `dyndbg module rust_rdma_cm +p`.
 //!
-//! While that is not done, nothing is written.
+//! A disabled message is not formatted.
 
 use super::restrack::IdHead;
 use crate::bindings;
 
-/// Of what a line tells.
+/// A failure that a debug message reports.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Failure {
@@ -15,24 +15,24 @@ pub(crate) enum Failure {
     AddrUnresolved = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_ADDR_UNRESOLVED,
     /// An address was resolved, but no device leads there.
     AddrWithoutDevice = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_ADDR_WITHOUT_DEVICE,
-    /// The answer to a SIDR_REQ has another Q_Key than the identifier.
+    /// The SIDR_REP has a Q_Key that differs from that of the id.
     AddrQkey = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_ADDR_QKEY,
     /// No path was found.
     RouteUnresolved = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_ROUTE_UNRESOLVED,
     /// No service was found.
     ServiceUnresolved = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_SERVICE_UNRESOLVED,
-    /// A REP came, and the queue pair could not be made ready.
+    /// A REP was received, but the queue pair could not be made ready.
     NotEstablished = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_NOT_ESTABLISHED,
-    /// A REJ came; what is told is its reason.
+    /// A REJ was received; the status of the message is its reason.
     Rejected = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_REJECTED,
-    /// A SIDR_REP came that refuses; what is told is its status.
+    /// A SIDR_REP was received that refuses the request; the status of the message is its status.
     SidrRefused = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_SIDR_REFUSED,
-    /// A multicast group was not joined, or the membership is lost.
+    /// A multicast group was not joined, or the membership was lost.
     MulticastFailed = bindings::rust_rdma_cm_failure_RUST_RDMA_CM_MULTICAST_FAILED,
 }
 
-/// Tells whoever has asked for it what has happened to the identifier, and the error, reason or status.
+/// Logs a failure of an id, with its error number, reason or status, if debug messages are enabled.
 pub(crate) fn tell(head: &IdHead, failure: Failure, status: i32) {
-    // SAFETY: The identifier is valid for the call, and only read.
+    // SAFETY: The id is valid for the call, and is only read.
     unsafe { bindings::rust_rdma_cm_debug(head.as_id(), failure as u32, status) };
 }

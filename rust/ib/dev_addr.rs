@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where an address is on its link.
+//! Link-layer addresses, the result of address resolution.
 //!
 //! C header: [`include/rdma/ib_addr.h`](srctree/include/rdma/ib_addr.h)
 
@@ -9,40 +9,42 @@ use crate::{bindings, kext::netdev::NetDevice};
 use cmproto::{addr::Gid, bytes::fill, ipoib};
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
-/// Length of a link-layer address in the C struct (`MAX_ADDR_LEN`).
+/// The length of a link-layer address in the C struct (`MAX_ADDR_LEN`), in bytes.
 const HW_ADDR_LEN: usize = bindings::MAX_ADDR_LEN as usize;
 
 /// A link-layer address in the C struct.
 pub(super) type HwAddr = [u8; HW_ADDR_LEN];
 
-/// The addresses of a link.
+/// The link-layer addresses of both ends and the broadcast address.
 #[derive(Clone, Debug)]
 pub(super) enum LinkAddrs {
-    /// Those of Ethernet, or none.
+    /// The MAC addresses of an Ethernet link, or zeros.
     Mac {
-        /// The own one.
+        /// The address of this end.
         own: [u8; 6],
-        /// That of the peer or the router.
+        /// The address of the peer or of the router.
         peer: [u8; 6],
-        /// The one for all.
+        /// The broadcast address.
         broadcast: [u8; 6],
     },
-    /// Those of IP over InfiniBand.
+    /// The addresses of IP over InfiniBand.
     Ipoib(Arc<ipoib::Link>),
 }
 
-/// What address resolution finds out (`struct rdma_dev_addr`).
+/// The result of address resolution (`struct rdma_dev_addr`).
 #[derive(Clone, Debug)]
 pub(crate) struct DevAddr {
     pub(super) addrs: LinkAddrs,
-    /// Kind of link, an `ARPHRD_*`.
+    /// The type of the link (`ARPHRD_*`).
     pub(super) link_type: u16,
-    /// [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if there is a router on the way (and the
-    /// link is not InfiniBand), else [`NetworkType::Ib`].
+    /// The type of the network.
+    ///
+    /// It is [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if the route has a gateway and the link
+    /// is not InfiniBand, else [`NetworkType::Ib`].
     pub(super) network: NetworkType,
-    /// Index of the network device; 0 if that was given by a GID.
+    /// The index of the network device; 0 if the device was given by a GID.
     pub(crate) bound_dev_if: i32,
-    /// Hop limit or time to live of the route.
+    /// The hop limit or time to live of the route.
     pub(crate) hop_limit: u8,
 }
 
@@ -59,7 +61,7 @@ impl DevAddr {
         hop_limit: 0,
     };
 
-    /// A link of which nothing is known but the MAC address of the peer or the router.
+    /// Creates an address of which only the MAC address of the peer or the router is known.
     pub(crate) fn to_mac(dst_mac: [u8; 6]) -> Self {
         Self {
             addrs: LinkAddrs::Mac {
@@ -71,7 +73,7 @@ impl DevAddr {
         }
     }
 
-    /// A link on which LIDs lead to the peer, by which messages pass up to `hop_limit` routers.
+    /// Creates an address for a peer that is reached by LIDs, with the hop limit `hop_limit`.
     pub(crate) fn by_lid(hop_limit: u8) -> Self {
         Self {
             hop_limit,
@@ -79,7 +81,8 @@ impl DevAddr {
         }
     }
 
-    /// The link between the ports of native addresses of InfiniBand, of which one may not be known.
+    /// Creates the address of a link between native InfiniBand addresses, one of which may be
+    /// unknown.
     ///
     /// Fails with [`ENOMEM`].
     pub(crate) fn native(own: Gid, peer: Gid, pkey: u16) -> Result<Self> {
@@ -91,7 +94,7 @@ impl DevAddr {
         })
     }
 
-    /// The link of a network device.
+    /// Returns the address of the link of a network device.
     ///
     /// Fails with [`ENOMEM`].
     pub(crate) fn of_netdev(netdev: &NetDevice) -> Result<Self> {
@@ -102,7 +105,7 @@ impl DevAddr {
         unsafe { Self::read(&raw const addr) }
     }
 
-    /// The same link, of IP over InfiniBand, to the port with this GID; others stay.
+    /// Replaces the peer's GID of an address of IP over InfiniBand; other addresses stay unchanged.
     ///
     /// Fails with [`ENOMEM`].
     pub(crate) fn with_peer(mut self, gid: Gid) -> Result<Self> {
@@ -112,11 +115,13 @@ impl DevAddr {
         Ok(self)
     }
 
+    /// Converts an address of C.
+    ///
     /// Fails with [`ENOMEM`].
     ///
     /// # Safety
     ///
-    /// `addr` must be valid, and not be written meanwhile.
+    /// `addr` must be valid, and must not be written to during the call.
     pub(super) unsafe fn read(addr: *const bindings::rdma_dev_addr) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let addr = unsafe { &*addr };
@@ -143,7 +148,7 @@ impl DevAddr {
         })
     }
 
-    /// The own MAC address, on a link that has them.
+    /// Returns the MAC address of this end, or zeros on another kind of link.
     pub(crate) fn src_mac(&self) -> [u8; 6] {
         match &self.addrs {
             LinkAddrs::Mac { own, .. } => *own,
@@ -151,7 +156,7 @@ impl DevAddr {
         }
     }
 
-    /// The MAC address of the peer or the router, on a link that has them.
+    /// Returns the MAC address of the peer or the router, or zeros on another kind of link.
     pub(crate) fn dst_mac(&self) -> [u8; 6] {
         match &self.addrs {
             LinkAddrs::Mac { peer, .. } => *peer,
@@ -159,7 +164,7 @@ impl DevAddr {
         }
     }
 
-    /// The addresses of IP over InfiniBand, if it is that.
+    /// Returns the addresses of IP over InfiniBand, if the link is of that kind.
     pub(crate) fn ipoib(&self) -> Option<&ipoib::Link> {
         match &self.addrs {
             LinkAddrs::Ipoib(link) => Some(link),
@@ -167,12 +172,14 @@ impl DevAddr {
         }
     }
 
-    /// The P_Key of the interface, where it has one; else 0.
+    /// Returns the P_Key of an interface of IP over InfiniBand, in host byte order, or 0 for
+    /// others.
     pub(crate) fn pkey(&self) -> u16 {
         self.ipoib().map_or(0, ipoib::Link::pkey)
     }
 
-    /// The own address, that of the peer or the router, and the one for all, whatever the link is.
+    /// Returns the addresses of this end and of the peer or router, and the broadcast address, for
+    /// C.
     pub(super) fn hw_addrs(&self) -> [HwAddr; 3] {
         let wide = |addr: &[u8]| {
             let mut wide = [0; HW_ADDR_LEN];
@@ -190,7 +197,7 @@ impl DevAddr {
     }
 }
 
-/// The first bytes of an address, as many as count.
+/// Returns the first `LEN` bytes of an address.
 fn start<const LEN: usize>(addr: &HwAddr) -> [u8; LEN] {
     let mut start = [0; LEN];
     fill(&mut start, addr);

@@ -21,10 +21,11 @@ use kernel::{
     types::Opaque,
 };
 
-/// How long the removal of a device waits in silence for references, in milliseconds.
+/// The time after which the removal of a device warns that it waits for references, in
+/// milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
-/// What a device is, by the standard that its programs see (`enum rdma_node_type`).
+/// The type of a device (`enum rdma_node_type`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NodeType {
     /// An InfiniBand channel adapter, and every RoCE adapter.
@@ -35,7 +36,7 @@ pub(crate) enum NodeType {
     IbRouter,
     /// An iWARP adapter.
     Rnic,
-    /// Any other, by number.
+    /// Another type, by its number.
     Other(u8),
 }
 
@@ -51,18 +52,18 @@ impl From<u8> for NodeType {
     }
 }
 
-/// What a device is to who chooses among devices; it does not change.
+/// The constant properties of a device by which a device is chosen.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct DeviceTraits {
-    /// The number that netlink names it by.
+    /// The device index of netlink.
     pub(crate) index: u32,
     /// The type of the node.
     pub(crate) node_type: NodeType,
-    /// Whether the iWARP CM connects it, and not the InfiniBand CM.
+    /// Set if connections are made by the iWARP CM, not by the InfiniBand CM.
     pub(crate) is_iwarp: bool,
 }
 
-/// The name of a device at one moment: user space may rename it.
+/// A copy of the name of a device, which user space may change.
 #[derive(Copy, Clone)]
 pub(crate) struct DeviceName {
     bytes: [u8; bindings::IB_DEVICE_NAME_MAX as usize],
@@ -71,7 +72,7 @@ pub(crate) struct DeviceName {
 impl Deref for DeviceName {
     type Target = [u8];
 
-    /// The bytes of the name, without a terminating NUL.
+    /// Returns the name without a terminating NUL.
     fn deref(&self) -> &[u8] {
         self.bytes.split(|b| *b == 0).next().unwrap_or(&[])
     }
@@ -90,7 +91,7 @@ impl fmt::Display for DeviceName {
 ///
 /// # Invariants
 ///
-/// A `&Device` comes from a [`DeviceRef`], or is lent for the time of a call by the RDMA core: the
+/// A `&Device` comes from a [`DeviceRef`], or is lent by the RDMA core for the time of a call: the
 /// device is registered while the reference is usable.
 #[repr(transparent)]
 pub(crate) struct Device(Opaque<bindings::ib_device>);
@@ -98,58 +99,60 @@ pub(crate) struct Device(Opaque<bindings::ib_device>);
 // SAFETY: The RDMA core lets any task use a registered device.
 unsafe impl Send for Device {}
 
-// SAFETY: What the methods below read is constant while the device is registered, or is read by
+// SAFETY: The methods below read fields that are constant while the device is registered, or call
 // functions of the RDMA core that do their own locking.
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Makes a reference from a pointer of the RDMA core.
+    /// Creates a reference from a pointer of the RDMA core.
     ///
     /// # Safety
     ///
     /// The device must stay registered for `'a`.
     pub(super) unsafe fn from_raw<'a>(ptr: *const bindings::ib_device) -> &'a Self {
-        // SAFETY: `Device` is a transparent wrapper, and the caller promises that the device lives.
+        // SAFETY: `Device` is a transparent wrapper, and the caller guarantees that the device
+        // lives.
         unsafe { &*ptr.cast() }
     }
 
-    /// The device as the RDMA core knows it.
+    /// Returns the C object.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_device {
         self.0.get()
     }
 
-    /// The name, for instance `rxe0`.
+    /// Returns the name, for instance `rxe0`.
     pub(crate) fn name(&self) -> DeviceName {
         let mut bytes = [0; bindings::IB_DEVICE_NAME_MAX as usize];
         // SAFETY: The device is registered by the type invariant.
         let name: *const c_char = unsafe { (&raw const (*self.as_raw()).name).cast() };
         for (i, byte) in bytes.iter_mut().enumerate() {
-            // SAFETY: `i` is below the length of the array. The name may be changed meanwhile, one
-            // byte at a time, hence the volatile access; any mixture of bytes will do.
+            // SAFETY: `i` is below the length of the array. The name may be changed at the same
+            // time, one byte at a time, hence the volatile access; any mixture of bytes is
+            // acceptable.
             *byte = unsafe { name.add(i).read_volatile() };
         }
         DeviceName { bytes }
     }
 
-    /// The number that netlink names the device by.
+    /// Returns the device index of netlink.
     pub(crate) fn index(&self) -> u32 {
         // SAFETY: The device is registered by the type invariant, and so has its final index.
         unsafe { (*self.as_raw()).index }
     }
 
-    /// The GUID of the node, in network byte order.
+    /// Returns the GUID of the node, in network byte order.
     pub(crate) fn node_guid(&self) -> [u8; 8] {
         // SAFETY: The device is registered by the type invariant.
         unsafe { (*self.as_raw()).node_guid }.to_ne_bytes()
     }
 
-    /// The type of the node.
+    /// Returns the type of the node.
     pub(crate) fn node_type(&self) -> NodeType {
         // SAFETY: The device is registered by the type invariant.
         NodeType::from(unsafe { (*self.as_raw()).node_type })
     }
 
-    /// What it is to who chooses among devices.
+    /// Returns the properties by which a device is chosen.
     pub(crate) fn traits(&self) -> DeviceTraits {
         DeviceTraits {
             index: self.index(),
@@ -158,13 +161,13 @@ impl Device {
         }
     }
 
-    /// Time the device may take to acknowledge, an IBA time code of 5 bits (IBTA 9.9.2.1.1).
+    /// Returns the local CA ack delay of the device, a 5-bit time code (IBTA 9.9.2.1.1).
     pub(crate) fn ca_ack_delay(&self) -> u8 {
         // SAFETY: The device is registered by the type invariant.
         unsafe { (*self.as_raw()).attrs.local_ca_ack_delay }
     }
 
-    /// Whether the device lets a peer flush what it wrote, to both kinds of memory there are.
+    /// Returns whether the device supports RDMA FLUSH to global visibility or to persistence.
     pub(crate) fn has_flush(&self) -> bool {
         let flush = bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL
             | bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_PERSISTENT;
@@ -173,13 +176,13 @@ impl Device {
         flags & u64::try_from(flush).unwrap_or(0) != 0
     }
 
-    /// Whether the driver is the software RoCE driver, which works over any kind of interface.
+    /// Returns whether the driver is soft-RoCE, which works over any kind of interface.
     pub(crate) fn is_rxe(&self) -> bool {
         // SAFETY: The device is registered by the type invariant.
         unsafe { (*self.as_raw()).ops.driver_id == bindings::rdma_driver_id_RDMA_DRIVER_RXE }
     }
 
-    /// The numbers of the ports: those of a switch are behind its port 0.
+    /// Returns the port numbers: 1 to the number of ports, or only 0 for a switch.
     pub(crate) fn ports(&self) -> RangeInclusive<u32> {
         if self.node_type() == NodeType::IbSwitch {
             return 0..=0;
@@ -188,12 +191,12 @@ impl Device {
         1..=unsafe { (*self.as_raw()).phys_port_cnt }
     }
 
-    /// Whether the device has a port of this number.
+    /// Returns whether the device has a port with this number.
     pub(crate) fn is_port_valid(&self, port: u32) -> bool {
         self.ports().contains(&port)
     }
 
-    /// Asks `predicate` about `port`; a port that does not exist has no property.
+    /// Returns the result of `predicate` for `port`, or false if there is no such port.
     fn port_is(
         &self,
         port: u32,
@@ -203,50 +206,51 @@ impl Device {
         self.is_port_valid(port) && unsafe { predicate(self.as_raw(), port) }
     }
 
-    /// Whether connections over the port are made by the IB CM (InfiniBand and RoCE).
+    /// Returns whether the IB CM makes connections at the port (InfiniBand and RoCE).
     pub(crate) fn cap_ib_cm(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_cap_ib_cm)
     }
 
-    /// Whether connections over the port are made by the iWARP CM.
+    /// Returns whether the iWARP CM makes connections at the port.
     pub(crate) fn cap_iw_cm(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_cap_iw_cm)
     }
 
-    /// Whether the subnet of the port has a subnet administrator, as those of InfiniBand have.
+    /// Returns whether the subnet of the port has a subnet administrator, as on InfiniBand.
     pub(crate) fn cap_ib_sa(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_cap_ib_sa)
     }
 
-    /// Whether the port can be addressed by `AF_IB` addresses.
+    /// Returns whether the port supports native addresses (`AF_IB`).
     pub(crate) fn cap_af_ib(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_cap_af_ib)
     }
 
-    /// Whether the port has an InfiniBand link.
+    /// Returns whether the port has an InfiniBand link.
     pub(crate) fn protocol_ib(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_protocol_ib)
     }
 
-    /// Whether the port has an InfiniBand link whose paths a subnet administrator knows, with LIDs of 16
-    /// bits.
+    /// Returns whether the paths of the port come from a subnet administrator and have 16-bit LIDs.
+    ///
+    /// This is so on InfiniBand, but not on Omni-Path with extended addresses.
     pub(crate) fn has_ib_paths(&self, port: u32) -> bool {
         self.protocol_ib(port)
             && self.cap_ib_sa(port)
             && !self.port_is(port, bindings::rust_rdma_cap_opa_ah)
     }
 
-    /// Whether the port speaks RoCE, of any version.
+    /// Returns whether the port speaks RoCE, of any version.
     pub(crate) fn protocol_roce(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_protocol_roce)
     }
 
-    /// Whether the port speaks RoCE v2.
+    /// Returns whether the port speaks RoCE v2.
     pub(crate) fn protocol_roce_udp_encap(&self, port: u32) -> bool {
         self.port_is(port, bindings::rust_rdma_protocol_roce_udp_encap)
     }
 
-    /// Whether GIDs of type `ty` can be used at the port.
+    /// Returns whether the port supports GIDs of type `ty`.
     pub(crate) fn supports_gid_type(&self, port: u32, ty: GidType) -> bool {
         if !self.is_port_valid(port) {
             return false;
@@ -256,8 +260,7 @@ impl Device {
         mask & (1 << ty as u32) != 0
     }
 
-    /// The type of GID that connections at the port use unless told otherwise: RoCE v2 where there
-    /// is, else RoCE v1 on RoCE ports.
+    /// Returns the default GID type of the port: RoCE v2 if supported, else RoCE v1 on RoCE ports.
     pub(crate) fn default_gid_type(&self, port: u32) -> GidType {
         if self.supports_gid_type(port, GidType::RoceV2) {
             GidType::RoceV2
@@ -268,9 +271,10 @@ impl Device {
         }
     }
 
-    /// The interface of IP over InfiniBand that a request at the port is for: the one in the partition
-    /// of `pkey`, whose own GID is `gid` if that is given. If there are more, the one that has the
-    /// address `addr`.
+    /// Returns the interface of IP over InfiniBand that a request received at the port is for.
+    ///
+    /// That is the interface in the partition of `pkey`, with the GID `gid` if one is given. If
+    /// there are several, the one with the address `addr` is chosen.
     ///
     /// Sleeps, and must not be called in [`ClientOps::add`](super::client::ClientOps::add).
     pub(crate) fn net_dev_by_params(
@@ -286,8 +290,8 @@ impl Device {
         let gid = gid.map(|gid| bindings::ib_gid { raw: gid.0 });
         let gid = gid.as_ref().map_or(ptr::null(), ptr::from_ref);
         let addr = Storage::new(addr);
-        // SAFETY: The device is registered and has the port. The GID and the address, which is as long
-        // as any, are used during the call only. The result is null or a counted reference.
+        // SAFETY: The device is registered and has the port. The GID and the address, which is as
+        // long as any, are used during the call only. The result is null or a counted reference.
         unsafe {
             NetDevice::from_counted(bindings::ib_get_net_dev_by_params(
                 self.as_raw(),
@@ -299,7 +303,7 @@ impl Device {
         }
     }
 
-    /// Whether the network namespace `net` may use the device.
+    /// Returns whether the device may be used in the network namespace `net`.
     pub(crate) fn access_netns(&self, net: &Net) -> bool {
         // SAFETY: The device is registered, and `net` is alive while there is a reference to it.
         unsafe { bindings::rdma_dev_access_netns(self.as_raw(), net.as_raw()) }
@@ -307,7 +311,7 @@ impl Device {
 }
 
 impl PartialEq for Device {
-    /// Whether both are the same device.
+    /// Returns whether both are the same device.
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)
     }
@@ -315,7 +319,7 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
-/// The end of all references to a device.
+/// A completion for the drop of the last reference to a device.
 #[pin_data]
 struct End {
     #[pin]
@@ -339,11 +343,11 @@ impl End {
     }
 }
 
-/// What the references to a device share.
+/// The object that the references to a device share.
 ///
 /// # Invariants
 ///
-/// `device` is registered as long as this object lives.
+/// `device` is registered for as long as this object lives.
 struct Shared {
     device: NonNull<bindings::ib_device>,
     end: Arc<End>,
@@ -358,18 +362,18 @@ impl Drop for Shared {
 
 /// A reference that keeps a device registered.
 ///
-/// Cheap to clone. The removal of the device waits until all are dropped.
+/// Cloning is cheap. The removal of the device waits until all references are dropped.
 #[derive(Clone)]
 pub(crate) struct DeviceRef(Arc<Shared>);
 
 // SAFETY: The reference gives access to a `Device`, which any task may use, and to a completion.
 unsafe impl Send for DeviceRef {}
 
-// SAFETY: As above.
+// SAFETY: The reference gives access to a `Device`, which any task may use, and to a completion.
 unsafe impl Sync for DeviceRef {}
 
 impl DeviceRef {
-    /// Creates the first reference to a device, and what waits for the last one.
+    /// Creates the first reference to a device, and the leash that waits for the last one.
     ///
     /// # Safety
     ///
@@ -377,7 +381,7 @@ impl DeviceRef {
     /// be dropped before.
     pub(super) unsafe fn new(device: NonNull<bindings::ib_device>) -> Result<(Self, Leash)> {
         let end = Arc::pin_init(End::new(), GFP_KERNEL)?;
-        // INVARIANT: The caller promises that the device outlives all references.
+        // INVARIANT: The caller guarantees that the device outlives all references.
         let shared = Shared {
             device,
             end: end.clone(),
@@ -390,13 +394,13 @@ impl Deref for DeviceRef {
     type Target = Device;
 
     fn deref(&self) -> &Device {
-        // SAFETY: By the invariant of `Shared` the device is registered while `self` is there.
+        // SAFETY: By the invariant of `Shared` the device is registered while `self` exists.
         unsafe { Device::from_raw(self.0.device.as_ptr()) }
     }
 }
 
 impl PartialEq for DeviceRef {
-    /// Whether both refer to the same device.
+    /// Returns whether both refer to the same device.
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
@@ -404,11 +408,11 @@ impl PartialEq for DeviceRef {
 
 impl Eq for DeviceRef {}
 
-/// What waits for the last reference to a device.
+/// A handle to wait for the drop of the last reference to a device.
 pub(super) struct Leash(Arc<End>);
 
 impl Leash {
-    /// Waits until all references are dropped, and complains while it takes long.
+    /// Waits until all references are dropped, and logs a warning every 10 seconds.
     pub(super) fn wait(self, name: &DeviceName) {
         let timeout = kernel::time::msecs_to_jiffies(PATIENCE_MS);
         // SAFETY: The completion is initialised and alive.

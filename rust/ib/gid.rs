@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! GIDs: the addresses of ports.
+//! Entries of the GID tables of ports.
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
@@ -17,20 +17,20 @@ use kernel::{
     sync::{aref::ARef, rcu},
 };
 
-/// The kind of an entry in a GID table (`enum ib_gid_type`).
+/// The type of an entry in a GID table (`enum ib_gid_type`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum GidType {
-    /// InfiniBand.
+    /// A GID of InfiniBand.
     Ib = bindings::ib_gid_type_IB_GID_TYPE_IB,
-    /// RoCE v1: a GRH right above Ethernet.
+    /// A GID of RoCE v1, which has a GRH directly above Ethernet.
     RoceV1 = bindings::ib_gid_type_IB_GID_TYPE_ROCE,
-    /// RoCE v2: UDP over IP.
+    /// A GID of RoCE v2, which uses UDP over IP.
     RoceV2 = bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP,
 }
 
 impl GidType {
-    /// The kind with this number.
+    /// Converts an `enum ib_gid_type`; an unknown value is taken as InfiniBand.
     pub(crate) fn from_raw(value: u32) -> Self {
         match value {
             bindings::ib_gid_type_IB_GID_TYPE_ROCE => Self::RoceV1,
@@ -40,11 +40,11 @@ impl GidType {
     }
 }
 
-/// The network header that a message came with (`enum rdma_network_type`).
+/// The type of the network header of a received message (`enum rdma_network_type`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum NetworkType {
-    /// That of InfiniBand, if any.
+    /// InfiniBand, with or without a GRH.
     Ib = bindings::rdma_network_type_RDMA_NETWORK_IB,
     /// RoCE v1.
     RoceV1 = bindings::rdma_network_type_RDMA_NETWORK_ROCE_V1,
@@ -64,7 +64,7 @@ impl NetworkType {
         }
     }
 
-    /// The type of GID that goes with the header.
+    /// Returns the GID type that belongs to the header.
     pub(crate) fn gid_type(self) -> GidType {
         match self {
             Self::Ib => GidType::Ib,
@@ -76,8 +76,7 @@ impl NetworkType {
 
 /// A reference to an entry in the GID table of a port (`struct ib_gid_attr`).
 ///
-/// The entry keeps its index as long as there are references, even if the GID has been deleted
-/// meanwhile.
+/// The entry keeps its index for as long as there are references, even if the GID is deleted.
 ///
 /// # Invariants
 ///
@@ -90,8 +89,8 @@ pub(crate) struct GidAttr {
 // SAFETY: References to entries can be used and dropped by any task.
 unsafe impl Send for GidAttr {}
 
-// SAFETY: All that is read here is constant while there is a reference, but for the network device,
-// which is read under RCU.
+// SAFETY: All fields that are read here are constant while there is a reference, except for the
+// network device, which is read under RCU.
 unsafe impl Sync for GidAttr {}
 
 impl GidAttr {
@@ -99,38 +98,39 @@ impl GidAttr {
     ///
     /// # Safety
     ///
-    /// `attr` must be an error or an entry of `device`, with a reference that is given up.
+    /// `attr` must be an error pointer, or an entry of `device` with a reference that the caller
+    /// owns and gives up.
     unsafe fn from_lookup(attr: *const bindings::ib_gid_attr, device: &DeviceRef) -> Result<Self> {
         let attr = from_err_ptr(attr.cast_mut())?;
-        // INVARIANT: The caller hands over a reference.
+        // INVARIANT: The caller transfers a reference.
         Ok(Self {
             attr: NonNull::new(attr).ok_or(ENOENT)?,
             device: device.clone(),
         })
     }
 
-    /// Takes a reference to an entry that somebody else has.
+    /// Takes another reference to an entry.
     ///
-    /// Fails with [`EINVAL`] if it is not one of `device`.
+    /// Fails with [`EINVAL`] if it is not an entry of `device`.
     ///
     /// # Safety
     ///
-    /// There must be a reference to the entry already.
+    /// The caller must guarantee that the entry has a reference during the call.
     pub(super) unsafe fn hold(attr: &bindings::ib_gid_attr, device: &DeviceRef) -> Result<Self> {
         if attr.device != device.as_raw() {
             return Err(EINVAL);
         }
         // SAFETY: By the safety requirements.
         unsafe { bindings::rdma_hold_gid_attr(attr) };
-        // INVARIANT: The new reference.
+        // INVARIANT: The call above took the reference.
         Ok(Self {
             attr: attr.into(),
             device: device.clone(),
         })
     }
 
-    /// The first entry at `port` with this GID and type, and at this network device if one is
-    /// given.
+    /// Finds the first entry at `port` with this GID and type, and with `ndev` as its network
+    /// device if one is given.
     ///
     /// Fails with [`ENOENT`] if there is none.
     pub(crate) fn find_by_port(
@@ -156,7 +156,7 @@ impl GidAttr {
         }
     }
 
-    /// As [`GidAttr::find_by_port`], at any port.
+    /// Finds an entry like [`GidAttr::find_by_port`], but at any port.
     pub(crate) fn find(
         device: &DeviceRef,
         gid: &Gid,
@@ -173,7 +173,7 @@ impl GidAttr {
         }
     }
 
-    /// The entry at `index` of the table of `port`.
+    /// Returns the entry at `index` of the table of `port`.
     ///
     /// Fails with [`EINVAL`] if there is no such port or index, and `ENODATA` if the entry is not
     /// in use.
@@ -186,11 +186,10 @@ impl GidAttr {
         }
     }
 
-    /// The entry that a message was sent to, from which it is to be answered.
+    /// Finds the entry that a message was sent to, which becomes the source of the answer.
     ///
-    /// On RoCE that is the one with the GID, the type and the VLAN of the message. Fails with
-    /// `EPROTOTYPE` if the message has no GRH, and [`ENOENT`] if there is no such entry (any
-    /// more).
+    /// On RoCE that is the entry with the GID, the type and the VLAN of the message. Fails with
+    /// `EPROTOTYPE` if the message has no GRH, and [`ENOENT`] if there is no such entry (any more).
     pub(crate) fn for_received(device: &DeviceRef, mad: &MadSource) -> Result<Self> {
         if !mad.has_grh {
             return Err(Errno::EPROTOTYPE.to_kernel());
@@ -201,8 +200,9 @@ impl GidAttr {
             return Ok(first);
         }
         drop(first);
-        // The same address at several VLANs of one port: rare, and there is no lookup for it.
-        // SAFETY: The device is registered, and has the port or the lookup would have failed.
+        // A port can have the same GID in several VLANs. This is rare, and there is no lookup for
+        // it.
+        // SAFETY: The device is registered, and has the port, because the lookup above succeeded.
         let len = unsafe { bindings::rust_rdma_gid_tbl_len(device.as_raw(), mad.port_num) };
         for index in 0..u16::try_from(len).unwrap_or(u16::MAX) {
             let Ok(attr) = Self::get(device, mad.port_num, index) else {
@@ -224,41 +224,41 @@ impl GidAttr {
     }
 
     fn attr(&self) -> &bindings::ib_gid_attr {
-        // SAFETY: By the type invariant the entry lives as long as `self`. Of its fields only
-        // `ndev` changes, which is not read through this reference.
+        // SAFETY: By the type invariant the entry lives as long as `self`. Only its field `ndev`
+        // changes, which is not read through this reference.
         unsafe { self.attr.as_ref() }
     }
 
-    /// The GID.
+    /// Returns the GID.
     pub(crate) fn gid(&self) -> Gid {
         // SAFETY: Any bytes are a GID.
         Gid(unsafe { self.attr().gid.raw })
     }
 
-    /// The type.
+    /// Returns the type of the GID.
     pub(crate) fn gid_type(&self) -> GidType {
         GidType::from_raw(self.attr().gid_type)
     }
 
-    /// The index in the table.
+    /// Returns the index in the GID table.
     pub(crate) fn index(&self) -> u16 {
         self.attr().index
     }
 
-    /// The port.
+    /// Returns the port number.
     pub(crate) fn port_num(&self) -> u32 {
         self.attr().port_num
     }
 
-    /// The device.
+    /// Returns the device.
     pub(crate) fn device(&self) -> &DeviceRef {
         &self.device
     }
 
-    /// Calls `f` with the network device that the GID is an address of, in an RCU read-side
-    /// critical section: `f` must not sleep.
+    /// Calls `f` with the network device of the GID, in an RCU read-side critical section.
     ///
-    /// Fails with [`ENODEV`] or [`EINVAL`] if there is none, or none any more.
+    /// `f` must not sleep. Fails with [`ENODEV`] or [`EINVAL`] if there is no network device (any
+    /// more).
     pub(crate) fn with_ndev<R>(&self, f: impl FnOnce(&NetDevice) -> R) -> Result<R> {
         let _rcu = rcu::read_lock();
         // SAFETY: The entry lives by the type invariant, and this is a read-side critical section.
@@ -268,17 +268,17 @@ impl GidAttr {
         Ok(f(unsafe { NetDevice::from_raw(ndev) }))
     }
 
-    /// The network device that the GID is an address of.
+    /// Returns the network device of the GID.
     ///
-    /// Fails as [`GidAttr::with_ndev`].
+    /// Fails like [`GidAttr::with_ndev`].
     pub(crate) fn ndev(&self) -> Result<ARef<NetDevice>> {
         self.with_ndev(|ndev| ndev.into())
     }
 
-    /// The VLAN that the GID is an address of, if it is in one.
+    /// Returns the VLAN id of the GID, if its network device is a VLAN.
     pub(crate) fn vlan_id(&self) -> Result<Option<u16>> {
         let mut vlan_id = NO_VLAN;
-        // SAFETY: The entry lives by the type invariant; no MAC address is asked for.
+        // SAFETY: The entry lives by the type invariant; the MAC address is not requested.
         to_result(unsafe {
             bindings::rdma_read_gid_l2_fields(self.attr.as_ptr(), &raw mut vlan_id, ptr::null_mut())
         })?;
@@ -286,14 +286,14 @@ impl GidAttr {
     }
 }
 
-/// What ib_core says instead of a VLAN where there is none.
+/// The value that ib_core returns as VLAN id if there is no VLAN.
 const NO_VLAN: u16 = 0xffff;
 
 impl Clone for GidAttr {
     fn clone(&self) -> Self {
         // SAFETY: By the type invariant there is a reference already.
         unsafe { bindings::rdma_hold_gid_attr(self.attr.as_ptr()) };
-        // INVARIANT: The new reference.
+        // INVARIANT: The call above took the reference.
         Self {
             attr: self.attr,
             device: self.device.clone(),
@@ -303,9 +303,9 @@ impl Clone for GidAttr {
 
 impl Drop for GidAttr {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the reference is ours. What ib_core does when it was the
-        // last one needs the device, and is waited for when the device is unregistered, which
-        // `device` prevents up to here.
+        // SAFETY: By the type invariant the reference is ours. The release of the last reference
+        // needs the device. ib_core waits for it when the device is unregistered, which `device`
+        // prevents up to here.
         unsafe { bindings::rdma_put_gid_attr(self.attr.as_ptr()) };
     }
 }

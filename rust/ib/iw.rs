@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The iWARP CM, which connects TCP streams for devices that speak iWARP.
+//! The iWARP CM (`iw_cm`), which makes connections over TCP for devices that speak iWARP.
 //!
 //! C header: [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h)
 //!
-//! # Life of an identifier
+//! # Lifetime of an identifier
 //!
-//! The iWARP CM calls an identifier's owner on an ordered work queue of its own, and the end of an
-//! identifier waits until such a call is over. If the peer was asked and has not answered, it waits
-//! for that, too. So an [`IwId`] that is dropped is destroyed in the background, and can be dropped
-//! anywhere; [`IwId::destroy`] does it at once, where that is allowed.
+//! The iWARP CM calls the owner of an identifier on an ordered work queue of its own. Destroying an
+//! identifier waits for a callback that is running and, if a request was sent, for the answer of
+//! the peer. So an [`IwId`] that is dropped is destroyed in the background, and can be dropped
+//! anywhere; [`IwId::destroy`] destroys it at once, where waiting is allowed.
 //!
-//! A verb borrows the identifier, so that none runs while it is destroyed.
+//! A verb borrows the identifier, so that it cannot be destroyed while the verb runs.
 
 use super::device::DeviceRef;
 use crate::{
@@ -46,14 +46,14 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-/// Where identifiers are destroyed that nobody waits for.
+/// A service that creates identifiers, and destroys dropped ones in the background.
 pub(crate) struct IwCm {
     gate: Arc<Gate>,
     queue: Arc<OwnedQueue>,
 }
 
 impl IwCm {
-    /// Creates it. May sleep.
+    /// Creates the service. May sleep.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
@@ -64,9 +64,9 @@ impl IwCm {
         })
     }
 
-    /// Creates no more identifiers, and waits until all are gone.
+    /// Stops creating identifiers, and waits until all are destroyed.
     ///
-    /// To be called before the module goes. The drop does the same.
+    /// Must be called before the module is unloaded. Dropping the service closes it too.
     pub(crate) fn close(&self) {
         self.gate.close_and_wait();
     }
@@ -78,19 +78,21 @@ impl Drop for IwCm {
     }
 }
 
-/// What an event says besides what it is.
+/// The parameters of an event.
 pub(crate) struct IwEvent<'a> {
-    /// The own address; [`SockAddr::Unspec`] if it is not known (any more).
+    /// The local address; [`SockAddr::Unspec`] if it is not known (any more).
     pub(crate) local: SockAddr,
-    /// The peer's, likewise.
+    /// The address of the peer; [`SockAddr::Unspec`] if it is not known (any more).
     pub(crate) remote: SockAddr,
-    /// What the peer sent along.
+    /// The private data that the peer has sent.
     pub(crate) private_data: &'a [u8],
-    /// RDMA reads that may be outstanding.
+    /// The inbound and outbound read depths (IRD and ORD).
     pub(crate) depths: Depths,
 }
 
 impl IwEvent<'_> {
+    /// Converts an event of C.
+    ///
     /// # Safety
     ///
     /// `event` must be valid, as the iWARP CM passes it, and not change during `'a`.
@@ -101,10 +103,10 @@ impl IwEvent<'_> {
         let private_data = if event.private_data.is_null() {
             &[]
         } else {
-            // SAFETY: The iWARP CM has copied so many bytes there.
+            // SAFETY: The iWARP CM has stored that many bytes there.
             unsafe { slice::from_raw_parts(event.private_data.cast_const().cast(), len) }
         };
-        // SAFETY: Both are as long, and any bytes may be read.
+        // SAFETY: Both fields have this size, and any bytes may be read.
         let (local, remote) = unsafe {
             (
                 &*(&raw const event.local_addr).cast::<[u8; STORAGE_LEN]>(),
@@ -123,24 +125,26 @@ impl IwEvent<'_> {
     }
 }
 
-/// Who has an identifier.
+/// The owner of an identifier.
 ///
-/// The calls come one at a time for all identifiers there are, in process context; they may sleep, but
-/// must not wait for anything but locks.
+/// Calls for all identifiers come one at a time, in process context. They may sleep, but must wait
+/// for nothing but locks.
 pub(crate) trait IwHandler: Send + Sync + 'static {
-    /// A peer asks for a connection, of a listener. It is refused unless the request is adopted.
+    /// Handles a connection request that a listener has received.
+    ///
+    /// The request is rejected unless this adopts it.
     fn request(self: Arc<Self>, request: &IwRequest<'_>);
 
-    /// Something happened to a connection.
+    /// Handles an event of a connection.
     fn event(self: Arc<Self>, event: Event, what: &IwEvent<'_>);
 }
 
-/// An identifier that exists.
+/// An existing identifier.
 ///
 /// # Invariants
 ///
-/// - `raw` is an identifier of the iWARP CM that belongs to this object, of `device`.
-/// - Its context points to this object.
+/// - `raw` is an identifier of the iWARP CM, of `device`, and is owned by this object.
+/// - The context of the identifier points to this object.
 #[pin_data(PinnedDrop)]
 struct Id {
     raw: NonNull<bindings::iw_cm_id>,
@@ -150,7 +154,8 @@ struct Id {
     queue: Arc<OwnedQueue>,
     gate: Arc<Gate>,
     device: DeviceRef,
-    // Dropped last: whoever closes the gate waits for it, and has the last reference to the queue.
+    // Dropped last: the task that closes the gate waits for this guard, and has the last reference
+    // to the queue.
     _inside: OwnedGuard,
 }
 
@@ -161,15 +166,15 @@ impl_has_work! {
 // SAFETY: Any task may use an identifier: the iWARP CM does its own locking.
 unsafe impl Send for Id {}
 
-// SAFETY: As above.
+// SAFETY: Any task may use an identifier: the iWARP CM does its own locking.
 unsafe impl Sync for Id {}
 
 impl Id {
-    /// Makes the object that an identifier belongs to.
+    /// Creates the object that owns the identifier `raw`.
     ///
     /// # Safety
     ///
-    /// `raw` must be an identifier of `device`. It belongs to the result, if this succeeds.
+    /// `raw` must be an identifier of `device`. If this succeeds, the result owns it.
     unsafe fn of(
         raw: NonNull<bindings::iw_cm_id>,
         handler: Arc<dyn IwHandler>,
@@ -178,7 +183,7 @@ impl Id {
         gate: Arc<Gate>,
     ) -> Result<Pin<KBox<Self>>> {
         let inside = Gate::enter_owned(&gate).ok_or(ENODEV)?;
-        // INVARIANT: The identifier is handed over. Its context is set right below.
+        // INVARIANT: The caller gives up the identifier. Its context is set below.
         let id = KBox::pin_init(
             pin_init!(Self {
                 raw,
@@ -192,13 +197,13 @@ impl Id {
             GFP_KERNEL_ACCOUNT,
         )?;
         let context: *const Self = &*id;
-        // SAFETY: The identifier is valid, and nobody reads the field meanwhile: events of it come
-        // only once it is used.
+        // SAFETY: The identifier is valid, and nobody reads the field at the same time, because
+        // events come only once the identifier is used.
         unsafe { (*raw.as_ptr()).context = context.cast_mut().cast() };
         Ok(id)
     }
 
-    /// Creates an identifier whose events go to `callback`.
+    /// Creates an identifier with `callback` as its event handler.
     fn new(
         cm: &IwCm,
         device: &DeviceRef,
@@ -211,14 +216,14 @@ impl Id {
         })?;
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
         let (queue, gate) = (cm.queue.clone(), cm.gate.clone());
-        // SAFETY: Created just now, for this device.
+        // SAFETY: The identifier was created above, for this device.
         unsafe { Self::of(raw, handler, device.clone(), queue, gate) }.inspect_err(|_| {
-            // SAFETY: It was not handed over.
+            // SAFETY: The identifier was not transferred.
             unsafe { bindings::iw_destroy_cm_id(raw.as_ptr()) };
         })
     }
 
-    /// Sets addresses and type of service, before the identifier is used.
+    /// Sets the addresses and the type of service, before the identifier is used.
     fn prepare(&self, local: &SockAddr, remote: &SockAddr, tos: Option<u8>) {
         let raw = self.raw.as_ptr();
         // SAFETY: The identifier is valid and not in use; the fields have the size of an address.
@@ -238,7 +243,7 @@ impl Id {
 impl WorkItem for Id {
     type Pointer = Pin<KBox<Self>>;
 
-    /// Destroys what was dropped.
+    /// Destroys an identifier that was dropped.
     fn run(this: Pin<KBox<Self>>) {
         let _scope = NoIo::begin();
         drop(this);
@@ -248,28 +253,30 @@ impl WorkItem for Id {
 #[pinned_drop]
 impl PinnedDrop for Id {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant the identifier is ours. No verb of it runs, because that
-        // borrows the object. Its handler is not called any more when this returns, so that nobody
-        // refers to the object.
+        // SAFETY: By the type invariant the identifier is ours. None of its verbs is running,
+        // because a verb borrows the object. Its handler is not called any more when this returns,
+        // so that nobody refers to the object.
         unsafe { bindings::iw_destroy_cm_id(self.raw.as_ptr()) };
     }
 }
 
 type Callback = unsafe extern "C" fn(*mut bindings::iw_cm_id, *mut bindings::iw_cm_event) -> c_int;
 
-/// Called when a peer asks for a connection, with the identifier that is to be the connection's. What
-/// is not 0 refuses it.
+/// Handles a connection request; called by the iWARP CM.
+///
+/// `raw` is the new identifier for the connection. A non-zero result rejects the request.
 ///
 /// # Safety
 ///
-/// To be called by the iWARP CM only, for a listener of [`IwListener`].
+/// Only the iWARP CM may call this, for a listener of [`IwListener`].
 unsafe extern "C" fn on_request(
     raw: *mut bindings::iw_cm_id,
     event: *mut bindings::iw_cm_event,
 ) -> c_int {
     let _scope = NoIo::begin();
     let refused = Errno::ECONNABORTED.to_kernel().to_errno();
-    // SAFETY: The new identifier has the context of the listener, whose end waits for us.
+    // SAFETY: The new identifier has the context of the listener, whose destruction waits for this
+    // callback.
     let listener = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.
     let (kind, what) = unsafe { ((*event).event, IwEvent::read(event)) };
@@ -292,18 +299,19 @@ unsafe extern "C" fn on_request(
     }
 }
 
-/// Called when something happened to a connection. Returns 0, which leaves the identifier with its
-/// owner.
+/// Handles an event of a connection; called by the iWARP CM.
+///
+/// Returns 0, so that the owner keeps the identifier.
 ///
 /// # Safety
 ///
-/// To be called by the iWARP CM only, for an identifier of [`IwId`].
+/// Only the iWARP CM may call this, for an identifier of [`IwId`].
 unsafe extern "C" fn on_event(
     raw: *mut bindings::iw_cm_id,
     event: *mut bindings::iw_cm_event,
 ) -> c_int {
     let _scope = NoIo::begin();
-    // SAFETY: By the invariant of `Id`, whose end waits for us.
+    // SAFETY: By the invariant of `Id`, whose destruction waits for this callback.
     let id = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.
     let (kind, status, what) = unsafe { ((*event).event, (*event).status, IwEvent::read(event)) };
@@ -319,48 +327,48 @@ unsafe extern "C" fn on_event(
     0
 }
 
-/// A request for a connection, during the call that tells of it.
+/// A connection request, for the duration of its callback.
 pub(crate) struct IwRequest<'a> {
     raw: NonNull<bindings::iw_cm_id>,
     listener: &'a Id,
-    /// What the peer says.
+    /// The parameters of the request.
     pub(crate) what: IwEvent<'a>,
     is_adopted: Cell<bool>,
 }
 
 impl IwRequest<'_> {
-    /// The device that the request came to.
+    /// Returns the device that has received the request.
     pub(crate) fn device(&self) -> &DeviceRef {
         &self.listener.device
     }
 
-    /// Takes the request over, for `handler` to answer. Dropping the result without an answer refuses
-    /// it.
+    /// Takes over the request, which is to be answered with the result.
     ///
-    /// Fails with [`ENOMEM`], and [`EBUSY`] if that was done before.
+    /// `handler` gets the events of the connection. Dropping the result without an answer rejects
+    /// the request. Fails with [`ENOMEM`], and [`EBUSY`] if the request was adopted before.
     pub(crate) fn adopt(&self, handler: Arc<dyn IwHandler>) -> Result<Arc<IwId>> {
         if self.is_adopted.get() {
             return Err(EBUSY);
         }
         let room = UniqueArc::<IwId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let (queue, gate) = (self.listener.queue.clone(), self.listener.gate.clone());
-        // SAFETY: The identifier is of the listener's device, and is ours because the callback is going
-        // to return 0.
+        // SAFETY: The identifier is one of the listener's device, and is ours because the callback
+        // is going to return 0.
         let id = unsafe { Id::of(self.raw, handler, self.device().clone(), queue, gate) }?;
         self.is_adopted.set(true);
-        // SAFETY: The identifier is valid, and there are no events of it before it is answered.
+        // SAFETY: The identifier is valid, and has no events before the request is answered.
         unsafe { (*self.raw.as_ptr()).cm_handler = Some(on_event) };
         Ok(room.write(IwId::new(id, true)).into())
     }
 }
 
-/// What a consumer says about a connection.
+/// The parameters that a consumer passes to connect or accept.
 pub(crate) struct IwParam<'a> {
-    /// The number of the QP of this end.
+    /// The number of the local QP.
     pub(crate) qp_num: u32,
-    /// Inbound and outbound read depth.
+    /// The inbound and outbound read depths (IRD and ORD).
     pub(crate) depths: Depths,
-    /// For the peer.
+    /// The private data for the peer.
     pub(crate) private_data: &'a [u8],
 }
 
@@ -376,30 +384,30 @@ impl IwParam<'_> {
     }
 }
 
-/// How far an [`IwId`] is used.
+/// The states of an [`IwId`].
 mod used {
-    /// Active side: not yet.
+    /// An identifier of the active side that was not used yet.
     pub(super) const NOT: u32 = 0;
-    /// Passive side: not answered.
+    /// A connection request that was not answered yet.
     pub(super) const ASKED: u32 = 1;
-    /// It was.
+    /// An identifier that was used, or a request that was answered.
     pub(super) const YES: u32 = 2;
 }
 
-/// The identifier of a connection.
+/// The identifier of a connection or of a connection request.
 ///
-/// Dropping it destroys it in the background, and ends the connection or refuses the request.
+/// Dropping it destroys it in the background, which ends the connection or rejects the request.
 pub(crate) struct IwId {
-    /// Always there, but for the drop.
+    /// The identifier; `None` only while this is dropped.
     id: Option<Pin<KBox<Id>>>,
-    /// The iWARP CM relies on its callers here.
+    /// The state, a value of [`used`]. The iWARP CM relies on its callers not to answer twice.
     used: Atomic<u32>,
 }
 
 impl IwId {
-    /// Creates an identifier to connect with. May sleep.
+    /// Creates an identifier for an active connection. May sleep.
     ///
-    /// Fails with [`ENOMEM`], and [`ENODEV`] if the module is going away.
+    /// Fails with [`ENOMEM`], and [`ENODEV`] if the module is being unloaded.
     pub(crate) fn create(
         cm: &IwCm,
         device: &DeviceRef,
@@ -421,18 +429,19 @@ impl IwId {
         Ok(self.id.as_ref().ok_or(ENODEV)?.raw.as_ptr())
     }
 
-    /// Uses the identifier for what can be done once.
+    /// Changes the state from `from` to used, and returns the identifier for the verb.
     fn begin(&self, from: u32) -> Result<*mut bindings::iw_cm_id> {
         let raw = self.raw()?;
         let begun = self.used.cmpxchg(from, used::YES, Full);
         begun.map(|_| raw).map_err(|_| EINVAL)
     }
 
-    /// Asks `remote` for a connection from `local`. Sleeps, perhaps until the TCP connection is there
-    /// or could not be made, or a signal comes.
+    /// Requests a connection from `local` to `remote`.
     ///
-    /// Fails with [`EINVAL`] if there is no such QP, or if it was called before, and with what the
-    /// driver says, for instance `ECONNREFUSED`; there are no events then.
+    /// Sleeps, perhaps until the TCP connection is established or has failed, or a signal arrives.
+    ///
+    /// Fails with [`EINVAL`] if there is no such QP, or if it was called before, and with errors of
+    /// the driver, for instance `ECONNREFUSED`. After an error there are no events.
     pub(crate) fn connect(
         &self,
         local: &SockAddr,
@@ -445,20 +454,21 @@ impl IwId {
             id.prepare(local, remote, tos);
         }
         let mut param = param.to_raw();
-        // SAFETY: The identifier is valid and was not used before; the parameters are used during the
-        // call only.
+        // SAFETY: The identifier is valid and was not used before; the parameters are used during
+        // the call only.
         to_result(unsafe { bindings::iw_cm_connect(raw, &raw mut param) })
     }
 
-    /// Accepts the request. Sleeps.
+    /// Accepts the connection request. Sleeps.
     ///
-    /// Fails with [`EINVAL`] if there is no such QP, or if the request was answered before, and with
-    /// what the driver says, for instance `ECONNRESET` if the peer has gone. The peer is refused then.
+    /// Fails with [`EINVAL`] if there is no such QP, or if the request was answered before, and
+    /// with errors of the driver, for instance `ECONNRESET` if the peer has gone. An error of the
+    /// driver rejects the request.
     pub(crate) fn accept(&self, param: &IwParam<'_>) -> Result {
         let raw = self.begin(used::ASKED)?;
         let mut param = param.to_raw();
-        // SAFETY: The identifier is that of a request, which was not answered before. The parameters
-        // are used during the call only.
+        // SAFETY: The identifier is that of a request, which was not answered before. The
+        // parameters are used during the call only.
         unsafe {
             to_result(bindings::iw_cm_accept(raw, &raw mut param)).inspect_err(|_| {
                 let _ = bindings::iw_cm_reject(raw, ptr::null(), 0);
@@ -466,29 +476,33 @@ impl IwId {
         }
     }
 
-    /// Refuses the request. Sleeps. No more than 255 bytes of `private_data` are for the peer.
+    /// Rejects the connection request, with at most 255 bytes of private data. Sleeps.
     ///
-    /// Fails with [`EINVAL`] if it was answered before, and with what the driver says, for instance
-    /// `ECONNRESET` if the peer has gone.
+    /// Fails with [`EINVAL`] if the request was answered before, and with errors of the driver, for
+    /// instance `ECONNRESET` if the peer has gone.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
         let raw = self.begin(used::ASKED)?;
         let len = u8::try_from(private_data.len()).unwrap_or(u8::MAX);
-        // SAFETY: As above.
+        // SAFETY: The identifier is that of a request, which was not answered before. The data is
+        // copied.
         to_result(unsafe { bindings::iw_cm_reject(raw, private_data.as_ptr().cast(), len) })
     }
 
-    /// Closes the connection, if it is there; an event says when it is closed. May be called in an
-    /// event of the identifier. If an answer is awaited, sleeps until it comes.
+    /// Closes the connection, if it is established; an event reports when it is closed.
+    ///
+    /// May be called in an event of the identifier. Sleeps while a request that was sent is not
+    /// answered.
     pub(crate) fn disconnect(&self) -> Result {
         let raw = self.raw()?;
         // SAFETY: The identifier is valid.
         to_result(unsafe { bindings::iw_cm_disconnect(raw, 0) })
     }
 
-    /// The attributes for moving the QP to `state`, an `enum ib_qp_state`: which ones count, an `enum
-    /// ib_qp_attr_mask`, and the access that the peer has, of `enum ib_access_flags`. Does not sleep.
+    /// Returns the attributes for a transition of the QP to `state`, an `enum ib_qp_state`.
     ///
-    /// Fails with [`EINVAL`] for a state that the connection does not lead to, or not any more.
+    /// The result is an `enum ib_qp_attr_mask`, which names the attributes, and the remote access,
+    /// an `enum ib_access_flags`. Does not sleep. Fails with [`EINVAL`] if the state of the
+    /// connection has no attributes for `state`.
     pub(crate) fn init_qp_attr(&self, state: u32) -> Result<(u32, u32)> {
         let raw = self.raw()?;
         let mut attr = bindings::ib_qp_attr {
@@ -502,11 +516,11 @@ impl IwId {
         Ok((u32::try_from(mask).unwrap_or(0), access))
     }
 
-    /// Destroys the identifier: ends the connection, and waits for an event that is being handled,
-    /// and for the peer if it was asked and has not answered. If a verb runs at this moment, that is
-    /// left to the background.
+    /// Destroys the identifier, which ends the connection.
     ///
-    /// Must not be called in an event.
+    /// Waits for a callback that is running and, if a request was sent, for the answer of the peer.
+    /// If a verb is running, the identifier is destroyed in the background instead. Must not be
+    /// called in an event.
     pub(crate) fn destroy(this: Arc<Self>) {
         if let Some(mut last) = Arc::into_unique_or_drop(this) {
             drop(last.id.take());
@@ -523,27 +537,29 @@ impl Drop for IwId {
     }
 }
 
-/// Where a listener listens.
+/// The address and the options of a listener.
 pub(crate) struct IwAddress {
-    /// The address; a wildcard stands for those of the device.
+    /// The local address; a wildcard stands for all addresses of the device.
     pub(crate) addr: SockAddr,
-    /// Type of service of the connections, if it was set.
+    /// The type of service of the connections, if it was set.
     pub(crate) tos: Option<u8>,
-    /// Whether a wildcard stands for its own address family only.
+    /// Set if a wildcard accepts only its own address family.
     pub(crate) afonly: bool,
-    /// How many requests may wait for their handler.
+    /// The maximum number of requests that wait for their handler.
     pub(crate) backlog: i32,
 }
 
-/// A listener at a device.
+/// A listener at an iWARP device.
 ///
-/// Dropping it ends it, and waits for a request that is being handled: not to be done in an event.
+/// Dropping it destroys it, and waits for a request that is being handled; so it must not be
+/// dropped in an event.
 pub(crate) struct IwListener(Pin<KBox<Id>>);
 
 impl IwListener {
-    /// Starts to listen. May sleep. A TCP socket is made in the network namespace of the current task.
+    /// Starts to listen. May sleep.
     ///
-    /// Fails with [`ENOMEM`], and with what the driver says, for instance `EADDRINUSE`.
+    /// The TCP socket is created in the network namespace of the current task. Fails with
+    /// [`ENOMEM`], and with errors of the driver, for instance `EADDRINUSE`.
     pub(crate) fn new(
         cm: &IwCm,
         device: &DeviceRef,

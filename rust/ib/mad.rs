@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Management datagrams: sending and receiving those of the IB CM on QP1.
+//! Management datagrams (MADs): sending and receiving CM messages on QP1.
 //!
 //! C header: [`include/rdma/ib_mad.h`](srctree/include/rdma/ib_mad.h)
 
@@ -30,73 +30,76 @@ use kernel::{
     },
 };
 
-/// Length of a MAD (IBTA 13.4.2).
+/// The length of a MAD in bytes (IBTA 13.4.2).
 pub(crate) const MAD_LEN: usize = wire::MAD_LEN;
 /// The management class of the CM (IBTA 13.4.4).
 const CLASS_CM: u8 = 7;
-/// Version of the messages of that class.
+/// The class version of the CM.
 const CLASS_VERSION: u8 = 2;
-/// The only method that the CM uses (IBTA 13.4.5).
+/// The method `Send`, the only one that the CM uses (IBTA 13.4.5).
 const METHOD_SEND: u32 = 3;
-/// Length of a GRH (IBTA 8.3), and of what takes its place on RoCE.
+/// The length of a GRH in bytes (IBTA 8.3), and of the headers that replace it on RoCE.
 const GRH_LEN: usize = wire::GRH_LEN;
-/// The protocol above IP on RoCE v2.
+/// The IP protocol number of UDP, which RoCE v2 uses.
 const IPPROTO_UDP: u8 = 17;
 
-/// How the sending of a message ended.
+/// The result of sending a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SendStatus {
-    /// It is on its way.
+    /// The message was sent.
     Success,
-    /// It was thrown away, because the agent or the QP is going.
+    /// The message was discarded, because the agent or the QP is being destroyed.
     Flushed,
-    /// It could not be sent.
+    /// The message could not be sent.
     Error,
 }
 
-/// What to do with messages.
+/// A receiver of messages and of send completions.
 ///
-/// The calls come in process context, from the poller of the port's completion queue: as long as one
-/// runs, nothing else arrives at the port, neither here nor at other agents. They may allocate, which waits
-/// for no input or output, and take mutexes, but should never wait for the network. None comes any more when the drop of the
-/// [`AgentRegistration`] returns, which therefore must not happen in one.
+/// The methods are called in process context, from the poller of the port's completion queue: while
+/// one runs, nothing else is received at the port, neither by this agent nor by others. They may
+/// allocate, which starts no I/O, and take mutexes, but should not wait for the network. They are
+/// not called any more when the drop of the [`AgentRegistration`] has returned, which therefore
+/// must not be dropped in one of them.
 pub(crate) trait MadHandler: Send + Sync + 'static {
-    /// A message has come. It can be kept, also beyond the agent, and is freed when dropped.
+    /// Handles a received message, which may be kept, even beyond the agent.
     fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad);
 
-    /// Something has come that is too short for a message.
+    /// Handles a message that is shorter than a MAD.
     fn truncated(&self);
 
-    /// A message with the attribute `attr_id` was sent, or not. Must not allocate.
+    /// Handles a send completion of a message with the attribute id `attr_id`. Must not allocate.
     fn sent(&self, attr_id: u16, status: SendStatus);
 }
 
-/// Where the memory of a message to be sent comes from.
+/// The source of the memory for a message to be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// It is allocated.
+    /// A buffer is allocated.
     New,
-    /// It is what the agent keeps, for what storage may depend on: nothing is waited for, and nothing
-    /// allocated but for the first message with a P_Key, or if very many are on their way.
+    /// A buffer of the agent is used.
+    ///
+    /// For messages that storage may depend on: waits for no memory, and allocates only for the
+    /// first message with a P_Key, or if very many messages are in flight.
     Kept,
 }
 
-/// Sends messages at one port.
+/// A MAD agent, which sends messages at one port.
 ///
-/// Outlives its registration if it must; then nothing can be done with it any more.
+/// It may outlive its registration; then all methods that need the registration fail.
 ///
 /// # Invariants
 ///
-/// `agent` is null, or registered as long as somebody is inside `gate`.
+/// `agent` is null, or is registered for as long as somebody is inside `gate`.
 #[pin_data]
 pub(crate) struct Agent {
     agent: Atomic<*mut bindings::ib_mad_agent>,
     #[pin]
     gate: Gate,
     port: u32,
-    /// How many address handles there are for its messages.
+    /// The number of address handles for the messages of the agent.
     handles: Atomic<u32>,
-    /// Those that several connections can use.
+    /// The address handles that connections can share.
     #[pin]
     ways: Ways,
     #[pin]
@@ -104,50 +107,50 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// How many address handles there are for the agent's messages.
+    /// Returns the number of address handles for the messages of the agent.
     pub(super) fn handles(&self) -> u32 {
         self.handles.load(Relaxed)
     }
 
-    /// The ways for which there are address handles.
+    /// Returns the cache of shared address handles.
     pub(super) fn ways(&self) -> &Ways {
         &self.ways
     }
 
-    /// There is one more.
+    /// Counts a new address handle.
     pub(super) fn count_handle(&self) {
         self.handles.fetch_add(1, Relaxed);
     }
 
-    /// There is one less.
+    /// Uncounts an address handle that was destroyed.
     pub(super) fn uncount_handle(&self) {
         self.handles.fetch_sub(1, Relaxed);
     }
 
-    /// The number of the port.
+    /// Returns the port number.
     pub(crate) fn port_num(&self) -> u32 {
         self.port
     }
 
-    /// The upper half of the transaction ids of messages that start a transaction.
+    /// Returns the upper half of the transaction ids of messages that start a transaction.
     ///
-    /// 0 when the agent is not registered.
+    /// It is 0 if the agent is not registered.
     pub(crate) fn hi_tid(&self) -> u32 {
         self.enter().map_or(0, |entered| entered.hi_tid())
     }
 
-    /// Keeps the agent registered, or fails with [`ENODEV`].
+    /// Enters the gate, which keeps the agent registered. Fails with [`ENODEV`] if it is closed.
     pub(super) fn enter(&self) -> Result<Entered<'_>> {
         let guard = self.gate.enter().ok_or(ENODEV)?;
         let agent = NonNull::new(self.agent.load(Acquire)).ok_or(ENODEV)?;
-        // INVARIANT: We are inside.
+        // INVARIANT: We are inside the gate.
         Ok(Entered {
             agent,
             _guard: guard,
         })
     }
 
-    /// Sends `mad`; otherwise as [`Agent::send_with`].
+    /// Sends a copy of `mad`; otherwise like [`Agent::send_with`].
     pub(crate) fn send(&self, ah: &Ah, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
         self.send_with(ah, pkey_index, Memory::New, |buffer| {
             *buffer = *mad;
@@ -155,15 +158,15 @@ impl Agent {
         })
     }
 
-    /// Sends what `write` writes to a MAD that is all zeros, to the QP1 at the other end of `ah`, with the P_Key at `pkey_index`
-    /// of the port.
+    /// Sends the message that `write` writes to a zeroed MAD.
     ///
-    /// The Q_Key is that of QP1, 0x80010000. Nothing is retransmitted and no response is expected:
-    /// the transport is unreliable. May sleep.
+    /// The destination is QP1 at the port that `ah` leads to, with the P_Key at `pkey_index` of the
+    /// local port and the Q_Key 0x80010000 of QP1. The message is sent once, and no response is
+    /// expected: retries are up to the caller. May sleep.
     ///
-    /// Fails with [`ENODEV`] if the agent is not registered, [`EINVAL`] if `ah` is not one of the
-    /// agent's, [`ENOMEM`], or with what `write` or the driver says; only then [`MadHandler::sent`] is
-    /// not called.
+    /// Fails with [`ENODEV`] if the agent is not registered, [`EINVAL`] if `ah` belongs to another
+    /// agent, [`ENOMEM`], or with an error of `write` or of the driver. [`MadHandler::sent`] is
+    /// called exactly if this succeeds.
     pub(crate) fn send_with(
         &self,
         ah: &Ah,
@@ -192,29 +195,29 @@ impl Agent {
     }
 }
 
-/// Proof that an agent is registered.
+/// A guard that keeps an agent registered.
 ///
 /// # Invariants
 ///
-/// `agent` is registered as long as `self` exists.
+/// `agent` is registered for as long as `self` exists.
 pub(super) struct Entered<'a> {
     agent: NonNull<bindings::ib_mad_agent>,
     _guard: Guard<'a>,
 }
 
 impl Entered<'_> {
-    /// The agent.
+    /// Returns the C object.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_mad_agent {
         self.agent.as_ptr()
     }
 
-    /// The device of the agent.
+    /// Returns the device of the agent.
     pub(super) fn device(&self) -> *mut bindings::ib_device {
         // SAFETY: The agent is registered by the type invariant.
         unsafe { (*self.agent.as_ptr()).device }
     }
 
-    /// The protection domain of the agent's QP.
+    /// Returns the protection domain of the agent's QP.
     pub(super) fn pd(&self) -> *mut bindings::ib_pd {
         // SAFETY: The agent is registered by the type invariant, and so is its QP.
         unsafe { (*(*self.agent.as_ptr()).qp).pd }
@@ -226,14 +229,15 @@ impl Entered<'_> {
     }
 }
 
-/// What the callbacks of an agent need.
+/// The data that the callbacks of an agent use.
 struct Context {
     agent: Arc<Agent>,
     handler: Arc<dyn MadHandler>,
 }
 
-/// A registered agent; unregistered when dropped, which waits for messages under way and for
-/// callbacks.
+/// A registered MAD agent; dropping it unregisters the agent.
+///
+/// The drop waits for messages in flight and for callbacks.
 ///
 /// # Invariants
 ///
@@ -244,11 +248,10 @@ pub(crate) struct AgentRegistration {
 }
 
 impl AgentRegistration {
-    /// Registers for all messages of the CM that come to `port`. They may come before this returns.
-    /// May sleep.
+    /// Registers for all CM messages that are received at `port`. May sleep.
     ///
-    /// Fails with `EPROTONOSUPPORT` if the port has no IB CM, and [`EINVAL`] if somebody else is
-    /// registered for the same messages.
+    /// Messages may be received before this returns. Fails with `EPROTONOSUPPORT` if the port has
+    /// no IB CM, and [`EINVAL`] if another agent is registered for the same messages.
     pub(crate) fn new(device: &DeviceRef, port: u32, handler: Arc<dyn MadHandler>) -> Result<Self> {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
@@ -289,7 +292,7 @@ impl AgentRegistration {
                 0,
             )
         })?;
-        // INVARIANT: It is registered, until our drop has emptied the gate.
+        // INVARIANT: The agent is registered until the drop has closed and emptied the gate.
         context.agent.agent.store(raw, Release);
         Ok(Self {
             context,
@@ -297,7 +300,7 @@ impl AgentRegistration {
         })
     }
 
-    /// The agent.
+    /// Returns the agent.
     pub(crate) fn agent(&self) -> &Arc<Agent> {
         &self.context.agent
     }
@@ -314,16 +317,16 @@ impl Drop for AgentRegistration {
     }
 }
 
-/// Gets the context of a callback.
+/// Returns the context of a callback.
 ///
 /// # Safety
 ///
-/// To be called in a callback of `agent`; the result must not be used after it.
+/// To be called in a callback of `agent`; the result must not be used after the callback.
 unsafe fn context<'a>(agent: *mut bindings::ib_mad_agent) -> &'a Context {
     // SAFETY: An agent that calls back is registered, and so its context is what
     // `AgentRegistration::new` gave it, shared by all callbacks until the agent is unregistered.
     let context = unsafe { &*(*agent).context.cast::<Context>() };
-    // The first message may come before `AgentRegistration::new` gets to this.
+    // The first message may be received before `AgentRegistration::new` stores the pointer.
     if context.agent.agent.load(Relaxed).is_null() {
         // INVARIANT: An agent that calls back is registered.
         context.agent.agent.store(agent, Release);
@@ -331,18 +334,18 @@ unsafe fn context<'a>(agent: *mut bindings::ib_mad_agent) -> &'a Context {
     context
 }
 
-/// Called when a message has been sent, or is given up.
+/// Handles a send completion; called by the MAD layer.
 ///
 /// # Safety
 ///
-/// To be called by the MAD layer only, for agents of [`AgentRegistration::new`].
+/// Only the MAD layer may call this, for agents of [`AgentRegistration::new`].
 unsafe extern "C" fn send_handler(
     agent: *mut bindings::ib_mad_agent,
     wc: *mut bindings::ib_mad_send_wc,
 ) {
     // SAFETY: This is a callback.
     let context = unsafe { context(agent) };
-    // SAFETY: The MAD layer passes a valid struct, and gives back a buffer that was posted.
+    // SAFETY: The MAD layer passes a valid struct, and returns a buffer that was posted.
     let (status, (mut buffer, ah)) = unsafe { ((*wc).status, SendBuffer::posted((*wc).send_buf)) };
     let attr_id = buffer.attr_id();
     context.agent.buffers.give_back(buffer);
@@ -355,11 +358,11 @@ unsafe extern "C" fn send_handler(
     drop(ah);
 }
 
-/// Called when a message has come.
+/// Handles a received message; called by the MAD layer.
 ///
 /// # Safety
 ///
-/// To be called by the MAD layer only, for agents of [`AgentRegistration::new`].
+/// Only the MAD layer may call this, for agents of [`AgentRegistration::new`].
 unsafe extern "C" fn recv_handler(
     agent: *mut bindings::ib_mad_agent,
     _request: *mut bindings::ib_mad_send_buf,
@@ -371,7 +374,7 @@ unsafe extern "C" fn recv_handler(
     let _scope = NoIo::begin();
     // SAFETY: This is a callback.
     let context = unsafe { context(agent) };
-    // SAFETY: The MAD layer hands over a message, and the agent is registered.
+    // SAFETY: The MAD layer transfers a message, and the agent is registered.
     let mad = unsafe { ReceivedMad::new(wc, agent) };
     match mad {
         Some(mad) => context.handler.receive(&context.agent, mad),
@@ -379,45 +382,45 @@ unsafe extern "C" fn recv_handler(
     }
 }
 
-/// Where a message came from, and how.
+/// The source address and the headers of a received message.
 #[derive(Clone, Debug)]
 pub(crate) struct MadSource {
-    /// The port that it came to.
+    /// The port that has received the message.
     pub(crate) port_num: u32,
     /// The GID of the sender; zero without a GRH.
     pub(crate) sgid: Gid,
-    /// The GID that it was sent to; zero without a GRH.
+    /// The destination GID; zero without a GRH.
     pub(crate) dgid: Gid,
-    /// Whether there is a GRH; on RoCE there always should be.
+    /// Set if the message has a GRH, as it always should on RoCE.
     pub(crate) has_grh: bool,
-    /// The kind of network header.
+    /// The type of the network header.
     pub(crate) network: NetworkType,
-    /// Index of the P_Key that it carried.
+    /// The index of the P_Key of the message.
     pub(crate) pkey_index: u16,
-    /// The QP of the sender.
+    /// The QP number of the sender.
     pub(crate) src_qp: u32,
-    /// The LID of the sender; means nothing on RoCE.
+    /// The LID of the sender; meaningless on RoCE.
     pub(crate) slid: u32,
-    /// Low bits of the LID that it was sent to.
+    /// The path bits: the low bits of the destination LID.
     pub(crate) dlid_path_bits: u8,
-    /// Service level.
+    /// The service level, 4 bits.
     pub(crate) sl: u8,
-    /// The VLAN that it came over, if any.
+    /// The VLAN id, if the message had a VLAN tag.
     pub(crate) vlan_id: Option<u16>,
-    /// Flow label; 0 over IPv4, which has none.
+    /// The flow label, 20 bits; 0 over IPv4, which has none.
     pub(crate) flow_label: u32,
-    /// Traffic class, or type of service.
+    /// The traffic class, or the type of service over IPv4.
     pub(crate) traffic_class: u8,
-    /// Hop limit, or time to live, as it arrived.
+    /// The hop limit or time to live on arrival.
     pub(crate) hop_limit: u8,
 }
 
-/// A message that has come. Freed when dropped.
+/// A received message, which is freed when dropped.
 ///
 /// # Invariants
 ///
-/// `wc` belongs to `self`; its buffer holds at least [`MAD_LEN`] bytes, all of them from the wire,
-/// which nobody changes.
+/// `wc` is owned by `self`; its buffer holds at least [`MAD_LEN`] bytes, all of them from the wire,
+/// which do not change.
 pub(crate) struct ReceivedMad {
     wc: NonNull<bindings::ib_mad_recv_wc>,
     source: MadSource,
@@ -426,40 +429,44 @@ pub(crate) struct ReceivedMad {
 // SAFETY: A message is plain memory, which any task may read and free.
 unsafe impl Send for ReceivedMad {}
 
-// SAFETY: Nothing changes a message.
+// SAFETY: A message is not changed after it was received.
 unsafe impl Sync for ReceivedMad {}
 
 impl ReceivedMad {
-    /// Takes over a message; frees it if it is not a full MAD.
+    /// Takes over a message, and frees it if it is shorter than a MAD.
     ///
     /// # Safety
     ///
-    /// `wc` must be valid, the caller gives it up, and `agent`, which it came to, is registered.
+    /// `wc` must be valid and is given up by the caller. `agent`, which has received it, must be
+    /// registered.
     unsafe fn new(
         wc: NonNull<bindings::ib_mad_recv_wc>,
         agent: *mut bindings::ib_mad_agent,
     ) -> Option<Self> {
-        // SAFETY: The message is valid, and ours, and the completion is a part of it.
+        // SAFETY: The message is valid and ours, and the completion is a part of it.
         let (len, byte_len) = unsafe { ((*wc.as_ptr()).mad_len, (*(*wc.as_ptr()).wc).byte_len) };
-        // The first is what a MAD should have; only the completion knows what has come.
+        // `mad_len` is the length that a MAD should have; only the completion has the received
+        // length.
         if len < MAD_LEN as c_int || wire::check_length(byte_len as usize).is_err() {
-            // SAFETY: As above.
+            // SAFETY: The message is valid and ours, and is not used after this.
             unsafe { bindings::ib_free_recv_mad(wc.as_ptr()) };
             return None;
         }
-        // SAFETY: As above, and the completion and the GRH are parts of the message.
+        // SAFETY: The agent is registered by the safety requirements. The completion and the GRH
+        // are parts of the message, which is valid.
         let source = unsafe { MadSource::new(agent, &*wc.as_ptr()) };
-        // INVARIANT: The caller gives the message up, and both lengths were checked.
+        // INVARIANT: The caller gives up the message, and both lengths were checked.
         Some(Self { wc, source })
     }
 
-    /// The message.
+    /// Returns the bytes of the message.
     pub(crate) fn bytes(&self) -> &[u8; MAD_LEN] {
-        // SAFETY: By the type invariant there are that many bytes, constant as long as `self` lives.
+        // SAFETY: By the type invariant there are that many bytes, constant as long as `self`
+        // lives.
         unsafe { &*self.wc.as_ref().recv_buf.__bindgen_anon_1.mad.cast() }
     }
 
-    /// Where it came from.
+    /// Returns the source of the message.
     pub(crate) fn source(&self) -> &MadSource {
         &self.source
     }
@@ -473,10 +480,10 @@ impl Drop for ReceivedMad {
 }
 
 impl MadSource {
-    /// What the link says of a message that has come over InfiniBand.
+    /// Returns the link-layer source of a message that was received over InfiniBand.
     pub(crate) fn link(&self) -> FromLink {
         FromLink {
-            // The upper half is for links of another kind.
+            // The upper half is used by Omni-Path only.
             lid: u16::try_from(self.slid & 0xffff).unwrap_or(0),
             path_bits: self.dlid_path_bits,
             sl: self.sl,
@@ -484,9 +491,11 @@ impl MadSource {
         }
     }
 
+    /// Reads the source of a received message.
+    ///
     /// # Safety
     ///
-    /// `agent` must be registered, and what `recv` points to be valid.
+    /// `agent` must be registered, and all that `recv` points to must be valid.
     unsafe fn new(agent: *mut bindings::ib_mad_agent, recv: &bindings::ib_mad_recv_wc) -> Self {
         // SAFETY: By the safety requirements.
         let (device, port, wc) =
@@ -512,7 +521,7 @@ impl MadSource {
         if !has_grh {
             return this;
         }
-        // SAFETY: There is a GRH, or what takes its place.
+        // SAFETY: The message has a GRH, or the headers that replace it.
         let grh = unsafe { &*recv.recv_buf.grh };
         // SAFETY: The device is registered and has the port.
         if unsafe { bindings::rust_rdma_cap_eth_ah(device, port) } {
@@ -526,12 +535,12 @@ impl MadSource {
         this
     }
 
-    /// Reads what `network` says there is.
+    /// Reads the fields of the header of the type `network`.
     fn read_grh(&mut self, grh: &bindings::ib_grh) {
         if self.network == NetworkType::Ipv4 {
-            // SAFETY: A GRH is that many bytes without padding, and any bytes are bytes.
+            // SAFETY: A GRH has that many bytes without padding, and any bytes are valid.
             let bytes = unsafe { &*ptr::from_ref(grh).cast::<[u8; GRH_LEN]>() };
-            // The IPv4 header stands in the last 20 bytes; the first 20 are undefined.
+            // The IPv4 header is in the last 20 bytes; the first 20 bytes are undefined.
             let [.., _, tos, _, _, _, _, _, _, ttl, _, _, _, s0, s1, s2, s3, d0, d1, d2, d3] =
                 *bytes;
             self.traffic_class = tos;
@@ -552,7 +561,7 @@ impl MadSource {
     }
 }
 
-/// Tells the network header of a RoCE message when the device does not.
+/// Determines the network header of a RoCE message if the device does not report it.
 fn guess_network(grh: &bindings::ib_grh) -> NetworkType {
     // SAFETY: The union of network headers is as long as a GRH.
     let version = unsafe { bindings::ib_get_rdma_header_version(ptr::from_ref(grh).cast()) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA devices as the kernel's RDMA core offers them to in-kernel clients.
+//! Abstractions of the kernel's RDMA core for in-kernel clients.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! [`include/rdma/ib_mad.h`](srctree/include/rdma/ib_mad.h),
@@ -11,16 +11,16 @@
 //!
 //! # Ownership
 //!
-//! A device belongs to its driver, and the driver takes it away whenever it likes. A client sees it
-//! between [`ClientOps::add`] and [`ClientOps::remove`], through a [`DeviceRef`]. Whatever the RDMA
-//! core keeps for a client per device (a [`GidAttr`], an [`Ah`], an [`AgentRegistration`], an
-//! [`IdHead`] that is shown, [`PortCounters`], an [`SaQuery`] that is not answered, an
-//! [`SaMembership`]) holds a [`DeviceRef`], and the removal of the
-//! device waits until the last one is dropped. So none of these can be used after the device, and
-//! a client that keeps one for too long makes the removal hang, loudly, rather than the kernel
-//! crash.
+//! A device belongs to its driver, which may remove it at any time. A client sees the device
+//! between [`ClientOps::add`] and [`ClientOps::remove`], through a [`DeviceRef`]. Every object that
+//! the RDMA core keeps for a client per device (a [`GidAttr`], an [`Ah`], an [`AgentRegistration`],
+//! an [`IdHead`] that is shown, [`PortCounters`], an [`SaQuery`] that is not answered, an
+//! [`SaMembership`]) holds a [`DeviceRef`], and the removal of the device waits until the last one
+//! is dropped. So none of these objects can be used after the device is gone. A client that keeps
+//! one for too long makes the removal hang, with warnings in the log, instead of crashing the
+//! kernel.
 //!
-//! Callbacks run in process context. What each may and may not do is said at its trait.
+//! Callbacks run in process context. The trait of each callback says what it may do.
 //!
 //! [`Ah`]: ah::Ah
 //! [`AgentRegistration`]: mad::AgentRegistration
@@ -33,7 +33,7 @@
 //! [`SaMembership`]: sa::SaMembership
 //! [`SaQuery`]: sa::SaQuery
 
-// A wrapper of the whole of what a connection manager needs, as if it were a library.
+// The abstractions are complete, like a library's, and not all of them are used.
 #![allow(dead_code)]
 
 pub(crate) mod addr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a client tells others about a port.
+//! The capability mask of a port.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -8,17 +8,18 @@ use super::device::{Device, DeviceRef};
 use crate::bindings;
 use kernel::{error::to_result, prelude::*};
 
-/// The announcement that a port can make connections (`IsCommunicationManagementSupported`, IBTA
-/// 14.2.5.6). Withdrawn when dropped.
+/// The capability bit of a port that its node has a CM; dropping it clears the bit.
+///
+/// That is `IsCommunicationManagementSupported` (IBTA 14.2.5.6).
 pub(crate) struct CmCapability {
     device: DeviceRef,
     port: u32,
 }
 
 impl CmCapability {
-    /// Announces it. May sleep.
+    /// Sets the bit. May sleep.
     ///
-    /// Fails with what the driver says, and [`EINVAL`] if there is no such port.
+    /// Fails with [`EINVAL`] if there is no such port, and with errors of the driver.
     pub(crate) fn set(device: &DeviceRef, port: u32) -> Result<Self> {
         modify(
             device,
@@ -36,7 +37,7 @@ impl CmCapability {
 impl Drop for CmCapability {
     fn drop(&mut self) {
         let mask = bindings::ib_port_capability_mask_bits_IB_PORT_CM_SUP;
-        // There is nobody to tell that it failed, and nothing to do about it.
+        // An error cannot be reported to anyone, and there is no way to handle it.
         let _ = modify(&self.device, self.port, 0, mask);
     }
 }

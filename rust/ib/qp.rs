@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs of a kernel consumer, which the connection manager takes from state to state.
+//! Queue pairs of kernel consumers, whose states the connection manager changes.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -15,22 +15,22 @@ use kernel::{
     prelude::*,
 };
 
-/// Who is shown as the owner of a queue pair (`rdma resource show qp`).
+/// The owner of a queue pair in `rdma resource show qp`.
 const OWNER: &CStr = c"rdma_cm";
 
 /// A queue pair, borrowed from the consumer.
 ///
 /// # Invariants
 ///
-/// The pointer is that of a queue pair that exists during `'a`.
+/// The pointer is that of a queue pair that exists for the duration of `'a`.
 pub(crate) struct Qp<'a>(NonNull<bindings::ib_qp>, PhantomData<&'a ()>);
 
 impl Qp<'_> {
-    /// Returns a value for a pointer of C; none for null.
+    /// Borrows a queue pair from a C pointer; the result is `None` for a null pointer.
     ///
     /// # Safety
     ///
-    /// A queue pair must be valid during the lifetime of the value.
+    /// The queue pair must be valid for the lifetime of the result.
     pub(super) unsafe fn from_raw(qp: *mut bindings::ib_qp) -> Option<Self> {
         // INVARIANT: By the safety requirements.
         Some(Self(NonNull::new(qp)?, PhantomData))
@@ -40,7 +40,7 @@ impl Qp<'_> {
     ///
     /// # Safety
     ///
-    /// `pd` must be valid, and `attr` describe a queue pair of its device.
+    /// `pd` must be valid, and `attr` must describe a queue pair of its device.
     pub(super) unsafe fn create(
         pd: *mut bindings::ib_pd,
         attr: *mut bindings::ib_qp_init_attr,
@@ -48,7 +48,7 @@ impl Qp<'_> {
         // SAFETY: By the safety requirements. The name lives for ever.
         let qp = unsafe { bindings::ib_create_qp_kernel(pd, attr, OWNER.as_char_ptr()) };
         let qp = from_err_ptr(qp)?;
-        // INVARIANT: Just created.
+        // INVARIANT: The queue pair was created above.
         Ok(Self(NonNull::new(qp).ok_or(ENOMEM)?, PhantomData))
     }
 
@@ -56,7 +56,7 @@ impl Qp<'_> {
     ///
     /// # Safety
     ///
-    /// Nobody else must use it, then or later.
+    /// Nobody else may use the queue pair, during the call or later.
     pub(super) unsafe fn destroy(self) {
         // SAFETY: By the type invariant and the safety requirements.
         unsafe { bindings::ib_destroy_qp_user(self.0.as_ptr(), ptr::null_mut()) };
@@ -66,35 +66,35 @@ impl Qp<'_> {
         self.0.as_ptr()
     }
 
-    /// The number, 24 bits.
+    /// Returns the QP number, 24 bits.
     pub(crate) fn number(&self) -> u32 {
         // SAFETY: The queue pair is valid by the type invariant; its number does not change.
         unsafe { (*self.0.as_ptr()).qp_num }
     }
 
-    /// Whether it uses a shared receive queue.
+    /// Returns whether the queue pair uses a shared receive queue.
     pub(crate) fn has_srq(&self) -> bool {
         // SAFETY: The queue pair is valid by the type invariant; the field does not change.
         unsafe { !(*self.0.as_ptr()).srq.is_null() }
     }
 
-    /// Changes the attributes that the mask of `attr` names. May sleep.
+    /// Modifies the attributes that the mask of `attr` names. May sleep.
     ///
-    /// `dmac` is where the peer of a RoCE connection is on the link.
+    /// `dmac` is the MAC address of the next hop to the peer on RoCE.
     pub(crate) fn modify(&self, attr: &UverbsQpAttr, dmac: [u8; 6]) -> Result {
         // SAFETY: The queue pair and its device are valid by the type invariant.
         let mut raw = unsafe { to_raw((*self.0.as_ptr()).device, attr, dmac) };
         let mask = c_int::try_from(attr.qp_attr_mask).map_err(|_| EINVAL)?;
-        // SAFETY: As above; the attributes are only read.
+        // SAFETY: The queue pair is valid by the type invariant; the attributes are only read.
         to_result(unsafe { bindings::ib_modify_qp(self.0.as_ptr(), &raw mut raw, mask) })
     }
 }
 
-/// The address of a peer as C has it. The GID is named by its index.
+/// Converts an address vector to its C form, with the source GID given by its index.
 ///
 /// # Safety
 ///
-/// `device` must be valid, and have the port unless that is 0.
+/// `device` must be valid, and must have the port unless the port number is 0.
 pub(super) unsafe fn ah_to_raw(
     device: *mut bindings::ib_device,
     ah: &UverbsAhAttr,
@@ -133,11 +133,11 @@ pub(super) unsafe fn ah_to_raw(
     raw
 }
 
-/// The attributes of a queue pair as C has them.
+/// Converts the attributes of a queue pair to their C form.
 ///
 /// # Safety
 ///
-/// As [`ah_to_raw`].
+/// The requirements of [`ah_to_raw`].
 pub(super) unsafe fn to_raw(
     device: *mut bindings::ib_device,
     attr: &UverbsQpAttr,
@@ -151,7 +151,7 @@ pub(super) unsafe fn to_raw(
         rq_psn: attr.rq_psn,
         sq_psn: attr.sq_psn,
         dest_qp_num: attr.dest_qp_num,
-        // Flags, of which no more than 31 bits are in use.
+        // CAST: A set of flags, of which no more than 31 bits are in use.
         qp_access_flags: c_int::try_from(attr.qp_access_flags).unwrap_or(0),
         // SAFETY: By the safety requirements.
         ah_attr: unsafe { ah_to_raw(device, &attr.ah_attr, dmac) },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `rdma resource show cm_id` shows of a connection.
+//! Resource tracking: the entries of `rdma resource show cm_id`.
 //!
 //! C headers: [`include/rdma/restrack.h`](srctree/include/rdma/restrack.h),
 //! `drivers/infiniband/core/{restrack,cma_priv}.h`
@@ -21,31 +21,31 @@ use kernel::{
     types::Opaque,
 };
 
-/// Who owns what belongs to nobody.
+/// The owner of entries whose parent has no owner.
 const NOBODY: &CStr = c"rdma_cm";
 
-/// The name of a part of the kernel that has identifiers.
+/// The name of an in-kernel owner of identifiers.
 ///
-/// What is shown under a name keeps it: connection requests can be there when the part has
-/// destroyed its listener, and its module has gone.
+/// An entry that is shown keeps its name, because a connection request can outlive the listener and
+/// the module of its owner.
 #[derive(Clone)]
 pub(crate) enum OwnerName {
-    /// Those who speak of messages, and do not say their name.
+    /// The consumers of the IB CM, which do not pass a name.
     IbCm,
-    /// A copy of what a part calls itself.
+    /// A copy of the name that a consumer has passed.
     Part(Arc<NameCopy>),
 }
 
-/// A copy of a string of C.
+/// A copy of a C string.
 ///
 /// # Invariants
 ///
-/// It is a string of C, made by `kstrdup()`, and this object's alone.
+/// The pointer is that of a C string made by `kstrdup()`, which this object owns.
 pub(crate) struct NameCopy(NonNull<c_char>);
 
-// SAFETY: The string is never changed, and any task may free it.
+// SAFETY: The string is not changed, and any task may free it.
 unsafe impl Send for NameCopy {}
-// SAFETY: As above.
+// SAFETY: The string is not changed.
 unsafe impl Sync for NameCopy {}
 
 impl NameCopy {
@@ -53,28 +53,28 @@ impl NameCopy {
     ///
     /// # Safety
     ///
-    /// `name` must be a string of C.
+    /// `name` must be a C string.
     unsafe fn new(name: *const c_char) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let copy = unsafe { bindings::kstrdup(name, bindings::GFP_KERNEL_ACCOUNT) };
-        // INVARIANT: It was just made.
+        // INVARIANT: The copy was made above.
         NonNull::new(copy).map(Self).ok_or(ENOMEM)
     }
 }
 
 impl Drop for NameCopy {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant it is ours.
+        // SAFETY: By the type invariant the string is ours.
         unsafe { bindings::kfree(self.0.as_ptr().cast()) };
     }
 }
 
 impl OwnerName {
-    /// Copies a name of C; none of null. May sleep. Fails with [`ENOMEM`].
+    /// Copies a name of C, or returns `None` for a null pointer. May sleep. Fails with [`ENOMEM`].
     ///
     /// # Safety
     ///
-    /// The name must be null, or a string of C.
+    /// The name must be null, or a C string.
     pub(super) unsafe fn copy(name: *const c_char) -> Result<Option<Self>> {
         if name.is_null() {
             return Ok(None);
@@ -84,7 +84,7 @@ impl OwnerName {
         Ok(Some(Self::Part(Arc::new(name, GFP_KERNEL_ACCOUNT)?)))
     }
 
-    /// The string of C, which is there for as long as this name is.
+    /// Returns the C string, which lives as long as this name.
     fn as_char_ptr(&self) -> *const c_char {
         match self {
             Self::IbCm => c"ib_cm".as_char_ptr(),
@@ -93,42 +93,44 @@ impl OwnerName {
     }
 }
 
-/// How far the entry is.
+/// The state of a resource entry.
 enum Entry {
-    /// Nobody owns it.
+    /// The entry has no owner.
     Blank,
-    /// It is getting or losing its owner.
+    /// An owner is being set or removed.
     Busy,
-    /// It has an owner.
+    /// The entry has an owner.
     Owned,
-    /// It is being put into the table of a device.
+    /// The entry is being added to the table of a device.
     Adding,
-    /// As before, but is to be taken out again at once.
+    /// The entry is being added, and will be removed directly after that.
     Unwanted,
-    /// It is shown at a device, which the reference keeps.
+    /// The entry is in the table of a device, which the reference keeps.
     Shown(DeviceRef),
 }
 
-/// Whether an identifier is shown, and under which name.
+/// The state of the resource entry of an identifier, and its owner.
 struct Record {
     entry: Entry,
-    /// The owner's name, if it is a part of the kernel.
+    /// The name of the owner, if it is in the kernel.
     name: Option<OwnerName>,
 }
 
-/// The part of an identifier that ib_core reads, in the layout in which it reads it.
+/// The part of an identifier that ib_core reads, in the layout of C.
 ///
-/// Its methods can be called by any task at any time; call those that set a value under the lock
-/// that protects what they show, so that the values agree.
+/// Methods can be called by any task at any time. A method that sets a value should be called under
+/// the lock that protects the original of the value, so that both agree.
 ///
 /// # Invariants
 ///
 /// - `raw.res` has an owner (a task or a string) unless `entry` is [`Entry::Blank`] or
-///   [`Entry::Busy`]. A string is [`NOBODY`], or that of `name`, which stays until ib_core does not
-///   read it any more. While it is [`Entry::Busy`], [`Entry::Adding`] or [`Entry::Unwanted`], only
-///   the task that made it so, or that made it [`Entry::Adding`], changes `raw.res`.
-/// - `raw.res` is in the table of `raw.id.device` at most while `entry` is none of
-///   [`Entry::Blank`] and [`Entry::Owned`]. The device is registered then, and not changed.
+///   [`Entry::Busy`]. A string is [`NOBODY`], or that of `name`, which is kept until ib_core does
+///   not read it any more. While the state is [`Entry::Busy`], [`Entry::Adding`] or
+///   [`Entry::Unwanted`], `raw.res` is changed only by the task that has set this state, or that
+///   has set [`Entry::Adding`] before.
+/// - `raw.res` can be in the table of `raw.id.device` only while `entry` is neither
+///   [`Entry::Blank`] nor [`Entry::Owned`]. The device is registered then, and the pointer is not
+///   changed.
 #[pin_data(PinnedDrop)]
 pub(crate) struct IdHead {
     #[pin]
@@ -139,7 +141,7 @@ pub(crate) struct IdHead {
     _pin: PhantomPinned,
 }
 
-// SAFETY: ib_core reads the object from any task, and so can its owner.
+// SAFETY: ib_core reads the object from any task, and so may its owner.
 unsafe impl Send for IdHead {}
 
 // SAFETY: All fields that change are written with volatile or atomic accesses, or by one task at a
@@ -147,15 +149,16 @@ unsafe impl Send for IdHead {}
 unsafe impl Sync for IdHead {}
 
 impl IdHead {
-    /// Creates an identifier without owner, addresses and device.
+    /// Creates an identifier without an owner, addresses or a device.
     ///
     /// `ps` is an `enum rdma_ucm_port_space`, `qp_type` an `enum ib_qp_type`.
     pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
-                // The rest is read by nobody, or written by `set_consumer`.
+                // The fields that are not set are not read, or are written by `set_consumer`.
                 //
-                // SAFETY: `slot` is valid for writes, and zeros are valid addresses, and a valid entry.
+                // SAFETY: `slot` is valid for writes, and zeros are valid addresses, and a valid
+                // entry.
                 unsafe {
                     let id = &raw mut (*slot).id;
                     (&raw mut (*id).device).write(ptr::null_mut());
@@ -197,23 +200,23 @@ impl IdHead {
         unsafe { &raw mut (*self.raw.get()).res }
     }
 
-    /// Shows the state, an `enum rdma_cm_state`.
+    /// Sets the state, an `enum rdma_cm_state`.
     pub(crate) fn set_state(&self, state: u32) {
-        // SAFETY: The field is inside the object; readers take what they find.
+        // SAFETY: The field is inside the object; readers accept any value.
         unsafe { (&raw mut (*self.raw.get()).state).write_volatile(state) };
     }
 
-    /// Shows the number of the QP; 0 for none.
+    /// Sets the QP number; 0 for none.
     pub(crate) fn set_qp_num(&self, qp_num: u32) {
-        // SAFETY: As above.
+        // SAFETY: The field is inside the object; readers accept any value.
         unsafe { (&raw mut (*self.raw.get()).qp_num).write_volatile(qp_num) };
     }
 
-    /// Shows the addresses of both ends.
+    /// Sets the addresses of both ends.
     pub(crate) fn set_addresses(&self, src: &SockAddr, dst: &SockAddr) {
-        // SAFETY: The fields are inside the object, longer than any socket address, and aligned for its
-        // words; what follows one was zero from the start. Readers may see a mixture, as they do with
-        // the C connection manager.
+        // SAFETY: The fields are inside the object, longer than any socket address, and aligned for
+        // its words; the bytes after an address are zero from the start. Readers may see a mixture
+        // of two addresses, as they do with the C connection manager.
         unsafe {
             let addr = &raw mut (*self.raw.get()).id.route.addr;
             (&raw mut (*addr).src_addr)
@@ -225,12 +228,12 @@ impl IdHead {
         }
     }
 
-    /// Gives a blank entry its owner.
+    /// Sets the owner of an entry that has none.
     ///
     /// # Safety
     ///
-    /// `set` must name an owner to the entry that it is given, and return the name whose string it
-    /// has set, unless that stays for ever.
+    /// `set` must set an owner for the entry that it is given. It must return the name whose string
+    /// it has set, unless that string is static.
     unsafe fn own(
         &self,
         set: impl FnOnce(*mut bindings::rdma_restrack_entry) -> Option<OwnerName>,
@@ -242,7 +245,7 @@ impl IdHead {
             }
             record.entry = Entry::Busy;
         }
-        // SAFETY: `entry` is busy, so nobody else is here.
+        // SAFETY: The state is busy, so that no other task changes the entry.
         unsafe {
             bindings::rdma_restrack_new(
                 self.res(),
@@ -259,7 +262,7 @@ impl IdHead {
         drop(before);
     }
 
-    /// Makes the current task the owner, unless there is one.
+    /// Makes the current task the owner, unless there is an owner.
     pub(crate) fn own_by_current(&self) {
         // SAFETY: A null name stands for the current task.
         unsafe {
@@ -270,7 +273,7 @@ impl IdHead {
         };
     }
 
-    /// Makes a part of the kernel the owner, unless there is one.
+    /// Makes a part of the kernel the owner, unless there is an owner.
     pub(crate) fn own_by_kernel(&self, name: OwnerName) {
         // SAFETY: The name is set and returned.
         unsafe {
@@ -281,11 +284,12 @@ impl IdHead {
         };
     }
 
-    /// Makes the owner of `parent` the owner, unless there is one; if `parent` has none (any more),
-    /// the kernel.
+    /// Makes the owner of `parent` the owner, unless there is an owner.
+    ///
+    /// If `parent` has no owner (any more), the kernel becomes the owner.
     pub(crate) fn own_as(&self, parent: &IdHead) {
-        // SAFETY: A task is taken over from an entry that has one, or a name is set: one that
-        // stays, or one that is returned.
+        // SAFETY: The owner is a task, taken over from an entry that has one, or a name, which is
+        // static or returned.
         unsafe {
             self.own(|res| {
                 let record = parent.record.lock();
@@ -295,7 +299,7 @@ impl IdHead {
                         bindings::rdma_restrack_set_name(res, NOBODY.as_char_ptr());
                     }
                     (_, Some(name)) => bindings::rdma_restrack_set_name(res, name.as_char_ptr()),
-                    // The task stays while the lock is held.
+                    // The task cannot go away while the lock is held.
                     (_, None) => bindings::rdma_restrack_parent_name(res, parent.res()),
                 }
                 name
@@ -308,7 +312,8 @@ impl IdHead {
     /// Keeps the device until [`IdHead::del`]. If memory is short the identifier is not shown,
     /// without an error.
     ///
-    /// Fails with [`EINVAL`] if there is no owner, and [`EBUSY`] if it is shown already.
+    /// Fails with [`EINVAL`] if there is no owner, and [`EBUSY`] if the identifier is shown
+    /// already.
     pub(crate) fn add(&self, device: &DeviceRef, port: u32) -> Result {
         {
             let mut record = self.record.lock();
@@ -318,8 +323,8 @@ impl IdHead {
                 _ => return Err(EBUSY),
             }
         }
-        // SAFETY: By the type invariant nobody else is here, and the entry is in no table yet in
-        // which somebody could find the device.
+        // SAFETY: By the type invariant no other task changes the entry, and the entry is not yet
+        // in a table in which a reader could find the device.
         unsafe {
             (*self.raw.get()).id.device = device.as_raw();
             (*self.raw.get()).id.port_num = port;
@@ -327,7 +332,7 @@ impl IdHead {
         }
         trace::cma::cm_id_attach(self, device);
         delay::point();
-        // INVARIANT: The device is kept by the reference.
+        // INVARIANT: The reference keeps the device.
         let shown = Entry::Shown(device.clone());
         let before = mem::replace(&mut self.record.lock().entry, shown);
         if matches!(before, Entry::Unwanted) {
@@ -336,10 +341,10 @@ impl IdHead {
         Ok(())
     }
 
-    /// Shows the identifier no more, and ends its ownership. Does nothing if there is none.
+    /// Hides the identifier and removes its owner. Does nothing if there is no owner.
     ///
-    /// Sleeps until netlink has finished with it, should it be listing it right now. If another task
-    /// is about to show it, that one undoes it.
+    /// Sleeps until a netlink dump that is reading the entry has finished. If another task is about
+    /// to show the identifier, that task hides it again.
     pub(crate) fn del(&self) {
         let before = {
             let mut record = self.record.lock();
@@ -356,8 +361,9 @@ impl IdHead {
                 name: record.name.take(),
             }
         };
-        // SAFETY: `entry` is busy, so nobody else is here. The device and the name are kept by
-        // `before`, if there are any. What a later owner finds is as it was at the start.
+        // SAFETY: The state is busy, so that no other task changes the entry. `before` keeps the
+        // device and the name, if there are any. The fields get their initial values for a later
+        // owner.
         unsafe {
             bindings::rdma_restrack_del(self.res());
             (*self.res()).user = false;
@@ -370,7 +376,7 @@ impl IdHead {
         self.record.lock().entry = Entry::Blank;
     }
 
-    /// The number by which netlink knows the identifier; means nothing while it is not shown.
+    /// Returns the number of the identifier in netlink, which is meaningless while it is not shown.
     pub(crate) fn id(&self) -> u32 {
         // SAFETY: The field is inside the object.
         unsafe { (&raw const (*self.res()).id).read_volatile() }

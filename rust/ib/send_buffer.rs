@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Buffers for messages that are sent.
+//! Send buffers for MADs.
 //!
-//! An agent keeps some for messages that storage may depend on: the memory that an allocation waits for may
-//! be written back by the very connection that is being made. They are made for the first such message with a
-//! P_Key, and come back when they have been sent.
+//! An agent keeps some buffers for messages that storage may depend on: an allocation could wait
+//! for the write-back of memory through the very connection that is being made. They are allocated
+//! for the first such message with a P_Key, and are returned when they were sent.
 //!
-//! Lock order: the lock of what is kept is a leaf; nothing is allocated or freed while it is held.
+//! Lock order: the lock of the kept buffers is a leaf; nothing is allocated or freed while it is
+//! held.
 
 use super::{
     ah::Handle,
@@ -26,27 +27,28 @@ use kernel::{
     sync::{Arc, SpinLock},
 };
 
-/// Length of the header that all MADs have.
+/// The length of the common MAD header, in bytes.
 const HEADER_LEN: c_int = 24;
-/// Length of what follows it.
+/// The length of the data after the header, in bytes.
 const DATA_LEN: c_int = 232;
-/// Version of that header.
+/// The version of the common MAD header.
 const BASE_VERSION: u8 = 1;
-/// The QP that takes the messages.
+/// The number of QP1, the destination of all messages.
 const GSI_QPN: u32 = 1;
 
-/// How many are kept for a P_Key.
+/// The number of buffers that are kept for a P_Key.
 const KEPT: usize = 16;
 
-/// A buffer for a message (`struct ib_mad_send_buf`). As long as there is one its agent stays.
+/// A send buffer (`struct ib_mad_send_buf`), which keeps its agent registered.
 ///
 /// # Invariants
 ///
-/// `raw` is a buffer of the MAD layer that is ours. It is not posted.
+/// `raw` is a buffer of the MAD layer that this object owns. It is not posted.
 pub(super) struct SendBuffer {
     raw: NonNull<bindings::ib_mad_send_buf>,
-    /// The index of the P_Key that it is made for, plus one, if it is one to be kept; else 0. As it is
-    /// left in the context of the message.
+    /// The index of the buffer's P_Key plus one if the buffer is to be kept, else 0.
+    ///
+    /// It is stored in the context of the message in this form.
     kept_for: usize,
 }
 
@@ -54,7 +56,7 @@ pub(super) struct SendBuffer {
 unsafe impl Send for SendBuffer {}
 
 impl SendBuffer {
-    /// Allocates a buffer, all zeros, for messages with the P_Key at this index of the port.
+    /// Allocates a zeroed buffer for messages with the P_Key at this index of the port.
     #[inline]
     pub(super) fn new(entered: &Entered<'_>, pkey_index: u16) -> Result<Self> {
         Self::allocate(entered, pkey_index, bindings::GFP_KERNEL)
@@ -75,29 +77,31 @@ impl SendBuffer {
                 BASE_VERSION,
             )
         })?;
-        // INVARIANT: Created just now.
+        // INVARIANT: The buffer was allocated above.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             kept_for: 0,
         })
     }
 
-    /// The message.
+    /// Returns the message.
     #[inline]
     pub(super) fn mad(&mut self) -> &mut [u8; MAD_LEN] {
         // SAFETY: The buffer is ours, and has room for a MAD.
         unsafe { &mut *(*self.raw.as_ptr()).mad.cast() }
     }
 
-    /// The attribute id of the message.
+    /// Returns the attribute id of the message, in host byte order.
     #[inline]
     pub(super) fn attr_id(&mut self) -> u16 {
         // SAFETY: The buffer is ours, and a MAD begins with a header.
         u16::from_be(unsafe { (*(*self.raw.as_ptr()).mad.cast::<bindings::ib_mad_hdr>()).attr_id })
     }
 
-    /// Sends the message the way of `ah`, which has a handle. The buffer comes back by
-    /// [`posted`](Self::posted) of what the send handler is given; if this fails, now.
+    /// Sends the message with `ah`, which must have a handle.
+    ///
+    /// The send handler gets the buffer back with [`posted`](Self::posted). An error returns it at
+    /// once.
     #[inline]
     pub(super) fn post(self, ah: Arc<Handle>) -> Result<(), (Error, Self)> {
         let (ah_raw, context) = (ah.as_raw(), Arc::into_raw(ah));
@@ -112,34 +116,34 @@ impl SendBuffer {
             (*raw).timeout_ms = 0;
             (*raw).retries = 0;
         }
-        // SAFETY: The buffer is complete. If all is well, it belongs to the MAD layer from here on,
-        // and comes back in the send handler, and the address handle is kept by `context` until then.
+        // SAFETY: The buffer is complete. On success it belongs to the MAD layer from here on, and
+        // comes back in the send handler. `context` keeps the address handle until then.
         match to_result(unsafe { bindings::ib_post_send_mad(raw, ptr::null_mut()) }) {
             Ok(()) => {
                 mem::forget(self);
                 Ok(())
             }
             Err(error) => {
-                // SAFETY: From `into_raw` above, and still ours.
+                // SAFETY: The pointer is from `into_raw` above, and the reference is still ours.
                 drop(unsafe { Arc::from_raw(context) });
                 Err((error, self))
             }
         }
     }
 
-    /// Takes a buffer back, and the address handle by which the message went.
+    /// Takes over a buffer that was sent, and the address handle that was used.
     ///
     /// # Safety
     ///
-    /// The MAD layer must have given `raw` to a send handler, once. It must have come there by
-    /// [`post`](Self::post).
+    /// The MAD layer must have passed `raw` to a send handler, and this is called once for it. The
+    /// buffer must have been sent by [`post`](Self::post).
     #[inline]
     pub(super) unsafe fn posted(raw: *mut bindings::ib_mad_send_buf) -> (Self, Arc<Handle>) {
-        // SAFETY: By the safety requirements: what is in the context is what `post` has left there.
+        // SAFETY: By the safety requirements the context is as `post` has set it.
         unsafe {
             let [ah, kept_for] = (*raw).context;
             let buffer = Self {
-                // INVARIANT: It is ours again.
+                // INVARIANT: The MAD layer has returned the buffer.
                 raw: NonNull::new_unchecked(raw),
                 kept_for: kept_for.addr(),
             };
@@ -150,16 +154,17 @@ impl SendBuffer {
 
 impl Drop for SendBuffer {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant. The agent stays as long as it has buffers.
+        // SAFETY: By the type invariant the buffer is ours. The agent stays registered while it has
+        // buffers.
         unsafe { bindings::ib_free_send_mad(self.raw.as_ptr()) };
     }
 }
 
-/// The buffers for one P_Key that are not on their way.
+/// The kept buffers for one P_Key that are not in use.
 type Shelf = [Option<SendBuffer>; KEPT];
 
 struct Shelves {
-    /// By the index of the P_Key.
+    /// The buffers by the index of their P_Key.
     by_pkey: RBTree<u16, Shelf>,
     closed: bool,
 }
@@ -172,7 +177,7 @@ pub(super) struct KeptBuffers {
 }
 
 impl KeptBuffers {
-    /// None yet.
+    /// Creates an initialiser without buffers.
     pub(super) fn new() -> impl PinInit<Self> {
         let shelves = Shelves {
             by_pkey: RBTree::new(),
@@ -183,9 +188,9 @@ impl KeptBuffers {
         })
     }
 
-    /// Takes a buffer, all zeros. If all are on their way it is a new one, which nothing is waited for.
+    /// Takes a zeroed buffer, or allocates one without waiting if all are in use.
     ///
-    /// Fails with [`ENOMEM`], and [`ENODEV`] if the agent is going.
+    /// Fails with [`ENOMEM`], and [`ENODEV`] if the agent is being unregistered.
     pub(super) fn take(&self, entered: &Entered<'_>, pkey_index: u16) -> Result<SendBuffer> {
         let found = match self.find(pkey_index) {
             Some(found) => found,
@@ -203,14 +208,17 @@ impl KeptBuffers {
         }
     }
 
-    /// Takes a buffer for a P_Key, if one is there; none if nothing is kept for that yet.
+    /// Takes a buffer for a P_Key.
+    ///
+    /// The outer `Option` is `None` if no buffers are kept for the P_Key yet, the inner one if all
+    /// are in use.
     fn find(&self, pkey_index: u16) -> Option<Option<SendBuffer>> {
         let mut shelves = self.shelves.lock();
         let shelf = shelves.by_pkey.get_mut(&pkey_index)?;
         Some(shelf.iter_mut().find_map(Option::take))
     }
 
-    /// Makes the buffers for a P_Key.
+    /// Allocates the buffers for a P_Key. May sleep.
     fn fill(&self, entered: &Entered<'_>, pkey_index: u16) -> Result {
         let mut shelf: Shelf = [const { None }; KEPT];
         for place in &mut shelf {
@@ -220,7 +228,7 @@ impl KeptBuffers {
         }
         let node = RBTreeNode::new(pkey_index, shelf, GFP_KERNEL)?;
         let mut shelves = self.shelves.lock();
-        // Somebody may have been faster.
+        // Another task may have done the same meanwhile.
         let unused = if shelves.closed || shelves.by_pkey.get(&pkey_index).is_some() {
             Some(node)
         } else {
@@ -231,7 +239,7 @@ impl KeptBuffers {
         Ok(())
     }
 
-    /// Gives a buffer back. One that is not to be kept, or not any more, is freed.
+    /// Returns a buffer that was sent. A buffer that is not to be kept is freed.
     #[inline]
     pub(super) fn give_back(&self, buffer: SendBuffer) {
         if buffer.kept_for != 0 {
@@ -254,7 +262,7 @@ impl KeptBuffers {
         drop(unused);
     }
 
-    /// Frees all, and keeps none from here on: the agent waits for its buffers when it goes.
+    /// Frees all buffers, and keeps none any more, because the agent waits for its buffers.
     pub(super) fn close(&self) {
         let mut shelves = self.shelves.lock();
         shelves.closed = true;

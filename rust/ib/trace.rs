@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tracepoints, under the names that the C connection manager has given them.
+//! Tracepoints, with the names that the C connection manager has given them.
 //!
-//! While nobody listens to a tracepoint, a call costs one instruction that does nothing.
+//! A call of a disabled tracepoint costs one no-op instruction.
 //!
 //! C headers: `include/trace/rdma_cma.h`, `include/trace/ib_cma.h`,
 //! [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
@@ -10,11 +10,11 @@
 use super::{device::Device, restrack::IdHead};
 use crate::bindings;
 
-/// Calls the tracepoint if somebody listens to it; the arguments are not evaluated otherwise.
+/// Calls a tracepoint if it is enabled; otherwise the arguments are not evaluated.
 macro_rules! call {
     ($name:ident($($arg:expr),* $(,)?)) => {
         ::kernel::macros::paste! {{
-            // SAFETY: The key is that of a tracepoint of our own, made by C.
+            // SAFETY: The key is that of a tracepoint of this module, defined in C.
             let is_on = unsafe {
                 ::kernel::jump_label::static_branch_unlikely!(
                     bindings::[<__tracepoint_ $name>],
@@ -23,17 +23,18 @@ macro_rules! call {
                 )
             };
             if is_on {
-                // SAFETY: All that is pointed to lives for the call, and is only read.
+                // SAFETY: All arguments that are pointers live for the call, and their targets are
+                // only read.
                 unsafe { bindings::[<rust_do_trace_ $name>]($($arg),*) };
             }
         }}
     };
 }
 
-/// The group `rdma_cma`: identifiers, their consumers, devices.
+/// The event group `rdma_cma`: identifiers, their consumers, and devices.
 ///
 /// The number, the addresses and the queue pair of an identifier are those that it shows; `tos` is
-/// what its consumer has set, or 0.
+/// the type of service that its consumer has set, or 0.
 pub(crate) mod cma {
     use super::*;
 
@@ -48,34 +49,35 @@ pub(crate) mod cma {
     }
 
     of_identifier! {
-        /// Connects.
+        /// Traces that an identifier connects.
         cm_send_req;
-        /// Accepts a connection request.
+        /// Traces that a connection request is accepted.
         cm_send_rep;
-        /// Accepts the answer to its connection request.
+        /// Traces that the answer to a connection request is accepted.
         cm_send_rtu;
-        /// Refuses.
+        /// Traces that a connection request or its answer is rejected.
         cm_send_rej;
-        /// Asks for a datagram service.
+        /// Traces that a datagram service is requested.
         cm_send_sidr_req;
-        /// Answers the question for one.
+        /// Traces that a request for a datagram service is answered.
         cm_send_sidr_rep;
-        /// From here on a message that comes again is answered with an MRA.
+        /// Traces that from here on a duplicate of the peer's message is answered with an MRA.
         cm_prepare_mra;
-        /// Is about to end its connection, or to confirm the end.
+        /// Traces that a connection is about to be ended, or its end to be confirmed.
         cm_disconnect;
-        /// Has sent a DREQ.
+        /// Traces that a DREQ was sent.
         cm_sent_dreq;
-        /// Has sent a DREP.
+        /// Traces that a DREP was sent.
         cm_sent_drep;
-        /// Is about to end.
+        /// Traces that an identifier is about to be destroyed.
         cm_id_destroy;
-        /// Its queue pair is about to be destroyed.
+        /// Traces that the queue pair of an identifier is about to be destroyed.
         cm_qp_destroy;
     }
 
-    /// A queue pair was created for the identifier, or was not, with a negative error number in
-    /// `result`.
+    /// Traces the creation of a queue pair for an identifier.
+    ///
+    /// `result` is 0 or a negative error number.
     ///
     /// # Safety
     ///
@@ -91,13 +93,13 @@ pub(crate) mod cma {
         call!(cm_qp_create(head.as_raw(), tos, pd, attr, result));
     }
 
-    /// The identifier was attached to a device.
+    /// Traces that an identifier was attached to a device.
     #[inline(always)]
     pub(crate) fn cm_id_attach(head: &IdHead, device: &Device) {
         call!(cm_id_attach(head.as_raw(), device.as_raw()));
     }
 
-    /// The listener was found that a REQ is for.
+    /// Traces that the listener for a REQ was found.
     #[inline(always)]
     pub(crate) fn cm_req_handler(head: &IdHead, tos: u8) {
         call!(cm_req_handler(
@@ -107,49 +109,49 @@ pub(crate) mod cma {
         ));
     }
 
-    /// The consumer is about to be told of `event`, an `enum rdma_cm_event_type`.
+    /// Traces that the consumer is about to be told of `event`, an `enum rdma_cm_event_type`.
     #[inline(always)]
     pub(crate) fn cm_event_handler(head: &IdHead, tos: u8, event: u32, status: i32) {
         call!(cm_event_handler(head.as_raw(), tos, event, status));
     }
 
-    /// The consumer was told of `event`, and returned 0 or a negative error number.
+    /// Traces that the consumer was told of `event`, and returned 0 or a negative error number.
     #[inline(always)]
     pub(crate) fn cm_event_done(head: &IdHead, tos: u8, event: u32, result: i32) {
         call!(cm_event_done(head.as_raw(), tos, event, result));
     }
 
-    /// A device has come.
+    /// Traces that a device was added.
     #[inline(always)]
     pub(crate) fn cm_add_one(device: &Device) {
         call!(cm_add_one(device.as_raw()));
     }
 
-    /// A device is about to go.
+    /// Traces that a device is about to be removed.
     #[inline(always)]
     pub(crate) fn cm_remove_one(device: &Device) {
         call!(cm_remove_one(device.as_raw()));
     }
 }
 
-/// The group `ib_cma`: messages of the IB CM.
+/// The event group `ib_cma`: messages of the IB CM.
 pub(crate) mod icm {
     use super::*;
     use core::ptr;
     use kernel::prelude::*;
 
-    /// `IB_WC_RESP_TIMEOUT_ERR`: nobody has answered.
+    /// The status of a message that was never answered (`IB_WC_RESP_TIMEOUT_ERR`).
     const RESPONSE_TIMEOUT: u32 = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR;
 
-    /// What is said of a connection.
+    /// The connection that an event is about.
     pub(crate) struct IcmId<'a> {
-        /// The identifier that has it, if there is one.
+        /// The identifier of the connection, if there is one.
         pub(crate) head: Option<&'a IdHead>,
-        /// Its communication id.
+        /// The local communication id.
         pub(crate) local_id: u32,
-        /// The peer's communication id; 0 if that is not known.
+        /// The peer's communication id; 0 if it is not known.
         pub(crate) remote_id: u32,
-        /// The state, an `enum ib_cm_state`.
+        /// The state of the connection, an `enum ib_cm_state`.
         pub(crate) state: u32,
     }
 
@@ -171,53 +173,53 @@ pub(crate) mod icm {
     }
 
     of_connection! {
-        /// A REQ is about to be sent.
+        /// Traces that a REQ is about to be sent.
         icm_send_req;
-        /// A REP is about to be sent.
+        /// Traces that a REP is about to be sent.
         icm_send_rep;
-        /// An RTU is about to be sent.
+        /// Traces that an RTU is about to be sent.
         icm_send_rtu;
-        /// A SIDR_REQ is about to be sent.
+        /// Traces that a SIDR_REQ is about to be sent.
         icm_send_sidr_req;
-        /// A SIDR_REP is about to be sent.
+        /// Traces that a SIDR_REP is about to be sent.
         icm_send_sidr_rep;
-        /// A DREQ is about to be sent.
+        /// Traces that a DREQ is about to be sent.
         icm_send_dreq;
-        /// A DREP is about to be sent.
+        /// Traces that a DREP is about to be sent.
         icm_send_drep;
-        /// A repeated REQ is about to be answered.
+        /// Traces that a duplicate REQ is about to be answered.
         icm_send_dup_req;
-        /// A repeated REP is about to be answered.
+        /// Traces that a duplicate REP is about to be answered.
         icm_send_dup_rep;
-        /// There is no DREQ to send.
+        /// Traces that no DREQ is sent, as the connection does not need one.
         icm_dreq_skipped;
-        /// There is no RTU to send.
+        /// Traces that the state has no RTU to send.
         icm_send_cm_rtu_err;
-        /// The consumer saw data, but the connection is not about to be established.
+        /// Traces that the consumer has received data, but the state does not wait for an RTU.
         icm_establish_err;
-        /// A REQ did not become a connection request.
+        /// Traces that a REQ did not become a connection request.
         icm_no_listener_err;
-        /// There is no DREP to send.
+        /// Traces that the state has no DREP to send.
         icm_send_drep_err;
-        /// A DREQ does not fit the state.
+        /// Traces that a received DREQ does not fit the state.
         icm_dreq_unknown_err;
-        /// There is nothing to refuse.
+        /// Traces that the state has nothing to reject.
         icm_send_unknown_rej_err;
-        /// A REJ does not fit the state.
+        /// Traces that a received REJ does not fit the state.
         icm_rej_unknown_err;
-        /// Nothing waits for an answer of the consumer.
+        /// Traces that the state has no message to answer with an MRA.
         icm_prepare_mra_unknown_err;
-        /// An MRA does not fit the state.
+        /// Traces that a received MRA does not fit the state.
         icm_mra_unknown_err;
-        /// The state has no attributes for a queue pair that goes to INIT.
+        /// Traces that the state has no attributes for a transition of the queue pair to INIT.
         icm_qp_init_err;
-        /// The state has no attributes for a queue pair that goes to RTR.
+        /// Traces that the state has no attributes for a transition of the queue pair to RTR.
         icm_qp_rtr_err;
-        /// The state has no attributes for a queue pair that goes to RTS.
+        /// Traces that the state has no attributes for a transition of the queue pair to RTS.
         icm_qp_rts_err;
     }
 
-    /// A REJ is about to be sent.
+    /// Traces that a REJ is about to be sent.
     #[inline(always)]
     pub(crate) fn icm_send_rej(id: &IcmId<'_>, reason: u16) {
         call!(icm_send_rej(
@@ -240,41 +242,41 @@ pub(crate) mod icm {
     }
 
     of_message! {
-        /// A message is about to be refused, on behalf of no connection.
+        /// Traces that a message is about to be rejected that belongs to no connection.
         icm_issue_rej;
-        /// A DREQ is about to be confirmed, on behalf of no connection.
+        /// Traces that a DREQ is about to be confirmed that belongs to no connection.
         icm_issue_drep;
-        /// A REP has the queue pair of another connection.
+        /// Traces that a REP names the queue pair of another connection.
         icm_staleconn_err;
-        /// A DREQ is for no connection.
+        /// Traces that a DREQ belongs to no connection.
         icm_no_priv_err;
     }
 
-    /// A REP is for no connection that waits for one.
+    /// Traces that a REP belongs to no connection that waits for one.
     #[inline(always)]
     pub(crate) fn icm_remote_no_priv_err(remote_id: u32) {
         call!(icm_remote_no_priv_err(remote_id));
     }
 
-    /// A REP has the communication id of another connection.
+    /// Traces that a REP names the communication id of another connection.
     #[inline(always)]
     pub(crate) fn icm_insert_failed_err(remote_id: u32) {
         call!(icm_insert_failed_err(remote_id));
     }
 
-    /// There is no REP to send.
+    /// Traces that the state has no REP to send.
     #[inline(always)]
     pub(crate) fn icm_send_rep_err(local_id: u32, state: u32) {
         call!(icm_send_rep_err(local_id, state));
     }
 
-    /// A REP does not fit the state.
+    /// Traces that a received REP does not fit the state.
     #[inline(always)]
     pub(crate) fn icm_rep_unknown_err(local_id: u32, remote_id: u32, state: u32) {
         call!(icm_rep_unknown_err(local_id, remote_id, state));
     }
 
-    /// A message was never answered.
+    /// Traces that a message was never answered.
     #[inline(always)]
     pub(crate) fn icm_mad_send_err(state: u32) {
         call!(icm_mad_send_err(state, RESPONSE_TIMEOUT));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ways to peers from a port for which there are address handles that others can use.
+//! A cache of the address handles of a port that connections share.
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked, nothing is allocated and no
-//! handle is destroyed while it is held.
+//! Lock order: the lock has the class "table shard"; while it is held, no other lock is taken,
+//! nothing is allocated and no handle is destroyed.
 
 use super::ah::{AhLink, AhSpec, Handle};
 use crate::kext::delay;
@@ -15,7 +15,7 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// What tells ways from a port apart.
+/// The key of an address handle: its address vector without the port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Way {
     flow_label: u32,
@@ -25,12 +25,13 @@ pub(super) struct Way {
     traffic_class: u8,
     sl: u8,
     static_rate: u8,
-    /// The address of the own GID's entry, which is no other's as long as the handle has it; 0 if none.
+    /// The address of the source GID's entry, or 0 if there is none. The handle holds a reference
+    /// to the entry, so that the address is not reused.
     sgid: usize,
 }
 
 impl Way {
-    /// The way that `spec` describes.
+    /// Returns the key of the address vector `spec`.
     pub(super) fn of(spec: &AhSpec<'_>) -> Self {
         Way {
             flow_label: spec.flow_label,
@@ -45,17 +46,17 @@ impl Way {
     }
 }
 
-/// A handle, and by how many it is used.
+/// An address handle and its number of users.
 ///
 /// # Invariants
 ///
-/// There is at least one user.
+/// `users` is at least 1.
 struct Used {
     handle: Arc<Handle>,
     users: usize,
 }
 
-/// The ways from a port.
+/// The cache of a port.
 #[pin_data]
 pub(super) struct Ways {
     #[pin]
@@ -63,15 +64,16 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// No ways.
+    /// Creates an initialiser for an empty cache.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             used <- new_mutex!(RBTree::new(), "rdma_cm_ways"),
         })
     }
 
-    /// The handle for `way`, if there is one. The caller is a user of it until it calls
-    /// [`leave`](Self::leave).
+    /// Returns the handle for `way`, if there is one, and counts the caller as a user.
+    ///
+    /// The caller must call [`leave`](Self::leave) in the end.
     pub(super) fn join(&self, way: &Way) -> Option<Arc<Handle>> {
         let mut ways = self.used.lock();
         let used = ways.get_mut(way)?;
@@ -79,10 +81,9 @@ impl Ways {
         Some(used.handle.clone())
     }
 
-    /// Lets others use the handle for `way`, or gives back that of somebody who was faster. The caller
-    /// is a user of it.
+    /// Adds a handle for `way`, or returns the one that another task has added meanwhile.
     ///
-    /// Fails with [`ENOMEM`].
+    /// The caller is counted as a user of the result. Fails with [`ENOMEM`].
     pub(super) fn add(&self, way: Way, handle: Arc<Handle>) -> Result<Arc<Handle>> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         delay::point();
@@ -90,7 +91,7 @@ impl Ways {
         if let Some(used) = ways.get_mut(&way) {
             used.users = used.users.saturating_add(1);
             let used = used.handle.clone();
-            // Before what we have made goes.
+            // Unlock before the unused handle is destroyed.
             drop(ways);
             return Ok(used);
         }
@@ -102,24 +103,24 @@ impl Ways {
         Ok(handle)
     }
 
-    /// There is another user of the handle for `way`, which has one.
+    /// Counts another user of the handle for `way`, which must be in the cache.
     pub(super) fn count(&self, way: &Way) {
         if let Some(used) = self.used.lock().get_mut(way) {
             used.users = used.users.saturating_add(1);
         }
     }
 
-    /// There is one user less. The handle goes with the last.
+    /// Uncounts a user of the handle for `way`; the last one removes it from the cache.
     pub(super) fn leave(&self, way: &Way) {
         let mut ways = self.used.lock();
         let Some(used) = ways.get_mut(way) else {
             return;
         };
         used.users = used.users.saturating_sub(1);
-        // INVARIANT: The last one leaves, and the entry with it.
+        // INVARIANT: The entry is removed with its last user.
         let last = (used.users == 0).then(|| ways.remove_node(way));
         drop(ways);
-        // May sleep, and takes other locks.
+        // This may sleep and take other locks.
         drop(last);
     }
 }

@@ -141,8 +141,8 @@ impl NetDevice {
 
     /// Returns the service level (0 to 15) for a type of service.
     ///
-    /// It comes from the traffic classes or from the VLAN's egress map: those of the lower device, if
-    /// this is no VLAN and has one, else those of this device.
+    /// It comes from the traffic classes or from the VLAN's egress map: those of the lower device,
+    /// if this is no VLAN and has one, else those of this device.
     pub(crate) fn service_level(&self, tos: u8) -> u8 {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_tos_to_sl(self.as_raw(), tos) }
@@ -150,8 +150,8 @@ impl NetDevice {
 
     /// Returns whether IPv4 packets from `local` to `peer` leave by this device.
     ///
-    /// Both must be unicast addresses of hosts, not loopback addresses; otherwise this is false. The
-    /// addresses are in network byte order. Never sleeps.
+    /// Both must be unicast addresses of hosts, not loopback addresses; otherwise this is false.
+    /// The addresses are in network byte order. Never sleeps.
     pub(crate) fn is_route_v4(&self, local: [u8; 4], peer: [u8; 4]) -> bool {
         // SAFETY: The device is valid, and so are the addresses.
         unsafe {

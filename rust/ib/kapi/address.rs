@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Socket addresses of a consumer.
+//! Socket addresses in the arguments of a consumer.
 
 use crate::{bindings, kext::error::ResultExt};
 use cmproto::addr::SockAddr;
 use core::{mem::size_of_val, slice};
 use kernel::prelude::*;
 
-/// Reads a socket address; null and the unspecified family are the same.
+/// Reads a socket address; a null pointer is the same as the unspecified family.
 ///
-/// Fails with `EAFNOSUPPORT` for a family that is none of IPv4, IPv6 and native InfiniBand.
+/// Fails with `EAFNOSUPPORT` for other families than IPv4, IPv6 and native InfiniBand.
 ///
 /// # Safety
 ///
-/// `addr` must be null, or valid for as many bytes as its family says.
+/// `addr` must be null, or valid for the number of bytes that its family requires.
 pub(super) unsafe fn read(addr: *const bindings::sockaddr) -> Result<SockAddr> {
     if addr.is_null() {
         return Ok(SockAddr::Unspec);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An event as C has it, for the handler of a consumer.
+//! Conversion of events to their C form, and calls of a consumer's handler.
 
 use super::super::{qp, restrack::IdHead};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 use core::ptr;
 use kernel::prelude::*;
 
-/// Where private data is; null if there is none.
+/// Returns a pointer to private data, or null if there is none.
 fn pointer(data: &PrivateData<'_>) -> *const c_void {
     match data.bytes() {
         [] => ptr::null(),
@@ -19,7 +19,7 @@ fn pointer(data: &PrivateData<'_>) -> *const c_void {
     }
 }
 
-/// An event as C has it, without what comes with it.
+/// Converts an event without its parameters.
 #[inline(always)]
 pub(super) fn plain(event: &Event<'_>) -> bindings::rdma_cm_event {
     bindings::rdma_cm_event {
@@ -33,7 +33,7 @@ pub(super) fn plain(event: &Event<'_>) -> bindings::rdma_cm_event {
     }
 }
 
-/// The parameters of a connection, as C has them. The private data is borrowed.
+/// Converts the parameters of a connection; the result borrows the private data.
 #[inline(always)]
 pub(super) fn conn(param: &ConnEventParam<'_>) -> bindings::rdma_conn_param {
     bindings::rdma_conn_param {
@@ -51,7 +51,7 @@ pub(super) fn conn(param: &ConnEventParam<'_>) -> bindings::rdma_conn_param {
 }
 
 impl IdHead {
-    /// The way of datagrams, as C has it. The private data is borrowed.
+    /// Converts the parameters of a datagram event; the result borrows the private data.
     fn ud(
         &self,
         param: &UdEventParam<'_>,
@@ -66,17 +66,17 @@ impl IdHead {
         bindings::rdma_ud_param {
             private_data,
             private_data_len: param.private_data.len(),
-            // SAFETY: Without a device there is no address of a peer.
+            // SAFETY: Without a device the event has no address of a peer.
             ah_attr: unsafe { qp::ah_to_raw((*self.as_id()).device, &param.ah_attr, dmac) },
             qp_num: param.qp_num,
             qkey: param.qkey,
         }
     }
 
-    /// An event as C has it, which borrows its private data.
+    /// Converts an event; the result borrows the private data.
     ///
-    /// `dmac` is where the peer is on the link. `group` is what the consumer called the multicast
-    /// group that the event is about.
+    /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
+    /// group that the event is about, or null.
     pub(super) fn raw_event(
         &self,
         event: &Event<'_>,
@@ -95,18 +95,20 @@ impl IdHead {
             EventParam::Conn(param) => raw.param.conn = conn(param),
             EventParam::Ud(param) => raw.param.ud = self.ud(param, dmac, group),
             EventParam::Arg(arg) => raw.param.arg = *arg,
-            // For consumers of another kind.
+            // Such events are for the consumers of the IB CM.
             EventParam::Message(_) => {}
         }
         raw
     }
 
-    /// Calls the consumer's handler and returns what that returns: 0, or anything else if the
-    /// identifier is to be destroyed. Without a handler nothing happens.
+    /// Calls the consumer's handler and returns its result.
     ///
-    /// `dmac` is where the peer is on the link. `group` is what the consumer called the multicast
-    /// group that the event is about. `_turn` is that of the consumer, by this identifier or by the
-    /// listener that a request came to.
+    /// A result other than 0 means that the identifier is to be destroyed. Without a handler
+    /// nothing happens, and the result is 0.
+    ///
+    /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
+    /// group that the event is about, or null. `_turn` is the consumer's turn, taken for this
+    /// identifier or for the listener of a connection request.
     pub(crate) fn tell(
         &self,
         _turn: &Turn<'_>,
@@ -120,8 +122,8 @@ impl IdHead {
             return 0;
         };
         let mut raw = self.raw_event(event, dmac, group);
-        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and what
-        // it borrows live until it returns.
+        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and the
+        // data that it borrows live until the handler returns.
         unsafe { handler(self.as_id(), ptr::from_mut(&mut raw)) }
     }
 }

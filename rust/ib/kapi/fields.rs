@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a consumer reads and writes of its identifier, without asking.
+//! Fields of an identifier that a consumer accesses directly.
 //!
-//! The consumer may write its context and its handler at any time, and the queue pair: they are read
+//! The consumer may write its context, its handler and the queue pair at any time; they are read
 //! again for each use.
 
 use super::{
@@ -15,13 +15,13 @@ use core::ptr::{self, NonNull};
 use kernel::{prelude::*, sync::Arc};
 
 impl IdHead {
-    /// The identifier as the consumer knows it.
+    /// Returns the identifier that the consumer uses.
     pub(in crate::ib) fn as_id(&self) -> *mut bindings::rdma_cm_id {
         // SAFETY: The field is inside the object.
         unsafe { &raw mut (*self.as_raw()).id }
     }
 
-    /// Notes what owns the identifier, a part of the kernel, and keeps itself until that destroys it.
+    /// Sets the in-kernel owner, which holds a reference to itself until the consumer destroys it.
     pub(crate) fn set_consumer(&self, consumer: &Arc<KernelId>) {
         let id = self.as_id();
         // SAFETY: The fields are inside the object, and zeros are a valid work item; set before the
@@ -32,11 +32,11 @@ impl IdHead {
         }
     }
 
-    /// Sets what the consumer is called by, and with.
+    /// Sets the handler and the context.
     ///
     /// # Safety
     ///
-    /// The handler must be one of a consumer that keeps the promises of this module.
+    /// The handler must belong to a consumer that keeps the promises of this module.
     pub(super) unsafe fn set_handler(
         &self,
         handler: bindings::rdma_cm_event_handler,
@@ -50,10 +50,10 @@ impl IdHead {
         }
     }
 
-    /// Takes over handler and context of a listener.
+    /// Copies handler and context of a listener.
     pub(crate) fn inherit(&self, listener: &IdHead) {
         let from = listener.as_id();
-        // SAFETY: The fields are inside the object. The handler is one of a consumer already.
+        // SAFETY: The fields are inside the object. The handler belongs to a consumer already.
         unsafe {
             let handler = (&raw const (*from).event_handler).read_volatile();
             let context = (&raw const (*from).context).read_volatile();
@@ -61,13 +61,13 @@ impl IdHead {
         }
     }
 
-    /// The state, an `enum rdma_cm_state`, at one moment. Can be called in any context.
+    /// Returns the current state, an `enum rdma_cm_state`. Can be called in any context.
     pub(crate) fn state(&self) -> u32 {
         // SAFETY: The field is inside the object.
         unsafe { (&raw const (*self.as_raw()).state).read_volatile() }
     }
 
-    /// Whether a queue pair belongs to the identifier.
+    /// Returns whether the identifier has a queue pair.
     pub(crate) fn has_qp(&self) -> bool {
         !self.raw_qp().is_null()
     }
@@ -77,20 +77,20 @@ impl IdHead {
         unsafe { (&raw const (*self.as_id()).qp).read_volatile() }
     }
 
-    /// The queue pair that belongs to the identifier, if there is one.
+    /// Returns the queue pair of the identifier, if it has one.
     pub(crate) fn qp<'a>(&self, _use: &'a QpUse) -> Option<Qp<'a>> {
-        // SAFETY: What the identifier names is valid by the promises of the consumer while it is
-        // named. It can be taken from it only by who has the use for itself.
+        // SAFETY: By the promises of the consumer, a queue pair is valid while the identifier
+        // refers to it. Only the holder of an exclusive `QpUse` can remove it.
         unsafe { Qp::from_raw(self.raw_qp()) }
     }
 
-    /// Has a queue pair belong to the identifier.
+    /// Sets the queue pair of the identifier.
     pub(crate) fn set_qp(&self, _use: &mut QpUse, qp: &Qp<'_>) {
         // SAFETY: The field is inside the object.
         unsafe { (&raw mut (*self.as_id()).qp).write_volatile(qp.as_raw()) };
     }
 
-    /// Takes the queue pair from the identifier, if it has one.
+    /// Removes the queue pair from the identifier and returns it, if there is one.
     pub(crate) fn release_qp(&self, _use: &mut QpUse) -> Option<ReleasedQp> {
         let qp = self.raw_qp();
         // SAFETY: The field is inside the object.
@@ -99,30 +99,30 @@ impl IdHead {
     }
 }
 
-/// The right to use the queue pair of an identifier, or to give it another for who has it for
-/// itself.
+/// The right to use the queue pair of an identifier, or, if exclusive, to replace it.
 ///
-/// What [`KernelId`] protects by the lock of the queue pair.
+/// [`KernelId`] has this behind the lock of the queue pair.
 pub(crate) struct QpUse(());
 
 impl QpUse {
-    /// The right of a new identifier, to be put behind its lock.
+    /// Creates the right of a new identifier, which is to be put behind its lock.
     pub(crate) fn new() -> Self {
         Self(())
     }
 }
 
-/// A queue pair that was taken from its identifier, and is the consumer's to destroy.
+/// A queue pair that was removed from its identifier, for the consumer to destroy.
 pub(crate) struct ReleasedQp(NonNull<bindings::ib_qp>);
 
 impl ReleasedQp {
-    /// Destroys it. May sleep.
+    /// Destroys the queue pair. May sleep.
     ///
     /// # Safety
     ///
-    /// The consumer gives it up.
+    /// The consumer must give up the queue pair.
     pub(super) unsafe fn destroy(self) {
-        // SAFETY: It was valid while the identifier named it, and nobody uses it any more by that.
+        // SAFETY: The queue pair was valid while the identifier referred to it, and nobody uses it
+        // through the identifier any more.
         if let Some(qp) = unsafe { Qp::from_raw(self.0.as_ptr()) } {
             // SAFETY: By the safety requirements.
             unsafe { qp.destroy() };
@@ -130,14 +130,14 @@ impl ReleasedQp {
     }
 }
 
-/// Shows what is known of the link to the peer.
+/// Copies the known link-layer addresses into the identifier.
 ///
-/// `_inner` says that the lock of the endpoint is held: one shows at a time.
+/// `_inner` proves that the lock of the endpoint is held, so that there is one writer at a time.
 pub(crate) fn show_link(id: &KernelId, _inner: &Inner, link: &DevAddr) {
     let endpoint = id.endpoint();
     let [src_dev_addr, dst_dev_addr, broadcast] = link.hw_addrs();
-    // SAFETY: The field is inside the object, and written by nobody else meanwhile. The namespace
-    // is kept by the endpoint, of which the object is a part.
+    // SAFETY: The field is inside the object, and is not written by anybody else meanwhile. The
+    // endpoint, which contains the object, keeps the namespace.
     unsafe {
         (*endpoint.head.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
             src_dev_addr,
@@ -153,13 +153,13 @@ pub(crate) fn show_link(id: &KernelId, _inner: &Inner, link: &DevAddr) {
     }
 }
 
-/// Shows the path, in the identifier's room for it, which stays for as long as the consumer has it.
+/// Copies the path into the record of the identifier, which lives as long as the identifier.
 ///
-/// `_inner` as above.
+/// `_inner` proves that the lock of the endpoint is held.
 pub(crate) fn show_path(id: &KernelId, _inner: &Inner, path: &PathRecord, link: PathLink) {
     let (room, raw) = (id.path_rec().as_raw(), id.endpoint().head.as_id());
-    // SAFETY: The fields are inside the objects, and written by nobody else meanwhile. The
-    // `KernelId` keeps itself until the consumer destroys it.
+    // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
+    // `KernelId` holds a reference to itself until the consumer destroys it.
     unsafe {
         room.write(to_raw(path, link));
         (*raw).route.path_rec = room;
@@ -167,15 +167,16 @@ pub(crate) fn show_path(id: &KernelId, _inner: &Inner, path: &PathRecord, link: 
     }
 }
 
-/// Shows the services that were found, which the identifier has for as long as the consumer has it.
+/// Sets the pointer to the services that were found, which live as long as the identifier.
 ///
-/// `_inner` as above.
+/// `_inner` proves that the lock of the endpoint is held.
 pub(crate) fn show_services(id: &KernelId, _inner: &Inner) {
     let Some(services) = id.service_recs() else {
         return;
     };
     let (records, raw) = (services.records(), id.endpoint().head.as_id());
-    // SAFETY: As above. The consumer only reads the records.
+    // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
+    // consumer only reads the records.
     unsafe {
         let route = &raw mut (*raw).route;
         (*route).service_recs = records.as_ptr().cast_mut();
@@ -183,7 +184,7 @@ pub(crate) fn show_services(id: &KernelId, _inner: &Inner) {
     }
 }
 
-/// The service level of the path that is shown, which the consumer may have changed.
+/// Returns the service level of the path in the identifier, which the consumer may have changed.
 pub(crate) fn service_level(id: &KernelId) -> Option<u8> {
     // SAFETY: The fields are inside the objects.
     unsafe {

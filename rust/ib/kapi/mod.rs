@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The API of the connection manager for other parts of the kernel.
+//! The in-kernel API of the RDMA connection manager.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
-//! A consumer calls an exported C function (`rust/helpers/rdma_cm.c`), which calls the function of
-//! the same purpose in [`export`], which makes values of pointers and calls [`crate::kernel_api`].
-//! Back it goes by [`IdHead::tell`](super::restrack::IdHead::tell), which calls the consumer's
-//! handler.
+//! A consumer calls an exported C function (`rust/helpers/rdma_cm.c`), which calls the
+//! corresponding function in [`export`], which turns pointers into values and calls
+//! [`crate::kernel_api`]. In the other direction, [`IdHead::tell`](super::restrack::IdHead::tell)
+//! calls the consumer's handler.
 //!
-//! # What a consumer promises
+//! # Promises of a consumer
 //!
-//! It is C, so nobody checks. A `struct rdma_cm_id` is valid from the call that creates it, or from
-//! the callback that shows it, until `rdma_destroy_id()` returns, or until the handler has returned
-//! non-zero; nobody uses it after that. The handler can be called for as long. A queue pair that the
-//! identifier names is valid while it is named. An address is as long as its family says.
+//! A consumer is C code, so the compiler cannot check these. A `struct rdma_cm_id` is valid from
+//! the call that creates it, or from the callback that announces it, until `rdma_destroy_id()`
+//! returns, or until the handler has returned non-zero; it is not used after that. The handler can
+//! be called for the same time. A queue pair is valid while the identifier refers to it. A socket
+//! address is as long as its family requires.
 
 mod address;
 pub(crate) mod cm;

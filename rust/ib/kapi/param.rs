@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Parameters that a consumer gives.
+//! Conversion of the parameters that a consumer passes.
 
 use crate::{
     bindings,
@@ -9,14 +9,14 @@ use crate::{
 use core::slice;
 use kernel::prelude::*;
 
-/// Private data of which there are none, in full length.
+/// Zeros, which are sent if a length of private data is given without a pointer.
 static NOTHING: [u8; u8::MAX as usize] = [0; u8::MAX as usize];
 
-/// Reads the parameters of a connection; none of null.
+/// Converts the parameters of a connection; the result is `None` for a null pointer.
 ///
 /// # Safety
 ///
-/// `param` must be null or valid, and so must the private data that it names, for `'a`.
+/// `param` must be null or valid, and so must its private data, for the duration of `'a`.
 pub(super) unsafe fn conn_param<'a>(
     param: *const bindings::rdma_conn_param,
 ) -> Option<ConnParam<'a>> {
@@ -41,7 +41,7 @@ pub(super) unsafe fn conn_param<'a>(
     })
 }
 
-/// Reads what a consumer says about ECE; nothing of null.
+/// Converts the ECE parameters; a null pointer gives zeros.
 ///
 /// # Safety
 ///
@@ -54,7 +54,7 @@ pub(super) unsafe fn ece(ece: *const bindings::rdma_ucm_ece) -> Ece {
     })
 }
 
-/// A time of C in milliseconds.
+/// Converts a time in milliseconds; a value that does not fit is cut off.
 pub(super) fn timeout(ms: c_ulong) -> u32 {
     u32::try_from(ms).unwrap_or(u32::MAX)
 }

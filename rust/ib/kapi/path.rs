@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Records of paths and of services, as C has them.
+//! Path records and service records in their C form.
 
 use super::super::sa::{
     record::{found_to_raw, path_to_raw},
@@ -10,17 +10,19 @@ use crate::bindings;
 use cmproto::ucma::path::PathRecord;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, types::Opaque};
 
-/// The record of the path of a connection, for the consumer.
+/// The path record of a connection, as the consumer sees it.
 pub(crate) struct PathRec(Opaque<bindings::sa_path_rec>);
 
-// SAFETY: Written by one task at a time, as `show_path` demands; read by any.
+// SAFETY: The record is written by one task at a time, as `show_path` requires, and may be read by
+// any task.
 unsafe impl Send for PathRec {}
 
-// SAFETY: As above.
+// SAFETY: The record is written by one task at a time, as `show_path` requires, and may be read by
+// any task.
 unsafe impl Sync for PathRec {}
 
 impl PathRec {
-    /// A record that says nothing.
+    /// Creates an empty record.
     pub(crate) fn new() -> Self {
         Self(Opaque::new(pin_init::zeroed()))
     }
@@ -30,18 +32,18 @@ impl PathRec {
     }
 }
 
-/// What a path leads over.
+/// The link type of a path.
 #[derive(Clone, Copy)]
 pub(crate) enum PathLink {
-    /// RoCE v1, to a peer that is at this address on the link.
+    /// RoCE v1, with the MAC address of the next hop.
     RoceV1([u8; 6]),
-    /// RoCE v2, likewise.
+    /// RoCE v2, with the MAC address of the next hop.
     RoceV2([u8; 6]),
     /// InfiniBand.
     Ib,
 }
 
-/// The record of a path.
+/// Converts a path to its C form.
 pub(super) fn to_raw(path: &PathRecord, link: PathLink) -> bindings::sa_path_rec {
     let record = path_to_raw(path);
     let (rec_type, dmac) = match link {
@@ -62,15 +64,16 @@ pub(super) fn to_raw(path: &PathRecord, link: PathLink) -> bindings::sa_path_rec
     }
 }
 
-/// The services that were found, for the consumer.
+/// The services that were found, as the consumer sees them.
 pub(crate) struct ServiceRecs(KVec<bindings::sa_service_rec>);
 
 impl ServiceRecs {
-    /// Fails with [`ENOMEM`].
+    /// Converts the records of services. Fails with [`ENOMEM`].
     pub(crate) fn new(found: &[ServiceRecord]) -> Result<Self> {
         let mut records = KVec::with_capacity(found.len(), GFP_KERNEL)?;
         for record in found {
-            // There is room, and this cannot panic, of which the compiler is sure, too.
+            // The vector has room. Unlike `push`, this has no panic that the compiler fails to
+            // remove.
             let pushed = records.push_within_capacity(found_to_raw(record));
             pushed.map_err(|_| ENOMEM)?;
         }

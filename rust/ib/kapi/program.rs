@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an identifier of a program looks like to tools that look into the kernel, which find there what C
-//! would have.
+//! The view of a program's identifier that tracing tools have, with the contents that C has.
 //!
-//! They attach to the C function `ucma_event_handler` (`rust/helpers/rdma_ucm.c`), as bcc's `rdmaucma` does.
+//! The tools attach to the C function `ucma_event_handler` (`rust/helpers/rdma_ucm.c`), as bcc's
+//! `rdmaucma` does.
 
 use super::{
     super::restrack::IdHead,
@@ -17,21 +17,24 @@ use core::ptr;
 use kernel::prelude::*;
 
 impl IdHead {
-    /// Notes that the identifier is a program's, and what tells it from others: `context`, which is not
-    /// looked into.
+    /// Marks the identifier as a program's, with a `context` that is unique but is not
+    /// dereferenced.
     pub(crate) fn belong_to_program(&self, context: *const c_void) {
         let id = self.as_id();
-        // SAFETY: The fields are inside the object. Nobody calls the handler of such an identifier.
+        // SAFETY: The fields are inside the object. The handler of such an identifier is not
+        // called.
         unsafe {
             (&raw mut (*id).event_handler).write_volatile(Some(bindings::ucma_event_handler));
             (&raw mut (*id).context).write_volatile(context.cast_mut());
         }
     }
 
-    /// Shows an event that the program is about to be told. `dmac` is where the peer is on the link.
+    /// Passes an event to attached tools, before the program is told of it.
+    ///
+    /// `dmac` returns the MAC address of the next hop on RoCE.
     #[inline]
     pub(crate) fn show_event(&self, event: &Event<'_>, dmac: impl FnOnce() -> [u8; 6]) {
-        // Apart, as these are what a connection has.
+        // The events of a connection are handled apart, because they are the frequent ones.
         match &event.param {
             EventParam::None => self.show(plain(event)),
             EventParam::Conn(param) => {
@@ -50,7 +53,8 @@ impl IdHead {
 
     #[inline(always)]
     fn show(&self, mut event: bindings::rdma_cm_event) {
-        // SAFETY: The function reads neither; whoever is attached to it reads while both are there.
+        // SAFETY: The function uses neither pointer; a tool that is attached to it reads while both
+        // objects live.
         unsafe { bindings::ucma_event_handler(self.as_id(), ptr::from_mut(&mut event)) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The way from a function of C to the module.
+//! Access to the module for C functions that have no identifier yet.
 
 use crate::core::Core;
 use core::ptr;
@@ -12,17 +12,17 @@ use kernel::{
     },
 };
 
-/// The module, for those who have no identifier yet.
+/// The core of the module while consumers may create identifiers, else null.
 static CORE: Atomic<*const Core> = Atomic::new(ptr::null());
 
-/// Lets consumers create identifiers until it is dropped.
+/// A registration that lets consumers create identifiers until it is dropped.
 ///
-/// Consumers are modules that need this one, so that there are none before it is loaded and none
-/// when it is unloaded.
+/// Consumers are modules that depend on this one, so that there are none before it is loaded and
+/// none when it is unloaded.
 pub(crate) struct Registration(Arc<Core>);
 
 impl Registration {
-    /// Opens the door.
+    /// Allows consumers to create identifiers.
     pub(crate) fn new(core: Arc<Core>) -> Self {
         CORE.store(Arc::as_ptr(&core), Release);
         Self(core)
@@ -36,16 +36,16 @@ impl Drop for Registration {
     }
 }
 
-/// The module, for a consumer that has no identifier yet.
+/// Returns the core of the module, for a consumer that has no identifier yet.
 ///
-/// Fails with `ENODEV` while the module is loaded or unloaded.
+/// Fails with `ENODEV` while the module is being loaded or unloaded.
 ///
 /// # Safety
 ///
-/// The caller must be a consumer, which needs this module.
+/// The caller must be a consumer, which depends on this module.
 pub(super) unsafe fn the_core() -> Result<Arc<Core>> {
-    // SAFETY: The core stays while there are consumers.
+    // SAFETY: The core lives as long as there are consumers.
     let core = unsafe { CORE.load(Acquire).as_ref() }.ok_or(ENODEV)?;
-    // SAFETY: It is in an `Arc`, which the registration holds.
+    // SAFETY: The core is in an `Arc`, to which the registration holds a reference.
     Ok(Arc::from(unsafe { ArcBorrow::from_raw(core) }))
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Members of multicast groups, of which a subnet administrator knows.
+//! Multicast memberships of ports, which are registered at a subnet administrator.
 //!
-//! # Life of a membership
+//! # Lifetime of a membership
 //!
-//! The RDMA core joins once for all members of this host that are of one kind, and leaves with the
-//! last of them. It tells a member at once if the group is joined already, but always on a work queue;
-//! and once more, later, if the group is lost. The end of a membership waits until such a call is
-//! over, so an [`SaMembership`] that is dropped ends in the background, and can be dropped anywhere.
-//! That waits for no administrator.
+//! The RDMA core joins a group once for all members of this host with the same join state, and
+//! leaves it with the last of them. It reports success at once if the group is joined already, but
+//! always on a work queue; and it reports once more, later, if the group is lost. The end of a
+//! membership waits until such a callback has returned. So an [`SaMembership`] that is dropped ends
+//! in the background, and can be dropped anywhere. That does not wait for the administrator.
 //!
-//! Lock order: the lock of a membership is a leaf; it is held for a copy of a reference.
+//! Lock order: the lock of a membership is a leaf; it is held only to copy a reference.
 
 use super::{check_port, record, McMember, McRequest, SaClient};
 use crate::{
@@ -38,38 +38,40 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-/// Who wants to know what becomes of a membership.
+/// A receiver of the results of a membership.
 ///
-/// The calls come one at a time for a membership, in process context as [said](super) for all; they
-/// may sleep, and may drop the [`SaMembership`].
+/// Calls for one membership come one at a time, in process context as [described](super) for all
+/// callbacks; they may sleep, and may drop the [`SaMembership`].
 pub(crate) trait JoinDone: Send + Sync + 'static {
-    /// The port is a member of the group, with the group's properties; or it is not. Called at most
+    /// Handles the result of the join: the properties of the group, or an error. Called at most
     /// once.
     ///
-    /// The result can be, among others, `ETIMEDOUT`, [`EINVAL`] (refused, or the group is not as
-    /// asked for), [`EIO`] (the message could not be sent), [`EINTR`] (the device goes away),
-    /// [`EAGAIN`] (the administrator is not known at the moment) and [`ENOMEM`]. After an error there
-    /// are no more calls.
+    /// The error can be, among others, `ETIMEDOUT`, [`EINVAL`] (the join was refused, or the group
+    /// has other properties), [`EIO`] (the message could not be sent), [`EINTR`] (the device is
+    /// being removed), [`EAGAIN`] (the administrator is not known at the moment) and [`ENOMEM`].
+    /// After an error there are no more calls.
     fn join_done(self: Arc<Self>, result: Result<McMember>);
 
-    /// The port is no member any more, for instance because the link was lost or there is another
-    /// administrator (`ENETRESET`). There are no more calls; to join again, make a new membership.
+    /// Handles the loss of the membership. There are no more calls.
+    ///
+    /// A membership is lost for instance if the link goes down or the administrator changes
+    /// (`ENETRESET`). To join again, create a new membership.
     fn group_lost(self: Arc<Self>, error: Error);
 }
 
-/// What the calls need.
+/// The state that the callbacks use.
 struct State {
-    /// Until there are no more calls, or they are not wanted any more.
+    /// The receiver, until it gets no more calls.
     context: Option<Arc<dyn JoinDone>>,
     is_joined: bool,
 }
 
-/// A membership as the RDMA core sees it.
+/// The part of a membership that the RDMA core refers to.
 ///
 /// # Invariants
 ///
-/// `raw` is null, or a membership of the RDMA core that belongs to this object and whose context points
-/// to it.
+/// `raw` is null, or a membership of the RDMA core that this object owns and whose context points
+/// to this object.
 #[pin_data(PinnedDrop)]
 struct Membership {
     raw: Atomic<*mut bindings::ib_sa_multicast>,
@@ -79,7 +81,8 @@ struct Membership {
     work: Work<Self>,
     queue: Arc<OwnedQueue>,
     _device: DeviceRef,
-    // Dropped last: whoever closes the gate waits for it, and has the last reference to the queue.
+    // Dropped last: the task that closes the gate waits for this guard, and has the last reference
+    // to the queue.
     _inside: OwnedGuard,
 }
 
@@ -87,16 +90,16 @@ impl_has_work! {
     impl HasWork<Self> for Membership { self.work }
 }
 
-// SAFETY: Any task may end a membership; all else may be used by any task.
+// SAFETY: Any task may end a membership; all other fields may be used by any task.
 unsafe impl Send for Membership {}
 
-// SAFETY: As above.
+// SAFETY: The fields that change are atomic or have a lock.
 unsafe impl Sync for Membership {}
 
 impl WorkItem for Membership {
     type Pointer = Pin<KBox<Self>>;
 
-    /// Ends what was dropped.
+    /// Ends a membership that was dropped.
     fn run(this: Pin<KBox<Self>>) {
         let _scope = NoIo::begin();
         drop(this);
@@ -108,24 +111,25 @@ impl PinnedDrop for Membership {
     fn drop(self: Pin<&mut Self>) {
         let raw = self.raw.load(Relaxed);
         if !raw.is_null() {
-            // SAFETY: By the type invariant the membership is ours. This is no callback of it, because
-            // a `SaMembership` does this on a work queue. Nobody calls back any more when this returns,
-            // so that nobody refers to the object.
+            // SAFETY: By the type invariant the membership is ours. This is not called by its
+            // callback, because a `SaMembership` does this on a work queue. When this returns there
+            // are no more callbacks, so that nobody refers to the object.
             unsafe { bindings::ib_sa_free_multicast(raw) };
         }
     }
 }
 
-/// Called when a group has been joined, or could not be, or is lost. Returns 0, which leaves the
-/// membership with its owner.
+/// Handles a change of a membership; called by the RDMA core.
+///
+/// Returns 0, so that the owner keeps the membership.
 ///
 /// # Safety
 ///
-/// To be called by the RDMA core only, for a membership of [`SaClient::join`].
+/// Only the RDMA core may call this, for a membership of [`SaClient::join`].
 unsafe extern "C" fn on_member(status: c_int, multicast: *mut bindings::ib_sa_multicast) -> c_int {
     let _scope = NoIo::begin();
-    // SAFETY: By the invariant of `Membership`, whose end waits for us. The pointer may not have been
-    // stored there yet, but the context was set before.
+    // SAFETY: By the invariant of `Membership`, whose end waits for this callback. The pointer may
+    // not have been stored there yet, but the context was set before.
     let this = unsafe { &*(*multicast).context.cast_const().cast::<Membership>() };
     let mut state = this.state.lock();
     let was_joined = state.is_joined;
@@ -146,7 +150,7 @@ unsafe extern "C" fn on_member(status: c_int, multicast: *mut bindings::ib_sa_mu
             let record = unsafe { record::member_from_raw(&(*multicast).rec) };
             context.join_done(Ok(record));
         }
-        // There is no second success.
+        // Success is reported once.
         (0, true) => (),
         (error, false) => context.join_done(Err(from_code(error))),
         (error, true) => context.group_lost(from_code(error)),
@@ -154,13 +158,14 @@ unsafe extern "C" fn on_member(status: c_int, multicast: *mut bindings::ib_sa_mu
     0
 }
 
-/// A membership in a group, or a request for one. Dropping it leaves the group, in the background.
+/// A membership in a group, or a pending request for one; dropping it leaves the group.
 ///
-/// The drop never waits. After it the calls of [`JoinDone`] do not start any more; one may be running,
-/// so the drop may happen there, and with locks held that are taken there.
+/// The group is left in the background: the drop never waits. After it, [`JoinDone`] is not called
+/// any more. A call may be running, so the membership may be dropped in that call, and with locks
+/// held that the call takes.
 #[must_use = "dropping it leaves the group"]
 pub(crate) struct SaMembership(
-    /// Always there, but for the drop.
+    /// The membership; `None` only while this is dropped.
     Option<Pin<KBox<Membership>>>,
 );
 
@@ -176,13 +181,14 @@ impl Drop for SaMembership {
 }
 
 impl SaClient {
-    /// Joins a group. May sleep. `context` hears of the result, also if the port is a member already,
-    /// perhaps before this returns, but never in this task.
+    /// Joins a group. May sleep.
     ///
-    /// The administrator is asked for about three seconds, once at a time for a group.
+    /// `context` is told of the result, even if the port is a member already; perhaps before this
+    /// returns, but not by this task. The administrator is asked for about three seconds, with one
+    /// request at a time for a group.
     ///
     /// Fails, without calling `context`, with `EOPNOTSUPP` if the port has no administrator,
-    /// [`ENODEV`] if the module is going away, and [`ENOMEM`].
+    /// [`ENODEV`] if the module is being unloaded, and [`ENOMEM`].
     pub(crate) fn join(
         &self,
         device: &DeviceRef,
@@ -211,9 +217,9 @@ impl SaClient {
         )?;
         let mut rec = record::member_to_raw(&request.record());
         let context: *const Membership = &*membership;
-        // SAFETY: The device is registered and its port has an administrator; the client is registered,
-        // and the record is copied. The callback accepts the context until the membership has ended,
-        // which is before the object is freed.
+        // SAFETY: The device is registered and its port has an administrator; the client is
+        // registered, and the record is copied. The callback accepts the context until the
+        // membership has ended, which is before the object is freed.
         let raw = from_err_ptr(unsafe {
             bindings::ib_sa_join_multicast(
                 self.client.raw.get(),
@@ -226,24 +232,25 @@ impl SaClient {
                 context.cast_mut().cast(),
             )
         })?;
-        // INVARIANT: It was made for this object.
+        // INVARIANT: The membership was made for this object.
         membership.raw.store(raw, Relaxed);
         Ok(SaMembership(Some(membership)))
     }
 }
 
-/// The properties of a group that some client on this host is a member of, or is about to be, for
-/// instance the broadcast group of an interface of IP over InfiniBand. Does not ask the administrator,
-/// or sleep.
+/// Returns the properties of a group that a client on this host has joined or is joining.
 ///
-/// Fails with `EADDRNOTAVAIL` if nobody is, [`ENODEV`] if the device has no groups, and `EOPNOTSUPP`
-/// if the port has no administrator.
+/// That is for instance the broadcast group of an interface of IP over InfiniBand. Does not ask the
+/// administrator, and does not sleep.
+///
+/// Fails with `EADDRNOTAVAIL` if no client has joined, [`ENODEV`] if the device has no groups, and
+/// `EOPNOTSUPP` if the port has no administrator.
 pub(crate) fn broadcast_group(device: &Device, port: u32, mgid: &Gid) -> Result<McMember> {
     check_port(device, port)?;
     let mut mgid = bindings::ib_gid { raw: mgid.0 };
     let mut rec = pin_init::zeroed();
-    // SAFETY: The device is registered and its port has an administrator. The rest is used during the
-    // call only.
+    // SAFETY: The device is registered and its port has an administrator. The other arguments are
+    // used during the call only.
     to_result(unsafe {
         bindings::ib_sa_get_mcmember_rec(device.as_raw(), port, &raw mut mgid, &raw mut rec)
     })?;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The subnet administrators (SA) of InfiniBand, which know the paths, the services and the
-//! multicast groups of their subnets.
+//! The subnet administrator (SA) of InfiniBand, which knows the paths, the services and the
+//! multicast groups of a subnet.
 //!
 //! C header: [`include/rdma/ib_sa.h`](srctree/include/rdma/ib_sa.h)
 //!
-//! All calls back come in process context with no lock of the RDMA core held, and never while the
-//! question is put or cancelled by the same task; often on the work queue of the port's management
-//! messages, on that of all multicast groups of the host, or from the task of a service that answers
-//! in place of the administrators by netlink. So they may sleep, but must be done soon, and must not
-//! wait for anything but locks.
+//! Callbacks run in process context, with no lock of the RDMA core held, and never in the task that
+//! is starting or cancelling the request. Often they run on the work queue of the port's MADs, on
+//! the work queue of all multicast groups of the host, or in the task of a netlink service that
+//! answers in place of the SA. So they may sleep, but should be short, and must wait for nothing
+//! but locks.
 //!
-//! What becomes of a device does not depend on any administrator: a query lets go of its
-//! [`DeviceRef`] when it is answered or dropped, a membership when the RDMA core has forgotten it,
-//! which takes no message.
+//! The removal of a device does not depend on an SA: a query drops its [`DeviceRef`] when it is
+//! answered or dropped, and a membership when the RDMA core has forgotten it, which takes no
+//! message.
 //!
 //! [`DeviceRef`]: super::device::DeviceRef
 
@@ -21,7 +21,7 @@ mod membership;
 mod query;
 pub(crate) mod record;
 
-// A library of its own, like all of `ib`.
+// The abstraction is complete, like all of `ib`, and not all of it is used.
 #[allow(unused_imports)]
 pub(crate) use self::{
     membership::{broadcast_group, JoinDone, SaMembership},
@@ -55,21 +55,21 @@ use kernel::{
     types::Opaque,
 };
 
-/// Where the calls back of queries find the client: null, or a client that is valid for as long as
-/// there can be one.
+/// The client that the callbacks of queries use: null, or valid for as long as there can be a
+/// callback.
 ///
-/// The RDMA core may call back twice for a query that was cancelled, and says nothing when it will
-/// not do so any more. So it is given a number to call back with, and no pointer to anything that
-/// would have to be freed some time.
+/// The RDMA core may call back twice for a query that was cancelled, and does not tell when it will
+/// not do so any more. So the context of a query is a number, not a pointer to an object that would
+/// have to be freed at some time.
 static CLIENT: Atomic<*const Client> = Atomic::new(ptr::null());
 
-/// The client as the RDMA core sees it.
+/// The part of a client that the RDMA core refers to.
 ///
 /// # Invariants
 ///
-/// `raw` was registered, and not unregistered yet if `is_registered`. It was unregistered before the
-/// object is freed, unless it was never used: the RDMA core keeps nothing of a client that has no
-/// queries and no memberships.
+/// `raw` was registered, and is still registered if `is_registered`. It is unregistered before the
+/// object is freed, unless it was never used: the RDMA core keeps nothing of a client without
+/// queries and memberships.
 #[pin_data]
 struct Client {
     #[pin]
@@ -80,16 +80,16 @@ struct Client {
     is_registered: Mutex<bool>,
 }
 
-// SAFETY: The RDMA core counts atomically in `raw`; all else may be used by any task.
+// SAFETY: The RDMA core counts atomically in `raw`; all other fields may be used by any task.
 unsafe impl Send for Client {}
 
-// SAFETY: As above.
+// SAFETY: The RDMA core counts atomically in `raw`; the other fields have locks.
 unsafe impl Sync for Client {}
 
 impl Client {
     /// Creates an initialiser for a client without queries.
     fn new() -> impl PinInit<Self> {
-        // INVARIANT: A `SaClient` is made of it, which unregisters it, or it is not used.
+        // INVARIANT: The caller makes a `SaClient` of it, which unregisters it, or does not use it.
         pin_init!(Self {
             raw <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is valid for writes, and what is made there stays there.
@@ -105,14 +105,14 @@ impl Client {
 pub(crate) struct SaClient {
     client: Arc<Client>,
     gate: Arc<Gate>,
-    /// Where memberships end.
+    /// The queue on which memberships end.
     queue: Arc<OwnedQueue>,
 }
 
 impl SaClient {
     /// Registers the client, of which there can be one at a time. May sleep.
     ///
-    /// Fails with [`ENOMEM`], and [`EBUSY`] if there is one.
+    /// Fails with [`ENOMEM`], and [`EBUSY`] if there is one already.
     pub(crate) fn new() -> Result<Self> {
         let gate = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
         let queue = Arc::new(OwnedQueue::new(c"rust_rdma_sa", Kind::Unbound)?, GFP_KERNEL)?;
@@ -127,18 +127,19 @@ impl SaClient {
         })
     }
 
-    /// Asks and joins no more, and waits until all queries have been answered or cancelled, all
-    /// memberships have ended, and all calls back have returned: drop them first.
+    /// Stops queries and joins, and waits for those that exist; the caller drops them first.
     ///
-    /// To be called before the module goes, and never in a call back. The drop does the same.
+    /// When this returns, all queries have been answered or cancelled, all memberships have ended,
+    /// and all callbacks have returned. Must be called before the module is unloaded, and not in a
+    /// callback. Dropping the client closes it too.
     pub(crate) fn close(&self) {
         self.gate.close_and_wait();
         let mut is_registered = self.client.is_registered.lock();
         if *is_registered {
-            // SAFETY: By the type invariant the client is registered. Nobody uses it for anything new
-            // since the gate is closed.
+            // SAFETY: By the type invariant the client is registered. The gate is closed, so that
+            // there are no new requests.
             unsafe { bindings::ib_sa_unregister_client(self.client.raw.get()) };
-            // There are no calls back any more.
+            // There are no callbacks any more.
             CLIENT.store(ptr::null(), Release);
             *is_registered = false;
         }
@@ -151,19 +152,19 @@ impl Drop for SaClient {
     }
 }
 
-/// The client that a call back is for.
+/// Returns the client of a callback.
 ///
 /// # Safety
 ///
-/// To be called in a call back of a query only, and the result not to be used after it.
+/// To be called in a callback of a query only; the result must not be used after the callback.
 unsafe fn client<'a>() -> Option<&'a Client> {
-    // SAFETY: The pointer is null or valid until all calls back have returned.
+    // SAFETY: The pointer is null, or valid until all callbacks have returned.
     unsafe { CLIENT.load(Acquire).as_ref() }
 }
 
-/// Whether there is an administrator for the port; the RDMA core does not look.
+/// Checks that the port has a subnet administrator, which the RDMA core does not check.
 ///
-/// Fails with `EOPNOTSUPP` if not, or if there is no such port.
+/// Fails with `EOPNOTSUPP` if it has none, or if there is no such port.
 fn check_port(device: &Device, port: u32) -> Result {
     if device.cap_ib_sa(port) {
         Ok(())

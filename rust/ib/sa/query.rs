@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Questions to a subnet administrator for paths and services.
+//! Queries to a subnet administrator for paths and services.
 //!
-//! # Life of a query
+//! # Lifetime of a query
 //!
-//! What is under way stands in a table, under a number that is never used again and is all that the
-//! RDMA core is given. Whoever takes it out of the table ends the query: the callback, which then
-//! tells of the answer; or the drop of the [`SaQuery`], after which no callback finds anything.
+//! Pending queries are in a table, with a number as key that is not reused and is the only context
+//! that the RDMA core gets. The one who removes a query from the table ends it: either the
+//! callback, which then reports the answer, or the drop of the [`SaQuery`], after which a callback
+//! finds nothing.
 //!
-//! The drop cancels while it holds the lock of the table. A callback needs that lock first, and the
-//! RDMA core frees a query only after a callback of it has returned. So a query that is in the table
-//! is one that can be cancelled; without that order the RDMA core might look at a message that it is
-//! freeing at this moment.
+//! The drop cancels the query while it holds the lock of the table. A callback needs that lock
+//! first, and the RDMA core frees a query only after its callback has returned. So a query that is
+//! in the table can be cancelled. Without that order, the RDMA core might access a message that is
+//! being freed.
 //!
-//! Lock order: the lock of the table is below all others of the module. With it held, the RDMA core
-//! takes spin locks of its own; nothing is allocated, called back or dropped.
+//! Lock order: the lock of the table is below all other locks of the module. While it is held, the
+//! RDMA core takes its own spin locks; nothing is allocated, called back or dropped.
 
 use super::{check_port, record, Client, PathQuestion, SaClient, ServiceQuestion, ServiceRecord};
 use crate::{
@@ -35,46 +36,45 @@ use kernel::{
     sync::Arc,
 };
 
-/// How long an administrator may take to find services, in milliseconds.
+/// The timeout of a query for services, in milliseconds.
 const SERVICE_TIMEOUT_MS: u32 = 2_000;
 
-/// How many services are taken of an answer, which can be of any length. It is 176 kB.
+/// The maximum number of services that are taken from an answer of any length; they take 176 kB.
 const MAX_SERVICES: usize = 1_024;
 
-/// Who wants to know a path.
+/// A receiver of the result of a path query.
 pub(crate) trait PathDone: Send + Sync + 'static {
-    /// The administrator, or a service of this host in its place, has answered.
+    /// Handles the answer of the administrator, or of a service on this host in its place.
     ///
-    /// The result can be, among others, `ETIMEDOUT`, [`EINVAL`] (there is no such path), [`EIO`] (the
-    /// message could not be sent) and [`EINTR`] (the device goes away).
+    /// The error can be, among others, `ETIMEDOUT`, [`EINVAL`] (there is no such path), [`EIO`]
+    /// (the message could not be sent) and [`EINTR`] (the device is being removed).
     ///
-    /// Called at most once, in process context as [said](super) for all; may sleep, and may drop the
-    /// [`SaQuery`].
+    /// Called at most once, in process context as [described](super) for all callbacks; may sleep,
+    /// and may drop the [`SaQuery`].
     fn path_done(self: Arc<Self>, result: Result<PathRecord>);
 }
 
-/// Who wants to know services.
+/// A receiver of the result of a service query.
 pub(crate) trait ServiceDone: Send + Sync + 'static {
-    /// The administrator has answered. There is at least one record in a result that is no error, and
-    /// no more than 1,024.
+    /// Handles the answer of the administrator: 1 to 1,024 records, or an error.
     ///
-    /// The result can be, among others, `ETIMEDOUT`, [`EINVAL`] (there is no such service), `ENODATA`
-    /// (an empty answer), [`ENOMEM`], [`EIO`] and [`EINTR`].
+    /// The error can be, among others, `ETIMEDOUT`, [`EINVAL`] (there is no such service),
+    /// `ENODATA` (an empty answer), [`ENOMEM`], [`EIO`] and [`EINTR`].
     ///
-    /// Called as [`PathDone::path_done`].
+    /// Called under the conditions of [`PathDone::path_done`].
     fn service_done(self: Arc<Self>, result: Result<KVec<ServiceRecord>>);
 }
 
-/// Who is told of an answer.
+/// The receiver of an answer.
 enum Done {
     Path(Arc<dyn PathDone>),
     Service(Arc<dyn ServiceDone>),
 }
 
-/// A query under way.
+/// A pending query.
 struct Pending {
     done: Done,
-    // Keeps the administrator's part of the RDMA core.
+    // Keeps the device, to which the SA client data of the RDMA core belong.
     _device: DeviceRef,
 }
 
@@ -94,12 +94,12 @@ impl Queries {
 }
 
 impl Client {
-    /// Enters a query in the table. Returns its number. May sleep.
+    /// Adds a query to the table and returns its number. May sleep.
     fn enter(&self, pending: Pending) -> Result<usize> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut queries = self.queries.lock();
         let number = queries.next;
-        // As many are not asked before the machine is scrapped.
+        // The counter does not overflow in the lifetime of a machine.
         queries.next = number.wrapping_add(1);
         let before = queries.pending.insert(room.into_node(number, pending));
         drop(queries);
@@ -107,30 +107,31 @@ impl Client {
         Ok(number)
     }
 
-    /// Takes a query out of the table, unless it was. Ends with the lock released, so that the result
-    /// can be dropped.
+    /// Removes a query from the table, unless it was removed before.
+    ///
+    /// The lock is released on return, so that the caller can drop the result.
     fn take(&self, number: usize) -> Option<Pending> {
         self.queries.lock().pending.remove(&number)
     }
 }
 
-/// Takes out of the table what a callback is for, and lets go of the device.
+/// Removes the query of a callback from the table, and drops its device reference.
 ///
 /// # Safety
 ///
-/// To be called in a callback only, with its context.
+/// To be called in a callback only, with the callback's context.
 unsafe fn answered(context: *mut c_void) -> Option<Done> {
     // SAFETY: This is a callback.
     let client = unsafe { super::client() }?;
     Some(client.take(context.addr())?.done)
 }
 
-/// Called when there is an answer to a question for a path, or none will come.
+/// Handles the result of a path query; called by the RDMA core.
 ///
 /// # Safety
 ///
-/// To be called by the RDMA core only, for a query of [`SaClient::query_path`]. If `status` is 0,
-/// `resp` must point to `num` records, whose kind says which part of them is there.
+/// Only the RDMA core may call this, for a query of [`SaClient::query_path`]. If `status` is 0,
+/// `resp` must point to `num` records, in which the fields of their record type are initialised.
 unsafe extern "C" fn on_path(
     status: c_int,
     resp: *mut bindings::sa_path_rec,
@@ -147,7 +148,7 @@ unsafe extern "C" fn on_path(
     } else if resp.is_null() {
         Err(EINVAL)
     } else {
-        // SAFETY: By the safety requirements. They do not change during the call.
+        // SAFETY: By the safety requirements. The records do not change during the call.
         let records = unsafe { slice::from_raw_parts(resp, usize::try_from(num).unwrap_or(0)) };
         let answers = records.iter().map(|raw| PathAnswer {
             record: record::path_from_raw(raw),
@@ -158,12 +159,12 @@ unsafe extern "C" fn on_path(
     done.path_done(result);
 }
 
-/// Called when there is an answer to a question for services, or none will come.
+/// Handles the result of a service query; called by the RDMA core.
 ///
 /// # Safety
 ///
-/// To be called by the RDMA core only, for a query of [`SaClient::query_service`]. If `status` is 0,
-/// `resp` must point to `num` records, all of which is there but what is reserved.
+/// Only the RDMA core may call this, for a query of [`SaClient::query_service`]. If `status` is 0,
+/// `resp` must point to `num` records, initialised except for reserved fields.
 unsafe extern "C" fn on_service(
     status: c_int,
     resp: *mut bindings::sa_service_rec,
@@ -186,11 +187,11 @@ unsafe extern "C" fn on_service(
     done.service_done(result);
 }
 
-/// Copies records of services, as many as are wanted.
+/// Copies at most [`MAX_SERVICES`] service records.
 ///
 /// # Safety
 ///
-/// `records` must point to `num` records, all of which is there but what is reserved.
+/// `records` must point to `num` records, initialised except for reserved fields.
 unsafe fn services(
     records: *const bindings::sa_service_rec,
     num: usize,
@@ -198,24 +199,24 @@ unsafe fn services(
     let num = num.min(MAX_SERVICES);
     let mut services = KVec::with_capacity(num, GFP_KERNEL)?;
     for index in 0..num {
-        // SAFETY: By the safety requirements, for which `index` is small enough.
+        // SAFETY: By the safety requirements; `index` is less than `num`.
         let service = unsafe { record::service_from_raw(records.add(index)) };
-        // There is room, and this cannot panic, of which the compiler is sure, too.
+        // The vector has room. Unlike `push`, this has no panic that the compiler fails to remove.
         services.push_within_capacity(service).map_err(|_| ENOMEM)?;
     }
     Ok(services)
 }
 
-/// A query under way, or one that is over. Dropping it cancels.
+/// A query that is pending or finished; dropping it cancels the query.
 ///
-/// The drop never waits. After it [`PathDone::path_done`] or [`ServiceDone::service_done`] does not
-/// start any more; it may be running, so the drop may happen there, and with locks held that are
-/// taken there.
+/// The drop never waits. After it, [`PathDone::path_done`] or [`ServiceDone::service_done`] is not
+/// called any more. A call may be running, so the query may be dropped in that call, and with locks
+/// held that the call takes.
 ///
 /// # Invariants
 ///
-/// While `number` is in the table of `client`, `raw` and `id` are a query of the RDMA core, which is
-/// not freed.
+/// While `number` is in the table of `client`, `raw` and `id` are those of a query of the RDMA core
+/// that is not freed.
 #[must_use = "dropping it cancels the query"]
 pub(crate) struct SaQuery {
     client: Arc<Client>,
@@ -227,7 +228,7 @@ pub(crate) struct SaQuery {
 // SAFETY: Any task may cancel a query.
 unsafe impl Send for SaQuery {}
 
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl Sync for SaQuery {}
 
 impl Drop for SaQuery {
@@ -235,8 +236,8 @@ impl Drop for SaQuery {
         let mut queries = self.client.queries.lock();
         let pending = queries.pending.remove(&self.number);
         if pending.is_some() {
-            // SAFETY: By the type invariant the query is there up to now, and the lock, which the
-            // callback takes before the RDMA core frees the query, keeps it until the call returns.
+            // SAFETY: By the type invariant the query exists up to now. It exists until the call
+            // returns, because a callback takes the lock before the RDMA core frees the query.
             unsafe { bindings::ib_sa_cancel_query(self.id, self.raw) };
         }
         drop(queries);
@@ -244,8 +245,8 @@ impl Drop for SaQuery {
     }
 }
 
-/// What the RDMA core takes of every query: the client, what to call back with, and where to tell
-/// what it made.
+/// The arguments that all queries of the RDMA core have: the client, the context of the callback,
+/// and the place for the pointer to the query.
 struct Call {
     client: *mut bindings::ib_sa_client,
     context: *mut c_void,
@@ -253,13 +254,13 @@ struct Call {
 }
 
 impl SaClient {
-    /// Asks the administrator of a port, or a service of this host that answers in its place, for a
-    /// path. May sleep.
+    /// Asks the administrator of a port, or a service on this host in its place, for a path. May
+    /// sleep.
     ///
     /// The administrator is asked up to eleven times, a tenth of `timeout_ms` milliseconds apart.
     ///
     /// Fails, without calling `context`, with `EOPNOTSUPP` if the port has no administrator,
-    /// [`EAGAIN`] if it is not known at the moment, [`ENODEV`] if the module is going away, and
+    /// [`EAGAIN`] if it is not known at the moment, [`ENODEV`] if the module is being unloaded, and
     /// [`ENOMEM`].
     pub(crate) fn query_path(
         &self,
@@ -293,7 +294,7 @@ impl SaClient {
 
     /// Asks the administrator of a port for services, for about two seconds. May sleep.
     ///
-    /// Fails as [`SaClient::query_path`].
+    /// Fails like [`SaClient::query_path`].
     pub(crate) fn query_service(
         &self,
         device: &DeviceRef,
@@ -303,7 +304,9 @@ impl SaClient {
     ) -> Result<SaQuery> {
         let mut rec = record::service_to_raw(question);
         self.ask(device, port, Done::Service(context), |call| {
-            // SAFETY: As in `query_path`.
+            // SAFETY: The device is registered and its port has an administrator; the client is
+            // registered, and the record is used during the call only. The callback accepts the
+            // context until it has returned.
             unsafe {
                 bindings::ib_sa_service_rec_get(
                     call.client,
@@ -321,7 +324,7 @@ impl SaClient {
         })
     }
 
-    /// Puts a question, by `get`, which returns the id of the query or an error.
+    /// Starts a query by calling `get`, which returns the id of the query or an error.
     fn ask(
         &self,
         device: &DeviceRef,
@@ -346,8 +349,8 @@ impl SaClient {
             drop(self.client.take(number));
             return Err(error);
         }
-        // INVARIANT: The query was just made. A callback has taken `number` out of the table, or will
-        // before the query is freed.
+        // INVARIANT: The query was made above. A callback has removed `number` from the table, or
+        // removes it before the query is freed.
         Ok(SaQuery {
             client: self.client.clone(),
             number,

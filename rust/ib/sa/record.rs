@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Records of a subnet administrator: ours and those of C, which are not those of the messages.
+//! Conversion of SA records between this module's types and those of C, which are not the wire
+//! format.
 
 use super::{McMember, ServiceQuestion, ServiceRecord};
 use crate::bindings;
 use cmproto::{addr::Gid, ucma::path::PathRecord};
 
-/// A path as C has it, on InfiniBand.
+/// Converts a path of InfiniBand to its C form.
 pub(crate) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
     let ib = bindings::sa_path_rec_ib {
         dlid: path.dlid.to_be(),
@@ -39,10 +40,10 @@ pub(crate) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
     raw
 }
 
-/// A path that C has. Without LIDs it is if it is not one of InfiniBand.
+/// Converts a path of C; the LIDs are 0 if it is no path of InfiniBand.
 pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
     let ib = if raw.rec_type == bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB {
-        // SAFETY: The type says that this part is the one that is there.
+        // SAFETY: The record type tells that this is the valid field of the union.
         unsafe { raw.__bindgen_anon_1.ib }
     } else {
         bindings::sa_path_rec_ib::default()
@@ -74,7 +75,7 @@ pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
     }
 }
 
-/// A question for services as C has it.
+/// Converts a query for services to its C form.
 pub(super) fn service_to_raw(question: &ServiceQuestion) -> bindings::sa_service_rec {
     let mut raw: bindings::sa_service_rec = pin_init::zeroed();
     if let Some(id) = question.id {
@@ -86,14 +87,14 @@ pub(super) fn service_to_raw(question: &ServiceQuestion) -> bindings::sa_service
     raw
 }
 
-/// A service that C has.
+/// Converts a service record of C.
 ///
 /// # Safety
 ///
-/// `raw` must point to a record, all of which is there but what is reserved.
+/// `raw` must point to a record that is initialised except for reserved fields.
 pub(super) unsafe fn service_from_raw(raw: *const bindings::sa_service_rec) -> ServiceRecord {
-    // SAFETY: By the safety requirements. No reference is made to the whole, of which a part may be
-    // uninitialised.
+    // SAFETY: By the safety requirements. No reference to the whole record is created, because
+    // parts of it may be uninitialised.
     unsafe {
         ServiceRecord {
             id: u64::from_be((*raw).id).into(),
@@ -111,7 +112,7 @@ pub(super) unsafe fn service_from_raw(raw: *const bindings::sa_service_rec) -> S
     }
 }
 
-/// A service as C has it.
+/// Converts a service record to its C form.
 pub(crate) fn found_to_raw(found: &ServiceRecord) -> bindings::sa_service_rec {
     bindings::sa_service_rec {
         id: found.id.get().to_be(),
@@ -128,7 +129,7 @@ pub(crate) fn found_to_raw(found: &ServiceRecord) -> bindings::sa_service_rec {
     }
 }
 
-/// A member of a group as C has it.
+/// Converts a multicast member record to its C form.
 pub(super) fn member_to_raw(member: &McMember) -> bindings::ib_sa_mcmember_rec {
     bindings::ib_sa_mcmember_rec {
         mgid: bindings::ib_gid { raw: member.mgid.0 },
@@ -154,7 +155,7 @@ pub(super) fn member_to_raw(member: &McMember) -> bindings::ib_sa_mcmember_rec {
     }
 }
 
-/// A member of a group that C has.
+/// Converts a multicast member record of C.
 pub(super) fn member_from_raw(raw: &bindings::ib_sa_mcmember_rec) -> McMember {
     // SAFETY: Any bytes are a GID.
     let (mgid, port_gid) = unsafe { (raw.mgid.raw, raw.port_gid.raw) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calling a consumer's handler.
+//! Calls of a consumer's handler (`ib_cm_handler`).
 
 use super::{super::PathRec, head::CmHead};
 use crate::{bindings, ib::gid::GidAttr, kernel_api::Turn};
@@ -11,35 +11,35 @@ use cmproto::{
 use core::ptr;
 use kernel::prelude::*;
 
-/// Where a request came in.
+/// The origin of a request that a listener has received.
 pub(crate) struct Asked<'a> {
-    /// The listener.
+    /// The listener that has received the request.
     pub(crate) listener: &'a CmHead,
-    /// The port.
+    /// The port that has received the request.
     pub(crate) port: u8,
-    /// The P_Key that it carried; 0 if that is not known any more.
+    /// The P_Key of the request; 0 if it is not known any more.
     pub(crate) pkey: u16,
-    /// The GID that it was for, if it said so.
+    /// The destination GID of the request, if it has one.
     pub(crate) gid: Option<&'a GidAttr>,
     /// The path to the sender.
     pub(crate) path: &'a PathRec,
 }
 
-/// What a consumer is told.
+/// An event for a consumer.
 pub(crate) struct Told<'a> {
-    /// What has happened.
+    /// The type of the event.
     pub(crate) event: EventType,
-    /// The message that has arrived, if one has.
+    /// The message that was received, if the event is about one.
     pub(crate) mad: Option<&'a [u8; MAD_LEN]>,
-    /// Where it came in, of a request.
+    /// The origin of the message, if it is a request.
     pub(crate) asked: Option<Asked<'a>>,
-    /// The GID that the identifier speaks from, if it has one.
+    /// The source GID of the identifier, if it has one.
     pub(crate) gid: Option<&'a GidAttr>,
-    /// The peer's QP, of a connection that knows it.
+    /// The QP number of the peer, if the event is about a connection that knows it.
     pub(crate) peer_qpn: Option<u32>,
 }
 
-/// The type of the QP that can serve a REQ.
+/// Returns the type of a QP that can serve a REQ, an `enum ib_qp_type`.
 fn qp_type(transport: Transport) -> u32 {
     match transport {
         Transport::Rc => bindings::ib_qp_type_IB_QPT_RC,
@@ -56,7 +56,9 @@ fn ece(header: &Header, vendor_id: u32) -> bindings::rdma_ucm_ece {
     }
 }
 
-/// What comes with a REQ, with the resources as this end sees them.
+/// Converts a REQ to event parameters.
+///
+/// The resources of the sender are swapped, so that they are from the point of view of this end.
 fn req_param(asked: &Asked<'_>, header: &Header, req: &Req<'_>) -> bindings::ib_cm_req_event_param {
     let mut param = bindings::ib_cm_req_event_param {
         listen_id: asked.listener.as_id(),
@@ -146,11 +148,12 @@ fn sidr_rep_param(
 }
 
 impl CmHead {
-    /// Calls the consumer's handler and returns what that returns: 0, or anything else if the
-    /// identifier is to be destroyed. Without a handler nothing happens.
+    /// Calls the consumer's handler and returns its result.
     ///
-    /// `_turn` is that of the consumer, by this identifier or by the listener that a request came
-    /// to.
+    /// A result other than 0 means that the identifier is to be destroyed. Without a handler
+    /// nothing happens, and the result is 0.
+    ///
+    /// `_turn` is the consumer's turn, taken for this identifier or for the listener of a request.
     pub(crate) fn tell(&self, _turn: &Turn<'_>, told: &Told<'_>) -> c_int {
         let Some(handler) = self.handler() else {
             return 0;
@@ -162,7 +165,7 @@ impl CmHead {
         if told.event.is_send_error() {
             event.param.send_status = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR;
         }
-        // What has arrived was decoded before.
+        // The message was decoded before, so this does not fail.
         if let Some((header, message)) = told.mad.and_then(|mad| wire::decode(mad).ok()) {
             match (&message, &told.asked) {
                 (Message::Req(req), Some(asked)) => {
@@ -186,8 +189,8 @@ impl CmHead {
             }
             event.private_data = message.private_data().as_ptr().cast_mut().cast();
         }
-        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and what
-        // it borrows live until it returns.
+        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and the
+        // data that it borrows live until the handler returns.
         unsafe { handler(self.as_id(), &raw const event) }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The functions that C calls, by what `include/rust_rdma_cm_ibcm.h` says.
+//! The functions that C calls, with the prototypes in `include/rust_rdma_cm_ibcm.h`.
 //!
-//! As [`super::super::export`].
+//! They follow the rules of [`super::super::export`].
 
 use super::{
     super::{
@@ -27,47 +27,47 @@ use kernel::{
 
 type Id = *mut bindings::ib_cm_id;
 
-/// What a consumer's identifier stands for.
+/// Returns the [`KernelId`] of a consumer's identifier.
 ///
 /// # Safety
 ///
-/// `id` must be an identifier that the consumer has, and has it for the duration of `'a`.
+/// `id` must be an identifier that the consumer owns for the duration of `'a`.
 unsafe fn id_of<'a>(id: Id) -> ArcBorrow<'a, KernelId> {
-    // SAFETY: An identifier is the start of an object that names its owner: a `KernelId` that keeps
-    // itself until the consumer destroys it.
+    // SAFETY: An identifier is the first field of an object that points to its owner: a `KernelId`
+    // that holds a reference to itself until the consumer destroys it.
     unsafe {
         let head = id.cast::<bindings::rust_ib_cm_id>();
         ArcBorrow::from_raw((*head).owner.cast_const().cast())
     }
 }
 
-/// Creates an identifier, see [`rust_ib_create_cm_id`].
+/// Creates an identifier, for [`rust_ib_create_cm_id`].
 ///
 /// # Safety
 ///
-/// As there.
+/// The requirements of that function.
 unsafe fn create(
     device: *mut bindings::ib_device,
     handler: bindings::ib_cm_handler,
     context: *mut c_void,
 ) -> Result<Arc<KernelId>> {
     let head = CmHead::new();
-    // SAFETY: The handler is one of a consumer.
+    // SAFETY: The handler belongs to a consumer.
     unsafe { head.set_consumer(device, handler, context) };
-    // SAFETY: The consumer needs the module.
+    // SAFETY: A consumer depends on this module.
     KernelId::create_cm(&unsafe { the_core() }?, head)
 }
 
-/// The name by which identifiers of one handler are told from those of another; never 0.
+/// Returns a number that identifies a handler; never 0.
 fn name_of(handler: bindings::ib_cm_handler) -> usize {
     handler.map_or(1, |handler| handler as usize)
 }
 
-/// Creates a listener, or finds one that can be shared, see [`rust_ib_cm_insert_listen`].
+/// Creates a listener, or finds one to share, for [`rust_ib_cm_insert_listen`].
 ///
 /// # Safety
 ///
-/// As there.
+/// The requirements of that function.
 unsafe fn insert_listen(
     device: *mut bindings::ib_device,
     handler: bindings::ib_cm_handler,
@@ -90,14 +90,14 @@ unsafe fn insert_listen(
     }
 }
 
-/// Sends a REQ, see [`rust_ib_send_cm_req`].
+/// Sends a REQ, for [`rust_ib_send_cm_req`].
 ///
 /// # Safety
 ///
-/// As there.
+/// The requirements of that function.
 unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
     if !param.alternate_path.is_null() {
-        // Nobody would fail over to it.
+        // Failover to an alternate path is not supported.
         return Err(EINVAL);
     }
     let params = connect_params(param)?;
@@ -120,11 +120,11 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
     id.send_req(&route, lids, &params, data)
 }
 
-/// Sends a SIDR_REQ, see [`rust_ib_send_cm_sidr_req`].
+/// Sends a SIDR_REQ, for [`rust_ib_send_cm_sidr_req`].
 ///
 /// # Safety
 ///
-/// As there.
+/// The requirements of that function.
 unsafe fn send_sidr_req(id: &KernelId, param: &bindings::ib_cm_sidr_req_param) -> Result {
     // SAFETY: By the safety requirements.
     let (data, route) = unsafe {
@@ -141,14 +141,14 @@ unsafe fn send_sidr_req(id: &KernelId, param: &bindings::ib_cm_sidr_req_param) -
     id.send_sidr_req(&route, &params, data)
 }
 
-/// Asks for attributes of the queue pair, see [`rust_ib_cm_init_qp_attr`].
+/// Returns attributes for the queue pair, for [`rust_ib_cm_init_qp_attr`].
 ///
 /// # Safety
 ///
-/// As there.
+/// The requirements of that function.
 unsafe fn init_qp_attr(id: &KernelId, attr: *mut bindings::ib_qp_attr, mask: *mut c_int) -> Result {
-    // SAFETY: Both are valid by the promises of the consumer, and so is the device, at which the
-    // endpoint is if there are attributes.
+    // SAFETY: The pointers are valid by the promises of the consumer. If there are attributes, the
+    // endpoint is attached to the device, so that this is valid too.
     unsafe {
         let known = id.cm_qp_attr((*attr).qp_state)?;
         let device = (*id.cm_head().ok_or(EINVAL)?.as_id()).device;
@@ -159,12 +159,12 @@ unsafe fn init_qp_attr(id: &KernelId, attr: *mut bindings::ib_qp_attr, mask: *mu
 }
 
 export! {
-    /// `ib_create_cm_id()`.
+    /// Implements `ib_create_cm_id()`.
     ///
     /// # Safety
     ///
-    /// As for all functions here: called by a consumer that keeps the promises of [`super`], with
-    /// pointers that are valid for the call, or null where C allows it.
+    /// The requirements of all functions in this file: the caller is a consumer that keeps the
+    /// promises of [`super`], and pointers are valid for the call, or null where C allows it.
     fn rust_ib_create_cm_id(
         device: *mut bindings::ib_device,
         handler: bindings::ib_cm_handler,
@@ -176,22 +176,22 @@ export! {
         id.unwrap_or_else(|error| error.to_ptr())
     }
 
-    /// `ib_destroy_cm_id()`.
+    /// Implements `ib_destroy_cm_id()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_destroy_cm_id(id: Id) {
         // SAFETY: By the safety requirements.
         let id: Arc<KernelId> = unsafe { id_of(id) }.into();
         id.destroy_cm();
     }
 
-    /// `ib_cm_listen()`.
+    /// Implements `ib_cm_listen()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_listen(id: Id, service_id: bindings::u64_) -> c_int {
         // SAFETY: By the safety requirements; the device is that of the identifier.
         let (device, id) = unsafe {
@@ -201,11 +201,11 @@ export! {
         result(id.listen_service(device, service_id))
     }
 
-    /// `ib_cm_insert_listen()`.
+    /// Implements `ib_cm_insert_listen()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_insert_listen(
         device: *mut bindings::ib_device,
         handler: bindings::ib_cm_handler,
@@ -216,67 +216,69 @@ export! {
         id.unwrap_or_else(|error| error.to_ptr())
     }
 
-    /// `ib_send_cm_req()`.
+    /// Implements `ib_send_cm_req()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_req(id: Id, param: *const bindings::ib_cm_req_param) -> c_int {
         // SAFETY: By the safety requirements.
         result(unsafe { send_req(&id_of(id), &*param) })
     }
 
-    /// `ib_send_cm_rep()`.
+    /// Implements `ib_send_cm_rep()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_rep(id: Id, param: *const bindings::ib_cm_rep_param) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, param) = unsafe { (id_of(id), &*param) };
-        // SAFETY: As above.
-        let data = unsafe { bytes(param.private_data, param.private_data_len, Rep::PRIVATE_DATA_LEN) };
+        // SAFETY: By the safety requirements.
+        let data = unsafe {
+            bytes(param.private_data, param.private_data_len, Rep::PRIVATE_DATA_LEN)
+        };
         result(data.and_then(|data| id.send_rep(&accept_params(param), data)))
     }
 
-    /// `ib_send_cm_rtu()`.
+    /// Implements `ib_send_cm_rtu()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_rtu(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Rtu::PRIVATE_DATA_LEN)) };
         result(data.and_then(|data| id.act(|machine, now| machine.establish(data, now))))
     }
 
-    /// `ib_send_cm_dreq()`.
+    /// Implements `ib_send_cm_dreq()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_dreq(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Dreq::PRIVATE_DATA_LEN)) };
         result(data.and_then(|data| id.act(|machine, now| machine.disconnect(data, now))))
     }
 
-    /// `ib_send_cm_drep()`.
+    /// Implements `ib_send_cm_drep()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_drep(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Drep::PRIVATE_DATA_LEN)) };
         result(data.and_then(|data| id.act(|machine, now| machine.confirm_disconnect(data, now))))
     }
 
-    /// `ib_send_cm_rej()`.
+    /// Implements `ib_send_cm_rej()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_rej(
         id: Id,
         reason: bindings::u32_,
@@ -301,21 +303,21 @@ export! {
         })
     }
 
-    /// `ib_prepare_cm_mra()`.
+    /// Implements `ib_prepare_cm_mra()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_prepare_cm_mra(id: Id) -> c_int {
         // SAFETY: By the safety requirements.
         result(unsafe { id_of(id) }.prepare_mra())
     }
 
-    /// `ib_cm_init_qp_attr()`.
+    /// Implements `ib_cm_init_qp_attr()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_init_qp_attr(
         id: Id,
         attr: *mut bindings::ib_qp_attr,
@@ -325,25 +327,25 @@ export! {
         result(unsafe { init_qp_attr(&id_of(id), attr, mask) })
     }
 
-    /// `ib_send_cm_sidr_req()`.
+    /// Implements `ib_send_cm_sidr_req()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_sidr_req(id: Id, param: *const bindings::ib_cm_sidr_req_param) -> c_int {
         // SAFETY: By the safety requirements.
         result(unsafe { send_sidr_req(&id_of(id), &*param) })
     }
 
-    /// `ib_send_cm_sidr_rep()`.
+    /// Implements `ib_send_cm_sidr_rep()`.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_sidr_rep(id: Id, param: *const bindings::ib_cm_sidr_rep_param) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, param) = unsafe { (id_of(id), &*param) };
-        // SAFETY: As above.
+        // SAFETY: By the safety requirements.
         let (info, data) = unsafe {
             (
                 bytes(param.info, param.info_length, INFO_LEN),
@@ -357,11 +359,11 @@ export! {
         })
     }
 
-    /// `ib_cm_notify()`. Can be called in any context.
+    /// Implements `ib_cm_notify()`. Can be called in any context.
     ///
     /// # Safety
     ///
-    /// As [`rust_ib_create_cm_id`].
+    /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_notify(id: Id, event: bindings::u32_) -> c_int {
         // SAFETY: By the safety requirements.
         let id: Arc<KernelId> = unsafe { id_of(id) }.into();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The identifier that a consumer has.
+//! The `struct ib_cm_id` of a consumer.
 
 use super::super::super::device::Device;
 use crate::{bindings, kernel_api::KernelId};
@@ -8,23 +8,23 @@ use cmproto::cm::State;
 use core::ptr;
 use kernel::{prelude::*, sync::Arc, types::Opaque};
 
-/// The QP that answers CM messages: that of general services.
+/// The QP that answers CM messages: QP1, for general services.
 const GSI_QPN: u32 = 1;
 
-/// A `struct ib_cm_id`, and what it stands for.
+/// A `struct ib_cm_id` with a pointer to its owner.
 ///
-/// Consumers read the fields without asking, and may write the context and the handler: those are
-/// read again for each use.
+/// Consumers read the fields directly, and may write the context and the handler, which are read
+/// again for each use.
 pub(crate) struct CmHead(Opaque<bindings::rust_ib_cm_id>);
 
 // SAFETY: The fields are read and written by any task, with volatile accesses here.
 unsafe impl Send for CmHead {}
 
-// SAFETY: As above.
+// SAFETY: The fields are read and written by any task, with volatile accesses here.
 unsafe impl Sync for CmHead {}
 
 impl CmHead {
-    /// An unused identifier of nobody.
+    /// Creates an unused identifier without an owner.
     pub(crate) fn new() -> Self {
         Self(Opaque::new(bindings::rust_ib_cm_id {
             id: bindings::ib_cm_id {
@@ -35,23 +35,24 @@ impl CmHead {
         }))
     }
 
-    /// The identifier as the consumer knows it.
+    /// Returns the identifier that the consumer uses.
     pub(super) fn as_id(&self) -> *mut bindings::ib_cm_id {
         // SAFETY: The field is inside the object.
         unsafe { &raw mut (*self.0.get()).id }
     }
 
-    /// Notes what owns the identifier, and keeps itself until the consumer destroys it.
+    /// Sets the owner, which holds a reference to itself until the consumer destroys the
+    /// identifier.
     pub(crate) fn set_owner(&self, owner: &Arc<KernelId>) {
         // SAFETY: The field is inside the object; set before the consumer sees the identifier.
         unsafe { (*self.0.get()).owner = Arc::as_ptr(owner).cast_mut().cast() };
     }
 
-    /// Sets whose identifier it is, and what the consumer is called by, and with.
+    /// Sets the device, the handler and the context.
     ///
     /// # Safety
     ///
-    /// The handler must be one of a consumer that keeps the promises of this module.
+    /// The handler must belong to a consumer that keeps the promises of this module.
     pub(super) unsafe fn set_consumer(
         &self,
         device: *mut bindings::ib_device,
@@ -67,10 +68,10 @@ impl CmHead {
         }
     }
 
-    /// Takes over handler and context of a listener, for a request at `device`.
+    /// Copies handler and context of a listener, for a request received by `device`.
     pub(crate) fn inherit(&self, listener: &CmHead, device: &Device) {
         let from = listener.as_id();
-        // SAFETY: The fields are inside the objects. The handler is one of a consumer already.
+        // SAFETY: The fields are inside the objects. The handler belongs to a consumer already.
         unsafe {
             let handler = (&raw const (*from).cm_handler).read_volatile();
             let context = (&raw const (*from).context).read_volatile();
@@ -78,16 +79,16 @@ impl CmHead {
         }
     }
 
-    /// What the consumer is called by, at one moment.
+    /// Returns the current handler.
     pub(super) fn handler(&self) -> bindings::ib_cm_handler {
         // SAFETY: The field is inside the object.
         unsafe { (&raw const (*self.as_id()).cm_handler).read_volatile() }
     }
 
-    /// Shows the state, and the communication ids of both ends; 0 for one that there is not.
+    /// Sets the state and the communication ids of both ends; 0 for an id that is not known.
     pub(crate) fn show(&self, state: State, local: u32, remote: u32) {
         let id = self.as_id();
-        // SAFETY: The fields are inside the object; readers take what they find.
+        // SAFETY: The fields are inside the object; readers accept any value.
         unsafe {
             (&raw mut (*id).state).write_volatile(state as u32);
             (&raw mut (*id).local_id).write_volatile(local.to_be());
@@ -95,19 +96,19 @@ impl CmHead {
         }
     }
 
-    /// Shows the service id.
+    /// Sets the service id, given in host byte order.
     pub(crate) fn show_service(&self, service_id: u64) {
         // SAFETY: The field is inside the object.
         unsafe { (&raw mut (*self.as_id()).service_id).write_volatile(service_id.to_be()) };
     }
 
-    /// The service id that is shown.
+    /// Returns the service id in host byte order.
     pub(crate) fn service(&self) -> u64 {
         // SAFETY: The field is inside the object.
         u64::from_be(unsafe { (&raw const (*self.as_id()).service_id).read_volatile() })
     }
 
-    /// The state that is shown. Can be called in any context.
+    /// Returns the state. Can be called in any context.
     pub(crate) fn state(&self) -> State {
         // SAFETY: The field is inside the object.
         let state = unsafe { (&raw const (*self.as_id()).state).read_volatile() };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Parameters that a consumer gives.
+//! Conversion of the parameters that a consumer passes.
 
 use crate::{
     bindings,
@@ -23,13 +23,14 @@ use cmproto::{
 use core::slice;
 use kernel::prelude::*;
 
-/// Bytes that a consumer gives, of which a message holds `max`; none of null.
+/// Returns bytes of a consumer for a field of a message with `max` bytes; a null pointer is an
+/// empty slice.
 ///
-/// Fails with `EINVAL` if there are more.
+/// Fails with `EINVAL` if there are more than `max` bytes.
 ///
 /// # Safety
 ///
-/// `data` must be null or valid for `len` bytes, for `'a`.
+/// `data` must be null or valid for `len` bytes, for the duration of `'a`.
 pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Result<&'a [u8]> {
     let given = if data.is_null() {
         None
@@ -40,7 +41,7 @@ pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Resu
     ibcm::payload(given, max).kernel()
 }
 
-/// The kind of GID that a path starts from; none for one over Omni-Path.
+/// Returns the type of the source GID of a path, or `None` for a path over Omni-Path.
 fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
     match path.rec_type {
         bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB => Some(GidType::Ib),
@@ -50,15 +51,13 @@ fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
     }
 }
 
-/// Where a path leads that starts at the GID `sgid`, or if that is null at the one that the path
-/// names.
+/// Returns the route of a path, which starts at `sgid` or, if that is null, at the GID in the path.
 ///
-/// Fails with `EINVAL` if there is no path, or no such GID at a device that connections can be made
-/// over.
+/// Fails with `EINVAL` if there is no path, or if no device that supports connections has the GID.
 ///
 /// # Safety
 ///
-/// Both must be null or valid, and `sgid` be one of a registered device.
+/// Both must be null or valid, and `sgid` must belong to a registered device.
 pub(super) unsafe fn route(
     core: &Core,
     path: *const bindings::sa_path_rec,
@@ -87,7 +86,7 @@ pub(super) unsafe fn route(
     let dmac = if ty == GidType::Ib {
         [0; 6]
     } else {
-        // SAFETY: The type says that it is this one.
+        // SAFETY: The type of the path tells that this is the valid field of the union.
         unsafe { path.__bindgen_anon_1.roce.dmac }
     };
     Ok(Route {
@@ -98,11 +97,11 @@ pub(super) unsafe fn route(
     })
 }
 
-/// The LIDs for data of a request.
+/// Returns the LIDs for the data of a connection.
 ///
 /// # Safety
 ///
-/// Its paths must be null or valid.
+/// The paths in `param` must be null or valid.
 pub(super) unsafe fn data_lids(param: &bindings::ib_cm_req_param) -> DataLids {
     let lid_of = |path: *const bindings::sa_path_rec| {
         // SAFETY: By the safety requirements.
@@ -115,9 +114,9 @@ pub(super) unsafe fn data_lids(param: &bindings::ib_cm_req_param) -> DataLids {
     }
 }
 
-/// What a REQ says, but for what the path says.
+/// Converts the parameters of a REQ, without the fields that come from the path.
 ///
-/// Fails with `EINVAL` for a QP type that does not connect.
+/// Fails with `EINVAL` for a QP type without connections.
 pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<ConnectParams> {
     Ok(ConnectParams {
         service_id: u64::from_be(param.service_id),
@@ -144,7 +143,7 @@ pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<Connec
     })
 }
 
-/// What a REP says, but for what the device says.
+/// Converts the parameters of a REP, without the fields that come from the device.
 pub(super) fn accept_params(param: &bindings::ib_cm_rep_param) -> AcceptParams {
     AcceptParams {
         local_qpn: param.qp_num,
@@ -162,7 +161,7 @@ pub(super) fn accept_params(param: &bindings::ib_cm_rep_param) -> AcceptParams {
     }
 }
 
-/// What a SIDR_REQ says.
+/// Converts the parameters of a SIDR_REQ.
 pub(super) fn resolve_params(param: &bindings::ib_cm_sidr_req_param, pkey: u16) -> ResolveParams {
     ResolveParams {
         timeout: Duration::from_millis(u64::try_from(param.timeout_ms).unwrap_or(u64::MAX)),
@@ -171,9 +170,9 @@ pub(super) fn resolve_params(param: &bindings::ib_cm_sidr_req_param, pkey: u16) 
     }
 }
 
-/// What a SIDR_REP says.
+/// Converts the parameters of a SIDR_REP.
 ///
-/// Fails with `EINVAL` for a status that the message cannot say.
+/// Fails with `EINVAL` for a status that does not fit the message.
 pub(super) fn reply_params(param: &bindings::ib_cm_sidr_rep_param) -> Result<ReplyParams> {
     let status = u8::try_from(param.status).map_err(|_| EINVAL)?;
     Ok(ReplyParams {

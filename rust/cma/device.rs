@@ -280,7 +280,6 @@ pub(crate) enum SourceLink {
 
 /// A local address, and the namespace, interface and link that it belongs to.
 pub(crate) struct Source<'a> {
-    /// The address.
     pub(crate) addr: &'a SockAddr,
     /// The network namespace.
     pub(crate) net: &'a Net,

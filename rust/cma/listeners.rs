@@ -294,7 +294,7 @@ impl Listeners {
         })
     }
 
-    // Those who speak of messages
+    // Listeners of the InfiniBand CM
     // ------------------------------------------------------------------------------------------
 
     /// Returns a service id that no other consumer is given.
@@ -384,7 +384,7 @@ impl Listeners {
         }
     }
 
-    // All
+    // Listeners of both kinds
     // ------------------------------------------------------------------------------------------
 
     /// Returns whether there is a listener for the service id at the device, of whatever kind,

@@ -61,7 +61,7 @@ pub(crate) enum Group {
 
 /// The answer of a subnet administrator about a membership.
 pub(crate) enum Answer {
-    /// There is no answer yet.
+    /// The answer is outstanding.
     None,
     /// The port is a member, or the reason why it is not.
     Said(Result<McMember>),

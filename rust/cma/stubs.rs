@@ -37,11 +37,11 @@ struct Key {
 
 /// The way in which a wildcard listener listens at a device.
 pub(super) enum Site {
-    /// It does not listen there.
+    /// The listener does not listen there.
     None,
-    /// Its requests are found by the lookup of a listener.
+    /// The listener has nothing at the device: it is found for each request by a lookup.
     Matched,
-    /// It has a listener of its own at the iWARP CM.
+    /// The listener has an object of its own at the iWARP CM.
     Own(IwListener),
 }
 

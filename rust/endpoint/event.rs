@@ -136,7 +136,7 @@ impl<'a> UdEventParam<'a> {
 /// whoever keeps the event copies it, as [`KeptEvent`](super::KeptEvent) does.
 #[derive(Clone)]
 pub(crate) enum EventParam<'a> {
-    /// No parameters.
+    /// The event has no parameters.
     None,
     /// Parameters of a connection.
     Conn(ConnEventParam<'a>),

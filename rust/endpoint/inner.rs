@@ -52,7 +52,6 @@ pub(crate) struct Options {
 
 /// The attachment of an endpoint to a port of a device.
 pub(crate) struct Attachment {
-    /// The device.
     pub(crate) device: Arc<CmDevice>,
     /// The number of the port, from 1 on.
     pub(crate) port_num: u32,
@@ -90,9 +89,9 @@ pub(crate) struct Conn {
 pub(crate) struct Sidr {
     /// The state machine of the IB CM.
     pub(crate) machine: Resolution,
-    /// On the asking side, the communication id, which is the request ID of the SIDR_REQ.
+    /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
     pub(crate) comm_id: Option<CommId>,
-    /// On the answering side, the entry of the SIDR_REQ, until it is answered.
+    /// The answering side's entry of the SIDR_REQ, until it is answered.
     pub(crate) question: Option<Question>,
     /// The source from which the answer is accepted, or from which the SIDR_REQ came.
     pub(crate) peer: Origin,

@@ -116,9 +116,6 @@ impl CharFile for Channel {
     ///
     /// Fails with `EACCES` if the caller's credentials are not those with which the file was
     /// opened: a child that inherits the file over a fork cannot use it.
-    ///
-    /// Fails with `EACCES` for whoever has other credentials than the one who opened the file:
-    /// after a fork the file is of no use to the child.
     fn write(
         this: ArcBorrow<'_, Self>,
         file: &OpenFile<'_, Self>,

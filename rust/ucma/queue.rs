@@ -60,9 +60,9 @@ enum Slot {
     Free,
     /// Lent to the caller as a [`Room::Own`], or for the moment of a look at an event.
     Lent,
-    /// Has an unread event, at this position.
+    /// A slot with an unread event, which has this position.
     Full(u64, Unread),
-    /// Has an event, at this position, that a reader has taken as a [`Node::Own`].
+    /// A slot with an event, at this position, that a reader has taken as a [`Node::Own`].
     Read(u64, Unread),
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! APR: alternate path response (IBTA 12.8.2).
+//! The message APR: alternate path response (IBTA 12.8.2).
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
 
-/// Answer to a request to load an alternate path (IBTA 12.8.2).
+/// An APR: the answer to a LAP (IBTA 12.8.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Apr<'a> {
     /// Communication id of the sender.
     pub local_comm_id: u32,
     /// Communication id of the receiver.
     pub remote_comm_id: u32,
-    /// How many bytes of `info` mean something, 0 to 72. A peer can send up to 255, which reads as
-    /// 72.
+    /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which reads
+    /// as 72.
     pub info_len: u8,
     /// Status: 0 if the path was loaded.
     pub status: u8,
@@ -34,7 +34,7 @@ impl<'a> Apr<'a> {
     /// Length of the private data field, in bytes.
     pub const PRIVATE_DATA_LEN: usize = 148;
 
-    /// The additional information that means something: the first `info_len` bytes of `info`.
+    /// Returns the additional information that is used: the first `info_len` bytes of `info`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.info_len);
         self.info.get(..len).unwrap_or(self.info)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DREP: reply to a request to disconnect (IBTA 12.6.11).
+//! The message DREP: reply to a request to disconnect (IBTA 12.6.11).
 
 use super::field::Field;
 use super::{Data, EncodeError, PrivateData};
 
-/// Reply to a request to disconnect (IBTA 12.6.11).
+/// A DREP: the answer to a DREQ (IBTA 12.6.11).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Drep<'a> {
     /// Communication id of the sender.

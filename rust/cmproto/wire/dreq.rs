@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DREQ: request to disconnect (IBTA 12.6.10).
+//! The message DREQ: request to disconnect (IBTA 12.6.10).
 
 use super::field::Field;
 use super::{Data, EncodeError, PrivateData};
 
-/// Request to disconnect (IBTA 12.6.10).
+/// A DREQ: a request to disconnect (IBTA 12.6.10).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Dreq<'a> {
     /// Communication id of the sender.
     pub local_comm_id: u32,
     /// Communication id of the receiver.
     pub remote_comm_id: u32,
-    /// Queue pair number of the receiver, 24 bits.
+    /// QPN of the receiver, or its end-to-end context, 24 bits.
     pub remote_qpn_eecn: u32,
     /// Private data, at most 220 bytes.
     pub private_data: &'a [u8],

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bit fields in the notation of the InfiniBand specification: byte offset, bit, width.
+//! Bit fields, in the notation of the InfiniBand specification: byte offset, bit, width.
 //!
-//! The specification draws messages as big endian words with bit 31 on the left. A field is
-//! named here by the byte that holds its most significant bit, by the place of that bit in the
-//! byte counted from the *left* (0 is the most significant bit), and by its width in bits.
+//! The specification draws messages as big-endian words with bit 31 on the left. A field is given
+//! here by the byte that holds its most significant bit, by the number of that bit in the byte,
+//! counted from the *left* (0 is the most significant bit), and by its width in bits.
 //!
-//! A field is a type, so its place is part of the program and not of its data: whether it lies
-//! inside the buffer and fits its value type is checked when the program is compiled, and
-//! neither reading nor writing can fail or panic.
+//! A field is a type, so that its position is part of the program and not of its data: the compiler
+//! checks that the field is inside the buffer and fits its value type, and neither reading nor
+//! writing can fail or panic.
 
 use crate::bytes::fill;
 use core::marker::PhantomData;
 
-/// A type that a field's value can have.
+/// A type for the value of a field.
 pub trait Value: Copy {
-    /// The widest field that the type can hold.
+    /// The width of the widest field that the type can hold, in bits.
     const BITS: usize;
 
-    /// The value with these bits; bits above [`Value::BITS`] are zero.
+    /// Creates a value from its bits. Bits above [`Value::BITS`] must be zero.
     fn from_bits(bits: u64) -> Self;
 
-    /// The bits of the value.
+    /// Returns the bits of the value.
     fn to_bits(self) -> u64;
 }
 
@@ -61,19 +61,19 @@ impl Value for bool {
     }
 }
 
-/// The field of `WIDTH` bits that starts at bit `BIT` (from the left) of byte `BYTE`.
+/// A field of `WIDTH` bits that starts at bit `BIT` (from the left) of byte `BYTE`.
 pub struct Field<T, const BYTE: usize, const BIT: usize, const WIDTH: usize>(PhantomData<T>);
 
 impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T, BYTE, BIT, WIDTH> {
-    /// How many bytes hold a part of the field.
+    /// The number of bytes that hold a part of the field.
     const SPAN: usize = (BIT + WIDTH).div_ceil(8);
-    /// One past the last of them.
+    /// The offset of the first byte behind the field.
     const END: usize = BYTE + Self::SPAN;
-    /// How far the field is from the right end of its last byte.
+    /// The number of bits behind the field in its last byte.
     const SHIFT: u32 = (Self::SPAN * 8 - BIT - WIDTH) as u32;
-    /// The bits of a value that fit.
+    /// The bits of a value that fit into the field.
     const MASK: u64 = u64::MAX >> (64 - WIDTH);
-    /// The place of the field in the bytes from `BYTE` to `END`.
+    /// The bits of the field, in the bytes from `BYTE` to `END`.
     const PLACE: u64 = Self::MASK << Self::SHIFT;
 
     const fn check(len: usize) {
@@ -91,8 +91,8 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
         T::from_bits(load(bytes).wrapping_shr(Self::SHIFT) & Self::MASK)
     }
 
-    /// Writes the field and leaves the bits around it alone. Bits of the value that do not fit
-    /// are dropped, as C does.
+    /// Writes the field, and leaves the bits around it as they are. Bits of the value that do not
+    /// fit are dropped, as in C.
     pub fn set<const N: usize>(buf: &mut [u8; N], value: T) {
         const { Self::check(N) };
         let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
@@ -106,21 +106,21 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
     }
 }
 
-/// The big endian number in up to 8 bytes.
+/// Returns the big-endian number in up to 8 bytes.
 fn load(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |word, byte| (word << 8) | u64::from(*byte))
 }
 
-/// The `LEN` bytes that start at byte `BYTE`.
+/// A field of `LEN` bytes that starts at byte `BYTE`.
 pub struct Bytes<const BYTE: usize, const LEN: usize>;
 
 impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
     const END: usize = BYTE + LEN;
     const ZERO: &'static [u8; LEN] = &[0; LEN];
 
-    /// Borrows the bytes.
+    /// Borrows the field.
     pub fn get<const N: usize>(buf: &[u8; N]) -> &[u8; LEN] {
         const { assert!(Self::END <= N, "bytes beyond the end") };
         buf.get(BYTE..)
@@ -128,7 +128,7 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
             .unwrap_or(Self::ZERO)
     }
 
-    /// Writes the bytes.
+    /// Writes the field.
     pub fn set<const N: usize>(buf: &mut [u8; N], value: &[u8; LEN]) {
         const { assert!(Self::END <= N, "bytes beyond the end") };
         if let Some(bytes) = buf.get_mut(BYTE..).and_then(<[u8]>::first_chunk_mut) {
@@ -136,8 +136,8 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
         }
     }
 
-    /// Writes `value` at the start and leaves the rest alone. False, and nothing written, if it is too
-    /// long.
+    /// Writes `value` at the start of the field, and leaves the rest as it is. Returns false, and
+    /// writes nothing, if `value` is too long.
     #[must_use]
     pub fn set_start<const N: usize>(buf: &mut [u8; N], value: &[u8]) -> bool {
         const { assert!(Self::END <= N, "bytes beyond the end") };
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(buf, [0xff, 0xff, 0xff, 0]);
     }
 
-    /// What else runs in the compiler.
+    /// The check otherwise runs in the compiler only.
     #[test]
     fn a_field_within_its_buffer_is_allowed() {
         Field::<u8, 1, 5, 2>::check(2);

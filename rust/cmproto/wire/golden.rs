@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that C sent, against what tshark makes of them.
+//! A comparison of messages that C has sent with what tshark makes of them.
 //!
-//! Each case in `tests/golden/` is a pair of files: `NAME.hex` with the 256 bytes of a datagram,
-//! and `NAME.fields` with one tshark field and its value per line. Both were captured, so this
-//! compares two implementations that know nothing of this one. Lines that start with `#` are
-//! comments, in both files.
+//! Each case in `tests/golden/` is a pair of files: `NAME.hex` with the 256 bytes of a MAD, and
+//! `NAME.fields` with one tshark field and its value per line. Both were captured, so that this
+//! compares with two implementations that know nothing of this one. In both files, lines that start
+//! with `#` are comments.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fs;
@@ -15,12 +15,12 @@ use super::*;
 use crate::addr::{Gid, SockAddr};
 use crate::private_data::{self, IP_HEADER_LEN};
 
-/// A value as tshark prints it.
+/// The value of a field, as tshark prints it.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Int(u64),
-    /// The dissector of tshark 4 reads three of the word's four bytes, and shows the upper 12 of
-    /// the 20 bits.
+    /// The flow label. The dissector of tshark 4 reads three of the word's four bytes, and shows
+    /// the upper 12 of the 20 bits.
     FlowLabel(u32),
     V4([u8; 4]),
     V6([u8; 16]),
@@ -28,7 +28,7 @@ enum Value {
 }
 
 impl Value {
-    /// Whether `text` is how tshark would print this value.
+    /// Returns whether tshark would print this value as `text`.
     fn matches(&self, text: &str) -> bool {
         match self {
             Self::Int(n) => parse_int(text) == Some(*n),
@@ -68,7 +68,7 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The value that we have for a field of tshark's; `None` if the message has no such field.
+/// Returns the decoded value of a field of tshark's, or `None` if the message has no such field.
 fn value(mad: &[u8; MAD_LEN], name: &str) -> Option<Value> {
     let (header, message) = decode(mad).unwrap();
     if let Some(name) = name.strip_prefix("infiniband.mad.") {
@@ -97,7 +97,7 @@ fn value(mad: &[u8; MAD_LEN], name: &str) -> Option<Value> {
         Message::Dreq(m) => Some(match name {
             "dreq.localcommid" => m.local_comm_id.into(),
             "dreq.remotecommid" => m.remote_comm_id.into(),
-            // Sic: the dissector has it among the fields of REQ.
+            // The dissector does have this field among those of the REQ.
             "req.remoteqpneecn" => m.remote_qpn_eecn.into(),
             "dreq.private" => Value::Bytes(m.private_data.into()),
             _ => return None,
@@ -108,7 +108,7 @@ fn value(mad: &[u8; MAD_LEN], name: &str) -> Option<Value> {
             "drsp.private" => Value::Bytes(m.private_data.into()),
             _ => return None,
         }),
-        // tshark does not look into the others.
+        // tshark does not dissect the other messages.
         _ => None,
     }
 }
@@ -184,7 +184,7 @@ fn req_value(m: &Req<'_>, name: &str) -> Option<Value> {
 }
 
 fn path_value(path: &ReqPath, name: &str) -> Option<Value> {
-    // What tshark prints for every GID in a packet of IPv4.
+    // tshark prints this for every GID in an IPv4 packet.
     let v4 = |Gid([.., a, b, c, d]): Gid| Value::V4([a, b, c, d]);
     Some(match name {
         "locallid" => path.local_lid.into(),
@@ -248,14 +248,14 @@ fn rep_value(m: &Rep<'_>, name: &str) -> Option<Value> {
     })
 }
 
-/// The lines of a file that say something.
+/// Returns the lines of a file that are neither empty nor comments.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What is wrong with a case, one string for each.
+/// Checks a case. Returns a description of each error.
 fn check(hex: &str, fields: &str) -> Vec<String> {
     let bytes = parse_hex(&lines(hex).collect::<String>());
     let Some(mad) = bytes.and_then(|b| <[u8; MAD_LEN]>::try_from(b).ok()) else {
@@ -275,8 +275,8 @@ fn check(hex: &str, fields: &str) -> Vec<String> {
     for line in lines(fields) {
         let (name, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if name.contains("reserved") {
-            // Encoding to the same bytes has shown that they are zero; tshark has some of them
-            // twice, and some in the wrong place.
+            // The test that the message is encoded to the same bytes has shown that reserved fields
+            // are zero. tshark has some of them twice, and some in the wrong place.
             continue;
         }
         match value(&mad, name) {
@@ -303,7 +303,7 @@ fn golden() {
         .collect();
     cases.sort();
     let mut wrong = Vec::new();
-    // C never sends a LAP or an APR: these are written out below.
+    // C never sends a LAP or an APR: the tests for these are below.
     let mut missing = Attribute::ALL.to_vec();
     missing.retain(|attribute| !matches!(attribute, Attribute::Lap | Attribute::Apr));
     for case in &cases {
@@ -321,7 +321,7 @@ fn golden() {
     assert_eq!(missing, []);
 }
 
-/// The datagram that `parts` say, each with where it starts; all else is zero.
+/// Returns a MAD with these parts, each with its offset behind the header. All else is zero.
 fn datagram(attribute: u8, parts: &[(usize, &[u8])]) -> [u8; MAD_LEN] {
     let mut mad = [0; MAD_LEN];
     mad[..4].copy_from_slice(&[1, 7, 2, 3]);
@@ -345,7 +345,7 @@ fn both_ways(mad: &[u8; MAD_LEN], message: Message<'_>) {
     assert_eq!(again, *mad);
 }
 
-/// By the table of IBTA 12.8.1.
+/// Checks the layout of the LAP in IBTA 12.8.1.
 #[test]
 fn lap() {
     let private_data = [0x5a; 168];
@@ -354,14 +354,14 @@ fn lap() {
         &[
             (0, &[0x11, 0x11, 0x11, 0x11]),
             (4, &[0x22, 0x22, 0x22, 0x22]),
-            // Queue pair 0x345678; response timeout 20 in the upper five bits.
+            // QPN 0x345678; response timeout 20 in the upper five bits.
             (12, &[0x34, 0x56, 0x78, 20 << 3]),
             (20, &[0x0a, 0x0b, 0x0c, 0x0d]),
             (24, &[0xfe; 16]),
             (40, &[0xfd; 16]),
             // Flow label 0xabcde, four reserved bits, traffic class, hop limit.
             (56, &[0xab, 0xcd, 0xe0, 0x42, 0x40]),
-            // Two reserved bits and the rate; service level and subnet local; timeout.
+            // Two reserved bits and the rate; service level and subnet local; ack timeout.
             (61, &[0x3c, 0x78, 17 << 3]),
             (64, &private_data),
         ],
@@ -387,7 +387,7 @@ fn lap() {
     both_ways(&mad, Message::Lap(message));
 }
 
-/// By the table of IBTA 12.8.2.
+/// Checks the layout of the APR in IBTA 12.8.2.
 #[test]
 fn apr() {
     let mut info = [0; INFO_LEN];
@@ -414,7 +414,7 @@ fn apr() {
     both_ways(&mad, Message::Apr(message));
 }
 
-/// The loader must be able to fail.
+/// Checks that differences are found.
 #[test]
 fn loader_finds_differences() {
     let mut mad = [0; MAD_LEN];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! LAP: load an alternate path (IBTA 12.8.1).
+//! The message LAP: load alternate path (IBTA 12.8.1).
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData};
 use crate::addr::Gid;
 
-/// Request to load an alternate path into an established connection (IBTA 12.8.1).
+/// A LAP: a request to load an alternate path into an established connection (IBTA 12.8.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Lap<'a> {
     /// Communication id of the sender.
     pub local_comm_id: u32,
     /// Communication id of the receiver.
     pub remote_comm_id: u32,
-    /// Queue pair number of the receiver, 24 bits.
+    /// QPN of the receiver, or its end-to-end context, 24 bits.
     pub remote_qpn_eecn: u32,
-    /// How long the receiver may take to answer: a [time code](crate::time::TimeCode), 5 bits.
+    /// Response timeout of the receiver: a [time code](crate::time::TimeCode), 5 bits.
     pub remote_cm_response_timeout: u8,
     /// LID of the sender's port.
     pub alternate_local_lid: u16,
@@ -31,13 +31,13 @@ pub struct Lap<'a> {
     pub alternate_traffic_class: u8,
     /// Hop limit, 8 bits.
     pub alternate_hop_limit: u8,
-    /// Static rate code, 6 bits.
+    /// Static rate, a 6-bit code (`enum ib_rate`).
     pub alternate_packet_rate: u8,
     /// Service level, 4 bits.
     pub alternate_sl: u8,
-    /// Whether the path stays in the subnet.
+    /// Set if the path stays in the subnet.
     pub alternate_subnet_local: bool,
-    /// Timeout of an acknowledgement at the sender: a time code, 5 bits.
+    /// Local ack timeout of the sender: a time code, 5 bits.
     pub alternate_local_ack_timeout: u8,
     /// Private data, at most 168 bytes.
     pub private_data: &'a [u8],

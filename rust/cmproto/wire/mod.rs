@@ -2,15 +2,15 @@
 
 //! The messages of the communication manager on the wire (IBTA 12.6 and 13.4.3).
 //!
-//! Every message is one management datagram of 256 bytes: a common header of 24 bytes, then 232
-//! bytes laid out by the attribute. [`decode`] and [`encode`] translate between such a datagram
-//! and a [`Message`]; [`Header`] has what of the common header varies.
+//! Every message is one management datagram (MAD) of 256 bytes: a common header of 24 bytes, then
+//! 232 bytes whose layout depends on the attribute. [`decode`] and [`encode`] convert between a MAD
+//! and a [`Message`]; [`Header`] has the fields of the common header that vary.
 //!
-//! Decoding accepts every datagram whose header is that of a CM message: fields are as the peer
-//! sent them, and bits that the specification reserves are ignored. Encoding writes zeros there,
-//! so nothing of the sender's memory leaks. Private data and additional information of a decoded
-//! message borrow from the datagram; they have the full length of their field, because the wire
-//! does not say how much of it was meant.
+//! Decoding accepts every MAD whose header is that of a CM message: fields are as the peer sent
+//! them, and bits that the specification reserves are ignored. Encoding writes zeros there, so that
+//! no memory of the sender leaks. The private data and additional information of a decoded message
+//! borrow from the MAD; they have the full length of their field, because the length of the
+//! sender's data is not on the wire.
 
 use self::field::{Bytes, Field};
 
@@ -45,61 +45,61 @@ pub use self::req::{Req, ReqPath, Transport};
 pub use self::rtu::Rtu;
 pub use self::sidr::{SidrRep, SidrReq};
 
-/// Length of a management datagram, in bytes.
+/// Length of a MAD, in bytes.
 pub const MAD_LEN: usize = 256;
-/// Length of a global route header, in bytes (IBTA volume 1, 8.3).
+/// Length of a global route header (GRH), in bytes (IBTA volume 1, 8.3).
 pub const GRH_LEN: usize = 40;
 /// Length of the common header, in bytes.
 pub const HEADER_LEN: usize = 24;
-/// Length of what follows the common header, in bytes.
+/// Length of the data behind the common header, in bytes.
 pub const DATA_LEN: usize = MAD_LEN - HEADER_LEN;
-/// Length of additional information in REJ, APR and SIDR_REP, in bytes.
+/// Length of the additional information in a REJ, APR or SIDR_REP, in bytes.
 pub const INFO_LEN: usize = 72;
-/// [`INFO_LEN`] as the length fields of these messages hold it.
+/// The value of [`INFO_LEN`], in the type of the length fields of these messages.
 const MAX_INFO_LEN: u8 = 72;
 
 /// Version of the common header.
 pub const BASE_VERSION: u8 = 1;
 /// Management class of the communication manager.
 pub const MGMT_CLASS: u8 = 0x07;
-/// Version of that class.
+/// Version of the CM class.
 pub const CLASS_VERSION: u8 = 2;
-/// The only method of that class for messages: Send.
+/// The only method of CM messages: Send.
 pub const METHOD_SEND: u8 = 0x03;
 
-/// What follows the common header; offsets of fields are relative to its start.
+/// The data behind the common header. Offsets of fields are relative to its start.
 type Data = [u8; DATA_LEN];
 
-/// Which message a datagram holds (IBTA 16.7.1).
+/// The attribute of a MAD, which selects the message (IBTA 16.7.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Attribute {
-    /// Request for a connection.
+    /// Request for communication.
     Req = 0x10,
     /// Message receipt acknowledgement.
     Mra = 0x11,
     /// Rejection.
     Rej = 0x12,
-    /// Reply to a request.
+    /// Reply to a REQ.
     Rep = 0x13,
     /// Ready to use.
     Rtu = 0x14,
-    /// Request to disconnect.
+    /// Disconnection request.
     Dreq = 0x15,
-    /// Reply to a request to disconnect.
+    /// Disconnection reply.
     Drep = 0x16,
-    /// Request for the queue pair of a service id.
+    /// Service ID resolution request.
     SidrReq = 0x17,
-    /// Reply to that.
+    /// Service ID resolution response.
     SidrRep = 0x18,
-    /// Load an alternate path.
+    /// Load alternate path.
     Lap = 0x19,
-    /// Reply to that.
+    /// Alternate path response.
     Apr = 0x1a,
 }
 
 impl Attribute {
-    /// Every attribute, by number.
+    /// All attributes, in the order of their ids.
     pub const ALL: [Self; 11] = [
         Self::Req,
         Self::Mra,
@@ -114,7 +114,7 @@ impl Attribute {
         Self::Apr,
     ];
 
-    /// The attribute id.
+    /// Returns the attribute id.
     pub const fn id(self) -> u16 {
         self as u16
     }
@@ -131,22 +131,22 @@ impl TryFrom<u16> for Attribute {
     }
 }
 
-/// What varies in the common header (IBTA 13.4.3).
+/// The fields of the common header that vary (IBTA 13.4.3).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// Transaction id, 64 bits.
     pub tid: u64,
-    /// Which message this is.
+    /// The attribute.
     pub attr_id: Attribute,
-    /// Attribute modifier: the modifier of enhanced connection establishment in REQ, REP and
-    /// SIDR_REP, 0 in other messages.
+    /// Attribute modifier: that of ECE in REQ, REP and SIDR_REP, 0 in other messages.
     pub attr_mod: u32,
     /// Status, 0 in all CM messages.
     pub status: u16,
 }
 
 impl Header {
-    /// The header of a message `attr_id` in transaction `tid`, with no modifier.
+    /// Creates the header of a message `attr_id` in the transaction `tid`, with the attribute
+    /// modifier 0.
     pub const fn new(attr_id: Attribute, tid: u64) -> Self {
         Self {
             tid,
@@ -157,35 +157,35 @@ impl Header {
     }
 }
 
-/// A message. Private data borrows from the datagram it was decoded from.
+/// A message. The private data borrows from the MAD that it was decoded from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Request for a connection.
+    /// Request for communication.
     Req(Req<'a>),
     /// Message receipt acknowledgement.
     Mra(Mra<'a>),
     /// Rejection.
     Rej(Rej<'a>),
-    /// Reply to a request.
+    /// Reply to a REQ.
     Rep(Rep<'a>),
     /// Ready to use.
     Rtu(Rtu<'a>),
-    /// Request to disconnect.
+    /// Disconnection request.
     Dreq(Dreq<'a>),
-    /// Reply to a request to disconnect.
+    /// Disconnection reply.
     Drep(Drep<'a>),
-    /// Request for the queue pair of a service id.
+    /// Service ID resolution request.
     SidrReq(SidrReq<'a>),
-    /// Reply to that.
+    /// Service ID resolution response.
     SidrRep(SidrRep<'a>),
-    /// Load an alternate path.
+    /// Load alternate path.
     Lap(Lap<'a>),
-    /// Reply to that.
+    /// Alternate path response.
     Apr(Apr<'a>),
 }
 
 impl<'a> Message<'a> {
-    /// The attribute that a datagram with this message has.
+    /// Returns the attribute of the message.
     pub const fn attribute(&self) -> Attribute {
         match self {
             Self::Req(_) => Attribute::Req,
@@ -202,7 +202,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The private data: all of the field in a decoded message.
+    /// Returns the private data. In a decoded message it is the whole field.
     pub const fn private_data(&self) -> &'a [u8] {
         match self {
             Self::Req(m) => m.private_data,
@@ -220,10 +220,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Why a datagram is no CM message; each with the value that it had instead.
+/// The reason for which a MAD is not a CM message, with the value that was found.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// The datagram has less than [`MAD_LEN`] bytes.
+    /// The MAD is shorter than [`MAD_LEN`].
     Truncated(usize),
     /// The base version is not [`BASE_VERSION`].
     BaseVersion(u8),
@@ -233,27 +233,27 @@ pub enum ParseError {
     ClassVersion(u8),
     /// The method is not [`METHOD_SEND`].
     Method(u8),
-    /// The attribute is none of [`Attribute`].
+    /// The attribute is not one of [`Attribute`].
     Attribute(u16),
 }
 
-/// Why a message cannot be encoded.
+/// The reason for which a message cannot be encoded.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum EncodeError {
-    /// The header names another attribute than the message has.
+    /// The attribute in the header is not that of the message.
     Attribute,
     /// The private data is longer than its field.
     PrivateData,
 }
 
-/// The common header (IBTA 13.4.3), from the start of the datagram.
+/// Fields of the common header (IBTA 13.4.3). Offsets are relative to the start of the MAD.
 mod header {
     use super::Field;
 
     pub(super) type BaseVersion = Field<u8, 0, 0, 8>;
     pub(super) type MgmtClass = Field<u8, 1, 0, 8>;
     pub(super) type ClassVersion = Field<u8, 2, 0, 8>;
-    /// With the response bit, which is never set.
+    /// Includes the response bit, which is never set.
     pub(super) type Method = Field<u8, 3, 0, 8>;
     pub(super) type Status = Field<u16, 4, 0, 16>;
     pub(super) type TransactionId = Field<u64, 8, 0, 64>;
@@ -261,15 +261,15 @@ mod header {
     pub(super) type AttributeModifier = Field<u32, 20, 0, 32>;
 }
 
-/// Checks that a device which reports `byte_len` bytes has received a whole datagram.
+/// Checks that a device which reports `byte_len` received bytes has received a whole MAD.
 ///
-/// For a datagram, a device counts the 40 bytes of the global route header, or of the space for it,
-/// too (IBTA volume 1, 11.4.2.1). One that says [`MAD_LEN`] does not count them. More than that
-/// is what the datagram was padded with.
+/// For a datagram, a device also counts the 40 bytes of the GRH, or of the space for it (IBTA
+/// volume 1, 11.4.2.1). A device that reports [`MAD_LEN`] does not count them. Bytes beyond the MAD
+/// are padding.
 ///
 /// # Errors
 ///
-/// [`ParseError::Truncated`] with the length of the datagram.
+/// [`ParseError::Truncated`] with the length of the MAD.
 pub const fn check_length(byte_len: usize) -> Result<(), ParseError> {
     let len = byte_len.saturating_sub(GRH_LEN);
     if len < MAD_LEN && byte_len != MAD_LEN {
@@ -278,12 +278,12 @@ pub const fn check_length(byte_len: usize) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Decodes a datagram that has the length of one.
+/// Decodes a MAD.
 ///
 /// # Errors
 ///
-/// The first mismatch in the header, in the order of [`ParseError`]'s variants. No content after
-/// the header is an error.
+/// The first mismatch in the header, in the order of [`ParseError`]'s variants. Whatever is behind
+/// the header is valid.
 pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> {
     let header = decode_header(mad)?;
     let data = Bytes::<HEADER_LEN, DATA_LEN>::get(mad);
@@ -307,7 +307,7 @@ pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> 
 ///
 /// # Errors
 ///
-/// As [`decode`].
+/// The errors of [`decode`].
 pub fn decode_header(mad: &[u8; MAD_LEN]) -> Result<Header, ParseError> {
     match header::BaseVersion::get(mad) {
         BASE_VERSION => (),
@@ -333,14 +333,15 @@ pub fn decode_header(mad: &[u8; MAD_LEN]) -> Result<Header, ParseError> {
     })
 }
 
-/// Encodes a message into `mad`, which must be all zeros: what the message does not define stays so.
+/// Encodes a message into `mad`, which must be all zeros: bytes that the message does not define
+/// stay zero.
 ///
-/// Numbers are cut to the width of their field, as C does; private data shorter than its field is
-/// padded with zeros.
+/// Numbers are cut to the width of their field, as in C. Private data that is shorter than its
+/// field is padded with zeros.
 ///
 /// # Errors
 ///
-/// [`EncodeError::Attribute`] if the header belongs to another message, and
+/// [`EncodeError::Attribute`] if the header is that of another message, or
 /// [`EncodeError::PrivateData`] if the private data is too long. `mad` is all zeros then.
 pub fn encode(
     header: &Header,
@@ -381,7 +382,7 @@ pub fn encode(
     Ok(())
 }
 
-/// The private data of a message: a field of `LEN` bytes at `BYTE`.
+/// The private data of a message: a field of `LEN` bytes at byte `BYTE`.
 struct PrivateData<const BYTE: usize, const LEN: usize>;
 
 impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
@@ -389,9 +390,9 @@ impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
         Bytes::<BYTE, LEN>::get(data)
     }
 
-    /// Writes the data; the rest of the field stays as it is, all zeros.
+    /// Writes the private data. The rest of the field stays as it is, all zeros.
     fn set(data: &mut Data, value: &[u8]) -> Result<(), EncodeError> {
-        // Private data ends every message.
+        // The private data is at the end of every message.
         const { assert!(BYTE + LEN == DATA_LEN) };
         if Bytes::<BYTE, LEN>::set_start(data, value) {
             Ok(())
@@ -401,7 +402,7 @@ impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
     }
 }
 
-/// Length of the private data field of a message, in bytes (IBTA 12.6).
+/// Returns the length of a message's private data field, in bytes (IBTA 12.6).
 pub const fn private_data_len(attribute: Attribute) -> usize {
     match attribute {
         Attribute::Req => Req::PRIVATE_DATA_LEN,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! MRA: message receipt acknowledgement, "be patient" (IBTA 12.6.6).
+//! The message MRA: message receipt acknowledgement, which asks the peer for patience (IBTA
+//! 12.6.6).
 
 use super::field::Field;
 use super::{Data, EncodeError, PrivateData};
 
-/// Which message an MRA acknowledges (IBTA 12.6.6).
+/// The message that an MRA acknowledges (IBTA 12.6.6).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MraMessage {
     /// REQ (0).
@@ -14,12 +15,12 @@ pub enum MraMessage {
     Rep,
     /// LAP (2).
     Other,
-    /// No message (3): the MRA is to be ignored.
+    /// The reserved code (3): such an MRA is ignored.
     Reserved,
 }
 
 impl MraMessage {
-    /// The message that the two low bits of `code` stand for.
+    /// Returns the message of a code. Only the two low bits of `code` are used.
     pub const fn from_code(code: u8) -> Self {
         match code & 3 {
             0 => Self::Req,
@@ -29,7 +30,7 @@ impl MraMessage {
         }
     }
 
-    /// The code, 0 to 3.
+    /// Returns the code, 0 to 3.
     pub const fn code(self) -> u8 {
         match self {
             Self::Req => 0,
@@ -40,7 +41,7 @@ impl MraMessage {
     }
 }
 
-/// Acknowledges a message whose answer takes longer (IBTA 12.6.6).
+/// An MRA: acknowledges a message that will be answered later (IBTA 12.6.6).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Mra<'a> {
     /// Communication id of the sender.
@@ -49,7 +50,8 @@ pub struct Mra<'a> {
     pub remote_comm_id: u32,
     /// The message that was received.
     pub message: MraMessage,
-    /// How long the receiver of this should wait: a [time code](crate::time::TimeCode), 5 bits.
+    /// The time for which the receiver of the MRA should wait: a [time
+    /// code](crate::time::TimeCode), 5 bits.
     pub service_timeout: u8,
     /// Private data, at most 222 bytes.
     pub private_data: &'a [u8],

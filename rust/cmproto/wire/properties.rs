@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What holds for every datagram and every message.
+//! Properties of all MADs and all messages.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A run of bits: byte, bit from the left, width.
+/// A range of bits: byte, bit from the left, width.
 type Bits = (usize, usize, usize);
 
-/// Which bits of a message's data mean nothing (IBTA 12.6, 12.8, 12.11).
+/// The reserved bits in the data of each message (IBTA 12.6, 12.8, 12.11).
 const RESERVED: &[(Attribute, &[Bits])] = &[
     (
         Attribute::Req,
@@ -22,7 +22,7 @@ const RESERVED: &[(Attribute, &[Bits])] = &[
             (134, 4, 6),
             (138, 5, 3),
             (139, 6, 2),
-            // The extended transport type, where the transport type is another than 3.
+            // The extended transport type, which is reserved if the transport type is not 3.
             (51, 5, 3),
         ],
     ),
@@ -49,7 +49,7 @@ const RESERVED: &[(Attribute, &[Bits])] = &[
     (Attribute::Apr, &[(10, 0, 16)]),
 ];
 
-/// A datagram with a valid header and this data.
+/// Returns a MAD with a valid header and this data.
 fn datagram(attribute: Attribute, tid: u64, data: &[u8; DATA_LEN]) -> [u8; MAD_LEN] {
     let mut mad = [0; MAD_LEN];
     mad[..4].copy_from_slice(&[BASE_VERSION, MGMT_CLASS, CLASS_VERSION, METHOD_SEND]);
@@ -122,7 +122,7 @@ proptest! {
         let (header, message) = decode(&mad).unwrap();
         let again = encoded(&header, &message);
         prop_assert_eq!(decode(&again).unwrap(), (header, message));
-        // And once more, it is the same to the bit.
+        // Another round gives the same bits.
         prop_assert_eq!(encoded(&header, &decode(&again).unwrap().1), again);
     }
 

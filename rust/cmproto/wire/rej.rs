@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! REJ: rejection (IBTA 12.6.7).
+//! The message REJ: rejection (IBTA 12.6.7).
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
 
-/// Which message a REJ rejects (IBTA 12.6.7).
+/// The message that a REJ rejects (IBTA 12.6.7).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RejMessage {
     /// REQ (0).
     Req,
     /// REP (1).
     Rep,
-    /// None in particular (2, and when received the reserved 3).
+    /// An unspecified message (2; the reserved code 3 reads as this, too).
     Other,
 }
 
 impl RejMessage {
-    /// The message that the two low bits of `code` stand for.
+    /// Returns the message of a code. Only the two low bits of `code` are used.
     pub const fn from_code(code: u8) -> Self {
         match code & 3 {
             0 => Self::Req,
@@ -26,7 +26,7 @@ impl RejMessage {
         }
     }
 
-    /// The code, 0 to 2.
+    /// Returns the code, 0 to 2.
     pub const fn code(self) -> u8 {
         match self {
             Self::Req => 0,
@@ -36,7 +36,7 @@ impl RejMessage {
     }
 }
 
-/// Rejection of a message, which ends the connection (IBTA 12.6.7).
+/// A REJ: rejects a message and ends the connection (IBTA 12.6.7).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rej<'a> {
     /// Communication id of the sender.
@@ -45,12 +45,12 @@ pub struct Rej<'a> {
     pub remote_comm_id: u32,
     /// The message that is rejected.
     pub message: RejMessage,
-    /// How many bytes of `ari` mean something, 0 to 72. A peer can send up to 127, which reads as
-    /// 72.
+    /// The number of bytes of `ari` that are used, 0 to 72. A peer can send up to 127, which reads
+    /// as 72.
     pub ari_len: u8,
-    /// Why: a [`Reason`](crate::reject::Reason).
+    /// The reason, a [`Reason`](crate::reject::Reason).
     pub reason: u16,
-    /// Additional rejection information, zeros if there is none.
+    /// Additional rejection information (ARI), zeros if there is none.
     pub ari: &'a [u8; INFO_LEN],
     /// Private data, at most 148 bytes.
     pub private_data: &'a [u8],
@@ -68,7 +68,7 @@ impl<'a> Rej<'a> {
     /// Length of the private data field, in bytes.
     pub const PRIVATE_DATA_LEN: usize = 148;
 
-    /// The additional information that means something: the first `ari_len` bytes of `ari`.
+    /// Returns the ARI that is used: the first `ari_len` bytes of `ari`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.ari_len);
         self.ari.get(..len).unwrap_or(self.ari)

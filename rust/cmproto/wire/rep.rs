@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! REP: reply to a request for a connection (IBTA 12.6.8).
+//! The message REP: reply to a request for communication (IBTA 12.6.8).
 
 use super::field::Field;
 use super::{Data, EncodeError, PrivateData};
 
-/// Reply to a request for a connection (IBTA 12.6.8). "Local" is the sender of the reply.
+/// A REP: the answer to a REQ (IBTA 12.6.8). "Local" is the sender of the REP.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rep<'a> {
     /// Communication id of the sender.
@@ -14,30 +14,29 @@ pub struct Rep<'a> {
     pub remote_comm_id: u32,
     /// Q_Key of the sender, for reliable datagrams only.
     pub local_qkey: u32,
-    /// Queue pair number of the sender, 24 bits; 0 for the target of extended reliable connection,
-    /// which has it in `local_eecn`.
+    /// QPN of the sender, 24 bits. It is 0 if the sender is the target of an extended reliable
+    /// connection, whose QPN is in `local_eecn`.
     pub local_qpn: u32,
     /// End-to-end context of the sender, 24 bits.
     pub local_eecn: u32,
-    /// Vendor id of enhanced connection establishment, 24 bits, 0 for none. On the wire it is three
-    /// separate bytes.
+    /// Vendor id of ECE, 24 bits, 0 for none. On the wire it is three separate bytes.
     pub vendor_id: u32,
-    /// First packet sequence number that the sender expects, and so that the receiver of the
-    /// message is to send (IBTA 12.7.31), 24 bits.
+    /// Starting PSN, 24 bits: the first PSN that the sender expects, and so the first that the
+    /// receiver of the REP has to send (IBTA 12.7.31).
     pub starting_psn: u32,
-    /// Outstanding RDMA reads and atomics that the sender takes.
+    /// The most RDMA reads and atomics that the sender serves at a time.
     pub responder_resources: u8,
-    /// Outstanding RDMA reads and atomics that the sender will make.
+    /// The most RDMA reads and atomics that the sender will have outstanding at a time.
     pub initiator_depth: u8,
-    /// Delay of an acknowledgement in the sender: a [time code](crate::time::TimeCode), 5 bits.
+    /// Ack delay of the sender: a [time code](crate::time::TimeCode), 5 bits.
     pub target_ack_delay: u8,
-    /// What became of the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
+    /// Result for the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
     pub failover_accepted: u8,
-    /// Whether the sender does end-to-end flow control.
+    /// Set if the sender does end-to-end flow control.
     pub flow_control: bool,
-    /// Retries after receiver-not-ready, 3 bits, 7 for no limit.
+    /// RNR retry count, 3 bits; 7 for no limit.
     pub rnr_retry_count: u8,
-    /// Whether the sender's queue pair uses a shared receive queue.
+    /// Set if the sender's queue pair uses a shared receive queue.
     pub srq: bool,
     /// GUID of the sender's channel adapter.
     pub local_ca_guid: u64,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! REQ: request for a connection (IBTA 12.6.5).
+//! The message REQ: request for communication (IBTA 12.6.5).
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData};
 use crate::addr::Gid;
 
-/// The service that a connection's queue pairs give (IBTA 12.6.5, annex A14 for XRC).
+/// The transport service of a connection (IBTA 12.6.5, annex A14 for XRC).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Reliable connection.
@@ -15,8 +15,8 @@ pub enum Transport {
     Uc,
     /// Extended reliable connection: the sender is the initiator, the receiver the target.
     Xrc,
-    /// Anything else, with the transport service type (0 to 3) and, where that is 3, the extended
-    /// transport type (0 to 7). Never a combination that has a name above.
+    /// Any other: the transport service type (0 to 3) and, if that is 3, the extended transport
+    /// type (0 to 7). Never a combination that has a name above.
     Other(u8, u8),
 }
 
@@ -40,12 +40,12 @@ impl Transport {
     }
 }
 
-/// A path in a request, seen from its sender: "local" is the sender's end (IBTA 12.6.5).
+/// A path in a REQ, as seen from the sender: "local" is the sender's end (IBTA 12.6.5).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReqPath {
-    /// LID of the sender's port, 0xffff (permissive) when the path leaves the subnet.
+    /// LID of the sender's port; 0xffff (permissive) if the path leaves the subnet.
     pub local_lid: u16,
-    /// LID of the receiver's port, 0xffff when the path leaves the subnet.
+    /// LID of the receiver's port; 0xffff if the path leaves the subnet.
     pub remote_lid: u16,
     /// GID of the sender's port.
     pub local_gid: Gid,
@@ -53,7 +53,7 @@ pub struct ReqPath {
     pub remote_gid: Gid,
     /// Flow label, 20 bits.
     pub flow_label: u32,
-    /// Static rate code, 6 bits (IBTA 15.2.5.16).
+    /// Static rate, a 6-bit code (`enum ib_rate`; IBTA 15.2.5.16).
     pub packet_rate: u8,
     /// Traffic class, 8 bits.
     pub traffic_class: u8,
@@ -61,13 +61,13 @@ pub struct ReqPath {
     pub hop_limit: u8,
     /// Service level, 4 bits.
     pub sl: u8,
-    /// Whether the path stays in the subnet, so that no global route header is needed.
+    /// Set if the path stays in the subnet, so that no GRH is needed.
     pub subnet_local: bool,
-    /// Timeout of an acknowledgement at the sender: a [time code](crate::time::TimeCode), 5 bits.
+    /// Local ack timeout of the sender: a [time code](crate::time::TimeCode), 5 bits.
     pub local_ack_timeout: u8,
 }
 
-/// The fields of a path, from the start of the path (IBTA 12.6.5).
+/// Fields of a path. Offsets are relative to the start of the path (IBTA 12.6.5).
 mod path {
     use super::{Bytes, Field};
 
@@ -87,9 +87,9 @@ mod path {
 impl ReqPath {
     const LEN: usize = 44;
 
-    /// Whether the path is missing: how a request says that it has no alternate path. As in C,
-    /// a path is there if it has a local LID or a local GID made from an OPA LID; so there is
-    /// none on RoCE.
+    /// Returns whether the path is empty, as the alternate path of a REQ without one. As in C, a
+    /// path with a local LID, or with a local GID that is made from an OPA LID, is not empty; so on
+    /// RoCE there is no alternate path.
     pub const fn is_empty(&self) -> bool {
         self.local_lid == 0 && !self.local_gid.is_opa()
     }
@@ -127,12 +127,12 @@ impl ReqPath {
     }
 }
 
-/// Request for a connection (IBTA 12.6.5). "Local" is the sender of the request.
+/// A REQ: a request for a connection (IBTA 12.6.5). "Local" is the sender of the REQ.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Req<'a> {
     /// Communication id of the sender.
     pub local_comm_id: u32,
-    /// Vendor id of enhanced connection establishment, 24 bits, 0 for none.
+    /// Vendor id of ECE, 24 bits, 0 for none.
     pub vendor_id: u32,
     /// Service id that the request is for.
     pub service_id: u64,
@@ -140,46 +140,46 @@ pub struct Req<'a> {
     pub local_ca_guid: u64,
     /// Q_Key of the sender, for reliable datagrams only.
     pub local_qkey: u32,
-    /// Queue pair number of the sender, 24 bits.
+    /// QPN of the sender, 24 bits.
     pub local_qpn: u32,
-    /// Outstanding RDMA reads and atomics that the sender takes.
+    /// The most RDMA reads and atomics that the sender serves at a time.
     pub responder_resources: u8,
     /// End-to-end context of the sender, 24 bits, for reliable datagrams only.
     pub local_eecn: u32,
-    /// Outstanding RDMA reads and atomics that the sender will make.
+    /// The most RDMA reads and atomics that the sender will have outstanding at a time.
     pub initiator_depth: u8,
     /// End-to-end context of the receiver, 24 bits, for reliable datagrams only.
     pub remote_eecn: u32,
-    /// How long the receiver may take to answer: a time code, 5 bits.
+    /// Response timeout of the receiver: a time code, 5 bits.
     pub remote_cm_response_timeout: u8,
     /// Transport service.
     pub transport: Transport,
-    /// Whether the sender does end-to-end flow control.
+    /// Set if the sender does end-to-end flow control.
     pub flow_control: bool,
-    /// First packet sequence number that the sender expects, and so that the receiver of the
-    /// message is to send (IBTA 12.7.31), 24 bits.
+    /// Starting PSN, 24 bits: the first PSN that the sender expects, and so the first that the
+    /// receiver of the REQ has to send (IBTA 12.7.31).
     pub starting_psn: u32,
-    /// How long the sender may take to answer: a time code, 5 bits.
+    /// Response timeout of the sender: a time code, 5 bits.
     pub local_cm_response_timeout: u8,
-    /// Retries of the transport, 3 bits.
+    /// Retry count, 3 bits.
     pub retry_count: u8,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
-    /// Path MTU code, 4 bits: 1 for 256 bytes to 5 for 4096 bytes.
+    /// Path MTU, 4 bits (`enum ib_mtu`): 1 for 256 bytes to 5 for 4096 bytes.
     pub path_mtu: u8,
-    /// Whether a reliable datagram channel exists.
+    /// Set if a reliable datagram channel exists.
     pub rdc_exists: bool,
-    /// Retries after receiver-not-ready, 3 bits, 7 for no limit.
+    /// RNR retry count, 3 bits; 7 for no limit.
     pub rnr_retry_count: u8,
-    /// Retries of the sender's CM messages, 4 bits.
+    /// The most retries of a CM message, 4 bits.
     pub max_cm_retries: u8,
-    /// Whether the sender's queue pair uses a shared receive queue.
+    /// Set if the sender's queue pair uses a shared receive queue.
     pub srq: bool,
-    /// The path to use.
+    /// The primary path.
     pub primary: ReqPath,
-    /// The path to fail over to, [empty](ReqPath::is_empty) for none.
+    /// The alternate path, [empty](ReqPath::is_empty) if there is none.
     pub alternate: ReqPath,
-    /// Whether the sender supports the suggested alternate path of annex A12.
+    /// Set if the sender supports the suggested alternate path of annex A12.
     pub sap: bool,
     /// Private data, at most 92 bytes.
     pub private_data: &'a [u8],
@@ -210,7 +210,7 @@ type Srq = Field<bool, 51, 4, 1>;
 type ExtendedTransportType = Field<u8, 51, 5, 3>;
 type PrimaryPath = Bytes<52, { ReqPath::LEN }>;
 type AlternatePath = Bytes<96, { ReqPath::LEN }>;
-/// In the last byte of the alternate path.
+/// The bit "SAP supported", in the last byte of the alternate path.
 type SapSupported = Field<bool, 139, 5, 1>;
 type ReqPrivateData = PrivateData<140, { Req::PRIVATE_DATA_LEN }>;
 

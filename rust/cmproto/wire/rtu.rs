@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RTU: ready to use (IBTA 12.6.9).
+//! The message RTU: ready to use (IBTA 12.6.9).
 
 use super::field::Field;
 use super::{Data, EncodeError, PrivateData};
 
-/// Tells that the sender of the request is ready to use the connection (IBTA 12.6.9).
+/// An RTU: the sender of the REQ confirms the REP, and is ready to use the connection (IBTA
+/// 12.6.9).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rtu<'a> {
     /// Communication id of the sender.

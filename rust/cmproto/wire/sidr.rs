@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! SIDR_REQ and SIDR_REP: service id resolution (IBTA 12.11).
+//! The messages SIDR_REQ and SIDR_REP: service ID resolution (IBTA 12.11).
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
 
-/// Question for the queue pair behind a service id (IBTA 12.11.1).
+/// A SIDR_REQ: asks for the queue pair of a service id (IBTA 12.11.1).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SidrReq<'a> {
-    /// Id of the request, chosen by the sender.
+    /// Request id, chosen by the sender.
     pub request_id: u32,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
     /// Service id that the request is for.
     pub service_id: u64,
@@ -44,21 +44,20 @@ impl<'a> SidrReq<'a> {
     }
 }
 
-/// Answer with the queue pair behind a service id (IBTA 12.11.2).
+/// A SIDR_REP: the answer to a SIDR_REQ (IBTA 12.11.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SidrRep<'a> {
-    /// Id of the request that this answers.
+    /// Request id of the SIDR_REQ.
     pub request_id: u32,
     /// Status: 0 success, 1 service id not supported, 2 rejected by the service, 3 no queue pair, 4
     /// redirect, 5 version not supported (IBTA 12.11.2.3).
     pub status: u8,
-    /// How many bytes of `info` mean something, 0 to 72. A peer can send up to 255, which reads as
-    /// 72.
+    /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which reads
+    /// as 72.
     pub info_len: u8,
-    /// Vendor id of enhanced connection establishment, 24 bits, 0 for none. C sends only its low 16
-    /// bits, and does not read it.
+    /// Vendor id of ECE, 24 bits, 0 for none. C sends only its low 16 bits, and does not read it.
     pub vendor_id: u32,
-    /// Queue pair number of the service, 24 bits.
+    /// QPN of the service, 24 bits.
     pub qpn: u32,
     /// Service id.
     pub service_id: u64,
@@ -85,7 +84,7 @@ impl<'a> SidrRep<'a> {
     /// Length of the private data field, in bytes.
     pub const PRIVATE_DATA_LEN: usize = 136;
 
-    /// The additional information that means something: the first `info_len` bytes of `info`.
+    /// Returns the additional information that is used: the first `info_len` bytes of `info`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.info_len);
         self.info.get(..len).unwrap_or(self.info)

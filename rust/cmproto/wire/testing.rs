@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests of all messages share.
+//! Helpers for the tests of the messages.
 
 #[cfg(CONFIG_KUNIT)]
 use crate::kunit::{assert, assert_eq};
 
 use super::{decode, encode, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
 
-/// One line of a message's layout: sets a field to ones, and where these ones must show up: byte
-/// in the message, bit from the left, width.
+/// A line of a message's layout: a function that sets a field to ones, and the position of these
+/// ones: byte in the message, bit from the left, width.
 pub(crate) type FieldSpec<M> = (fn(&mut M), usize, usize, usize);
 
 /// Encodes `message` with a header of its own.
@@ -19,7 +19,8 @@ pub(crate) fn encoded(message: &Message<'_>) -> [u8; MAD_LEN] {
     mad
 }
 
-/// Asserts that `message`, whose private data fills its field, comes back from the wire.
+/// Checks that `message`, whose private data fills its field, is the same after encoding and
+/// decoding.
 pub(crate) fn round_trip(message: Message<'_>) {
     let mad = encoded(&message);
     let (header, decoded) = decode(&mad).unwrap();
@@ -27,8 +28,8 @@ pub(crate) fn round_trip(message: Message<'_>) {
     assert_eq!(decoded, message);
 }
 
-/// Asserts that each field is exactly the bits that `layout` says, that no two fields overlap,
-/// and that private data that is too long is refused.
+/// Checks that each field has exactly the bits of its line in `layout`, that no two fields overlap,
+/// and that reserved bits are ignored.
 pub(crate) fn check_layout<'a, M: Copy>(
     zero: M,
     layout: &[FieldSpec<M>],
@@ -49,7 +50,7 @@ pub(crate) fn check_layout<'a, M: Copy>(
             assert_eq!(*t & w, 0, "field at {byte}[{bit}]/{width} overlaps");
             *t |= w;
         }
-        // Ones in all other bits must not show in this field, nor any reserved bit anywhere.
+        // Ones in all other bits must not change this field; nor must ones in reserved bits.
         let mut others = mad;
         for (byte, want) in others[HEADER_LEN..].iter_mut().zip(want) {
             *byte = !want;
@@ -62,7 +63,7 @@ pub(crate) fn check_layout<'a, M: Copy>(
     }
 }
 
-/// Asserts that private data of `max` bytes is the longest that can be encoded.
+/// Checks that private data of `max` bytes is the longest that can be encoded.
 pub(crate) fn check_private_data<'a>(max: usize, with: impl Fn(&'a [u8]) -> Message<'a>) {
     static ONES: [u8; MAD_LEN] = [0xff; MAD_LEN];
     for len in 0..=MAD_LEN {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many connection requests may wait for a listener's owner to read them.
+//! The backlog of a listener: the connection requests that its owner has not read.
 
 use crate::errno::Errno;
 
-/// The backlog that a listener gets when its owner asks for `wanted`.
+/// Returns the backlog of a listener whose owner asks for `wanted`.
 ///
-/// Zero and everything above `max` mean `max`, the administrator's limit.
+/// Zero, and every value above `max`, means `max`, the limit of the administrator.
 pub fn clamp(wanted: u32, max: u32) -> u32 {
     if wanted == 0 {
         max
@@ -15,35 +15,35 @@ pub fn clamp(wanted: u32, max: u32) -> u32 {
     }
 }
 
-/// Where a request stands that was admitted.
+/// The place of a request that was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Within the limit.
+    /// The request is within the limit.
     Queued,
-    /// Beyond it, behind all others. It moves up when those are read.
+    /// The request is beyond the limit, behind all others. It moves up when those are read.
     Parked,
 }
 
 /// The backlog of a listener.
 ///
-/// Requests count from when they are queued until they are read. A call that fails to listen
-/// changes nothing: its limit is only [proposed](Self::propose).
+/// A request counts from the time that it is queued until it is read. An attempt to listen that
+/// fails changes nothing, because its limit is only [proposed](Self::propose).
 ///
 /// # Invariants
 ///
-/// Once a limit is set, it stays.
+/// A limit that was [set](Self::set) does not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Requests that wait to be read.
+    /// Number of requests that wait to be read.
     waiting: u32,
-    /// The most that may wait.
+    /// The most requests that may wait.
     limit: u32,
-    /// Whether `limit` is that of a listener that listens.
+    /// Set once the listener listens with `limit`.
     set: bool,
 }
 
 impl Backlog {
-    /// The backlog of what does not listen: no request may wait.
+    /// Creates the backlog of a context that does not listen: no request may wait.
     pub const fn new() -> Self {
         Backlog {
             waiting: 0,
@@ -52,9 +52,9 @@ impl Backlog {
         }
     }
 
-    /// Says which limit will hold if the attempt to listen succeeds.
+    /// Proposes the limit that holds if the attempt to listen succeeds.
     ///
-    /// Requests may arrive before the attempt has returned; they already meet this limit.
+    /// Requests may arrive before the attempt has returned; the proposed limit holds for them.
     pub fn propose(&mut self, limit: u32) {
         if !self.set {
             self.limit = limit;
@@ -69,33 +69,34 @@ impl Backlog {
         }
     }
 
-    /// Admits one more request, if there is [room](Self::room).
+    /// Admits and counts a request, if there is [room](Self::room).
     ///
     /// # Errors
     ///
-    /// As [`room`](Self::room).
+    /// The errors of [`room`](Self::room).
     pub fn admit(&mut self, parking: u32) -> Result<Admission, Errno> {
         let admission = self.room(parking)?;
         self.waiting = self.waiting.saturating_add(1);
         Ok(admission)
     }
 
-    /// Says that a request was read, or that it could not be queued after all.
+    /// Uncounts a request that was read, or could not be queued after all.
     pub fn release(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Where one more request would stand, of which as many as `parking` may wait beyond the limit.
+    /// Returns the place that another request would get. Up to `parking` requests may wait beyond
+    /// the limit.
     ///
     /// # Errors
     ///
-    /// - [`Errno::ENOMEM`] if the backlog is full, and nothing is parked;
-    /// - [`Errno::ENOSPC`] if as many are parked as may be.
+    /// - [`Errno::ENOMEM`] if the backlog is full and requests are not parked;
+    /// - [`Errno::ENOSPC`] if the backlog is full and `parking` requests are parked already.
     pub fn room(&self, parking: u32) -> Result<Admission, Errno> {
         if self.waiting < self.limit {
             return Ok(Admission::Queued);
         }
-        // What does not listen parks nothing.
+        // Without a listener no requests are parked.
         if parking == 0 || self.limit == 0 {
             return Err(Errno::ENOMEM);
         }
@@ -105,7 +106,7 @@ impl Backlog {
         Err(Errno::ENOSPC)
     }
 
-    /// How many requests wait.
+    /// Returns the number of requests that wait.
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(backlog.admit(2), Err(Errno::ENOSPC));
         assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
         assert_eq!(backlog.waiting(), 3);
-        // Who was parked first has moved up, and there is room behind the others.
+        // The request that was parked first has moved up, so that there is room behind the others.
         backlog.release();
         assert_eq!(backlog.admit(2), Ok(Admission::Parked));
         backlog.release();

@@ -8,12 +8,12 @@ use crate::{
 };
 use core::mem::size_of;
 
-/// A header that agrees with the write that it is the start of.
+/// A command header that is consistent with the write that it starts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What to do.
+    /// The command.
     pub command: Command,
-    /// How many bytes of request follow the header; the write has at least as many.
+    /// Length of the request behind the header, in bytes. The write has at least that many.
     pub request_len: usize,
     /// Size of the buffer for the response, in bytes.
     pub response_len: usize,
@@ -26,7 +26,7 @@ impl Frame {
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if there is no such command, or if the request ends behind the write.
+    /// [`Errno::EINVAL`] if there is no such command, or if the request is longer than the write.
     pub fn new(header: &CommandHeader, len: usize) -> Result<Self, Errno> {
         let command = Command::try_from(header.cmd)?;
         let request_len = usize::from(header.r#in);

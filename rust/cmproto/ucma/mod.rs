@@ -2,9 +2,9 @@
 
 //! The rules of `/dev/infiniband/rdma_cm` that need no kernel.
 //!
-//! The structures are in [`ucma_abi`](crate::ucma_abi); here is what their values mean: which
+//! The structures are in [`ucma_abi`](crate::ucma_abi). The rules for their values are here: which
 //! writes are well formed, what a backlog admits, which options there are, and how a path is
-//! shown to user space.
+//! reported to user space.
 
 pub mod backlog;
 pub mod frame;

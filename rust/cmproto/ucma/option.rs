@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The values of options.
+//! The options of an id, with their values.
 
 use crate::{cm::Tunable, errno::Errno, ucma_abi::OptionName};
 
 /// The longest value that is accepted, in bytes (C's `KMALLOC_MAX_SIZE`).
 pub const MAX_VALUE_LEN: u32 = 4 << 20;
 
-/// The most bytes of a value that an [`IdOption`] needs.
+/// The most bytes of a value that an [`IdOption`] has.
 pub const VALUE_LEN: usize = 4;
 
 /// An option of an id, with its value.
@@ -15,23 +15,23 @@ pub const VALUE_LEN: usize = 4;
 pub enum IdOption {
     /// Type of service of the path.
     Tos(u8),
-    /// Whether to share the port.
+    /// Set if the port may be shared.
     ReuseAddr(bool),
-    /// Whether to bind one address family only.
+    /// Set if a wildcard address covers its own address family only.
     AfOnly(bool),
-    /// Timeout of an acknowledgement, a time code; any value.
+    /// Local ack timeout, an IBTA time code; any value is accepted.
     AckTimeout(u8),
-    /// Something that can be tuned; a value that it can have.
+    /// A tunable, and a valid value of it.
     Tuning(Tunable, u32),
 }
 
 impl IdOption {
-    /// The option `name` of `level` with a value of `len` bytes, which `value` begins with.
+    /// Parses the option `name` of `level`, with a value of `len` bytes that starts with `value`.
     ///
     /// # Errors
     ///
     /// - [`Errno::ENOSYS`] if there is no such option;
-    /// - [`Errno::EINVAL`] if the option has a value of another length, or another value.
+    /// - [`Errno::EINVAL`] if the value is not valid or does not have the length of the option.
     pub fn new(level: u32, name: u32, value: [u8; VALUE_LEN], len: u32) -> Result<Self, Errno> {
         let [byte, ..] = value;
         let flag = u32::from_ne_bytes(value) != 0;
@@ -42,13 +42,14 @@ impl IdOption {
             OptionName::AckTimeout => (IdOption::AckTimeout(byte), 1),
             OptionName::Tuning(tunable) => {
                 let number = u32::from_ne_bytes(value);
-                // The length first: a short value was not read whole.
+                // The length is checked first, because a value that is too short was not read
+                // whole.
                 if len != 4 {
                     return Err(Errno::EINVAL);
                 }
                 (IdOption::Tuning(tunable, tunable.check(number)?), 4)
             }
-            // Not of the id, and larger than `value`.
+            // This option is not one of an id, and its value is larger than `value`.
             OptionName::IbPath => return Err(Errno::ENOSYS),
         };
         if len != expected {

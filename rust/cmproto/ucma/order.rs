@@ -2,32 +2,32 @@
 
 //! The order in which the events of a channel are read.
 //!
-//! Every event has two numbers. Its *place* says where it stands in the queue of its context, and
-//! never changes. Its *turn* says when the channel reads it, among the events of all contexts. A
-//! context that moves to another channel takes its queue along; there its events get new turns, as
-//! if they had happened just now and in the same order.
+//! Every event has two numbers. Its *place* is its position in the queue of its context, and never
+//! changes. Its *turn* is its position among the events of all contexts of the channel. A context
+//! that moves to another channel takes its queue along; there, its events get new turns, as if they
+//! had happened just now, in the same order.
 
-/// Gives out numbers, each larger than all before.
+/// A source of ascending numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     next: u64,
 }
 
 impl Numbers {
-    /// Starts with 0.
+    /// Creates a source that starts with 0.
     pub const fn new() -> Self {
         Numbers { next: 0 }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn take(&mut self) -> u64 {
         let number = self.next;
-        // Does not wrap: that would take centuries.
+        // This does not wrap: that would take centuries.
         self.next = number.wrapping_add(1);
         number
     }
 
-    /// Replaces all of `numbers`, in their order, by new ones. Returns the first new one.
+    /// Replaces all of `numbers` by new ones, in the same order. Returns the first new number.
     pub fn renew<'a>(&mut self, numbers: impl IntoIterator<Item = &'a mut u64>) -> Option<u64> {
         let mut first = None;
         for number in numbers {
@@ -65,7 +65,8 @@ mod tests {
     }
 }
 
-/// Channels, contexts and events as `rust/ucma` keeps them, with maps of the standard library.
+/// A model of channels, contexts and events like those of `rust/ucma`, with maps of the standard
+/// library.
 #[cfg(test)]
 mod model {
     use super::Numbers;
@@ -76,7 +77,7 @@ mod model {
     const CHANNELS: usize = 3;
     const CONTEXTS: usize = 4;
 
-    /// An event: what was the how-manieth of its context.
+    /// An event; `what` is its number among the events of its context.
     #[derive(Clone, Copy, Debug)]
     struct Unread {
         turn: u64,
@@ -95,11 +96,11 @@ mod model {
     #[derive(Clone, Debug, Default)]
     struct Channel {
         turns: Numbers,
-        /// The turn of the oldest event of each context that has one, and the context.
+        /// The turn of the oldest event of each context that has events, and the context.
         oldest: BTreeMap<u64, usize>,
     }
 
-    /// An event on its way to a reader of a channel.
+    /// An event that a reader of a channel has taken, and copies.
     #[derive(Clone, Copy, Debug)]
     struct Taken {
         channel: usize,
@@ -232,9 +233,9 @@ mod model {
     }
 
     proptest! {
-        /// Whatever moves where, and whatever copy fails: what was reported is what was delivered,
-        /// nothing is lost and nothing comes twice. With one reader at a time the events of a
-        /// context come in the order in which they happened.
+        /// Checks that exactly the reported events are delivered, and that nothing is lost and
+        /// nothing comes twice, whichever contexts move and whichever copies fail. With one reader
+        /// at a time, the events of a context are delivered in the order in which they happened.
         #[test]
         fn nothing_is_lost_or_repeated(steps in prop::collection::vec(step(), 0..200)) {
             let mut world = World::default();

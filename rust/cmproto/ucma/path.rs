@@ -4,14 +4,14 @@
 
 use crate::ucma_abi::{PathRecData, SaPathRecord, UserPathRec};
 
-/// A path record; where it comes from no subnet administrator (RoCE), LIDs are 0.
+/// A path record. If it does not come from a subnet administrator (RoCE), its LIDs are 0.
 pub type PathRecord = SaPathRecord;
 
 impl SaPathRecord {
-    /// A selector: the value is meant exactly, it is no bound (IBTA 15.2.5.16).
+    /// The selector of a value that is exact and no bound (IBTA 15.2.5.16).
     pub const EXACTLY: u8 = 2;
 
-    /// The record as the older commands show it.
+    /// Returns the record in the layout of the older commands.
     pub fn to_user(&self) -> UserPathRec {
         UserPathRec {
             dgid: self.dgid.0,
@@ -36,7 +36,7 @@ impl SaPathRecord {
         }
     }
 
-    /// The record as the newer commands show it.
+    /// Returns the record in the layout of the newer commands.
     pub fn to_data(&self) -> PathRecData {
         PathRecData {
             flags: PathRecData::BIDIRECTIONAL_PRIMARY,

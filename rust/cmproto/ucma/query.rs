@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What user space is told about an endpoint.
+//! The responses to queries about an endpoint.
 
 use super::path::PathRecord;
 use crate::{
@@ -14,29 +14,29 @@ use crate::{
 use core::mem::size_of;
 use zerocopy::{big_endian, FromZeros, IntoBytes};
 
-/// P_Key that stands for a RoCE port, which has none, as long as there is no path.
+/// The P_Key that is reported for a RoCE port, which has none, as long as there is no path.
 const ROCE_PKEY: u16 = 0xffff;
 
 /// Size of `struct sockaddr_in`, in bytes.
 const SOCKADDR_IN_LEN: usize = 16;
 
-/// The most bytes that an answer about paths can have.
+/// Size of the largest response to a query for paths, in bytes.
 pub const PATHS_LEN: usize = size_of::<QueryPathResp>() + size_of::<PathRecData>();
 
-/// An endpoint at one moment.
+/// A snapshot of an endpoint.
 #[derive(Copy, Clone, Debug)]
 pub struct Snapshot {
     /// The port space.
     pub ps: PortSpace,
-    /// Own address.
+    /// The source address.
     pub src: SockAddr,
-    /// The other end's address.
+    /// The destination address.
     pub dst: SockAddr,
-    /// The device, if the endpoint has one.
+    /// The device, if the endpoint is attached to one.
     pub device: Option<DeviceView>,
 }
 
-/// What the port of an endpoint speaks.
+/// The protocol of a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// InfiniBand.
@@ -47,29 +47,29 @@ pub enum Protocol {
     Iwarp,
 }
 
-/// The device of an endpoint at one moment.
+/// A snapshot of an endpoint's device.
 #[derive(Copy, Clone, Debug)]
 pub struct DeviceView {
-    /// GUID, in network byte order.
+    /// Node GUID, in network byte order.
     pub node_guid: [u8; 8],
-    /// Index, as in netlink.
+    /// Index of the device, as in netlink.
     pub index: u32,
-    /// Own port.
+    /// Number of the port.
     pub port_num: u8,
-    /// P_Key of the interface; 0 where there are none.
+    /// P_Key of the interface; 0 if there is none.
     pub pkey: u16,
-    /// Own GID: on RoCE the address, else that of the interface.
+    /// GID of this end: on RoCE the GID of the address, else that of the interface.
     pub sgid: Gid,
-    /// GID of the other end, likewise.
+    /// GID of the peer: on RoCE the GID of the address, else that of the interface.
     pub dgid: Gid,
-    /// What the port speaks.
+    /// Protocol of the port.
     pub protocol: Protocol,
-    /// The path, if it is resolved.
+    /// The path, once the route is resolved.
     pub path: Option<PathRecord>,
 }
 
 impl DeviceView {
-    /// What there is to say instead of a path that is not resolved yet.
+    /// Returns the record that is reported instead of a path as long as the route is not resolved.
     fn ends(&self) -> UserPathRec {
         let pkey = match self.protocol {
             Protocol::Ib => self.pkey,
@@ -86,8 +86,8 @@ impl DeviceView {
     }
 }
 
-/// As much of an address as C copies into a field of the size of `struct sockaddr_in6`: of one that
-/// is larger, the start.
+/// Returns as much of an address as C copies into a field of the size of `struct sockaddr_in6`: an
+/// address that is larger is cut.
 fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
     let len = match addr.family() {
         AF_INET => SOCKADDR_IN_LEN,
@@ -98,8 +98,8 @@ fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
     field
 }
 
-/// The other end's address as it is shown. As soon as the own one is known it has a family, as in
-/// C, though nothing else yet; so its GID is that of a wildcard.
+/// Returns the destination address as queries report it. As in C, an unspecified address gets the
+/// family of the source address as soon as that is known, so that its GID is that of a wildcard.
 pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
     if dst.is_unspec() {
         src.wildcard()
@@ -113,7 +113,7 @@ impl Snapshot {
         shown_peer(&self.src, &self.dst)
     }
 
-    /// The answer to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
+    /// Returns the response to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
     pub fn route(&self) -> QueryRouteResp {
         let mut resp = QueryRouteResp::new_zeroed();
         resp.src_addr = cut(&self.src);
@@ -136,7 +136,7 @@ impl Snapshot {
         resp
     }
 
-    /// An answer that says nothing but which device it is.
+    /// Returns a response with nothing but the device.
     fn device(&self) -> QueryAddrResp {
         let mut resp = QueryAddrResp::new_zeroed();
         if let Some(device) = &self.device {
@@ -148,7 +148,7 @@ impl Snapshot {
         resp
     }
 
-    /// The answer to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
+    /// Returns the response to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
     pub fn addresses(&self) -> QueryAddrResp {
         let mut resp = self.device();
         resp.src_size = put(&self.src, &mut resp.src_addr);
@@ -156,8 +156,8 @@ impl Snapshot {
         resp
     }
 
-    /// The answer to [`QueryOption::Gid`](crate::ucma_abi::QueryOption::Gid): the addresses as
-    /// InfiniBand ones.
+    /// Returns the response to [`QueryOption::Gid`](crate::ucma_abi::QueryOption::Gid): the
+    /// addresses in the form of InfiniBand addresses.
     pub fn gids(&self) -> QueryAddrResp {
         let (pkey, sgid, dgid) = match &self.device {
             Some(device) => (device.pkey, device.sgid, device.dgid),
@@ -169,7 +169,8 @@ impl Snapshot {
         resp
     }
 
-    /// An address as an InfiniBand one, which it may be already.
+    /// Returns an address in the form of an InfiniBand address. A native address is returned as it
+    /// is.
     fn as_ib(&self, addr: &SockAddr, pkey: u16, gid: Gid) -> SockAddr {
         match addr {
             SockAddr::Ib { .. } => *addr,
@@ -184,15 +185,15 @@ impl Snapshot {
         }
     }
 
-    /// The path, if it is resolved.
+    /// Returns the path, once the route is resolved.
     fn path(&self) -> Option<&PathRecord> {
         self.device.as_ref()?.path.as_ref()
     }
 
-    /// The answer to [`QueryOption::Path`](crate::ucma_abi::QueryOption::Path) in a buffer of
-    /// `room` bytes, and its length.
+    /// Returns the response to [`QueryOption::Path`](crate::ucma_abi::QueryOption::Path) for a
+    /// buffer of `room` bytes, and the length of the response.
     ///
-    /// It always says how many paths there are. A path that does not fit is left out.
+    /// The response always has the number of paths. A path that does not fit is left out.
     pub fn paths(&self, room: usize) -> ([u8; PATHS_LEN], usize) {
         let path = self.path();
         let head = QueryPathResp {
@@ -208,7 +209,8 @@ impl Snapshot {
     }
 }
 
-/// Writes an address to `field`, which is all zeros. Returns its size in bytes.
+/// Writes an address to `field`, which must be all zeros. Returns the size of the address, in
+/// bytes.
 fn put(addr: &SockAddr, field: &mut [u8; STORAGE_LEN]) -> u16 {
     if let Some(start) = field.first_chunk_mut() {
         addr.write_to(start);
@@ -368,7 +370,7 @@ mod tests {
         assert_eq!(route.num_paths, 0);
         assert_eq!((first.dgid, first.sgid), ([0xd0; 16], [0x50; 16]));
         assert_eq!(first.pkey.get(), 0);
-        // A path that the user has set is told of where nothing but paths is asked for.
+        // A path that the user has set is reported by a query for paths only.
         let (answer, _) = snapshot.paths(PATHS_LEN);
         assert_eq!(answer[..4], 1u32.to_ne_bytes());
     }

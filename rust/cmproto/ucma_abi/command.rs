@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests and responses of the commands that make, bind, resolve and end ids.
+//! Requests and responses of the commands that create, bind, resolve and destroy ids.
 
 use super::SOCKADDR_IN6_LEN;
 use crate::addr::STORAGE_LEN;
 
 abi_struct! {
-    /// [`CreateId`](super::Command::CreateId) (`struct rdma_ucm_create_id`).
+    /// The request of [`CreateId`](super::Command::CreateId) (`struct rdma_ucm_create_id`).
     pub struct CreateId: 24 {
-        /// What events of the id shall carry; 0 for no events.
+        /// The uid that events of the id carry; 0 for no events.
         uid: u64 = 0,
         /// Address of an [`IdResp`].
         response: u64 = 8,
         /// Number of the [port space](crate::service_id::PortSpace).
         ps: u16 = 16,
-        /// Queue pair type; only looked at in port space `Ib`.
+        /// Queue pair type, used in port space `Ib` only.
         qp_type: u8 = 18,
         /// Ignored.
         reserved: [u8; 5] = 19,
@@ -22,20 +22,20 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// A new id, or a new multicast membership (`struct rdma_ucm_create_id_resp`).
+    /// The response with a new id or multicast membership (`struct rdma_ucm_create_id_resp`).
     pub struct IdResp: 4 {
-        /// The id.
+        /// The id, or the number of the multicast membership.
         id: u32 = 0,
     }
 }
 
 abi_struct! {
-    /// [`DestroyId`](super::Command::DestroyId) and [`LeaveMcast`](super::Command::LeaveMcast)
-    /// (`struct rdma_ucm_destroy_id`).
+    /// The request of [`DestroyId`](super::Command::DestroyId) and
+    /// [`LeaveMcast`](super::Command::LeaveMcast) (`struct rdma_ucm_destroy_id`).
     pub struct DestroyId: 16 {
         /// Address of an [`EventsReportedResp`].
         response: u64 = 0,
-        /// The id, or the multicast membership.
+        /// The id, or the number of the multicast membership.
         id: u32 = 8,
         /// Ignored.
         reserved: u32 = 12,
@@ -43,20 +43,20 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// How many events of an id were read (`struct rdma_ucm_destroy_id_resp`,
-    /// `struct rdma_ucm_migrate_resp`).
+    /// The response with the number of events of an id that were read (`struct
+    /// rdma_ucm_destroy_id_resp`, `struct rdma_ucm_migrate_resp`).
     pub struct EventsReportedResp: 4 {
-        /// The number.
+        /// The number of events.
         events_reported: u32 = 0,
     }
 }
 
 abi_struct! {
-    /// [`BindIp`](super::Command::BindIp) (`struct rdma_ucm_bind_ip`).
+    /// The request of [`BindIp`](super::Command::BindIp) (`struct rdma_ucm_bind_ip`).
     pub struct BindIp: 40 {
-        /// Not used.
+        /// This field is not used.
         response: u64 = 0,
-        /// The address: IPv4 or IPv6.
+        /// The IPv4 or IPv6 address.
         addr: [u8; SOCKADDR_IN6_LEN] = 8,
         /// The id.
         id: u32 = 36,
@@ -64,7 +64,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// [`Bind`](super::Command::Bind) (`struct rdma_ucm_bind`).
+    /// The request of [`Bind`](super::Command::Bind) (`struct rdma_ucm_bind`).
     pub struct Bind: 136 {
         /// The id.
         id: u32 = 0,
@@ -78,61 +78,63 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// [`ResolveIp`](super::Command::ResolveIp) (`struct rdma_ucm_resolve_ip`).
+    /// The request of [`ResolveIp`](super::Command::ResolveIp) (`struct rdma_ucm_resolve_ip`).
     pub struct ResolveIp: 64 {
-        /// Own address, of family 0 for any.
+        /// Source address; family 0 for any.
         src_addr: [u8; SOCKADDR_IN6_LEN] = 0,
-        /// The other end's address.
+        /// Destination address.
         dst_addr: [u8; SOCKADDR_IN6_LEN] = 28,
         /// The id.
         id: u32 = 56,
-        /// How long to try, in milliseconds.
+        /// Timeout, in milliseconds.
         timeout_ms: u32 = 60,
     }
 }
 
 abi_struct! {
-    /// [`ResolveAddr`](super::Command::ResolveAddr) (`struct rdma_ucm_resolve_addr`).
+    /// The request of [`ResolveAddr`](super::Command::ResolveAddr) (`struct
+    /// rdma_ucm_resolve_addr`).
     pub struct ResolveAddr: 272 {
         /// The id.
         id: u32 = 0,
-        /// How long to try, in milliseconds.
+        /// Timeout, in milliseconds.
         timeout_ms: u32 = 4,
-        /// Size of the own address, 0 for any.
+        /// Size of the source address, in bytes; 0 for any.
         src_size: u16 = 8,
-        /// Size of the other end's address.
+        /// Size of the destination address, in bytes.
         dst_size: u16 = 10,
         /// Must be 0.
         reserved: u32 = 12,
-        /// Own address.
+        /// Source address.
         src_addr: [u8; STORAGE_LEN] = 16,
-        /// The other end's address.
+        /// Destination address.
         dst_addr: [u8; STORAGE_LEN] = 144,
     }
 }
 
 abi_struct! {
-    /// [`ResolveRoute`](super::Command::ResolveRoute) (`struct rdma_ucm_resolve_route`).
+    /// The request of [`ResolveRoute`](super::Command::ResolveRoute) (`struct
+    /// rdma_ucm_resolve_route`).
     pub struct ResolveRoute: 8 {
         /// The id.
         id: u32 = 0,
-        /// How long to try, in milliseconds; not 0.
+        /// Timeout, in milliseconds; not 0.
         timeout_ms: u32 = 4,
     }
 }
 
 abi_struct! {
-    /// [`Listen`](super::Command::Listen) (`struct rdma_ucm_listen`).
+    /// The request of [`Listen`](super::Command::Listen) (`struct rdma_ucm_listen`).
     pub struct Listen: 8 {
         /// The id.
         id: u32 = 0,
-        /// How many requests may wait; 0 for as many as the administrator allows.
+        /// The most requests that may wait; 0 for as many as the administrator allows.
         backlog: u32 = 4,
     }
 }
 
 abi_struct! {
-    /// [`InitQpAttr`](super::Command::InitQpAttr) (`struct rdma_ucm_init_qp_attr`).
+    /// The request of [`InitQpAttr`](super::Command::InitQpAttr) (`struct rdma_ucm_init_qp_attr`).
     pub struct InitQpAttr: 16 {
         /// Address of an [`UverbsQpAttr`](super::UverbsQpAttr).
         response: u64 = 0,
@@ -144,7 +146,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// [`Notify`](super::Command::Notify) (`struct rdma_ucm_notify`).
+    /// The request of [`Notify`](super::Command::Notify) (`struct rdma_ucm_notify`).
     pub struct Notify: 8 {
         /// The id.
         id: u32 = 0,
@@ -154,13 +156,14 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// [`JoinIpMcast`](super::Command::JoinIpMcast) (`struct rdma_ucm_join_ip_mcast`).
+    /// The request of [`JoinIpMcast`](super::Command::JoinIpMcast) (`struct
+    /// rdma_ucm_join_ip_mcast`).
     pub struct JoinIpMcast: 48 {
         /// Address of an [`IdResp`].
         response: u64 = 0,
-        /// What events of the membership shall carry.
+        /// The uid that events of the membership carry.
         uid: u64 = 8,
-        /// The group's address: IPv4 or IPv6.
+        /// The IPv4 or IPv6 address of the group.
         addr: [u8; SOCKADDR_IN6_LEN] = 16,
         /// The id.
         id: u32 = 44,
@@ -168,11 +171,11 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// [`JoinMcast`](super::Command::JoinMcast) (`struct rdma_ucm_join_mcast`).
+    /// The request of [`JoinMcast`](super::Command::JoinMcast) (`struct rdma_ucm_join_mcast`).
     pub struct JoinMcast: 152 {
         /// Address of an [`IdResp`].
         response: u64 = 0,
-        /// What events of the membership shall carry.
+        /// The uid that events of the membership carry.
         uid: u64 = 8,
         /// The id.
         id: u32 = 16,
@@ -180,24 +183,24 @@ abi_struct! {
         addr_size: u16 = 20,
         /// [`JOIN_FULLMEMBER`] or [`JOIN_SENDONLY_FULLMEMBER`].
         join_flags: u16 = 22,
-        /// The group's address.
+        /// The address of the group.
         addr: [u8; STORAGE_LEN] = 24,
     }
 }
 
-/// Join as a full member.
+/// The join flags of a full member.
 pub const JOIN_FULLMEMBER: u16 = 0;
-/// Join as a full member that only sends.
+/// The join flags of a full member that only sends.
 pub const JOIN_SENDONLY_FULLMEMBER: u16 = 1;
 
 abi_struct! {
-    /// [`MigrateId`](super::Command::MigrateId) (`struct rdma_ucm_migrate_id`).
+    /// The request of [`MigrateId`](super::Command::MigrateId) (`struct rdma_ucm_migrate_id`).
     pub struct MigrateId: 16 {
         /// Address of an [`EventsReportedResp`].
         response: u64 = 0,
         /// The id.
         id: u32 = 8,
-        /// The file descriptor that has it now.
+        /// The file descriptor to which the id belongs now.
         fd: u32 = 12,
     }
 }
@@ -216,14 +219,14 @@ abi_struct! {
     }
 }
 
-/// Look for a service by its id.
+/// The flag to look for a service by its id.
 pub const IB_SERVICE_BY_ID: u32 = 1 << 0;
-/// Look for a service by its name.
+/// The flag to look for a service by its name.
 pub const IB_SERVICE_BY_NAME: u32 = 1 << 1;
 
 abi_struct! {
-    /// [`ResolveIbService`](super::Command::ResolveIbService)
-    /// (`struct rdma_ucm_resolve_ib_service`).
+    /// The request of [`ResolveIbService`](super::Command::ResolveIbService) (`struct
+    /// rdma_ucm_resolve_ib_service`).
     pub struct ResolveIbService: 88 {
         /// The id.
         id: u32 = 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events, and the commands that read and write them.
+//! Events, and the commands that read and write events.
 
 use core::{
     ffi::CStr,
@@ -22,7 +22,7 @@ macro_rules! events {
         }
 
         impl CmEvent {
-            /// Every kind, by number, without gaps.
+            /// All kinds of events, in the order of their numbers, which have no gaps.
             pub const ALL: [CmEvent; 20] = [$(CmEvent::$name,)*];
         }
     };
@@ -37,47 +37,47 @@ events! {
     RouteResolved = 2,
     /// The route could not be resolved.
     RouteError = 3,
-    /// Somebody wants to connect.
+    /// A connection request has arrived.
     ConnectRequest = 4,
-    /// The other end accepted; the program has to confirm.
+    /// The peer has accepted; the program has to confirm.
     ConnectResponse = 5,
-    /// Connecting failed on this side.
+    /// The connection failed at this end.
     ConnectError = 6,
-    /// The other end does not answer, or has no such service.
+    /// The peer does not answer, or does not have the service.
     Unreachable = 7,
-    /// The other end refused.
+    /// The peer has rejected the connection.
     Rejected = 8,
-    /// Connected.
+    /// The connection is established.
     Established = 9,
-    /// Disconnected.
+    /// The connection has ended.
     Disconnected = 10,
-    /// The device is going away.
+    /// The device is being removed.
     DeviceRemoval = 11,
-    /// The multicast group is joined.
+    /// The multicast group was joined.
     MulticastJoin = 12,
-    /// The multicast group could not be joined, or is lost.
+    /// The multicast group could not be joined, or the membership was lost.
     MulticastError = 13,
-    /// The hardware behind the address changed.
+    /// The link-layer address of the interface has changed.
     AddrChange = 14,
-    /// The queue pair may be used again.
+    /// The time wait has ended: the queue pair may be used again.
     TimewaitExit = 15,
-    /// A service is found.
+    /// The service was found.
     AddrinfoResolved = 16,
-    /// A service could not be found.
+    /// The service could not be found.
     AddrinfoError = 17,
-    /// Written by a program.
+    /// A program has written the event.
     User = 18,
-    /// Written by a library.
+    /// A library has written the event.
     Internal = 19,
 }
 
 impl CmEvent {
-    /// The number.
+    /// Returns the number of the kind.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// The words that `rdma_event_msg()` has for the event, byte for byte.
+    /// Returns the text of `rdma_event_msg()` for the event, byte for byte.
     pub const fn message(self) -> &'static CStr {
         match self {
             Self::AddrResolved => c"address resolved",
@@ -102,14 +102,14 @@ impl CmEvent {
         }
     }
 
-    /// The words for an event that has none.
+    /// The text of `rdma_event_msg()` for an event without a text.
     pub const UNKNOWN: &'static CStr = c"unrecognized event";
 }
 
 impl TryFrom<u32> for CmEvent {
     type Error = Errno;
 
-    /// [`Errno::EINVAL`] for a number that is no event.
+    /// Converts a number. Fails with [`Errno::EINVAL`] if it is not an event.
     fn try_from(number: u32) -> Result<Self, Errno> {
         usize::try_from(number)
             .ok()
@@ -118,11 +118,11 @@ impl TryFrom<u32> for CmEvent {
     }
 }
 
-/// Size of what comes with an event, in bytes: that of [`UdParam`], the largest.
+/// Size of the parameters of an event, in bytes: the size of [`UdParam`], the largest.
 pub const EVENT_PARAM_LEN: usize = 304;
 
 abi_struct! {
-    /// [`GetEvent`](super::Command::GetEvent) (`struct rdma_ucm_get_event`).
+    /// The request of [`GetEvent`](super::Command::GetEvent) (`struct rdma_ucm_get_event`).
     pub struct GetEvent: 8 {
         /// Address of an [`EventResp`].
         response: u64 = 0,
@@ -130,48 +130,48 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// An event (`struct rdma_ucm_event_resp`).
+    /// The response with an event (`struct rdma_ucm_event_resp`).
     pub struct EventResp: 336 {
-        /// What the program gave the id, or the multicast membership.
+        /// The uid of the id or of the multicast membership.
         uid: u64 = 0,
-        /// The id; of a connection request the new one.
+        /// The id; in a connection request, the new id.
         id: u32 = 8,
         /// The [`CmEvent`].
         event: u32 = 12,
-        /// 0, a negative error number, or the positive code of a rejection.
+        /// 0, a negative errno, or the positive reason of a rejection.
         status: u32 = 16,
-        /// A [`ConnParam`], a [`UdParam`] or two numbers, then zeros.
+        /// Parameters: a [`ConnParam`], a [`UdParam`] or two numbers, then zeros.
         param: [u8; EVENT_PARAM_LEN] = 20,
         /// Zero.
         reserved: u32 = 324,
-        /// Enhanced connection establishment.
+        /// Enhanced connection establishment (ECE).
         ece: Ece = 328,
     }
 }
 
 abi_struct! {
-    /// The start of an [`EventResp`], all of an event with which nothing comes.
+    /// The start of an [`EventResp`], which is all of an event without parameters.
     pub struct EventStart: 24 {
-        /// As in [`EventResp`].
+        /// The field `uid` of [`EventResp`].
         uid: u64 = 0,
-        /// As in [`EventResp`].
+        /// The field `id` of [`EventResp`].
         id: u32 = 8,
-        /// As in [`EventResp`].
+        /// The field `event` of [`EventResp`].
         event: u32 = 12,
-        /// As in [`EventResp`].
+        /// The field `status` of [`EventResp`].
         status: u32 = 16,
-        /// The start of `param`: zero.
+        /// The start of the field `param` of [`EventResp`]: zero.
         none: u32 = 20,
     }
 }
 
 impl EventResp {
-    /// Size without `reserved` and `ece`, the least that a program must take, in bytes.
+    /// The least size of a program's buffer, in bytes: the size without `reserved` and `ece`.
     pub const MIN_LEN: usize = 324;
 
-    /// What comes with the event, as parameters of a connection.
+    /// Returns the parameters of the event as those of a connection.
     ///
-    /// `None` never: they have the alignment for it.
+    /// This is never `None`, because the field is aligned for them.
     pub fn conn_mut(&mut self) -> Option<&mut ConnParam> {
         const {
             assert!(offset_of!(EventResp, param) % align_of::<ConnParam>() == 0);
@@ -181,12 +181,12 @@ impl EventResp {
         Some(conn)
     }
 
-    /// Sets what comes with the event: how to reach a datagram service.
+    /// Sets the parameters of the event to the destination of a datagram service.
     pub fn set_ud(&mut self, ud: &UdParam) {
         self.set_param(ud.as_bytes());
     }
 
-    /// Sets what comes with the event: a number of the writer's own.
+    /// Sets the parameters of the event to the number that the event's writer has given.
     pub fn set_arg(&mut self, arg: u64) {
         self.set_param(&arg.to_ne_bytes());
     }
@@ -198,7 +198,8 @@ impl EventResp {
 }
 
 abi_struct! {
-    /// [`WriteCmEvent`](super::Command::WriteCmEvent) (`struct rdma_ucm_write_cm_event`).
+    /// The request of [`WriteCmEvent`](super::Command::WriteCmEvent) (`struct
+    /// rdma_ucm_write_cm_event`).
     pub struct WriteCmEvent: 320 {
         /// The id.
         id: u32 = 0,
@@ -206,19 +207,19 @@ abi_struct! {
         reserved: u32 = 4,
         /// [`CmEvent::User`] or [`CmEvent::Internal`].
         event: u32 = 8,
-        /// Status, passed on.
+        /// Status, which is passed on.
         status: u32 = 12,
-        /// Only the first eight bytes are looked at: see [`WriteCmEvent::arg`].
+        /// Parameters, of which only the first eight bytes are used: see [`WriteCmEvent::arg`].
         param: [u8; EVENT_PARAM_LEN] = 16,
     }
 }
 
 impl WriteCmEvent {
-    /// The kind of the event.
+    /// Returns the kind of the event.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] unless it is one that programs write.
+    /// [`Errno::EINVAL`] unless programs may write events of this kind.
     pub fn kind(&self) -> Result<CmEvent, Errno> {
         match CmEvent::try_from(self.event)? {
             kind @ (CmEvent::User | CmEvent::Internal) => Ok(kind),
@@ -226,7 +227,7 @@ impl WriteCmEvent {
         }
     }
 
-    /// The number that the event carries.
+    /// Returns the number that the event carries.
     pub const fn arg(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.param;
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])

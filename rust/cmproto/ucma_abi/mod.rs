@@ -2,17 +2,17 @@
 
 //! The binary interface of `/dev/infiniband/rdma_cm` (`include/uapi/rdma/rdma_user_cm.h`).
 //!
-//! Every structure here has the size and the offsets of its C counterpart, checked when the
-//! program is compiled, for 32-bit and 64-bit programs alike. None has padding: where C leaves a
-//! gap there is a reserved field, so that writing a structure to a user never shows memory that
-//! was not meant. Fields are in host byte order except those of a [`zerocopy::big_endian`] type.
+//! Every structure here has the size and the offsets of its C counterpart, for 32-bit and 64-bit
+//! programs alike; the compiler checks that. None has padding: where C leaves a gap there is a
+//! reserved field, so that a structure that is written to user space never leaks kernel memory.
+//! Fields are in host byte order, except those of a [`zerocopy::big_endian`] type.
 //!
-//! Socket addresses are plain bytes here; [`SockAddr::from_bytes`](crate::addr::SockAddr) makes
-//! sense of them.
+//! Socket addresses are plain bytes here; [`SockAddr::from_bytes`](crate::addr::SockAddr) parses
+//! them.
 
 use crate::errno::Errno;
 
-/// Derives what makes a C structure, and asserts its size and the offsets of its fields.
+/// Derives the traits of a C structure, and checks its size and the offsets of its fields.
 macro_rules! abi_struct {
     (
         $(#[$meta:meta])*
@@ -64,19 +64,19 @@ pub use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the interface, as in `/sys/class/misc/rdma_cm/abi_version`.
 pub const ABI_VERSION: u32 = 4;
-/// Size of private data in requests and events, in bytes; no message carries as much.
+/// Size of the private data in requests and events, in bytes. No message carries as much.
 pub const MAX_PRIVATE_DATA: usize = 256;
 /// Size of `struct sockaddr_in6`, in bytes.
 pub const SOCKADDR_IN6_LEN: usize = 28;
 
 abi_struct! {
-    /// What every write starts with (`struct rdma_ucm_cmd_hdr`).
+    /// The header at the start of every write (`struct rdma_ucm_cmd_hdr`).
     pub struct CommandHeader: 8 {
         /// The [`Command`].
         cmd: u32 = 0,
-        /// Bytes of the request that follow.
+        /// Length of the request that follows, in bytes.
         r#in: u16 = 4,
-        /// Bytes of the buffer for the response.
+        /// Size of the buffer for the response, in bytes.
         out: u16 = 6,
     }
 }
@@ -91,14 +91,14 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Every command, by number, without gaps.
+            /// All commands, in the order of their numbers, which have no gaps.
             pub const ALL: [Command; 25] = [$(Command::$name,)*];
         }
     };
 }
 
 commands! {
-    /// Makes an id.
+    /// Creates an id.
     CreateId = 0,
     /// Destroys an id.
     DestroyId = 1,
@@ -108,27 +108,27 @@ commands! {
     ResolveIp = 3,
     /// Resolves a route.
     ResolveRoute = 4,
-    /// Asks for the route.
+    /// Returns addresses, device and path.
     QueryRoute = 5,
-    /// Connects.
+    /// Sends a connection request.
     Connect = 6,
-    /// Listens.
+    /// Listens for connection requests.
     Listen = 7,
-    /// Accepts a request, or the answer to one.
+    /// Accepts a connection request, or confirms the answer to one.
     Accept = 8,
-    /// Rejects a request.
+    /// Rejects a connection request.
     Reject = 9,
-    /// Disconnects.
+    /// Ends a connection.
     Disconnect = 10,
-    /// Asks for the attributes of a queue pair.
+    /// Returns the attributes of a queue pair.
     InitQpAttr = 11,
-    /// Waits for an event.
+    /// Waits for an event and reads it.
     GetEvent = 12,
-    /// Not implemented.
+    /// This command is not implemented.
     GetOption = 13,
     /// Sets an option.
     SetOption = 14,
-    /// Tells of an event on a queue pair.
+    /// Passes an event of a queue pair to its connection.
     Notify = 15,
     /// Joins the multicast group of an IP address.
     JoinIpMcast = 16,
@@ -136,7 +136,7 @@ commands! {
     LeaveMcast = 17,
     /// Moves an id to another open file.
     MigrateId = 18,
-    /// Asks for addresses, paths, GIDs or service records.
+    /// Returns addresses, paths, GIDs or service records.
     Query = 19,
     /// Binds to an address of any family.
     Bind = 20,
@@ -146,12 +146,12 @@ commands! {
     JoinMcast = 22,
     /// Asks the subnet administrator for a service.
     ResolveIbService = 23,
-    /// Queues an event of the program's own.
+    /// Queues an event that the program makes itself.
     WriteCmEvent = 24,
 }
 
 impl Command {
-    /// The command number.
+    /// Returns the number of the command.
     pub const fn number(self) -> u32 {
         self as u32
     }
@@ -160,7 +160,7 @@ impl Command {
 impl TryFrom<u32> for Command {
     type Error = Errno;
 
-    /// [`Errno::EINVAL`] for a number that is no command.
+    /// Converts a number. Fails with [`Errno::EINVAL`] if it is not a command.
     fn try_from(number: u32) -> Result<Self, Errno> {
         usize::try_from(number)
             .ok()
@@ -169,7 +169,8 @@ impl TryFrom<u32> for Command {
     }
 }
 
-/// The request in `bytes`, with zeros for what is missing at its end. Bytes after it are ignored.
+/// Returns the request in `bytes`. Bytes that are missing at the end are zero; bytes behind it are
+/// ignored.
 pub fn read_padded<T: FromBytes + IntoBytes>(bytes: &[u8]) -> T {
     let mut request = T::new_zeroed();
     for (to, from) in request.as_mut_bytes().iter_mut().zip(bytes) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Options of an id.
+//! The request to set an option, and the names of options.
 
 use crate::{cm::Tunable, errno::Errno};
 
 abi_struct! {
-    /// [`SetOption`](super::Command::SetOption) (`struct rdma_ucm_set_option`).
+    /// The request of [`SetOption`](super::Command::SetOption) (`struct rdma_ucm_set_option`).
     pub struct SetOption: 24 {
         /// Address of the value.
         optval: u64 = 0,
@@ -20,32 +20,34 @@ abi_struct! {
     }
 }
 
-/// An option that can be set, with its level and name.
+/// An option that can be set, known by its level and name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum OptionName {
     /// Type of service: one byte (level 0, name 0).
     Tos,
-    /// Whether to share the port: an `int` (level 0, name 1).
+    /// Non-zero if the port may be shared: an `int` (level 0, name 1).
     ReuseAddr,
-    /// Whether to bind one address family only: an `int` (level 0, name 2).
+    /// Non-zero if a wildcard address covers its own address family only: an `int` (level 0, name
+    /// 2).
     AfOnly,
-    /// Timeout of an acknowledgement, a time code: one byte (level 0, name 3).
+    /// Local ack timeout, an IBTA time code: one byte (level 0, name 3).
     AckTimeout,
     /// The paths: an array of [`PathRecData`](super::PathRecData) (level 1, name 1).
     IbPath,
-    /// What can be tuned: an `unsigned int` each ([`LEVEL_TUNING`], names by number).
+    /// A tunable: an `unsigned int` ([`LEVEL_TUNING`]; the name is the tunable's number).
     Tuning(Tunable),
 }
 
-/// The level of the options that C does not have: "RCM" and a number. C's levels count from 0.
+/// The level of the options that C does not have: the bytes "RCM" and a zero. The levels of C are 0
+/// and 1.
 pub const LEVEL_TUNING: u32 = 0x5243_4d00;
 
 impl OptionName {
-    /// The option with this level (`RDMA_OPTION_ID` 0, `RDMA_OPTION_IB` 1) and name.
+    /// Returns the option with this level (`RDMA_OPTION_ID` 0, `RDMA_OPTION_IB` 1) and name.
     ///
     /// # Errors
     ///
-    /// [`Errno::ENOSYS`] if there is none.
+    /// [`Errno::ENOSYS`] if there is no such option.
     pub const fn new(level: u32, name: u32) -> Result<Self, Errno> {
         match (level, name) {
             (0, 0) => Ok(Self::Tos),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Path records, as programs and the subnet administrator have them.
+//! Path records, in the layouts of user space and of the subnet administrator.
 
 use zerocopy::big_endian;
 
@@ -10,41 +10,41 @@ use crate::wire::field::{Bytes, Field};
 abi_struct! {
     /// A path (`struct ib_user_path_rec`).
     pub struct UserPathRec: 64 {
-        /// GID of the other end.
+        /// GID of the peer.
         dgid: [u8; 16] = 0,
-        /// Own GID.
+        /// GID of this end.
         sgid: [u8; 16] = 16,
-        /// LID of the other end.
+        /// LID of the peer.
         dlid: big_endian::U16 = 32,
-        /// Own LID.
+        /// LID of this end.
         slid: big_endian::U16 = 34,
-        /// Whether raw traffic is wanted.
+        /// Non-zero for raw traffic.
         raw_traffic: u32 = 36,
-        /// Flow label.
+        /// Flow label, 20 bits.
         flow_label: big_endian::U32 = 40,
-        /// Whether the path works both ways.
+        /// Non-zero if the path can be used in both directions.
         reversible: u32 = 44,
-        /// MTU code.
+        /// MTU, `enum ib_mtu`.
         mtu: u32 = 48,
-        /// Partition key.
+        /// P_Key.
         pkey: big_endian::U16 = 52,
         /// Hop limit.
         hop_limit: u8 = 54,
         /// Traffic class.
         traffic_class: u8 = 55,
-        /// How many paths are wanted.
+        /// The number of paths that are asked for.
         numb_path: u8 = 56,
-        /// Service level.
+        /// Service level, 4 bits.
         sl: u8 = 57,
-        /// How to compare the MTU.
+        /// Comparison with `mtu`.
         mtu_selector: u8 = 58,
-        /// How to compare the rate.
+        /// Comparison with `rate`.
         rate_selector: u8 = 59,
-        /// Rate code.
+        /// Static rate, `enum ib_rate`.
         rate: u8 = 60,
-        /// How to compare the life time.
+        /// Comparison with `packet_life_time`.
         packet_life_time_selector: u8 = 61,
-        /// Life time of a packet, a time code.
+        /// Packet life time, an IBTA time code.
         packet_life_time: u8 = 62,
         /// Preference.
         preference: u8 = 63,
@@ -52,40 +52,40 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// A path with its use (`struct ib_path_rec_data`).
+    /// A path record with the use of the path (`struct ib_path_rec_data`).
     pub struct PathRecData: 72 {
-        /// `IB_PATH_*`: see [`PathRecData::BIDIRECTIONAL_PRIMARY`].
+        /// The use of the path, `IB_PATH_*`: see [`PathRecData::BIDIRECTIONAL_PRIMARY`].
         flags: u32 = 0,
         /// Zero.
         reserved: u32 = 4,
-        /// The path as the subnet administrator has it: a packed [`SaPathRecord`].
+        /// The record in the layout of the subnet administrator: a packed [`SaPathRecord`].
         path_rec: [u8; SA_PATH_RECORD_LEN] = 8,
     }
 }
 
 impl PathRecData {
-    /// The flags of the only kind of path there is: for management and data, primary, there and
-    /// back (`IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL`).
+    /// The flags of a path that is primary, reversible, and used for messages and data
+    /// (`IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL`). There are no other paths.
     pub const BIDIRECTIONAL_PRIMARY: u32 = 0x2b;
 }
 
 /// Size of a packed [`SaPathRecord`], in bytes.
 pub const SA_PATH_RECORD_LEN: usize = 64;
 
-/// The subnet administrator's path record (IBTA 15.2.5.16).
+/// The path record of the subnet administrator (IBTA 15.2.5.16), in host byte order.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaPathRecord {
     /// Service id.
     pub service_id: u64,
-    /// GID of the other end.
+    /// GID of the peer.
     pub dgid: Gid,
-    /// Own GID.
+    /// GID of this end.
     pub sgid: Gid,
-    /// LID of the other end.
+    /// LID of the peer.
     pub dlid: u16,
-    /// Own LID.
+    /// LID of this end.
     pub slid: u16,
-    /// Whether raw traffic is wanted.
+    /// Set for raw traffic.
     pub raw_traffic: bool,
     /// Flow label, 20 bits.
     pub flow_label: u32,
@@ -93,27 +93,27 @@ pub struct SaPathRecord {
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// Whether the path works both ways.
+    /// Set if the path can be used in both directions.
     pub reversible: bool,
-    /// How many paths are wanted, 7 bits.
+    /// The number of paths that are asked for, 7 bits.
     pub numb_path: u8,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
-    /// Class of service, 12 bits.
+    /// QoS class, 12 bits.
     pub qos_class: u16,
     /// Service level, 4 bits.
     pub sl: u8,
-    /// How to compare the MTU, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
+    /// Comparison with `mtu`, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
     pub mtu_selector: u8,
-    /// MTU code, 6 bits.
+    /// MTU, a 6-bit code (`enum ib_mtu`).
     pub mtu: u8,
-    /// How to compare the rate, 2 bits.
+    /// Comparison with `rate`, 2 bits, as for the MTU.
     pub rate_selector: u8,
-    /// Rate code, 6 bits.
+    /// Static rate, a 6-bit code (`enum ib_rate`).
     pub rate: u8,
-    /// How to compare the life time, 2 bits.
+    /// Comparison with `packet_life_time`, 2 bits, as for the MTU.
     pub packet_life_time_selector: u8,
-    /// Life time of a packet, a time code, 6 bits.
+    /// Packet life time, a 6-bit IBTA time code.
     pub packet_life_time: u8,
     /// Preference.
     pub preference: u8,
@@ -142,7 +142,7 @@ type PacketLifeTime = Field<u8, 56, 2, 6>;
 type Preference = Field<u8, 57, 0, 8>;
 
 impl SaPathRecord {
-    /// The record in `buf`; the six reserved bytes at the end are ignored.
+    /// Unpacks the record in `buf`. The six reserved bytes at the end are ignored.
     pub fn unpack(buf: &[u8; SA_PATH_RECORD_LEN]) -> Self {
         Self {
             service_id: ServiceId::get(buf),
@@ -169,7 +169,7 @@ impl SaPathRecord {
         }
     }
 
-    /// The record in 64 bytes; numbers are cut to the width of their field.
+    /// Packs the record. Numbers are cut to the width of their fields.
     pub fn pack(&self) -> [u8; SA_PATH_RECORD_LEN] {
         let mut buf = [0; SA_PATH_RECORD_LEN];
         ServiceId::set(&mut buf, self.service_id);
@@ -211,7 +211,7 @@ mod tests {
         for bit in 0..SA_PATH_RECORD_LEN * 8 {
             let mut buf = [0; SA_PATH_RECORD_LEN];
             buf[bit / 8] = 0x80 >> (bit % 8);
-            // Three bits beside raw traffic, six bytes at the end.
+            // The reserved bits: three behind raw traffic, and six bytes at the end.
             let reserved = (353..356).contains(&bit) || bit >= 464;
             let record = SaPathRecord::unpack(&buf);
             let is_empty = record == SaPathRecord::default();

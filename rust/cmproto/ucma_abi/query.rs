@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Questions about an id, and their answers.
+//! The request to query an id, and its responses.
 
 use zerocopy::big_endian;
 
@@ -10,10 +10,10 @@ use crate::addr::STORAGE_LEN;
 use crate::errno::Errno;
 
 abi_struct! {
-    /// [`Query`](super::Command::Query) and [`QueryRoute`](super::Command::QueryRoute)
-    /// (`struct rdma_ucm_query`).
+    /// The request of [`Query`](super::Command::Query) and
+    /// [`QueryRoute`](super::Command::QueryRoute) (`struct rdma_ucm_query`).
     pub struct Query: 16 {
-        /// Address of the answer.
+        /// Address of the response.
         response: u64 = 0,
         /// The id.
         id: u32 = 8,
@@ -22,7 +22,7 @@ abi_struct! {
     }
 }
 
-/// What a [`Query`] asks for.
+/// The subject of a [`Query`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum QueryOption {
@@ -30,7 +30,7 @@ pub enum QueryOption {
     Addr = 0,
     /// Paths: a [`QueryPathResp`] and [`PathRecData`](super::PathRecData)s.
     Path = 1,
-    /// Addresses as GIDs: a [`QueryAddrResp`].
+    /// Addresses in the form of GIDs: a [`QueryAddrResp`].
     Gid = 2,
     /// Service records: a [`QueryIbServiceResp`] and [`UserServiceRec`]s.
     IbService = 3,
@@ -39,7 +39,7 @@ pub enum QueryOption {
 impl TryFrom<u32> for QueryOption {
     type Error = Errno;
 
-    /// [`Errno::ENOSYS`] for a number that is no option.
+    /// Converts a number. Fails with [`Errno::ENOSYS`] if it is not an option.
     fn try_from(number: u32) -> Result<Self, Errno> {
         match number {
             0 => Ok(Self::Addr),
@@ -52,20 +52,20 @@ impl TryFrom<u32> for QueryOption {
 }
 
 abi_struct! {
-    /// Answer to [`QueryRoute`](super::Command::QueryRoute)
-    /// (`struct rdma_ucm_query_route_resp`).
+    /// The response to [`QueryRoute`](super::Command::QueryRoute) (`struct
+    /// rdma_ucm_query_route_resp`).
     pub struct QueryRouteResp: 208 {
-        /// GUID of the device, in network byte order.
+        /// Node GUID of the device, in network byte order.
         node_guid: big_endian::U64 = 0,
         /// The paths.
         ib_route: [UserPathRec; 2] = 8,
-        /// Own address.
+        /// Source address.
         src_addr: [u8; SOCKADDR_IN6_LEN] = 136,
-        /// The other end's address.
+        /// Destination address.
         dst_addr: [u8; SOCKADDR_IN6_LEN] = 164,
-        /// How many of the paths there are, 0 to 2.
+        /// The number of paths in `ib_route`, 0 to 2.
         num_paths: u32 = 192,
-        /// Own port.
+        /// Number of the port.
         port_num: u8 = 196,
         /// Zero.
         reserved: [u8; 3] = 197,
@@ -77,29 +77,29 @@ abi_struct! {
 }
 
 impl QueryRouteResp {
-    /// The least that a program must take, in bytes.
+    /// The least size of a program's buffer, in bytes.
     pub const MIN_LEN: usize = 200;
 }
 
 abi_struct! {
-    /// Answer to [`QueryOption::Addr`] and [`QueryOption::Gid`]
-    /// (`struct rdma_ucm_query_addr_resp`).
+    /// The response to [`QueryOption::Addr`] and [`QueryOption::Gid`] (`struct
+    /// rdma_ucm_query_addr_resp`).
     pub struct QueryAddrResp: 280 {
-        /// GUID of the device, in network byte order.
+        /// Node GUID of the device, in network byte order.
         node_guid: big_endian::U64 = 0,
-        /// Own port.
+        /// Number of the port.
         port_num: u8 = 8,
         /// Zero.
         reserved: u8 = 9,
-        /// Partition key, in network byte order.
+        /// P_Key, in network byte order.
         pkey: big_endian::U16 = 10,
-        /// Size of the own address.
+        /// Size of the source address, in bytes.
         src_size: u16 = 12,
-        /// Size of the other end's address.
+        /// Size of the destination address, in bytes.
         dst_size: u16 = 14,
-        /// Own address.
+        /// Source address.
         src_addr: [u8; STORAGE_LEN] = 16,
-        /// The other end's address.
+        /// Destination address.
         dst_addr: [u8; STORAGE_LEN] = 144,
         /// Index of the device.
         ibdev_index: u32 = 272,
@@ -109,14 +109,14 @@ abi_struct! {
 }
 
 impl QueryAddrResp {
-    /// The least that a program must take, in bytes.
+    /// The least size of a program's buffer, in bytes.
     pub const MIN_LEN: usize = 272;
 }
 
 abi_struct! {
-    /// Start of the answer to [`QueryOption::Path`] (`struct rdma_ucm_query_path_resp`).
+    /// The start of the response to [`QueryOption::Path`] (`struct rdma_ucm_query_path_resp`).
     pub struct QueryPathResp: 8 {
-        /// How many paths there are, whether or not they fit.
+        /// The number of paths, whether or not they fit into the buffer.
         num_paths: u32 = 0,
         /// Zero.
         reserved: u32 = 4,
@@ -124,10 +124,10 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// Start of the answer to [`QueryOption::IbService`]
-    /// (`struct rdma_ucm_query_ib_service_resp`).
+    /// The start of the response to [`QueryOption::IbService`] (`struct
+    /// rdma_ucm_query_ib_service_resp`).
     pub struct QueryIbServiceResp: 8 {
-        /// How many records there are, whether or not they fit.
+        /// The number of service records, whether or not they fit into the buffer.
         num_service_recs: u32 = 0,
         /// Zero.
         reserved: u32 = 4,
@@ -139,25 +139,25 @@ abi_struct! {
     pub struct UserServiceRec: 176 {
         /// Service id.
         id: big_endian::U64 = 0,
-        /// GID of the port with the service.
+        /// GID of the port that has the service.
         gid: [u8; 16] = 8,
-        /// Partition key.
+        /// P_Key.
         pkey: big_endian::U16 = 24,
         /// Zero.
         reserved: [u8; 2] = 26,
         /// Lease, in seconds.
         lease: big_endian::U32 = 28,
-        /// Key.
+        /// Service key.
         key: [u8; 16] = 32,
-        /// Name.
+        /// Service name.
         name: [u8; 64] = 48,
-        /// Data, by byte.
+        /// Service data, in bytes.
         data_8: [u8; 16] = 112,
-        /// Data, by two bytes.
+        /// Service data, in words of two bytes.
         data_16: [big_endian::U16; 8] = 128,
-        /// Data, by four bytes.
+        /// Service data, in words of four bytes.
         data_32: [big_endian::U32; 4] = 144,
-        /// Data, by eight bytes.
+        /// Service data, in words of eight bytes.
         data_64: [big_endian::U64; 2] = 160,
     }
 }

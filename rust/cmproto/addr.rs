@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses: the three kinds of socket address that an endpoint can have. For GIDs, see [`crate::gid`].
+//! The socket addresses of an endpoint: IPv4, IPv6 and native InfiniBand addresses. For GIDs, see
+//! [`crate::gid`].
 
 use crate::bytes::fill;
 use crate::errno::Errno;
 pub use crate::gid::Gid;
 use crate::wire::field::{Bytes, Field};
 
-/// `AF_UNSPEC`: no address.
+/// The address family `AF_UNSPEC`: no address.
 pub const AF_UNSPEC: u16 = 0;
-/// `AF_INET`.
+/// The address family `AF_INET`.
 pub const AF_INET: u16 = 2;
-/// `AF_INET6`.
+/// The address family `AF_INET6`.
 pub const AF_INET6: u16 = 10;
-/// `AF_IB`.
+/// The address family `AF_IB`.
 pub const AF_IB: u16 = 27;
 
 /// Size of `struct sockaddr_storage`, in bytes.
@@ -24,7 +25,7 @@ pub const STORAGE_LEN: usize = 128;
 /// Ports, keys and service ids are in host byte order, addresses in network byte order.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SockAddr {
-    /// No address (`AF_UNSPEC`).
+    /// The address is unspecified (`AF_UNSPEC`).
     #[default]
     Unspec,
     /// IPv4 (`struct sockaddr_in`).
@@ -42,12 +43,12 @@ pub enum SockAddr {
         port: u16,
         /// Traffic class (bits 27 to 20) and flow label (bits 19 to 0).
         flowinfo: u32,
-        /// Index of the interface that a link-local address belongs to, 0 if none is named.
+        /// Index of the interface that a link-local address belongs to; 0 if none is given.
         scope_id: u32,
     },
     /// InfiniBand (`struct sockaddr_ib`).
     Ib {
-        /// Partition key.
+        /// P_Key.
         pkey: u16,
         /// Traffic class and flow label, as for IPv6.
         flowinfo: u32,
@@ -55,17 +56,17 @@ pub enum SockAddr {
         gid: Gid,
         /// Service id.
         sid: u64,
-        /// The bits of `sid` that count.
+        /// The bits of `sid` that are significant.
         sid_mask: u64,
-        /// Scope, uninterpreted.
+        /// Scope, not interpreted.
         scope_id: u64,
     },
 }
 
-/// Length of the words of [`SockAddr::to_words`].
+/// Size of the words of [`SockAddr::to_words`], in bytes.
 const WORD_LEN: usize = size_of::<u64>();
 
-/// The two words that an IPv6 address or a GID is stored in.
+/// Returns the two native-endian words that hold the bytes of an IPv6 address or a GID.
 fn halves(bytes: [u8; 16]) -> [u64; 2] {
     let [b0, b1, b2, b3, b4, b5, b6, b7, low @ ..] = bytes;
     [
@@ -75,13 +76,13 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
 }
 
 impl SockAddr {
-    /// The most bytes that an address has, 48.
+    /// The size of the largest socket address, 48 bytes.
     pub const MAX_LEN: usize = Self::len_of_family(AF_IB);
-    /// The same in words.
+    /// The size of the largest socket address, in words.
     pub const MAX_WORDS: usize = Self::MAX_LEN / WORD_LEN;
 
-    /// The size of a socket address of `family`: 16, 28 or 48 bytes; 0 for any other family, as
-    /// `rdma_addr_size()`.
+    /// Returns the size of a socket address of `family` in bytes: 16, 28 or 48, or 0 for any other
+    /// family (C's `rdma_addr_size()`).
     pub const fn len_of_family(family: u16) -> usize {
         match family {
             AF_INET => 16,
@@ -91,7 +92,7 @@ impl SockAddr {
         }
     }
 
-    /// The address family: 0, 2, 10 or 27.
+    /// Returns the address family: 0, 2, 10 or 27.
     pub const fn family(&self) -> u16 {
         match self {
             Self::Unspec => AF_UNSPEC,
@@ -101,18 +102,18 @@ impl SockAddr {
         }
     }
 
-    /// The size in bytes, 0 for no address.
+    /// Returns the size of the socket address in bytes, 0 for no address.
     #[allow(clippy::len_without_is_empty)] // The size of a C struct, not of a collection.
     pub const fn len(&self) -> usize {
         Self::len_of_family(self.family())
     }
 
-    /// Whether there is no address at all, not even a wildcard.
+    /// Returns whether there is no address at all, not even a wildcard.
     pub const fn is_unspec(&self) -> bool {
         matches!(self, Self::Unspec)
     }
 
-    /// Reads a socket address in the layout of C; bytes after it are ignored.
+    /// Reads a socket address in C's layout. Bytes behind it are ignored.
     ///
     /// # Errors
     ///
@@ -158,15 +159,15 @@ impl SockAddr {
         }
     }
 
-    /// The address in the layout of C, followed by zeros. What of a [`STORAGE_LEN`] is not in there
-    /// is zero whatever the address.
+    /// Returns the address in C's layout, followed by zeros. The rest of a [`STORAGE_LEN`] is zero
+    /// for every address.
     pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
         let mut bytes = [0; Self::MAX_LEN];
         self.write_to(&mut bytes);
         bytes
     }
 
-    /// Writes the address in the layout of C, followed by zeros, to `bytes`.
+    /// Writes the address to `bytes` in C's layout, followed by zeros.
     pub fn write_to(&self, bytes: &mut [u8; Self::MAX_LEN]) {
         let words = self.to_words();
         for (to, word) in bytes.chunks_exact_mut(WORD_LEN).zip(words) {
@@ -174,8 +175,8 @@ impl SockAddr {
         }
     }
 
-    /// The same as [`to_bytes`](Self::to_bytes), in the words that a structure of C with an address
-    /// is aligned for.
+    /// Returns the address like [`to_bytes`](Self::to_bytes), as native-endian words, to which C
+    /// aligns a structure with an address.
     pub fn to_words(&self) -> [u64; Self::MAX_WORDS] {
         let word = u64::from_ne_bytes;
         let [f0, f1] = self.family().to_ne_bytes();
@@ -213,14 +214,16 @@ impl SockAddr {
         }
     }
 
-    /// The address in the layout of C, followed by zeros.
+    /// Returns the address in C's layout, followed by zeros up to the size of a `struct
+    /// sockaddr_storage`.
     pub fn to_storage(&self) -> [u8; STORAGE_LEN] {
         let mut storage = [0; STORAGE_LEN];
         fill(&mut storage, &self.to_bytes());
         storage
     }
 
-    /// Whether this is a wildcard: `0.0.0.0`, `::` or the zero GID. No address is no wildcard.
+    /// Returns whether this is a wildcard: `0.0.0.0`, `::` or the zero GID.
+    /// [`Unspec`](Self::Unspec) is not.
     pub const fn is_any(&self) -> bool {
         match self {
             Self::Unspec => false,
@@ -230,7 +233,7 @@ impl SockAddr {
         }
     }
 
-    /// Whether this is a loopback address: `127.0.0.0/8`, `::1` or the GID `::1`.
+    /// Returns whether this is a loopback address: `127.0.0.0/8`, `::1` or the GID `::1`.
     pub const fn is_loopback(&self) -> bool {
         match self {
             Self::Unspec => false,
@@ -240,14 +243,14 @@ impl SockAddr {
         }
     }
 
-    /// Whether the address counts as a wildcard when binding and matching, where loopback does
-    /// too (C's `cma_any_addr()`).
+    /// Returns whether the address counts as a wildcard when binding and matching, as a loopback
+    /// address does, too (C's `cma_any_addr()`).
     pub const fn is_any_or_loopback(&self) -> bool {
         self.is_any() || self.is_loopback()
     }
 
-    /// Whether this is an IPv6 link-local address, which needs a scope: `fe80::/10`, or a group of
-    /// that scope (`ff02::`, `ff12::` and the like).
+    /// Returns whether this is an IPv6 address that needs a scope: a link-local one (`fe80::/10`),
+    /// or a multicast group of link-local scope (`ff02::`, `ff12::` and the like).
     pub const fn is_link_local_v6(&self) -> bool {
         match self {
             Self::V6 { addr, .. } => {
@@ -258,9 +261,9 @@ impl SockAddr {
         }
     }
 
-    /// The index of the interface that the scope of an IPv6 address names, if the address may mean
-    /// something else at each: one of a link, or a group of an interface (`ff01::`). 0 if it names
-    /// none, and for other addresses.
+    /// Returns the interface index in the scope of an IPv6 address whose meaning may differ between
+    /// interfaces: a link-local address, or a multicast group of link-local or interface-local
+    /// (`ff01::`) scope. Returns 0 if no interface is given, and for other addresses.
     pub const fn interface(&self) -> u32 {
         match self {
             Self::V6 { addr, scope_id, .. }
@@ -272,8 +275,8 @@ impl SockAddr {
         }
     }
 
-    /// Whether both name the same address, whatever the port: same family and bytes, and for IPv6
-    /// link-local addresses the same scope.
+    /// Returns whether both are the same address, whatever the port: family and bytes are equal,
+    /// and for IPv6 link-local addresses the scope, too.
     pub fn same_address(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unspec, Self::Unspec) => true,
@@ -295,7 +298,7 @@ impl SockAddr {
         }
     }
 
-    /// The wildcard of the same family, with port 0.
+    /// Returns the wildcard of the same family, with port 0.
     pub const fn wildcard(&self) -> Self {
         match self {
             Self::Unspec => Self::Unspec,
@@ -320,7 +323,8 @@ impl SockAddr {
         }
     }
 
-    /// The port; of an InfiniBand address, the low 16 bits of the service id under its mask.
+    /// Returns the port, in host order. The port of an InfiniBand address is the low 16 bits of the
+    /// service id under its mask.
     pub const fn port(&self) -> u16 {
         match self {
             Self::Unspec => 0,
@@ -332,8 +336,8 @@ impl SockAddr {
         }
     }
 
-    /// The address with another port. In an InfiniBand address the port is added to what of the
-    /// service id is under the mask, and then all of the service id counts, as when C binds.
+    /// Returns the address with another port. In an InfiniBand address, the port is added to the
+    /// significant bits of the service id, all of which are significant then, as when C binds.
     #[must_use]
     pub fn with_port(&self, port: u16) -> Self {
         let mut new = *self;
@@ -348,7 +352,7 @@ impl SockAddr {
         new
     }
 
-    /// The GID that stands for the address on RoCE; zero for no address.
+    /// Returns the GID of the address on RoCE; zero for no address.
     pub const fn to_gid(&self) -> Gid {
         match self {
             Self::Unspec => Gid::ZERO,

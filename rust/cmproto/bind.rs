@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may have which port.
+//! The rules for sharing a port.
 //!
 //! The rules are those of C's connection manager, not those of TCP: a loopback address counts as a
 //! wildcard, a wildcard conflicts with every owner of the port, and the two kinds of conflict have
@@ -12,25 +12,25 @@ use crate::errno::Errno;
 /// Ports below this one need `CAP_NET_BIND_SERVICE` in the initial user namespace.
 pub const PRIVILEGED_PORTS: u16 = 1024;
 
-/// What of an endpoint decides about its port.
+/// The properties of an endpoint that the rules look at.
 #[derive(Copy, Clone, Debug)]
 pub struct BindView<'a> {
-    /// The address bound or to bind.
+    /// The address that is bound, or to be bound.
     pub addr: &'a SockAddr,
-    /// The address of the other end, [`SockAddr::Unspec`] if there is none yet.
+    /// The address of the peer, [`SockAddr::Unspec`] if there is none yet.
     pub dst: &'a SockAddr,
-    /// Whether the port may be shared with others that allow it too.
+    /// Set if the port may be shared with others that allow it, too.
     pub reuseaddr: bool,
-    /// Whether the port is that of one address family only.
+    /// Set if a wildcard address covers its own address family only.
     pub afonly: bool,
 }
 
-/// Whether `new` may have the port that `owners` have. To check whether an owner may listen, leave
+/// Checks whether `new` may share the port of `owners`. To check whether an owner may listen, leave
 /// it out of `owners` and clear [`BindView::reuseaddr`].
 ///
 /// # Errors
 ///
-/// The first owner in the way decides: [`Errno::EADDRNOTAVAIL`] if it or `new` has a wildcard or
+/// The first conflicting owner decides: [`Errno::EADDRNOTAVAIL`] if it or `new` has a wildcard or
 /// loopback address, else [`Errno::EADDRINUSE`].
 pub fn check<'a>(
     new: &BindView<'_>,
@@ -52,8 +52,8 @@ pub fn check<'a>(
     Ok(())
 }
 
-/// Whether `new` may share an ephemeral port with `owners`: each differs from it in the other
-/// end's port, in a specific own address, or in a specific address of the other end.
+/// Returns whether `new` may share an ephemeral port with `owners`: each of them has another port
+/// of the peer, another specific address, or another specific address of the peer.
 pub fn port_is_unique<'a>(
     new: &BindView<'_>,
     owners: impl IntoIterator<Item = BindView<'a>>,
@@ -73,11 +73,11 @@ fn addresses_differ(a: &SockAddr, b: &SockAddr) -> bool {
     !a.is_any_or_loopback() && !b.is_any_or_loopback() && !a.same_address(b)
 }
 
-/// The ports to choose from when a program asks for any (`net.ipv4.ip_local_port_range`).
+/// The range of ephemeral ports (`net.ipv4.ip_local_port_range`).
 ///
 /// # Invariants
 ///
-/// `low` is not above `high`.
+/// `low` is not greater than `high`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct EphemeralRange {
     low: u16,
@@ -85,20 +85,21 @@ pub struct EphemeralRange {
 }
 
 impl EphemeralRange {
-    /// The ports from `low` to `high`, both included; `None` if that is empty.
+    /// Creates the range from `low` to `high`, both included. Returns `None` if it is empty.
     pub const fn new(low: u16, high: u16) -> Option<Self> {
         if low > high {
             return None;
         }
-        // INVARIANT: Just checked.
+        // INVARIANT: This was just checked.
         Some(Self { low, high })
     }
 
-    /// The ports in the order in which to try them: upwards from a place chosen by the random
-    /// number `random`, wrapping at the end, each once; the port given out last comes last.
+    /// Returns the ports in the order in which to try them: upwards from a start that the random
+    /// number `random` chooses, wrapping at the end, each once. The port `last_used` comes last.
     pub fn probe(self, random: u32, last_used: Option<u16>) -> impl Iterator<Item = u16> {
         let count = u64::from(self.high.abs_diff(self.low)).saturating_add(1);
-        // Scales the random number to 0..count; below 2^16, so the conversion cannot fail.
+        // Scales the random number to the range 0..count. The result is below 2^16, so that the
+        // conversion cannot fail.
         let skip = u64::from(random).wrapping_mul(count) >> 32;
         let start = u16::try_from(skip).map_or(self.low, |skip| self.low.saturating_add(skip));
         let again = last_used.filter(|port| (self.low..=self.high).contains(port));
@@ -237,7 +238,7 @@ mod tests {
             (&any, &peer7, &any, &any7, false),
             (&a, &NONE, &b, &NONE, true),
             (&a, &NONE, &a, &NONE, false),
-            // Nothing is another address than something.
+            // No address differs from any address.
             (&a, &NONE, &a, &peer7, true),
         ];
         for (addr, dst, owner_addr, owner_dst, want) in table {
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn ports_below_1024_are_privileged() {
-        // ip_unprivileged_port_start of a kernel that nobody has told otherwise.
+        // The default of the sysctl `net.ipv4.ip_unprivileged_port_start`.
         assert_eq!(PRIVILEGED_PORTS, 1024);
     }
 

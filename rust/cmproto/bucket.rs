@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A limit on how often something happens.
+//! A rate limit.
 
 use crate::time::{Duration, Instant};
 
-/// Lets something happen `burst` times at once, and then once per `interval`.
+/// A token bucket: allows `burst` actions at once, and then one per `interval`.
 ///
 /// # Invariants
 ///
-/// `full_at` is the time at which nothing that happened counts any more.
+/// At `full_at` the bucket is full: the actions before do not count any more.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     interval: Duration,
@@ -17,7 +17,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket that is full.
+    /// Creates a full bucket.
     pub const fn new(interval: Duration, burst: u64) -> Self {
         Self {
             interval,
@@ -26,13 +26,13 @@ impl TokenBucket {
         }
     }
 
-    /// Whether it may happen now, and if so that it does.
+    /// Takes a token at time `now`. Returns whether there was one.
     pub fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         if full_at - now > self.burst {
             return false;
         }
-        // INVARIANT: One more happened, which counts for one interval more.
+        // INVARIANT: The token that was taken makes the bucket full one interval later.
         self.full_at = full_at;
         true
     }
@@ -58,9 +58,9 @@ mod tests {
         assert_eq!(count(&mut bucket, at(9)), 0);
         assert_eq!(count(&mut bucket, at(10)), 1);
         assert_eq!(count(&mut bucket, at(40)), 3);
-        // However long nothing happened, a burst is no greater.
+        // A burst does not grow with the time without actions.
         assert_eq!(count(&mut bucket, at(1_000_000)), 5);
-        // A clock that goes back gives nothing.
+        // A clock that goes back adds no tokens.
         assert_eq!(count(&mut bucket, at(0)), 0);
     }
 

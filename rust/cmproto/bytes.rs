@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Copying bytes.
+//! Copying of bytes.
 
-/// Copies as much of `from` as fits to the start of `to`. Returns how many bytes that was.
+/// Copies as much of `from` as fits to the start of `to`. Returns the number of bytes copied.
 pub fn fill(to: &mut [u8], from: &[u8]) -> usize {
     let len = to.len().min(from.len());
     if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
-        // Both have that length.
+        // Both have the length `len`, so that this does not panic.
         to.copy_from_slice(from);
     }
     len

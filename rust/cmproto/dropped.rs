@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a received message is dropped.
+//! The reasons for which a received message is dropped.
 
 use crate::{cm::Counter, wire::ParseError};
 
-/// Why a received message is dropped, for counters: nothing that a peer sends is logged.
+/// A reason for which a received message is dropped. It is counted: nothing that a peer sends is
+/// logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Dropped {
-    /// It is shorter than a management datagram.
+    /// The message is shorter than a MAD.
     Truncated,
-    /// Its header is not that of the CM class.
+    /// The MAD header is not one of the CM class.
     Header,
-    /// The class has no such message.
+    /// The CM class has no such message.
     Attribute,
-    /// Its receiver does not exist.
+    /// The connection or listener that the message is for does not exist.
     Unknown,
-    /// It names a connection in another way than the connection's peer does.
+    /// The message names a connection, but not by the ids that the connection's peer uses.
     Mismatch,
-    /// It names a connection, and comes from another GID than that of the connection's peer.
+    /// The message names a connection, but does not come from the connection's peer.
     Stranger,
-    /// The state of the connection does not expect it.
+    /// The message is not expected in the state of the connection.
     Unexpected,
-    /// What it is for is not supported: path migration.
+    /// The message is about something that is not supported: path migration.
     Unsupported,
-    /// It would take more than there is: memory, room in a backlog, or answers that may be given.
+    /// The message exceeds a limit: of memory, of a backlog, or of the rate of answers.
     Overload,
-    /// Its sender cannot be reached.
+    /// The sender of the message cannot be reached.
     Unreachable,
 }
 
 impl Dropped {
-    /// Every reason, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 10] = [
         Self::Truncated,
         Self::Header,
@@ -45,7 +46,7 @@ impl Dropped {
         Self::Unreachable,
     ];
 
-    /// The name of the counter.
+    /// Returns the name of the counter.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -61,13 +62,14 @@ impl Dropped {
         }
     }
 
-    /// What `counter` says was dropped; `None` if it counts something else.
+    /// Returns the reason for a drop that `counter` counts, or `None` if `counter` counts something
+    /// else.
     pub const fn of(counter: Counter) -> Option<Self> {
         match counter {
             Counter::Unexpected(_) => Some(Self::Unexpected),
             Counter::Mismatch(_) => Some(Self::Mismatch),
             Counter::Unsupported(_) => Some(Self::Unsupported),
-            // What has come before is counted as that.
+            // Repeated messages have their own counters.
             Counter::Duplicate(_) | Counter::Retry(_) | Counter::Repeat(_) => None,
         }
     }

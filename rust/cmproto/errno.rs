@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! POSIX error numbers that the connection manager returns.
+//! The error numbers that the connection manager returns.
 //!
-//! The protocol core cannot use the kernel's error type; the glue converts [`Errno`] once, at
-//! the edge.
+//! The protocol core cannot use the kernel's error type. The glue converts [`Errno`] once, at the
+//! boundary.
 
 macro_rules! errnos {
     ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
@@ -15,10 +15,10 @@ macro_rules! errnos {
         }
 
         impl Errno {
-            /// Every error number there is here, in ascending order.
+            /// All error numbers of this type, in ascending order.
             pub const ALL: &'static [Errno] = &[$(Errno::$name,)*];
 
-            /// The name, as in `<errno.h>`.
+            /// Returns the name of the error number, as in `<errno.h>`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Errno::$name => stringify!($name),)*
@@ -37,9 +37,9 @@ errnos! {
     EINTR = 4,
     /// Input or output error.
     EIO = 5,
-    /// The device is gone.
+    /// Device or object has gone.
     ENXIO = 6,
-    /// Nothing there yet.
+    /// Try again.
     EAGAIN = 11,
     /// Out of memory.
     ENOMEM = 12,
@@ -47,25 +47,25 @@ errnos! {
     EACCES = 13,
     /// Bad user address.
     EFAULT = 14,
-    /// In use.
+    /// Device or resource busy.
     EBUSY = 16,
-    /// Exists already.
+    /// Object exists already.
     EEXIST = 17,
     /// No such device.
     ENODEV = 19,
-    /// Invalid argument, or not in this state.
+    /// Invalid argument, or not allowed in this state.
     EINVAL = 22,
-    /// The response buffer is too small.
+    /// No space in the buffer.
     ENOSPC = 28,
-    /// Out of range.
+    /// Result out of range.
     ERANGE = 34,
-    /// Not implemented.
+    /// Function not implemented.
     ENOSYS = 38,
-    /// No data.
+    /// No data available.
     ENODATA = 61,
     /// Protocol error.
     EPROTO = 71,
-    /// Value too large.
+    /// Value too large for the field.
     EOVERFLOW = 75,
     /// Message too long.
     EMSGSIZE = 90,
@@ -77,13 +77,13 @@ errnos! {
     EOPNOTSUPP = 95,
     /// Address family not supported.
     EAFNOSUPPORT = 97,
-    /// Address in use.
+    /// Address already in use.
     EADDRINUSE = 98,
-    /// Address not available.
+    /// Address cannot be assigned.
     EADDRNOTAVAIL = 99,
-    /// Network down.
+    /// Network is down.
     ENETDOWN = 100,
-    /// Network unreachable.
+    /// Network is unreachable.
     ENETUNREACH = 101,
     /// Connection aborted.
     ECONNABORTED = 103,
@@ -91,21 +91,21 @@ errnos! {
     ECONNRESET = 104,
     /// No buffer space.
     ENOBUFS = 105,
-    /// Connected already.
+    /// Already connected.
     EISCONN = 106,
     /// Not connected.
     ENOTCONN = 107,
-    /// Timed out.
+    /// Connection timed out.
     ETIMEDOUT = 110,
-    /// Refused by the peer.
+    /// Connection refused by the peer.
     ECONNREFUSED = 111,
-    /// Host unreachable.
+    /// Host is unreachable.
     EHOSTUNREACH = 113,
-    /// In progress already.
+    /// Operation already in progress, or done.
     EALREADY = 114,
-    /// Now in progress.
+    /// Operation now in progress.
     EINPROGRESS = 115,
-    /// Cancelled.
+    /// Operation cancelled.
     ECANCELED = 125,
     /// Restart the system call (kernel internal, never seen by a program).
     ERESTARTSYS = 512,
@@ -114,12 +114,13 @@ errnos! {
 }
 
 impl Errno {
-    /// The positive number on architectures that use asm-generic's (x86, arm64, riscv...).
+    /// Returns the positive error number, as on all architectures that use asm-generic's numbers
+    /// (x86, arm64, riscv and others).
     pub const fn code(self) -> i32 {
         self as i32
     }
 
-    /// The error with positive number `code`.
+    /// Returns the error with the positive number `code`, if there is one.
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|e| e.code() == code)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Global identifiers.
+//! Global identifiers (GIDs).
 
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -10,25 +10,26 @@ use core::net::Ipv6Addr;
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
-    /// The GID that names nobody.
+    /// The zero GID, which is not assigned.
     pub const ZERO: Self = Self([0; 16]);
 
-    /// The GID of an IPv4 address: `::ffff:a.b.c.d` (IBTA annex A17.4.5.1).
+    /// Returns the GID of an IPv4 address: `::ffff:a.b.c.d` (IBTA annex A17.4.5.1).
     pub const fn from_v4(addr: [u8; 4]) -> Self {
         let [a, b, c, d] = addr;
         Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
     }
 
-    /// The subnet: the upper half.
+    /// Returns the subnet prefix, the upper half of the GID.
     pub const fn prefix(&self) -> [u8; 8] {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Which of 256 buckets the GID falls into.
+    /// Returns the hash of the GID, one of 256 buckets.
     ///
-    /// With two random numbers as `key`, which nobody else knows, two GIDs share a bucket as often as
-    /// two random ones, whoever chose them: the upper byte of a sum of products with odd numbers.
+    /// `key` is two random numbers. As long as nobody else knows them, two GIDs share a bucket as
+    /// often as two random ones do, whoever chose the GIDs: the hash is the upper byte of a sum of
+    /// products with odd numbers.
     pub const fn bucket(&self, key: [u64; 2]) -> u8 {
         let bits = u128::from_be_bytes(self.0);
         let [upper, lower] = key;
@@ -38,17 +39,17 @@ impl Gid {
         (sum >> 56) as u8
     }
 
-    /// Whether all bytes are zero.
+    /// Returns whether all bytes are zero.
     pub const fn is_zero(&self) -> bool {
         u128::from_be_bytes(self.0) == 0
     }
 
-    /// Whether the GID stands for an IPv4 address.
+    /// Returns whether the GID is an IPv4-mapped one.
     pub const fn is_v4_mapped(&self) -> bool {
         u128::from_be_bytes(self.0) >> 32 == 0xffff
     }
 
-    /// The IPv4 address that the GID stands for.
+    /// Returns the IPv4 address of an IPv4-mapped GID.
     pub const fn to_v4(&self) -> Option<[u8; 4]> {
         let [.., a, b, c, d] = self.0;
         if self.is_v4_mapped() {
@@ -58,24 +59,25 @@ impl Gid {
         }
     }
 
-    /// Whether the GID is made from an Omni-Path LID: its interface id starts with the OUI
-    /// 00:06:6a (`ib_is_opa_gid()`).
+    /// Returns whether the GID is made from an Omni-Path LID: its interface id starts with the OUI
+    /// 00:06:6a (C's `ib_is_opa_gid()`).
     pub const fn is_opa(&self) -> bool {
         matches!(self.0, [_, _, _, _, _, _, _, _, 0x00, 0x06, 0x6a, ..])
     }
 
-    /// Whether the GID is a link-local one: `fe80::/10`.
+    /// Returns whether the GID is a link-local one: `fe80::/10`.
     pub const fn is_link_local(&self) -> bool {
         let [a, b, ..] = self.0;
         a == 0xfe && b & 0xc0 == 0x80
     }
 
-    /// Whether the GID is a multicast one: `ff00::/8`.
+    /// Returns whether the GID is a multicast one: `ff00::/8`.
     pub const fn is_multicast(&self) -> bool {
         self.multicast_scope().is_some()
     }
 
-    /// How far a multicast GID reaches: 1 is the interface, 2 the link; `None` for another GID.
+    /// Returns the scope of a multicast GID, 4 bits: 1 is interface-local, 2 link-local. Returns
+    /// `None` for a unicast GID.
     pub const fn multicast_scope(&self) -> Option<u8> {
         match self.0 {
             [0xff, flags_and_scope, ..] => Some(flags_and_scope & 0x0f),
@@ -100,7 +102,8 @@ mod tests {
         [0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89],
     ];
 
-    /// GIDs that differ in one half, or in both alike.
+    /// Families of GIDs that differ in the upper half, in the lower half, or in both in the same
+    /// way.
     fn families() -> [fn(u64) -> Gid; 3] {
         fn gid(upper: u64, lower: u64) -> Gid {
             Gid(((u128::from(upper) << 64) | u128::from(lower)).to_be_bytes())

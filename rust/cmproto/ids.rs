@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Communication ids that a stranger cannot guess.
+//! Communication ids that nobody else can guess.
 //!
-//! Whoever knows a communication id can try to end a connection. Ids on the wire are therefore the
-//! image of a counter under a permutation with a secret key: none comes again before all others
-//! did, and ids seen tell nothing about the next.
+//! Whoever knows a communication id can try to end a connection. So the ids on the wire are a
+//! counter's values under a permutation with a secret key: an id is used again only after all
+//! others, and the ids that were seen tell nothing about the next one.
 
-/// The secret key of a permutation of 32-bit numbers.
+/// The secret key of a permutation of the 32-bit numbers.
 ///
-/// The permutation is a Feistel network of four rounds over 16-bit halves with SipHash-2-4 as its
-/// round function: pseudorandom, and with four rounds so even to one who may choose both ids and
-/// numbers (Luby and Rackoff, 1988), within the birthday bound of its size.
+/// The permutation is a Feistel network of four rounds over 16-bit halves, with SipHash-2-4 as its
+/// round function. With four rounds it is pseudorandom even to an attacker who may choose both ids
+/// and numbers (Luby and Rackoff, 1988), within the birthday bound of its size.
 #[derive(Copy, Clone)]
 pub struct CommIdKey {
     key: [u64; 2],
@@ -19,12 +19,12 @@ pub struct CommIdKey {
 const ROUNDS: [u64; 4] = [0, 1, 2, 3];
 
 impl CommIdKey {
-    /// A permutation with a key of 128 random bits.
+    /// Creates a permutation with a key of 128 random bits.
     pub const fn new(key: [u64; 2]) -> Self {
         Self { key }
     }
 
-    /// The id of a number.
+    /// Returns the id of a number.
     pub fn permute(&self, number: u32) -> u32 {
         let (mut left, mut right) = halves(number);
         for round in ROUNDS {
@@ -33,7 +33,7 @@ impl CommIdKey {
         join(left, right)
     }
 
-    /// The number of an id.
+    /// Returns the number of an id.
     pub fn invert(&self, id: u32) -> u32 {
         let (mut left, mut right) = halves(id);
         for round in ROUNDS.into_iter().rev() {
@@ -57,7 +57,8 @@ fn join(left: u16, right: u16) -> u32 {
     u32::from(left) << 16 | u32::from(right)
 }
 
-/// SipHash-2-4 (Aumasson and Bernstein, 2012) of the low three bytes of `word`, little endian.
+/// Returns the SipHash-2-4 (Aumasson and Bernstein, 2012) of the low three bytes of `word`, as a
+/// little-endian message.
 fn siphash24(key: &[u64; 2], word: u64) -> u64 {
     let [k0, k1] = *key;
     let mut state = [
@@ -66,7 +67,8 @@ fn siphash24(key: &[u64; 2], word: u64) -> u64 {
         k0 ^ 0x6c79_6765_6e65_7261,
         k1 ^ 0x7465_6462_7974_6573,
     ];
-    // The last word, of so short a message the only one, has the length, too.
+    // The last word, which is the only one of a message this short, also has the length of the
+    // message.
     let word = 3 << 56 | word & 0x00ff_ffff;
     let [_, _, _, v3] = &mut state;
     *v3 ^= word;
@@ -115,12 +117,12 @@ mod tests {
 
     #[test]
     fn round_function_is_siphash() {
-        // The vector for this message in the paper's reference implementation.
+        // The vector for this message in the reference implementation of the paper.
         assert_eq!(siphash24(&KEY.key, 0x02_0100), 0x8567_6696_d7fb_7e2d);
     }
 
-    /// Made with another implementation of both: the round function differs from round to round,
-    /// and takes both the round and the half.
+    /// Vectors of another implementation of the permutation and of the round function: the round
+    /// function takes both the round and the half.
     #[test]
     fn ids_of_numbers() {
         for (number, id) in [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The link-layer addresses of IP over InfiniBand (RFC 4391, RFC 4392).
+//! The link-layer addresses and multicast groups of IP over InfiniBand (RFC 4391, RFC 4392).
 
 use crate::{
     addr::{Gid, SockAddr},
@@ -9,37 +9,37 @@ use crate::{
     wire::field::{Bytes, Field},
 };
 
-/// Length of a link-layer address, in bytes: flags, a QPN and a GID (RFC 4391, 9.1.1).
+/// Length of a link-layer address, in bytes: flags and QPN (4), and a GID (16) (RFC 4391, 9.1.1).
 pub const HW_ADDR_LEN: usize = 20;
 
-/// A link-layer address.
+/// A link-layer address, in network byte order.
 pub type HwAddr = [u8; HW_ADDR_LEN];
 
-/// The kind of hardware that an interface of IP over InfiniBand is (`ARPHRD_INFINIBAND`).
+/// The hardware type of an IPoIB interface (`ARPHRD_INFINIBAND`).
 pub const ARPHRD_INFINIBAND: u16 = 32;
 
 type AddrGid = Bytes<4, 16>;
-/// In the group of the broadcast address.
+/// The P_Key in the GID of the broadcast group.
 type BroadcastPkey = Field<u16, 8, 0, 16>;
 
-/// The addresses of both ends of a link, and the one for all.
+/// The link-layer addresses of both ends of a link, and the broadcast address.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// The address of the own interface.
+    /// The address of the interface at this end.
     pub own: HwAddr,
-    /// The address of the other end; zeros if it is not known.
+    /// The address of the peer; zeros if it is not known.
     pub peer: HwAddr,
-    /// The broadcast address: its GID is that of a group.
+    /// The broadcast address, which has the GID of the broadcast group.
     pub broadcast: HwAddr,
 }
 
-/// The GID in a link-layer address.
+/// Returns the GID in a link-layer address.
 fn gid_of(addr: &HwAddr) -> Gid {
     Gid(*AddrGid::get(addr))
 }
 
 impl Link {
-    /// A link of which no more is known than the ports at its ends and the partition.
+    /// Creates a link of which only the GIDs of both ends and the P_Key are known.
     pub fn between(own: Gid, peer: Gid, pkey: u16) -> Self {
         let mut link = Self::default();
         AddrGid::set(&mut link.own, &own.0);
@@ -47,47 +47,48 @@ impl Link {
         link.to_gid(peer)
     }
 
-    /// The last bytes of the own address, which are of the port's GUID.
+    /// Returns the last six bytes of this end's address, which are part of the port's GUID.
     pub const fn own_end(&self) -> [u8; 6] {
         let [.., a, b, c, d, e, f] = self.own;
         [a, b, c, d, e, f]
     }
 
-    /// The GID of the own port.
+    /// Returns the GID of this end's port.
     pub fn own_gid(&self) -> Gid {
         gid_of(&self.own)
     }
 
-    /// The GID of the other end's port; zero if it is not known.
+    /// Returns the GID of the peer's port; zero if it is not known.
     pub fn peer_gid(&self) -> Gid {
         gid_of(&self.peer)
     }
 
-    /// The GID of the broadcast group.
+    /// Returns the GID of the broadcast group.
     pub fn broadcast_gid(&self) -> Gid {
         gid_of(&self.broadcast)
     }
 
-    /// The P_Key of the interface.
+    /// Returns the P_Key of the interface.
     pub fn pkey(&self) -> u16 {
         BroadcastPkey::get(&self.broadcast)
     }
 
-    /// The same link with another GID at the other end.
+    /// Returns the same link with another GID of the peer.
     #[must_use]
     pub fn to_gid(mut self, gid: Gid) -> Self {
         AddrGid::set(&mut self.peer, &gid.0);
         self
     }
 
-    /// The GID of the group that `addr` stands for with an endpoint of space `ps` at this interface;
-    /// zero if the subnet administrator is to choose.
+    /// Returns the GID of the multicast group of `addr` for an endpoint of the port space `ps` at
+    /// this interface; zero if the subnet administrator is to choose one.
     ///
-    /// An IPv6 address that is the GID of a group which the subnet administrator has made stands for
-    /// that (`ff1x:a01b::`), and a native address for its GID. Others are mapped as IP over InfiniBand
-    /// does (RFC 4391, 4), but for the signature of datagrams.
+    /// An IPv6 address that is the GID of a group of the subnet administrator (`ff1x:a01b::`), and
+    /// a native address, are taken as they are. Other addresses are mapped as IP over InfiniBand
+    /// maps them (RFC 4391, 4), but with another signature in the port space of datagrams.
     pub fn group(&self, ps: PortSpace, addr: &SockAddr) -> Gid {
-        /// What the third and fourth byte of a GID say of IPv4 and IPv6, and of datagrams of the RDMA CM.
+        /// The third and fourth byte of a GID: the signatures of IPv4 and IPv6, and the fourth byte
+        /// for datagrams of the RDMA CM.
         const SIGNATURE_V4: [u8; 2] = [0x40, 0x1b];
         const SIGNATURE_V6: [u8; 2] = [0x60, 0x1b];
         const SIGNATURE_CM: u8 = 0x01;
@@ -103,7 +104,7 @@ impl Link {
             },
             SockAddr::V4 { addr, .. } => {
                 let [a, b, c, d] = *addr;
-                // Groups of IPv4 differ in 28 bits.
+                // IPv4 groups differ in the low 28 bits.
                 (SIGNATURE_V4, [0, 0, 0, 0, 0, 0, a & 0x0f, b, c, d])
             }
         };
@@ -132,7 +133,7 @@ mod tests {
             peer: [0xd0; HW_ADDR_LEN],
             broadcast: [0; HW_ADDR_LEN],
         };
-        // As the kernel makes it: scope 2 (link-local), P_Key 8001.
+        // As the kernel makes it: scope 2 (link-local), P_Key 0x8001.
         link.broadcast = [
             0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
             0xff, 0xff,
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(link().group(PortSpace::Ipoib, &addr).0, ipoib);
         let udp = link().group(PortSpace::Udp, &addr);
         assert_eq!((udp.0[2], udp.0[3], udp.0[15]), (0x40, 0x01, 3));
-        // The scope is that of the broadcast group, all four bits of it.
+        // The scope is the one of the broadcast group, with all four bits.
         for scope in 0..=0xf {
             let mut link = link();
             link.broadcast[5] = 0x10 | scope;
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(group.0[..6], [0xff, 0x12, 0x60, 0x1b, 0x80, 0x01]);
         assert_eq!(group.0[6..], [0xaa; 10]);
         assert_eq!(link().group(PortSpace::Udp, &v6(addr)).0[3], 0x01);
-        // One that the subnet administrator has made.
+        // A group that the subnet administrator has made.
         for scope in [0x10, 0x12, 0x1f] {
             let mut made = addr;
             made[1] = scope;

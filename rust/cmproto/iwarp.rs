@@ -1,80 +1,81 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection over iWARP, whose messages the kernel's iWARP CM exchanges (MPA, RFC 5044 and
-//! 6581).
+//! A connection over iWARP, whose messages the kernel's iWARP CM (iw_cm) exchanges (MPA, RFC 5044
+//! and 6581).
 //!
-//! What is left is the order of things: which verb the iWARP CM may be given when, and what its
-//! events mean to the user. The iWARP CM trusts its caller: a second answer to a request, or one to a
-//! connection of one's own, it takes for the first, with the worst of consequences. So no such verb
-//! reaches it.
+//! What is left to decide is which verb of iw_cm is allowed when, and what its events mean to the
+//! user. iw_cm trusts its callers: if a request is answered twice, or a connection of the active
+//! side is answered, it stops the kernel. So no such verb reaches it.
 //!
-//! The caller executes a verb without a lock, because it may wait for the network, and reports what
-//! became of it. Events come at any time, also before that.
+//! The caller executes a verb without a lock, because it may wait for the network, and then reports
+//! its outcome. Events come at any time, also before that.
 
 use crate::{errno::Errno, ucma_abi::CmEvent};
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Active side: asks, and has no answer yet.
+    /// Active side: the peer was asked, and has not answered.
     Connecting,
-    /// Active side: has an answer, of which the user is not told before the peer, at this host, has given it.
+    /// Active side: the peer has answered. The user is told when the peer, which is at this host,
+    /// has finished its accept.
     Held,
-    /// Passive side: the request awaits an answer.
+    /// Passive side: the request was not answered yet.
     Requested,
-    /// Passive side: the iWARP CM is being told to accept.
+    /// Passive side: the accept verb is under way.
     Accepting,
-    /// Passive side: it was told, and has not said yet that the connection is there.
+    /// Passive side: the accept verb has succeeded, and there is no event yet that says the
+    /// connection is established.
     Accepted,
-    /// Connected.
+    /// The connection is established.
     Established,
-    /// Closed, refused or failed.
+    /// The connection was closed or refused, or has failed.
     Over,
 }
 
-/// RDMA reads that may be outstanding, as the iWARP CM says it.
+/// The numbers of RDMA reads that may be outstanding, as iw_cm reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depths {
-    /// Inbound read depth. The user is told of it as its initiator depth.
+    /// Inbound read depth, which the user sees as its initiator depth.
     pub ird: u8,
-    /// Outbound read depth. The user is told of it as its responder resources.
+    /// Outbound read depth, which the user sees as its responder resources.
     pub ord: u8,
 }
 
-/// What the iWARP CM says of a connection. Events that it keeps for itself are absent.
+/// An event of iw_cm for a connection. Events that iw_cm handles itself are absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Active side: the peer has answered, or has not.
+    /// Active side: the peer has answered, or the attempt has failed.
     Reply {
-        /// 0 or a negative error number.
+        /// 0 or a negative errno.
         status: i32,
-        /// What was negotiated.
+        /// The depths that were negotiated.
         depths: Depths,
     },
-    /// Passive side: connected, with this negotiated.
+    /// Passive side: the connection is established, with these depths.
     Established(Depths),
-    /// The connection is over.
+    /// The connection has ended.
     Close,
 }
 
-/// What is to be done about an event.
+/// The consequences of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What the user is told.
+    /// The event to report to the user, if any.
     pub told: Option<Told>,
-    /// Whether the user wanted the end of the connection while it was not there yet: the iWARP CM is
-    /// to be told now.
+    /// Set if the user has asked for the end of the connection before it was established: the
+    /// disconnect verb is to be called now.
     pub disconnect: bool,
 }
 
-/// What the user is told.
+/// An event for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Which event.
+    /// The kind of event.
     pub event: CmEvent,
-    /// 0 or a negative error number.
+    /// 0 or a negative errno.
     pub status: i32,
-    /// What was negotiated, if the event says that there is a connection now.
+    /// The depths that were negotiated, if the event says that the connection is established.
     pub depths: Option<Depths>,
 }
 
@@ -82,13 +83,13 @@ pub struct Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     phase: Phase,
-    /// The user wants its end as soon as it is there.
+    /// Set if the connection is to be ended as soon as it is established.
     disconnect: bool,
-    /// While accepting: it was established meanwhile.
+    /// While accepting: the depths, if the connection was established meanwhile.
     established: Option<Depths>,
-    /// While held: the answer.
+    /// While held: the peer's answer.
     reply: Option<Event>,
-    /// While accepting or held: it was closed meanwhile.
+    /// While accepting or held: set if the connection was closed meanwhile.
     closed: bool,
 }
 
@@ -103,41 +104,42 @@ impl Connection {
         }
     }
 
-    /// One that the iWARP CM is about to be told to make.
+    /// Creates a connection for which the connect verb is about to be called.
     pub const fn active() -> Self {
         Self::new(Phase::Connecting)
     }
 
-    /// One that a peer asks for.
+    /// Creates a connection that a peer has requested.
     pub const fn passive() -> Self {
         Self::new(Phase::Requested)
     }
 
-    /// How far it is.
+    /// Returns the phase.
     pub const fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Whether the iWARP CM is done with it but for its end: there is a connection, or there will be
-    /// none.
+    /// Returns whether nothing but the end of the connection is left for iw_cm to do: the
+    /// connection is established, or will never be.
     pub const fn is_settled(&self) -> bool {
         matches!(self.phase, Phase::Established | Phase::Over)
     }
 
-    /// The user accepts: the iWARP CM is to be told, and [`accepted`](Self::accepted) called then.
+    /// Notes that the user accepts. On success the caller calls the accept verb, and then
+    /// [`accepted`](Self::accepted).
     ///
     /// # Errors
     ///
-    /// `EINVAL` unless it is a request without an answer.
+    /// [`Errno::EINVAL`] unless the connection is a request that was not answered.
     pub fn accept(&mut self) -> Result<(), Errno> {
         self.answer(Phase::Accepting)
     }
 
-    /// The user refuses: the iWARP CM is to be told.
+    /// Notes that the user refuses. On success the caller calls the reject verb.
     ///
     /// # Errors
     ///
-    /// `EINVAL` unless it is a request without an answer.
+    /// [`Errno::EINVAL`] unless the connection is a request that was not answered.
     pub fn reject(&mut self) -> Result<(), Errno> {
         self.answer(Phase::Over)
     }
@@ -150,7 +152,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The iWARP CM was told to accept, and succeeded or not. Returns what comes of the events that
+    /// Notes whether the accept verb has succeeded. Returns the consequences of the events that
     /// happened meanwhile, in their order.
     pub fn accepted(&mut self, succeeded: bool) -> [Outcome; 2] {
         let mut outcomes = [Outcome::default(); 2];
@@ -172,8 +174,8 @@ impl Connection {
         outcomes
     }
 
-    /// The user disconnects. Returns whether the iWARP CM is to be told now; if not, there is nothing
-    /// to end, or not yet.
+    /// Notes that the user disconnects. Returns whether the caller is to call the disconnect verb
+    /// now. Otherwise there is nothing to end, or not yet.
     pub fn disconnect(&mut self) -> bool {
         match self.phase {
             Phase::Established => true,
@@ -185,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// The iWARP CM has the peer's answer, of which the user is to be told later:
-    /// [`released`](Self::released) is called then. Returns whether there is anything to be told.
+    /// Holds the peer's answer back from the user until [`released`](Self::released) is called.
+    /// Returns false if `reply` is not an answer that is awaited.
     pub fn hold(&mut self, reply: Event) -> bool {
         let is_awaited = self.phase == Phase::Connecting && matches!(reply, Event::Reply { .. });
         if is_awaited {
@@ -196,8 +198,8 @@ impl Connection {
         is_awaited
     }
 
-    /// The user may be told of the answer. Returns what comes of the events that happened meanwhile, in their
-    /// order.
+    /// Releases the answer that was held back. Returns the consequences of the answer and of the
+    /// events that happened meanwhile, in their order.
     pub fn released(&mut self) -> [Outcome; 2] {
         let mut outcomes = [Outcome::default(); 2];
         if let (Phase::Held, Some(reply)) = (self.phase, self.reply.take()) {
@@ -211,7 +213,7 @@ impl Connection {
         outcomes
     }
 
-    /// The iWARP CM has an event.
+    /// Handles an event of iw_cm.
     pub fn event(&mut self, event: Event) -> Outcome {
         match (self.phase, event) {
             (Phase::Accepting, Event::Established(depths)) => {
@@ -244,7 +246,7 @@ impl Connection {
     }
 }
 
-/// The outcome of which the user is told.
+/// Returns the outcome of an event that is reported to the user.
 const fn told(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome {
     Outcome {
         told: Some(Told {
@@ -256,7 +258,7 @@ const fn told(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome {
     }
 }
 
-/// What the user is told of a connection that could not be made, by the error number.
+/// Returns the event for a connection that failed with `status`, a negative errno.
 fn failure(status: i32) -> CmEvent {
     let is = |errno: Errno| status == errno.code().wrapping_neg();
     if is(Errno::ECONNRESET) || is(Errno::ECONNREFUSED) {
@@ -298,7 +300,7 @@ mod tests {
 
     const DISCONNECTED: Outcome = told(CmEvent::Disconnected, 0, None);
 
-    /// A connection in every phase.
+    /// Returns a connection in each phase.
     fn phases() -> [Connection; 7] {
         let connecting = Connection::active();
         let mut held = connecting;
@@ -408,7 +410,7 @@ mod tests {
         let mut connection = accepting();
         assert_eq!(connection.accepted(false), [NOTHING; 2]);
         assert_eq!(connection.phase(), Phase::Over);
-        // It is no longer asked.
+        // After the accept, its outcome has no effect.
         for mut other in phases() {
             if other.phase() != Phase::Accepting {
                 let before = other;
@@ -441,7 +443,7 @@ mod tests {
         assert_eq!(connection.released(), [rejected, NOTHING]);
         assert_eq!(connection.phase(), Phase::Over);
 
-        // Only what is awaited is held, and only that is released.
+        // Only an awaited answer is held, and only a held answer is released.
         for before in phases() {
             let mut other = before;
             let is_awaited = before.phase() == Phase::Connecting;

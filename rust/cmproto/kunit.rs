@@ -2,7 +2,7 @@
 
 //! The tests of this crate as KUnit suites of the module.
 //!
-//! Tests stand beside the code, are written once, and run under cargo and in a kernel that has
+//! Tests are written once, beside the code, and run under cargo and in a kernel that has
 //! `CONFIG_KUNIT=y`. Each module with tests is
 //!
 //! ```ignore
@@ -11,21 +11,21 @@
 //! mod tests {
 //! ```
 //!
-//! [`suite`] makes cases of its functions marked `#[test]`, and failures of the case out of
-//! `assert!` and `assert_eq!`, which take no message here: what tells one round of a loop from the
-//! other goes into both sides of the comparison. All other panics are those of the kernel. A test
-//! that needs `std` or an allocator is `#[cfg(test)]`, and KUnit reports it as skipped.
+//! [`suite`] makes KUnit cases of the functions marked `#[test]`, and failures of the case of
+//! `assert!` and `assert_eq!`, which take no message here: what tells one round of a loop from
+//! another goes into both sides of the comparison. All other panics are panics of the kernel. A
+//! test that needs `std` or an allocator is `#[cfg(test)]`, and KUnit reports it as skipped.
 
 pub(crate) use kernel::prelude::kunit_tests as suite;
 
-/// For the functions that tests share, as [`suite`] does it for the tests.
+/// The `assert!` of functions that tests share; [`suite`] replaces that of the tests themselves.
 macro_rules! assert {
     ($condition:expr $(, $($message:tt)+)?) => {
         ::kernel::kunit_assert!("cmproto", c"a function that tests share", 0, $condition)
     };
 }
 
-/// For the functions that tests share, as [`suite`] does it for the tests.
+/// The `assert_eq!` of functions that tests share; [`suite`] replaces that of the tests themselves.
 macro_rules! assert_eq {
     ($left:expr, $right:expr $(, $($message:tt)+)?) => {
         ::kernel::kunit_assert!(

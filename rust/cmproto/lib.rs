@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The RDMA connection management protocol, without a kernel.
+//! The RDMA connection management protocol, without I/O.
 //!
-//! Everything here is a pure function of its input: wire formats, addresses, port rules, the
-//! user ABI and the state machines. Nothing allocates, blocks, reads a clock or draws a random
-//! number; whoever calls supplies time and randomness and executes the actions that come back.
-//! The same files are compiled into the module and by cargo on a host.
+//! Everything here is a pure function of its input: wire formats, addresses, port rules, the user
+//! ABI and the state machines. Nothing allocates, blocks, reads a clock or draws a random number;
+//! the caller supplies time and randomness, and executes the actions that are returned. The same
+//! files are compiled into the module, and by cargo on a host.
 //!
 //! Clauses quoted as "IBTA" are those of the InfiniBand Architecture Specification, volume 1.
 //! Values in Rust types are in host byte order unless a field says otherwise; only [`wire`],
@@ -14,10 +14,10 @@
 // The kernel's build names `no_std` on the command line.
 #![cfg_attr(not(any(test, MODULE)), no_std)]
 #![cfg_attr(not(CONFIG_KUNIT), forbid(unsafe_code))]
-// What makes KUnit suites of the tests.
+// The attribute that makes KUnit suites of the tests uses `unsafe`.
 #![cfg_attr(CONFIG_KUNIT, deny(unsafe_code))]
 #![warn(missing_docs)]
-// What a peer or a user can supply must not be able to panic.
+// No input of a peer or a user may cause a panic.
 #![cfg_attr(
     not(any(test, CONFIG_KUNIT)),
     deny(

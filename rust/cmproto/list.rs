@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Short lists without allocation: what a transition of a state machine asks its caller to do.
+//! Short lists without allocation, for the actions that a transition of a state machine returns.
 
 /// Up to `N` items, taken out in the order in which they were added.
 ///
 /// # Invariants
 ///
-/// The first `len` slots hold an item, the others hold none.
+/// The first `len` slots are `Some`, the others are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a transition is complete only when its actions have been carried out"]
 pub struct List<T, const N: usize> {
@@ -16,10 +16,10 @@ pub struct List<T, const N: usize> {
 }
 
 impl<T: Copy + PartialEq, const N: usize> List<T, N> {
-    /// How many items fit.
+    /// The most items that fit.
     pub const CAPACITY: usize = N;
 
-    /// No items.
+    /// Creates an empty list.
     pub(crate) const fn none() -> Self {
         Self {
             slots: [None; N],
@@ -28,10 +28,10 @@ impl<T: Copy + PartialEq, const N: usize> List<T, N> {
         }
     }
 
-    /// Adds `item` at the end. There is room for all that any transition adds; the tests try every
-    /// one of them.
+    /// Adds `item` at the end. There is room for all items that any transition adds, which the
+    /// tests check for each transition.
     pub(crate) fn push(&mut self, item: T) {
-        // INVARIANT: the slot after the last item is filled and `len` counts it.
+        // INVARIANT: The slot behind the last item is filled, and `len` counts it.
         if let Some(slot) = self.slots.get_mut(self.len) {
             *slot = Some(item);
             self.len = self.len.saturating_add(1);
@@ -40,22 +40,22 @@ impl<T: Copy + PartialEq, const N: usize> List<T, N> {
         }
     }
 
-    /// The items not yet taken, without taking them.
+    /// Iterates over the items that are not taken yet, without taking them.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.slots.iter().skip(self.taken).copied().flatten()
     }
 
-    /// How many items are not yet taken.
+    /// Returns the number of items that are not taken yet.
     pub fn len(&self) -> usize {
         self.len.saturating_sub(self.taken)
     }
 
-    /// Whether nothing is left.
+    /// Returns whether all items are taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether `item` is among those not yet taken.
+    /// Returns whether `item` is among the items that are not taken yet.
     pub fn contains(&self, item: T) -> bool {
         self.iter().any(|candidate| candidate == item)
     }

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which listener a connection request is for.
+//! The matching of a connection request with a listener.
 //!
-//! The service id selects the port space and the port; among the listeners of a port the header
-//! that IP services put into the private data (IBTA annex A11) decides.
+//! The service id selects the port space and the port. Among the listeners of a port, the header
+//! that IP services have in the private data decides (IBTA annex A11).
 
 use crate::{addr::SockAddr, private_data::Header};
 
-/// What is known of a listener.
+/// The properties of a listener that a request is matched against.
 #[derive(Copy, Clone, Debug)]
 pub struct ListenView<'a> {
-    /// The address it listens on.
+    /// The address that the listener is bound to.
     pub addr: &'a SockAddr,
-    /// Whether a wildcard stands for its own address family only.
+    /// Set if a wildcard address covers its own address family only.
     pub afonly: bool,
-    /// Interface that it is bound to; 0 if any.
+    /// Index of the interface that the listener is bound to; 0 for any.
     pub bound_if: i32,
-    /// The port of its device that it is bound to, if it is bound to one.
+    /// The port of the device that the listener is bound to; `None` for any.
     pub port: Option<u32>,
 }
 
-/// What is known of a request.
+/// The properties of a request that are matched with a listener.
 #[derive(Copy, Clone, Debug)]
 pub struct RequestView<'a> {
-    /// What its private data starts with.
+    /// The header at the start of the private data.
     pub header: &'a Header,
-    /// Interface that it arrived on; none for a request that is not for an IP address.
+    /// Index of the interface that the request arrived on; `None` for a request that is not for an
+    /// IP address.
     pub interface: Option<i32>,
-    /// The port of the device that it came in at.
+    /// The port of the device that the request arrived at.
     pub port: u32,
 }
 
 impl ListenView<'_> {
-    /// Whether the address of the listener is the one that the request is for.
+    /// Returns whether the listener's address is the destination of the request.
     fn matches_address(&self, header: &Header) -> bool {
         if self.addr.is_any_or_loopback() && !self.afonly {
             return true;
@@ -53,8 +54,8 @@ impl ListenView<'_> {
         }
     }
 
-    /// Whether the listener hears what arrives on the interface of the request, or for a native
-    /// address at the port.
+    /// Returns whether the listener takes requests from the interface of the request or, for a
+    /// native address, from its port.
     fn matches_interface(&self, request: &RequestView<'_>) -> bool {
         let Some(interface) = request.interface else {
             let is_port = self.port.is_none_or(|only| only == request.port);
@@ -63,11 +64,11 @@ impl ListenView<'_> {
         let Header::Ip(ip) = request.header else {
             return true;
         };
-        // Only link-local addresses mean something else on each interface.
+        // Only link-local addresses have another meaning on each interface.
         !ip.dst.is_link_local_v6() || self.bound_if == 0 || self.bound_if == interface
     }
 
-    /// Whether the request is for the listener.
+    /// Returns whether the request is for the listener.
     pub fn accepts(&self, request: &RequestView<'_>) -> bool {
         self.matches_address(request.header) && self.matches_interface(request)
     }
@@ -150,7 +151,7 @@ mod tests {
             let request = RequestView {
                 header: &header,
                 interface: Some(interface),
-                // An IP address is one of its interface, whatever the port.
+                // The port does not matter to a request for an IP address.
                 port: 2,
             };
             assert_eq!(

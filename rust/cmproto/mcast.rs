@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Multicast groups: what an address stands for on RoCE, what kind of member to be, and what the
-//! subnet administrator of InfiniBand has of a group and its members.
+//! Multicast groups: the GID of a group on RoCE, the kinds of members, and the records of the
+//! InfiniBand subnet administrator.
 
 use crate::addr::{Gid, SockAddr};
 use crate::errno::Errno;
 use crate::ucma_abi::{self, UverbsAhAttr, UverbsGlobalRoute};
 
-/// The QP that stands for all members of a group (IBTA 3.5.10).
+/// The QPN of the members of a multicast group (IBTA 3.5.10).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
 
-/// How many routers a packet to a RoCE v2 group may pass (`IPV6_DEFAULT_HOPLIMIT`).
+/// The hop limit of packets to a RoCE v2 group (`IPV6_DEFAULT_HOPLIMIT`).
 const ROUTED_HOP_LIMIT: u8 = 64;
 
-/// The same where packets stay on the link.
+/// The hop limit of packets to a RoCE v1 group, which stay on the link.
 const LINK_HOP_LIMIT: u8 = 1;
 
-/// What a member does in its group (IBTA 15.2.5.17, `JoinState`).
+/// The role of a member in its group (IBTA 15.2.5.17, `JoinState`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Member {
-    /// It sends and receives.
+    /// A member that sends and receives.
     Full,
-    /// It sends, and its packets go to the full members.
+    /// A member that only sends, to the full members.
     SendOnly,
 }
 
 impl Member {
-    /// The kind of member that `flags` of [`JoinMcast`](ucma_abi::JoinMcast) ask for.
+    /// Returns the role that `flags` of [`JoinMcast`](ucma_abi::JoinMcast) ask for.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Member {
         }
     }
 
-    /// The bit of a [`McMember::join_state`].
+    /// Returns the bit of the role in [`McMember::join_state`].
     pub const fn join_state(self) -> u8 {
         match self {
             Self::Full => 1 << 0,
@@ -48,7 +48,7 @@ impl Member {
     }
 }
 
-/// How a port puts packets on Ethernet.
+/// The encapsulation of packets on Ethernet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// RoCE v1: the GRH right above Ethernet.
@@ -57,19 +57,19 @@ pub enum Encapsulation {
     Udp,
 }
 
-/// A group on RoCE.
+/// A multicast group on RoCE.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct RoceGroup {
     /// The GID of the group.
     pub mgid: Gid,
-    /// Hop limit of packets to it.
+    /// Hop limit of packets to the group.
     pub hop_limit: u8,
-    /// The IPv4 group that the interface has to be a member of for packets to arrive (IGMP).
+    /// The IPv4 group that the interface has to join (IGMP) for packets to arrive.
     pub igmp: Option<[u8; 4]>,
 }
 
 impl RoceGroup {
-    /// Whether `addr` can stand for a group at all.
+    /// Checks whether `addr` can be a multicast group at all.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl RoceGroup {
         Ok(())
     }
 
-    /// The group that `addr` stands for. An address that is not multicast is taken as it is, as C
-    /// does, but no interface becomes a member of such a group.
+    /// Returns the group of `addr`. As in C, an address that is not a multicast one is taken as it
+    /// is, but the interface does not join such a group.
     ///
     /// # Errors
     ///
@@ -125,13 +125,14 @@ impl RoceGroup {
     }
 }
 
-/// The RoCE v1 group of an IPv4 one: `ff0e::ffff:a.b.c.d`, of global scope.
+/// Returns the RoCE v1 GID of an IPv4 group: `ff0e::ffff:a.b.c.d`, which has global scope.
 const fn global_scope(addr: [u8; 4]) -> Gid {
     let [a, b, c, d] = addr;
     Gid([0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
 }
 
-/// A group of InfiniBand and one of its members: the subnet administrator's record (IBTA 15.2.5.17).
+/// A multicast group on InfiniBand and one of its members, as in the record of the subnet
+/// administrator (IBTA 15.2.5.17). All values are in host byte order.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct McMember {
     /// The GID of the group.
@@ -142,21 +143,21 @@ pub struct McMember {
     pub qkey: u32,
     /// The LID of the group.
     pub mlid: u16,
-    /// How to compare the MTU, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
+    /// Comparison with `mtu`, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
     pub mtu_selector: u8,
-    /// MTU code, 6 bits.
+    /// MTU, a 6-bit code (`enum ib_mtu`).
     pub mtu: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
-    /// How to compare the rate, 2 bits.
+    /// Comparison with `rate`, 2 bits, as for the MTU.
     pub rate_selector: u8,
-    /// Rate code, 6 bits.
+    /// Static rate, a 6-bit code (`enum ib_rate`).
     pub rate: u8,
-    /// How to compare the life time, 2 bits.
+    /// Comparison with `packet_life_time`, 2 bits, as for the MTU.
     pub packet_life_time_selector: u8,
-    /// Life time of a packet, a time code, 6 bits.
+    /// Packet life time, a 6-bit IBTA time code.
     pub packet_life_time: u8,
     /// Service level, 4 bits.
     pub sl: u8,
@@ -166,15 +167,15 @@ pub struct McMember {
     pub hop_limit: u8,
     /// Scope, 4 bits.
     pub scope: u8,
-    /// What the member does, 4 bits: see [`Member::join_state`].
+    /// Role of the member, 4 bits: see [`Member::join_state`].
     pub join_state: u8,
-    /// Whether another port has joined on behalf of the member, 1 bit.
+    /// Set if another port has joined on behalf of the member, 1 bit.
     pub proxy_join: u8,
 }
 
 impl McMember {
-    /// The way to the members of the group from the member's port, number `port_num`, in whose GID
-    /// table the member's GID is at `sgid_index`.
+    /// Returns the address vector of the group for the member's port, whose number is `port_num`.
+    /// `sgid_index` is the index of the member's GID in the port's GID table.
     pub const fn address_vector(&self, port_num: u8, sgid_index: u8) -> UverbsAhAttr {
         UverbsAhAttr {
             grh: UverbsGlobalRoute {
@@ -196,27 +197,27 @@ impl McMember {
     }
 }
 
-/// A request to make a port a member of a group of InfiniBand.
+/// A request to make a port a member of a multicast group on InfiniBand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct McRequest {
     /// The GID of the group; zero lets the subnet administrator choose one.
     pub mgid: Gid,
     /// The GID of the port.
     pub port_gid: Gid,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
     /// The Q_Key of the group.
     pub qkey: u32,
-    /// What the member wants to do.
+    /// Role of the member.
     pub member: Member,
-    /// The group that the new one is to be like: the broadcast group of IP over InfiniBand.
+    /// The record of the IPoIB broadcast group, whose properties a new group shares.
     pub template: McMember,
-    /// Whether it is to have the rate, the MTU and the hop limit of the template, too, as groups of
-    /// IP over InfiniBand do; not only its service level, flow label and traffic class.
+    /// Set if a new group shares the rate, MTU and hop limit of the template, as groups of IP over
+    /// InfiniBand do, besides its service level, flow label and traffic class.
     pub is_ipoib: bool,
 }
 
-/// The components of a member record that count in a request (IBTA 15.2.5.17).
+/// Bits of the component mask of a member record (IBTA 15.2.5.17).
 mod component {
     pub(super) const MGID: u64 = 1 << 0;
     pub(super) const PORT_GID: u64 = 1 << 1;
@@ -234,7 +235,7 @@ mod component {
 }
 
 impl McRequest {
-    /// The record with what is asked for.
+    /// Returns the record of the request.
     pub const fn record(&self) -> McMember {
         McMember {
             mgid: self.mgid,
@@ -246,7 +247,8 @@ impl McRequest {
         }
     }
 
-    /// The component mask. Bit 0 is the first component of the record.
+    /// Returns the component mask: the components of the record that count in the request. Bit 0
+    /// stands for the first component.
     pub const fn mask(&self) -> u64 {
         let all = component::MGID
             | component::PORT_GID
@@ -342,7 +344,7 @@ mod tests {
                 assert_eq!(group.hop_limit, 64);
                 assert_eq!(group.igmp, (member == Member::Full).then_some(addr));
             }
-            // Taken, but for the interface.
+            // The group is taken, but the interface does not join it.
             for addr in [
                 [0, 0, 0, 1],
                 [10, 0, 0, 1],
@@ -388,7 +390,7 @@ mod tests {
         }
     }
 
-    /// As an IP over InfiniBand interface has its broadcast group.
+    /// Returns the record of an IPoIB broadcast group.
     fn broadcast() -> McMember {
         McMember {
             mgid: v6(0xff, 0xff).to_gid(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where messages come from.
+//! The source of a received message, by which peers are told apart.
 
 use crate::gid::Gid;
 
@@ -13,25 +13,26 @@ pub struct IbPort {
     pub port: u8,
 }
 
-/// Where a message comes from, as far as the network vouches for it.
+/// The source of a message, as far as the network vouches for it.
 ///
-/// On RoCE that is the GID of the sender. On InfiniBand it is the LID that the switches have taken
-/// the message from, and the GID only if that is one of another subnet: then the LID is that of a
-/// router.
+/// On RoCE it is the GID of the sender. On InfiniBand it is the LID from which the switches have
+/// taken the message. If the GID is one of another subnet, the LID is that of a router, and the
+/// source is the GID.
 ///
 /// # Invariants
 ///
-/// The GID is a unicast one, or, as no sender has a multicast one, `ff00::` with port and LID in it.
+/// The GID is a unicast one, or `ff00::` with port and LID in it: a sender never has a multicast
+/// GID.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(Gid);
 
 impl Origin {
-    /// A sender that is known by its GID.
+    /// Returns the source of a sender with this GID.
     pub const fn of_gid(gid: Gid) -> Self {
         Self(gid)
     }
 
-    /// The sender with this LID in the subnet of `port`.
+    /// Returns the source of a sender with this LID in the subnet of `port`.
     pub const fn of_lid(port: IbPort, lid: u16) -> Self {
         let [d0, d1, d2, d3] = port.device.to_be_bytes();
         let [high, low] = lid.to_be_bytes();
@@ -40,10 +41,10 @@ impl Origin {
         ]))
     }
 
-    /// Who is at the other end of an InfiniBand link: at `port` a message with this LID of its sender
-    /// has come, or one for it goes out.
+    /// Returns the source of the messages from the other end of an InfiniBand link. `lid` is the
+    /// LID from which a message has come to `port`, or to which one goes.
     ///
-    /// `gids` are the own GID and that of the other end, where there is a global route header.
+    /// `gids` are the GIDs of this end and of the other end, if there is a global route header.
     pub fn on_link(port: IbPort, lid: u16, gids: Option<(Gid, Gid)>) -> Self {
         match gids {
             Some((own, other)) if own.prefix() != other.prefix() => Self::of_gid(other),
@@ -51,12 +52,12 @@ impl Origin {
         }
     }
 
-    /// Which of 256 buckets the origin falls into, as [`Gid::bucket`].
+    /// Returns the hash of the source, one of 256 buckets, as [`Gid::bucket`] does.
     pub const fn bucket(&self, key: [u64; 2]) -> u8 {
         self.0.bucket(key)
     }
 
-    /// The GID that the origin is known by, if it is.
+    /// Returns the GID of the source, if it is known by one.
     pub const fn gid(&self) -> Option<&Gid> {
         if self.0.is_multicast() {
             None

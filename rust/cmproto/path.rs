@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The path of a connection, as data.
+//! The path of a connection.
 
 use crate::{
     addr::{Gid, SockAddr},
@@ -10,37 +10,38 @@ use crate::{
     wire::{Req, ReqPath},
 };
 
-/// P_Key of RoCE: there are no partitions, and the default one stands for that.
+/// The P_Key on RoCE, which has no partitions: the default one.
 pub const ROCE_PKEY: u16 = 0xffff;
 
-/// Life time of a packet that is assumed for RoCE, an IBA time code.
+/// The packet life time that is assumed on RoCE, an IBTA time code.
 pub const ROCE_PACKET_LIFE_TIME: u8 = 16;
 
-/// The largest time code (IBTA 9.9.2.1.1), in five bits where a path record has six.
+/// The largest time code (IBTA 9.9.2.1.1). It has five bits, while the field of a path record has
+/// six.
 const MAX_TIME_CODE: u8 = 31;
 
-/// LID that stands for "whichever" (IBTA 3.5.11).
+/// The permissive LID (IBTA 3.5.11).
 const PERMISSIVE_LID: u16 = 0xffff;
 
-/// What the link layer says of a message that has come over InfiniBand.
+/// The link-layer information of a message that was received over InfiniBand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromLink {
-    /// The LID of the sender, or of the router that it came by.
+    /// The LID of the sender, or of the router that has forwarded the message.
     pub lid: u16,
-    /// The low bits of the LID that it was sent to.
+    /// The low bits of the destination LID.
     pub path_bits: u8,
-    /// Its service level.
+    /// The service level of the message.
     pub sl: u8,
-    /// Whether it had a global route header.
+    /// Set if the message had a global route header (GRH).
     pub has_grh: bool,
 }
 
 /// A path between two ports.
 ///
-/// All values are in host order.
+/// Numbers are in host byte order, GIDs in network byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    /// The service that the path was asked for; 0 if none.
+    /// The service id that the path was asked for; 0 if none.
     pub service_id: u64,
     /// GID of this end.
     pub sgid: Gid,
@@ -50,28 +51,28 @@ pub struct Path {
     pub flow_label: u32,
     /// LID of this end; 0 on RoCE, which has none.
     pub slid: u16,
-    /// LID of the peer or of the router that leads to it, likewise.
+    /// LID of the peer, or of the router that leads to it; 0 on RoCE.
     pub dlid: u16,
-    /// How many routers a packet may pass, plus one.
+    /// The hop limit of packets.
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
     /// Service level, 4 bits.
     pub sl: u8,
-    /// Payload size, `enum ib_mtu`.
+    /// Path MTU, `enum ib_mtu`.
     pub mtu: u8,
     /// Static rate, `enum ib_rate`.
     pub rate: u8,
-    /// Life time of a packet, an IBA time code.
+    /// Packet life time, a 5-bit IBTA time code.
     pub packet_life_time: u8,
 }
 
 impl Path {
-    /// The path over RoCE that a REQ names, as the end that received it sees it.
+    /// Returns the path over RoCE that a REQ describes, as seen from the end that received the REQ.
     ///
-    /// The hop limit is not what the REQ says, but is known once its sender has been found.
+    /// The hop limit is not the one of the REQ; it is set once the sender's address is resolved.
     pub fn from_req(req: &Req<'_>) -> Self {
         Path {
             service_id: req.service_id,
@@ -90,8 +91,9 @@ impl Path {
         }
     }
 
-    /// The path over InfiniBand that a REQ names which has come `from`, for messages. As there, what
-    /// the sender of a routed REQ cannot know is taken from the link (IBTA 12.7.11 and following).
+    /// Returns the path over InfiniBand for the messages of a connection whose REQ was received
+    /// `from`. The fields that the sender of a routed REQ cannot know are taken from the link (IBTA
+    /// 12.7.11 and following).
     pub fn from_req_over(req: &Req<'_>, from: &FromLink) -> Self {
         let primary = &req.primary;
         let is_routed = !primary.subnet_local;
@@ -110,8 +112,8 @@ impl Path {
         }
     }
 
-    /// The LID to which the data of a connection goes that a REQ asks for which has come `from`: the
-    /// sender may want them by another path than the messages. 0 if that is the same.
+    /// Returns the LID for the data of a connection whose REQ was received `from`, or 0 if it is
+    /// the LID for the messages: the sender may want another path for the data.
     pub fn data_lid(req: &Req<'_>, from: &FromLink) -> u16 {
         match req.primary.local_lid {
             PERMISSIVE_LID => 0,
@@ -120,7 +122,8 @@ impl Path {
         }
     }
 
-    /// The path that a user has found by itself. LIDs mean something only where the link `has_lids`.
+    /// Returns the path of a record that a user has given. LIDs are used only if the link
+    /// `has_lids`.
     pub fn from_record(record: &PathRecord, has_lids: bool) -> Self {
         Path {
             service_id: record.service_id,
@@ -139,26 +142,28 @@ impl Path {
         }
     }
 
-    /// The bits of the own LID that tell paths apart at a port with this mask.
+    /// Returns the bits of this end's LID that select a path, at a port whose mask of path bits is
+    /// `mask`.
     pub const fn slid_bits(&self, mask: u8) -> u8 {
         let [_, low] = self.slid.to_be_bytes();
         low & mask
     }
 
-    /// Whether packets over InfiniBand have a global route header.
+    /// Returns whether packets over InfiniBand have a global route header (GRH).
     pub const fn has_grh(&self) -> bool {
         self.hop_limit > 0
     }
 
-    /// Whom messages over InfiniBand come from that the peer sends, at the port where the path starts.
+    /// Returns the source of the peer's messages over InfiniBand, as seen from the port where the
+    /// path starts.
     pub fn origin_at(&self, port: IbPort) -> Origin {
         let gids = self.has_grh().then_some((self.sgid, self.dgid));
         Origin::on_link(port, self.dlid, gids)
     }
 
-    /// The primary path of a REQ for this path (IBTA 12.7.10 and following).
+    /// Returns the primary path of a REQ for this path (IBTA 12.7.10 and following).
     ///
-    /// Its ack timeout is for the state machine to fill in.
+    /// The state machine fills the ack timeout in.
     pub fn to_req(self) -> ReqPath {
         let subnet_local = self.hop_limit <= 1;
         let (local_lid, remote_lid) = if subnet_local {
@@ -181,7 +186,7 @@ impl Path {
         }
     }
 
-    /// The path as an SA path record (IBTA 15.2.5.16).
+    /// Returns the path as a path record of the subnet administrator (IBTA 15.2.5.16).
     pub fn to_record(self) -> PathRecord {
         PathRecord {
             service_id: self.service_id,
@@ -205,8 +210,8 @@ impl Path {
         }
     }
 
-    /// The native addresses of both ends, the own one first, of a request for the service that the path
-    /// was asked for.
+    /// Returns the native addresses of both ends, that of this end first, for a request for the
+    /// service id of the path.
     pub fn native_addresses(&self) -> (SockAddr, SockAddr) {
         let end = |gid, sid, sid_mask| SockAddr::Ib {
             pkey: self.pkey,
@@ -223,7 +228,8 @@ impl Path {
     }
 }
 
-/// The record of a path that a user has found by itself, as it is shown. On RoCE LIDs mean nothing.
+/// Returns the record of a path that a user has given, as queries report it. On RoCE it has no
+/// LIDs.
 pub fn shown(record: &PathRecord, has_lids: bool) -> PathRecord {
     if has_lids {
         return *record;
@@ -271,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_is_assumed_of_roce() {
-        // C's CMA_IBOE_PACKET_LIFETIME: 0.27 s.
+        // The value of C's `CMA_IBOE_PACKET_LIFETIME`: 0.27 s.
         assert_eq!(ROCE_PACKET_LIFE_TIME, 16);
         assert_eq!(ROCE_PKEY, 0xffff);
     }
@@ -307,7 +313,7 @@ mod tests {
         }
     }
 
-    /// The path as the other end sees it.
+    /// Returns the path as seen from the other end.
     fn turned(path: Path) -> Path {
         Path {
             sgid: path.dgid,
@@ -364,7 +370,7 @@ mod tests {
         let path = Path::from_req_over(&req, &FROM);
         assert_eq!((path.slid, path.dlid, path.sl), (3, 7, 5));
         assert_eq!(Path::data_lid(&req, &FROM), 0);
-        // Only a routed one has them from there.
+        // Only the path of a routed REQ takes them from the link.
         let mut odd = req.primary;
         odd.subnet_local = true;
         let path = Path::from_req_over(&self::req(odd), &FROM);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The header with IP addresses at the start of a request's private data (IBTA annex A11).
+//! The IP addresses header at the start of a request's private data (IBTA annex A11).
 //!
-//! REQ and SIDR_REQ to an IP address start their private data with 36 bytes: version, IP version
-//! in the high half of the second byte, source port, source and destination address in 16 bytes
-//! each, IPv4 in the last four of these. The destination port is in the service id.
+//! The private data of a REQ or SIDR_REQ to an IP address starts with 36 bytes: version (1 byte),
+//! IP version (the high half of the second byte), source port (2 bytes), source address and
+//! destination address (16 bytes each, of which IPv4 uses the last four), in network byte order.
+//! The destination port is in the service id.
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
@@ -12,7 +13,7 @@ use crate::wire::field::{Bytes, Field};
 
 /// Length of the header, in bytes.
 pub const IP_HEADER_LEN: usize = 36;
-/// The only version of the header.
+/// The only version of the header that is known.
 pub const VERSION: u8 = 0;
 
 type Version = Field<u8, 0, 0, 8>;
@@ -23,35 +24,35 @@ type SourceV4 = Bytes<16, 4>;
 type Destination = Bytes<20, 16>;
 type DestinationV4 = Bytes<32, 4>;
 
-/// The addresses of a request, from the view of its sender.
+/// The addresses in the header, as seen from the sender.
 ///
-/// The destination's port is 0: it is not in the header. IPv6 scopes and flow labels are not
-/// either, and read as 0.
+/// The destination port is 0, as it is not in the header. IPv6 scopes and flow labels are not in
+/// the header, either, and read as 0.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// The sender, with its port.
+    /// The address and port of the sender.
     pub src: SockAddr,
-    /// The receiver.
+    /// The address of the receiver.
     pub dst: SockAddr,
 }
 
-/// What private data of a request starts with.
+/// The start of a request's private data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// A header with IP addresses.
     Ip(IpHeader),
-    /// No addresses: the request came from an `AF_IB` endpoint, and private data is all the
+    /// The request has no header: it came from an `AF_IB` endpoint, and all private data is the
     /// program's.
     AfIb,
 }
 
 impl IpHeader {
-    /// Writes the header. Ports and addresses are those of `src` and `dst`, the destination's port
-    /// is not used.
+    /// Writes the header with the addresses and the source port. The port of `dst` is not used.
     ///
     /// # Errors
     ///
-    /// [`Errno::EAFNOSUPPORT`] unless both addresses are IPv4 or both are IPv6; `buf` is zero then.
+    /// [`Errno::EAFNOSUPPORT`] unless both addresses are IPv4 or both are IPv6; `buf` is all zeros
+    /// then.
     pub fn encode(&self, buf: &mut [u8; IP_HEADER_LEN]) -> Result<(), Errno> {
         buf.fill(0);
         match (&self.src, &self.dst) {
@@ -74,13 +75,13 @@ impl IpHeader {
 }
 
 impl Header {
-    /// Reads the start of `private_data`. Bytes before an IPv4 address and the low half of the
-    /// second byte are ignored.
+    /// Reads the header at the start of `private_data`. The bytes in front of an IPv4 address and
+    /// the low half of the second byte are ignored.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if `private_data` is shorter than a header or of another version than
-    /// [`VERSION`]. The first is impossible with private data of a decoded REQ or SIDR_REQ.
+    /// [`Errno::EINVAL`] if `private_data` is shorter than a header, which the private data of a
+    /// decoded REQ or SIDR_REQ is not, or if the version is not [`VERSION`].
     pub fn decode(private_data: &[u8]) -> Result<Self, Errno> {
         let buf = private_data
             .first_chunk::<IP_HEADER_LEN>()
@@ -118,7 +119,7 @@ impl Header {
         })
     }
 
-    /// How many bytes of private data are not the program's.
+    /// Returns the length of the header, in bytes.
     pub const fn len(&self) -> usize {
         match self {
             Self::Ip(_) => IP_HEADER_LEN,
@@ -126,14 +127,13 @@ impl Header {
         }
     }
 
-    /// Whether all private data is the program's.
+    /// Returns whether there is no header.
     pub const fn is_empty(&self) -> bool {
         matches!(self, Self::AfIb)
     }
 }
 
-/// How many bytes at the start of a request's private data are not the program's, by the address
-/// that the program bound.
+/// Returns the length of the header in a request to a listener that is bound to `bound`, in bytes.
 const fn header_len(bound: &SockAddr) -> usize {
     match bound {
         SockAddr::Ib { .. } => 0,
@@ -141,17 +141,16 @@ const fn header_len(bound: &SockAddr) -> usize {
     }
 }
 
-/// What of a request's private data a program gets that listens at `bound`.
+/// Returns the part of a request's private data that a program gets which listens at `bound`.
 pub fn user_data<'a>(bound: &SockAddr, private_data: &'a [u8]) -> &'a [u8] {
     private_data.get(header_len(bound)..).unwrap_or(&[])
 }
 
-/// The private data of a request: the header with the addresses, unless they are native ones, and
-/// what the program says.
+/// The private data of a request: the header, unless the addresses are native ones, and the
+/// program's data.
 ///
 /// # Invariants
-///
-/// `len` bytes of `bytes` are in use.
+/// The first `len` bytes of `bytes` are in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestData<const MAX: usize> {
     bytes: [u8; MAX],
@@ -159,16 +158,17 @@ pub struct RequestData<const MAX: usize> {
 }
 
 impl<const MAX: usize> RequestData<MAX> {
-    /// The private data of a request from `src` to `dst`, in a field of `MAX` bytes: 92 in a REQ,
-    /// 216 in a SIDR_REQ.
+    /// Creates the private data of a request from `src` to `dst`, in a field of `MAX` bytes: 92 in
+    /// a REQ, 216 in a SIDR_REQ.
     ///
-    /// Of native addresses there is no header, but still its version, in the program's first byte: a
-    /// listener refuses requests with another one.
+    /// With native addresses there is no header, but the first byte of the program's data is
+    /// replaced by the header's version nevertheless: a listener refuses requests with another
+    /// version.
     ///
     /// # Errors
     ///
-    /// - [`Errno::EINVAL`]: the program says more than there is room for.
-    /// - [`Errno::EAFNOSUPPORT`]: the addresses are of different families, or of none.
+    /// - [`Errno::EINVAL`] if the program's data does not fit;
+    /// - [`Errno::EAFNOSUPPORT`] if the addresses are of different families, or unspecified.
     pub fn new(src: &SockAddr, dst: &SockAddr, user: &[u8]) -> Result<Self, Errno> {
         let mut bytes = [0; MAX];
         let len = match (src, dst) {
@@ -193,14 +193,14 @@ impl<const MAX: usize> RequestData<MAX> {
         if let Some(first) = bytes.first_mut() {
             *first = VERSION;
         }
-        // INVARIANT: this is what was just written.
+        // INVARIANT: These bytes were just written.
         Ok(Self {
             bytes,
             len: len.saturating_add(user.len()),
         })
     }
 
-    /// The private data.
+    /// Returns the private data.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
@@ -288,7 +288,8 @@ mod tests {
         assert_eq!(*user_data(&V4.src, &[7; 35]), [0; 0]);
     }
 
-    /// What fits into a field of `MAX` bytes: with the header, and of native addresses.
+    /// Checks which lengths fit into a field of `MAX` bytes: up to `with_header` with a header, and
+    /// up to `native` without.
     fn check_requests<const MAX: usize>(with_header: usize, native: usize) {
         let user = [9; 217];
         for len in 0..=user.len() {
@@ -326,7 +327,7 @@ mod tests {
             let data = RequestData::<92>::new(&src, &dst, &[]);
             assert_eq!(data, Err(Errno::EAFNOSUPPORT));
         }
-        // A field is never shorter than the header.
+        // No field is shorter than the header.
         let short = RequestData::<{ IP_HEADER_LEN - 1 }>::new(&V4.src, &V4.dst, &[]);
         assert_eq!(short, Err(Errno::EINVAL));
     }

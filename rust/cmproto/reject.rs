@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reasons for which a connection is rejected (IBTA 12.6.7.2, annex A19 for 35).
+//! The reasons for which a connection is rejected (IBTA 12.6.7.2, annex A19 for 35).
 
 use core::{ffi::CStr, fmt};
 
-/// The reason field of a REJ message: any 16-bit number, most of them without a name.
+/// The reason of a REJ. It is any 16-bit number; most numbers have no name.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub u16);
 
-/// A text that ends with a zero byte, as C wants it.
+/// Converts a text that ends with a zero byte to a C string.
 const fn terminated(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
@@ -21,7 +21,7 @@ macro_rules! reasons {
         impl Reason {
             $($(#[$doc])* pub const $name: Reason = Reason($code);)*
 
-            /// The text that `rdma_reject_msg()` has for this reason.
+            /// Returns the text of `rdma_reject_msg()` for this reason.
             pub const fn description(self) -> &'static str {
                 match self.0 {
                     $($code => $text,)*
@@ -29,7 +29,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The same for C.
+            /// Returns the text of `rdma_reject_msg()` for this reason, as a C string.
             pub const fn message(self) -> &'static CStr {
                 match self.0 {
                     $($code => terminated(concat!($text, "\0")),)*
@@ -41,27 +41,27 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// No queue pair available.
+    /// No queue pair is available.
     NO_QP = 1, "no QP";
-    /// No end-to-end context available.
+    /// No end-to-end context is available.
     NO_EEC = 2, "no EEC";
-    /// No resources.
+    /// No resources are available.
     NO_RESOURCES = 3, "no resources";
-    /// The other side did not answer in time; the ARI holds the CA GUID of the sender.
+    /// The peer did not answer in time. The ARI is the CA GUID of the sender.
     TIMEOUT = 4, "timeout";
-    /// Request not supported.
+    /// The request is not supported.
     UNSUPPORTED = 5, "unsupported";
-    /// No such communication id.
+    /// The communication id does not exist.
     INVALID_COMM_ID = 6, "invalid comm ID";
-    /// The communication ids do not belong together.
+    /// The communication ids do not belong to the same connection.
     INVALID_COMM_INSTANCE = 7, "invalid comm instance";
-    /// Nobody listens on this service id.
+    /// There is no listener for the service id.
     INVALID_SERVICE_ID = 8, "invalid service ID";
-    /// The listener has another transport.
+    /// The listener uses another transport.
     INVALID_TRANSPORT_TYPE = 9, "invalid transport type";
     /// The peer's queue pair or communication id belongs to a connection that still exists.
     STALE_CONN = 10, "stale conn";
-    /// Reliable datagram channel does not exist.
+    /// The reliable datagram channel does not exist.
     RDC_NOT_EXIST = 11, "RDC not exist";
     /// The primary remote GID is not acceptable.
     INVALID_GID = 12, "invalid GID";
@@ -87,15 +87,15 @@ reasons! {
     INVALID_ALT_HOP_LIMIT = 22, "invalid alt hop limit";
     /// The alternate packet rate is not acceptable.
     INVALID_ALT_PACKET_RATE = 23, "invalid alt packet rate";
-    /// Ask the connection manager at another port.
+    /// The connection manager to ask is at another port.
     PORT_CM_REDIRECT = 24, "port CM redirect";
-    /// Connect to another port.
+    /// The port to connect to is another one.
     PORT_REDIRECT = 25, "port redirect";
     /// The path MTU is not acceptable.
     INVALID_MTU = 26, "invalid MTU";
-    /// Not enough responder resources.
+    /// There are not enough responder resources.
     INSUFFICIENT_RESP_RESOURCES = 27, "insufficient resp resources";
-    /// The program at the other end said no.
+    /// The program has rejected the connection.
     CONSUMER_DEFINED = 28, "consumer defined";
     /// The RNR retry count is not acceptable.
     INVALID_RNR_RETRY = 29, "invalid RNR retry";

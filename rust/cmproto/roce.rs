@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an administrator sets for a RoCE port, as text.
+//! The settings of a RoCE port, as an administrator writes them.
 
 use crate::errno::Errno;
 
-/// The kind of RoCE that connections use unless their route says otherwise.
+/// The RoCE version of connections, unless their route determines another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceMode {
     /// InfiniBand or RoCE v1, whichever the port has.
@@ -14,7 +14,7 @@ pub enum RoceMode {
 }
 
 impl RoceMode {
-    /// The name that the kernel gives it.
+    /// Returns the kernel's name of the mode.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "IB/RoCE v1",
@@ -22,11 +22,11 @@ impl RoceMode {
         }
     }
 
-    /// The mode with this name, after which a line feed may come.
+    /// Parses the name of a mode, which a line feed may follow.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: there is none.
+    /// [`Errno::EINVAL`] if there is no such mode.
     pub fn parse(text: &[u8]) -> Result<Self, Errno> {
         let name = text.strip_suffix(b"\n").unwrap_or(text);
         [Self::V1, Self::V2]
@@ -36,23 +36,23 @@ impl RoceMode {
     }
 }
 
-/// A type of service as the kernel reads it (`kstrtou8()`).
+/// Parses a type of service as the kernel does (`kstrtou8()` with base 0).
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is no number.
-/// - `ERANGE`: it is more than 255.
+/// - [`Errno::EINVAL`] if `text` is not a number;
+/// - [`Errno::ERANGE`] if the number is greater than 255.
 pub fn parse_tos(text: &[u8]) -> Result<u8, Errno> {
     u8::try_from(parse_number(text)?).map_err(|_| Errno::ERANGE)
 }
 
-/// A number as the kernel reads it (`kstrtouint()` with base 0): decimal, octal after a 0,
-/// hexadecimal after 0x; with a plus sign before it and a line feed after it or not.
+/// Parses a number as the kernel does (`kstrtouint()` with base 0): decimal, octal with a leading
+/// 0, hexadecimal with a leading 0x. A plus sign may come first, and a line feed last.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is no number.
-/// - `ERANGE`: it is more than 32 bits have.
+/// - [`Errno::EINVAL`] if `text` is not a number;
+/// - [`Errno::ERANGE`] if the number does not fit into 32 bits.
 pub fn parse_number(text: &[u8]) -> Result<u32, Errno> {
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let (radix, digits) = match text {

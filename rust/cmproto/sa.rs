@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the subnet administrator is asked, and what it answers (IBTA 15.2).
+//! Queries to the subnet administrator, and its answers (IBTA 15.2).
 //!
-//! A question is a record of which only some components count; the component mask says which. Bit 0
-//! of a mask is the first component of the record.
+//! A query is a record of which only some components count, as the component mask says. Bit 0 of a
+//! mask stands for the first component of the record.
 
 use crate::{
     addr::Gid,
@@ -12,7 +12,7 @@ use crate::{
     ucma_abi::{IbService, UserServiceRec, IB_SERVICE_BY_ID, IB_SERVICE_BY_NAME},
 };
 
-/// The components of a path record that count in a question (IBTA 15.2.5.16).
+/// Bits of the component mask of a path record (IBTA 15.2.5.16).
 mod path {
     pub(super) const SERVICE_ID: u64 = 0b11;
     pub(super) const DGID: u64 = 1 << 2;
@@ -24,38 +24,38 @@ mod path {
     pub(super) const QOS_CLASS: u64 = 1 << 14;
 }
 
-/// The components of a service record that count in a question (IBTA 15.2.5.14).
+/// Bits of the component mask of a service record (IBTA 15.2.5.14).
 mod service {
     pub(super) const ID: u64 = 1 << 0;
     pub(super) const NAME: u64 = 1 << 6;
 }
 
-/// By what the subnet administrator is to choose a service level.
+/// The class of a path's traffic, from which the subnet administrator chooses the service level.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum PathClass {
-    /// Class of service, 12 bits: with IPv4 the type of service.
+    /// QoS class, 12 bits: the type of service, with IPv4.
     Qos(u16),
-    /// Traffic class, as in the GRH: with IPv6 and InfiniBand addresses.
+    /// Traffic class, as in the GRH: with IPv6 and native addresses.
     Traffic(u8),
 }
 
-/// A question for one path, there and back.
+/// A query for one path that is reversible.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathQuestion {
-    /// GID of the other end.
+    /// GID of the peer.
     pub dgid: Gid,
-    /// Own GID.
+    /// GID of this end.
     pub sgid: Gid,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
-    /// Service id of what the path is for.
+    /// Service id that the path is for.
     pub service_id: u64,
-    /// The class of the traffic.
+    /// Class of the traffic.
     pub class: PathClass,
 }
 
 impl PathQuestion {
-    /// The record with what is asked for.
+    /// Returns the record of the query.
     pub fn record(&self) -> PathRecord {
         let (qos_class, traffic_class) = match self.class {
             PathClass::Qos(class) => (class, 0),
@@ -74,7 +74,7 @@ impl PathQuestion {
         }
     }
 
-    /// The component mask.
+    /// Returns the component mask of the query.
     pub const fn mask(&self) -> u64 {
         let class = match self.class {
             PathClass::Qos(_) => path::QOS_CLASS,
@@ -90,31 +90,33 @@ impl PathQuestion {
     }
 }
 
-/// A path that somebody answers with.
+/// A path in an answer, with its use.
 ///
-/// The subnet administrator says nothing of its use. A service of this host, which the kernel may
-/// ask first, does: it may know a path for messages, one for data to the other end, and one back.
+/// The subnet administrator does not say what a path is for. A service of this host, which the
+/// kernel may ask first, does: it may know one path for messages, one for data to the peer, and one
+/// for data back.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct PathAnswer {
-    /// The path.
+    /// The path record.
     pub record: PathRecord,
-    /// `IB_PATH_*`; 0 from the subnet administrator.
+    /// The use of the path, `IB_PATH_*`; 0 from the subnet administrator.
     pub flags: u32,
 }
 
 impl PathAnswer {
-    /// For messages.
+    /// The flag `IB_PATH_GMP`: the path is for messages.
     const GMP: u32 = 1 << 0;
-    /// To the other end.
+    /// The flag `IB_PATH_OUTBOUND`: the path leads to the peer.
     const OUTBOUND: u32 = 1 << 3;
-    /// From the other end.
+    /// The flag `IB_PATH_INBOUND`: the path leads back from the peer.
     const INBOUND: u32 = 1 << 4;
 
-    /// The path for connections, the last if there are more; those for one direction are left out.
+    /// Returns the path for connections, the last one if there are several. Paths for data in one
+    /// direction are skipped.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if there is none, or one of no known use.
+    /// [`Errno::EINVAL`] if there is no such path, or if the use of a path is not known.
     pub fn choose(answers: impl Iterator<Item = Self>) -> Result<PathRecord, Errno> {
         let mut chosen = None;
         for answer in answers {
@@ -128,23 +130,24 @@ impl PathAnswer {
     }
 }
 
-/// A service, as the subnet administrator and programs have it; in network byte order.
+/// A service record, in network byte order.
 pub type ServiceRecord = UserServiceRec;
 
-/// Size of the name of a service, in bytes.
+/// Size of a service name, in bytes.
 pub const SERVICE_NAME_LEN: usize = 64;
 
-/// A question for services. Without an id and a name it is for all there are.
+/// A query for services. Without an id and a name it asks for all services.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceQuestion {
     /// Service id.
     pub id: Option<u64>,
-    /// Name, filled up with zeros.
+    /// Service name, padded with zeros.
     pub name: Option<[u8; SERVICE_NAME_LEN]>,
 }
 
 impl ServiceQuestion {
-    /// The question that a program asks. Its name ends at a zero, or after 63 bytes.
+    /// Returns the query that a program asks for. The service name ends at a zero, or after 63
+    /// bytes.
     pub fn from_user(service: &IbService) -> Self {
         let mut name = service.service_name;
         let [len @ .., _] = &service.service_name;
@@ -158,7 +161,7 @@ impl ServiceQuestion {
         }
     }
 
-    /// The component mask.
+    /// Returns the component mask of the query.
     pub const fn mask(&self) -> u64 {
         let id = if self.id.is_some() { service::ID } else { 0 };
         let name = if self.name.is_some() {
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn only_what_is_masked_is_asked() {
-        // Every component of the record beyond the mask is that of an empty record.
+        // All components beyond the mask are those of an empty record.
         let packed = question(PathClass::Traffic(0)).record().pack();
         assert_eq!(packed[40..49], [0; 9]);
         assert_eq!(packed[49..52], [0x81, 0x80, 0x01]);
@@ -239,7 +242,8 @@ mod tests {
         for none in [&[][..], &[answer(1, 0x12), answer(3, 0x0a)]] {
             assert_eq!(choose(none), Err(Errno::EINVAL));
         }
-        // Primary, alternate, the way back inbound: of no use by themselves.
+        // A primary path, an alternate path, and the reverse of an inbound path are of no use by
+        // themselves.
         for flags in [0x02, 0x04, 0x20, 0x8000_0000] {
             let answers = [answer(1, 0), answer(2, flags)];
             assert_eq!(choose(&answers), Err(Errno::EINVAL));

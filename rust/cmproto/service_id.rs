@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Port spaces and the service ids that ports map to (IBTA annex A11).
+//! Port spaces, and the service ids of ports (IBTA annex A11).
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
 
-/// The bits of a service id that name the port space.
+/// The bits of a service id that are the port space.
 pub const PORT_SPACE_MASK: u64 = 0xffff_ffff_ffff_0000;
 
-/// A space of port numbers, and with it the kind of service (`enum rdma_ucm_port_space`).
+/// A port space, which also determines the kind of service (`enum rdma_ucm_port_space`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum PortSpace {
-    /// Datagrams in the manner of IP over InfiniBand.
+    /// Datagrams with the Q_Key of IP over InfiniBand (`RDMA_PS_IPOIB`).
     Ipoib = 0x0002,
-    /// Reliable connections.
+    /// Reliable connections (`RDMA_PS_TCP`).
     Tcp = 0x0106,
-    /// Datagrams.
+    /// Datagrams (`RDMA_PS_UDP`).
     Udp = 0x0111,
-    /// Native InfiniBand: any service.
+    /// Any service, by native addresses (`RDMA_PS_IB`).
     Ib = 0x013f,
 }
 
 impl PortSpace {
-    /// The number, as in the user ABI and in bits 31 to 16 of a service id.
+    /// Returns the number of the port space, as in the user ABI and in bits 31 to 16 of a service
+    /// id.
     pub const fn number(self) -> u16 {
         self as u16
     }
@@ -32,7 +33,7 @@ impl PortSpace {
 impl TryFrom<u16> for PortSpace {
     type Error = Errno;
 
-    /// [`Errno::EINVAL`] for a number that is no port space.
+    /// Converts a number. Fails with [`Errno::EINVAL`] if it is not a port space.
     fn try_from(number: u16) -> Result<Self, Errno> {
         [Self::Ipoib, Self::Tcp, Self::Udp, Self::Ib]
             .into_iter()
@@ -46,13 +47,13 @@ impl TryFrom<u16> for PortSpace {
 pub struct ServiceId(pub u64);
 
 impl ServiceId {
-    /// The service id of `port` in `ps`: `0x0000_0000_PPPP_pppp`.
+    /// Returns the service id of `port` in `ps`: `0x0000_0000_PPPP_pppp`.
     pub fn from_ip(ps: PortSpace, port: u16) -> Self {
         Self(u64::from(ps.number()) << 16 | u64::from(port))
     }
 
-    /// The service id of `addr` for an endpoint of space `ps`: that in an InfiniBand address, else
-    /// that of the port.
+    /// Returns the service id of `addr` for an endpoint of the port space `ps`: the one in an
+    /// InfiniBand address, or else the one of the port.
     pub fn of_address(ps: PortSpace, addr: &SockAddr) -> Self {
         match addr {
             SockAddr::Ib { sid, .. } => Self(*sid),
@@ -60,29 +61,30 @@ impl ServiceId {
         }
     }
 
-    /// The port space, from bits 31 to 16 alone, as C looks listeners up; `None` if these bits
-    /// name none.
+    /// Returns the port space, or `None` if there is no such port space. As C does when it looks a
+    /// listener up, this looks at bits 31 to 16 only.
     pub fn port_space(self) -> Option<PortSpace> {
         let [.., a, b, _, _] = self.0.to_be_bytes();
         PortSpace::try_from(u16::from_be_bytes([a, b])).ok()
     }
 
-    /// The port: bits 15 to 0.
+    /// Returns the port, bits 15 to 0.
     pub const fn port(self) -> u16 {
         let [.., a, b] = self.0.to_be_bytes();
         u16::from_be_bytes([a, b])
     }
 }
 
-/// The port space that an endpoint of space `ps` binds `addr` in, and the address as it is bound.
+/// Returns the port space in which an endpoint of the port space `ps` binds `addr`, and the address
+/// that is bound.
 ///
-/// IP addresses bind in the endpoint's own space. In an InfiniBand address the masked service id
-/// chooses: an endpoint of space [`PortSpace::Ib`] can bind in that of `Tcp` and `Udp` too. The
-/// service id of the address becomes a complete one.
+/// IP addresses are bound in the endpoint's own port space. In an InfiniBand address, the masked
+/// service id selects the port space: an endpoint of [`PortSpace::Ib`] can also bind in `Tcp` and
+/// `Udp`. The service id of the address that is bound is a complete one.
 ///
 /// # Errors
 ///
-/// [`Errno::EPROTONOSUPPORT`] if the service id is in none of the spaces open to the endpoint.
+/// [`Errno::EPROTONOSUPPORT`] if the service id is in no port space that the endpoint can bind in.
 pub fn select_port_space(ps: PortSpace, addr: &SockAddr) -> Result<(PortSpace, SockAddr), Errno> {
     let mut bound = *addr;
     let SockAddr::Ib { sid, sid_mask, .. } = &mut bound else {
@@ -141,7 +143,7 @@ mod tests {
         }
         assert_eq!(PortSpace::try_from(0), Err(Errno::EINVAL));
         assert_eq!(ServiceId(0x1234_5678).port_space(), None);
-        // Only the low half is looked at.
+        // The upper half is ignored.
         assert_eq!(
             ServiceId(0xffff_ffff_0106_0001).port_space(),
             Some(PortSpace::Tcp)
@@ -179,12 +181,12 @@ mod tests {
             let got = select_port_space(ps, &ib(sid, u64::MAX));
             assert_eq!(got, want.map(|w| (w, ib(sid, u64::MAX))));
         }
-        // librdmacm's probe: space and mask, no port.
+        // The probe of librdmacm has a port space and a mask, and no port.
         assert_eq!(
             select_port_space(Ib, &ib(0x0106_0000, PORT_SPACE_MASK)),
             Ok((Tcp, ib(0x0106_0000, PORT_SPACE_MASK)))
         );
-        // A mask of nothing takes the endpoint's own space.
+        // An empty mask selects the endpoint's own port space.
         assert_eq!(
             select_port_space(Ib, &ib(0xdead, 0)),
             Ok((Ib, ib(0x013f_0000, PORT_SPACE_MASK)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text without an allocator, for the tests.
+//! Formatting without an allocator, for the tests.
 
 use core::{
     fmt::{self, Write},
@@ -8,7 +8,7 @@ use core::{
     str,
 };
 
-/// A short text.
+/// A short string.
 pub(crate) struct Text {
     buf: [u8; Self::CAPACITY],
     len: usize,
@@ -44,7 +44,7 @@ impl Deref for Text {
     }
 }
 
-/// What `value` displays.
+/// Returns the text that `value` displays.
 pub(crate) fn text(value: impl fmt::Display) -> Text {
     let mut text = Text::default();
     write!(text, "{value}").unwrap();

@@ -1,84 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Points in time, spans of time and the time codes of InfiniBand.
+//! Points in time, durations, and the time codes of InfiniBand.
 //!
-//! Arithmetic saturates: a peer can name spans up to 2.4 hours, and no sum of those may wrap
+//! Arithmetic saturates: a peer can name durations of up to 2.4 hours, and no sum of these may wrap
 //! into the past.
 
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in time, in microseconds since an arbitrary origin, on a clock that never goes back.
+/// A point in time, in microseconds since an arbitrary origin, of a clock that never goes back.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
 
-/// A span of time, in microseconds.
+/// A duration, in microseconds.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(pub u64);
 
 impl Instant {
     /// The origin.
     pub const ZERO: Self = Self(0);
-    /// The last instant; as a deadline, never.
+    /// The last point in time; as a deadline, it means never.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `us` microseconds after the origin.
+    /// Returns the point in time `us` microseconds after the origin.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// Microseconds since the origin.
+    /// Returns the microseconds since the origin.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    /// Returns the duration from `earlier` to `self`, zero if `earlier` is the later one.
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// The duration zero.
     pub const ZERO: Self = Self(0);
-    /// The longest span.
+    /// The longest duration.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `us` microseconds.
+    /// Returns a duration of `us` microseconds.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// A span of `ms` milliseconds.
+    /// Returns a duration of `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000))
     }
 
-    /// A span of `s` seconds.
+    /// Returns a duration of `s` seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000))
     }
 
-    /// The span in microseconds.
+    /// Returns the duration in microseconds.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The span in milliseconds, rounded down.
+    /// Returns the duration in milliseconds, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Whether the span is zero.
+    /// Returns whether the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The span `n` times over.
+    /// Returns the duration multiplied by `n`.
     pub const fn saturating_mul(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
     }
 
-    /// An `n`-th of the span, rounded down; the span itself for `n` = 0.
+    /// Returns the duration divided by `n`, rounded down; the duration itself for `n` = 0.
     pub const fn divided_by(self, n: u64) -> Self {
         match self.0.checked_div(n) {
             Some(us) => Self(us),
@@ -139,7 +139,7 @@ impl Sub for Duration {
     }
 }
 
-/// A span of 4.096 µs · 2^code, as 5-bit fields of MADs and queue pair attributes hold it
+/// A duration of 4.096 µs · 2^code, as it is in 5-bit fields of MADs and queue pair attributes
 /// (IBTA 9.7.6.1.3, 12.7).
 ///
 /// # Invariants
@@ -149,12 +149,12 @@ impl Sub for Duration {
 pub struct TimeCode(u8);
 
 impl TimeCode {
-    /// The longest span that fits, about 2.4 hours.
+    /// The longest duration that can be coded, about 2.4 hours.
     pub const MAX: Self = Self(31);
 
-    /// The span with this code; a greater code than 31 means 31.
+    /// Creates a time code. A code greater than 31 becomes 31.
     pub const fn new(code: u8) -> Self {
-        // INVARIANT: Clamped here.
+        // INVARIANT: The code is clamped here.
         if code > Self::MAX.0 {
             Self::MAX
         } else {
@@ -162,34 +162,36 @@ impl TimeCode {
         }
     }
 
-    /// The code, 0 to 31.
+    /// Returns the code, 0 to 31.
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// The span in milliseconds as Linux approximates it: 1 << max(code - 8, 0), 1 to 2^23.
+    /// Returns the duration in milliseconds, approximated as Linux does: 1 << max(code - 8, 0), 1
+    /// to 2^23.
     ///
-    /// From code 8 on that is 4.6 % less than the exact value, and below 8 more than it; every
-    /// Linux peer uses it.
+    /// From code 8 on this is 4.6 % less than the exact value, and below 8 it is more. Every Linux
+    /// peer uses it.
     pub const fn to_ms(self) -> u32 {
         1u32.wrapping_shl(self.0.saturating_sub(8) as u32)
     }
 
-    /// [`TimeCode::to_ms`] as a span.
+    /// Returns the duration of [`TimeCode::to_ms`].
     pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.to_ms() as u64)
     }
 
-    /// The exact span in nanoseconds.
+    /// Returns the exact duration in nanoseconds.
     pub const fn to_nanos(self) -> u64 {
         4096u64.wrapping_shl(self.0 as u32)
     }
 
-    /// The timeout of a packet's acknowledgement, from the delay in the channel adapter that
-    /// acknowledges and the life time of a packet on the path.
+    /// Returns the local ack timeout, from the ack delay of the channel adapter that acknowledges
+    /// and the packet life time of the path.
     ///
-    /// Twice the life time plus the delay, rounded to a code so that the greater of the two
-    /// rules and the smaller adds one step if it is no more than one step less (IBTA 12.7.34).
+    /// It is twice the packet life time plus the ack delay, rounded to a code: the code of the
+    /// greater of the two, plus one if the code of the smaller one is at most one less (IBTA
+    /// 12.7.34).
     pub fn ack_timeout(ca_ack_delay: u8, packet_life_time: u8) -> Self {
         let round_trip = packet_life_time.saturating_add(1);
         let (major, minor) = if round_trip >= ca_ack_delay {
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(TimeCode::new(31).to_nanos(), 4096 << 31);
     }
 
-    /// The rule of kernel-cm as plain integers, over every input.
+    /// Compares with the rule of the C module in plain integers, for every input.
     #[test]
     fn ack_timeout_is_that_of_linux() {
         for delay in 0..=255i32 {
@@ -265,7 +267,7 @@ mod tests {
                 );
             }
         }
-        // RoCE's default life time 16 with rxe's delay 15.
+        // The default packet life time of RoCE, 16, with the ack delay of rxe, 15.
         assert_eq!(TimeCode::ack_timeout(15, 16).get(), 17);
     }
 }

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the user is told when the communication manager has an event.
+//! The events that a consumer is told when the communication manager has an event.
 
 use super::state::{State, Trigger};
 use crate::{cm, errno::Errno, sidr, ucma_abi::CmEvent};
 
-/// An event for the user of an endpoint.
+/// An event for the consumer of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upcall {
-    /// Which event.
+    /// The kind of event.
     pub event: CmEvent,
-    /// 0, a negative error number, or a positive number: the reason of a reject, or the status of the
-    /// answer to a service id resolution.
+    /// 0, a negative errno, or a positive number: the reason of a REJ, or the status of a SIDR_REP.
     pub status: i32,
-    /// The state of the endpoint from now on.
+    /// The new state of the endpoint.
     pub next: State,
 }
 
-/// What the user of an endpoint in `state` is told when the communication manager has `event`, or
-/// `None` if nothing.
+/// Returns the event for the consumer of an endpoint in `state` when the communication manager has
+/// `event`, or `None` if the consumer is told nothing.
 ///
-/// `queue_pair` is `None` when the user handles its queue pair itself. Otherwise it tells, for
-/// [`RepReceived`](cm::Event::RepReceived), whether the queue pair could be connected and the RTU
-/// be sent.
+/// `queue_pair` is `None` if the consumer handles its queue pair itself. Otherwise it is, for
+/// [`RepReceived`](cm::Event::RepReceived), the result of connecting the queue pair and sending the
+/// RTU.
 pub fn upcall(
     state: State,
     event: cm::Event,
     queue_pair: Option<Result<(), Errno>>,
 ) -> Option<Upcall> {
     let expected = match event {
-        // Only a disconnect leads here: what ends by a reject keeps its state.
+        // Only a disconnect leads here: a connection that ends with a REJ keeps its state.
         cm::Event::TimewaitExit => State::Disconnect,
         cm::Event::RepReceived
         | cm::Event::RtuReceived
@@ -73,10 +72,10 @@ pub fn upcall(
     })
 }
 
-/// What the user of an endpoint in `state` is told when the resolution of a service id has `event`,
-/// or `None` if nothing.
+/// Returns the event for the consumer of an endpoint in `state` when a service ID resolution has
+/// `event`, or `None` if the consumer is told nothing.
 ///
-/// `qkey` tells whether the endpoint can use the Q_Key of a successful answer.
+/// `qkey` is the result of checking the Q_Key of a successful answer with the endpoint's.
 pub fn resolution_upcall(
     state: State,
     event: sidr::Event,
@@ -102,7 +101,7 @@ pub fn resolution_upcall(
     })
 }
 
-/// An error as an event's status.
+/// Returns an error as the status of an event.
 fn status(errno: Errno) -> i32 {
     errno.code().wrapping_neg()
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of an endpoint as its user sees them, and the events that it is told.
+//! The states of an endpoint as its consumer sees them, and the events that the consumer is told.
 //!
 //! This is the layer above the communication manager proper ([`cm`](crate::cm)): addresses and
-//! routes are resolved here, and the manager's events become those of the user's ABI.
+//! routes are resolved here, and the events of the communication manager become those of the RDMA
+//! CM.
 
 mod event;
 mod qkey;

@@ -4,20 +4,20 @@
 
 use crate::{errno::Errno, service_id::PortSpace};
 
-/// The Q_Key of a datagram endpoint, as far as it is known.
+/// The Q_Key of a datagram endpoint, if it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Qkey(Option<u32>);
 
 impl Qkey {
-    /// The Q_Key of services that name no other (`RDMA_UDP_QKEY`).
+    /// The default Q_Key of datagram services (`RDMA_UDP_QKEY`).
     pub const DEFAULT: u32 = 0x0123_4567;
 
-    /// A Q_Key that is not known yet.
+    /// Creates a Q_Key that is not known yet.
     pub const fn unknown() -> Self {
         Self(None)
     }
 
-    /// The Q_Key; 0 if it is not known yet.
+    /// Returns the Q_Key; 0 if it is not known yet.
     pub const fn value(self) -> u32 {
         match self.0 {
             Some(qkey) => qkey,
@@ -25,12 +25,12 @@ impl Qkey {
         }
     }
 
-    /// Takes the usual Q_Key of the port space, whatever was known before.
+    /// Sets the Q_Key to the default of the port space, whatever it was before.
     ///
     /// # Errors
     ///
-    /// `ENODEV` for [`PortSpace::Ipoib`], whose Q_Key is that of the interface's broadcast group
-    /// ([`Qkey::take_group`]): no link but InfiniBand has one.
+    /// [`Errno::ENODEV`] for [`PortSpace::Ipoib`], whose default is the Q_Key of the interface's
+    /// broadcast group ([`Qkey::take_group`]), which exists on InfiniBand only.
     pub fn take_default(&mut self, ps: PortSpace) -> Result<(), Errno> {
         match ps {
             PortSpace::Udp | PortSpace::Ib => self.0 = Some(Self::DEFAULT),
@@ -40,17 +40,17 @@ impl Qkey {
         Ok(())
     }
 
-    /// Takes the Q_Key of the interface's broadcast group as the usual one, whatever was known before.
+    /// Sets the Q_Key to that of the interface's broadcast group, whatever it was before.
     pub fn take_group(&mut self, qkey: u32) {
         self.0 = Some(qkey);
     }
 
-    /// Takes the Q_Key that a peer or a user names.
+    /// Sets the Q_Key to the one that a peer or a user gives.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is 0, or not the one that is known already. A group whose Q_Key is 0 has
-    /// none.
+    /// [`Errno::EINVAL`] if `qkey` is 0, or differs from the Q_Key that is known already. A Q_Key
+    /// of 0, as from a broadcast group, does not count as known.
     pub fn take(&mut self, qkey: u32) -> Result<(), Errno> {
         if qkey == 0 || (self.value() != 0 && self.value() != qkey) {
             return Err(Errno::EINVAL);
@@ -104,7 +104,7 @@ mod tests {
         qkey.take_group(9);
         assert_eq!(qkey.value(), 9);
         assert_eq!(qkey.take(7), Err(Errno::EINVAL));
-        // It has none.
+        // A group with the Q_Key 0 has none.
         qkey.take_group(0);
         assert_eq!(qkey.value(), 0);
         assert_eq!(qkey.take(5), Ok(()));

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which states the connection manager takes a kernel consumer's queue pair through, and when.
+//! The state transitions of a kernel consumer's queue pair, and when the communication manager
+//! makes them.
 //!
-//! A program does this itself, with the attributes that it asks for. A part of the kernel creates
-//! its queue pair with the connection manager and leaves the rest to it.
+//! A program makes them itself, with the attributes that it asks for. A part of the kernel creates
+//! its queue pair with the communication manager, and leaves the transitions to it.
 
 use crate::cm::{QpAttrMask, QpState};
 
-/// What happens to a queue pair or its connection.
+/// An event in the life of a queue pair or its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// The queue pair was created.
     Created,
-    /// The consumer asks for a connection.
+    /// The consumer requests a connection.
     Asked,
     /// The consumer accepts a REQ, or a REP has arrived.
     Accepted,
-    /// The peer has refused, accepting has failed, or the consumer disconnects.
+    /// The peer has refused, the accept has failed, or the consumer disconnects.
     Ended,
 }
 
-/// How a queue pair comes by its peer.
+/// The way in which a queue pair is connected with its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// By the messages of the InfiniBand CM.
+    /// The messages of the InfiniBand CM connect it.
     Connected,
-    /// It has none, or many.
+    /// The queue pair is not connected.
     Datagram,
-    /// By a TCP connection, which the driver gives to the queue pair.
+    /// The driver gives it a TCP connection.
     Iwarp,
 }
 
-/// A change of a queue pair's state.
+/// A state transition of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To the state, with all attributes that are known for it.
+    /// A transition to this state, with all attributes that are known for it.
     Full(QpState),
-    /// To the state, with only these attributes, which are zero but for the state.
+    /// A transition to this state, with these attributes only, which are zero except for the state.
     Bare(QpState, QpAttrMask),
 }
 
-/// The changes of the state of a queue pair on an occasion, in their order.
+/// Returns the state transitions of a queue pair on an occasion, in their order.
 pub const fn steps(occasion: Occasion, transport: Transport) -> &'static [Step] {
     match (occasion, transport) {
         (Occasion::Created, Transport::Connected | Transport::Iwarp) => {
             &[Step::Full(QpState::Init)]
         }
-        // Datagrams need no peer: these are ready at once.
+        // Datagrams need no peer, so that the queue pair is ready at once.
         (Occasion::Created, Transport::Datagram) => &[
             Step::Full(QpState::Init),
             Step::Bare(QpState::Rtr, QpAttrMask::STATE),
@@ -55,13 +56,14 @@ pub const fn steps(occasion: Occasion, transport: Transport) -> &'static [Step] 
                 QpAttrMask(QpAttrMask::STATE.0 | QpAttrMask::SQ_PSN.0),
             ),
         ],
-        // Again the first: only now it is known what the peer may do.
+        // The transition to INIT is repeated, because only now it is known which operations the
+        // peer may use.
         (Occasion::Accepted, Transport::Connected) => &[
             Step::Full(QpState::Init),
             Step::Full(QpState::Rtr),
             Step::Full(QpState::Rts),
         ],
-        // The driver does the rest when the connection is there.
+        // The driver does the rest when the connection is established.
         (Occasion::Asked | Occasion::Accepted, Transport::Iwarp) => {
             &[Step::Full(QpState::Init), Step::Full(QpState::Rtr)]
         }

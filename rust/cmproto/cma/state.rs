@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of an endpoint and what leads from one to another.
+//! The states of an endpoint, and the transitions between them.
 
 use crate::errno::Errno;
 
-/// State of an endpoint; the numbers are those of the kernel's `enum rdma_cm_state`, which
-/// netlink shows to user space.
+/// A state of an endpoint. The numbers are those of the kernel's `enum rdma_cm_state`, which
+/// netlink reports to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum State {
-    /// New.
+    /// The endpoint is new.
     Idle = 0,
     /// The peer's address is being resolved.
     AddrQuery = 1,
@@ -19,71 +19,71 @@ pub enum State {
     RouteQuery = 3,
     /// The route to the peer is known.
     RouteResolved = 4,
-    /// Connecting, connected, or failed to connect: there is no way back.
+    /// The endpoint connects, is connected, or has failed to connect: it cannot connect again.
     Connect = 5,
-    /// Disconnected.
+    /// The endpoint is disconnected.
     Disconnect = 6,
-    /// Has a local address.
+    /// The endpoint has a local address.
     AddrBound = 7,
-    /// Waits for requests.
+    /// The endpoint listens for requests.
     Listen = 8,
-    /// The device went away.
+    /// The device was removed.
     DeviceRemoval = 9,
-    /// Being destroyed.
+    /// The endpoint is being destroyed.
     Destroying = 10,
     /// A service is being resolved.
     AddrinfoQuery = 11,
-    /// A service is resolved.
+    /// A service is known.
     AddrinfoResolved = 12,
 }
 
-/// What can move an endpoint from one state to another.
+/// A trigger of a state transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The user binds a local address, be it as part of resolving or listening.
+    /// The user binds a local address, possibly as a part of resolving or listening.
     Bind,
-    /// That failed.
+    /// Binding the address has failed.
     BindFailed,
     /// The user resolves the peer's address.
     ResolveAddr,
-    /// It is known.
+    /// The peer's address is known.
     AddrResolved,
-    /// It could not be found.
+    /// The peer's address could not be found.
     AddrFailed,
     /// The user resolves a service.
     ResolveService,
-    /// It is known.
+    /// The service is known.
     ServiceResolved,
-    /// It could not be found.
+    /// The service could not be found.
     ServiceFailed,
     /// The user resolves the route.
     ResolveRoute,
-    /// It is known.
+    /// The route is known.
     RouteResolved,
-    /// It could not be found.
+    /// The route could not be found.
     RouteFailed,
-    /// The user gives the route.
+    /// The user sets the route.
     SetPath,
     /// The user connects.
     Connect,
-    /// That failed before anything was sent.
+    /// Connecting failed before anything was sent.
     ConnectFailed,
-    /// A request has arrived, which this new endpoint is for.
+    /// A request has arrived, for which this endpoint is made.
     Request,
     /// The user listens.
     Listen,
-    /// That failed.
+    /// Listening has failed.
     ListenFailed,
-    /// Either side disconnected.
+    /// Either end has disconnected.
     Disconnected,
-    /// The device goes away.
+    /// The device is being removed.
     RemoveDevice,
-    /// The user goes away.
+    /// The endpoint is being destroyed.
     Destroy,
 }
 
 impl State {
-    /// Every state, in the order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 13] = [
         Self::Idle,
         Self::AddrQuery,
@@ -100,8 +100,8 @@ impl State {
         Self::AddrinfoResolved,
     ];
 
-    /// The state that `trigger` leads to, or `None` if it is not for this state: a verb is
-    /// `EINVAL` then, and a result is dropped.
+    /// Returns the state to which `trigger` leads, or `None` if `trigger` is not allowed in this
+    /// state. In the latter case a verb fails with `EINVAL`, and a result is dropped.
     pub const fn next(self, trigger: Trigger) -> Option<Self> {
         match (trigger, self) {
             (Trigger::Bind, Self::Idle)
@@ -154,15 +154,15 @@ impl State {
         }
     }
 
-    /// Whether the endpoint is on its way out: nothing but its destruction happens to it.
+    /// Returns whether the endpoint is dead: nothing but its destruction can happen to it.
     pub const fn is_dead(self) -> bool {
         matches!(self, Self::DeviceRemoval | Self::Destroying)
     }
 
-    /// What a consumer is told that asks for what is not for this state, on its way to a connection.
+    /// Returns the error of a verb that is not allowed in this state, on the way to a connection.
     ///
-    /// Where the device has gone it is no fault of the consumer's: one that tries again by itself takes
-    /// `EINVAL` for a fault.
+    /// If the device was removed, that is not the consumer's fault, and the error says so: a
+    /// consumer that tries again by itself takes `EINVAL` for a fault.
     pub const fn refusal(self) -> Errno {
         match self {
             Self::DeviceRemoval => Errno::ECONNABORTED,
@@ -170,7 +170,7 @@ impl State {
         }
     }
 
-    /// Whether the endpoint is waiting for an address, a service or a route.
+    /// Returns whether an address, a service or a route is being resolved.
     pub const fn is_resolving(self) -> bool {
         matches!(
             self,
@@ -178,7 +178,7 @@ impl State {
         )
     }
 
-    /// The name that the kernel gives the state, for traces.
+    /// Returns the kernel's name of the state, for traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "IDLE",
@@ -199,7 +199,7 @@ impl State {
 }
 
 impl Trigger {
-    /// Every trigger.
+    /// All triggers.
     pub const ALL: [Self; 20] = [
         Self::Bind,
         Self::BindFailed,
@@ -233,7 +233,7 @@ impl Trigger {
 mod tests {
     use super::*;
 
-    /// From, trigger, to; every other pair leads nowhere.
+    /// The transitions: from, trigger, to. No other pair of state and trigger has one.
     const TABLE: &[(State, Trigger, State)] = &[
         (State::Idle, Trigger::Bind, State::AddrBound),
         (State::Idle, Trigger::Request, State::Connect),

@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a consumer is told.
+//! The events of the InfiniBand CM, as its consumers see them.
 
 use crate::{cm, sidr};
 
-/// What has happened; the numbers are those of `enum ib_cm_event_type`. Those of alternate paths are
+/// An event; the numbers are those of `enum ib_cm_event_type`. The events of alternate paths are
 /// missing, as they do not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EventType {
-    /// A REQ was never answered.
+    /// A REQ was not answered.
     ReqError = 0,
-    /// A REQ for a listener.
+    /// A REQ for a listener was received.
     ReqReceived = 1,
-    /// A REP was never answered.
+    /// A REP was not answered.
     RepError = 2,
-    /// A REP.
+    /// A REP was received.
     RepReceived = 3,
-    /// An RTU.
+    /// An RTU was received.
     RtuReceived = 4,
-    /// The consumer has said that data arrived before the RTU.
+    /// The consumer has notified that data arrived before the RTU.
     UserEstablished = 5,
-    /// A DREQ was never answered.
+    /// A DREQ was not answered.
     DreqError = 6,
-    /// A DREQ.
+    /// A DREQ was received.
     DreqReceived = 7,
-    /// A DREP.
+    /// A DREP was received.
     DrepReceived = 8,
-    /// The time wait is over.
+    /// The time wait has ended.
     TimewaitExit = 9,
-    /// An MRA.
+    /// An MRA was received.
     MraReceived = 10,
-    /// A REJ.
+    /// A REJ was received.
     RejReceived = 11,
-    /// A SIDR_REQ was never answered.
+    /// A SIDR_REQ was not answered.
     SidrReqError = 15,
-    /// A SIDR_REQ for a listener.
+    /// A SIDR_REQ for a listener was received.
     SidrReqReceived = 16,
-    /// A SIDR_REP.
+    /// A SIDR_REP was received.
     SidrRepReceived = 17,
 }
 
 impl EventType {
-    /// Whether it is the consumer's own message that got no answer.
+    /// Returns whether the event is that a message of the consumer was not answered.
     pub const fn is_send_error(self) -> bool {
         matches!(
             self,

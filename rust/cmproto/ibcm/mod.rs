@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rules of the kernel's API of the InfiniBand CM (`<rdma/ib_cm.h>`), as far as they go beyond
-//! the state machines of [`crate::cm`] and [`crate::sidr`].
+//! The rules of the kernel's InfiniBand CM API (`<rdma/ib_cm.h>`), as far as they go beyond the
+//! state machines of [`crate::cm`] and [`crate::sidr`].
 
 mod event;
 mod notify;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the queue pair of a connection saw.
+//! Events of a connection's queue pair.
 
 use crate::{cm::State, errno::Errno};
 
-/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+/// The event `IB_EVENT_COMM_EST`: data arrived before the RTU.
 const COMM_EST: u32 = 4;
-/// `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
+/// The event `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
 const PATH_MIG: u32 = 6;
 
-/// What follows from it.
+/// The consequence of an event of the queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The connection is established.
     Established,
-    /// Nothing: there are no alternate paths.
+    /// The event has no consequence, because there are no alternate paths.
     Nothing,
 }
 
-/// What follows from `event`, an `enum ib_event_type`, for a connection in `state`.
+/// Returns the consequence of `event`, an `enum ib_event_type`, for a connection in `state`.
 ///
 /// # Errors
 ///
-/// - `EISCONN`: established already.
-/// - `EINVAL`: another state, or an event that means nothing to a connection.
+/// - [`Errno::EISCONN`] if the connection is established already;
+/// - [`Errno::EINVAL`] in another state, or for an event that is of no consequence for a
+///   connection.
 pub const fn notify(state: State, event: u32) -> Result<Notice, Errno> {
     match (event, state) {
         (COMM_EST, State::RepSent | State::MraRepRcvd) => Ok(Notice::Established),

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Parameters of a consumer.
+//! Checks of a consumer's parameters.
 
 use crate::{errno::Errno, wire::Transport};
 
-/// `enum ib_qp_type` of reliable connections.
+/// The QP type of reliable connections, `IB_QPT_RC`.
 const QPT_RC: u32 = 2;
-/// `enum ib_qp_type` of unreliable connections.
+/// The QP type of unreliable connections, `IB_QPT_UC`.
 const QPT_UC: u32 = 3;
-/// `enum ib_qp_type` of the initiating end of extended reliable connections.
+/// The QP type of the initiator of an extended reliable connection, `IB_QPT_XRC_INI`.
 const QPT_XRC_INI: u32 = 9;
 
-/// The transport of a connection that a queue pair of `qp_type`, an `enum ib_qp_type`, asks for.
+/// Returns the transport of a connection with a queue pair of `qp_type`, an `enum ib_qp_type`.
 ///
 /// # Errors
 ///
-/// `EINVAL`: such a queue pair does not connect.
+/// [`Errno::EINVAL`] if such a queue pair does not connect.
 pub const fn transport(qp_type: u32) -> Result<Transport, Errno> {
     match qp_type {
         QPT_RC => Ok(Transport::Rc),
@@ -25,12 +25,12 @@ pub const fn transport(qp_type: u32) -> Result<Transport, Errno> {
     }
 }
 
-/// The data that a consumer has given, of which a message holds `max` bytes. What it has not given
-/// is empty, whatever length it says.
+/// Returns the private data that a consumer has given for a message with room for `max` bytes.
+/// Without `data` it is empty, as for a null pointer with any length.
 ///
 /// # Errors
 ///
-/// `EINVAL`: there is more than fits.
+/// [`Errno::EINVAL`] if the data is longer than `max` bytes.
 pub const fn payload(data: Option<&[u8]>, max: usize) -> Result<&[u8], Errno> {
     match data {
         None => Ok(&[]),

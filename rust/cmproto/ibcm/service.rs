@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Service ids that can be listened on.
+//! The service ids that a consumer can listen on.
 
 use crate::errno::Errno;
 
-/// The first of the service ids that the CM assigns (`IB_CM_ASSIGN_SERVICE_ID`), and what asks for
-/// one.
+/// The first of the service ids that the CM assigns (`IB_CM_ASSIGN_SERVICE_ID`). A listener on it
+/// asks for an assigned one. Host byte order.
 pub const ASSIGN: u64 = 0x0200_0000_0000_0000;
-/// By these bits those that are assigned are told from others (`IB_SERVICE_ID_AGN_MASK`).
+/// The bits that tell assigned service ids from others (`IB_SERVICE_ID_AGN_MASK`).
 const MASK: u64 = 0xff00_0000_0000_0000;
 
-/// What a listener asks for.
+/// The service id that a listener asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Any service id.
+    /// A service id that the CM assigns.
     Assigned,
-    /// This one.
+    /// The given service id, in host byte order.
     Exactly(u64),
 }
 
-/// What a listener on `service_id` asks for.
+/// Returns the service id that a listener on `service_id` asks for.
 ///
 /// # Errors
 ///
-/// `EINVAL`: it is one of those that the CM assigns.
+/// [`Errno::EINVAL`] if `service_id` is in the range that the CM assigns from.
 pub const fn wanted(service_id: u64) -> Result<Wanted, Errno> {
     match service_id {
         ASSIGN => Ok(Wanted::Assigned),

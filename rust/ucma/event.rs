@@ -243,8 +243,9 @@ impl Need {
         param: false,
     };
 
-    /// Memory for a connection: [`ROUTE`](Self::ROUTE), and the end of the connection and of its
-    /// time wait. The connection's outcome may come with the parameters of a REP or a REJ.
+    /// Memory for a connection: a device removal, a change of the peer's address, and the outcome
+    /// of the connection, its end and the end of its time wait. The outcome may come with the
+    /// parameters of a REP or a REJ.
     pub(super) const CONNECT: Self = Need {
         events: 5,
         param: true,

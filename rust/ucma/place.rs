@@ -114,7 +114,7 @@ impl Place {
     /// context is still a member. Returns `None` if the owner of the context wants no events.
     ///
     /// Without `extra`, a lack of memory is an error, which says how much is missing. With `extra`,
-    /// memory comes from there, too, and `None` is returned if there is not enough in either.
+    /// memory comes from there, too, and `None` is returned if neither has memory for the event.
     pub(super) fn recipient(
         &mut self,
         group: Option<u64>,

@@ -385,8 +385,8 @@ impl Places {
     /// events.
     ///
     /// Memory comes from the reserve of the context or group. Without `extra`, a lack of memory is
-    /// an error, which says how much is missing. With `extra`, the event is lost if there is not
-    /// enough in either. Returns whether the event was queued.
+    /// an error, which says how much is missing. With `extra`, the event is lost if neither
+    /// has memory for it. Returns whether the event was queued.
     pub(super) fn queue(
         &mut self,
         context: &Context,

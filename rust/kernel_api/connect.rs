@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections of kernel consumers, and the queue pairs that they leave to the connection manager.
+//! Connections of kernel consumers, and the states of their queue pairs.
 
 use super::KernelId;
 use crate::{
@@ -23,12 +23,13 @@ use cmproto::{
 use kernel::prelude::*;
 use zerocopy::FromZeros;
 
-/// `enum ib_qp_type` of unreliable datagrams.
+/// The type of a queue pair for unreliable datagrams (`IB_QPT_UD`).
 const QPT_UD: u8 = 4;
 
 impl KernelId {
-    /// Takes a queue pair through the states that the occasion demands. `param` are those of the
-    /// answer, if the consumer gives one.
+    /// Takes a queue pair through the states that the occasion requires.
+    ///
+    /// `param` are the parameters of the consumer's answer, if it gives one.
     fn take_through(
         &self,
         qp: &Qp<'_>,
@@ -66,7 +67,8 @@ impl KernelId {
         Ok(())
     }
 
-    /// Does so with the queue pair of the identifier, if it has one.
+    /// Takes the identifier's queue pair, if it has one, through the states that the occasion
+    /// requires.
     pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
         let held = self.qp.lock();
         match self.endpoint.head.qp(&held) {
@@ -75,10 +77,10 @@ impl KernelId {
         }
     }
 
-    /// Makes a new queue pair that of the identifier.
+    /// Makes `qp` the queue pair of the identifier, and takes it to INIT.
     ///
-    /// Fails with `EINVAL` without a device, and with the errors of the device; nothing has changed
-    /// then but the queue pair.
+    /// Fails with `EINVAL` without a device, and with errors of the device. After an error nothing
+    /// has changed except for the state of the queue pair.
     pub(crate) fn adopt_qp(&self, qp: &Qp<'_>) -> Result {
         let mut held = self.qp.lock();
         self.on_the_way(self.take_through(qp, Occasion::Created, None))?;
@@ -87,12 +89,13 @@ impl KernelId {
         Ok(())
     }
 
-    /// Takes the queue pair from the identifier, if it has one.
+    /// Removes the queue pair from the identifier and returns it, if there is one.
     pub(crate) fn release_qp(&self) -> Option<ReleasedQp> {
         self.endpoint.head.release_qp(&mut self.qp.lock())
     }
 
-    /// Names the queue pair of the identifier in the parameters, if it has one.
+    /// Sets the number and the SRQ flag in the parameters from the identifier's queue pair, if it
+    /// has one.
     fn name_qp(&self, param: &mut ConnParam<'_>) {
         let _held = self.qp.lock();
         if self.endpoint.head.has_qp() {
@@ -102,7 +105,8 @@ impl KernelId {
         }
     }
 
-    /// What comes of a call on the way to a connection: `EINVAL` becomes what the state says.
+    /// Converts the result of a call that precedes a connection: `EINVAL` becomes the error of the
+    /// state.
     pub(crate) fn on_the_way(&self, result: Result) -> Result {
         result.map_err(|error| match error {
             EINVAL => self.endpoint.state().refusal().to_kernel(),
@@ -110,7 +114,7 @@ impl KernelId {
         })
     }
 
-    /// Connects; otherwise as [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
+    /// Connects, like [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
     pub(crate) fn connect(&self, mut param: ConnParam<'_>, ece: Ece) -> Result {
         if let Some(sl) = kapi::service_level(self) {
             self.endpoint.set_service_level(sl);
@@ -120,16 +124,16 @@ impl KernelId {
         self.on_the_way(self.endpoint.connect_with(&param, ece, ready))
     }
 
-    /// The same, while no callback runs.
+    /// Connects like [`KernelId::connect`], while no callback of the consumer runs.
     pub(crate) fn connect_alone(&self, param: ConnParam<'_>, ece: Ece) -> Result {
         let _handler = (!self.is_called()).then(|| self.handler.lock());
         self.connect(param, ece)
     }
 
-    /// Accepts, with the queue pair ready before the peer is told.
+    /// Accepts a connection, with the queue pair ready before the peer is told.
     ///
-    /// Fails with `EINVAL` (the state, or the parameters) and the errors of the device. Unless it is
-    /// the state, the peer is refused then.
+    /// Fails with `EINVAL` (the state, or the parameters) and errors of the device. Unless the
+    /// state is wrong, an error rejects the peer.
     pub(crate) fn accept(&self, mut param: Option<ConnParam<'_>>, ece: Ece) -> Result {
         if self.endpoint.state() != State::Connect {
             return Err(EINVAL);
@@ -140,22 +144,22 @@ impl KernelId {
         let ready = self
             .change_qp(Occasion::Accepted, param.as_ref())
             .inspect_err(|_| self.refuse());
-        // On failure the endpoint refuses by itself.
+        // On failure the endpoint rejects the peer by itself.
         let accepted = ready.and_then(|()| self.endpoint.accept(param.as_ref(), ece, || ()));
         accepted.inspect_err(|_| {
             let _ = self.change_qp(Occasion::Ended, None);
         })
     }
 
-    /// Tells the peer that there is no connection.
+    /// Rejects the connection, with the reason 28 (consumer defined).
     pub(super) fn refuse(&self) {
         let [_, reason] = Reason::CONSUMER_DEFINED.0.to_be_bytes();
         let _ = self.endpoint.reject(&[], reason);
     }
 
-    /// Disconnects, with nothing in the queue pair's way any more.
+    /// Disconnects, after it has taken the queue pair to ERR.
     ///
-    /// Fails with `EINVAL` if there is nothing to end, and the errors of the device.
+    /// Fails with `EINVAL` if there is nothing to disconnect, and with errors of the device.
     pub(crate) fn disconnect(&self) -> Result {
         let has_peer = {
             let inner = self.endpoint.inner.lock();

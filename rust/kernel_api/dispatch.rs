@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Telling a kernel consumer what has happened.
+//! Dispatch of events to the handler of a kernel consumer.
 
 use super::{
     cm::{show_state, Message},
@@ -35,9 +35,9 @@ use kernel::{
     workqueue::WorkItem,
 };
 
-/// `IB_EVENT_COMM_EST`: data arrived before the RTU.
+/// The event that data arrived before the RTU (`IB_EVENT_COMM_EST`).
 const EVENT_COMM_EST: u32 = 4;
-/// `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
+/// The event that the queue pair uses its alternate path (`IB_EVENT_PATH_MIG`).
 const EVENT_PATH_MIG: u32 = 6;
 
 impl_has_work! {
@@ -56,25 +56,28 @@ impl WorkItem for KernelId {
     }
 }
 
-/// The current task, as a number.
+/// Returns a number that identifies the current task.
 fn current_task() -> u64 {
     u64::try_from(ptr::from_ref(&*current!()).addr()).unwrap_or(u64::MAX)
 }
 
 impl KernelId {
-    /// Has the consumer told what is queued. Can be called in any context.
+    /// Enqueues the work item that tells the consumer of queued events. Can be called in any
+    /// context.
     pub(super) fn wake(self: Arc<Self>) {
         let queue = &self.endpoint.core.clone().callbacks;
-        // What is pending already is given back.
+        // A work item that is pending already is returned.
         let _ = queue.enqueue(self);
     }
 
-    /// Whether the current task is in the consumer's callback.
+    /// Returns whether the current task is in the consumer's callback.
     pub(super) fn is_called(&self) -> bool {
         self.caller.load(Relaxed) == current_task()
     }
 
-    /// Tells the consumer of the oldest event; false if there is none, or nobody to tell any more.
+    /// Tells the consumer of the oldest event.
+    ///
+    /// Returns false if there is none, or if the consumer has destroyed the identifier.
     fn tell_next(self: &Arc<Self>) -> bool {
         delay::point();
         let Some((turn, queued)) = self.next_turn() else {
@@ -98,7 +101,7 @@ impl KernelId {
         goes_on
     }
 
-    /// Tells the consumer of an event; false if it wants no more.
+    /// Tells the consumer of an event; returns false if its handler asks to destroy the identifier.
     fn tell(&self, turn: &Turn<'_>, queued: Queued) -> bool {
         let mut event = match queued.what {
             What::Event(event) => event,
@@ -111,7 +114,7 @@ impl KernelId {
             CmEvent::ConnectResponse if self.endpoint.head.has_qp() => {
                 self.establish(&mut event);
             }
-            // With iWARP the driver has seen to it.
+            // Over iWARP the driver changes the state of the queue pair.
             CmEvent::Rejected if !self.endpoint.is_iwarp() => {
                 let _ = self.change_qp(Occasion::Ended, None);
             }
@@ -120,7 +123,7 @@ impl KernelId {
         self.call(turn, &event.get(), queued.group) == 0
     }
 
-    /// Calls the consumer.
+    /// Calls the handler of the consumer.
     fn call(&self, turn: &Turn<'_>, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
@@ -136,7 +139,9 @@ impl KernelId {
         told
     }
 
-    /// Calls the consumer, who speaks of messages; `listener` is where a request came in.
+    /// Calls the handler of a consumer of the IB CM.
+    ///
+    /// `listener` is the listener that has received the message, if it is a request.
     fn call_message(&self, turn: &Turn<'_>, listener: Option<&CmHead>, message: &Message) -> i32 {
         let Some(head) = self.cm_head() else {
             return 0;
@@ -147,17 +152,18 @@ impl KernelId {
         told
     }
 
-    /// Offers a connection request to the consumer of this listener.
+    /// Tells the consumer of this listener of a connection request.
     fn tell_request(&self, turn: &Turn<'_>, child: &Arc<Self>, what: &What) {
         let handler = lock_nested(&child.handler);
         if child.endpoint.state() != State::Connect {
-            // The device has gone before anybody saw the request.
+            // The device was removed before the consumer was told of the request.
             drop(handler);
             return child.end();
         }
         child.show_link();
         child.show_path();
-        // So that the listener is not waited for either.
+        // A call of the handler for the child may destroy the listener, which must not wait for
+        // itself.
         self.caller.store(current_task(), Relaxed);
         let told = match what {
             What::Event(event) => child.call(turn, &event.get(), 0),
@@ -170,7 +176,7 @@ impl KernelId {
         }
         let leavings = child.close();
         drop(handler);
-        // The sender of a request that there is no memory for tries again.
+        // The sender of a request for which there was no memory tries again.
         child.endpoint.end(if told == ENOMEM.to_errno() {
             DestroyCause::NoMemory
         } else {
@@ -179,8 +185,9 @@ impl KernelId {
         leavings.discard();
     }
 
-    /// The peer has accepted: the queue pair is made ready and the peer told so, or neither. Changes
-    /// the event into that of the outcome.
+    /// Makes the queue pair ready and sends the RTU, after the peer has accepted.
+    ///
+    /// Changes the event to that of the result. On failure the peer is rejected.
     fn establish(&self, event: &mut KeptEvent) {
         let established = self
             .change_qp(Occasion::Accepted, None)
@@ -200,13 +207,13 @@ impl KernelId {
         }
     }
 
-    /// Shows the consumer the link to the peer.
+    /// Shows the link-layer addresses to the consumer.
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
         if let Some(link) = &inner.link {
             kapi::show_link(self, &inner, link);
         } else if inner.is_ib() {
-            // Between native addresses there is no interface.
+            // A connection between native addresses has no interface.
             let (own, peer) = inner.ends();
             if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
                 kapi::show_link(self, &inner, &link);
@@ -214,8 +221,9 @@ impl KernelId {
         }
     }
 
-    /// Shows the consumer the services that were found, which happens once. Not shown is what there is
-    /// no memory for.
+    /// Shows the services that were found to the consumer. Called once for an identifier.
+    ///
+    /// They are not shown if there is no memory for them.
     fn show_services(&self) {
         let found = self.endpoint.services();
         let records = found.and_then(|found| ServiceRecs::new(&found).ok());
@@ -225,7 +233,7 @@ impl KernelId {
         kapi::show_services(self, &self.endpoint.inner.lock());
     }
 
-    /// Shows the consumer the path to the peer.
+    /// Shows the path to the consumer.
     fn show_path(&self) {
         let inner = self.endpoint.inner.lock();
         let (Some(path), Some(attachment)) = (inner.path, &inner.device) else {
@@ -241,7 +249,7 @@ impl KernelId {
         } else {
             PathLink::RoceV1(dmac)
         };
-        // As it was given, where it was.
+        // A path that the consumer or the administrator has given is shown unchanged.
         let record = match &inner.given_path {
             Some(given) => **given,
             None => path.to_record(),
@@ -249,19 +257,20 @@ impl KernelId {
         kapi::show_path(self, &inner, &record, link);
     }
 
-    /// Takes the route that the consumer has found by itself, and shows it. The errors are those of
-    /// [`Endpoint::set_path`].
+    /// Sets the path that the consumer has found itself, and shows it.
+    ///
+    /// Fails like [`Endpoint::set_path`].
     pub(crate) fn set_path(&self, record: &PathRecord) -> Result {
         self.endpoint.set_path(record, false)?;
-        // Whoever has given the route is alone: none is found besides, and no event announces it.
+        // No route resolution follows, so that there is no event to show the path with.
         self.show_path();
         Ok(())
     }
 
-    /// Takes note of what the queue pair saw. Can be called in any context, so that it is passed on
-    /// later.
+    /// Handles an event of the queue pair, an `enum ib_event_type`.
     ///
-    /// Fails with `EINVAL` if there is no connection, or for an event that means nothing to one.
+    /// Can be called in any context, so that the event is passed on later. Fails with `EINVAL` if
+    /// there is no connection, or for an event that a connection does not use.
     pub(crate) fn notify(self: Arc<Self>, event: u32) -> Result {
         if self.endpoint.head.state() != State::Connect as u32 {
             return Err(EINVAL);
@@ -272,7 +281,7 @@ impl KernelId {
                 self.wake();
                 Ok(())
             }
-            // Without alternate paths nothing follows from it.
+            // Alternate paths are not supported, so the event has no effect.
             EVENT_PATH_MIG => Ok(()),
             _ => Err(EINVAL),
         }
@@ -285,7 +294,7 @@ impl Consumer for KernelId {
     }
 
     fn event(&self, _: &Inner, event: &Event<'_>) {
-        // Lost if memory is out, and more has happened than there are spare rooms.
+        // The event is lost if there is no memory and the spare memory is in use.
         let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
     }
 
@@ -312,7 +321,8 @@ impl Consumer for KernelId {
         }
     }
 
-    /// Nothing is parked: the kernel's consumers have no backlog of their own.
+    /// Checks that the listener has room for a request. None is parked, because kernel consumers
+    /// have no backlog of their own.
     fn takes_requests(&self, _: u32) -> Result {
         if self.has_room() {
             Ok(())
@@ -342,6 +352,7 @@ impl Consumer for KernelId {
         Ok(Admission::Queued)
     }
 
-    /// The consumer hears of it by the event, and has the device until it destroys the identifier.
+    /// Does nothing: the event tells the consumer, which has the device until it destroys the
+    /// identifier.
     fn device_removed(&self) {}
 }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kernel consumers: what other parts of the kernel know as a `struct rdma_cm_id`, and those of the
-//! InfiniBand CM ([`cm`]), which know it as a `struct ib_cm_id`.
+//! Kernel consumers: other parts of the kernel that use the connection manager.
 //!
-//! The C functions that they call end in [`crate::ib::kapi`], which calls the methods of [`KernelId`].
-//! What happens to an endpoint is queued where it happens, and told by a work item: a consumer's
-//! callback may sleep, so that the path that receives messages does not run it.
+//! They use a `struct rdma_cm_id`, or a `struct ib_cm_id` if they use the IB CM ([`cm`]).
+//!
+//! The C functions that consumers call end in [`crate::ib::kapi`], which calls the methods of
+//! [`KernelId`]. An event of an endpoint is queued when it happens, and a work item tells the
+//! consumer of it: a consumer's callback may sleep, so it must not run on the path that receives
+//! messages.
 //!
 //! # Locks
 //!
-//! handler -> queue pair -> endpoint -> queue. The handler's lock is held while the consumer's callback
-//! runs, so that the callbacks of one identifier never overlap; the consumer can take it, too. A
-//! connection request is told under that of the listener, and under that of the new identifier. The
-//! queue's lock is of the class "channel".
+//! Lock order: handler -> queue pair -> endpoint -> queue. The handler's lock is held while the
+//! consumer's callback runs, so that callbacks of one identifier never overlap; the consumer can
+//! take it, too. A callback for a connection request runs under the handler's lock of the listener
+//! and that of the new identifier. The queue's lock has the class "channel".
 
 pub(crate) mod cm;
 mod connect;
@@ -42,36 +44,36 @@ use kernel::{
     workqueue::Work,
 };
 
-/// What a consumer speaks of, and knows the identifier by.
+/// The API that a consumer uses, with its identifier.
 enum Face {
-    /// Addresses: a `struct rdma_cm_id`, which is in the endpoint.
+    /// The API of the RDMA CM with a `struct rdma_cm_id`, which is in the endpoint.
     Addresses,
-    /// Messages: a `struct ib_cm_id`.
+    /// The API of the IB CM with a `struct ib_cm_id`.
     Messages(CmHead),
 }
 
-/// What a kernel consumer knows as a `struct rdma_cm_id` or `struct ib_cm_id`.
+/// The identifier of a kernel consumer: a `struct rdma_cm_id` or a `struct ib_cm_id`.
 #[pin_data]
 pub(crate) struct KernelId {
     endpoint: EndpointRef,
     face: Face,
-    /// Held while the consumer's callback runs.
+    /// A lock that is held while the consumer's callback runs.
     #[pin]
     handler: Mutex<()>,
-    /// Held while the queue pair is used.
+    /// A lock that is held while the queue pair is used.
     #[pin]
     qp: Mutex<QpUse>,
     #[pin]
     queue: Mutex<Queue>,
     /// The task that runs the callback; 0 if none does.
     caller: Atomic<u64>,
-    /// Whether the consumer has said that data has arrived, and the endpoint does not know yet.
+    /// Set if the consumer has reported data that the endpoint was not told of yet.
     has_data: Atomic<bool>,
-    /// Whether it ever said so. A connection gets there once, whatever its endpoint knows yet.
+    /// Set if the consumer has ever reported data, as a second report fails with `EISCONN`.
     had_data: Atomic<bool>,
-    /// What the consumer sees of the path.
+    /// The path record that the consumer sees.
     path: PathRec,
-    /// What the consumer sees of the services that were found.
+    /// The service records that the consumer sees.
     services: SetOnce<ServiceRecs>,
     #[pin]
     work: Work<Self>,
@@ -80,7 +82,7 @@ pub(crate) struct KernelId {
 impl KernelId {
     /// Creates an identifier for the part of the kernel called `owner`, or for the current task.
     ///
-    /// The caller gives it to a consumer, which gives it back by [`KernelId::destroy`].
+    /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy`].
     pub(crate) fn create(
         core: &Arc<Core>,
         net: ARef<Net>,
@@ -95,7 +97,7 @@ impl KernelId {
         Self::of(&endpoint, Life::Open, Face::Addresses).inspect_err(|_| endpoint.destroy())
     }
 
-    /// Makes an identifier of an endpoint, whose consumer it becomes.
+    /// Creates an identifier for an endpoint and makes it the consumer of the endpoint.
     fn of(endpoint: &EndpointRef, life: Life, face: Face) -> Result<Arc<Self>> {
         let queue = Queue::new(life)?;
         let this = Arc::pin_init(
@@ -123,29 +125,29 @@ impl KernelId {
         Ok(this)
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub(crate) fn endpoint(&self) -> &EndpointRef {
         &self.endpoint
     }
 
-    /// What the consumer sees of the path, for as long as it has the identifier.
+    /// Returns the path record that the consumer sees, which lives as long as the identifier.
     pub(crate) fn path_rec(&self) -> &PathRec {
         &self.path
     }
 
-    /// What the consumer sees of the services that were found, likewise, if it sees any.
+    /// Returns the service records that the consumer sees, if there are any.
     pub(crate) fn service_recs(&self) -> Option<&ServiceRecs> {
         self.services.as_ref()
     }
 
-    /// The lock under which the consumer's callback runs.
+    /// Returns the lock under which the consumer's callback runs.
     pub(crate) fn handler(&self) -> &Mutex<()> {
         &self.handler
     }
 
-    /// Destroys the identifier. The consumer is told nothing any more when this returns.
+    /// Destroys the identifier. There are no callbacks any more when this returns.
     ///
-    /// Waits for a callback that is running, unless it is that which calls.
+    /// Waits for a callback that is running, unless the callback itself calls this.
     pub(crate) fn destroy(self: &Arc<Self>) {
         if self.is_called() {
             return self.end();

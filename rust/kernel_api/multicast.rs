@@ -7,9 +7,9 @@ use cmproto::{addr::SockAddr, mcast::Member};
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTreeNodeReservation};
 
 impl KernelId {
-    /// Joins a group, which the consumer calls `name`; the outcome comes as an event.
+    /// Joins a multicast group with the context `name`; an event reports the result.
     ///
-    /// Fails with `EINVAL` for an identifier with a queue pair of its own, and as
+    /// Fails with `EINVAL` for an identifier that has created a queue pair, and like
     /// [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
     pub(crate) fn join(&self, addr: &SockAddr, member: Member, name: usize) -> Result {
         if self.endpoint.head.has_qp() {
@@ -25,7 +25,7 @@ impl KernelId {
         Ok(())
     }
 
-    /// Leaves the group that was first joined by `addr`, if there is one.
+    /// Leaves the group that was joined first with the address `addr`, if there is one.
     pub(crate) fn leave(&self, addr: &SockAddr) {
         let node = {
             let mut queue = self.queue.lock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a kernel consumer has not been told yet.
+//! The queue of events that a kernel consumer has not been told of yet.
 
 use super::{cm::Message, KernelId};
 use crate::{
@@ -17,30 +17,31 @@ use kernel::{
     sync::Arc,
 };
 
-/// Connection requests that may wait for a listener's consumer. More are dropped: their senders try
-/// again.
+/// The maximum number of connection requests in the queue of a listener.
+///
+/// Further requests are dropped, and their senders try again.
 const MAX_REQUESTS: u32 = 1024;
 
-/// What a consumer is told.
-#[allow(clippy::large_enum_variant)] // The large one is the usual one.
+/// An event for one of the two APIs.
+#[allow(clippy::large_enum_variant)] // The large variant is the frequent one.
 pub(super) enum What {
-    /// For one who speaks of addresses.
+    /// An event of the RDMA CM.
     Event(KeptEvent),
-    /// For one who speaks of messages.
+    /// An event of the IB CM.
     Message(Message),
 }
 
-/// Something to tell.
+/// An entry of the queue.
 pub(super) struct Queued {
     pub(super) what: What,
-    /// The identifier of a connection request.
+    /// The new identifier, if the event is a connection request.
     pub(super) child: Option<Arc<KernelId>>,
-    /// What the consumer calls the multicast group that it is about; 0 if none.
+    /// The context of the multicast group that the event is about; 0 if there is none.
     pub(super) group: usize,
 }
 
 impl Queued {
-    /// Something about nothing but its identifier.
+    /// Creates an entry for an event that is about nothing but its identifier.
     pub(super) fn new(what: What) -> Self {
         Queued {
             what,
@@ -50,52 +51,52 @@ impl Queued {
     }
 }
 
-/// Memory for one.
+/// The memory of an entry.
 type Room = RBTreeNodeReservation<u64, Option<Queued>>;
 
-/// Who may be told.
+/// The life cycle of an identifier, as the consumer sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
-    /// The consumer has not seen the identifier yet: what happens to it waits.
+    /// The consumer does not know the identifier yet; its events are kept.
     Hidden,
-    /// The consumer has it.
+    /// The consumer uses the identifier.
     Open,
-    /// The consumer has destroyed it.
+    /// The consumer has destroyed the identifier.
     Closed,
 }
 
-/// A multicast group.
+/// A multicast group that was joined.
 pub(super) struct Group {
-    /// What it was joined by.
+    /// The address with which the group was joined.
     pub(super) addr: SockAddr,
-    /// What the consumer calls it.
+    /// The context that the consumer has given to the group.
     pub(super) name: usize,
 }
 
-/// What a consumer has not been told yet, in the order in which it happened.
+/// The events that a consumer has not been told of yet, in the order in which they happened.
 ///
 /// # Invariants
 ///
-/// There is something in each entry of `events`.
+/// Each entry of `events` is `Some`.
 pub(super) struct Queue {
     events: RBTree<u64, Option<Queued>>,
-    /// Memory that is used first, and comes back when the consumer is told: nothing that storage depends on
-    /// waits for an allocation.
+    /// Memory that is used first, and returns after the consumer was told, so that storage drivers
+    /// do not depend on an allocation.
     spare: [Option<Room>; 2],
     turn: u64,
     requests: u32,
     life: Life,
-    /// The consumer's reference, from the moment that it may have the identifier until it destroys
-    /// it.
+    /// The consumer's reference, from the moment that it may know the identifier until it destroys
+    /// the identifier.
     this: Option<Arc<KernelId>>,
-    /// The service that a consumer of messages listens on.
+    /// The service id on which a consumer of the IB CM listens.
     pub(super) service: Option<Service>,
-    /// The multicast groups, by number.
+    /// The multicast groups, by their numbers.
     pub(super) groups: RBTree<u64, Group>,
 }
 
 impl Queue {
-    /// An empty queue.
+    /// Creates an empty queue. Fails with [`ENOMEM`].
     pub(super) fn new(life: Life) -> Result<Self> {
         Ok(Queue {
             events: RBTree::new(),
@@ -110,26 +111,26 @@ impl Queue {
     }
 }
 
-/// What is left when the consumer has destroyed its identifier.
+/// The events and the reference that are left when the consumer destroys its identifier.
 pub(super) struct Leavings {
     events: RBTree<u64, Option<Queued>>,
     this: Option<Arc<KernelId>>,
 }
 
 impl KernelId {
-    /// Gives the consumer its reference.
+    /// Stores the consumer's reference.
     pub(super) fn give(self: &Arc<Self>) {
         let before = self.queue.lock().this.replace(self.clone());
         drop(before);
     }
 
-    /// Whether the consumer may be told of a request now.
+    /// Returns whether a connection request can be queued.
     pub(super) fn has_room(&self) -> bool {
         let queue = self.queue.lock();
         queue.life == Life::Open && queue.requests < MAX_REQUESTS
     }
 
-    /// Appends something, and has the consumer told.
+    /// Appends an event, and wakes the work item that tells the consumer.
     ///
     /// Fails with `ENOMEM`, also if too many requests wait, and with `ECONNABORTED` if the consumer
     /// has destroyed the identifier.
@@ -137,7 +138,7 @@ impl KernelId {
         let is_request = queued.child.is_some();
         delay::point();
         let mut queue = self.queue.lock();
-        // Requests can be sent again, and leave it to what cannot.
+        // The spare memory is not for requests, because their senders repeat them.
         let kept = queue.spare.iter_mut().filter(|_| !is_request);
         let mut room = kept.into_iter().find_map(Option::take);
         if room.is_none() {
@@ -152,7 +153,7 @@ impl KernelId {
             (is_request && queue.requests >= MAX_REQUESTS).then_some(ENOMEM)
         };
         let (Some(room), None) = (room, refused) else {
-            // Without the lock, as the event may hold a child.
+            // Drop the event without the lock, as it may hold a child.
             drop(queue);
             drop(queued);
             return Err(refused.unwrap_or(ENOMEM));
@@ -169,7 +170,7 @@ impl KernelId {
         Ok(())
     }
 
-    /// Takes the oldest out, unless the consumer must not be told.
+    /// Removes the oldest event and returns it, unless the consumer must not be told now.
     pub(super) fn pop(&self) -> Option<Queued> {
         let mut queue = self.queue.lock();
         if queue.life != Life::Open {
@@ -190,7 +191,7 @@ impl KernelId {
         queued
     }
 
-    /// The consumer has seen the identifier: from here on it is told what happens.
+    /// Lets the consumer be told of events, after it has accepted the identifier.
     pub(super) fn reveal(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
         if queue.life != Life::Hidden {
@@ -204,7 +205,7 @@ impl KernelId {
         }
     }
 
-    /// The consumer is told nothing any more. Returns what it has not been told.
+    /// Closes the queue, so that the consumer is not told of events any more. Returns the rest.
     pub(super) fn close(&self) -> Leavings {
         let mut queue = self.queue.lock();
         queue.life = Life::Closed;
@@ -216,14 +217,14 @@ impl KernelId {
 }
 
 impl Leavings {
-    /// Drops what is left: the connections of requests that nobody saw are refused.
+    /// Drops the events, and rejects connection requests that the consumer was not told of.
     pub(super) fn discard(self) {
         let Leavings { mut events, this } = self;
         while let Some(cursor) = events.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (_, queued) = node.to_key_value();
             if let Some(child) = queued.and_then(|queued| queued.child) {
-                // A child listens to nothing, so that this does not go deeper.
+                // A child is no listener, so that this does not recurse further.
                 child.end();
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Telling a consumer of messages.
+//! Events for consumers of the IB CM, with the messages that caused them.
 
 use super::super::{KernelId, Turn};
 use crate::{
@@ -10,17 +10,19 @@ use crate::{
 use cmproto::{cm::State, cma, ibcm::EventType, wire::MAD_LEN};
 use kernel::{prelude::*, sync::Arc};
 
-/// What a consumer of messages is told.
+/// An event for a consumer of the IB CM.
 #[derive(Clone)]
 pub(crate) struct Message {
-    /// What has happened.
+    /// The type of the event.
     pub(crate) event: EventType,
-    /// The message that has arrived, if one has.
+    /// The message that was received, if the event is about one.
     pub(crate) mad: Option<Arc<[u8; MAD_LEN]>>,
 }
 
 impl KernelId {
-    /// Tells the consumer; `listener` is where a request came in. Returns what the consumer returns.
+    /// Tells the consumer of an event and returns the result of its handler.
+    ///
+    /// `listener` is the listener that has received the message, if it is a request.
     pub(in super::super) fn tell_message(
         &self,
         turn: &Turn<'_>,
@@ -31,7 +33,7 @@ impl KernelId {
         let (gid, at, peer_qpn) = {
             let inner = self.endpoint.inner.lock();
             let gid = inner.device.as_ref().and_then(|at| {
-                // Over InfiniBand most messages carry none.
+                // Over InfiniBand, most messages carry no GID.
                 let path = inner.path.filter(|_| at.is_ib());
                 let is_said = path.is_none_or(|path| path.has_grh());
                 at.gid.clone().filter(|_| is_said)
@@ -62,9 +64,9 @@ impl KernelId {
         head.tell(turn, &told)
     }
 
-    /// What the consumer of `listener` is to know a request by, and to be told.
+    /// Creates the identifier for a request that `listener` has received, and the event for it.
     ///
-    /// Fails with `ENODEV` if the device has gone.
+    /// Fails with `ENODEV` if the device was removed.
     pub(in super::super) fn cm_request(
         listener: &CmHead,
         child: &Endpoint,
@@ -74,7 +76,7 @@ impl KernelId {
             return Err(EINVAL);
         };
         let mut inner = child.inner.lock();
-        // What the queue pair may be told before the consumer says another number in its REP, as
+        // The queue pair can be given this PSN before the consumer sets another one in its REP, as
         // ib_srpt does.
         inner.psn = 0;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
@@ -95,7 +97,7 @@ impl KernelId {
     }
 }
 
-/// Shows the state of an endpoint, whose lock is held.
+/// Shows the state and the communication ids of an endpoint, whose lock is held.
 pub(in super::super) fn show_state(head: &CmHead, inner: &Inner) {
     let (local, remote) = match &inner.conn {
         Some(conn) => (conn.machine.local_comm_id(), conn.machine.remote_comm_id()),
@@ -104,7 +106,7 @@ pub(in super::super) fn show_state(head: &CmHead, inner: &Inner) {
     head.show(state(inner), local, remote);
 }
 
-/// The state of an endpoint, as the InfiniBand CM sees it.
+/// Returns the state of an endpoint, as the IB CM defines it.
 pub(super) fn state(inner: &Inner) -> State {
     match (&inner.conn, &inner.sidr) {
         (Some(conn), _) => conn.machine.state(),

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Consumers of the InfiniBand CM: what other parts of the kernel know as a `struct ib_cm_id`.
+//! Consumers of the IB CM: other parts of the kernel that use a `struct ib_cm_id`.
 //!
-//! They speak of messages, over the same endpoints: an identifier has neither addresses nor a queue
-//! pair, its endpoint is at a device from its first message on and is not shown to user space, and
-//! the consumer is told of each message instead of what that means for an address.
+//! They handle messages instead of addresses, and use the same endpoints. Their identifier has
+//! neither addresses nor a queue pair. Its endpoint is attached to a device with its first message
+//! and is not shown to user space. The consumer is told of each message, not of its effect on a
+//! connection between addresses.
 //!
-//! Nobody waits for a consumer when a device goes: consumers are told of that as clients of ib_core,
-//! before this module is, and destroy their identifiers. Of one that does not, the endpoint ends.
+//! The removal of a device does not wait for these consumers: as clients of ib_core they are told
+//! of it before this module is, and destroy their identifiers. If one is left, the module ends its
+//! endpoint.
 
 mod message;
 mod service;
@@ -30,16 +32,16 @@ use crate::{
 use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {
-    /// Creates an identifier that speaks of messages, which the consumer knows by `head`.
+    /// Creates an identifier for the IB CM, which the consumer knows as `head`.
     ///
-    /// The caller gives it to a consumer, which gives it back by [`KernelId::destroy_cm`].
+    /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy_cm`].
     pub(crate) fn create_cm(core: &Arc<Core>, head: CmHead) -> Result<Arc<Self>> {
         let endpoint = Endpoint::create_bare(core, Net::init().into(), OwnerName::IbCm)?;
         let face = Face::Messages(head);
         Self::of(&endpoint, Life::Open, face).inspect_err(|_| endpoint.destroy())
     }
 
-    /// What the consumer knows the identifier by, if it speaks of messages.
+    /// Returns the `struct ib_cm_id`, if this is an identifier of the IB CM.
     pub(crate) fn cm_head(&self) -> Option<&CmHead> {
         match &self.face {
             Face::Messages(head) => Some(head),
@@ -47,7 +49,7 @@ impl KernelId {
         }
     }
 
-    /// Destroys the identifier, as [`KernelId::destroy`], unless others share it.
+    /// Destroys the identifier, like [`KernelId::destroy`], unless other users share it.
     pub(crate) fn destroy_cm(self: &Arc<Self>) {
         let is_shared = {
             let mut queue = self.queue.lock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Listening on a service id.
+//! Listeners on service ids.
 
 use super::{
     super::KernelId,
@@ -21,8 +21,8 @@ use kernel::{prelude::*, sync::Arc};
 impl KernelId {
     /// Listens on a service id at the device.
     ///
-    /// Fails with `EINVAL` (the state, or one of the service ids that are assigned), and with `EBUSY`
-    /// if somebody else listens on it.
+    /// Fails with `EINVAL` (the state, or a service id that the module assigns itself), and with
+    /// `EBUSY` if there is another listener on it.
     pub(crate) fn listen_service(
         self: &Arc<Self>,
         device: DeviceTraits,
@@ -31,10 +31,9 @@ impl KernelId {
         self.serve(device, service_id, None).map(|_| ())
     }
 
-    /// The same, unless there is a listener that has the same name: then that is shared, and
-    /// returned.
+    /// Listens on a service id, or shares the listener with the same name, which is returned.
     ///
-    /// Fails with `EINVAL`, also if somebody else listens on it.
+    /// Fails like [`KernelId::listen_service`], but with `EINVAL` instead of `EBUSY`.
     pub(crate) fn share_service(
         self: &Arc<Self>,
         device: DeviceTraits,
@@ -61,8 +60,8 @@ impl KernelId {
             Wanted::Assigned => core.listeners.assign(),
             Wanted::Exactly(service_id) => service_id,
         };
-        // Whoever finds the entry and shares it has a listener, and may give it back: under the queue's lock,
-        // which waits for the handle to be here.
+        // A task that finds the entry and shares it has a listener, and may release it. That needs
+        // the lock of the queue, which is held until the handle is stored there.
         let room = Room::new()?;
         let before = head.service();
         head.show_service(service_id);

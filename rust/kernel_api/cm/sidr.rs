@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a consumer of messages asks of a service id resolution.
+//! Verbs of the IB CM for service id resolution (SIDR).
 
 use super::{
     super::KernelId,
@@ -20,7 +20,7 @@ use cmproto::{
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*};
 
 impl KernelId {
-    /// Sends a SIDR_REQ; the answer comes as an event. Fails as [`KernelId::send_req`].
+    /// Sends a SIDR_REQ; an event reports the answer. Fails like [`KernelId::send_req`].
     pub(crate) fn send_sidr_req(
         &self,
         route: &Route,
@@ -60,7 +60,7 @@ impl KernelId {
         if let Some(head) = self.cm_head() {
             head.show_service(params.service_id);
         }
-        // Without the lock, as that may sleep.
+        // Drop the old address handle without the lock, as that may sleep.
         let ah = inner.conn.as_mut().and_then(|before| before.ah.take());
         inner.conn = None;
         let before = (ah, inner.sidr.replace(sidr));
@@ -71,9 +71,9 @@ impl KernelId {
         Ok(())
     }
 
-    /// Answers a SIDR_REQ with up to 72 bytes of information and 136 of private data.
+    /// Answers a SIDR_REQ with up to 72 bytes of information and 136 bytes of private data.
     ///
-    /// Fails with `EINVAL` (the state).
+    /// Fails with `EINVAL` if the state does not allow it.
     pub(crate) fn send_sidr_rep(&self, params: &ReplyParams, info: &[u8], data: &[u8]) -> Result {
         let endpoint = &self.endpoint;
         let now = endpoint.core.now();

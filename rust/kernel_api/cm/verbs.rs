@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a consumer of messages asks of a connection.
+//! Verbs of the IB CM for connections.
 
 use super::{super::KernelId, message::state};
 use crate::{
@@ -35,44 +35,45 @@ use kernel::{
     sync::{atomic::Relaxed, Arc},
 };
 
-/// Where a message goes.
+/// The route of a message.
 pub(crate) struct Route {
-    /// The device that it goes by.
+    /// The device that sends the message.
     pub(crate) device: Arc<CmDevice>,
-    /// The GID there.
+    /// The source GID at the device.
     pub(crate) gid: GidAttr,
     /// The path to the peer.
     pub(crate) path: PathRecord,
-    /// Where the peer, or the router, is on the link of RoCE.
+    /// The MAC address of the next hop on RoCE.
     pub(crate) dmac: [u8; 6],
 }
 
-/// LIDs for the data of a connection which go by another path of InfiniBand than the messages; 0 if they
-/// do not.
+/// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
+///
+/// This is so if the consumer has given separate InfiniBand paths for the data.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct DataLids {
-    /// Where the peer's go to, through routers.
+    /// The destination LID of the peer's data, which is sent through routers.
     pub(crate) inbound: u16,
-    /// Where those of this end go to.
+    /// The destination LID of this end's data.
     pub(crate) outbound: u16,
 }
 
-/// A route that can be used.
+/// A route that is ready for use, with an address handle.
 pub(super) struct Way {
     pub(super) port: Arc<Port>,
     pub(super) agent: Arc<Agent>,
     pub(super) path: Path,
-    /// Where the messages of the peer come from.
+    /// The origin of the peer's messages.
     pub(super) peer: Origin,
     pub(super) ah: Ah,
     pub(super) pkey_index: u16,
 }
 
 impl Way {
-    /// Finds the way of a route.
+    /// Prepares a route.
     ///
-    /// Fails with `EINVAL` if the port carries no connections, `ENOENT` if it is not in the path's
-    /// partition, and as [`Ah::new`].
+    /// Fails with `EINVAL` if the port does not support connections, with `ENOENT` if it is not in
+    /// the partition of the path, and like [`Ah::new`].
     pub(super) fn new(route: &Route) -> Result<Self> {
         let device = &route.device.device;
         let port_num = route.gid.port_num();
@@ -101,11 +102,10 @@ impl Way {
 }
 
 impl KernelId {
-    /// Puts the endpoint where a route starts; its lock is held. One that is at the device already
-    /// may change the port.
+    /// Attaches the endpoint, whose lock is held, to the device and port of a route.
     ///
-    /// Fails with `ENODEV` if the device is going away, and with `EINVAL` if the endpoint is at
-    /// another one.
+    /// An endpoint that is attached already may change the port. Fails with `ENODEV` if the device
+    /// is being removed, and with `EINVAL` if the endpoint is attached to another device.
     pub(super) fn settle(&self, inner: &mut Inner, route: &Route, way: &Way) -> Result {
         let attachment = Attachment {
             device: route.device.clone(),
@@ -123,10 +123,10 @@ impl KernelId {
         Ok(())
     }
 
-    /// Sends a REQ; the answer comes as an event. What the path says is added to `params`.
+    /// Sends a REQ; an event reports the answer. The parameters of the path are added to `params`.
     ///
-    /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`, `ENOMEM`
-    /// and the errors of the device; nothing has changed then.
+    /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`,
+    /// `ENOMEM` and errors of the device. After an error nothing has changed.
     pub(crate) fn send_req(
         &self,
         route: &Route,
@@ -175,7 +175,7 @@ impl KernelId {
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;
         inner.srq = params.srq;
-        // Without the lock, as that may sleep.
+        // Drop the old address handle without the lock, as that may sleep.
         let ah = inner.conn.as_mut().and_then(|before| before.ah.take());
         let before = (ah, inner.sidr.take());
         inner.conn = Some(conn);
@@ -189,9 +189,9 @@ impl KernelId {
         Ok(())
     }
 
-    /// Answers a REQ with a REP. What the device says is added to `params`.
+    /// Answers a REQ with a REP. The parameters of the device are added to `params`.
     ///
-    /// Fails with `EINVAL` (the state).
+    /// Fails with `EINVAL` if the state does not allow it.
     pub(crate) fn send_rep(&self, params: &AcceptParams, data: &[u8]) -> Result {
         let endpoint = &self.endpoint;
         let now = endpoint.core.now();
@@ -210,9 +210,9 @@ impl KernelId {
         Ok(())
     }
 
-    /// Does something else with the connection.
+    /// Calls another verb of the connection.
     ///
-    /// Fails with the errors of `verb`, and with `EINVAL` without a connection.
+    /// Fails with the errors of `verb`, and with `EINVAL` if there is no connection.
     pub(crate) fn act(
         &self,
         verb: impl FnOnce(&mut Connection, Instant) -> Result<Actions, Errno>,
@@ -227,9 +227,9 @@ impl KernelId {
         Ok(())
     }
 
-    /// From here on a REQ or REP that comes again is answered.
+    /// Lets duplicates of a REQ or REP be answered with an MRA from now on.
     ///
-    /// Fails with `EINVAL` (the state).
+    /// Fails with `EINVAL` if the state does not allow it.
     pub(crate) fn prepare_mra(&self) -> Result {
         let mut inner = self.endpoint.inner.lock();
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;
@@ -240,9 +240,9 @@ impl KernelId {
         Ok(())
     }
 
-    /// The attributes for moving the queue pair to `state`, an `enum ib_qp_state`.
+    /// Returns the attributes for a transition of the queue pair to `state`, an `enum ib_qp_state`.
     ///
-    /// Fails with `EINVAL` if the connection does not know them.
+    /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
         if self.endpoint.inner.lock().conn.is_none() {
             return Err(EINVAL);
@@ -250,11 +250,11 @@ impl KernelId {
         self.endpoint.init_qp_attr(state)
     }
 
-    /// Takes note of what the queue pair saw. Can be called in any context, so that it is passed on
-    /// later.
+    /// Handles an event of the queue pair, an `enum ib_event_type`.
     ///
-    /// Fails with `EISCONN` if the connection is established already, also by a call before this, and
-    /// `EINVAL` in other states and for other events.
+    /// Can be called in any context, so that the event is passed on later. Fails with `EISCONN` if
+    /// the connection is established already, even by an earlier call of this, and with `EINVAL` in
+    /// other states and for other events.
     pub(crate) fn notify_cm(self: Arc<Self>, event: u32) -> Result {
         let state = self.cm_head().ok_or(EINVAL)?.state();
         match notify(state, event).kernel()? {

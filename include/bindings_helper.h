@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads for rust/bindings. Only the headers that the parameters
- * file allows produce bindings; the others are here for the types.
+ * The headers that bindgen reads for rust/bindings. The parameters file allows bindings from some
+ * of them; the others are needed for types.
  */
 #include <linux/net.h>
 #include <linux/netdevice.h>

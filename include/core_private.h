@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What ib_core shares with the connection manager it was built with, but no
- * installed header declares: prototypes of exported functions, and the layout of
- * the object that "rdma resource show cm_id" reads.
+ * Declarations that ib_core shares with the C connection manager, but that no installed header has:
+ * prototypes of exported functions, and the layout of the object that "rdma resource show cm_id"
+ * reads.
  *
- * The layout is that of struct rdma_id_private in the C connection manager.
- * tools/checks/layout compares it with the kernel that the module is built for.
+ * The layout is that of struct rdma_id_private in the C connection manager. tools/checks/layout
+ * compares it with the kernel that the module is built for.
  */
 #ifndef RUST_RDMA_CM_CORE_PRIVATE_H
 #define RUST_RDMA_CM_CORE_PRIVATE_H
@@ -43,7 +43,7 @@ void rdma_copy_src_l2_addr(struct rdma_dev_addr *dev_addr,
 unsigned long roce_gid_type_mask_support(struct ib_device *ib_dev, u32 port);
 
 /*
- * Filled in by the get_global_nl_info callback of a client.
+ * The result of the get_global_nl_info callback of a client.
  *
  * Repeats: drivers/infiniband/core/core_priv.h ib_client_nl_info 0503044075c2
  */
@@ -70,10 +70,9 @@ void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 			       const struct rdma_restrack_entry *parent);
 
 /*
- * The start of an object as ib_core sees it through container_of() from a
- * restrack entry of the type RDMA_RESTRACK_CM_ID. What is called reserved is
- * read by nobody, but has the size that the kernel's configuration gives it. The
- * functions are those that look into it.
+ * The first part of an object that ib_core finds with container_of() from a restrack entry of the
+ * type RDMA_RESTRACK_CM_ID. ib_core does not read the fields called reserved, but their sizes
+ * depend on the kernel's configuration. The functions below are those that read the object.
  *
  * Repeats: drivers/infiniband/core/cma_priv.h rdma_id_private c18bb8ed45f2
  * Repeats: drivers/infiniband/core/nldev.c fill_res_cm_id_entry 7e6487ae617e
@@ -103,7 +102,7 @@ struct rdma_id_private_head {
 	int reserved_timeout;
 	void *reserved_query;
 	int reserved_query_id;
-	/* What owns the identifier, if it is a part of the kernel. */
+	/* The owner of the identifier in Rust, if it is a kernel consumer. */
 	void *consumer;
 	u32 reserved_seq_num;
 	u32 reserved_qkey;
@@ -114,14 +113,14 @@ struct rdma_id_private_head {
 	struct rdma_restrack_entry res;
 };
 
-/* As this compiler has them; rust/bindings/layout.rs compares with that of Rust. */
+/* Sizes and offsets of this compiler; rust/bindings/layout.rs compares them with those of Rust. */
 enum {
 	RDMA_ID_PRIVATE_ID_SIZE = sizeof(struct rdma_cm_id),
 	RDMA_ID_PRIVATE_STATE = offsetof(struct rdma_id_private_head, state),
 	RDMA_ID_PRIVATE_QP_NUM = offsetof(struct rdma_id_private_head, qp_num),
 	RDMA_ID_PRIVATE_RES = offsetof(struct rdma_id_private_head, res),
 	RDMA_ID_PRIVATE_RES_SIZE = sizeof(struct rdma_restrack_entry),
-	/* In struct rdma_cm_id, which is at the start. */
+	/* Offsets in struct rdma_cm_id, which is the first field. */
 	RDMA_CM_ID_DEVICE = offsetof(struct rdma_cm_id, device),
 	RDMA_CM_ID_ROUTE = offsetof(struct rdma_cm_id, route),
 	RDMA_CM_ID_PS = offsetof(struct rdma_cm_id, ps),

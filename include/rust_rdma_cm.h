@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The C helpers for rust/kext: macros, inline functions and tables that Rust
- * cannot reach. bindgen reads these prototypes, so that both sides agree.
+ * C helpers for rust/kext: macros, inline functions and tables that Rust cannot use directly.
+ * bindgen reads these prototypes, so that both sides agree.
  *
- * A helper that only wraps a C function or macro is called rust_rdma_ and the
- * name of what it wraps. Those for rust/ib are in rust_rdma_cm_ib.h. One that does again
- * what a function of the kernel does says so: see tools/checks/repeats.
+ * A helper that only wraps a C function or macro is called rust_rdma_ and the name of that
+ * function. The helpers for rust/ib are in rust_rdma_cm_ib.h. A helper that repeats the work of a
+ * kernel function says so: see tools/checks/repeats.
  */
 #ifndef RUST_RDMA_CM_H
 #define RUST_RDMA_CM_H
@@ -36,7 +36,9 @@ bool rust_rdma_ib_safe_file_access(struct file *filp);
 /* rust/helpers/igmp.c */
 struct rust_rdma_igmp {
 	struct list_head all;
-	/* The struct in_device, counted; null once the device has gone. */
+	/*
+	 * The struct in_device, with a counted reference; null after the device was unregistered.
+	 */
 	void *in_dev;
 	__be32 group;
 };
@@ -96,7 +98,7 @@ bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
 /* rust/helpers/slab.c */
 void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);
 
-/* rust/helpers/stand_in.c; of no use in Rust */
+/* rust/helpers/stand_in.c; not called from Rust */
 void rust_rdma_cm_in_place(void);
 
 /* rust/helpers/reclaim.c */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The C helpers for rust/ib: inline functions and macros of the RDMA headers.
+ * C helpers for rust/ib: inline functions and macros of the RDMA headers.
  *
- * A helper that only wraps a C function or macro is called rust_rdma_ and the
- * name of what it wraps.
+ * A helper that only wraps a C function or macro is called rust_rdma_ and the name of that
+ * function.
  */
 #ifndef RUST_RDMA_CM_IB_H
 #define RUST_RDMA_CM_IB_H

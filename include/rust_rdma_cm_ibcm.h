@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rust/helpers/ib_cm.c calls: the functions of rust/ib/kapi/cm. bindgen reads these
- * prototypes, so that both sides agree. Service ids are in host order.
+ * The functions of rust/ib/kapi/cm that rust/helpers/ib_cm.c calls. bindgen reads these prototypes,
+ * so that both sides agree. Service ids are in host byte order.
  */
 #ifndef RUST_RDMA_CM_IBCM_H
 #define RUST_RDMA_CM_IBCM_H
@@ -9,7 +9,7 @@
 #include <linux/types.h>
 #include <rdma/ib_cm.h>
 
-/* An identifier as the consumer knows it, and what it stands for. */
+/* The identifier of a consumer, and a pointer to its owner in Rust. */
 struct rust_ib_cm_id {
 	struct ib_cm_id id;
 	void *owner;
@@ -37,8 +37,8 @@ int rust_ib_send_cm_sidr_rep(struct ib_cm_id *id,
 int rust_ib_cm_notify(struct ib_cm_id *id, u32 event);
 
 /*
- * What rust/ib/kapi/cm calls: bindgen puts bit fields that cross a word elsewhere than the
- * compiler does.
+ * The bit fields of event parameters, which rust/ib/kapi/cm sets by these functions: bindgen lays
+ * out bit fields that cross a word differently from the C compiler.
  */
 struct rust_ib_cm_bits {
 	u8 local_cm_response_timeout;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An empty module with the name of a C module. Installed in a directory that depmod searches first
- * ("updates"), it hides C's, so that loading it, or what needs it, loads rust_rdma_cm.
+ * An empty module with the name of a C module. It is installed in a directory that depmod searches
+ * first ("updates"), and hides the C module there. So loading it, or a module that depends on it,
+ * loads rust_rdma_cm.
  */
 #ifndef RUST_RDMA_CM_STAND_IN_H
 #define RUST_RDMA_CM_STAND_IN_H
@@ -11,8 +12,8 @@
 #include "rust_rdma_cm.h"
 
 /*
- * Of a type of its own that refers to one of the kernel's: where there is a vmlinux, the build
- * fails to make BTF for a module without such.
+ * The struct refers to a type of the kernel. Where the build has a vmlinux, making BTF fails for a
+ * module without such a reference.
  */
 static const struct rdma_cm_stand_in {
 	const char *name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the module has one of: the tables, the timers and the devices.
+//! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
     cm::{
@@ -29,10 +29,10 @@ use kernel::{
     },
 };
 
-/// What the module has one of.
+/// The tables, timers, devices and services of the module, shared by all endpoints.
 #[pin_data]
 pub(crate) struct Core {
-    /// The memory of all endpoints.
+    /// The slab cache of all endpoints.
     pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
     #[pin]
     pub(crate) ids: CommIds,
@@ -60,15 +60,17 @@ pub(crate) struct Core {
     pub(crate) unreached: Unreached,
     pub(crate) peers: Peers,
     pub(crate) parking: Parking,
-    /// Where the callbacks of kernel consumers run, and what is left of closed files is ended.
+    /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,
 }
 
 impl Core {
-    /// Creates the empty tables, for endpoints of this cache. Each keeps the core, and so cannot be
-    /// the one who keeps the cache.
+    /// Creates the core with empty tables, for endpoints of the given cache.
+    ///
+    /// Each endpoint holds a reference to the core, so that the core must not be the only owner of
+    /// the cache.
     pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
         let questions = Questions::new(timers.queue())?;
@@ -105,10 +107,10 @@ impl Core {
         )
     }
 
-    /// Stops all that runs by itself, and waits for it.
+    /// Stops all timers, work items and queries of the module, and waits for them.
     ///
-    /// To be called when no endpoint is left and before the module goes: the last reference may be
-    /// dropped by what is stopped here, which could not wait for itself.
+    /// To be called when no endpoint is left and before the module is unloaded. The last reference
+    /// to the core may be dropped by work that is stopped here, which could not wait for itself.
     pub(crate) fn shut_down(&self) {
         self.callbacks.flush();
         self.neighbours.shut_down();
@@ -119,22 +121,22 @@ impl Core {
         self.questions.shut_down();
     }
 
-    /// A number that no endpoint has or had.
+    /// Returns a number that was not returned before, for a new endpoint or multicast group.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed)
     }
 
-    /// The time, for the protocol.
+    /// Returns the current time, for the protocol crate.
     pub(crate) fn now(&self) -> Instant {
         Instant(clock::now_us())
     }
 
-    /// Notes that somebody else receives the messages of the CM at some port.
+    /// Records that another module receives the CM messages of a port.
     pub(crate) fn note_port_taken(&self) {
         self.port_taken.store(true, Relaxed);
     }
 
-    /// Whether somebody else receives the messages of the CM at some port.
+    /// Returns whether another module receives the CM messages of a port.
     pub(crate) fn is_port_taken(&self) -> bool {
         self.port_taken.load(Relaxed)
     }

@@ -26,13 +26,13 @@ use kernel::{
     sync::{aref::ARef, Arc, SetOnce},
 };
 
-/// What this module takes the place of; they cannot be loaded at the same time.
+/// The modules that this one replaces, and that must not be loaded at the same time.
 const RIVALS: [&CStr; 3] = [c"rdma_ucm", c"rdma_cm", c"ib_cm"];
 
-/// What ib_core knows of the module.
+/// The module as a client of ib_core.
 pub(crate) struct Client {
     core: Arc<Core>,
-    /// The character device, for netlink.
+    /// The character device, which netlink asks for.
     chardev: SetOnce<ARef<Device>>,
 }
 
@@ -65,11 +65,11 @@ impl ClientOps for Client {
 
 /// The loaded module.
 ///
-/// Fields are dropped in this order, the reverse of the one in which they are made: first the
-/// devices go, then the door through which users came, then what runs by itself.
+/// Fields are dropped in this order, the reverse of their creation: first the devices, then the
+/// interfaces to users, then timers, work items and queries.
 #[pin_data]
 pub(crate) struct RdmaCm {
-    // Nobody has it open: who uses it holds a reference to the module.
+    // No directory is in use, because its user would hold a reference to the module.
     _settings: Option<Pin<KBox<configfs::Registration<Core>>>>,
     _kernel: kapi::Registration,
     #[pin]
@@ -81,11 +81,11 @@ pub(crate) struct RdmaCm {
     #[pin]
     _netdevs: NetdevRegistration<NetworkListener>,
     _stop: Stop,
-    // Nothing refers to an endpoint any more.
+    // No reference to an endpoint is left.
     _endpoints: Arc<SlabCache<Endpoint>>,
 }
 
-/// Stops what runs by itself when it is dropped.
+/// A guard that stops timers, work items and queries when dropped.
 struct Stop(Arc<Core>);
 
 impl Drop for Stop {
@@ -118,7 +118,8 @@ impl kernel::InPlaceModule for RdmaCm {
                 _kernel: kapi::Registration::new(core.clone()),
                 _neighbours <- NeighbourRegistration::new(network.clone()),
                 _netdevs <- NetdevRegistration::new(network),
-                // Last: once there is a door, a user may be inside, and loading must not fail.
+                // The character device is registered last, because a program may open it at once,
+                // and then loading must not fail.
                 _ucma <- ucma::Registration::new(core.clone()),
                 _: { shown.chardev.populate(_ucma.device()); },
                 _settings: show_settings(core),
@@ -127,14 +128,17 @@ impl kernel::InPlaceModule for RdmaCm {
     }
 }
 
-/// Lets administrators set things; the module works without, too, and loading must not fail any more.
+/// Registers the settings in configfs.
+///
+/// An error is only logged, because the module works without them and loading must not fail any
+/// more.
 fn show_settings(core: Arc<Core>) -> Option<Pin<KBox<configfs::Registration<Core>>>> {
     KBox::pin_init(configfs::Registration::new(core), GFP_KERNEL)
         .inspect_err(|error| pr_err!("no settings in configfs: error {}\n", error.to_errno()))
         .ok()
 }
 
-/// Fails with `EBUSY` if a C module is loaded that this one takes the place of.
+/// Fails with `EBUSY` if one of the C modules is loaded that this one replaces.
 fn refuse_rivals() -> Result {
     for rival in RIVALS {
         if module_is_loaded(rival) {
@@ -148,7 +152,7 @@ fn refuse_rivals() -> Result {
     Ok(())
 }
 
-/// Fails with `EBUSY` if somebody else receives the CM's messages.
+/// Fails with `EBUSY` if another module receives the CM messages of a port.
 fn refuse_taken_ports(core: &Core) -> Result {
     if core.is_port_taken() {
         pr_err!("another connection manager uses the devices: unload it first\n");

@@ -2,13 +2,13 @@
 
 //! The RDMA connection manager.
 //!
-//! Takes the place of the C modules `rdma_ucm` (the device that librdmacm talks to), `rdma_cm`
-//! (addresses, routes, ports, listeners) and `ib_cm` (the InfiniBand CM protocol on QP 1).
+//! This module replaces the C modules `rdma_ucm` (the character device that librdmacm uses),
+//! `rdma_cm` (addresses, routes, ports, listeners) and `ib_cm` (the InfiniBand CM protocol on QP1).
 //!
-//! - `bindings`, `kext` and `ib` wrap C, and are the only places with `unsafe`.
-//! - The crate [`cmproto`] is the protocol; it knows no kernel.
-//! - `ucma`, `kernel_api`, `cma` and `cm` connect the two: locks, queues, tables. They share one
-//!   object, the `endpoint`.
+//! - `bindings`, `kext` and `ib` wrap C interfaces, and are the only folders with `unsafe`.
+//! - The crate [`cmproto`] is the protocol; it does not depend on the kernel.
+//! - `ucma`, `kernel_api`, `cma` and `cm` connect both: they have the locks, queues and tables.
+//!   They share one object, the `endpoint`.
 
 #![deny(unsafe_code)]
 #![deny(

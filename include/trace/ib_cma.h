@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints of the IB CM: names, fields and printed form are those of the C
- * connection manager, for the scripts that know them. rust/ib/trace.rs calls them.
+ * Tracepoints of the IB CM. Their names, fields and printed form are those of the C connection
+ * manager, so that scripts keep working. rust/ib/trace.rs calls them.
  *
- * Communication ids are in host order.
+ * Communication ids are in host byte order.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM ib_cma
@@ -87,7 +87,7 @@
 	icm_name(REJ_INVALID_ALT_FLOW_LABEL)		\
 	icm_last_name(REJ_VENDOR_OPTION_NOT_SUPPORTED)
 
-/* First so that user space learns the numbers behind the names, then as tables. */
+/* Export the numbers of the names to user space, then define the tables for printing. */
 #undef icm_name
 #undef icm_last_name
 #define icm_name(x) TRACE_DEFINE_ENUM(IB_CM_##x);
@@ -103,8 +103,8 @@ IB_CM_REJ_REASON_LIST
 #define icm_last_name(x) { IB_CM_##x, #x }
 
 /*
- * A communication identifier. The pointer tells identifiers apart and is not to be
- * followed; state is an enum ib_cm_state. Paths do not migrate.
+ * Events of a communication id. The pointer identifies it and must not be dereferenced; state is an
+ * enum ib_cm_state. Path migration is not supported, so lap_state is constant.
  *
  * Repeats: drivers/infiniband/core/cm_trace.h icm_id_class 1dffc18d01e6
  * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_SEND_EVENT b6e816d07d5f
@@ -167,7 +167,7 @@ icm_id_event(icm_qp_rts_err);
 icm_id_event(icm_dreq_skipped);
 
 /*
- * reason is an enum ib_cm_rej_reason.
+ * A REJ is about to be sent; reason is an enum ib_cm_rej_reason.
  *
  * Repeats: drivers/infiniband/core/cm_trace.h icm_send_rej 3035d7c65893
  */
@@ -197,7 +197,7 @@ TRACE_EVENT(icm_send_rej,
 );
 
 /*
- * What is known of a message is what its sender calls the two ends.
+ * Events of a message without a connection, with the communication ids in the message.
  *
  * Repeats: drivers/infiniband/core/cm_trace.h icm_local_class 95ada51b5bbb
  * Repeats: drivers/infiniband/core/cm_trace.h DEFINE_CM_LOCAL_EVENT 90474cd84155
@@ -254,7 +254,7 @@ DECLARE_EVENT_CLASS(icm_remote_class,
 icm_remote_event(icm_remote_no_priv_err);
 icm_remote_event(icm_insert_failed_err);
 
-/* What went wrong otherwise. */
+/* Other errors. */
 
 /* Repeats: drivers/infiniband/core/cm_trace.h icm_send_rep_err 20a8cfeaf9c8 */
 TRACE_EVENT(icm_send_rep_err,
@@ -294,7 +294,7 @@ TRACE_EVENT(icm_rep_unknown_err,
 );
 
 /*
- * event is an enum ib_cm_event_type.
+ * An event that no handler takes; event is an enum ib_cm_event_type.
  *
  * Repeats: drivers/infiniband/core/cm_trace.h icm_handler_err 0c6b959b1851
  */
@@ -313,7 +313,7 @@ TRACE_EVENT(icm_handler_err,
 );
 
 /*
- * wc_status is an enum ib_wc_status.
+ * A message was not answered or not sent; wc_status is an enum ib_wc_status.
  *
  * Repeats: drivers/infiniband/core/cm_trace.h icm_mad_send_err 2a67c7ca8163
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints of the RDMA CM: names, fields and printed form are those of the
- * C connection manager, for the scripts that know them. rust/ib/trace.rs calls them.
+ * Tracepoints of the RDMA CM. Their names, fields and printed form are those of the C connection
+ * manager, so that scripts keep working. rust/ib/trace.rs calls them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM rdma_cma
@@ -21,7 +21,7 @@
 
 #include "core_private.h"
 
-/* Every event of an identifier begins with its number and has its addresses. */
+/* Each event of an identifier begins with its number and has its addresses. */
 #define cma_trace_addrs							\
 	__array(unsigned char, srcaddr, sizeof(struct sockaddr_in6))	\
 	__array(unsigned char, dstaddr, sizeof(struct sockaddr_in6))
@@ -34,7 +34,7 @@
 	       sizeof(__entry->dstaddr));				\
 } while (0)
 
-/* What happened to an identifier. */
+/* Events of an identifier. */
 
 /*
  * Repeats: drivers/infiniband/core/cma_trace.h cma_fsm_class ce58349c4b4b
@@ -93,7 +93,7 @@ TRACE_EVENT(cm_id_attach,
 );
 
 /*
- * The same with the number of the queue pair.
+ * Events like those of cma_fsm_class, with the number of the queue pair.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cma_qp_class 278d3444c52a
  * Repeats: drivers/infiniband/core/cma_trace.h DEFINE_CMA_QP_EVENT 5d5a65c624a8
@@ -152,7 +152,7 @@ IB_QP_TYPE_LIST
 #define ib_qp_type_end(x) { IB_QPT_##x, #x }
 
 /*
- * A queue pair was made for the identifier, or, with an error in rc, was not.
+ * A queue pair was created for the identifier, or the creation failed with the error rc.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cm_qp_create 214ddaf507d7
  */
@@ -192,7 +192,7 @@ TRACE_EVENT(cm_qp_create,
 );
 
 /*
- * A listener is asked for a connection; event is an enum ib_cm_event_type.
+ * A listener has received a connection request; event is an enum ib_cm_event_type.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cm_req_handler d21657dd9805
  */
@@ -217,7 +217,7 @@ TRACE_EVENT(cm_req_handler,
 );
 
 /*
- * The consumer is told; event is an enum rdma_cm_event_type.
+ * The consumer is about to be told of an event, an enum rdma_cm_event_type.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cm_event_handler 3ef3eb83bc5c
  */
@@ -246,7 +246,7 @@ TRACE_EVENT(cm_event_handler,
 );
 
 /*
- * The consumer was told.
+ * The consumer was told of an event, and has returned result.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cm_event_done c30a2690a603
  */
@@ -274,7 +274,7 @@ TRACE_EVENT(cm_event_done,
 );
 
 /*
- * A device comes and goes.
+ * A device is added or removed.
  *
  * Repeats: drivers/infiniband/core/cma_trace.h cma_client_class 71acdf57770f
  * Repeats: drivers/infiniband/core/cma_trace.h DEFINE_CMA_CLIENT_EVENT 4c5371104ee8

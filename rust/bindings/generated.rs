@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What bindgen makes of C headers, over all of `kernel::bindings`.
+//! The output of bindgen for C headers, together with all of `kernel::bindings`.
 //!
-//! Where both declare an item, the local one wins: `struct ib_device` is complete here and opaque
-//! in the kernel crate, so a pointer that crosses needs a cast.
+//! If both declare an item, the local one hides the other: `struct ib_device` is complete here and
+//! opaque in the kernel crate, so a pointer between them needs a cast.
 //!
-//! The modules for tests have this file too, each with what was made of its own headers.
+//! The test modules use this file too, each with the output for its own headers.
 
 #![allow(
     clippy::all,

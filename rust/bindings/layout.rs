@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Layouts that are shared with `ib_core` without a common header.
+//! Layouts of structures that are shared with `ib_core` without a common header.
 //!
-//! The numbers are those of the C compiler for `include/core_private.h`; `tools/checks/layout`
-//! compares the same numbers with the kernel that is built for.
+//! The numbers are those of the C compiler for `include/core_private.h`. `tools/checks/layout`
+//! compares the same numbers with the kernel that the module is built for.
 
 use super::generated as c;
 use core::mem::{align_of, offset_of, size_of};
 
-/// Compares a layout as the Rust compiler has it with that of the C compiler.
+/// Asserts that the Rust compiler and the C compiler agree on a layout.
 macro_rules! same {
     ($($left:expr => $right:ident,)*) => {
         $(const _: () = assert!($left == c::$right as usize, stringify!($right));)*

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! C bindings: everything of `kernel::bindings`, and what the RDMA headers and our helpers add.
+//! C bindings: those of `kernel::bindings`, and those of the RDMA headers and of the C helpers.
 //!
-//! This is the one door to generated code. Only `kext` and `ib` use it; everything else uses
-//! their safe wrappers.
+//! Only `kext` and `ib` use the bindings; all other code uses their safe wrappers.
 
 mod generated;
 mod layout;

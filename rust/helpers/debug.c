@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Lines for the log that an administrator asks for: dyndbg module rust_rdma_cm +p
- */
+/* Debug messages, which an administrator can enable with dyndbg module rust_rdma_cm +p */
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
 #include <rdma/rdma_cm.h>
 
 #include "rust_rdma_cm_ib.h"
 
-/* One place for each failure, so that each can be asked for alone, and has its own limit. */
+/* Each failure has its own call, so that each has its own dynamic debug switch and rate limit. */
 void rust_rdma_cm_debug(struct rdma_cm_id *id, enum rust_rdma_cm_failure failure, int status)
 {
 	switch (failure) {

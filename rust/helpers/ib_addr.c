@@ -14,9 +14,10 @@ u32 rust_rdma_iboe_get_mtu(int mtu)
 }
 
 /*
- * The neighbour that a route leads to, if its address is known, and the device that leads there.
- * Whoever changes a neighbour writes its state first and its address then, both under its lock.
- * Takes over the reference to the route.
+ * Reads the link-layer address of the neighbour that a route leads to, and that of the device that
+ * leads there. Returns false if the neighbour's address is not known. The kernel changes a
+ * neighbour's state before its address, both under its lock. Drops the caller's reference to the
+ * route.
  *
  * Repeats: drivers/infiniband/core/addr.c dst_fetch_ha 8dccb622947d
  * Repeats: drivers/infiniband/core/addr.c fetch_ha cf8df1c40f17
@@ -30,7 +31,7 @@ static bool known_neigh(struct dst_entry *dst, const void *daddr, bool gateway,
 	struct neighbour *neigh;
 	bool known = false;
 
-	/* The route may lose its device, the neighbour never does. */
+	/* The route may lose its device, but the neighbour keeps its own. */
 	rcu_read_lock();
 	if (gateway && dst_dev_rcu(dst)->type == ARPHRD_INFINIBAND)
 		goto out;
@@ -38,7 +39,7 @@ static bool known_neigh(struct dst_entry *dst, const void *daddr, bool gateway,
 	if (!neigh)
 		goto out;
 	read_lock_bh(&neigh->lock);
-	/* That device is what a route has whose own has gone. */
+	/* A route whose device was unregistered gets blackhole_netdev as its device. */
 	if ((neigh->nud_state & NUD_VALID) && neigh->dev != blackhole_netdev) {
 		neigh_ha_snapshot(addr->dst_dev_addr, neigh, neigh->dev);
 		known = true;
@@ -114,9 +115,9 @@ static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
 }
 
 /*
- * The result of rdma_resolve_ip() where the routes and the neighbours have it already;
- * false if not, or if only that function can tell what is wrong. "src" may be all zeros
- * but for its family, and is then chosen. May sleep.
+ * Returns what rdma_resolve_ip() would, if the routing and neighbour tables have it. Returns false
+ * if they do not, or on an error, which rdma_resolve_ip() then reports. "src" may be all zeros
+ * except for its family, and is then set to the chosen address. May sleep.
  *
  * Repeats: drivers/infiniband/core/addr.c addr_resolve 659ef58c5c05
  */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The API of the InfiniBand connection manager for other parts of the kernel, under the
- * names and with the prototypes of <rdma/ib_cm.h>. All of it is in rust/ib/kapi/cm,
- * but for what only C can do.
+ * The in-kernel API of the InfiniBand connection manager, with the names and prototypes of
+ * <rdma/ib_cm.h>. It is implemented in rust/ib/kapi/cm, except for access to bit fields.
  */
 #include <linux/export.h>
 #include <rdma/ib_cm.h>

@@ -7,7 +7,7 @@
 
 #include "rust_rdma_cm.h"
 
-/* All memberships, under the lock of all network interfaces. */
+/* All memberships, protected by rtnl_lock(). */
 static LIST_HEAD(memberships);
 
 /* Repeats: net/ipv4/igmp.c ____ip_mc_inc_group 215e16564256 */
@@ -27,7 +27,7 @@ static void leave(struct rust_rdma_igmp *membership)
 
 	if (!in_dev)
 		return;
-	/* The memberships of one that is dead went with it. */
+	/* The memberships of a dead in_device were freed with it. */
 	if (!in_dev->dead)
 		ip_mc_dec_group(in_dev, membership->group);
 	membership->in_dev = NULL;
@@ -36,8 +36,8 @@ static void leave(struct rust_rdma_igmp *membership)
 }
 
 /*
- * Makes a device a member of an IPv4 group, in network byte order. Returns 0 or an
- * error. Sleeps.
+ * Joins a device to an IPv4 group, given in network byte order. Returns 0 or a negative error
+ * number. Sleeps.
  *
  * Repeats: drivers/infiniband/core/cma.c cma_igmp_send fe28d3f17338
  */
@@ -54,7 +54,7 @@ int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *de
 	if (in_dev) {
 		before = in_dev->mc_count;
 		ip_mc_inc_group(in_dev, membership->group);
-		/* It does not tell whether there was memory. */
+		/* ip_mc_inc_group() does not report whether there was memory. */
 		ret = -ENOMEM;
 		if (in_dev->mc_count != before || is_member(in_dev, membership->group)) {
 			in_dev_hold(in_dev);
@@ -67,7 +67,7 @@ int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *de
 	return ret;
 }
 
-/* Takes a membership back, if the device has not gone meanwhile. Sleeps. */
+/* Leaves a group, unless the device was unregistered meanwhile. Sleeps. */
 void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership)
 {
 	rtnl_lock();
@@ -76,8 +76,8 @@ void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership)
 }
 
 /*
- * Takes back all memberships of a device that goes, which waits for that. To be
- * called under the lock of all network interfaces.
+ * Leaves all groups on a device that is being unregistered, which waits for that. Must be called
+ * with rtnl_lock() held.
  */
 void rust_rdma_igmp_leave_all(const struct net_device *dev)
 {

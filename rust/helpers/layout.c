@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The layout that ib_core sees, compared with its source where that is there.
- * tools/checks/layout compares it with the built ib_core.
+ * Compares the layout that ib_core sees with its source, if the build has it. tools/checks/layout
+ * compares it with the built ib_core.
  */
 #include <linux/build_bug.h>
 #include <linux/stddef.h>

@@ -6,8 +6,8 @@
 #include "rust_rdma_cm.h"
 
 /*
- * find_module() is not exported. Every module has an object in the same kset as
- * our own, under its name, for as long as it is loaded.
+ * Looks a module up in the kset of all modules, since find_module() is not exported. Each module
+ * has a kobject with its name there for as long as it is loaded.
  */
 bool rust_rdma_module_is_loaded(const struct module *self, const char *name)
 {

@@ -25,7 +25,7 @@ struct net_device *rust_rdma_dev_get_by_index(struct net *net, int ifindex)
 	return dev_get_by_index(net, ifindex);
 }
 
-/* Returns a reference: the device can move to another namespace at any time. */
+/* Returns a counted reference, as the device may move to another namespace at any time. */
 struct net *rust_rdma_dev_net(const struct net_device *dev)
 {
 	struct net *net;
@@ -69,7 +69,7 @@ bool rust_rdma_is_vlan_dev(const struct net_device *dev)
 	return is_vlan_dev(dev);
 }
 
-/* Returns a reference. */
+/* Returns a counted reference. */
 struct net_device *rust_rdma_vlan_dev_real_dev(const struct net_device *dev)
 {
 	struct net_device *real = vlan_dev_real_dev(dev);
@@ -84,7 +84,7 @@ bool rust_rdma_netif_is_bond_master(const struct net_device *dev)
 }
 
 /*
- * The traffic class that a packet of a priority gets on this very device.
+ * Returns the traffic class for a priority on this device itself.
  *
  * Repeats: drivers/infiniband/core/cma.c get_vlan_ndev_tc 63eefe59110e
  */
@@ -118,8 +118,8 @@ static int first_lower_tc(struct net_device *lower, struct netdev_nested_priv *p
 }
 
 /*
- * The service level for a type of service: what VLAN egress maps and mqprio
- * make of it, on the device itself or on the one right below it.
+ * Returns the service level for a type of service: the traffic class by the VLAN's egress map or by
+ * mqprio, of the first lower device if this is no VLAN and has one, else of the device itself.
  *
  * Repeats: drivers/infiniband/core/cma.c iboe_tos_to_sl 3add14dfef0b
  */
@@ -136,7 +136,7 @@ u8 rust_rdma_tos_to_sl(struct net_device *dev, u8 tos)
 	return want.found ? want.tc : priority_to_tc(dev, want.prio);
 }
 
-/* Unicast and neither unspecified nor loopback. */
+/* Returns whether an address is unicast, and neither unspecified nor loopback. */
 static bool is_host4(__be32 addr)
 {
 	return !ipv4_is_multicast(addr) && !ipv4_is_lbcast(addr) &&
@@ -144,8 +144,8 @@ static bool is_host4(__be32 addr)
 }
 
 /*
- * Would a packet to the peer leave through the device that its request came in
- * by? The addresses are in network byte order. Sleeps never.
+ * Returns whether a packet from "local" to "peer" would leave by the device that a request came in
+ * by. The addresses are in network byte order. Never sleeps.
  *
  * Repeats: drivers/infiniband/core/cma.c validate_ipv4_net_dev 034e6906b27e
  */
@@ -183,7 +183,10 @@ bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
 	memcpy(&daddr, peer, sizeof(daddr));
 	strict = ipv6_addr_type(&daddr) & IPV6_ADDR_LINKLOCAL;
 
-	/* A route whose device goes gets another "idev", and the one of before goes with it. */
+	/*
+	 * When the route's device is unregistered, the route gets another "idev" and drops the old
+	 * one, which RCU keeps alive here.
+	 */
 	rcu_read_lock();
 	rt = rt6_lookup(dev_net_rcu(dev), &daddr, &saddr, dev->ifindex, NULL, strict);
 	if (rt) {

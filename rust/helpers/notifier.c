@@ -11,9 +11,9 @@ struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info)
 }
 
 /*
- * A consistent copy of a neighbour, without a reference to its device. False for
- * a protocol with other addresses than those of IPv4 and IPv6. Whether the address is
- * known to be right is another matter, which only the neighbour's lock could tell.
+ * Copies a neighbour consistently, without a reference to its device. Returns false if the protocol
+ * has longer addresses than IPv6. The copy does not tell whether the link-layer address is valid,
+ * which requires the neighbour's lock.
  *
  * Repeats: drivers/infiniband/core/cma.c cma_netevent_callback da0b034beb37
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The API of the connection manager for other parts of the kernel, under the names
- * and with the prototypes of <rdma/rdma_cm.h>. All of it is in rust/ib/kapi.
+ * The in-kernel API of the RDMA connection manager, with the names and prototypes of
+ * <rdma/rdma_cm.h>. It is implemented in rust/ib/kapi.
  */
 #include <linux/export.h>
 #include <linux/minmax.h>
@@ -114,7 +114,7 @@ int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
 }
 EXPORT_SYMBOL(rdma_connect_ece);
 
-/* The backlog is for iWARP: elsewhere, only the consumer knows it. */
+/* Only iWARP uses the backlog; with InfiniBand and RoCE the consumer applies its own limit. */
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	return rust_cma_listen(id, max(backlog, 0));
@@ -255,7 +255,7 @@ void rdma_read_gids(struct rdma_cm_id *cm_id, union ib_gid *sgid, union ib_gid *
 }
 EXPORT_SYMBOL(rdma_read_gids);
 
-/* What is below an identifier is this module's own affair. */
+/* The identifier of the iWARP CM is not exposed to consumers. */
 struct iw_cm_id *rdma_iw_cm_id(struct rdma_cm_id *cm_id)
 {
 	return NULL;

@@ -4,7 +4,10 @@
 
 #include "rust_rdma_cm.h"
 
-/* Whoever needs this needs this module; nobody calls it. */
+/*
+ * The stand-in modules refer to this function, so that they depend on this module. It is not
+ * called.
+ */
 void rust_rdma_cm_in_place(void)
 {
 }

@@ -21,7 +21,7 @@ static struct ctl_table ucm_table[] = {
 	},
 };
 
-/* The table exists in the initial namespace only; its value holds for all. */
+/* The sysctl exists in the initial namespace only; its value applies to all namespaces. */
 struct ctl_table_header *rust_rdma_ucm_sysctl_register(void)
 {
 	return register_net_sysctl(&init_net, "net/rdma_ucm", ucm_table);

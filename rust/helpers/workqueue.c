@@ -19,7 +19,7 @@ void rust_rdma_init_delayed_work(struct delayed_work *dwork, work_func_t func,
 	lockdep_init_map(&dwork->work.lockdep_map, name, key, 0);
 }
 
-/* Rounds up, so that a timer does not fire early; at most a day. */
+/* Rounds up, so that a timer does not expire early, and limits the time to a day. */
 unsigned long rust_rdma_usecs_to_jiffies(u64 us)
 {
 	us = min_t(u64, us, 86400ULL * USEC_PER_SEC);

@@ -84,12 +84,41 @@ one_line "the disk is too small" "the sysroot needs 6 GB in $tmp/cache, where [0
 tree=$tmp/tree
 mkdir -p "$tree/tools" "$tree/rust/cmproto" && cp -r "$tools/checks" "$tree/tools/" &&
 	git -C "$tree" init -q && echo '*' >"$tree/.git/info/exclude"
-for check in spdx unsafe kunit shell; do
+for check in spdx unsafe kunit shell comments; do
 	(cd "$tree" && refused "checks/$check: nothing to check" "there is no (file|test) to check" \
 		"tools/checks/$check" && exit "$failed")
 	[ $? -eq 0 ] || failed=1
 	n=$((n + 1))
 done
+
+# words FILE LINE...: what checks/comments says of a file with these lines.
+words() {
+	local file=$tree/rust/$1
+	shift
+	printf '%s\n' "$@" >"$file"
+	git -C "$tree" add -f "$file"
+	"$tree/tools/checks/comments"
+	local status=$?
+	git -C "$tree" rm -q --cached "$file"
+	rm "$file"
+	return "$status"
+}
+long=$(printf 'x%.0s' {1..100})
+for line in "What has arrived." "Whether it is empty." "How many there are." "Where it came from." "Who wants to know." \
+	"The same." "The same, to keep." "None is." "None yet." "As above." "As [\`Guard\`], counted." "That of the port." \
+	"There is one more." "It is known." "Does so with the queue pair." "# Safety"; do
+	refused "checks/comments: \"$line\"" "words.rs:2: does not stand alone" words words.rs "" "/// $line" "fn f() {}"
+	refused "checks/comments: \"$line\" of a module" "words.rs:1: does not stand alone" words words.rs "//! $line"
+done
+refused "checks/comments: a comment in C" "words.h:2: does not stand alone" words words.h "/*" " * What is shared." " */"
+refused "checks/comments: a long comment" "words.rs:1: over 100 columns" words words.rs "// $long"
+refused "checks/comments: a long string in a comment" "words.rs:1: over 100 columns" words words.rs "// \"$long\""
+refused "checks/comments: a long line of code" "words.rs:1: over 100 columns" words words.rs "let x = $long;"
+refused "checks/comments: a long line by its tabs" "words.c:1: over 100 columns" \
+	words words.c "$(printf '\t\t\t%s' "${long:23}")"
+words words.rs "//! A module." "" "/// Returns whether the queue is empty." "///" "/// It is a hint." \
+	"// What follows is no doc comment." "let x = \"$long\";" "// ${long:3}" "/// Creates an empty counter." >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
+result $? "checks/comments: what is right passes"
 
 # steps STEP-DECLARATION...: what run_steps does with these, and prints.
 steps() {

@@ -325,6 +325,7 @@ declare_steps() {
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
 	step --named --needs build nvme-queues storage_pair nvme-queues
 	step --named --needs build nvme-bulk storage_pair nvme-bulk
+	step --named --needs build nvme-reclaim storage_pair nvme-reclaim
 	step --named --needs build nfs-bulk with_kernel_source storage_pair nfs-bulk --disk "$work/linux.tar"
 	stock_step --named --needs build blktests eval "boot=blktests in_guest"
 	rust_step --named --cargo host-tests "$TOOLS/check-host" tests
@@ -332,7 +333,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nfs-bulk)
+long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk)
 
 # A slice of what there is in a guest.
 quick() {

@@ -116,6 +116,8 @@ refused "checks/comments: a long string in a comment" "words.rs:1: over 100 colu
 refused "checks/comments: a long line of code" "words.rs:1: over 100 columns" words words.rs "let x = $long;"
 refused "checks/comments: a long line by its tabs" "words.c:1: over 100 columns" \
 	words words.c "$(printf '\t\t\t%s' "${long:23}")"
+mkdir -p "$tree/rust/words"
+refused "checks/comments: a long comment of a build file" "Kbuild:1: over 100 columns" words words/Kbuild "# $long"
 words words.rs "//! A module." "" "/// Returns whether the queue is empty." "///" "/// It is a hint." \
 	"// What follows is no doc comment." "let x = \"$long\";" "// ${long:3}" "/// Creates an empty counter." >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
 result $? "checks/comments: what is right passes"

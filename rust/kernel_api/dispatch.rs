@@ -321,8 +321,9 @@ impl Consumer for KernelId {
         }
     }
 
-    /// Checks that the listener has room for a request. None is parked, because kernel consumers
-    /// have no backlog of their own.
+    /// Checks that the listener has room for a request.
+    ///
+    /// No request is parked, because kernel consumers have no backlog of their own.
     fn takes_requests(&self, _: u32) -> Result {
         if self.has_room() {
             Ok(())

@@ -484,7 +484,7 @@ impl IwId {
         let raw = self.begin(used::ASKED)?;
         let len = u8::try_from(private_data.len()).unwrap_or(u8::MAX);
         // SAFETY: The identifier is that of a request, which was not answered before. The data is
-        // copied.
+        // used during the call only.
         to_result(unsafe { bindings::iw_cm_reject(raw, private_data.as_ptr().cast(), len) })
     }
 

@@ -58,9 +58,9 @@ pub(crate) enum SendStatus {
 ///
 /// The methods are called in process context, from the poller of the port's completion queue: while
 /// one runs, nothing else is received at the port, neither by this agent nor by others. They may
-/// allocate, which starts no I/O, and take mutexes, but should not wait for the network. They are
-/// not called any more when the drop of the [`AgentRegistration`] has returned, which therefore
-/// must not be dropped in one of them.
+/// allocate, which starts no I/O, and take mutexes, but should not wait for the network. After
+/// the drop of the [`AgentRegistration`] they are not called any more; the drop waits for a running
+/// call, so the registration must not be dropped in one of them.
 pub(crate) trait MadHandler: Send + Sync + 'static {
     /// Handles a received message, which may be kept, even beyond the agent.
     fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad);

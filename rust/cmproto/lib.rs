@@ -49,6 +49,7 @@ mod kunit;
 pub mod list;
 pub mod listen;
 pub mod mcast;
+pub mod node;
 pub mod origin;
 pub mod path;
 pub mod private_data;

@@ -26,7 +26,7 @@ mod tuning;
 mod verbs;
 
 #[cfg(any(test, CONFIG_KUNIT))]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::{
     action::{Action, Actions, Counter, Event, Outgoing},

@@ -40,7 +40,7 @@ impl QpType {
     }
 
     /// The type of the queue pair that answers a REQ with `transport`.
-    pub(super) const fn of_receiver(transport: Transport) -> Option<Self> {
+    pub const fn of_receiver(transport: Transport) -> Option<Self> {
         match transport {
             Transport::Rc => Some(Self::Rc),
             Transport::Uc => Some(Self::Uc),

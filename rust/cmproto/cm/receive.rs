@@ -15,11 +15,6 @@ use crate::{
     wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},
 };
 
-/// The CA GUID that the sender of a REJ for a timeout puts into it.
-fn ari_guid(rej: &Rej<'_>) -> Option<u64> {
-    rej.ari.first_chunk::<8>().copied().map(u64::from_be_bytes)
-}
-
 /// Counts a message that the state does not expect.
 fn unexpected(attribute: Attribute) -> Actions {
     Actions::count(Counter::Unexpected(attribute))
@@ -72,7 +67,7 @@ impl Connection {
             // The sender gave up waiting and does not know the id of the receiver.
             Message::Rej(m) if m.reason == Reason::TIMEOUT.0 => {
                 self.remote_comm_id == Some(m.local_comm_id)
-                    && ari_guid(m) == Some(self.remote_ca_guid)
+                    && m.timed_out_guid() == Some(self.remote_ca_guid)
             }
             Message::Rej(m) => match m.message {
                 RejMessage::Req => before_rep(m.remote_comm_id),

@@ -4,6 +4,7 @@
 
 use super::field::{Bytes, Field};
 use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
+use crate::reject::Reason;
 
 /// The message that a REJ rejects (IBTA 12.6.7).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +73,15 @@ impl<'a> Rej<'a> {
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.ari_len);
         self.ari.get(..len).unwrap_or(self.ari)
+    }
+
+    /// The CA GUID of a sender that gave up waiting for an answer (IBTA 12.6.7.2, reason 4).
+    /// It does not know the communication id of the receiver.
+    pub fn timed_out_guid(&self) -> Option<u64> {
+        if Reason(self.reason) != Reason::TIMEOUT {
+            return None;
+        }
+        self.ari.first_chunk().copied().map(u64::from_be_bytes)
     }
 
     pub(super) fn decode(data: &'a Data) -> Self {

@@ -41,16 +41,16 @@ use crate::{
 };
 
 /// Communication id, CA GUID, transaction id and queue pair of the connection under test.
-const OWN_ID: u32 = 0x1111_1111;
-const OWN_GUID: u64 = 0x0a0a_0a0a_0a0a_0a0a;
-const OWN_TID: u64 = 0x0101_0101_1111_1111;
-const OWN_QPN: u32 = 0x11;
+pub(crate) const OWN_ID: u32 = 0x1111_1111;
+pub(crate) const OWN_GUID: u64 = 0x0a0a_0a0a_0a0a_0a0a;
+pub(crate) const OWN_TID: u64 = 0x0101_0101_1111_1111;
+pub(crate) const OWN_QPN: u32 = 0x11;
 const OWN_PSN: u32 = 0x11_1111;
 /// The same for its peer.
-const PEER_ID: u32 = 0x2222_2222;
-const PEER_GUID: u64 = 0x0b0b_0b0b_0b0b_0b0b;
-const PEER_TID: u64 = 0x0202_0202_2222_2222;
-const PEER_QPN: u32 = 0x22;
+pub(crate) const PEER_ID: u32 = 0x2222_2222;
+pub(crate) const PEER_GUID: u64 = 0x0b0b_0b0b_0b0b_0b0b;
+pub(crate) const PEER_TID: u64 = 0x0202_0202_2222_2222;
+pub(crate) const PEER_QPN: u32 = 0x22;
 const PEER_PSN: u32 = 0x22_2222;
 
 const SERVICE: u64 = 0x0106_1234;
@@ -65,7 +65,7 @@ fn millis(instant: Instant) -> u64 {
 }
 
 /// As the kernel connects over RoCE, with an rxe device.
-fn connect_params() -> ConnectParams {
+pub(crate) fn connect_params() -> ConnectParams {
     ConnectParams {
         service_id: SERVICE,
         local_qpn: OWN_QPN,
@@ -117,7 +117,7 @@ fn accept_params() -> AcceptParams {
 }
 
 /// A REQ of the peer.
-fn peer_req() -> Req<'static> {
+pub(crate) fn peer_req() -> Req<'static> {
     let path = ReqPath {
         local_gid: Gid([2; 16]),
         remote_gid: Gid([1; 16]),
@@ -155,7 +155,7 @@ fn peer_req() -> Req<'static> {
 }
 
 /// A REP of the peer.
-fn peer_rep() -> Rep<'static> {
+pub(crate) fn peer_rep() -> Rep<'static> {
     Rep {
         local_comm_id: PEER_ID,
         remote_comm_id: OWN_ID,
@@ -176,7 +176,7 @@ fn peer_rep() -> Rep<'static> {
     }
 }
 
-fn peer_rtu() -> Rtu<'static> {
+pub(crate) fn peer_rtu() -> Rtu<'static> {
     Rtu {
         local_comm_id: PEER_ID,
         remote_comm_id: OWN_ID,
@@ -184,7 +184,7 @@ fn peer_rtu() -> Rtu<'static> {
     }
 }
 
-fn peer_dreq() -> Dreq<'static> {
+pub(crate) fn peer_dreq() -> Dreq<'static> {
     Dreq {
         local_comm_id: PEER_ID,
         remote_comm_id: OWN_ID,
@@ -193,7 +193,7 @@ fn peer_dreq() -> Dreq<'static> {
     }
 }
 
-fn peer_drep() -> Drep<'static> {
+pub(crate) fn peer_drep() -> Drep<'static> {
     Drep {
         local_comm_id: PEER_ID,
         remote_comm_id: OWN_ID,
@@ -201,7 +201,7 @@ fn peer_drep() -> Drep<'static> {
     }
 }
 
-fn peer_mra(message: MraMessage, service_timeout: u8) -> Mra<'static> {
+pub(crate) fn peer_mra(message: MraMessage, service_timeout: u8) -> Mra<'static> {
     Mra {
         local_comm_id: PEER_ID,
         remote_comm_id: OWN_ID,
@@ -212,7 +212,7 @@ fn peer_mra(message: MraMessage, service_timeout: u8) -> Mra<'static> {
 }
 
 /// A REJ of the peer, as far as the connection knows the peer.
-fn peer_rej(connection: &Connection, reason: Reason) -> Rej<'static> {
+pub(crate) fn peer_rej(connection: &Connection, reason: Reason) -> Rej<'static> {
     const GUID: [u8; INFO_LEN] = {
         let mut ari = [0; INFO_LEN];
         let mut i = 0;
@@ -239,7 +239,7 @@ fn peer_rej(connection: &Connection, reason: Reason) -> Rej<'static> {
 }
 
 /// The peer starts exchanges with its own transaction id.
-fn header(msg: &Message<'_>) -> Header {
+pub(crate) fn header(msg: &Message<'_>) -> Header {
     Header::new(msg.attribute(), PEER_TID)
 }
 
@@ -256,7 +256,7 @@ fn passive_with(req: &Req<'_>, limits: &Limits) -> Connection {
     Connection::from_req(OWN_ID, OWN_GUID, OWN_TID, &hdr, req, limits).unwrap()
 }
 
-fn passive() -> Connection {
+pub(crate) fn passive() -> Connection {
     passive_with(&peer_req(), &Limits::DEFAULT)
 }
 
@@ -271,7 +271,7 @@ fn encoded(connection: &Connection, message: Outgoing) -> [u8; MAD_LEN] {
 
 /// A situation that a connection can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Situation {
+pub(crate) enum Situation {
     Fresh,
     ReqSent,
     MraReqRcvd,
@@ -296,7 +296,7 @@ enum Situation {
 }
 
 impl Situation {
-    const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Fresh,
         Self::ReqSent,
         Self::MraReqRcvd,
@@ -340,7 +340,7 @@ impl Situation {
     }
 
     /// A connection that got there by the shortest way, all of it at time 0.
-    fn connection(self) -> Connection {
+    pub(crate) fn connection(self) -> Connection {
         let now = at(0);
         let mut c;
         match self {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The endpoint that a message names.
+
+use super::{
+    answer::Response,
+    tables::{Peer, RemoteKey, Tables},
+    verdict::nobody,
+};
+use crate::{
+    dropped::Dropped,
+    origin::Origin,
+    wire::{Message, Req, SidrReq},
+};
+
+/// Where a message goes.
+#[derive(Debug)]
+pub enum Route<'m, E> {
+    /// A request for a connection, which names no endpoint.
+    Req(&'m Req<'m>),
+    /// A request to resolve a service id, which names no endpoint.
+    SidrReq(&'m SidrReq<'m>),
+    /// To this endpoint. Whether that takes the message, [`judge`](super::judge) decides.
+    Endpoint(E),
+    /// To no endpoint. This is to be done about it.
+    Nobody(Response),
+}
+
+/// Finds the endpoint that a message from `origin` names.
+///
+/// A message names its receiver by the receiver's communication id. Who gave up before it learned
+/// that says so with a REJ for a timeout (IBTA 12.6.7.2, reason 4) and names itself instead, by its
+/// GUID and its own communication id.
+pub fn route<'m, T: Tables>(
+    tables: &T,
+    origin: Origin,
+    message: &'m Message<'m>,
+) -> Route<'m, T::Endpoint> {
+    let endpoint = match message {
+        Message::Req(req) => return Route::Req(req),
+        Message::SidrReq(req) => return Route::SidrReq(req),
+        Message::Rep(rep) => tables.by_comm_id(rep.remote_comm_id),
+        Message::Rtu(rtu) => tables.by_comm_id(rtu.remote_comm_id),
+        Message::Mra(mra) => tables.by_comm_id(mra.remote_comm_id),
+        Message::Dreq(dreq) => tables.by_comm_id(dreq.remote_comm_id),
+        Message::Drep(drep) => tables.by_comm_id(drep.remote_comm_id),
+        Message::Rej(rej) => match rej.timed_out_guid() {
+            Some(guid) => {
+                let peer = Peer { guid, origin };
+                tables.by_remote(&RemoteKey::comm_id(peer, rej.local_comm_id))
+            }
+            None => tables.by_comm_id(rej.remote_comm_id),
+        },
+        Message::SidrRep(rep) => tables.by_comm_id(rep.request_id),
+        // Paths do not migrate here.
+        Message::Lap(_) | Message::Apr(_) => {
+            return Route::Nobody(Response::Drop(Dropped::Unsupported))
+        }
+    };
+    match endpoint {
+        Some(endpoint) => Route::Endpoint(endpoint),
+        None => Route::Nobody(nobody(message)),
+    }
+}

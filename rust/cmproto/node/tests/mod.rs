@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests of a node, with tables that are plain maps.
+
+mod message;
+mod request;
+mod sidr;
+
+use super::*;
+use crate::{
+    addr::Gid,
+    cm::{
+        tests::{
+            header, passive, peer_drep, peer_dreq, peer_mra, peer_rej, peer_rep, peer_req,
+            peer_rtu, Situation, OWN_ID, PEER_GUID, PEER_ID, PEER_QPN,
+        },
+        Connection, DestroyCause,
+    },
+    dropped::Dropped,
+    origin::Origin,
+    reject::Reason,
+    sidr::{refusal, Resolution, Status},
+    time::Instant,
+    wire::{
+        self, Attribute, Message, MraMessage, Rej, RejMessage, Rep, SidrReq, INFO_LEN, MAD_LEN,
+    },
+};
+use std::collections::BTreeMap;
+
+const PEER: Origin = Origin::of_gid(Gid([2; 16]));
+const STRANGER: Origin = Origin::of_gid(Gid([3; 16]));
+/// The endpoint that has the communication id under test, and another one.
+const MINE: &str = "mine";
+const OTHER: &str = "other";
+
+#[derive(Default)]
+struct Node {
+    ids: BTreeMap<u32, &'static str>,
+    remotes: BTreeMap<RemoteKey, &'static str>,
+}
+
+impl Tables for Node {
+    type Endpoint = &'static str;
+
+    fn by_comm_id(&self, comm_id: u32) -> Option<&'static str> {
+        self.ids.get(&comm_id).copied()
+    }
+
+    fn by_remote(&self, key: &RemoteKey) -> Option<&'static str> {
+        self.remotes.get(key).copied()
+    }
+}
+
+impl RemoteTable<&'static str> for Node {
+    fn owner(&self, key: &RemoteKey) -> Option<&'static str> {
+        self.by_remote(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, endpoint: &&'static str) -> Option<&'static str> {
+        let owner = self.by_remote(&key);
+        if owner.is_none() {
+            self.remotes.insert(key, endpoint);
+        }
+        owner
+    }
+
+    fn leave(&mut self, key: &RemoteKey, endpoint: &&'static str) {
+        if self.remotes.get(key) == Some(endpoint) {
+            self.remotes.remove(key);
+        }
+    }
+}
+
+fn peer() -> Peer {
+    Peer {
+        guid: PEER_GUID,
+        origin: PEER,
+    }
+}
+
+fn ids() -> RemoteIds {
+    RemoteIds {
+        peer: peer(),
+        comm_id: PEER_ID,
+        qpn: PEER_QPN,
+    }
+}
+
+fn sidr_req() -> SidrReq<'static> {
+    SidrReq {
+        request_id: OWN_ID,
+        pkey: 0xffff,
+        service_id: 7,
+        private_data: &[],
+    }
+}
+
+/// What the node answers, on the wire.
+fn on_the_wire(response: &Response, asked: &Message<'_>) -> Option<([u8; MAD_LEN], u64)> {
+    let Response::Answer(answer) = response else {
+        return None;
+    };
+    let mut mad = [0; MAD_LEN];
+    answer.encode(&header(asked), &mut mad);
+    let (hdr, message) = wire::decode(&mad).unwrap();
+    assert_eq!(message.attribute(), answer.attribute());
+    Some((mad, hdr.tid))
+}

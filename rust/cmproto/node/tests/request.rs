@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a REQ must pass.
+
+use super::*;
+use crate::{
+    cm::QpType,
+    errno::Errno,
+    wire::{Req, ReqPath, Transport},
+};
+use std::cell::RefCell;
+
+const PORT_GID: Gid = Gid([0xa; 16]);
+const LOCAL_GID: Gid = Gid([0xb; 16]);
+
+/// A node that takes every REQ, but for what is said here, and tells what it was asked.
+struct Incoming {
+    tables: Node,
+    has_sender: bool,
+    is_served: bool,
+    has_pkey: bool,
+    has_alternate_paths: bool,
+    listener: Result<(), Errno>,
+    room: Result<(), Errno>,
+    reach: Result<(), Errno>,
+    takes_qp: bool,
+    create: Result<(), Errno>,
+    keeps_device: bool,
+    /// Another task enters this name while the endpoint is created.
+    race: Option<RemoteKey>,
+    log: RefCell<Vec<&'static str>>,
+}
+
+impl Incoming {
+    fn new() -> Self {
+        Self {
+            tables: Node::default(),
+            has_sender: true,
+            is_served: true,
+            has_pkey: true,
+            has_alternate_paths: false,
+            listener: Ok(()),
+            room: Ok(()),
+            reach: Ok(()),
+            takes_qp: true,
+            create: Ok(()),
+            keeps_device: true,
+            race: None,
+            log: RefCell::default(),
+        }
+    }
+
+    fn note(&self, what: &'static str) {
+        self.log.borrow_mut().push(what);
+    }
+}
+
+impl Passive for Incoming {
+    type Endpoint = &'static str;
+    type Listener = ();
+
+    fn find_sender(&mut self) -> bool {
+        self.note("sender");
+        self.has_sender
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.note("served");
+        assert_eq!(service_id, peer_req().service_id);
+        self.is_served
+    }
+
+    fn listener(&mut self) -> Result<(), Errno> {
+        self.note("listener");
+        self.listener
+    }
+
+    fn room(&mut self, (): &()) -> Result<(), Errno> {
+        self.note("room");
+        self.room
+    }
+
+    fn create(&mut self, (): &()) -> Result<&'static str, Errno> {
+        self.note("create");
+        if let Some(key) = self.race {
+            self.tables.remotes.insert(key, OTHER);
+        }
+        self.create.map(|()| MINE)
+    }
+
+    fn discard(&mut self, endpoint: &'static str) {
+        self.note("discard");
+        assert_eq!(endpoint, MINE);
+    }
+}
+
+impl RemoteTable<&'static str> for Incoming {
+    fn owner(&self, key: &RemoteKey) -> Option<&'static str> {
+        self.tables.owner(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, endpoint: &&'static str) -> Option<&'static str> {
+        self.tables.enter(key, endpoint)
+    }
+
+    fn leave(&mut self, key: &RemoteKey, endpoint: &&'static str) {
+        self.tables.leave(key, endpoint);
+    }
+}
+
+impl PassiveReq for Incoming {
+    fn has_pkey(&self, pkey: u16) -> bool {
+        self.note("pkey");
+        assert_eq!(pkey, peer_req().pkey);
+        self.has_pkey
+    }
+
+    fn has_alternate_paths(&self) -> bool {
+        self.has_alternate_paths
+    }
+
+    fn port_gid(&self) -> Option<Gid> {
+        Some(PORT_GID)
+    }
+
+    fn local_gid(&self) -> Option<Gid> {
+        Some(LOCAL_GID)
+    }
+
+    fn takes_qp(&self, (): &(), qp_type: QpType) -> bool {
+        self.note("type");
+        assert_eq!(qp_type, QpType::Rc);
+        self.takes_qp
+    }
+
+    fn reach(&mut self) -> Result<(), Errno> {
+        self.note("reach");
+        self.reach
+    }
+
+    fn publish(&mut self, endpoint: &&'static str, named: &RemoteIds) -> bool {
+        self.note("publish");
+        assert_eq!(
+            (*endpoint, named.comm_id, named.qpn),
+            (MINE, PEER_ID, PEER_QPN)
+        );
+        self.keeps_device
+    }
+}
+
+fn take(node: &mut Incoming) -> Request<&'static str, ()> {
+    request(node, PEER, &peer_req())
+}
+
+fn rejected(reason: Reason, gid: Option<Gid>) -> Request<&'static str, ()> {
+    Request::Refused(Refused {
+        response: Response::Answer(Answer::Rej {
+            refused: RejMessage::Req,
+            local_comm_id: 0,
+            remote_comm_id: PEER_ID,
+            reason,
+            gid,
+        }),
+        stale: None,
+    })
+}
+
+fn dropped(why: Dropped) -> Request<&'static str, ()> {
+    Request::Refused(Refused {
+        response: Response::Drop(why),
+        stale: None,
+    })
+}
+
+/// What a REQ passes, in this order.
+const ALL: [&str; 9] = [
+    "sender", "served", "pkey", "listener", "room", "reach", "type", "create", "publish",
+];
+
+#[test]
+fn a_new_request_passes_everything_and_has_its_names() {
+    let mut node = Incoming::new();
+    assert_eq!(take(&mut node), Request::New(MINE, ()));
+    assert_eq!(*node.log.borrow(), ALL);
+    let both = BTreeMap::from([(ids().comm_id_key(), MINE), (ids().qpn_key(), MINE)]);
+    assert_eq!(node.tables.remotes, both);
+    // The same again is a duplicate, before anything else is asked.
+    node.log.borrow_mut().clear();
+    assert_eq!(take(&mut node), Request::Duplicate(MINE));
+    assert!(node.log.borrow().is_empty());
+}
+
+#[test]
+fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
+    use Errno::{EINVAL, ENOMEM, ENOSPC};
+    type Fault = fn(&mut Incoming);
+    let mismatch = || rejected(Reason::CONSUMER_DEFINED, None);
+    let full = || rejected(Reason::NO_RESOURCES, None);
+    let overload = || dropped(Dropped::Overload);
+    let cases: [(&str, Fault, Request<_, _>); 15] = [
+        ("sender", |n| n.has_sender = false, overload()),
+        (
+            "served",
+            |n| n.is_served = false,
+            rejected(Reason::INVALID_SERVICE_ID, None),
+        ),
+        (
+            "pkey",
+            |n| n.has_pkey = false,
+            rejected(Reason::INVALID_GID, Some(PORT_GID)),
+        ),
+        ("listener", |n| n.listener = Err(EINVAL), mismatch()),
+        ("listener", |n| n.listener = Err(ENOMEM), overload()),
+        ("room", |n| n.room = Err(ENOMEM), overload()),
+        ("room", |n| n.room = Err(ENOSPC), full()),
+        ("room", |n| n.room = Err(Errno::ECONNABORTED), mismatch()),
+        (
+            "reach",
+            |n| n.reach = Err(EINVAL),
+            dropped(Dropped::Unreachable),
+        ),
+        (
+            "reach",
+            |n| n.reach = Err(ENOMEM),
+            dropped(Dropped::Unreachable),
+        ),
+        ("type", |n| n.takes_qp = false, mismatch()),
+        ("create", |n| n.create = Err(EINVAL), mismatch()),
+        ("create", |n| n.create = Err(ENOMEM), overload()),
+        ("create", |n| n.create = Err(Errno::ENODEV), mismatch()),
+        ("publish", |n| n.keeps_device = false, Request::Nothing),
+    ];
+    for (last, fault, expected) in cases {
+        let mut node = Incoming::new();
+        fault(&mut node);
+        assert_eq!(take(&mut node), expected, "{last}");
+        let asked = node.log.borrow();
+        let upto = ALL.iter().position(|check| *check == last).unwrap();
+        assert_eq!(*asked, ALL[..=upto], "{last}");
+        // Without the device the node itself gives the names back.
+        let entered = if last == "publish" { 2 } else { 0 };
+        assert_eq!(node.tables.remotes.len(), entered);
+    }
+}
+
+#[test]
+fn there_are_alternate_paths_on_infiniband_only() {
+    let req = Req {
+        alternate: ReqPath {
+            local_lid: 1,
+            remote_lid: 2,
+            ..peer_req().primary
+        },
+        ..peer_req()
+    };
+    let mut node = Incoming::new();
+    let refused = rejected(Reason::INVALID_ALT_GID, Some(LOCAL_GID));
+    assert_eq!(request(&mut node, PEER, &req), refused);
+    assert_eq!(*node.log.borrow(), ALL[..3]);
+    let mut node = Incoming {
+        has_alternate_paths: true,
+        ..Incoming::new()
+    };
+    assert_eq!(request(&mut node, PEER, &req), Request::New(MINE, ()));
+}
+
+#[test]
+fn a_transport_that_does_not_exist_is_refused() {
+    let req = Req {
+        transport: Transport::Other(2, 0),
+        ..peer_req()
+    };
+    let mut node = Incoming::new();
+    let refused = rejected(Reason::CONSUMER_DEFINED, None);
+    assert_eq!(request(&mut node, PEER, &req), refused);
+    assert_eq!(*node.log.borrow(), ALL[..6]);
+}
+
+fn stale() -> Request<&'static str, ()> {
+    match rejected(Reason::STALE_CONN, None) {
+        Request::Refused(refused) => Request::Refused(Refused {
+            stale: Some(OTHER),
+            ..refused
+        }),
+        other => other,
+    }
+}
+
+#[test]
+fn a_queue_pair_in_use_is_asked_for_before_anything_else() {
+    let mut node = Incoming::new();
+    node.tables.remotes.insert(ids().qpn_key(), OTHER);
+    assert_eq!(take(&mut node), stale());
+    assert!(node.log.borrow().is_empty());
+    assert_eq!(node.tables.remotes.len(), 1);
+    // Another peer may use the same numbers.
+    let elsewhere = request(&mut node, STRANGER, &peer_req());
+    assert_eq!(elsewhere, Request::New(MINE, ()));
+}
+
+#[test]
+fn who_loses_a_race_for_the_names_leaves_nothing() {
+    for (race, expected) in [
+        (ids().comm_id_key(), Request::Nothing),
+        (ids().qpn_key(), stale()),
+    ] {
+        let mut node = Incoming {
+            race: Some(race),
+            ..Incoming::new()
+        };
+        assert_eq!(take(&mut node), expected);
+        let log = node.log.borrow();
+        assert_eq!(log[..8], ALL[..8]);
+        assert_eq!(log[8..], ["discard"]);
+        assert_eq!(node.tables.remotes, BTreeMap::from([(race, OTHER)]));
+    }
+}
+
+#[test]
+fn what_the_consumer_does_not_take_ends() {
+    let full = Some(Reason::NO_RESOURCES);
+    let overload = Some(Dropped::Overload);
+    let (user, memory) = (DestroyCause::User, DestroyCause::NoMemory);
+    for (errno, reject, cause, dropped) in [
+        (Errno::ENOSPC, full, memory, overload),
+        (Errno::ENOMEM, None, memory, overload),
+        (Errno::ECONNABORTED, None, user, None),
+        (Errno::EINVAL, None, user, None),
+    ] {
+        let unwanted = Unwanted {
+            reject,
+            cause,
+            dropped,
+        };
+        assert_eq!(Unwanted::req(errno), unwanted, "{errno:?}");
+        let unwanted = Unwanted {
+            reject: None,
+            cause: if errno == Errno::ENOMEM { memory } else { user },
+            dropped: None,
+        };
+        assert_eq!(Unwanted::sidr_req(errno), unwanted, "{errno:?}");
+    }
+}

@@ -12,14 +12,19 @@ use cmproto::{
         Outgoing, State,
     },
     errno::Errno,
+    node::{self, Answer, Conversation, Verdict},
+    origin::Origin,
     reject::Reason,
     time::{Duration, Instant},
-    wire::{self, Attribute, Header, Message, Rej, RejMessage, ReqPath, Transport, MAD_LEN},
+    wire::{self, Attribute, Header, Message, ReqPath, Transport, MAD_LEN},
 };
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
+
+/// Where the messages of the peer come from: each node has one.
+pub const PEER: Origin = Origin::of_gid(Gid([2; 16]));
 
 /// When everything happens.
 pub const NOW: Instant = Instant::MAX;
@@ -65,8 +70,6 @@ pub enum Input {
     Timeout,
     DuplicateReq,
     StalePeer,
-    /// The node refuses this REP.
-    RefuseRep(Msg),
     Receive(Msg),
 }
 
@@ -103,39 +106,14 @@ pub struct Sent {
     pub attribute: Attribute,
 }
 
-/// What the receiver of a message looks at first.
-#[derive(Clone, Copy, Debug)]
-pub enum Route {
-    Req {
-        guid: u64,
-        comm_id: u32,
-        qpn: u32,
-    },
-    Rep {
-        to: u32,
-        guid: u64,
-        comm_id: u32,
-        qpn: u32,
-    },
-    /// A REJ for a timeout: the sender does not know the receiver's number.
-    GaveUp {
-        guid: u64,
-        comm_id: u32,
-    },
-    To {
-        to: u32,
-        from: u32,
-        attribute: Attribute,
-    },
-}
-
 #[derive(Default)]
 struct Tables {
     values: Vec<(Connection, View)>,
     by_text: HashMap<String, Value>,
-    messages: Vec<(usize, [u8; MAD_LEN], Route)>,
+    messages: Vec<(usize, [u8; MAD_LEN])>,
     by_bytes: HashMap<(usize, [u8; MAD_LEN]), Msg>,
     outcomes: HashMap<(Value, Input, usize), Outcome>,
+    verdicts: HashMap<(Value, Msg), Verdict>,
 }
 
 /// All values and messages met so far.
@@ -190,17 +168,15 @@ impl Machines {
         self.tables().values[usize::from(value.0)].1
     }
 
-    /// Where a message goes, and what for.
-    pub fn route(&self, msg: Msg) -> (usize, Route) {
-        let tables = self.tables();
-        let (to, _, route) = &tables.messages[usize::from(msg.0)];
-        (*to, *route)
+    /// The node that a message goes to, and its bytes.
+    pub fn message_to(&self, msg: Msg) -> (usize, [u8; MAD_LEN]) {
+        self.tables().messages[usize::from(msg.0)]
     }
 
     /// A message as a person reads it.
     pub fn describe(&self, msg: Msg) -> String {
         let tables = self.tables();
-        let (to, bytes, _) = &tables.messages[usize::from(msg.0)];
+        let (to, bytes) = &tables.messages[usize::from(msg.0)];
         let (hdr, message) = wire::decode(bytes).expect("it was encoded here");
         let what = match &message {
             Message::Rej(rej) => format!(
@@ -264,7 +240,7 @@ impl Machines {
     /// The passive side of a REQ.
     pub fn from_req(&self, node: usize, comm_id: u32, msg: Msg) -> Option<Value> {
         let mut tables = self.tables();
-        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+        let (_, bytes) = tables.messages[usize::from(msg.0)];
         let (hdr, message) = wire::decode(&bytes).ok()?;
         let Message::Req(req) = message else {
             return None;
@@ -275,55 +251,32 @@ impl Machines {
         Some(self.number(&mut tables, connection))
     }
 
-    /// The REJ or DREP that a node sends for no connection of its own.
-    pub fn plain(&self, from: usize, content: &Message<'_>) -> Msg {
+    /// An answer that the node `from` gives to a message that no connection takes.
+    pub fn answer(&self, from: usize, answer: &Answer) -> Msg {
         let mut bytes = [0; MAD_LEN];
-        let hdr = Header::new(content.attribute(), 0x300);
-        wire::encode(&hdr, content, &mut bytes).expect("short enough");
+        // One transaction id for all, so that there are fewer messages.
+        answer.encode(&Header::new(answer.attribute(), 0x300), &mut bytes);
         self.message(&mut self.tables(), other(from), bytes)
     }
 
-    /// Whether a connection is over, and a message is not for it.
-    pub fn is_over_for(&self, value: Value, msg: Msg) -> bool {
-        let tables = self.tables();
-        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
-        let connection = &tables.values[usize::from(value.0)].0;
-        connection.is_closed()
-            && wire::decode(&bytes).is_ok_and(|(_, message)| !connection.is_for(&message))
+    /// Whether a connection takes `message`, whose number is `msg`, from its peer.
+    pub fn judge(&self, value: Value, msg: Msg, message: &Message<'_>) -> Verdict {
+        let mut tables = self.tables();
+        let tables = &mut *tables;
+        *tables.verdicts.entry((value, msg)).or_insert_with(|| {
+            let connection = &tables.values[usize::from(value.0)].0;
+            node::judge(&Conversation::Connection(connection, PEER), PEER, message)
+        })
     }
 
-    /// Whether a connection has refused this REP before.
-    pub fn has_refused(&self, value: Value, msg: Msg) -> bool {
-        let tables = self.tables();
-        let (_, bytes, _) = tables.messages[usize::from(msg.0)];
-        let connection = &tables.values[usize::from(value.0)].0;
-        match wire::decode(&bytes) {
-            Ok((_, Message::Rep(rep))) => connection.has_refused(&rep),
-            _ => false,
-        }
+    /// A copy of a connection.
+    pub fn connection(&self, value: Value) -> Connection {
+        self.tables().values[usize::from(value.0)].0.clone()
     }
 
-    /// The REJ with which a node refuses a REQ or REP.
-    pub fn refuse(
-        &self,
-        from: usize,
-        message: RejMessage,
-        own: u32,
-        peers: u32,
-        reason: Reason,
-    ) -> Msg {
-        self.plain(
-            from,
-            &Message::Rej(Rej {
-                local_comm_id: own,
-                remote_comm_id: peers,
-                message,
-                ari_len: 0,
-                reason: reason.0,
-                ari: &[0; wire::INFO_LEN],
-                private_data: &[],
-            }),
-        )
+    /// The number of a connection that its node has changed.
+    pub fn renumbered(&self, connection: Connection) -> Value {
+        self.number(&mut self.tables(), connection)
     }
 
     /// What `input` does to a connection of `node`.
@@ -358,15 +311,8 @@ impl Machines {
             Input::Timeout => Ok(after.timeout(NOW)),
             Input::DuplicateReq => Ok(after.duplicate_req(NOW)),
             Input::StalePeer => Ok(after.stale_peer(NOW)),
-            Input::RefuseRep(msg) => {
-                let (_, bytes, _) = tables.messages[usize::from(msg.0)];
-                if let Ok((_, Message::Rep(rep))) = wire::decode(&bytes) {
-                    after.refuse_rep(&rep);
-                }
-                Ok(Actions::default())
-            }
             Input::Receive(msg) => {
-                let (_, bytes, _) = tables.messages[usize::from(msg.0)];
+                let (_, bytes) = tables.messages[usize::from(msg.0)];
                 let (hdr, message) = wire::decode(&bytes).expect("it was encoded here");
                 Ok(after.receive(&hdr, &message, NOW))
             }
@@ -434,50 +380,13 @@ impl Machines {
         if let Some(known) = tables.by_bytes.get(&(to, bytes)) {
             return *known;
         }
-        let (_, message) = wire::decode(&bytes).expect("what is encoded can be decoded");
-        let route = match &message {
-            Message::Req(req) => Route::Req {
-                guid: req.local_ca_guid,
-                comm_id: req.local_comm_id,
-                qpn: req.local_qpn,
-            },
-            Message::Rep(rep) => Route::Rep {
-                to: rep.remote_comm_id,
-                guid: rep.local_ca_guid,
-                comm_id: rep.local_comm_id,
-                qpn: rep.local_qpn,
-            },
-            Message::Rej(rej) if rej.reason == Reason::TIMEOUT.0 => Route::GaveUp {
-                guid: rej
-                    .ari
-                    .first_chunk()
-                    .map_or(0, |guid| u64::from_be_bytes(*guid)),
-                comm_id: rej.local_comm_id,
-            },
-            Message::Rej(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
-            Message::Rtu(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
-            Message::Mra(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
-            Message::Dreq(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
-            Message::Drep(m) => Self::to(m.remote_comm_id, m.local_comm_id, &message),
-            Message::Lap(_) | Message::Apr(_) | Message::SidrReq(_) | Message::SidrRep(_) => {
-                unreachable!("a connection sends none of these")
-            }
-        };
         let msg = Msg(u8::try_from(tables.messages.len())
             .ok()
             .filter(|n| *n < 128)
             .expect("fewer than 128 messages"));
-        tables.messages.push((to, bytes, route));
+        tables.messages.push((to, bytes));
         tables.by_bytes.insert((to, bytes), msg);
         msg
-    }
-
-    fn to(to: u32, from: u32, message: &Message<'_>) -> Route {
-        Route::To {
-            to,
-            from,
-            attribute: message.attribute(),
-        }
     }
 
     fn number(&self, tables: &mut Tables, connection: Connection) -> Value {

@@ -2,18 +2,21 @@
 
 //! Two nodes, their users, and the network between them.
 //!
-//! A node does around its connections what the module does: it finds the connection of a message,
-//! keeps the tables of the peers' communication ids and queue pairs, refuses what is stale, and
-//! answers a DREQ for no connection.
+//! What becomes of a message at a node `cmproto::node` decides; the tables that it asks are here.
 
 use crate::{
     bounds::{Bounds, Plant, Slot, Verb},
-    machine::{guid, other, Input, Machines, Msg, Msgs, Outcome, Route, Value, View},
+    machine::{guid, other, Input, Machines, Msg, Msgs, Outcome, Value, View, PEER},
 };
 use cmproto::{
-    cm::{Event, State},
-    reject::Reason,
-    wire::{Attribute, Drep, Message, RejMessage},
+    addr::Gid,
+    cm::{Event, QpType, State},
+    errno::Errno,
+    node::{
+        self, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request, Response,
+        Route, Tables, Verdict,
+    },
+    wire::{self, Attribute, Message, Req},
 };
 
 /// Most ends of connections in a model.
@@ -189,15 +192,14 @@ impl Rules {
         })
     }
 
-    fn by_comm_id(&self, world: &World, node: usize, guid: u64, id: u32) -> Option<usize> {
+    /// The end of `node` whose peer has a name.
+    fn by_remote(&self, world: &World, node: usize, key: &RemoteKey) -> Option<usize> {
         self.find(world, node, |view| {
-            view.remote_guid == guid && view.remote_comm_id == id
-        })
-    }
-
-    fn by_qpn(&self, world: &World, node: usize, guid: u64, qpn: u32) -> Option<usize> {
-        self.find(world, node, |view| {
-            view.remote_guid == guid && view.remote_qpn == qpn
+            let value = match key.is_qpn() {
+                true => view.remote_qpn,
+                false => view.remote_comm_id,
+            };
+            (view.remote_guid, value) == (key.peer().guid, key.value())
         })
     }
 
@@ -469,88 +471,22 @@ impl Rules {
 
     /// A message arrives.
     pub fn deliver(&self, world: &mut World, msg: Msg) -> Effect {
-        let (node, route) = self.machines.route(msg);
-        let mut effect = Effect::default();
-        match route {
-            Route::Req { .. } if self.bounds.plant == Plant::ForgetPeers => {
-                effect.created = self.create(world, node, msg);
+        let (node, bytes) = self.machines.message_to(msg);
+        let (_, message) = wire::decode(&bytes).expect("it was encoded here");
+        let mut tables = NodeTables {
+            rules: self,
+            world,
+            node,
+        };
+        match node::route(&tables, PEER, &message) {
+            Route::Req(req) => tables.request(msg, req),
+            Route::SidrReq(_) => Effect::default(),
+            Route::Endpoint(place) => tables.receive(place, msg, &message),
+            Route::Nobody(response) => {
+                tables.respond(&response);
+                Effect::default()
             }
-            Route::Req { guid, comm_id, qpn } => {
-                if let Some(known) = self.by_comm_id(world, node, guid, comm_id) {
-                    effect.events += self.input(world, known, Input::DuplicateReq);
-                } else if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                    let ids = (0, comm_id);
-                    self.refuse(world, node, RejMessage::Req, ids, Reason::STALE_CONN);
-                    effect.events += self.input(world, stale, Input::StalePeer);
-                } else {
-                    effect.created = self.create(world, node, msg);
-                }
-            }
-            Route::Rep {
-                to,
-                guid,
-                comm_id,
-                qpn,
-            } => {
-                let ids = (to, comm_id);
-                let owner = self.owner(world, node, to);
-                let is_open =
-                    |place: &usize| !self.machines.is_over_for(world.ends[*place].value, msg);
-                let Some(place) = owner.filter(is_open) else {
-                    // Whoever waits for an answer to its REP need not.
-                    self.refuse(world, node, RejMessage::Rep, ids, Reason::INVALID_COMM_ID);
-                    return effect;
-                };
-                if self.view(world, place).is_some_and(|view| view.wants_rep) {
-                    let forgetful = self.bounds.plant == Plant::ForgetRefusals;
-                    let value = world.ends[place].value;
-                    if !forgetful && self.machines.has_refused(value, msg) {
-                        self.refuse(world, node, RejMessage::Rep, ids, Reason::STALE_CONN);
-                        return effect;
-                    }
-                    if self.by_comm_id(world, node, guid, comm_id).is_some() {
-                        return effect;
-                    }
-                    if let Some(stale) = self.by_qpn(world, node, guid, qpn) {
-                        if !forgetful {
-                            self.input(world, place, Input::RefuseRep(msg));
-                        }
-                        self.refuse(world, node, RejMessage::Rep, ids, Reason::STALE_CONN);
-                        effect.events += self.input(world, stale, Input::StalePeer);
-                        return effect;
-                    }
-                    world.ends[place].tracked = true;
-                }
-                effect.events += self.input(world, place, Input::Receive(msg));
-            }
-            Route::GaveUp { guid, comm_id } => {
-                if let Some(place) = self.by_comm_id(world, node, guid, comm_id) {
-                    effect.events += self.input(world, place, Input::Receive(msg));
-                }
-            }
-            Route::To {
-                to,
-                from,
-                attribute,
-            } => match self.owner(world, node, to) {
-                Some(place) => {
-                    let known = self
-                        .view(world, place)
-                        .is_some_and(|view| view.remote_comm_id == from);
-                    if attribute == Attribute::Dreq && self.bounds.plant == Plant::DeafToDreq {
-                        return effect;
-                    }
-                    if attribute == Attribute::Dreq && !known {
-                        self.confirm(world, node, to, from);
-                    } else {
-                        effect.events += self.input(world, place, Input::Receive(msg));
-                    }
-                }
-                None if attribute == Attribute::Dreq => self.confirm(world, node, to, from),
-                None => {}
-            },
         }
-        effect
     }
 
     /// The end of `node` that has a communication id.
@@ -562,48 +498,215 @@ impl Rules {
         })
     }
 
-    /// Refuses a REQ or REP that came to `node`; `ids` are the own and the peer's communication id.
-    fn refuse(
-        &self,
-        world: &mut World,
-        node: usize,
-        message: RejMessage,
-        ids: (u32, u32),
-        reason: Reason,
-    ) {
-        let rej = self.machines.refuse(node, message, ids.0, ids.1, reason);
-        world.net.add(rej);
-    }
-
-    /// A DREQ for no connection gets its DREP all the same.
-    fn confirm(&self, world: &mut World, node: usize, to: u32, from: u32) {
-        let drep = Drep {
-            local_comm_id: to,
-            remote_comm_id: from,
-            private_data: &[],
-        };
-        let msg = self.machines.plain(node, &Message::Drep(drep));
-        world.net.add(msg);
-    }
-
     /// A new connection for a REQ, if there is room for one.
-    fn create(&self, world: &mut World, node: usize, msg: Msg) -> bool {
+    fn create(&self, world: &mut World, node: usize, msg: Msg) -> Option<usize> {
         let free = self.places().find(|place| {
             matches!(self.bounds.slots[*place], Slot::Passive { node: n, .. } if n == node)
                 && world.ends[*place].life == Life::Unused
         });
-        let Some(place) = free else {
-            return false;
-        };
-        let Some(value) = self.machines.from_req(node, comm_id(place), msg) else {
-            return false;
-        };
+        let place = free?;
+        let value = self.machines.from_req(node, comm_id(place), msg)?;
         debug_assert_eq!(guid(other(node)), self.machines.view(value).remote_guid);
         let end = &mut world.ends[place];
         end.life = Life::Live;
         end.value = value;
-        end.tracked = true;
         end.past.peer = place_number(self.machines.view(value).remote_comm_id);
+        Some(place)
+    }
+}
+
+/// A node in a state, with the tables that it finds its ends by.
+struct NodeTables<'a> {
+    rules: &'a Rules,
+    world: &'a mut World,
+    node: usize,
+}
+
+impl Tables for NodeTables<'_> {
+    type Endpoint = usize;
+
+    fn by_comm_id(&self, comm_id: u32) -> Option<usize> {
+        self.rules.owner(self.world, self.node, comm_id)
+    }
+
+    fn by_remote(&self, key: &RemoteKey) -> Option<usize> {
+        self.rules.by_remote(self.world, self.node, key)
+    }
+}
+
+impl RemoteTable<usize> for NodeTables<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<usize> {
+        self.by_remote(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, place: &usize) -> Option<usize> {
+        // An end that has one of its names in the table is found by both.
+        let owner = self.by_remote(&key).filter(|owner| owner != place);
+        if owner.is_none() {
+            self.world.ends[*place].tracked = true;
+        }
+        owner
+    }
+
+    fn leave(&mut self, _key: &RemoteKey, place: &usize) {
+        self.world.ends[*place].tracked = false;
+    }
+}
+
+impl NodeTables<'_> {
+    fn input(&mut self, place: usize, input: Input) -> Effect {
+        Effect {
+            events: self.rules.input(self.world, place, input),
+            created: false,
+        }
+    }
+
+    /// Does what the node itself does about a message.
+    fn respond(&mut self, response: &Response) {
+        if let Response::Answer(answer) = response {
+            let msg = self.rules.machines.answer(self.node, answer);
+            self.world.net.add(msg);
+        }
+    }
+
+    /// Does what is to be done about a request or reply that has no effect.
+    fn refused(&mut self, refused: &Refused<usize>) -> Effect {
+        self.respond(&refused.response);
+        match refused.stale {
+            Some(stale) => self.input(stale, Input::StalePeer),
+            None => Effect::default(),
+        }
+    }
+
+    /// Handles a message that names the end at a place.
+    fn receive(&mut self, place: usize, msg: Msg, message: &Message<'_>) -> Effect {
+        let plant = self.rules.bounds.plant;
+        if plant == Plant::DeafToDreq && matches!(message, Message::Dreq(_)) {
+            return Effect::default();
+        }
+        let machines = &self.rules.machines;
+        let value = self.world.ends[place].value;
+        match (machines.judge(value, msg, message), message) {
+            (Verdict::Nobody(response), _) => {
+                self.respond(&response);
+                return Effect::default();
+            }
+            (Verdict::Claim(ids), Message::Rep(rep)) => {
+                let mut connection = machines.connection(value);
+                if let Err(refused) = node::claim_rep(self, &ids, &place, &mut connection, rep) {
+                    if refused.stale.is_some() && plant != Plant::ForgetRefusals {
+                        self.world.ends[place].value = machines.renumbered(connection);
+                    }
+                    return self.refused(&refused);
+                }
+            }
+            (Verdict::Claim(_) | Verdict::Deliver, _) => {}
+        }
+        self.input(place, Input::Receive(msg))
+    }
+
+    /// Handles a REQ.
+    fn request(self, msg: Msg, req: &Req<'_>) -> Effect {
+        let mut incoming = IncomingReq { node: self, msg };
+        match node::request(&mut incoming, PEER, req) {
+            Request::Duplicate(known) => incoming.node.input(known, Input::DuplicateReq),
+            Request::New(_, ()) => Effect {
+                events: 0,
+                created: true,
+            },
+            Request::Refused(refused) => incoming.node.refused(&refused),
+            Request::Nothing => Effect::default(),
+        }
+    }
+}
+
+/// A REQ that arrives.
+struct IncomingReq<'a> {
+    node: NodeTables<'a>,
+    msg: Msg,
+}
+
+impl IncomingReq<'_> {
+    /// Whether a planted bug has the node believe that it knows nobody.
+    fn is_forgetful(&self) -> bool {
+        self.node.rules.bounds.plant == Plant::ForgetPeers
+    }
+}
+
+impl Passive for IncomingReq<'_> {
+    type Endpoint = usize;
+    type Listener = ();
+
+    fn find_sender(&mut self) -> bool {
+        true
+    }
+
+    fn is_served(&self, _: u64) -> bool {
+        true
+    }
+
+    fn listener(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn room(&mut self, (): &()) -> Result<(), Errno> {
+        // No more than that a place is free.
+        Ok(())
+    }
+
+    fn create(&mut self, (): &()) -> Result<usize, Errno> {
+        let NodeTables { rules, world, node } = &mut self.node;
+        rules.create(world, *node, self.msg).ok_or(Errno::ENOMEM)
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.node.world.ends[place] = End::UNUSED;
+    }
+}
+
+impl RemoteTable<usize> for IncomingReq<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<usize> {
+        self.node.by_remote(key).filter(|_| !self.is_forgetful())
+    }
+
+    fn enter(&mut self, key: RemoteKey, place: &usize) -> Option<usize> {
+        let owner = self.node.enter(key, place);
+        owner.filter(|_| !self.is_forgetful())
+    }
+
+    fn leave(&mut self, key: &RemoteKey, place: &usize) {
+        self.node.leave(key, place);
+    }
+}
+
+impl PassiveReq for IncomingReq<'_> {
+    fn has_pkey(&self, _: u16) -> bool {
+        true
+    }
+
+    fn has_alternate_paths(&self) -> bool {
+        false
+    }
+
+    fn port_gid(&self) -> Option<Gid> {
+        None
+    }
+
+    fn local_gid(&self) -> Option<Gid> {
+        None
+    }
+
+    fn takes_qp(&self, (): &(), _: QpType) -> bool {
+        true
+    }
+
+    fn reach(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn publish(&mut self, place: &usize, _: &RemoteIds) -> bool {
+        // With a planted bug, too.
+        self.node.world.ends[*place].tracked = true;
         true
     }
 }

@@ -1,45 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a node does with a message: the checks of `rust/cm/receive.rs` and `rust/cm/request.rs`,
-//! in their order.
+//! How a node carries out what `cmproto::node` decides about a message, and what is judged on the way.
 
 use cmproto::{
     addr::Gid,
-    cm::{Actions, Connection, DestroyCause, Limits, State},
-    private_data,
-    reject::Reason,
+    cm::{Actions, Connection, DestroyCause, Limits, QpType, State},
+    errno::Errno,
+    node::{
+        self, Conversation, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable,
+        Request, Response, Route, Tables, Verdict,
+    },
+    origin::Origin,
     time::{Instant, TimeCode},
     ucma_abi::CmEvent,
-    wire::{
-        self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, INFO_LEN, MAD_LEN,
-    },
+    wire::{self, Attribute, Header, Message, Req, MAD_LEN},
 };
 
 use crate::{
     endpoint::Endpoint,
-    node::{Effect, Node},
+    node::{Effect, Node, Service},
     rules::{Rule, Watch},
     script::{Plant, Side, Tag},
-    tables::{EpId, Peer, Track},
+    tables::EpId,
 };
 
 /// A message, and where it came from.
 pub struct Arrived<'a> {
     /// Whose connection it was sent for, for the record only.
     pub tag: Tag,
-    pub source: Gid,
+    pub origin: Origin,
     pub mad: &'a [u8; MAD_LEN],
     pub now: Instant,
 }
 
 impl Arrived<'_> {
-    fn peer(&self, guid: u64) -> Peer {
-        Peer {
-            guid,
-            gid: self.source,
-        }
-    }
-
     /// A number that is the same for the same message, and for hardly any other.
     fn digest(&self) -> u64 {
         let words = self.mad.chunks_exact(8);
@@ -50,17 +44,16 @@ impl Arrived<'_> {
     }
 }
 
-/// Why a REQ does not become a connection request.
-enum Refusal {
-    Reject(Reason),
-    Drop,
-}
+impl Tables for Node {
+    type Endpoint = EpId;
 
-fn timed_out_guid(rej: &Rej<'_>) -> Option<u64> {
-    if Reason(rej.reason) != Reason::TIMEOUT {
-        return None;
+    fn by_comm_id(&self, comm_id: u32) -> Option<EpId> {
+        self.ids.get(comm_id)
     }
-    Some(u64::from_be_bytes(*rej.ari.first_chunk()?))
+
+    fn by_remote(&self, key: &RemoteKey) -> Option<EpId> {
+        self.remotes.get(key)
+    }
 }
 
 impl Node {
@@ -69,64 +62,49 @@ impl Node {
         let Ok((header, message)) = wire::decode(arrived.mad) else {
             return false;
         };
-        let ep = match &message {
-            Message::Req(req) => {
-                self.request(arrived, &header, req);
-                return true;
-            }
-            Message::Rep(rep) => self.ids.get(rep.remote_comm_id),
-            Message::Rtu(rtu) => self.ids.get(rtu.remote_comm_id),
-            Message::Mra(mra) => self.ids.get(mra.remote_comm_id),
-            Message::Dreq(dreq) => self.ids.get(dreq.remote_comm_id),
-            Message::Drep(drep) => self.ids.get(drep.remote_comm_id),
-            Message::Rej(rej) => match timed_out_guid(rej) {
-                Some(guid) => self
-                    .remotes
-                    .by_comm_id(arrived.peer(guid), rej.local_comm_id),
-                None => self.ids.get(rej.remote_comm_id),
-            },
-            Message::SidrReq(req) => {
-                self.question(arrived, &header, req);
-                return true;
-            }
-            Message::SidrRep(rep) => {
-                self.answered(arrived, rep);
-                return true;
-            }
-            Message::Lap(_) | Message::Apr(_) => return true,
-        };
-        match (ep, &message) {
-            (Some(ep), Message::Rep(rep)) if self.receive_rep(arrived, &header, ep, rep) => {}
-            (_, Message::Rep(rep)) => {
-                let ids = (rep.remote_comm_id, rep.local_comm_id);
-                let reason = Reason::INVALID_COMM_ID;
-                self.refuse(arrived, &header, RejMessage::Rep, ids, reason);
-            }
-            (Some(ep), _) if self.receive_for(arrived, &header, ep, &message) => {}
-            (_, Message::Dreq(dreq)) => self.confirm(arrived, &header, dreq),
-            _ => {}
+        match node::route(self, arrived.origin, &message) {
+            Route::Req(req) => self.request(arrived, &header, req),
+            Route::SidrReq(req) => self.question(arrived, &header, req),
+            Route::Endpoint(ep) => self.receive_for(arrived, &header, ep, &message),
+            Route::Nobody(response) => self.respond(arrived, &header, &response),
         }
         true
     }
 
-    /// Handles a message that names `ep`; false if it is for no connection of its own.
+    /// What `ep` is engaged in.
+    fn conversation(&self, ep: EpId) -> Conversation<'_> {
+        if let Some(endpoint) = self.endpoints.get(&ep) {
+            Conversation::Connection(&endpoint.machine, endpoint.peer)
+        } else if let Some(datagram) = self.datagrams.get(&ep) {
+            Conversation::Resolution(&datagram.machine, datagram.peer)
+        } else {
+            Conversation::None
+        }
+    }
+
+    /// Handles a message that names `ep`.
     fn receive_for(
         &mut self,
         arrived: &Arrived<'_>,
         header: &Header,
         ep: EpId,
         message: &Message<'_>,
-    ) -> bool {
+    ) {
+        match node::judge(&self.conversation(ep), arrived.origin, message) {
+            Verdict::Nobody(response) => return self.respond(arrived, header, &response),
+            Verdict::Claim(ids) => {
+                if !self.claim(arrived, header, ep, &ids, message) {
+                    return;
+                }
+            }
+            Verdict::Deliver => {}
+        }
+        if self.datagrams.contains_key(&ep) {
+            return self.answered(arrived, ep, message);
+        }
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
-            return false;
+            return;
         };
-        if endpoint.peer != arrived.source {
-            // A stranger learns nothing.
-            return true;
-        }
-        if !endpoint.machine.is_for(message) {
-            return false;
-        }
         let before = endpoint.machine.state();
         if let Message::Mra(mra) = message {
             let wait = TimeCode::new(mra.service_timeout).to_duration();
@@ -136,10 +114,10 @@ impl Node {
             machine.receive(header, message, arrived.now)
         });
         let Message::Dreq(dreq) = message else {
-            return true;
+            return;
         };
         let Some(endpoint) = self.endpoints.get(&ep) else {
-            return true;
+            return;
         };
         // S4: who hears that its peer is gone, is not connected any more.
         let after = endpoint.machine.state();
@@ -151,58 +129,40 @@ impl Node {
         if self.setup.plant == Some(Plant::RepeatedEvent) && before == State::DreqRcvd {
             self.tell(ep, CmEvent::Disconnected, 0, arrived.now);
         }
-        true
     }
 
-    /// Handles a REP: the first one makes the peer's names this connection's. False if it is for no
-    /// connection of `ep`.
-    fn receive_rep(
+    /// Makes the names in the REP that `message` is those of `ep`'s peer; false if it may not have them.
+    fn claim(
         &mut self,
         arrived: &Arrived<'_>,
         header: &Header,
         ep: EpId,
-        rep: &Rep<'_>,
+        ids: &RemoteIds,
+        message: &Message<'_>,
     ) -> bool {
-        let Some(endpoint) = self.endpoints.get(&ep) else {
+        self.note_reuse(ids);
+        let (Some(endpoint), Message::Rep(rep)) = (self.endpoints.get_mut(&ep), message) else {
             return false;
         };
-        if endpoint.peer != arrived.source {
-            return true;
-        }
-        let is_over = endpoint.machine.is_closed();
-        if is_over && !endpoint.machine.is_for(&Message::Rep(*rep)) {
-            return false;
-        }
-        if endpoint.machine.wants_rep() {
-            let ids = (rep.remote_comm_id, rep.local_comm_id);
-            if endpoint.machine.has_refused(rep) {
-                self.refuse(arrived, header, RejMessage::Rep, ids, Reason::STALE_CONN);
-                return true;
+        let machine = &mut endpoint.machine;
+        match node::claim_rep(&mut self.remotes, ids, &ep, machine, rep) {
+            Ok(()) => {
+                endpoint.tracked = Some(*ids);
+                true
             }
-            let qpn = endpoint.machine.rep_qpn(rep);
-            let peer = arrived.peer(rep.local_ca_guid);
-            self.note_reuse(peer, qpn);
-            match self.remotes.track(peer, rep.local_comm_id, qpn, ep) {
-                Track::New(tracked) => {
-                    if let Some(endpoint) = self.endpoints.get_mut(&ep) {
-                        endpoint.tracked = Some(tracked);
-                    }
-                }
-                Track::Duplicate => return true,
-                Track::Stale(other) => {
-                    if let Some(endpoint) = self.endpoints.get_mut(&ep) {
-                        endpoint.machine.refuse_rep(rep);
-                    }
-                    self.refuse(arrived, header, RejMessage::Rep, ids, Reason::STALE_CONN);
-                    self.stale_peer(arrived, other);
-                    return true;
-                }
+            Err(refused) => {
+                self.refused(arrived, header, &refused);
+                false
             }
         }
-        self.feed(arrived, ep, Attribute::Rep, |machine| {
-            machine.receive(header, &Message::Rep(*rep), arrived.now)
-        });
-        true
+    }
+
+    /// Does what is to be done about a request or reply that has no effect.
+    fn refused(&mut self, arrived: &Arrived<'_>, header: &Header, refused: &Refused<EpId>) {
+        self.respond(arrived, header, &refused.response);
+        if let Some(other) = refused.stale {
+            self.stale_peer(arrived, other);
+        }
     }
 
     /// The peer claims to have forgotten the connection of `ep`.
@@ -210,7 +170,7 @@ impl Node {
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return;
         };
-        if endpoint.peer != arrived.source {
+        if endpoint.peer != arrived.origin {
             return;
         }
         let before = endpoint.machine.state();
@@ -254,26 +214,20 @@ impl Node {
 
     /// Handles a REQ.
     fn request(&mut self, arrived: &Arrived<'_>, header: &Header, req: &Req<'_>) {
-        let peer = arrived.peer(req.local_ca_guid);
-        let planted = self.setup.plant == Some(Plant::NoDuplicates);
-        let known = self.remotes.by_comm_id(peer, req.local_comm_id);
-        if let Some(ep) = known.filter(|_| !planted) {
-            return self.duplicate_req(arrived, ep);
-        }
-        let other = self.remotes.by_qpn(peer, req.local_qpn);
-        let taken = match other.filter(|_| !planted) {
-            Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
-            None => self.take(arrived, header, req),
+        let mut incoming = IncomingReq {
+            node: self,
+            arrived,
+            header,
+            req,
         };
-        let Err((refusal, stale)) = taken else {
-            return;
-        };
-        if let Refusal::Reject(reason) = refusal {
-            let ids = (0, req.local_comm_id);
-            self.refuse(arrived, header, RejMessage::Req, ids, reason);
-        }
-        if let Some(other) = stale {
-            self.stale_peer(arrived, other);
+        match node::request(&mut incoming, arrived.origin, req) {
+            Request::Duplicate(ep) => self.duplicate_req(arrived, ep),
+            Request::New(ep, Service) => {
+                self.execute(ep, State::ReqRcvd, Actions::default(), arrived.now);
+                self.effects.push(Effect::Reach { ep });
+            }
+            Request::Refused(refused) => self.refused(arrived, header, &refused),
+            Request::Nothing => {}
         }
     }
 
@@ -281,7 +235,7 @@ impl Node {
         let Some(endpoint) = self.endpoints.get(&ep) else {
             return;
         };
-        if endpoint.peer != arrived.source {
+        if endpoint.peer != arrived.origin {
             return;
         }
         let planted = self.setup.plant == Some(Plant::EagerRep);
@@ -293,144 +247,153 @@ impl Node {
         });
     }
 
-    /// Makes a connection request of a REQ that is neither a duplicate nor from a stale peer.
-    fn take(
-        &mut self,
-        arrived: &Arrived<'_>,
-        header: &Header,
-        req: &Req<'_>,
-    ) -> Result<(), (Refusal, Option<EpId>)> {
-        let reject = |reason| Err((Refusal::Reject(reason), None));
-        if req.service_id != Self::service_id() {
-            return reject(Reason::INVALID_SERVICE_ID);
-        }
-        if !req.alternate.is_empty() {
-            return reject(Reason::INVALID_ALT_GID);
-        }
-        let Ok(private_data::Header::Ip(ip)) = private_data::Header::decode(req.private_data)
-        else {
-            return reject(Reason::CONSUMER_DEFINED);
-        };
-        if ip.dst.to_gid() != self.gid {
-            return reject(Reason::CONSUMER_DEFINED);
-        }
-        if !self.takes_requests() {
-            return Err((self.overload(), None));
-        }
-        let comm_id = self.ids.reserve();
-        let tid = (1 << 32) | u64::from(comm_id);
-        let limits = Limits::DEFAULT;
-        let mut machine = match Connection::from_req(comm_id, self.guid, tid, header, req, &limits)
-        {
-            Ok(machine) => machine,
-            Err(_) => {
-                self.ids.free(comm_id);
-                return reject(Reason::CONSUMER_DEFINED);
-            }
-        };
-        machine.set_pace(self.pace());
-        let ep = self.take_ep();
-        let interval = TimeCode::new(req.local_cm_response_timeout)
-            .to_duration()
-            .min(limits.passive_interval);
-        let watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
-        let mut watch = watch.paced(self.pace());
-        watch.apply(Attribute::Req, arrived.digest());
-        self.endpoints
-            .insert(ep, Endpoint::new(machine, arrived.source, watch));
-        let peer = arrived.peer(req.local_ca_guid);
-        self.note_reuse(peer, req.local_qpn);
-        let track = self
-            .remotes
-            .track(peer, req.local_comm_id, req.local_qpn, ep);
-        self.ids.publish(comm_id, ep);
-        match track {
-            Track::New(tracked) => {
-                if let Some(endpoint) = self.endpoints.get_mut(&ep) {
-                    endpoint.tracked = Some(tracked);
-                }
-            }
-            Track::Duplicate | Track::Stale(_) => {
-                // Only a race leads here, or a planted bug, which shall have its effect.
-                if self.setup.plant.is_none() {
-                    self.end(ep, DestroyCause::NoMemory, arrived.now);
-                    return Ok(());
-                }
-            }
-        }
-        self.execute(ep, State::ReqRcvd, Actions::default(), arrived.now);
-        self.effects.push(Effect::Reach { ep });
-        Ok(())
-    }
-
-    /// What becomes of a request that there is no room for.
-    fn overload(&self) -> Refusal {
-        match self.setup.parking {
-            0 => Refusal::Drop,
-            _ => Refusal::Reject(Reason::NO_RESOURCES),
-        }
-    }
-
     /// Counts a queue pair that is in use again while its last connection is in time wait.
-    fn note_reuse(&mut self, peer: Peer, qpn: u32) {
+    fn note_reuse(&mut self, ids: &RemoteIds) {
         let is_last = |e: &Endpoint| {
             let machine = &e.machine;
             machine.state() == State::Timewait
-                && (machine.remote_ca_guid(), machine.remote_qpn()) == (peer.guid, qpn)
+                && (machine.remote_ca_guid(), machine.remote_qpn()) == (ids.peer.guid, ids.qpn)
         };
         if self.endpoints.values().any(is_last) {
             self.reused += 1;
         }
     }
 
-    /// Sends an answer that belongs to no connection, if there were not too many of late.
-    pub(crate) fn answer(&mut self, arrived: &Arrived<'_>, header: &Header, message: &Message<'_>) {
+    /// Does what the node itself does about a message.
+    pub(crate) fn respond(&mut self, arrived: &Arrived<'_>, header: &Header, response: &Response) {
+        let Response::Answer(answer) = response else {
+            return;
+        };
+        let kind = answer.attribute();
+        if kind == Attribute::Drep && self.setup.plant == Some(Plant::NoConfirm) {
+            return;
+        }
+        // As many as the module sends.
         if !self.answers.take(arrived.now) {
             return;
         }
-        let kind = message.attribute();
         let mut mad = [0; MAD_LEN];
-        if wire::encode(&Header::new(kind, header.tid), message, &mut mad).is_ok() {
-            self.effects.push(Effect::Send {
-                tag: arrived.tag,
-                kind,
-                to: arrived.source,
-                mad: Box::new(mad),
-            });
-        }
+        answer.encode(header, &mut mad);
+        self.effects.push(Effect::Send {
+            tag: arrived.tag,
+            kind,
+            to: arrived.origin,
+            mad: Box::new(mad),
+        });
+    }
+}
+
+/// A REQ that has come in.
+struct IncomingReq<'a> {
+    node: &'a mut Node,
+    arrived: &'a Arrived<'a>,
+    header: &'a Header,
+    req: &'a Req<'a>,
+}
+
+impl IncomingReq<'_> {
+    /// Whether a planted bug has the node believe that it knows nobody.
+    fn is_forgetful(&self) -> bool {
+        self.node.setup.plant == Some(Plant::NoDuplicates)
+    }
+}
+
+impl Passive for IncomingReq<'_> {
+    type Endpoint = EpId;
+    type Listener = Service;
+
+    fn find_sender(&mut self) -> bool {
+        true
     }
 
-    /// Refuses a REQ or REP; `ids` are the own and the peer's communication id.
-    fn refuse(
-        &mut self,
-        arrived: &Arrived<'_>,
-        header: &Header,
-        refused: RejMessage,
-        ids: (u32, u32),
-        reason: Reason,
-    ) {
-        let rej = Rej {
-            local_comm_id: ids.0,
-            remote_comm_id: ids.1,
-            message: refused,
-            ari_len: 0,
-            reason: reason.0,
-            ari: &[0; INFO_LEN],
-            private_data: &[],
-        };
-        self.answer(arrived, header, &Message::Rej(rej));
+    fn is_served(&self, service_id: u64) -> bool {
+        service_id == Node::service_id()
     }
 
-    /// Confirms the end of a connection that is not known any more.
-    fn confirm(&mut self, arrived: &Arrived<'_>, header: &Header, dreq: &Dreq<'_>) {
-        if self.setup.plant == Some(Plant::NoConfirm) {
-            return;
-        }
-        let drep = Drep {
-            local_comm_id: dreq.remote_comm_id,
-            remote_comm_id: dreq.local_comm_id,
-            private_data: &[],
+    fn listener(&mut self) -> Result<Service, Errno> {
+        self.node.listener(self.req.private_data)
+    }
+
+    fn room(&mut self, _: &Service) -> Result<(), Errno> {
+        self.node.room().map(|_| ())
+    }
+
+    fn create(&mut self, _: &Service) -> Result<EpId, Errno> {
+        let (node, arrived, req) = (&mut *self.node, self.arrived, self.req);
+        let comm_id = node.ids.reserve();
+        let tid = (1 << 32) | u64::from(comm_id);
+        let limits = Limits::DEFAULT;
+        let machine = Connection::from_req(comm_id, node.guid, tid, self.header, req, &limits);
+        let Ok(mut machine) = machine else {
+            node.ids.free(comm_id);
+            return Err(Errno::EINVAL);
         };
-        self.answer(arrived, header, &Message::Drep(drep));
+        machine.set_pace(node.pace());
+        let ep = node.take_ep();
+        let interval = TimeCode::new(req.local_cm_response_timeout)
+            .to_duration()
+            .min(limits.passive_interval);
+        let watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
+        let mut watch = watch.paced(node.pace());
+        watch.apply(Attribute::Req, arrived.digest());
+        let endpoint = Endpoint::new(machine, arrived.origin, watch);
+        node.endpoints.insert(ep, endpoint);
+        node.ids.publish(comm_id, ep);
+        Ok(ep)
+    }
+
+    fn discard(&mut self, ep: EpId) {
+        self.node.end(ep, DestroyCause::NoMemory, self.arrived.now);
+    }
+}
+
+impl RemoteTable<EpId> for IncomingReq<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<EpId> {
+        self.node.remotes.get(key).filter(|_| !self.is_forgetful())
+    }
+
+    fn enter(&mut self, key: RemoteKey, ep: &EpId) -> Option<EpId> {
+        let owner = self.node.remotes.enter(key, ep);
+        owner.filter(|_| !self.is_forgetful())
+    }
+
+    fn leave(&mut self, key: &RemoteKey, ep: &EpId) {
+        self.node.remotes.leave(key, ep);
+    }
+}
+
+impl PassiveReq for IncomingReq<'_> {
+    fn has_pkey(&self, _: u16) -> bool {
+        true
+    }
+
+    fn has_alternate_paths(&self) -> bool {
+        false
+    }
+
+    fn port_gid(&self) -> Option<Gid> {
+        Some(self.node.gid)
+    }
+
+    fn local_gid(&self) -> Option<Gid> {
+        Some(self.node.gid)
+    }
+
+    fn takes_qp(&self, _: &Service, _: QpType) -> bool {
+        true
+    }
+
+    fn reach(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn publish(&mut self, ep: &EpId, ids: &RemoteIds) -> bool {
+        self.node.note_reuse(ids);
+        // Not so with a planted bug.
+        let is_owner = self.node.remotes.get(&ids.qpn_key()) == Some(*ep);
+        if let Some(endpoint) = self.node.endpoints.get_mut(ep).filter(|_| is_owner) {
+            endpoint.tracked = Some(*ids);
+        }
+        true
     }
 }

@@ -2,25 +2,25 @@
 
 //! Datagram endpoints of a node, which resolve a service id instead of connecting.
 //!
-//! As in the module, the request id is a communication id, and questions are known by (source GID,
-//! request id) for as long as their answer is remembered.
+//! As in the module, the request id is a communication id, and questions are known by their origin and
+//! request id for as long as their answer is remembered. What becomes of one `cmproto::node` decides.
 
 use cmproto::{
     addr::{Gid, SockAddr},
     cm::{DestroyCause, Pace, EARLY_SENDS},
     errno::Errno,
-    private_data::{self, IpHeader, IP_HEADER_LEN},
-    sidr::{
-        refusal, Action, Actions, Event, Outgoing, ReplyParams, Resolution, ResolveParams, Status,
-    },
+    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    origin::Origin,
+    private_data::{IpHeader, IP_HEADER_LEN},
+    sidr::{Action, Actions, Event, Outgoing, ReplyParams, Resolution, ResolveParams, Status},
     time::{Instant, TimeCode},
     ucma_abi::CmEvent,
-    wire::{Header, Message, SidrRep, SidrReq, MAD_LEN},
+    wire::{Header, Message, SidrReq, MAD_LEN},
 };
 
 use crate::{
     arrive::Arrived,
-    node::{Effect, Node},
+    node::{Effect, Node, Service},
     rules::{Rule, Violation},
     script::{Dial, Side, Tag, Verb},
     tables::EpId,
@@ -32,8 +32,8 @@ const QKEY: u32 = 0x0123_4567;
 /// One side of a resolution, and what is kept beside it.
 #[derive(Debug)]
 pub struct Datagram {
-    machine: Resolution,
-    peer: Gid,
+    pub(crate) machine: Resolution,
+    pub(crate) peer: Origin,
     pub tag: Tag,
     pub side: Side,
     pub has_user: bool,
@@ -113,7 +113,7 @@ impl Node {
         let actions = machine.resolve(&params, &data, now).unwrap_or_default();
         let datagram = Datagram {
             machine,
-            peer: to,
+            peer: Origin::of_gid(to),
             tag,
             side: Side::Active,
             has_user: true,
@@ -132,36 +132,24 @@ impl Node {
 
     /// Handles a question.
     pub(crate) fn question(&mut self, arrived: &Arrived<'_>, header: &Header, req: &SidrReq<'_>) {
-        let now = arrived.now;
-        let key = (arrived.source, req.request_id);
-        if let Some(ep) = self.questions.get(&key).copied() {
-            return self.repeated_question(ep, now);
-        }
-        let to_us = match private_data::Header::decode(req.private_data) {
-            Ok(private_data::Header::Ip(ip)) => ip.dst.to_gid() == self.gid,
-            _ => false,
+        let mut incoming = IncomingSidr {
+            node: self,
+            arrived,
+            header,
+            req,
         };
-        if req.service_id != Self::service_id() || !to_us {
-            let rep = refusal(req, Status::UNSUPPORTED);
-            return self.answer(arrived, header, &Message::SidrRep(rep));
+        match node::sidr_request(&mut incoming, header, req) {
+            SidrRequest::Duplicate(ep) => self.repeated_question(ep, arrived.now),
+            // Its endpoint remembers it here, with what is judged.
+            SidrRequest::Answered(_) => {
+                if let Some(ep) = self.questions.get(&(arrived.origin, req.request_id)) {
+                    self.repeated_question(*ep, arrived.now);
+                }
+            }
+            SidrRequest::New(ep, Service) => self.effects.push(Effect::Reach { ep }),
+            SidrRequest::Refused(response) => self.respond(arrived, header, &response),
+            SidrRequest::Nothing => {}
         }
-        let ep = self.take_ep();
-        let datagram = Datagram {
-            machine: Resolution::from_req(header, req, Resolution::MEMORY),
-            peer: arrived.source,
-            tag: arrived.tag,
-            side: Side::Passive,
-            has_user: false,
-            tracked: true,
-            qpn: 0,
-            told: 0,
-            sent: 0,
-            most: 1,
-            due: None,
-        };
-        self.datagrams.insert(ep, datagram);
-        self.questions.insert(key, ep);
-        self.effects.push(Effect::Reach { ep });
     }
 
     /// S6: a question that comes again changes nothing.
@@ -180,22 +168,15 @@ impl Node {
         self.carry_out(ep, actions, now);
     }
 
-    /// Handles an answer.
-    pub(crate) fn answered(&mut self, arrived: &Arrived<'_>, rep: &SidrRep<'_>) {
-        let Some(ep) = self.ids.get(rep.request_id) else {
-            return;
-        };
+    /// The answer to the question of `ep` has come.
+    pub(crate) fn answered(&mut self, arrived: &Arrived<'_>, ep: EpId, message: &Message<'_>) {
         let Some(datagram) = self.datagrams.get_mut(&ep) else {
             return;
         };
-        if datagram.peer != arrived.source {
-            return;
-        }
-        if datagram.told == 0 {
+        if let (0, Message::SidrRep(rep)) = (datagram.told, message) {
             datagram.qpn = rep.qpn;
         }
-        let message = Message::SidrRep(*rep);
-        let actions = datagram.machine.receive(&message, arrived.now);
+        let actions = datagram.machine.receive(message, arrived.now);
         self.carry_out(ep, actions, arrived.now);
     }
 
@@ -238,8 +219,8 @@ impl Node {
 
     /// The peer's link address is known: the user is asked, if there is room for one more question.
     pub(crate) fn offer_datagram(&mut self, ep: EpId, now: Instant) {
-        if self.waiting_questions() >= self.setup.backlog {
-            return self.end_datagram(ep, DestroyCause::NoMemory, now);
+        if let Err(errno) = self.backlog(self.waiting_questions(), 0) {
+            return self.end_datagram(ep, Unwanted::sidr_req(errno).cause, now);
         }
         if let Some(datagram) = self.datagrams.get_mut(&ep) {
             datagram.has_user = true;
@@ -299,7 +280,9 @@ impl Node {
                     if let Some(datagram) = self.datagrams.get_mut(&ep) {
                         datagram.tracked = false;
                         let key = (datagram.peer, datagram.machine.request_id());
-                        self.questions.remove(&key);
+                        if self.questions.get(&key) == Some(&ep) {
+                            self.questions.remove(&key);
+                        }
                     }
                 }
                 Action::Deliver(event) => self.tell_datagram(ep, event),
@@ -376,5 +359,90 @@ impl Node {
             rule: Rule::S9,
             what,
         })
+    }
+}
+
+/// A SIDR_REQ that has come in.
+struct IncomingSidr<'a> {
+    node: &'a mut Node,
+    arrived: &'a Arrived<'a>,
+    header: &'a Header,
+    req: &'a SidrReq<'a>,
+}
+
+impl Passive for IncomingSidr<'_> {
+    type Endpoint = EpId;
+    type Listener = Service;
+
+    fn find_sender(&mut self) -> bool {
+        true
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        service_id == Node::service_id()
+    }
+
+    fn listener(&mut self) -> Result<Service, Errno> {
+        self.node.listener(self.req.private_data)
+    }
+
+    fn room(&mut self, _: &Service) -> Result<(), Errno> {
+        let waiting = self.node.waiting_questions();
+        self.node.backlog(waiting, 0).map(|_| ())
+    }
+
+    fn create(&mut self, _: &Service) -> Result<EpId, Errno> {
+        let ep = self.node.take_ep();
+        let datagram = Datagram {
+            machine: Resolution::from_req(self.header, self.req, Resolution::MEMORY),
+            peer: self.arrived.origin,
+            tag: self.arrived.tag,
+            side: Side::Passive,
+            has_user: false,
+            tracked: true,
+            qpn: 0,
+            told: 0,
+            sent: 0,
+            most: 1,
+            due: None,
+        };
+        self.node.datagrams.insert(ep, datagram);
+        Ok(ep)
+    }
+
+    fn discard(&mut self, ep: EpId) {
+        let now = self.arrived.now;
+        self.node.end_datagram(ep, DestroyCause::NoMemory, now);
+    }
+}
+
+impl PassiveSidr for IncomingSidr<'_> {
+    fn known(&self) -> KnownSidr<EpId> {
+        let key = (self.arrived.origin, self.req.request_id);
+        let Some(ep) = self.node.questions.get(&key) else {
+            return KnownSidr::Nothing;
+        };
+        match self.node.datagrams.get(ep) {
+            Some(datagram) if datagram.machine.is_answered() => {
+                KnownSidr::Answered(datagram.machine.clone())
+            }
+            Some(_) => KnownSidr::Asked(*ep),
+            None => KnownSidr::Nothing,
+        }
+    }
+
+    fn takes_datagrams(&self, _: &Service) -> bool {
+        true
+    }
+
+    fn enter(&mut self, ep: &EpId) -> Entry {
+        let key = (self.arrived.origin, self.req.request_id);
+        let before = self.node.questions.insert(key, *ep);
+        // The answer to another question is forgotten.
+        let before = before.and_then(|ep| self.node.datagrams.get_mut(&ep));
+        if let Some(before) = before {
+            before.tracked = false;
+        }
+        Entry::New
     }
 }

@@ -2,17 +2,17 @@
 
 //! One endpoint of a node: its state machine, and what the module keeps beside it.
 
-use cmproto::{addr::Gid, cm::Connection, cma};
+use cmproto::{cm::Connection, cma, node::RemoteIds, origin::Origin};
 
-use crate::{rules::Watch, tables::Tracked};
+use crate::rules::Watch;
 
 /// An endpoint that connects, or was connected to.
 #[derive(Debug)]
 pub struct Endpoint {
     pub machine: Connection,
     /// Where its messages go, and the only place that they may come from.
-    pub peer: Gid,
-    pub tracked: Option<Tracked>,
+    pub peer: Origin,
+    pub tracked: Option<RemoteIds>,
     pub state: cma::State,
     /// Own queue pair, 0 if there is none.
     pub qpn: u32,
@@ -26,7 +26,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// A new one, in state `CONNECT`, without a user.
-    pub fn new(machine: Connection, peer: Gid, watch: Watch) -> Self {
+    pub fn new(machine: Connection, peer: Origin, watch: Watch) -> Self {
         Self {
             machine,
             peer,

@@ -16,10 +16,14 @@ use cmproto::{
     },
     cma,
     errno::Errno,
-    private_data::{IpHeader, IP_HEADER_LEN},
+    listen::{ListenView, RequestView},
+    node::{Peer, RemoteIds, Unwanted},
+    origin::Origin,
+    private_data::{self, IpHeader, IP_HEADER_LEN},
     reject::Reason,
     service_id::{PortSpace, ServiceId},
     time::{Duration, Instant, TimeCode},
+    ucma::backlog::{Admission, Backlog},
     ucma_abi::CmEvent,
     wire::{Attribute, ReqPath, MAD_LEN},
 };
@@ -29,7 +33,7 @@ use crate::{
     endpoint::Endpoint,
     rules::{is_tracked, Rule, Stage, Violation, Watch},
     script::{Dial, Plant, Setup, Side, Tag, Verb},
-    tables::{CommIds, EpId, Peer, Remotes},
+    tables::{CommIds, EpId, Remotes},
 };
 
 /// The port that all nodes listen on.
@@ -42,7 +46,7 @@ pub enum Effect {
     Send {
         tag: Tag,
         kind: Attribute,
-        to: Gid,
+        to: Origin,
         mad: Box<[u8; MAD_LEN]>,
     },
     /// Call [`Node::timeout`] then.
@@ -57,6 +61,10 @@ pub enum Effect {
     },
 }
 
+/// The one service of a node.
+#[derive(Debug)]
+pub(crate) struct Service;
+
 /// One node.
 #[derive(Debug)]
 pub struct Node {
@@ -68,7 +76,7 @@ pub struct Node {
     pub endpoints: BTreeMap<EpId, Endpoint>,
     pub datagrams: BTreeMap<EpId, Datagram>,
     /// Questions that are asked or whose answer is remembered, by source and request id.
-    pub(crate) questions: BTreeMap<(Gid, u32), EpId>,
+    pub(crate) questions: BTreeMap<(Origin, u32), EpId>,
     /// Communication ids of connections that were rejected, with the peer's or 0.
     pub rejected: BTreeMap<u32, u32>,
     pub effects: Vec<Effect>,
@@ -109,6 +117,11 @@ impl Node {
             next_qpn: 0,
             reused: 0,
         }
+    }
+
+    /// Where its messages come from.
+    pub fn origin(&self) -> Origin {
+        Origin::of_gid(self.gid)
     }
 
     fn addr(gid: Gid, port: u16) -> SockAddr {
@@ -182,7 +195,7 @@ impl Node {
         let watch = Watch::new(tag, Side::Active, dial.max_cm_retries, Self::interval(dial));
         let mut machine = Connection::new(comm_id, self.guid, tid);
         machine.set_pace(self.pace());
-        let mut endpoint = Endpoint::new(machine, to, watch.paced(self.pace()));
+        let mut endpoint = Endpoint::new(machine, Origin::of_gid(to), watch.paced(self.pace()));
         endpoint.qpn = qpn;
         endpoint.reached = true;
         endpoint.has_user = true;
@@ -338,22 +351,28 @@ impl Node {
         if self.datagrams.contains_key(&ep) {
             return self.offer_datagram(ep, now);
         }
-        let takes = self.takes_requests();
-        let is_full = self.waiting() >= self.setup.backlog;
+        let admitted = self.room();
         let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|e| !e.destroyed) else {
             return;
         };
         endpoint.reached = true;
-        if !takes {
-            return self.end(ep, DestroyCause::NoMemory, now);
-        }
-        endpoint.has_user = true;
-        if is_full {
-            endpoint.watch.park();
-            let parked = |machine: &mut Connection| machine.park(Connection::PARKING_TIMEOUT);
-            let _ = self.verb(ep, now, parked);
-        } else {
-            let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        endpoint.has_user = admitted.is_ok();
+        match admitted {
+            Ok(Admission::Parked) => {
+                endpoint.watch.park();
+                let parked = |machine: &mut Connection| machine.park(Connection::PARKING_TIMEOUT);
+                let _ = self.verb(ep, now, parked);
+            }
+            Ok(Admission::Queued) => {
+                let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+            }
+            Err(errno) => {
+                let unwanted = Unwanted::req(errno);
+                if let Some(reason) = unwanted.reject {
+                    let _ = self.verb(ep, now, |machine| machine.reject(reason, &[], &[], now));
+                }
+                return self.end(ep, unwanted.cause, now);
+            }
         }
         self.tell(ep, CmEvent::ConnectRequest, 0, now);
     }
@@ -378,9 +397,40 @@ impl Node {
         }
     }
 
-    /// Whether there is room for one more connection request, if only to park it.
-    pub(crate) fn takes_requests(&self) -> bool {
-        self.waiting() < self.setup.backlog + self.setup.parking
+    /// Where one more connection request would stand in the backlog.
+    pub(crate) fn room(&self) -> Result<Admission, Errno> {
+        self.backlog(self.waiting(), self.setup.parking)
+    }
+
+    /// Where one more request would stand if so many wait, of which as many as `parking` are parked.
+    pub(crate) fn backlog(&self, waiting: usize, parking: usize) -> Result<Admission, Errno> {
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let mut backlog = Backlog::new();
+        backlog.set(number(self.setup.backlog));
+        for _ in 0..waiting {
+            let _ = backlog.admit(number(parking));
+        }
+        backlog.room(number(parking))
+    }
+
+    /// Who hears a request with this private data.
+    pub(crate) fn listener(&self, private_data: &[u8]) -> Result<Service, Errno> {
+        let header = private_data::Header::decode(private_data)?;
+        let listener = ListenView {
+            addr: &Self::addr(self.gid, PORT),
+            afonly: true,
+            bound_if: 0,
+            port: None,
+        };
+        let request = RequestView {
+            header: &header,
+            interface: Some(1),
+            port: 1,
+        };
+        match listener.accepts(&request) {
+            true => Ok(Service),
+            false => Err(Errno::EINVAL),
+        }
     }
 
     /// Connection requests that wait for their user.
@@ -432,8 +482,8 @@ impl Node {
     /// Removes an endpoint, and its communication id with it.
     fn bury(&mut self, ep: EpId) {
         if let Some(endpoint) = self.endpoints.remove(&ep) {
-            if let Some(tracked) = endpoint.tracked {
-                self.remotes.untrack(tracked, ep);
+            if let Some(ids) = endpoint.tracked {
+                self.remotes.untrack(&ids, ep);
             }
             self.ids.free(endpoint.machine.local_comm_id());
         }
@@ -453,8 +503,8 @@ impl Node {
                 Action::Untrack if self.setup.plant == Some(Plant::NoUntrack) => {}
                 Action::Untrack => {
                     let tracked = self.endpoints.get_mut(&ep).and_then(|e| e.tracked.take());
-                    if let Some(tracked) = tracked {
-                        self.remotes.untrack(tracked, ep);
+                    if let Some(ids) = tracked {
+                        self.remotes.untrack(&ids, ep);
                     }
                 }
                 Action::Deliver(event) => self.report(ep, event, now),
@@ -540,12 +590,16 @@ impl Node {
         if self.ids.get(machine.local_comm_id()) != Some(ep) {
             return watch.violation(Rule::S1, "its communication id does not find it");
         }
-        let peer = Peer {
-            guid: machine.remote_ca_guid(),
-            gid: endpoint.peer,
+        let ids = RemoteIds {
+            peer: Peer {
+                guid: machine.remote_ca_guid(),
+                origin: endpoint.peer,
+            },
+            comm_id: machine.remote_comm_id(),
+            qpn: machine.remote_qpn(),
         };
-        let by_id = self.remotes.by_comm_id(peer, machine.remote_comm_id()) == Some(ep);
-        let by_qpn = self.remotes.by_qpn(peer, machine.remote_qpn()) == Some(ep);
+        let by_id = self.remotes.get(&ids.comm_id_key()) == Some(ep);
+        let by_qpn = self.remotes.get(&ids.qpn_key()) == Some(ep);
         let expected = is_tracked(machine.state());
         if (by_id, by_qpn) != (expected, expected) {
             let state = machine.state();

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use cmproto::{addr::Gid, ids::CommIdKey};
+use cmproto::{
+    ids::CommIdKey,
+    node::{RemoteIds, RemoteKey, RemoteTable},
+};
 
 /// Number of an endpoint, never used twice in a simulation.
 pub type EpId = u32;
@@ -59,88 +62,44 @@ impl CommIds {
     }
 }
 
-/// A peer: the GUID that it names, and the GID that its messages come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Peer {
-    pub guid: u64,
-    pub gid: Gid,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    CommId,
-    Qpn,
-}
-
-/// A name that belongs to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    peer: Peer,
-    kind: Kind,
-    value: u32,
-}
-
-/// The entries of one connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Tracked(Key, Key);
-
-/// What [`Remotes::track`] found.
-#[derive(Debug)]
-pub enum Track {
-    /// Both names were free and are now the endpoint's.
-    New(Tracked),
-    /// The communication id belongs to some endpoint already.
-    Duplicate,
-    /// The queue pair belongs to this endpoint's connection.
-    Stale(EpId),
-}
-
 /// The peers' communication ids and queue pairs that are in use.
 #[derive(Debug, Default)]
 pub struct Remotes {
-    table: BTreeMap<Key, EpId>,
+    table: BTreeMap<RemoteKey, EpId>,
 }
 
 impl Remotes {
-    /// Enters the peer's communication id and queue pair for `ep`, if both are free.
-    pub fn track(&mut self, peer: Peer, comm_id: u32, qpn: u32, ep: EpId) -> Track {
-        let key = |kind, value| Key { peer, kind, value };
-        let id_key = key(Kind::CommId, comm_id);
-        let qpn_key = key(Kind::Qpn, qpn);
-        if self.table.contains_key(&id_key) {
-            return Track::Duplicate;
-        }
-        if let Some(owner) = self.table.get(&qpn_key) {
-            return Track::Stale(*owner);
-        }
-        self.table.insert(id_key, ep);
-        self.table.insert(qpn_key, ep);
-        Track::New(Tracked(id_key, qpn_key))
-    }
-
-    fn find(&self, peer: Peer, kind: Kind, value: u32) -> Option<EpId> {
-        self.table.get(&Key { peer, kind, value }).copied()
-    }
-
-    pub fn by_comm_id(&self, peer: Peer, comm_id: u32) -> Option<EpId> {
-        self.find(peer, Kind::CommId, comm_id)
-    }
-
-    pub fn by_qpn(&self, peer: Peer, qpn: u32) -> Option<EpId> {
-        self.find(peer, Kind::Qpn, qpn)
+    pub fn get(&self, key: &RemoteKey) -> Option<EpId> {
+        self.table.get(key).copied()
     }
 
     /// Removes the entries if they are `ep`'s.
-    pub fn untrack(&mut self, tracked: Tracked, ep: EpId) {
-        let Tracked(id_key, qpn_key) = tracked;
-        for key in [id_key, qpn_key] {
-            if self.table.get(&key) == Some(&ep) {
-                self.table.remove(&key);
-            }
-        }
+    pub fn untrack(&mut self, ids: &RemoteIds, ep: EpId) {
+        self.leave(&ids.comm_id_key(), &ep);
+        self.leave(&ids.qpn_key(), &ep);
     }
 
     pub fn len(&self) -> usize {
         self.table.len()
+    }
+}
+
+impl RemoteTable<EpId> for Remotes {
+    fn owner(&self, key: &RemoteKey) -> Option<EpId> {
+        self.get(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, ep: &EpId) -> Option<EpId> {
+        let owner = self.get(&key);
+        if owner.is_none() {
+            self.table.insert(key, *ep);
+        }
+        owner
+    }
+
+    fn leave(&mut self, key: &RemoteKey, ep: &EpId) {
+        if self.table.get(key) == Some(ep) {
+            self.table.remove(key);
+        }
     }
 }

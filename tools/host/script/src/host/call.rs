@@ -11,6 +11,7 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection, DestroyCause, Pace, QpState},
     cma,
     errno::Errno,
+    origin::Origin,
     private_data::{IpHeader, IP_HEADER_LEN},
     reject::Reason,
     service_id::{PortSpace, ServiceId},
@@ -130,7 +131,7 @@ impl Node {
         let index = self.object(Object {
             conn: Some(Conn {
                 machine,
-                peer: dst.to_gid(),
+                peer: Origin::of_gid(dst.to_gid()),
                 is_active: true,
                 tracked: None,
             }),

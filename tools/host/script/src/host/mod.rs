@@ -2,9 +2,8 @@
 
 //! The protocol crate as a world: a node with a virtual clock.
 //!
-//! The node decides as the module does, in the same order: see
-//! `rust/cm/{receive,request,remote,sidr}.rs` and `rust/cma/{connect,sidr}.rs`. What needs a kernel (routes, devices, memory) is reduced to what the
-//! scripts can tell.
+//! What becomes of a message `cmproto::node` decides, and here it is carried out. What needs a kernel
+//! (routes, devices, memory) is reduced to what the scripts can tell.
 
 mod call;
 mod receive;
@@ -21,7 +20,8 @@ use cmproto::{
     cm::{self, Action, Actions, Connection, Outgoing, Tuning},
     cma,
     ids::CommIdKey,
-    reject::Reason,
+    node::{RemoteIds, RemoteKey, RemoteTable},
+    origin::Origin,
     service_id::PortSpace,
     time::Instant,
     ucma::backlog::Backlog,
@@ -54,11 +54,11 @@ struct Listen {
 /// The connection of an endpoint.
 struct Conn {
     machine: Connection,
-    peer: Gid,
+    peer: Origin,
     /// Whether this end sent the REQ.
     is_active: bool,
-    /// Its names in the table of the peers: communication id and QPN.
-    tracked: Option<(Peer, u32, u32)>,
+    /// Its names in the table of the peers.
+    tracked: Option<RemoteIds>,
 }
 
 /// An endpoint of the user.
@@ -96,9 +96,6 @@ impl Object {
     }
 }
 
-/// A peer: the GUID of its node, as it says, and the GID that its messages come from.
-type Peer = (u64, Gid);
-
 /// What came with an event.
 enum Cause<'a> {
     None,
@@ -108,8 +105,32 @@ enum Cause<'a> {
 
 /// A message, and who sent it.
 struct Arrived<'a> {
-    from: Gid,
+    from: Origin,
     header: &'a Header,
+}
+
+/// The names of peers, and the connections that they belong to.
+#[derive(Default)]
+struct Remotes(HashMap<RemoteKey, usize>);
+
+impl RemoteTable<usize> for Remotes {
+    fn owner(&self, key: &RemoteKey) -> Option<usize> {
+        self.0.get(key).copied()
+    }
+
+    fn enter(&mut self, key: RemoteKey, index: &usize) -> Option<usize> {
+        let owner = self.owner(&key);
+        if owner.is_none() {
+            self.0.insert(key, *index);
+        }
+        owner
+    }
+
+    fn leave(&mut self, key: &RemoteKey, index: &usize) {
+        if self.0.get(key) == Some(index) {
+            self.0.remove(key);
+        }
+    }
 }
 
 /// A node of the protocol crate.
@@ -121,9 +142,8 @@ pub struct Node {
     objects: Vec<Object>,
     /// Who has a communication id here.
     by_id: HashMap<u32, usize>,
-    /// Whose peer has this communication id, and this QPN.
-    by_comm: HashMap<(Peer, u32), usize>,
-    by_qpn: HashMap<(Peer, u32), usize>,
+    /// Whose peer has this name.
+    remotes: Remotes,
     questions: HashMap<Asker, Question>,
     wire: VecDeque<Sent>,
     events: VecDeque<Event>,
@@ -181,11 +201,6 @@ pub fn names(is_ipv6: bool) -> Names {
     }
 }
 
-/// What a REQ is refused with; `None` for silence.
-type Refusal = Option<Reason>;
-
-const MISMATCH: Refusal = Some(Reason::CONSUMER_DEFINED);
-
 impl Node {
     /// A node with no endpoints.
     pub fn new(names: Names) -> Self {
@@ -196,8 +211,7 @@ impl Node {
             next_id: 1,
             objects: Vec::new(),
             by_id: HashMap::new(),
-            by_comm: HashMap::new(),
-            by_qpn: HashMap::new(),
+            remotes: Remotes::default(),
             questions: HashMap::new(),
             wire: VecDeque::new(),
             events: VecDeque::new(),
@@ -206,15 +220,15 @@ impl Node {
         }
     }
 
-    fn gid(&self, who: Who) -> Gid {
-        Gid(wire::gid(match who {
+    fn origin(&self, who: Who) -> Origin {
+        Origin::of_gid(Gid(wire::gid(match who {
             Who::Peer => self.names.peer,
             Who::Stranger => self.names.stranger,
-        }))
+        })))
     }
 
-    fn who(&self, gid: Gid) -> Who {
-        match gid == self.gid(Who::Stranger) {
+    fn who(&self, origin: Origin) -> Who {
+        match origin == self.origin(Who::Stranger) {
             true => Who::Stranger,
             false => Who::Peer,
         }
@@ -264,9 +278,9 @@ impl Node {
 
     fn untrack(&mut self, index: usize) {
         let tracked = self.conn(index).and_then(|conn| conn.tracked.take());
-        if let Some((peer, comm, qpn)) = tracked {
-            self.by_comm.remove(&(peer, comm));
-            self.by_qpn.remove(&(peer, qpn));
+        if let Some(ids) = tracked {
+            self.remotes.leave(&ids.comm_id_key(), &index);
+            self.remotes.leave(&ids.qpn_key(), &index);
         }
     }
 
@@ -353,7 +367,7 @@ impl World for Node {
     fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String> {
         // The MAD layer hands out nothing that is not whole.
         if let Ok(bytes) = bytes.try_into() {
-            self.dispatch(self.gid(from), bytes);
+            self.dispatch(self.origin(from), bytes);
         }
         Ok(())
     }

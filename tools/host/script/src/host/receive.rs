@@ -2,64 +2,62 @@
 
 //! Messages that come in, and what they do.
 
-use super::{event, sock, Arrived, Cause, Conn, Node, Object, Peer, Refusal, GUID, MISMATCH};
+use super::{event, sock, Arrived, Cause, Conn, Node, Object, GUID};
 use crate::{
     wire::{self, Mad},
     world::{Endpoint, Event, Sent},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{Connection, DestroyCause},
+    cm::{Connection, DestroyCause, QpType},
     cma,
     errno::Errno,
     listen::{ListenView, RequestView},
+    node::{
+        self, Conversation, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable,
+        Request, Response, Route, Tables, Unwanted, Verdict,
+    },
+    origin::Origin,
     private_data::{self, IP_HEADER_LEN},
-    reject::Reason,
     service_id::PortSpace,
     ucma::backlog::Admission,
     ucma_abi::CmEvent,
-    wire::{Drep, Header, Message, Rej, RejMessage, Rep, Req, Transport, INFO_LEN},
+    wire::{Message, Req},
 };
 
+impl Tables for Node {
+    type Endpoint = usize;
+
+    fn by_comm_id(&self, comm_id: u32) -> Option<usize> {
+        self.by_id.get(&comm_id).copied()
+    }
+
+    fn by_remote(&self, key: &RemoteKey) -> Option<usize> {
+        self.remotes.0.get(key).copied()
+    }
+}
+
 impl Node {
-    pub(super) fn answer(&mut self, arrived: &Arrived<'_>, message: &Message<'_>) {
-        let header = Header::new(message.attribute(), arrived.header.tid);
-        let mut mad = Mad([0; wire::MAD_LEN]);
-        cmproto::wire::encode(&header, message, &mut mad.0).expect("an answer can be written");
-        let at = self.now.as_micros();
-        let to = self.who(arrived.from);
-        self.wire.push_back(Sent { at, to, mad });
-    }
-
-    /// Refuses a REQ or REP that names `own`, or nothing, as the id of this end.
-    fn refuse(
-        &mut self,
-        arrived: &Arrived<'_>,
-        refused: RejMessage,
-        own: u32,
-        peers: u32,
-        reason: Reason,
-    ) {
-        let mut ari = [0; INFO_LEN];
-        let mut ari_len = 0;
-        if let Reason::INVALID_GID | Reason::INVALID_ALT_GID = reason {
-            // Who named a wrong GID is told a right one.
-            ari[..16].copy_from_slice(&wire::gid(self.names.local));
-            ari_len = 16;
+    /// Does what the node itself does about a message.
+    pub(super) fn respond(&mut self, arrived: &Arrived<'_>, response: &Response) {
+        if let Response::Answer(answer) = response {
+            let mut mad = Mad([0; wire::MAD_LEN]);
+            answer.encode(arrived.header, &mut mad.0);
+            let at = self.now.as_micros();
+            let to = self.who(arrived.from);
+            self.wire.push_back(Sent { at, to, mad });
         }
-        let rej = Rej {
-            local_comm_id: own,
-            remote_comm_id: peers,
-            message: refused,
-            ari_len,
-            reason: reason.0,
-            ari: &ari,
-            private_data: &[],
-        };
-        self.answer(arrived, &Message::Rej(rej));
     }
 
-    pub(super) fn dispatch(&mut self, from: Gid, bytes: &[u8; wire::MAD_LEN]) {
+    /// Does what is to be done about a request or reply that has no effect.
+    fn refused(&mut self, arrived: &Arrived<'_>, refused: &Refused<usize>) {
+        self.respond(arrived, &refused.response);
+        if let Some(other) = refused.stale {
+            self.stale_peer(other, arrived.from);
+        }
+    }
+
+    pub(super) fn dispatch(&mut self, from: Origin, bytes: &[u8; wire::MAD_LEN]) {
         let Ok((header, message)) = cmproto::wire::decode(bytes) else {
             return;
         };
@@ -68,118 +66,76 @@ impl Node {
             header: &header,
         };
         self.note(&arrived, &message);
-        let by_id = |id: u32| self.by_id.get(&id).copied();
-        let found = match &message {
-            Message::Req(req) => return self.request(&arrived, req),
-            Message::Rep(m) => by_id(m.remote_comm_id),
-            Message::Rtu(m) => by_id(m.remote_comm_id),
-            Message::Mra(m) => by_id(m.remote_comm_id),
-            Message::Dreq(m) => by_id(m.remote_comm_id),
-            Message::Drep(m) => by_id(m.remote_comm_id),
-            Message::Rej(m) if Reason(m.reason) == Reason::TIMEOUT => {
-                let guid = m.ari.first_chunk().copied().map_or(0, u64::from_be_bytes);
-                self.by_comm.get(&((guid, from), m.local_comm_id)).copied()
-            }
-            Message::Rej(m) => by_id(m.remote_comm_id),
-            Message::SidrReq(req) => return self.question(&arrived, req),
-            Message::SidrRep(m) => by_id(m.request_id),
-            Message::Lap(_) | Message::Apr(_) => return,
-        };
-        match (found, &message) {
-            (Some(index), Message::Rep(rep)) if self.receive_rep(index, &arrived, rep) => {}
-            (_, Message::Rep(rep)) => {
-                let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-                let reason = Reason::INVALID_COMM_ID;
-                self.refuse(&arrived, RejMessage::Rep, own, peers, reason);
-            }
-            (Some(index), Message::SidrRep(rep)) => self.receive_sidr_rep(index, &arrived, rep),
-            (Some(index), _) if self.receive(index, &arrived, &message) => {}
-            (_, Message::Dreq(dreq)) => {
-                let drep = Drep {
-                    local_comm_id: dreq.remote_comm_id,
-                    remote_comm_id: dreq.local_comm_id,
-                    private_data: &[],
-                };
-                self.answer(&arrived, &Message::Drep(drep));
-            }
-            _ => {}
+        match node::route(self, from, &message) {
+            Route::Req(req) => self.request(&arrived, req),
+            Route::SidrReq(req) => self.question(&arrived, req),
+            Route::Endpoint(index) => self.receive(index, &arrived, &message),
+            Route::Nobody(response) => self.respond(&arrived, &response),
         }
     }
 
-    fn receive(&mut self, index: usize, arrived: &Arrived<'_>, message: &Message<'_>) -> bool {
+    fn conversation(&self, index: usize) -> Conversation<'_> {
+        let object = self.objects.get(index);
+        match object.map(|object| (&object.conn, &object.sidr)) {
+            Some((Some(conn), _)) => Conversation::Connection(&conn.machine, conn.peer),
+            Some((None, Some(sidr))) => Conversation::Resolution(&sidr.machine, sidr.peer),
+            Some((None, None)) | None => Conversation::None,
+        }
+    }
+
+    fn receive(&mut self, index: usize, arrived: &Arrived<'_>, message: &Message<'_>) {
         let now = self.now;
+        match node::judge(&self.conversation(index), arrived.from, message) {
+            Verdict::Nobody(response) => return self.respond(arrived, &response),
+            Verdict::Claim(ids) => {
+                if !self.claim(index, arrived, &ids, message) {
+                    return;
+                }
+            }
+            Verdict::Deliver => {}
+        }
+        if let (Some(sidr), Message::SidrRep(rep)) = (self.sidr(index), message) {
+            let actions = sidr.machine.receive(message, now);
+            return self.execute_sidr(index, actions, Some(rep));
+        }
         let Some(conn) = self.conn(index) else {
-            return false;
+            return;
         };
-        if conn.peer != arrived.from {
-            return true;
-        }
-        if !conn.machine.is_for(message) {
-            return false;
-        }
         let actions = conn.machine.receive(arrived.header, message, now);
         let cause = match message {
             Message::Rej(rej) => Cause::Rej(rej),
+            Message::Rep(rep) => Cause::Rep(arrived.header, rep),
             _ => Cause::None,
         };
         self.execute(index, actions, &cause);
-        true
     }
 
-    /// False if it is for no connection of the object.
-    fn receive_rep(&mut self, index: usize, arrived: &Arrived<'_>, rep: &Rep<'_>) -> bool {
-        let now = self.now;
-        let Some(conn) = self.conn(index) else {
+    /// Makes the names in the REP that `message` is those of the peer; false if it may not have them.
+    fn claim(
+        &mut self,
+        index: usize,
+        arrived: &Arrived<'_>,
+        ids: &RemoteIds,
+        message: &Message<'_>,
+    ) -> bool {
+        let object = self.objects.get_mut(index);
+        let conn = object.and_then(|object| object.conn.as_mut());
+        let (Some(conn), Message::Rep(rep)) = (conn, message) else {
             return false;
         };
-        if conn.peer != arrived.from {
-            return true;
-        }
-        // It has given up, or was ended.
-        if conn.machine.is_closed() && !conn.machine.is_for(&Message::Rep(*rep)) {
-            return false;
-        }
-        if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
-            let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-            self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
-            return true;
-        }
-        if conn.machine.wants_rep() {
-            let peer = (rep.local_ca_guid, arrived.from);
-            let names = (peer, rep.local_comm_id, conn.machine.rep_qpn(rep));
-            if self.by_comm.contains_key(&(names.0, names.1)) {
-                return true;
+        match node::claim_rep(&mut self.remotes, ids, &index, &mut conn.machine, rep) {
+            Ok(()) => {
+                conn.tracked = Some(*ids);
+                true
             }
-            if let Some(other) = self.by_qpn.get(&(names.0, names.2)).copied() {
-                let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-                if let Some(conn) = self.conn(index) {
-                    conn.machine.refuse_rep(rep);
-                }
-                self.refuse(arrived, RejMessage::Rep, own, peers, Reason::STALE_CONN);
-                self.stale_peer(other, arrived.from);
-                return true;
+            Err(refused) => {
+                self.refused(arrived, &refused);
+                false
             }
-            self.track(index, names);
-        }
-        let Some(conn) = self.conn(index) else {
-            return false;
-        };
-        let actions = conn
-            .machine
-            .receive(arrived.header, &Message::Rep(*rep), now);
-        self.execute(index, actions, &Cause::Rep(arrived.header, rep));
-        true
-    }
-
-    fn track(&mut self, index: usize, names: (Peer, u32, u32)) {
-        self.by_comm.insert((names.0, names.1), index);
-        self.by_qpn.insert((names.0, names.2), index);
-        if let Some(conn) = self.conn(index) {
-            conn.tracked = Some(names);
         }
     }
 
-    fn stale_peer(&mut self, index: usize, from: Gid) {
+    fn stale_peer(&mut self, index: usize, from: Origin) {
         let now = self.now;
         self.note_request(index, "stale peer");
         if let Some(conn) = self.conn(index).filter(|conn| conn.peer == from) {
@@ -193,29 +149,22 @@ impl Node {
 
     fn request(&mut self, arrived: &Arrived<'_>, req: &Req<'_>) {
         let now = self.now;
-        let peer = (req.local_ca_guid, arrived.from);
-        let known = self.by_comm.get(&(peer, req.local_comm_id)).copied();
-        if let Some(index) = known {
-            self.note_request(index, "its REQ again");
-            if let Some(conn) = self.conn(index).filter(|conn| conn.peer == arrived.from) {
-                let actions = conn.machine.duplicate_req(now);
-                self.execute(index, actions, &Cause::None);
-            }
-            return;
-        }
-        let stale = self.by_qpn.get(&(peer, req.local_qpn)).copied();
-        let refusal = match stale {
-            Some(_) => Some(Reason::STALE_CONN),
-            None => match self.take(arrived, req) {
-                Ok(()) => return,
-                Err(refusal) => refusal,
-            },
+        let mut incoming = IncomingReq {
+            node: self,
+            arrived,
+            req,
         };
-        if let Some(reason) = refusal {
-            self.refuse(arrived, RejMessage::Req, 0, req.local_comm_id, reason);
-        }
-        if let Some(other) = stale {
-            self.stale_peer(other, arrived.from);
+        match node::request(&mut incoming, arrived.from, req) {
+            Request::Duplicate(index) => {
+                self.note_request(index, "its REQ again");
+                if let Some(conn) = self.conn(index).filter(|conn| conn.peer == arrived.from) {
+                    let actions = conn.machine.duplicate_req(now);
+                    self.execute(index, actions, &Cause::None);
+                }
+            }
+            Request::New(child, (listener, _)) => self.offer(listener, child, arrived, req),
+            Request::Refused(refused) => self.refused(arrived, &refused),
+            Request::Nothing => {}
         }
     }
 
@@ -243,8 +192,8 @@ impl Node {
         &self,
         service: u64,
         private_data: &[u8],
-    ) -> Option<(usize, PortSpace)> {
-        let header = private_data::Header::decode(private_data).ok()?;
+    ) -> Result<Listener, Errno> {
+        let header = private_data::Header::decode(private_data)?;
         let view = RequestView {
             header: &header,
             interface: Some(1),
@@ -264,50 +213,19 @@ impl Node {
                 };
                 let is_for = listen.service == service && listener.accepts(&view);
                 is_for.then_some((index, listen.space))
-            })?;
-        let private_data::Header::Ip(ip) = &header else {
-            return None;
-        };
-        self.leads_back(&ip.dst, &ip.src).then_some(found)
+            })
+            .ok_or(Errno::EINVAL)?;
+        match &header {
+            private_data::Header::Ip(ip) if self.leads_back(&ip.dst, &ip.src) => Ok(found),
+            _ => Err(Errno::EINVAL),
+        }
     }
 
-    fn take(&mut self, arrived: &Arrived<'_>, req: &Req<'_>) -> Result<(), Refusal> {
-        if !self.is_served(req.service_id) {
-            return Err(Some(Reason::INVALID_SERVICE_ID));
-        }
-        if req.pkey & 0x7fff != 0x7fff {
-            return Err(Some(Reason::INVALID_GID));
-        }
-        if !req.alternate.is_empty() {
-            return Err(Some(Reason::INVALID_ALT_GID));
-        }
-        let (listener, space) = self
-            .find_listener(req.service_id, req.private_data)
-            .ok_or(MISMATCH)?;
-        if req.transport != Transport::Rc || space != PortSpace::Tcp {
-            return Err(MISMATCH);
-        }
-        let comm_id = self.comm_id();
-        let tid = 0x1000_0000_0000 | u64::from(comm_id);
-        let limits = self.tuning.limits();
-        let mut machine =
-            Connection::from_req(comm_id, GUID, tid, arrived.header, req, &limits).map_err(Some)?;
-        machine.set_pace(self.pace());
-        let child = self.object(Object {
-            conn: Some(Conn {
-                machine,
-                peer: arrived.from,
-                is_active: false,
-                tracked: None,
-            }),
-            psn: comm_id & 0x00ff_ffff,
-            ..Object::new(cma::State::Connect, false)
-        });
-        self.by_id.insert(comm_id, child);
-        let peer = (req.local_ca_guid, arrived.from);
-        self.track(child, (peer, req.local_comm_id, req.local_qpn));
-        self.offer(listener, child, arrived, req);
-        Ok(())
+    /// Whether a listener has room for one more request, of which as many as `parking` are parked.
+    pub(super) fn room(&self, listener: usize, parking: u32) -> Result<(), Errno> {
+        let object = self.objects.get(listener);
+        let listen = object.and_then(|object| object.listen.as_ref());
+        listen.map_or(Ok(()), |listen| listen.backlog.room(parking).map(|_| ()))
     }
 
     fn offer(&mut self, listener: usize, child: usize, arrived: &Arrived<'_>, req: &Req<'_>) {
@@ -362,15 +280,121 @@ impl Node {
             .ok_or(Errno::ECONNABORTED)
             .and_then(|listen| listen.backlog.admit(parking));
         if let Err(errno) = admitted {
-            if errno == Errno::ENOSPC {
-                let _ = self.reject(child, Reason::NO_RESOURCES, &[]);
-            }
-            let cause = match errno {
-                Errno::ENOMEM | Errno::ENOSPC => DestroyCause::NoMemory,
-                _ => DestroyCause::User,
+            let unwanted = match self.conn(child) {
+                Some(_) => Unwanted::req(errno),
+                None => Unwanted::sidr_req(errno),
             };
-            self.destroy(child, cause);
+            if let Some(reason) = unwanted.reject {
+                let _ = self.reject(child, reason, &[]);
+            }
+            self.destroy(child, unwanted.cause);
         }
         admitted.ok()
+    }
+}
+
+/// A listener, and its port space.
+pub(super) type Listener = (usize, PortSpace);
+
+/// A REQ that has come in.
+struct IncomingReq<'a> {
+    node: &'a mut Node,
+    arrived: &'a Arrived<'a>,
+    req: &'a Req<'a>,
+}
+
+impl Passive for IncomingReq<'_> {
+    type Endpoint = usize;
+    type Listener = Listener;
+
+    fn find_sender(&mut self) -> bool {
+        true
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.node.is_served(service_id)
+    }
+
+    fn listener(&mut self) -> Result<Listener, Errno> {
+        let req = self.req;
+        self.node.find_listener(req.service_id, req.private_data)
+    }
+
+    fn room(&mut self, (listener, _): &Listener) -> Result<(), Errno> {
+        self.node.room(*listener, self.node.tuning.parking())
+    }
+
+    fn create(&mut self, _: &Listener) -> Result<usize, Errno> {
+        let (node, header, req) = (&mut *self.node, self.arrived.header, self.req);
+        let comm_id = node.comm_id();
+        let tid = 0x1000_0000_0000 | u64::from(comm_id);
+        let limits = node.tuning.limits();
+        let machine = Connection::from_req(comm_id, GUID, tid, header, req, &limits);
+        let mut machine = machine.map_err(|_| Errno::EINVAL)?;
+        machine.set_pace(node.pace());
+        Ok(node.object(Object {
+            conn: Some(Conn {
+                machine,
+                peer: self.arrived.from,
+                is_active: false,
+                tracked: None,
+            }),
+            psn: comm_id & 0x00ff_ffff,
+            ..Object::new(cma::State::Connect, false)
+        }))
+    }
+
+    fn discard(&mut self, child: usize) {
+        self.node.destroy(child, DestroyCause::NoMemory);
+    }
+}
+
+impl RemoteTable<usize> for IncomingReq<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<usize> {
+        self.node.remotes.owner(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, index: &usize) -> Option<usize> {
+        self.node.remotes.enter(key, index)
+    }
+
+    fn leave(&mut self, key: &RemoteKey, index: &usize) {
+        self.node.remotes.leave(key, index);
+    }
+}
+
+impl PassiveReq for IncomingReq<'_> {
+    fn has_pkey(&self, pkey: u16) -> bool {
+        pkey & 0x7fff == 0x7fff
+    }
+
+    fn has_alternate_paths(&self) -> bool {
+        false
+    }
+
+    fn port_gid(&self) -> Option<Gid> {
+        Some(Gid(wire::gid(self.node.names.local)))
+    }
+
+    fn local_gid(&self) -> Option<Gid> {
+        self.port_gid()
+    }
+
+    fn takes_qp(&self, (_, space): &Listener, qp_type: QpType) -> bool {
+        (*space, qp_type) == (PortSpace::Tcp, QpType::Rc)
+    }
+
+    fn reach(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn publish(&mut self, child: &usize, ids: &RemoteIds) -> bool {
+        let Some(conn) = self.node.conn(*child) else {
+            return false;
+        };
+        conn.tracked = Some(*ids);
+        let comm_id = conn.machine.local_comm_id();
+        self.node.by_id.insert(comm_id, *child);
+        true
     }
 }

@@ -2,34 +2,34 @@
 
 //! Service id resolution: both sides.
 
-use super::{event, Arrived, Node, Object};
+use super::{event, receive::Listener, Arrived, Node, Object};
 use crate::{
     wire::{self, Mad},
     world::{Answer, ConnParam, Endpoint, Event, Sent},
 };
 use cmproto::{
-    addr::Gid,
+    cm::DestroyCause,
     cma,
     errno::Errno,
+    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest},
+    origin::Origin,
     private_data::IP_HEADER_LEN,
     service_id::{PortSpace, ServiceId},
-    sidr::{
-        self, refusal, Action, Actions, Outgoing, ReplyParams, Resolution, ResolveParams, Status,
-    },
+    sidr::{self, Action, Actions, Outgoing, ReplyParams, Resolution, ResolveParams, Status},
     ucma_abi::CmEvent,
-    wire::{Message, SidrRep, SidrReq},
+    wire::{SidrRep, SidrReq},
 };
 use std::net::IpAddr;
 
 /// The resolution of an endpoint.
 pub(super) struct Sidr {
     pub(super) machine: Resolution,
-    peer: Gid,
+    pub(super) peer: Origin,
     question: Option<Asker>,
 }
 
 /// Who asks, and the number of the question.
-pub(super) type Asker = (Gid, u32);
+pub(super) type Asker = (Origin, u32);
 
 /// What is known of a question.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    fn transmit_sidr(&mut self, machine: &Resolution, peer: Gid, outgoing: Outgoing) {
+    fn transmit_sidr(&mut self, machine: &Resolution, peer: Origin, outgoing: Outgoing) {
         let at = self.now.as_micros();
         let mut mad = Mad([0; wire::MAD_LEN]);
         let encoded = machine.encode(outgoing, &mut mad.0);
@@ -137,7 +137,7 @@ impl Node {
         let index = self.object(Object {
             sidr: Some(Sidr {
                 machine,
-                peer: dst.to_gid(),
+                peer: Origin::of_gid(dst.to_gid()),
                 question: None,
             }),
             ..Object::new(cma::State::Connect, true)
@@ -182,68 +182,34 @@ impl Node {
     // Messages
     // ------------------------------------------------------------------------------------------
 
-    pub(super) fn receive_sidr_rep(
-        &mut self,
-        index: usize,
-        arrived: &Arrived<'_>,
-        rep: &SidrRep<'_>,
-    ) {
-        let now = self.now;
-        let Some(sidr) = self.sidr(index).filter(|sidr| sidr.peer == arrived.from) else {
-            return;
-        };
-        let actions = sidr.machine.receive(&Message::SidrRep(*rep), now);
-        self.execute_sidr(index, actions, Some(rep));
-    }
-
     pub(super) fn question(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) {
         let now = self.now;
-        let asker = (arrived.from, req.request_id);
-        match self.questions.get(&asker).cloned() {
-            Some(Question::Asked(index)) => {
+        let mut incoming = IncomingSidr {
+            node: self,
+            arrived,
+            req,
+        };
+        match node::sidr_request(&mut incoming, arrived.header, req) {
+            SidrRequest::Duplicate(index) => {
                 if let Some(sidr) = self.sidr(index) {
                     let actions = sidr.machine.duplicate_req(now);
                     self.execute_sidr(index, actions, None);
                 }
-                return;
             }
-            Some(Question::Answered(mut answer))
-                if answer.deadline() > Some(now) && answer.is_same_req(arrived.header, req) =>
-            {
+            SidrRequest::Answered(mut answer) => {
                 for action in answer.duplicate_req(now) {
                     if let Action::Send(outgoing) = action {
                         self.transmit_sidr(&answer, arrived.from, outgoing);
                     }
                 }
-                return;
             }
-            Some(Question::Answered(_)) | None => {}
-        }
-        if let Err(status) = self.take_question(arrived, req) {
-            self.answer(arrived, &Message::SidrRep(refusal(req, status)));
+            SidrRequest::New(child, (listener, _)) => self.offer_question(listener, child, req),
+            SidrRequest::Refused(response) => self.respond(arrived, &response),
+            SidrRequest::Nothing => {}
         }
     }
 
-    fn take_question(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) -> Result<(), Status> {
-        if !self.is_served(req.service_id) {
-            return Err(Status::UNSUPPORTED);
-        }
-        let (listener, space) = self
-            .find_listener(req.service_id, req.private_data)
-            .ok_or(Status::REJECT)?;
-        if space != PortSpace::Udp {
-            return Err(Status::REJECT);
-        }
-        let asker = (arrived.from, req.request_id);
-        let child = self.object(Object {
-            sidr: Some(Sidr {
-                machine: Resolution::from_req(arrived.header, req, Resolution::MEMORY),
-                peer: arrived.from,
-                question: Some(asker),
-            }),
-            ..Object::new(cma::State::Connect, false)
-        });
-        self.questions.insert(asker, Question::Asked(child));
+    fn offer_question(&mut self, listener: usize, child: usize, req: &SidrReq<'_>) {
         if self.admit(listener, child).is_some() {
             let at = self.now.as_micros();
             self.events.push_back(Event {
@@ -256,6 +222,83 @@ impl Node {
                 ..event(CmEvent::ConnectRequest as u32, at, listener, 0)
             });
         }
-        Ok(())
+    }
+}
+
+/// A SIDR_REQ that has come in.
+struct IncomingSidr<'a> {
+    node: &'a mut Node,
+    arrived: &'a Arrived<'a>,
+    req: &'a SidrReq<'a>,
+}
+
+impl IncomingSidr<'_> {
+    fn asker(&self) -> Asker {
+        (self.arrived.from, self.req.request_id)
+    }
+}
+
+impl Passive for IncomingSidr<'_> {
+    type Endpoint = usize;
+    type Listener = Listener;
+
+    fn find_sender(&mut self) -> bool {
+        true
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.node.is_served(service_id)
+    }
+
+    fn listener(&mut self) -> Result<Listener, Errno> {
+        let req = self.req;
+        self.node.find_listener(req.service_id, req.private_data)
+    }
+
+    fn room(&mut self, (listener, _): &Listener) -> Result<(), Errno> {
+        self.node.room(*listener, 0)
+    }
+
+    fn create(&mut self, _: &Listener) -> Result<usize, Errno> {
+        let machine = Resolution::from_req(self.arrived.header, self.req, Resolution::MEMORY);
+        let sidr = Sidr {
+            machine,
+            peer: self.arrived.from,
+            question: None,
+        };
+        Ok(self.node.object(Object {
+            sidr: Some(sidr),
+            ..Object::new(cma::State::Connect, false)
+        }))
+    }
+
+    fn discard(&mut self, child: usize) {
+        self.node.destroy(child, DestroyCause::NoMemory);
+    }
+}
+
+impl PassiveSidr for IncomingSidr<'_> {
+    fn known(&self) -> KnownSidr<usize> {
+        match self.node.questions.get(&self.asker()) {
+            Some(Question::Asked(index)) => KnownSidr::Asked(*index),
+            Some(Question::Answered(answer)) if answer.deadline() > Some(self.node.now) => {
+                KnownSidr::Answered(answer.clone())
+            }
+            // It was forgotten.
+            Some(Question::Answered(_)) | None => KnownSidr::Nothing,
+        }
+    }
+
+    fn takes_datagrams(&self, (_, space): &Listener) -> bool {
+        *space == PortSpace::Udp
+    }
+
+    fn enter(&mut self, child: &usize) -> Entry {
+        let asker = self.asker();
+        if let Some(sidr) = self.node.sidr(*child) {
+            sidr.question = Some(asker);
+        }
+        self.node.questions.insert(asker, Question::Asked(*child));
+        Entry::New
     }
 }

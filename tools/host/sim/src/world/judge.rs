@@ -19,7 +19,10 @@ impl World {
     pub(super) fn partner(&self, index: usize, ep: EpId) -> Option<(usize, EpId)> {
         let endpoint = self.nodes.get(index)?.endpoints.get(&ep)?;
         let machine = &endpoint.machine;
-        let number = self.nodes.iter().position(|n| n.gid == endpoint.peer)?;
+        let number = self
+            .nodes
+            .iter()
+            .position(|n| n.origin() == endpoint.peer)?;
         let node = self.nodes.get(number)?;
         let other = node.ids.get(machine.remote_comm_id())?;
         let back = node.endpoints.get(&other)?.machine.remote_comm_id();
@@ -47,7 +50,7 @@ impl World {
                 _ => Ok(()),
             };
         }
-        let Some(peer) = self.nodes.iter().find(|n| n.gid == endpoint.peer) else {
+        let Some(peer) = self.nodes.iter().find(|n| n.origin() == endpoint.peer) else {
             return Ok(());
         };
         if let Some(with) = peer.rejected.get(&machine.remote_comm_id()) {
@@ -123,7 +126,7 @@ impl World {
         let Some(endpoint) = endpoint else {
             return false;
         };
-        let peer = self.nodes.iter().find(|n| n.gid == endpoint.peer);
+        let peer = self.nodes.iter().find(|n| n.origin() == endpoint.peer);
         let id = endpoint.machine.remote_comm_id();
         peer.is_some_and(|node| node.ids.get(id).is_some())
     }

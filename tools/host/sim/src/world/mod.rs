@@ -15,7 +15,7 @@ use std::{
 };
 
 use cmproto::{
-    addr::Gid,
+    origin::Origin,
     time::{Duration, Instant},
     wire::{self, Attribute, Message, MAD_LEN},
 };
@@ -358,8 +358,15 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: usize, tag: Tag, kind: Attribute, to: Gid, mad: Box<[u8; MAD_LEN]>) {
-        let Some(to) = self.nodes.iter().position(|node| node.gid == to) else {
+    fn send(
+        &mut self,
+        from: usize,
+        tag: Tag,
+        kind: Attribute,
+        to: Origin,
+        mad: Box<[u8; MAD_LEN]>,
+    ) {
+        let Some(to) = self.nodes.iter().position(|node| node.origin() == to) else {
             return;
         };
         self.counts.messages += 1;
@@ -421,12 +428,12 @@ impl World {
             return;
         };
         let (to, tag) = (packet.to, packet.tag);
-        let Some(source) = self.nodes.get(packet.from).map(|node| node.gid) else {
+        let Some(source) = self.nodes.get(packet.from).map(Node::origin) else {
             return;
         };
         let arrived = Arrived {
             tag,
-            source,
+            origin: source,
             mad: &packet.mad,
             now: self.now,
         };

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of a message is decided in `cmproto::node` alone. The simulator, the script player and
+//! the model carry that out, and have no opinion of their own.
+
+use std::{fs, path::Path};
+
+/// The sources of the programs that have nodes.
+const NODES: [&str; 3] = ["sim/src", "script/src/host", "model/src"];
+
+/// What a decision about a message needs, and where it is found all the same, for another reason.
+///
+/// The compiler keeps them from more: there is no way to make an answer but to ask `cmproto::node`.
+const WORDS: [(&str, &[&str]); 14] = [
+    // Which connection a message is for.
+    (".is_for(", &[]),
+    (".is_same_req(", &[]),
+    ("remote_comm_id ==", &["script/src/host/seen.rs"]),
+    ("timed_out_guid", &[]),
+    (".wants_rep()", &["model/src/machine.rs"]),
+    // Answers that no connection gives.
+    ("Rej {", &[]),
+    ("Drep {", &[]),
+    ("refusal(", &[]),
+    ("RejMessage", &[]),
+    ("Status::UNSUPPORTED", &[]),
+    // Why something is refused; what users say is not meant.
+    ("Reason::STALE_CONN", &["script/src/host/seen.rs"]),
+    ("Reason::INVALID", &[]),
+    ("Reason::NO_RESOURCES", &[]),
+    ("Dropped", &[]),
+];
+
+fn sources(dir: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path.to_str().unwrap().to_owned(), text));
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_crate_decides_about_a_message() {
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for dir in NODES {
+        sources(&host.join(dir), &mut files);
+    }
+    assert!(files.len() > 10, "{files:?}");
+    for (file, text) in &files {
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            for (word, places) in WORDS {
+                let is_known = places.iter().any(|place| file.ends_with(place));
+                assert!(
+                    is_known || !code.contains(word),
+                    "{file}:{}: {word} is for cmproto::node to say",
+                    number + 1
+                );
+            }
+        }
+    }
+    // Each of the three asks the crate about each kind of message.
+    for (dir, asked) in NODES.iter().zip([
+        [
+            "route(",
+            "judge(",
+            "claim_rep(",
+            "node::request(",
+            "sidr_request(",
+        ],
+        [
+            "route(",
+            "judge(",
+            "claim_rep(",
+            "node::request(",
+            "sidr_request(",
+        ],
+        // Its connections resolve no service.
+        ["route(", "judge(", "claim_rep(", "node::request(", ""],
+    ]) {
+        for call in asked {
+            let is_asked =
+                |(file, text): &(String, String)| file.contains(dir) && text.contains(call);
+            assert!(files.iter().any(is_asked), "{dir} does not call {call}");
+        }
+    }
+}

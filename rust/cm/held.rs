@@ -7,7 +7,7 @@ use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent},
 };
-use cmproto::{cm::DestroyCause, dropped::Dropped};
+use cmproto::{cm::DestroyCause, dropped::Dropped, node::Unwanted};
 use kernel::{prelude::*, sync::Arc};
 
 /// A request for which an endpoint was made. It waits until its sender can be answered.
@@ -30,6 +30,17 @@ impl Held {
             self.child.end(DestroyCause::NoMemory);
         }
         ah.ok()
+    }
+
+    /// Ends the request, which the listener's consumer does not take.
+    pub(super) fn end(&self, unwanted: &Unwanted) {
+        if let Some(why) = unwanted.dropped {
+            self.counts.dropped(why);
+        }
+        if let Some(reason) = unwanted.reject {
+            let _ = self.child.reject(&[], reason.0 as u8);
+        }
+        self.child.end(unwanted.cause);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
     },
 };
-use cmproto::{origin::Origin, sidr::Resolution, time::Instant};
+use cmproto::{node::KnownSidr, origin::Origin, sidr::Resolution, time::Instant};
 use core::mem;
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
@@ -41,17 +41,6 @@ pub(crate) struct Key {
     pub(crate) origin: Origin,
     /// The sender's number for it.
     pub(crate) request_id: u32,
-}
-
-/// What is known of a question.
-#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
-pub(crate) enum Known {
-    /// Nothing: it is new.
-    Nothing,
-    /// Its user has not answered.
-    Asked(EndpointRef),
-    /// This was the answer.
-    Answered(Resolution),
 }
 
 enum Entry {
@@ -155,11 +144,11 @@ impl Questions {
     }
 
     /// Looks a question up.
-    pub(crate) fn find(&self, key: &Key) -> Known {
+    pub(crate) fn find(&self, key: &Key) -> KnownSidr<EndpointRef> {
         match self.table.lock().entries.get(key) {
-            None => Known::Nothing,
-            Some(Entry::Asked(endpoint)) => Known::Asked(endpoint.clone()),
-            Some(Entry::Answered(answer)) => Known::Answered((**answer).clone()),
+            None => KnownSidr::Nothing,
+            Some(Entry::Asked(endpoint)) => KnownSidr::Asked(endpoint.clone()),
+            Some(Entry::Answered(answer)) => KnownSidr::Answered((**answer).clone()),
         }
     }
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that come in: whose they are, and what they do.
+//! Messages that come in: what `cmproto::node` decides about them is carried out here.
 //!
 //! A message is handled where it arrives, in the context of the MAD layer, under the lock of the
-//! endpoint it belongs to. It is believed only if it comes from the GID of the connection's peer;
-//! anything else is dropped without a word in the log.
+//! endpoint it belongs to. It is believed only if it comes from the connection's peer; anything else is
+//! dropped without a word in the log.
 
-use super::{
-    execute::Cause,
-    port::Port,
-    remote::{Peer, Space, Track},
-};
+use super::{execute::Cause, port::Port, remote::Space};
 use crate::{
     cma::device::CmDevice,
+    core::Core,
     endpoint::{Endpoint, EndpointRef},
     ib::{
         counters::CounterGroup,
@@ -21,13 +18,13 @@ use crate::{
     },
 };
 use cmproto::{
-    cm::{Actions, Connection},
+    cm::{Actions, Connection, State},
     dropped::Dropped,
+    node::{self, RemoteKey, Route, Tables, Verdict},
     origin::Origin,
-    reject::Reason,
     time::Instant,
     ucma::query::Protocol,
-    wire::{self, Header, Message, Rej, Rep},
+    wire::{self, Header, Message, Rep},
 };
 use kernel::sync::Arc;
 
@@ -38,30 +35,22 @@ pub(super) struct Arrived<'a> {
     pub(super) agent: &'a Arc<Agent>,
     pub(super) mad: &'a ReceivedMad,
     pub(super) header: &'a Header,
+    /// Where the message came from.
+    pub(super) origin: Origin,
 }
 
-impl Arrived<'_> {
-    /// Where the message came from.
-    pub(super) fn source(&self) -> Origin {
-        let source = self.mad.source();
-        if self.port.protocol == Protocol::Roce {
+impl Port {
+    /// Where a message that came in at the port came from.
+    fn origin(&self, device: &CmDevice, mad: &ReceivedMad) -> Origin {
+        let source = mad.source();
+        if self.protocol == Protocol::Roce {
             return Origin::of_gid(source.sgid);
         }
         let link = source.link();
         let gids = link.has_grh.then_some((source.dgid, source.sgid));
-        Origin::on_link(self.device.ib_port(self.port.num), link.lid, gids)
+        Origin::on_link(device.ib_port(self.num), link.lid, gids)
     }
 
-    /// The sender, whose node has this GUID.
-    pub(super) fn peer(&self, guid: u64) -> Peer {
-        Peer {
-            guid,
-            origin: self.source(),
-        }
-    }
-}
-
-impl Port {
     /// Handles a message.
     pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
         // Used where it is, as it is large.
@@ -78,164 +67,111 @@ impl Port {
             agent,
             mad,
             header,
+            origin: self.origin(device, mad),
         };
-        let core = &self.core;
-        let endpoint = match message {
-            Message::Req(req) => return arrived.request(req),
-            Message::Rep(rep) => core.ids.get(rep.remote_comm_id),
-            Message::Rtu(rtu) => core.ids.get(rtu.remote_comm_id),
-            Message::Mra(mra) => core.ids.get(mra.remote_comm_id),
-            Message::Dreq(dreq) => core.ids.get(dreq.remote_comm_id),
-            Message::Drep(drep) => core.ids.get(drep.remote_comm_id),
-            Message::Rej(rej) => match timed_out_guid(rej) {
-                // The sender gave up before it learned our communication id.
-                Some(guid) => core
-                    .remotes
-                    .by_comm_id(arrived.peer(guid), rej.local_comm_id),
-                None => core.ids.get(rej.remote_comm_id),
-            },
-            Message::SidrReq(req) => return arrived.question(req),
-            Message::SidrRep(rep) => core.ids.get(rep.request_id),
-            Message::Lap(_) | Message::Apr(_) => {
-                return self.counts.dropped(Dropped::Unsupported);
-            }
-        };
-        match (endpoint, message) {
-            (Some(endpoint), Message::Rep(rep)) if endpoint.receive_rep(&arrived, rep) => {}
-            (Some(endpoint), Message::SidrRep(rep)) => endpoint.receive_sidr_rep(&arrived, rep),
-            (_, Message::Rep(rep)) => {
-                // The connection is gone, or was never asked for, and its peer need not wait.
-                self.counts.dropped(Dropped::Unknown);
-                arrived.refuse_rep(rep, Reason::INVALID_COMM_ID);
-                icm::icm_remote_no_priv_err(rep.remote_comm_id);
-            }
-            (Some(endpoint), _) if endpoint.receive(&arrived, message) => {}
-            (_, Message::Dreq(dreq)) => {
-                // The connection is gone, and its peer need not wait for an answer.
-                self.counts.add(CounterGroup::RxDuplicates, attr_id, 1);
-                arrived.confirm(dreq);
-                icm::icm_no_priv_err(dreq.local_comm_id, dreq.remote_comm_id);
-            }
-            _ => self.counts.dropped(Dropped::Unknown),
+        match node::route(&*self.core, arrived.origin, message) {
+            Route::Req(req) => arrived.request(req),
+            Route::SidrReq(req) => arrived.question(req),
+            Route::Endpoint(endpoint) => endpoint.receive(&arrived, message),
+            Route::Nobody(response) => arrived.respond(&response),
         }
     }
 }
 
-/// The CA GUID of a peer that gave up waiting for an answer (IBTA 12.6.7.2, reason 4).
-fn timed_out_guid(rej: &Rej<'_>) -> Option<u64> {
-    if Reason(rej.reason) != Reason::TIMEOUT {
-        return None;
+impl Tables for Core {
+    type Endpoint = EndpointRef;
+
+    fn by_comm_id(&self, comm_id: u32) -> Option<EndpointRef> {
+        self.ids.get(comm_id)
     }
-    let guid = rej.ari.first_chunk()?;
-    Some(u64::from_be_bytes(*guid))
+
+    fn by_remote(&self, key: &RemoteKey) -> Option<EndpointRef> {
+        self.remotes.get(key)
+    }
+}
+
+/// How far a connection is when a REP comes, for tracepoints.
+struct BeforeRep {
+    /// The peer's communication id, or 0.
+    peer: u32,
+    is_wanted: bool,
+    state: State,
+}
+
+impl BeforeRep {
+    fn of(machine: &Connection) -> Self {
+        BeforeRep {
+            peer: machine.remote_comm_id(),
+            is_wanted: machine.wants_rep(),
+            state: machine.state(),
+        }
+    }
+
+    /// Traces a REP that came at the wrong time.
+    fn trace(&self, rep: &Rep<'_>) {
+        if self.peer == rep.local_comm_id {
+            // It is here already, and comes again because the answer was lost, or slow.
+        } else if self.peer != 0 {
+            icm::icm_remote_no_priv_err(rep.remote_comm_id);
+        } else if !self.is_wanted {
+            let state = self.state as u32;
+            icm::icm_rep_unknown_err(rep.local_comm_id, rep.remote_comm_id, state);
+        }
+    }
 }
 
 impl Endpoint {
-    /// Handles a message that names this endpoint; false if it is for no connection of its own.
-    fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) -> bool {
+    /// Handles a message that names this endpoint.
+    fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) {
+        // The first REP makes the peer's names this connection's.
+        let space = match message {
+            Message::Rep(_) => match Space::new() {
+                Ok(space) => Some(space),
+                Err(_) => return arrived.port.counts.dropped(Dropped::Overload),
+            },
+            _ => None,
+        };
         let now = self.core.now();
         let mut inner = self.inner.lock();
+        let verdict = node::judge(&inner.conversation(), arrived.origin, message);
+        if let Verdict::Nobody(response) = verdict {
+            drop(inner);
+            return arrived.respond(&response);
+        }
+        if let (Some(_), Message::SidrRep(rep)) = (&inner.sidr, message) {
+            return self.receive_sidr_rep(&mut inner, message, rep, now);
+        }
         let Some(conn) = &mut inner.conn else {
-            return false;
+            return;
         };
-        if conn.peer != arrived.source() {
-            // A stranger learns nothing.
-            arrived.port.counts.dropped(Dropped::Stranger);
-            return true;
+        if let (Verdict::Claim(ids), Some(space), Message::Rep(rep)) = (verdict, space, message) {
+            let machine = &mut conn.machine;
+            match self.core.remotes.claim_rep(space, &ids, self, machine, rep) {
+                Ok(tracked) => conn.tracked = Some(tracked),
+                Err(refused) => {
+                    drop(inner);
+                    return arrived.refuse_rep(rep, refused);
+                }
+            }
         }
-        if !conn.machine.is_for(message) {
-            return false;
-        }
+        let before = BeforeRep::of(&conn.machine);
         let waited = conn.machine.waiting();
         let actions = conn.machine.receive(arrived.header, message, now);
         let cause = match message {
             _ if self.speaks_messages => Cause::Mad(arrived.mad.bytes()),
+            Message::Rep(rep) => Cause::Rep {
+                header: arrived.header,
+                rep,
+                qpn: conn.machine.rep_qpn(rep),
+            },
             Message::Rej(rej) => Cause::Rej(rej),
             _ => Cause::None,
         };
         self.note_answer(&inner, waited, now);
         self.execute(&mut inner, actions, &cause);
-        true
-    }
-
-    /// Handles a REP: the first one makes the peer's names this connection's. False if it is for no
-    /// connection of this endpoint.
-    fn receive_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &Rep<'_>) -> bool {
-        let Ok(space) = Space::new() else {
-            arrived.port.counts.dropped(Dropped::Overload);
-            return true;
-        };
-        let now = self.core.now();
-        let mut inner = self.inner.lock();
-        let Some(conn) = &mut inner.conn else {
-            return false;
-        };
-        if conn.peer != arrived.source() {
-            arrived.port.counts.dropped(Dropped::Stranger);
-            return true;
+        if let Message::Rep(rep) = message {
+            before.trace(rep);
         }
-        // It has given up, or was ended.
-        if conn.machine.is_closed() && !conn.machine.is_for(&Message::Rep(*rep)) {
-            return false;
-        }
-        if conn.machine.wants_rep() && conn.machine.has_refused(rep) {
-            // A late copy of a REP that was refused: its sender has given up by now.
-            drop(inner);
-            arrived.refuse_rep(rep, Reason::STALE_CONN);
-            return true;
-        }
-        if conn.machine.wants_rep() {
-            let track = self.core.remotes.track(
-                space,
-                arrived.peer(rep.local_ca_guid),
-                rep.local_comm_id,
-                conn.machine.rep_qpn(rep),
-                self,
-            );
-            match track {
-                Track::New(tracked) => conn.tracked = Some(tracked),
-                Track::Duplicate => {
-                    icm::icm_insert_failed_err(rep.remote_comm_id);
-                    arrived.port.counts.dropped(Dropped::Mismatch);
-                    return true;
-                }
-                Track::Stale(other) => {
-                    conn.machine.refuse_rep(rep);
-                    drop(inner);
-                    arrived.refuse_rep(rep, Reason::STALE_CONN);
-                    icm::icm_staleconn_err(rep.local_comm_id, rep.remote_comm_id);
-                    other.stale_peer(arrived.source());
-                    return true;
-                }
-            }
-        }
-        let is_wanted = conn.machine.wants_rep();
-        let peer = conn.machine.remote_comm_id();
-        let state = conn.machine.state();
-        let waited = conn.machine.waiting();
-        let qpn = conn.machine.rep_qpn(rep);
-        let actions = conn
-            .machine
-            .receive(arrived.header, &Message::Rep(*rep), now);
-        self.note_answer(&inner, waited, now);
-        let cause = if self.speaks_messages {
-            Cause::Mad(arrived.mad.bytes())
-        } else {
-            Cause::Rep {
-                header: arrived.header,
-                rep,
-                qpn,
-            }
-        };
-        self.execute(&mut inner, actions, &cause);
-        if peer == rep.local_comm_id {
-            // It is here already, and comes again because the answer was lost, or slow.
-        } else if peer != 0 {
-            icm::icm_remote_no_priv_err(rep.remote_comm_id);
-        } else if !is_wanted {
-            icm::icm_rep_unknown_err(rep.local_comm_id, rep.remote_comm_id, state as u32);
-        }
-        true
     }
 
     /// The peer claims, from `source`, to have forgotten the connection.

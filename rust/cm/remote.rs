@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is known of the peers: which of their communication ids and QPs are in use.
-//!
-//! A REQ whose (CA GUID, communication id) is known is a duplicate; one whose (CA GUID, QPN) is
-//! known comes from a peer that lost the old connection, which is then stale (IBTA 12.9.8.3.1).
-//! A GUID is what the sender says it is. So that nobody takes the names of others, where the message
-//! came from counts, too.
+//! The table of the peers' communication ids and QPs that are in use. What it is for says
+//! `cmproto::node`.
 //!
 //! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
 //! allocated while one is held, and no two are held together.
 
 use crate::{endpoint::EndpointRef, kext::delay};
-use cmproto::origin::Origin;
+use cmproto::{
+    cm::Connection,
+    node::{self, Refused, RemoteIds, RemoteKey, RemoteTable},
+    wire::Rep,
+};
+use core::result::Result;
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
+    error::Error,
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
@@ -23,43 +25,8 @@ use kernel::{
 /// Number of shards; a power of two.
 const SHARDS: usize = 64;
 
-/// What a key names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// A communication id of the peer.
-    CommId,
-    /// A QP of the peer.
-    Qpn,
-}
-
-/// A peer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Peer {
-    /// The GUID of its node, as it says.
-    pub(crate) guid: u64,
-    /// Where its messages come from.
-    pub(crate) origin: Origin,
-}
-
-/// A name that belongs to a peer. What differs most comes first, because keys are compared in that
-/// order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    value: u32,
-    kind: Kind,
-    peer: Peer,
-}
-
-impl Key {
-    /// The shard that holds the key. It need not be secret: each shard is a balanced tree.
-    fn shard(&self) -> usize {
-        let mixed = (self.peer.guid ^ u64::from(self.value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        usize::try_from(mixed >> 58).unwrap_or(0) & (SHARDS - 1)
-    }
-}
-
-type Tree = RBTree<Key, EndpointRef>;
-type Reservation = RBTreeNodeReservation<Key, EndpointRef>;
+type Tree = RBTree<RemoteKey, EndpointRef>;
+type Reservation = RBTreeNodeReservation<RemoteKey, EndpointRef>;
 
 /// The table of the peers' names.
 #[pin_data]
@@ -73,7 +40,7 @@ pub(crate) struct Space(Reservation, Reservation);
 
 impl Space {
     /// Takes the memory.
-    pub(crate) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self, Error> {
         Ok(Space(
             Reservation::new(GFP_KERNEL_ACCOUNT)?,
             Reservation::new(GFP_KERNEL_ACCOUNT)?,
@@ -82,38 +49,56 @@ impl Space {
 }
 
 /// The entries of one connection, and the only handle by which they are removed.
-pub(crate) struct Tracked {
-    peer: Peer,
-    comm_id: u32,
-    qpn: u32,
+pub(crate) struct Tracked(RemoteIds);
+
+/// The table, with the memory for the entries of one connection.
+pub(super) struct Entering<'a> {
+    remotes: &'a Remotes,
+    comm_id: Option<Reservation>,
+    qpn: Option<Reservation>,
 }
 
-impl Tracked {
-    fn id_key(&self) -> Key {
-        Key {
-            peer: self.peer,
-            kind: Kind::CommId,
-            value: self.comm_id,
+impl<'a> Entering<'a> {
+    pub(super) fn new(remotes: &'a Remotes, space: Space) -> Self {
+        let Space(comm_id, qpn) = space;
+        Entering {
+            remotes,
+            comm_id: Some(comm_id),
+            qpn: Some(qpn),
         }
     }
 
-    fn qpn_key(&self) -> Key {
-        Key {
-            peer: self.peer,
-            kind: Kind::Qpn,
-            value: self.qpn,
-        }
+    /// The handle of `ids`, which were entered; nothing if they were not.
+    pub(super) fn tracked(self, ids: &RemoteIds) -> Option<Tracked> {
+        (self.comm_id.is_none() && self.qpn.is_none()).then_some(Tracked(*ids))
     }
 }
 
-/// What [`Remotes::track`] found.
-pub(crate) enum Track {
-    /// Both names were free and are now the endpoint's.
-    New(Tracked),
-    /// The communication id belongs to some endpoint already.
-    Duplicate,
-    /// The QP belongs to this endpoint's connection.
-    Stale(EndpointRef),
+impl RemoteTable<EndpointRef> for Entering<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
+        self.remotes.get(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, endpoint: &EndpointRef) -> Option<EndpointRef> {
+        let memory = if key.is_qpn() {
+            delay::point();
+            self.qpn.take()
+        } else {
+            self.comm_id.take()
+        };
+        match memory {
+            Some(memory) => {
+                let node = memory.into_node(key, endpoint.clone());
+                self.remotes.enter(node, &key)
+            }
+            // Each name is entered once.
+            None => Some(endpoint.clone()),
+        }
+    }
+
+    fn leave(&mut self, key: &RemoteKey, endpoint: &EndpointRef) {
+        self.remotes.leave(key, endpoint);
+    }
 }
 
 impl Remotes {
@@ -126,9 +111,20 @@ impl Remotes {
         })
     }
 
+    fn shard(&self, key: &RemoteKey) -> Option<&Mutex<Tree>> {
+        // It need not be secret: each shard is a balanced tree.
+        let mixed = (key.peer().guid ^ u64::from(key.value())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let shard = usize::try_from(mixed >> 58).unwrap_or(0) & (SHARDS - 1);
+        self.shards.get(shard)
+    }
+
     /// Enters `node`, or returns the endpoint that has its key.
-    fn enter(&self, node: RBTreeNode<Key, EndpointRef>, key: &Key) -> Option<EndpointRef> {
-        let lock = self.shards.get(key.shard())?;
+    fn enter(
+        &self,
+        node: RBTreeNode<RemoteKey, EndpointRef>,
+        key: &RemoteKey,
+    ) -> Option<EndpointRef> {
+        let lock = self.shard(key)?;
         let unused;
         {
             let mut tree = lock.lock();
@@ -148,8 +144,8 @@ impl Remotes {
     }
 
     /// Removes `key` if it is `endpoint`'s.
-    fn leave(&self, key: &Key, endpoint: &EndpointRef) {
-        let Some(lock) = self.shards.get(key.shard()) else {
+    pub(super) fn leave(&self, key: &RemoteKey, endpoint: &EndpointRef) {
+        let Some(lock) = self.shard(key) else {
             return;
         };
         let node = {
@@ -163,57 +159,28 @@ impl Remotes {
         drop(node);
     }
 
-    /// Enters the peer's communication id and QPN for `endpoint`, if both are free.
-    pub(crate) fn track(
+    /// Enters the names in a REP for `endpoint`, whose connection `connection` is.
+    pub(super) fn claim_rep(
         &self,
         space: Space,
-        peer: Peer,
-        comm_id: u32,
-        qpn: u32,
+        ids: &RemoteIds,
         endpoint: &EndpointRef,
-    ) -> Track {
-        let tracked = Tracked { peer, comm_id, qpn };
-        let (id_key, qpn_key) = (tracked.id_key(), tracked.qpn_key());
-        let Space(first, second) = space;
-        if self
-            .enter(first.into_node(id_key, endpoint.clone()), &id_key)
-            .is_some()
-        {
-            return Track::Duplicate;
-        }
-        delay::point();
-        if let Some(owner) = self.enter(second.into_node(qpn_key, endpoint.clone()), &qpn_key) {
-            self.leave(&id_key, endpoint);
-            return Track::Stale(owner);
-        }
-        Track::New(tracked)
+        connection: &mut Connection,
+        rep: &Rep<'_>,
+    ) -> Result<Tracked, Refused<EndpointRef>> {
+        let mut table = Entering::new(self, space);
+        node::claim_rep(&mut table, ids, endpoint, connection, rep).map(|()| Tracked(*ids))
     }
 
-    fn find(&self, key: Key) -> Option<EndpointRef> {
-        self.shards.get(key.shard())?.lock().get(&key).cloned()
-    }
-
-    /// Finds the endpoint whose peer has this communication id.
-    pub(crate) fn by_comm_id(&self, peer: Peer, comm_id: u32) -> Option<EndpointRef> {
-        self.find(Key {
-            peer,
-            kind: Kind::CommId,
-            value: comm_id,
-        })
-    }
-
-    /// Finds the endpoint whose peer has this QP.
-    pub(crate) fn by_qpn(&self, peer: Peer, qpn: u32) -> Option<EndpointRef> {
-        self.find(Key {
-            peer,
-            kind: Kind::Qpn,
-            value: qpn,
-        })
+    /// Finds the endpoint whose connection has a name of a peer.
+    pub(super) fn get(&self, key: &RemoteKey) -> Option<EndpointRef> {
+        self.shard(key)?.lock().get(key).cloned()
     }
 
     /// Removes the entries that `tracked` stands for.
     pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &EndpointRef) {
-        self.leave(&tracked.id_key(), endpoint);
-        self.leave(&tracked.qpn_key(), endpoint);
+        let Tracked(ids) = tracked;
+        self.leave(&ids.comm_id_key(), endpoint);
+        self.leave(&ids.qpn_key(), endpoint);
     }
 }

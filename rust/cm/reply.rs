@@ -5,27 +5,27 @@
 use super::{
     reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
+    sidr::asked,
 };
-use crate::ib::{
-    counters::{CounterGroup, Counts},
-    dev_addr::DevAddr,
-    mad::Agent,
-    trace::icm,
+use crate::{
+    endpoint::EndpointRef,
+    ib::{
+        counters::{CounterGroup, Counts},
+        dev_addr::DevAddr,
+        mad::Agent,
+        trace::icm,
+    },
 };
 use cmproto::{
-    addr::Gid,
     dropped::Dropped,
+    node::{Answer, Refused, Response},
     reject::Reason,
-    sidr::{self, Status},
-    wire::{
-        self, Attribute, Drep, Dreq, Header, Message, Rej, RejMessage, Rep, Req, SidrReq, INFO_LEN,
-        MAD_LEN,
-    },
+    wire::{Attribute, RejMessage, Rep, MAD_LEN},
 };
 use kernel::{prelude::*, sync::Arc};
 
 /// An answer, ready to be sent.
-struct Answer {
+struct Outgoing {
     sender: Sender,
     agent: Arc<Agent>,
     counts: Arc<Counts>,
@@ -35,7 +35,7 @@ struct Answer {
     mad: [u8; MAD_LEN],
 }
 
-impl Answer {
+impl Outgoing {
     fn send(&self, link: &DevAddr) -> Result {
         let ah = self.sender.address(&self.agent, link)?;
         self.agent.send(&ah, self.sender.pkey_index, &self.mad)?;
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-impl Waiting for Answer {
+impl Waiting for Outgoing {
     const PURPOSE: Purpose = Purpose::Answer;
 
     fn sender(&self) -> &Sender {
@@ -65,16 +65,76 @@ impl Waiting for Answer {
     }
 }
 
+/// Traces an answer that is about to be sent. That to a REQ is traced where it is refused.
+fn trace_answer(answer: &Answer) {
+    match answer {
+        Answer::Rej {
+            refused: RejMessage::Rep,
+            local_comm_id,
+            remote_comm_id,
+            ..
+        } => icm::icm_issue_rej(*remote_comm_id, *local_comm_id),
+        Answer::Rej { .. } => {}
+        Answer::Drep {
+            local_comm_id,
+            remote_comm_id,
+        } => icm::icm_issue_drep(*remote_comm_id, *local_comm_id),
+        Answer::SidrRep { request_id, .. } => icm::icm_send_sidr_rep(&asked(*request_id)),
+    }
+}
+
+/// Traces that what was answered is for no connection.
+fn trace_answered(answer: &Answer) {
+    match answer {
+        Answer::Rej {
+            local_comm_id,
+            reason: Reason::INVALID_COMM_ID,
+            ..
+        } => icm::icm_remote_no_priv_err(*local_comm_id),
+        Answer::Rej { .. } | Answer::SidrRep { .. } => {}
+        Answer::Drep {
+            local_comm_id,
+            remote_comm_id,
+        } => icm::icm_no_priv_err(*remote_comm_id, *local_comm_id),
+    }
+}
+
 impl Arrived<'_> {
-    /// Answers with `message`, unless the port has answered too much of late.
-    fn answer(&self, message: &Message<'_>) {
-        let attribute = message.attribute();
-        let mut mad = [0; MAD_LEN];
-        let header = Header::new(attribute, self.header.tid);
-        if wire::encode(&header, message, &mut mad).is_ok() {
-            // A connection that is known no more was ended before.
-            self.send(attribute, attribute == Attribute::Drep, mad);
+    /// Does what the node itself does about the message.
+    pub(super) fn respond(&self, response: &Response) {
+        match response {
+            Response::Drop(why) => self.port.counts.dropped(*why),
+            Response::Answer(answer) => self.answer(answer),
         }
+    }
+
+    /// Refuses a REP whose sender uses names of another connection.
+    pub(super) fn refuse_rep(&self, rep: &Rep<'_>, refused: Refused<EndpointRef>) {
+        if refused.stale.is_none() {
+            icm::icm_insert_failed_err(rep.remote_comm_id);
+        }
+        self.respond(&refused.response);
+        if let Some(other) = refused.stale {
+            icm::icm_staleconn_err(rep.local_comm_id, rep.remote_comm_id);
+            other.stale_peer(self.origin);
+        }
+    }
+
+    /// Answers the message, which no endpoint takes.
+    fn answer(&self, answer: &Answer) {
+        let attribute = answer.attribute();
+        if let Some(why) = answer.dropped() {
+            self.port.counts.dropped(why);
+        }
+        if answer.is_repeated() {
+            let asked = self.header.attr_id.id();
+            self.port.counts.add(CounterGroup::RxDuplicates, asked, 1);
+        }
+        trace_answer(answer);
+        let mut mad = [0; MAD_LEN];
+        answer.encode(self.header, &mut mad);
+        self.send(attribute, answer.is_repeated(), mad);
+        trace_answered(answer);
     }
 
     /// Gives an answer of the kind `attribute` as it was given before.
@@ -91,7 +151,7 @@ impl Arrived<'_> {
         let Ok(sender) = Sender::of(self.port, self.device, self.mad) else {
             return self.port.counts.dropped(Dropped::Unreachable);
         };
-        let answer = Answer {
+        let answer = Outgoing {
             sender,
             agent: self.agent.clone(),
             counts: self.port.counts.clone(),
@@ -100,50 +160,5 @@ impl Arrived<'_> {
             mad,
         };
         reach(&self.port.core, answer);
-    }
-
-    /// Refuses a REQ, with a GID as additional information or none.
-    pub(super) fn refuse_req(&self, req: &Req<'_>, reason: Reason, info: Option<Gid>) {
-        self.refuse(RejMessage::Req, 0, req.local_comm_id, reason, info);
-    }
-
-    /// Refuses a REP, whose sender looks for both communication ids.
-    pub(super) fn refuse_rep(&self, rep: &Rep<'_>, reason: Reason) {
-        let (own, peers) = (rep.remote_comm_id, rep.local_comm_id);
-        icm::icm_issue_rej(peers, own);
-        self.refuse(RejMessage::Rep, own, peers, reason, None);
-    }
-
-    fn refuse(&self, refused: RejMessage, own: u32, peers: u32, reason: Reason, info: Option<Gid>) {
-        let mut ari = [0; INFO_LEN];
-        let mut ari_len = 0;
-        if let (Some(Gid(gid)), Some(to)) = (info, ari.first_chunk_mut()) {
-            *to = gid;
-            ari_len = 16;
-        }
-        self.answer(&Message::Rej(Rej {
-            local_comm_id: own,
-            remote_comm_id: peers,
-            message: refused,
-            ari_len,
-            reason: reason.0,
-            ari: &ari,
-            private_data: &[],
-        }));
-    }
-
-    /// Answers a SIDR_REQ that no endpoint was made for.
-    pub(super) fn refuse_question(&self, req: &SidrReq<'_>, status: Status) {
-        self.answer(&Message::SidrRep(sidr::refusal(req, status)));
-    }
-
-    /// Confirms the end of a connection that is not known any more.
-    pub(super) fn confirm(&self, dreq: &Dreq<'_>) {
-        icm::icm_issue_drep(dreq.local_comm_id, dreq.remote_comm_id);
-        self.answer(&Message::Drep(Drep {
-            local_comm_id: dreq.remote_comm_id,
-            remote_comm_id: dreq.local_comm_id,
-            private_data: &[],
-        }));
     }
 }

@@ -2,8 +2,8 @@
 
 //! Connection requests that come in.
 //!
-//! What is cheap comes first: a REQ is decoded and matched against the known peers and the
-//! listeners before anything is allocated for it.
+//! What a REQ must pass, and in which order, says `cmproto::node::request`. What is cheap comes first: it
+//! is matched against the known peers and the listeners before anything is allocated for it.
 
 use super::{
     held::Held,
@@ -12,7 +12,7 @@ use super::{
     port::transaction_id,
     reach::{search, Purpose, Sender, Waiting, Way},
     receive::Arrived,
-    remote::{Space, Track},
+    remote::{Entering, Space},
     target::{self, Asked, Heard},
 };
 use crate::{
@@ -21,61 +21,24 @@ use crate::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
-    kext::delay,
+    kext::{delay, error::to_protocol},
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause, Tunable},
-    dropped::Dropped,
+    cm::{self, Connection, DestroyCause, QpType, Tunable},
+    errno::Errno,
+    node::{
+        self, Answer, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
+        Response, Unwanted,
+    },
     path::Path,
     reject::Reason,
     ucma::backlog::Admission,
     ucma_abi::CmEvent,
-    wire::{Header, Req, Transport},
+    wire::{Header, Req},
 };
-use kernel::prelude::*;
-
-/// `enum ib_qp_type` of reliable connections.
-const QPT_RC: u8 = 2;
-/// `enum ib_qp_type` of unreliable connections.
-const QPT_UC: u8 = 3;
-/// `enum ib_qp_type` of the target end of extended reliable connections.
-const QPT_XRC_TGT: u8 = 10;
-
-/// The type of QP that can serve a REQ of this transport.
-fn qp_type(transport: Transport) -> Option<u8> {
-    match transport {
-        Transport::Rc => Some(QPT_RC),
-        Transport::Uc => Some(QPT_UC),
-        Transport::Xrc => Some(QPT_XRC_TGT),
-        Transport::Other(..) => None,
-    }
-}
-
-/// Why a REQ does not become a connection request.
-enum Refusal {
-    /// The peer is told.
-    Reject(Reason),
-    /// The peer is told nothing and tries again.
-    Drop,
-    /// The peer cannot be told.
-    Unreachable,
-}
-
-/// Why a request that there is no room for is refused.
-const FULL: Reason = Reason::NO_RESOURCES;
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        if error == ENOMEM {
-            Refusal::Drop
-        } else if error == ENOSPC {
-            Refusal::Reject(FULL)
-        } else {
-            Refusal::Reject(Reason::CONSUMER_DEFINED)
-        }
-    }
-}
+use core::result::Result;
+use kernel::{error::Error, prelude::*};
 
 /// A REQ for which an endpoint was made.
 struct Arrival {
@@ -102,14 +65,14 @@ impl Waiting for Waits {
         Some(&self.arrival.held)
     }
 
-    fn reached(&self, link: Result<&DevAddr>) {
+    fn reached(&self, link: Result<&DevAddr, Error>) {
         self.arrival.reached(link, &self.event.get());
     }
 }
 
 impl Arrival {
     /// The sender was found at `link`, or cannot be found.
-    fn reached(&self, link: Result<&DevAddr>, event: &Event<'_>) {
+    fn reached(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
         let (Some(ah), Ok(link)) = (self.held.address(link), link) else {
             return;
         };
@@ -145,9 +108,9 @@ impl Arrival {
         delay::point();
         let offered = target::offer(listener, child, event, parking);
         delay::point();
-        let admission = match offered.map_err(Refusal::from) {
+        let admission = match offered {
             Ok(admission) => admission,
-            Err(refusal) => return self.refuse(&refusal),
+            Err(error) => return self.held.end(&Unwanted::req(to_protocol(error))),
         };
         let mut inner = child.inner.lock();
         match (&mut inner.conn, admission) {
@@ -160,24 +123,6 @@ impl Arrival {
             (Some(_), Admission::Queued) if child.speaks_messages => {}
             (Some(_), Admission::Queued) => child.prepare_mra(&mut inner),
         }
-    }
-
-    /// Refuses the request, for which an endpoint was made already.
-    fn refuse(&self, refusal: &Refusal) {
-        let Held { counts, child, .. } = &self.held;
-        let cause = match refusal {
-            Refusal::Reject(FULL) => {
-                counts.dropped(Dropped::Overload);
-                let _ = child.reject(&[], FULL.0 as u8);
-                DestroyCause::NoMemory
-            }
-            Refusal::Reject(_) => DestroyCause::User,
-            Refusal::Drop | Refusal::Unreachable => {
-                counts.dropped(Dropped::Overload);
-                DestroyCause::NoMemory
-            }
-        };
-        child.end(cause);
     }
 }
 
@@ -216,131 +161,72 @@ fn icm_id(req: &Req<'_>) -> IcmId<'static> {
 impl Arrived<'_> {
     /// Handles a REQ.
     pub(super) fn request(&self, req: &Req<'_>) {
-        let remotes = &self.port.core.remotes;
-        let peer = self.peer(req.local_ca_guid);
-        if let Some(known) = remotes.by_comm_id(peer, req.local_comm_id) {
-            return known.duplicate_req(self.source());
+        let mut incoming = IncomingReq {
+            arrived: self,
+            req,
+            path: Path::default(),
+            sender: None,
+            way: None,
+            parking: 0,
+            entering: None,
+            event: None,
+        };
+        match node::request(&mut incoming, self.origin, req) {
+            Request::Duplicate(known) => known.duplicate_req(self.origin),
+            Request::New(child, heard) => incoming.resolve(child, &heard),
+            Request::Refused(refused) => self.refuse_req(req, refused),
+            Request::Nothing => {}
         }
-        let taken = match remotes.by_qpn(peer, req.local_qpn) {
-            Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
-            None => self.take(req),
+    }
+
+    /// Refuses a REQ.
+    fn refuse_req(&self, req: &Req<'_>, refused: Refused<EndpointRef>) {
+        let Response::Answer(Answer::Rej { reason, .. }) = refused.response else {
+            return self.respond(&refused.response);
         };
-        let Err((refusal, stale)) = taken else {
-            return;
-        };
-        let reason = match refusal {
-            Refusal::Reject(reason) => reason,
-            Refusal::Drop => return self.port.counts.dropped(Dropped::Overload),
-            Refusal::Unreachable => return self.port.counts.dropped(Dropped::Unreachable),
-        };
-        if reason == FULL {
-            self.port.counts.dropped(Dropped::Overload);
-        }
         let is_for_nobody = matches!(reason, Reason::INVALID_SERVICE_ID | Reason::STALE_CONN);
         if is_for_nobody {
             icm::icm_issue_rej(req.local_comm_id, 0);
         } else {
             icm::icm_send_rej(&icm_id(req), reason.0);
         }
-        self.refuse_req(req, reason, self.right_gid(reason));
-        if let Some(other) = stale {
-            other.stale_peer(self.source());
+        self.respond(&refused.response);
+        if let Some(other) = refused.stale {
+            other.stale_peer(self.origin);
         }
         if is_for_nobody {
             icm::icm_no_listener_err(&icm_id(req));
         }
     }
+}
 
-    /// The GID that whoever named a wrong one is told of.
-    fn right_gid(&self, reason: Reason) -> Option<Gid> {
-        match reason {
-            Reason::INVALID_GID => self.device.device.query_gid(self.port.num, 0).ok(),
-            Reason::INVALID_ALT_GID => Some(self.mad.source().dgid),
-            _ => None,
-        }
-    }
+/// A REQ that has come in, and what was found out about it.
+struct IncomingReq<'a> {
+    arrived: &'a Arrived<'a>,
+    req: &'a Req<'a>,
+    /// The path that the REQ names, once a listener is looked for.
+    path: Path,
+    sender: Option<Sender>,
+    way: Option<Way>,
+    /// How many requests to the listener may wait beyond the backlog.
+    parking: u32,
+    /// Where the names of the peer go, once there is memory for them.
+    entering: Option<Entering<'a>>,
+    /// What the listener's consumer will hear.
+    event: Option<Event<'a>>,
+}
 
-    /// Makes a connection request of a REQ that is neither a duplicate nor from a stale peer.
-    fn take(&self, req: &Req<'_>) -> Result<(), (Refusal, Option<EndpointRef>)> {
-        let plain = |refusal| (refusal, None);
-        let core = &self.port.core;
-        let mut sender =
-            Sender::of(self.port, self.device, self.mad).map_err(|_| plain(Refusal::Drop))?;
-        if !self.is_served(req.service_id) {
-            return Err(plain(Refusal::Reject(Reason::INVALID_SERVICE_ID)));
-        }
-        if self
-            .device
-            .device
-            .find_pkey(self.port.num, req.pkey)
-            .is_err()
-        {
-            return Err(plain(Refusal::Reject(Reason::INVALID_GID)));
-        }
-        if sender.link.is_none() && !req.alternate.is_empty() {
-            // RoCE has no alternate paths.
-            return Err(plain(Refusal::Reject(Reason::INVALID_ALT_GID)));
-        }
-        let path = match &sender.link {
-            Some(link) => Path::from_req_over(req, link),
-            None => Path::from_req(req),
+impl<'a> IncomingReq<'a> {
+    /// Offers the request to its listener when its sender can be answered.
+    fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
+        // They were found before the endpoint was created.
+        let (Some(sender), Some(way), Some(event)) = (self.sender, self.way, self.event) else {
+            return child.end(DestroyCause::NoMemory);
         };
-        sender.answer_by(&path);
-        let heard = self.heard(
-            &Asked {
-                service_id: req.service_id,
-                private_data: req.private_data,
-                pkey: req.pkey,
-                path: Some(&path),
-            },
-            &sender,
-        );
-        let heard = match &heard {
-            Ok(heard) => heard,
-            Err(error) => return Err(plain((*error).into())),
-        };
-        let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
-        let parking = own.unwrap_or_else(|| self.port.tuned(Tunable::Parking));
-        target::takes_requests(heard.endpoint(), parking).map_err(|error| plain(error.into()))?;
-        let way = sender
-            .way(core, Waits::PURPOSE)
-            .map_err(|_| plain(Refusal::Unreachable))?;
-        let space = Space::new().map_err(|error| plain(error.into()))?;
-        let (child, event) = self
-            .create(&sender, req, &path, heard)
-            .map_err(|error| plain(error.into()))?;
-        let track = core.remotes.track(
-            space,
-            self.peer(req.local_ca_guid),
-            req.local_comm_id,
-            req.local_qpn,
-            &child,
-        );
-        match track {
-            Track::New(tracked) => {
-                let mut inner = child.inner.lock();
-                let Some(conn) = &mut inner.conn else {
-                    // The device has gone since the endpoint was attached to it.
-                    drop(inner);
-                    core.remotes.untrack(tracked, &child);
-                    return Ok(());
-                };
-                conn.tracked = Some(tracked);
-                conn.comm_id.publish(&child);
-            }
-            // The same REQ is being handled at this moment.
-            Track::Duplicate => {
-                child.end(DestroyCause::NoMemory);
-                return Ok(());
-            }
-            Track::Stale(other) => {
-                child.end(DestroyCause::NoMemory);
-                return Err((Refusal::Reject(Reason::STALE_CONN), Some(other)));
-            }
-        }
+        let listener = heard.endpoint().clone();
         let arrival = Arrival {
-            held: self.hold(sender, heard.endpoint().clone(), child),
-            parking,
+            held: self.arrived.hold(sender, listener, child),
+            parking: self.parking,
         };
         match way {
             Way::Known(link) => arrival.reached(Ok(&link), &event),
@@ -349,39 +235,32 @@ impl Arrived<'_> {
                 search(place, Waits { arrival, event });
             }
         }
-        Ok(())
     }
 
     /// Creates the endpoint of the request, and the event that offers it.
-    fn create<'a>(
-        &self,
-        sender: &Sender,
-        req: &Req<'_>,
-        path: &Path,
-        heard: &Heard<'a>,
-    ) -> Result<(EndpointRef, Event<'a>)> {
+    fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
+        let (arrived, req, path) = (self.arrived, self.req, self.path);
+        let sender = self.sender.as_ref().ok_or(EINVAL)?;
+        let core = &arrived.port.core;
+        self.entering = Some(Entering::new(&core.remotes, Space::new()?));
         let listener = heard.endpoint();
-        let qp_type = qp_type(req.transport).ok_or(EINVAL)?;
-        let wanted = listener.qp_type;
-        if wanted != 0 && wanted != qp_type {
-            return Err(EINVAL);
-        }
-        let attachment = self.attachment(heard, sender)?;
-        let child = Endpoint::create_child(listener, qp_type)?;
+        let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
+        let attachment = arrived.attachment(heard, sender)?;
+        let child = Endpoint::create_child(listener, qp_type as u8)?;
         let tuning = listener.inner.lock().tuning;
-        let comm_id = CommId::new(&self.port.core)?;
-        let tid = transaction_id(self.agent, comm_id.value());
-        let limits = tuning.over(&self.port.tuning()).limits();
-        let (own_id, guid) = (comm_id.value(), self.port.guid);
-        let machine = Connection::from_req(own_id, guid, tid, self.header, req, &limits);
+        let comm_id = CommId::new(core)?;
+        let tid = transaction_id(arrived.agent, comm_id.value());
+        let limits = tuning.over(&arrived.port.tuning()).limits();
+        let (own_id, guid) = (comm_id.value(), arrived.port.guid);
+        let machine = Connection::from_req(own_id, guid, tid, arrived.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;
         machine.decline_alternate();
         let event = match heard {
             Heard::Address(target, listener) => {
-                req_event(self.header, req, target.user_data(listener))
+                req_event(arrived.header, req, target.user_data(listener))
             }
             Heard::Messages(_) => Event {
-                param: self.message_param()?,
+                param: arrived.message_param()?,
                 ..Event::new(CmEvent::ConnectRequest, 0)
             },
         };
@@ -390,7 +269,7 @@ impl Arrived<'_> {
                 machine,
                 comm_id,
                 tracked: None,
-                peer: self.source(),
+                peer: arrived.origin,
                 ah: None,
                 pkey_index: sender.pkey_index,
                 data_lid: sender
@@ -400,10 +279,127 @@ impl Arrived<'_> {
                 parked: None,
                 before: cm::State::ReqRcvd,
             });
-            inner.path = Some(*path);
+            inner.path = Some(path);
             inner.tuning = tuning;
             Ok(())
         })?;
-        Ok((child, event))
+        self.event = Some(event);
+        Ok(child)
+    }
+}
+
+impl<'a> Passive for IncomingReq<'a> {
+    type Endpoint = EndpointRef;
+    type Listener = Heard<'a>;
+
+    fn find_sender(&mut self) -> bool {
+        let Arrived {
+            port, device, mad, ..
+        } = *self.arrived;
+        self.sender = Sender::of(port, device, mad).ok();
+        self.sender.is_some()
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.arrived.is_served(service_id)
+    }
+
+    fn listener(&mut self) -> Result<Heard<'a>, Errno> {
+        let sender = self.sender.as_mut().ok_or(Errno::EINVAL)?;
+        self.path = match &sender.link {
+            Some(link) => Path::from_req_over(self.req, link),
+            None => Path::from_req(self.req),
+        };
+        sender.answer_by(&self.path);
+        let asked = Asked {
+            service_id: self.req.service_id,
+            private_data: self.req.private_data,
+            pkey: self.req.pkey,
+            path: Some(self.path),
+        };
+        self.arrived.heard(&asked, sender).map_err(to_protocol)
+    }
+
+    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Errno> {
+        let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
+        self.parking = own.unwrap_or_else(|| self.arrived.port.tuned(Tunable::Parking));
+        target::takes_requests(heard.endpoint(), self.parking).map_err(to_protocol)
+    }
+
+    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Errno> {
+        self.create_child(heard).map_err(to_protocol)
+    }
+
+    fn discard(&mut self, child: EndpointRef) {
+        child.end(DestroyCause::NoMemory);
+    }
+}
+
+impl RemoteTable<EndpointRef> for IncomingReq<'_> {
+    fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
+        self.arrived.port.core.remotes.get(key)
+    }
+
+    fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
+        match &mut self.entering {
+            Some(entering) => entering.enter(key, child),
+            // There is memory for them since the endpoint was created.
+            None => Some(child.clone()),
+        }
+    }
+
+    fn leave(&mut self, key: &RemoteKey, child: &EndpointRef) {
+        self.arrived.port.core.remotes.leave(key, child);
+    }
+}
+
+impl PassiveReq for IncomingReq<'_> {
+    fn has_pkey(&self, pkey: u16) -> bool {
+        let Arrived { port, device, .. } = self.arrived;
+        device.device.find_pkey(port.num, pkey).is_ok()
+    }
+
+    fn has_alternate_paths(&self) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(|sender| sender.link.is_some())
+    }
+
+    fn port_gid(&self) -> Option<Gid> {
+        let Arrived { port, device, .. } = self.arrived;
+        device.device.query_gid(port.num, 0).ok()
+    }
+
+    fn local_gid(&self) -> Option<Gid> {
+        Some(self.arrived.mad.source().dgid)
+    }
+
+    fn takes_qp(&self, heard: &Heard<'_>, qp_type: QpType) -> bool {
+        let wanted = heard.endpoint().qp_type;
+        wanted == 0 || wanted == qp_type as u8
+    }
+
+    fn reach(&mut self) -> Result<(), Errno> {
+        let sender = self.sender.as_ref().ok_or(Errno::EINVAL)?;
+        let way = sender.way(&self.arrived.port.core, Waits::PURPOSE);
+        self.way = Some(way.map_err(to_protocol)?);
+        Ok(())
+    }
+
+    fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {
+        let entering = self.entering.take();
+        let Some(tracked) = entering.and_then(|entering| entering.tracked(ids)) else {
+            return false;
+        };
+        let mut inner = child.inner.lock();
+        let Some(conn) = &mut inner.conn else {
+            // The device has gone since the endpoint was attached to it.
+            drop(inner);
+            self.arrived.port.core.remotes.untrack(tracked, child);
+            return false;
+        };
+        conn.tracked = Some(tracked);
+        conn.comm_id.publish(child);
+        true
     }
 }

@@ -2,12 +2,13 @@
 
 //! Service id resolution (SIDR, IBTA 12.11): questions and answers of datagram services.
 //!
-//! What is cheap comes first: a SIDR_REQ is decoded and matched against the known questions and the
-//! listeners before anything is allocated for it.
+//! What a SIDR_REQ must pass, and in which order, says `cmproto::node::sidr_request`. What is cheap comes
+//! first: it is matched against the known questions and the listeners before anything is allocated for
+//! it.
 
 use super::{
     held::Held,
-    questions::{self, Known},
+    questions,
     reach::{reach, Purpose, Sender, Waiting},
     receive::Arrived,
     target::{self, Asked, Heard},
@@ -23,23 +24,26 @@ use crate::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
-    kext::error::ResultExt,
+    kext::error::{to_protocol, ResultExt},
 };
 use cmproto::{
     cm::{Counter, DestroyCause, State},
     cma,
-    dropped::Dropped,
-    sidr::{self, Action, Actions, Outgoing, Resolution, Status},
+    errno::Errno,
+    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    sidr::{self, Action, Actions, Outgoing, Resolution},
+    time::Instant,
     ucma_abi::CmEvent,
     wire::{self, Header, Message, SidrRep, SidrReq, MAD_LEN},
 };
-use kernel::{alloc::flags::GFP_KERNEL, prelude::*};
+use core::result::Result;
+use kernel::{alloc::flags::GFP_KERNEL, error::Error, prelude::*};
 
 /// `enum ib_qp_type` of unreliable datagrams.
 const QPT_UD: u8 = 4;
 
 /// A question of a peer as tracepoints name it: it has no number of this end.
-fn asked(request_id: u32) -> IcmId<'static> {
+pub(super) fn asked(request_id: u32) -> IcmId<'static> {
     IcmId {
         head: None,
         local_id: 0,
@@ -158,20 +162,21 @@ impl Endpoint {
         }
     }
 
-    /// Handles a SIDR_REP that names this endpoint's question.
-    pub(super) fn receive_sidr_rep(self: &EndpointRef, arrived: &Arrived<'_>, rep: &SidrRep<'_>) {
-        let now = self.core.now();
-        let mut inner = self.inner.lock();
+    /// Handles the SIDR_REP to this endpoint's question, which `message` is.
+    pub(super) fn receive_sidr_rep(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        message: &Message<'_>,
+        rep: &SidrRep<'_>,
+        now: Instant,
+    ) {
         let Some(sidr) = &mut inner.sidr else {
-            return arrived.port.counts.dropped(Dropped::Unknown);
+            return;
         };
-        if sidr.peer != arrived.source() {
-            return arrived.port.counts.dropped(Dropped::Stranger);
-        }
         let waited = sidr.machine.waiting();
-        let actions = sidr.machine.receive(&Message::SidrRep(*rep), now);
-        self.note_answer(&inner, waited, now);
-        self.execute_sidr(&mut inner, actions, Some(rep));
+        let actions = sidr.machine.receive(message, now);
+        self.note_answer(inner, waited, now);
+        self.execute_sidr(inner, actions, Some(rep));
     }
 
     /// The SIDR_REQ of this endpoint arrived again.
@@ -203,7 +208,7 @@ impl Waiting for Inquiry {
         Some(&self.held)
     }
 
-    fn reached(&self, link: Result<&DevAddr>) {
+    fn reached(&self, link: Result<&DevAddr, Error>) {
         let Some(ah) = self.held.address(link) else {
             return;
         };
@@ -216,43 +221,32 @@ impl Waiting for Inquiry {
             None => return,
         }
         if let Err(error) = target::offer(listener, child, &self.event.get(), 0) {
-            child.end(if error == ENOMEM {
-                DestroyCause::NoMemory
-            } else {
-                DestroyCause::User
-            });
+            self.held.end(&Unwanted::sidr_req(to_protocol(error)));
         }
     }
 }
 
-/// What a SIDR_REQ is refused with; nothing for silence.
-type Refusal = Option<Status>;
-
-/// For whatever goes wrong once there is a listener for the service.
-const REJECT: Refusal = Some(Status::REJECT);
-
 impl Arrived<'_> {
     /// Handles a SIDR_REQ.
     pub(super) fn question(&self, req: &SidrReq<'_>) {
-        let key = questions::Key {
-            device: self.device.device.index(),
-            origin: self.source(),
-            request_id: req.request_id,
+        let mut incoming = IncomingSidr {
+            arrived: self,
+            req,
+            key: questions::Key {
+                device: self.device.device.index(),
+                origin: self.origin,
+                request_id: req.request_id,
+            },
+            sender: None,
+            space: None,
+            event: None,
         };
-        match self.port.core.questions.find(&key) {
-            Known::Asked(endpoint) => return endpoint.duplicate_question(),
-            Known::Answered(answer) if answer.is_same_req(self.header, req) => {
-                return self.answer_again(answer)
-            }
-            Known::Answered(_) | Known::Nothing => {}
-        }
-        match self.take_question(key, req) {
-            Ok(()) => {}
-            Err(Some(status)) => {
-                icm::icm_send_sidr_rep(&asked(req.request_id));
-                self.refuse_question(req, status);
-            }
-            Err(None) => self.port.counts.dropped(Dropped::Unreachable),
+        match node::sidr_request(&mut incoming, self.header, req) {
+            SidrRequest::Duplicate(endpoint) => endpoint.duplicate_question(),
+            SidrRequest::Answered(answer) => self.answer_again(answer),
+            SidrRequest::New(child, heard) => incoming.resolve(child, &heard),
+            SidrRequest::Refused(response) => self.respond(&response),
+            SidrRequest::Nothing => {}
         }
     }
 
@@ -280,54 +274,8 @@ impl Arrived<'_> {
         }
     }
 
-    /// Makes a connection request of a SIDR_REQ that is not known.
-    fn take_question(&self, key: questions::Key, req: &SidrReq<'_>) -> Result<(), Refusal> {
-        let core = &self.port.core;
-        let sender = Sender::of(self.port, self.device, self.mad).map_err(|_| None)?;
-        if !self.is_served(req.service_id) {
-            return Err(Some(Status::UNSUPPORTED));
-        }
-        let asked = Asked {
-            service_id: req.service_id,
-            private_data: req.private_data,
-            pkey: req.pkey,
-            path: None,
-        };
-        let heard = self.heard(&asked, &sender).map_err(|_| REJECT)?;
-        if !matches!(heard.endpoint().qp_type, 0 | QPT_UD)
-            || target::takes_requests(heard.endpoint(), 0).is_err()
-        {
-            return Err(REJECT);
-        }
-        let space = questions::Space::new().map_err(|_| REJECT)?;
-        let (child, event) = self
-            .create_asked(&sender, req, &heard)
-            .map_err(|_| REJECT)?;
-        let Some(question) = core.questions.enter(space, key, &child) else {
-            // The same SIDR_REQ is being handled at this moment.
-            child.end(DestroyCause::NoMemory);
-            return Ok(());
-        };
-        {
-            let mut inner = child.inner.lock();
-            let Some(sidr) = &mut inner.sidr else {
-                // The device has gone since the endpoint was attached to it.
-                drop(inner);
-                core.questions.remove(question, &child);
-                return Ok(());
-            };
-            sidr.question = Some(question);
-        }
-        let inquiry = Inquiry {
-            held: self.hold(sender, heard.endpoint().clone(), child),
-            event: KeptEvent::new(&event),
-        };
-        reach(core, inquiry);
-        Ok(())
-    }
-
     /// What comes with the event that offers a question.
-    fn question_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>> {
+    fn question_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>, Error> {
         let (target, listener) = match heard {
             Heard::Address(target, listener) => (target, listener),
             Heard::Messages(_) => return self.message_param(),
@@ -339,23 +287,49 @@ impl Arrived<'_> {
             _ => EventParam::Conn(ConnEventParam::with_private_data(data)),
         })
     }
+}
 
-    /// Creates the endpoint of a question, and the event that offers it.
-    fn create_asked<'a>(
-        &self,
-        sender: &Sender,
-        req: &SidrReq<'_>,
-        heard: &Heard<'a>,
-    ) -> Result<(EndpointRef, Event<'a>)> {
-        let attachment = self.attachment(heard, sender)?;
-        let param = self.question_param(heard)?;
+/// A SIDR_REQ that has come in, and what was found out about it.
+struct IncomingSidr<'a> {
+    arrived: &'a Arrived<'a>,
+    req: &'a SidrReq<'a>,
+    key: questions::Key,
+    sender: Option<Sender>,
+    /// Memory for the entry in the table of questions, once the endpoint is created.
+    space: Option<questions::Space>,
+    /// What the listener's consumer will hear.
+    event: Option<Event<'a>>,
+}
+
+impl<'a> IncomingSidr<'a> {
+    /// Offers the request to its listener when its sender can be answered.
+    fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
+        // They were found when the endpoint was created.
+        let (Some(sender), Some(event)) = (self.sender, self.event) else {
+            return child.end(DestroyCause::NoMemory);
+        };
+        let listener = heard.endpoint().clone();
+        let inquiry = Inquiry {
+            held: self.arrived.hold(sender, listener, child),
+            event: KeptEvent::new(&event),
+        };
+        reach(&self.arrived.port.core, inquiry);
+    }
+
+    /// Creates the endpoint of the request, and the event that offers it.
+    fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
+        let arrived = self.arrived;
+        let sender = self.sender.as_ref().ok_or(EINVAL)?;
+        self.space = Some(questions::Space::new()?);
+        let attachment = arrived.attachment(heard, sender)?;
+        let param = arrived.question_param(heard)?;
         let child = Endpoint::create_child(heard.endpoint(), QPT_UD)?;
         let sidr = KBox::new(
             Sidr {
-                machine: Resolution::from_req(self.header, req, Resolution::MEMORY),
+                machine: Resolution::from_req(arrived.header, self.req, Resolution::MEMORY),
                 comm_id: None,
                 question: None,
-                peer: self.source(),
+                peer: arrived.origin,
                 ah: None,
                 pkey_index: sender.pkey_index,
             },
@@ -365,10 +339,78 @@ impl Arrived<'_> {
             inner.sidr = Some(sidr);
             Ok(())
         })?;
-        let event = Event {
+        self.event = Some(Event {
             param,
             ..Event::new(CmEvent::ConnectRequest, 0)
+        });
+        Ok(child)
+    }
+}
+
+impl<'a> Passive for IncomingSidr<'a> {
+    type Endpoint = EndpointRef;
+    type Listener = Heard<'a>;
+
+    fn find_sender(&mut self) -> bool {
+        let Arrived {
+            port, device, mad, ..
+        } = *self.arrived;
+        self.sender = Sender::of(port, device, mad).ok();
+        self.sender.is_some()
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.arrived.is_served(service_id)
+    }
+
+    fn listener(&mut self) -> Result<Heard<'a>, Errno> {
+        let sender = self.sender.as_ref().ok_or(Errno::EINVAL)?;
+        let asked = Asked {
+            service_id: self.req.service_id,
+            private_data: self.req.private_data,
+            pkey: self.req.pkey,
+            path: None,
         };
-        Ok((child, event))
+        self.arrived.heard(&asked, sender).map_err(to_protocol)
+    }
+
+    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Errno> {
+        target::takes_requests(heard.endpoint(), 0).map_err(to_protocol)
+    }
+
+    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Errno> {
+        self.create_child(heard).map_err(to_protocol)
+    }
+
+    fn discard(&mut self, child: EndpointRef) {
+        child.end(DestroyCause::NoMemory);
+    }
+}
+
+impl PassiveSidr for IncomingSidr<'_> {
+    fn known(&self) -> KnownSidr<EndpointRef> {
+        self.arrived.port.core.questions.find(&self.key)
+    }
+
+    fn takes_datagrams(&self, heard: &Heard<'_>) -> bool {
+        matches!(heard.endpoint().qp_type, 0 | QPT_UD)
+    }
+
+    fn enter(&mut self, child: &EndpointRef) -> Entry {
+        let questions = &self.arrived.port.core.questions;
+        let space = self.space.take();
+        let question = space.and_then(|space| questions.enter(space, self.key, child));
+        let Some(question) = question else {
+            return Entry::Duplicate;
+        };
+        let mut inner = child.inner.lock();
+        let Some(sidr) = &mut inner.sidr else {
+            // The device has gone since the endpoint was attached to it.
+            drop(inner);
+            questions.remove(question, child);
+            return Entry::Gone;
+        };
+        sidr.question = Some(question);
+        Entry::New
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Asked<'a> {
     pub(super) private_data: &'a [u8],
     pub(super) pkey: u16,
     /// The path that it names, if it does.
-    pub(super) path: Option<&'a Path>,
+    pub(super) path: Option<Path>,
 }
 
 /// What a request is for: a service, and the addresses in its private data.
@@ -46,7 +46,7 @@ pub(super) struct Target<'a> {
     /// The network device that it is for; none if it is not for an IP address.
     netdev: Option<ARef<NetDevice>>,
     pkey: u16,
-    path: Option<&'a Path>,
+    path: Option<Path>,
     /// The address of this end.
     pub(super) src: SockAddr,
     /// The address of the peer.
@@ -81,7 +81,7 @@ impl<'a> Target<'a> {
     fn suit(&mut self, listener: &Listener) {
         let bound = listener.addr;
         if let SockAddr::Ib { .. } = bound {
-            (self.src, self.dst) = match self.path {
+            (self.src, self.dst) = match &self.path {
                 Some(path) => path.native_addresses(),
                 None => (bound, bound.wildcard()),
             };
@@ -95,7 +95,7 @@ impl<'a> Target<'a> {
             return Ok((None, self.pkey));
         };
         let mut link = DevAddr::of_netdev(netdev)?;
-        if let Some(path) = self.path {
+        if let Some(path) = &self.path {
             link = link.with_peer(path.dgid)?;
         }
         let pkey = link.pkey();
@@ -158,7 +158,7 @@ impl Arrived<'_> {
         if matches!(target.ip, private_data::Header::AfIb) {
             return Ok(None);
         }
-        let gid = target.path.map(|path| &path.sgid);
+        let gid = target.path.as_ref().map(|path| &path.sgid);
         let (device, port) = (&self.device.device, self.port.num);
         let found = device.net_dev_by_params(port, target.pkey, gid, &target.src);
         found.map(Some).ok_or(EINVAL)

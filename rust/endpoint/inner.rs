@@ -24,6 +24,7 @@ use cmproto::{
     addr::SockAddr,
     cm::{self, Connection, Tuning},
     cma::{Qkey, State},
+    node::Conversation,
     origin::Origin,
     path::Path,
     sidr::Resolution,
@@ -206,6 +207,15 @@ impl Inner {
     /// Returns whether the endpoint was destroyed or its device was removed.
     pub(crate) fn is_dead(&self) -> bool {
         self.state.is_dead()
+    }
+
+    /// Returns what a message of the IB CM that names the endpoint may be for.
+    pub(crate) fn conversation(&self) -> Conversation<'_> {
+        match (&self.conn, &self.sidr) {
+            (Some(conn), _) => Conversation::Connection(&conn.machine, conn.peer),
+            (None, Some(sidr)) => Conversation::Resolution(&sidr.machine, sidr.peer),
+            (None, None) => Conversation::None,
+        }
     }
 
     /// Returns whether the peer is at the device that the endpoint is attached to.

@@ -33,10 +33,11 @@ impl<T> ResultExt<T> for core::result::Result<T, Errno> {
     }
 }
 
-/// Returns the protocol crate's error with the number of `error`, if there is one.
-pub(crate) fn to_protocol(error: Error) -> Option<Errno> {
+/// Returns the protocol crate's error with the number of `error`, or `EINVAL` if there is none.
+pub(crate) fn to_protocol(error: Error) -> Errno {
     let code = error.to_errno().wrapping_neg();
-    Errno::ALL.iter().copied().find(|e| e.code() == code)
+    let found = Errno::ALL.iter().copied().find(|e| e.code() == code);
+    found.unwrap_or(Errno::EINVAL)
 }
 
 /// Returns the error for a negative return value of a C function.

@@ -426,7 +426,7 @@ impl Connection {
     /// The caller has refused `rep`, because its queue pair belongs to a connection that still
     /// exists. Its sender is rejected, and so this REP shall not be accepted later either, when a
     /// copy of it comes after that connection has ended.
-    pub fn refuse_rep(&mut self, rep: &Rep<'_>) {
+    pub(crate) fn refuse_rep(&mut self, rep: &Rep<'_>) {
         self.refused |= Self::refusal(rep);
     }
 
@@ -434,7 +434,7 @@ impl Connection {
     ///
     /// One in 64 of all others looks like it. That costs the next try of the REQ, after which the
     /// peer has another communication id.
-    pub const fn has_refused(&self, rep: &Rep<'_>) -> bool {
+    pub(crate) const fn has_refused(&self, rep: &Rep<'_>) -> bool {
         self.refused & Self::refusal(rep) != 0
     }
 

@@ -8,6 +8,7 @@ copyright = "the authors of rust_rdma_cm, GPL-2.0"
 extensions = ["myst_parser", "sphinx.ext.graphviz"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 nitpicky = True
+highlight_language = "none"
 
 graphviz_output_format = "svg"
 html_theme = "alabaster"

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transition of the state machine asks its caller to do.
+//! The actions and events that a transition of a resolution returns.
 
 use super::status::Status;
 use crate::{cm::Counter, list::List, wire::Attribute};
 
-/// A message to send to the peer; [`Resolution::encode`](super::Resolution::encode) writes it.
+/// A message for the peer, which [`Resolution::encode`](super::Resolution::encode) writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outgoing {
-    /// The question.
+    /// A SIDR_REQ.
     Req,
-    /// The answer.
+    /// A SIDR_REP.
     Rep,
 }
 
 impl Outgoing {
-    /// The attribute id of the message.
+    /// Returns the attribute id of the message.
     pub const fn attribute(self) -> Attribute {
         match self {
             Self::Req => Attribute::SidrReq,
@@ -24,41 +24,41 @@ impl Outgoing {
     }
 }
 
-/// What the user who asked is told. The user who is asked hears nothing after the question.
+/// An event for the user on the asking side. On the answering side, the user is told nothing after
+/// the SIDR_REQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The answer; what it says is in the message that was just received.
+    /// A SIDR_REP was received. Its contents are in the message that was just received.
     RepReceived {
-        /// Whether there is a queue pair, and why not.
+        /// The status in the SIDR_REP.
         status: Status,
     },
-    /// The question was never answered (`ETIMEDOUT`).
+    /// The SIDR_REQ was never answered (`ETIMEDOUT`).
     ReqError,
 }
 
-/// One thing for the caller to do.
+/// One action for the caller to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send a message to the peer.
     Send(Outgoing),
-    /// [`deadline`](super::Resolution::deadline) changed: set the timer anew or stop it.
+    /// Set the timer to the new [`deadline`](super::Resolution::deadline), or stop it.
     Timer,
-    /// Take the resolution out of the table of questions.
+    /// Take the resolution out of the table of SIDR requests.
     Untrack,
-    /// Tell the user.
+    /// Deliver an event to the user.
     Deliver(Event),
-    /// The resolution is over for good.
+    /// Release the resolution, which is over for good.
     Release,
-    /// Count something.
+    /// Increment a counter.
     Count(Counter),
 }
 
-/// The actions of one transition, in the order in which to carry them out. No transition has more
-/// than these.
+/// The actions of one transition, at most 3, in the order in which to carry them out.
 pub type Actions = List<Action, 3>;
 
 impl Actions {
-    /// Only `counter` to count.
+    /// Creates a list with the one action to increment `counter`.
     pub(super) fn count(counter: Counter) -> Self {
         let mut actions = Self::none();
         actions.push(Action::Count(counter));

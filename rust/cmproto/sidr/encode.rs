@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writes the messages of a resolution, for the first time or again.
+//! Encoding of the messages of a resolution, for the first time or again.
 
 use super::{
     action::Outgoing,
@@ -13,8 +13,8 @@ use crate::{
     wire::{self, Header, Message, SidrRep, SidrReq, INFO_LEN, MAD_LEN},
 };
 
-/// The answer to a SIDR_REQ that no resolution was made for; [`Status::UNSUPPORTED`] if nobody
-/// listens. It goes out with the transaction id of the question.
+/// Returns the SIDR_REP to a SIDR_REQ for which no resolution was created, with
+/// [`Status::UNSUPPORTED`] if nobody listens. It is sent with the transaction id of the SIDR_REQ.
 pub const fn refusal(req: &SidrReq<'_>, status: Status) -> SidrRep<'static> {
     SidrRep {
         request_id: req.request_id,
@@ -30,12 +30,14 @@ pub const fn refusal(req: &SidrReq<'_>, status: Status) -> SidrRep<'static> {
 }
 
 impl Resolution {
-    /// Writes the message that an [`Action::Send`](super::Action::Send) names to `buf`, which must be
-    /// all zeros; it is the same to the bit each time.
+    /// Writes the message of an [`Action::Send`](super::Action::Send) to `buf`, which must be all
+    /// zeros.
+    ///
+    /// A message that is sent again has the same bytes each time.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: the resolution was never asked to send this message; `buf` is all zero.
+    /// `EINVAL` if the resolution was never asked to send this message. `buf` is all zeros then.
     pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
         let (info, private_data) = self.payload();
         let mut hdr = Header::new(message.attribute(), self.tid());
@@ -50,7 +52,7 @@ impl Resolution {
             (Outgoing::Req, Sent::Req) => Message::SidrReq(req),
             (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
-                // `reply` lets no more information in than its field holds.
+                // [`Resolution::reply`] accepts no more information than fits into the field.
                 fill(&mut field, info);
                 Message::SidrRep(SidrRep {
                     info_len: u8::try_from(info.len()).unwrap_or(0),

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user gives to `resolve` and `reply`.
+//! Parameters of [`Resolution::resolve`](super::Resolution::resolve) and
+//! [`Resolution::reply`](super::Resolution::reply).
 
 use super::status::Status;
 use crate::time::Duration;
 
-/// What the asking side wants to know: the contents of a SIDR_REQ (IBTA 12.11.1), in host order.
+/// Parameters of a SIDR_REQ (IBTA 12.11.1), in host order, and of its retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolveParams {
     /// Service id to resolve.
     pub service_id: u64,
     /// Partition key.
     pub pkey: u16,
-    /// Time between two sends.
+    /// Interval between two sends.
     pub timeout: Duration,
-    /// Number of sends after the first one (0 to 15; more means 15).
+    /// Number of retries after the first send, 0 to 15. More means 15.
     pub max_cm_retries: u8,
-    /// Longest time that the question is asked again, whatever retries are left.
+    /// Time after which the SIDR_REQ is given up, even if there are retries left.
     pub total: Duration,
 }
 
 impl ResolveParams {
-    /// The kernel's [`timeout`](Self::timeout).
+    /// Default of [`timeout`](Self::timeout), as in the kernel.
     pub const TIMEOUT: Duration = Duration::from_millis(4096);
-    /// The kernel's [`max_cm_retries`](Self::max_cm_retries).
+    /// Default of [`max_cm_retries`](Self::max_cm_retries), as in the kernel.
     pub const MAX_RETRIES: u8 = 15;
 
-    /// A question that is asked 16 times, every 4096 ms, as the kernel does.
+    /// Creates the parameters of a SIDR_REQ that is sent 16 times, every 4096 ms, as by the kernel.
     pub const fn new(service_id: u64, pkey: u16) -> Self {
         Self {
             service_id,
@@ -38,23 +39,23 @@ impl ResolveParams {
     }
 }
 
-/// What the answering side says: the contents of a SIDR_REP (IBTA 12.11.2), in host order.
+/// Contents of a SIDR_REP (IBTA 12.11.2), in host order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyParams {
-    /// Whether there is a queue pair, and why not.
+    /// Status: success, or the reason of the failure.
     pub status: Status,
-    /// Number of the queue pair (24 bits; further bits are cut off), 0 if there is none.
+    /// QPN, 24 bits (further bits are cut off). 0 if there is no queue pair.
     pub qpn: u32,
-    /// Q_Key of the queue pair, 0 if there is none.
+    /// Q_Key of the queue pair. 0 if there is no queue pair.
     pub qkey: u32,
-    /// Vendor id of the enhanced connection establishment (24 bits; further bits are cut off).
+    /// Vendor id of the enhanced connection establishment, 24 bits (further bits are cut off).
     pub vendor_id: u32,
     /// Attribute modifier of the enhanced connection establishment.
     pub attr_mod: u32,
 }
 
 impl ReplyParams {
-    /// A queue pair and its Q_Key.
+    /// Creates a successful answer with the QPN and Q_Key of a queue pair.
     pub const fn success(qpn: u32, qkey: u32) -> Self {
         Self {
             qpn,
@@ -63,7 +64,7 @@ impl ReplyParams {
         }
     }
 
-    /// No queue pair, for this reason.
+    /// Creates an answer without a queue pair, for the reason `status`.
     pub const fn failure(status: Status) -> Self {
         Self {
             status,

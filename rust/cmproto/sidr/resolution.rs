@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One side of a resolution: what it knows, and what every input does to it.
+//! The state of one side of a resolution, and its transitions.
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
@@ -14,33 +14,33 @@ use crate::{
     wire::{Attribute, Header, Message, SidrRep, SidrReq, INFO_LEN},
 };
 
-/// How far a resolution has come.
+/// Phase of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Never used.
+    /// Not used yet.
     Fresh,
-    /// Asking side: the question was sent.
+    /// Asking side: the SIDR_REQ was sent.
     Asking(Schedule, Retransmit),
     /// Answering side: the user has not answered.
     Asked,
-    /// Answering side: the user has answered, and the answer is remembered until then.
+    /// Answering side: the user has answered, and the SIDR_REP is kept until the given time.
     Answered(Instant),
-    /// Over: [`Action::Release`] was given.
+    /// The resolution is over: [`Action::Release`] was returned.
     Closed,
 }
 
-/// The one message that a side sends, as it must be sent again.
+/// Parameters of the one message that a side sends, for when it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// None yet.
+    /// No message was sent.
     Nothing,
-    /// The question.
+    /// A SIDR_REQ.
     Req,
-    /// The answer.
+    /// A SIDR_REP.
     Rep(ReplyParams),
 }
 
-/// The private data and additional information of the one message that a side sends.
+/// Private data and additional information of the one message that a side sends.
 ///
 /// # Invariants
 ///
@@ -60,7 +60,7 @@ impl Payload {
         bytes: [0; SidrReq::PRIVATE_DATA_LEN],
     };
 
-    /// `EINVAL` if it does not fit.
+    /// Creates a payload. Fails with `EINVAL` if `info` and `data` do not fit.
     fn new(info: &[u8], data: &[u8]) -> Result<Self, Errno> {
         let mut payload = Self::EMPTY;
         let too_long = Errno::EINVAL;
@@ -72,7 +72,7 @@ impl Payload {
         tail.get_mut(..data.len())
             .ok_or(too_long)?
             .copy_from_slice(data);
-        // INVARIANT: the lengths are those of what was just copied.
+        // INVARIANT: the lengths are those of the data that was just copied.
         payload.info_len = u8::try_from(info.len()).map_err(|_| too_long)?;
         payload.len = u8::try_from(data.len()).map_err(|_| too_long)?;
         Ok(payload)
@@ -83,13 +83,13 @@ impl Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     phase: Phase,
-    /// Chosen by the asking side.
+    /// Request id, chosen by the asking side.
     request_id: u32,
     /// Transaction id, chosen by the asking side.
     tid: u64,
     service_id: u64,
     pkey: u16,
-    /// How long an answer is remembered.
+    /// Time for which a SIDR_REP is kept.
     memory: Duration,
     pace: Pace,
     sent: Sent,
@@ -97,10 +97,11 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// As long as a peer asks that does so as the kernel does: 16 x 4096 ms.
+    /// Default of the time for which a SIDR_REP is kept: a kernel peer sends its SIDR_REQ 16 times,
+    /// every 4096 ms.
     pub const MEMORY: Duration = Duration::from_millis(65_536);
 
-    /// An unused resolution. `request_id` is its number here, and `tid` its transaction id.
+    /// Creates an unused resolution with this request id and transaction id.
     pub fn new(request_id: u32, tid: u64) -> Self {
         Self {
             phase: Phase::Fresh,
@@ -115,10 +116,10 @@ impl Resolution {
         }
     }
 
-    /// The resolution that a received SIDR_REQ asks for, in [`State::SidrReqRcvd`].
+    /// Creates the resolution for a received SIDR_REQ, in [`State::SidrReqRcvd`].
     ///
-    /// The caller has matched the SIDR_REQ with a listener and has entered it into the table of
-    /// questions. Its answer is remembered for `memory`, usually [`MEMORY`](Self::MEMORY).
+    /// The caller has matched the SIDR_REQ with a listener, and enters the resolution into the
+    /// table of SIDR requests. The SIDR_REP is kept for `memory`, usually [`MEMORY`](Self::MEMORY).
     pub fn from_req(hdr: &Header, req: &SidrReq<'_>, memory: Duration) -> Self {
         Self {
             phase: Phase::Asked,
@@ -129,7 +130,7 @@ impl Resolution {
         }
     }
 
-    /// The state; [`State::Idle`] before the question and after the answer.
+    /// Returns the state, which is [`State::Idle`] before the SIDR_REQ and after the SIDR_REP.
     pub const fn state(&self) -> State {
         match self.phase {
             Phase::Asking(..) => State::SidrReqSent,
@@ -138,28 +139,28 @@ impl Resolution {
         }
     }
 
-    /// The request id: the asking side's number for the resolution.
+    /// Returns the request id, which the asking side has chosen.
     pub const fn request_id(&self) -> u32 {
         self.request_id
     }
 
-    /// The service id that is asked for, 0 before that.
+    /// Returns the service id of the SIDR_REQ, or 0 if there was none yet.
     pub const fn service_id(&self) -> u64 {
         self.service_id
     }
 
-    /// The partition key of the question, 0 before that.
+    /// Returns the P_Key of the SIDR_REQ, or 0 if there was none yet.
     pub const fn pkey(&self) -> u16 {
         self.pkey
     }
 
-    /// Says how soon the question may be sent early, from now on. A new resolution is
+    /// Sets how soon the SIDR_REQ may be sent early, from now on. A new resolution has
     /// [`Pace::Classic`].
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
-    /// The question, while it waits for its answer.
+    /// Returns the SIDR_REQ, if it waits for its answer.
     pub const fn waiting(&self) -> Option<Waiting> {
         match &self.phase {
             Phase::Asking(_, request) => Some(request.waiting(Attribute::SidrReq, false)),
@@ -167,7 +168,7 @@ impl Resolution {
         }
     }
 
-    /// When [`timeout`](Self::timeout) has something to do, `None` for never.
+    /// Returns the time at which [`timeout`](Self::timeout) has something to do, if any.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Asking(_, request) => Some(request.deadline()),
@@ -176,27 +177,27 @@ impl Resolution {
         }
     }
 
-    /// Whether the resolution is answered, and only remembers that.
+    /// Returns whether the resolution is answered, and kept only to answer its SIDR_REQ again.
     pub const fn is_answered(&self) -> bool {
         matches!(self.phase, Phase::Answered(_))
     }
 
-    /// Whether the resolution is over: [`Action::Release`] was given.
+    /// Returns whether the resolution is over, which means that [`Action::Release`] was returned.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
 
-    /// Transaction id of the question and the answer.
+    /// Returns the transaction id of the SIDR_REQ and the SIDR_REP.
     pub(super) const fn tid(&self) -> u64 {
         self.tid
     }
 
-    /// The message that was sent.
+    /// Returns the parameters of the message that was sent.
     pub(super) const fn sent(&self) -> &Sent {
         &self.sent
     }
 
-    /// The additional information and the private data of the message that was sent.
+    /// Returns the additional information and the private data of the message that was sent.
     pub(super) fn payload(&self) -> (&[u8], &[u8]) {
         let (info, rest) = self
             .payload
@@ -211,7 +212,7 @@ impl Resolution {
     ///
     /// # Errors
     ///
-    /// `EINVAL`: the resolution was used before, or there is too much private data.
+    /// `EINVAL` if the resolution was used before, or if there is too much private data.
     pub fn resolve(
         &mut self,
         params: &ResolveParams,
@@ -244,7 +245,8 @@ impl Resolution {
     ///
     /// # Errors
     ///
-    /// `EINVAL`: no question waits for an answer, or there is too much information or private data.
+    /// `EINVAL` if no SIDR_REQ waits for an answer, or if there is too much information or private
+    /// data.
     pub fn reply(
         &mut self,
         params: &ReplyParams,
@@ -268,14 +270,14 @@ impl Resolution {
         Ok(actions)
     }
 
-    /// Sends the answer and remembers it.
+    /// Sends the SIDR_REP and keeps it for repeated SIDR_REQs.
     fn answer(&mut self, now: Instant, actions: &mut Actions) {
         self.phase = Phase::Answered(now + self.memory);
         actions.push(Action::Send(Outgoing::Rep));
         actions.push(Action::Timer);
     }
 
-    /// Whether `msg` is the answer to this resolution's question.
+    /// Returns whether `msg` is a SIDR_REP to this resolution's SIDR_REQ.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         match (msg, self.phase) {
             (Message::SidrRep(rep), Phase::Fresh | Phase::Asking(..) | Phase::Closed) => {
@@ -285,8 +287,9 @@ impl Resolution {
         }
     }
 
-    /// A message for this resolution has arrived, from the peer's address: the answer. A repeated
-    /// question goes to [`duplicate_req`](Self::duplicate_req) instead.
+    /// Receives a SIDR_REP from the peer's address.
+    ///
+    /// A repeated SIDR_REQ goes to [`duplicate_req`](Self::duplicate_req) instead.
     pub fn receive(&mut self, msg: &Message<'_>, _now: Instant) -> Actions {
         let Message::SidrRep(rep) = msg else {
             return Actions::count(Counter::Mismatch(msg.attribute()));
@@ -305,14 +308,15 @@ impl Resolution {
         }
     }
 
-    /// Whether a SIDR_REQ with the number of this resolution's asks the same again. A peer that has
-    /// started anew may use a number for another question.
+    /// Returns whether a SIDR_REQ with the request id of this resolution is the same request.
+    ///
+    /// A peer that was restarted may use a request id for another request.
     pub fn is_same_req(&self, hdr: &Header, req: &SidrReq<'_>) -> bool {
         (hdr.tid, req.request_id, req.service_id, req.pkey)
             == (self.tid, self.request_id, self.service_id, self.pkey)
     }
 
-    /// The SIDR_REQ of this resolution has arrived again.
+    /// Handles a repeated copy of the SIDR_REQ.
     pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
         let mut actions = Actions::count(Counter::Duplicate(Attribute::SidrReq));
         match self.phase {
@@ -325,8 +329,8 @@ impl Resolution {
         actions
     }
 
-    /// Time has come to `now`: asks again, gives up, or forgets the answer. Does nothing before the
-    /// [`deadline`](Self::deadline).
+    /// Handles the expiry of the timer at `now`: sends the SIDR_REQ again, gives up, or forgets the
+    /// SIDR_REP. Does nothing before the [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {
         match &mut self.phase {
             Phase::Asking(schedule, request) => match request.expire(*schedule, self.pace, now) {
@@ -352,9 +356,10 @@ impl Resolution {
 
     /// Ends the resolution without its user, who is told nothing from now on.
     ///
-    /// A question is not asked any more. One that waits for an answer is rejected, and if that was
-    /// for want of memory then it is not remembered: asked again, it may fare better. An answer is
-    /// remembered until its time is over. Destroying again does nothing.
+    /// On the asking side, the SIDR_REQ is not sent any more. On the answering side, a SIDR_REQ
+    /// that waits for an answer is rejected. A rejection for lack of memory is not kept, as a
+    /// repeated SIDR_REQ may succeed; any other SIDR_REP is kept until its time is over. A second
+    /// call does nothing.
     pub fn destroy(&mut self, cause: DestroyCause, now: Instant) -> Actions {
         let mut actions = Actions::none();
         match self.phase {
@@ -380,7 +385,7 @@ impl Resolution {
         actions
     }
 
-    /// The answering side is over, with `last` to do.
+    /// Ends the answering side. `last` is the first action to carry out.
     fn forget(&mut self, last: Action) -> Actions {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();
@@ -390,7 +395,7 @@ impl Resolution {
         actions
     }
 
-    /// The asking side is over.
+    /// Ends the asking side with an event for the user.
     fn end(&mut self, event: Event) -> Actions {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the answer to a service id resolution says (IBTA 12.11.2.3).
+//! The status of a service id resolution (IBTA 12.11.2.3).
 
-/// The status field of a SIDR_REP: any 8-bit number, most of them without a name.
+/// Status field of a SIDR_REP: any 8-bit number, few of which have a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub u8);
 
 impl Status {
-    /// The answer names a queue pair.
+    /// The SIDR_REP names a queue pair.
     pub const SUCCESS: Self = Self(0);
-    /// Nobody serves this service id.
+    /// The service id is not supported: nobody listens.
     pub const UNSUPPORTED: Self = Self(1);
-    /// The service refuses.
+    /// The service rejects the request.
     pub const REJECT: Self = Self(2);
-    /// There is no queue pair for it.
+    /// The service has no queue pair for the request.
     pub const NO_QP: Self = Self(3);
-    /// Another channel adapter serves it.
+    /// Another channel adapter has the service.
     pub const REDIRECT: Self = Self(4);
-    /// This version of the protocol is not supported.
+    /// The version of the protocol is not supported.
     pub const UNSUPPORTED_VERSION: Self = Self(5);
 
-    /// Whether the answer names a queue pair.
+    /// Returns whether the SIDR_REP names a queue pair.
     pub const fn is_success(self) -> bool {
         self.0 == Self::SUCCESS.0
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What messages say, and when they are sent.
+//! Tests of the contents of messages, and of when they are sent.
 
 use super::*;
 use crate::cm::{Pace, EARLY_SENDS};
 
-/// The message that an action names, as the peer sees it.
+/// Returns the message of an action, as on the wire.
 fn encoded(r: &Resolution, message: Outgoing) -> [u8; MAD_LEN] {
     let mut mad = [0; MAD_LEN];
     r.encode(message, &mut mad).unwrap();
@@ -121,7 +121,8 @@ fn only_what_was_to_be_sent() {
     }
 }
 
-/// Runs `r` from its deadlines alone, and returns the milliseconds of all sends, and of the end.
+/// Calls `timeout` at each deadline of `r` until its end. Returns the times of all sends and of the
+/// end, in milliseconds.
 fn run(mut r: Resolution) -> (Vec<u64>, u64) {
     let mut sends = Vec::new();
     while let Some(deadline) = r.deadline() {
@@ -162,7 +163,7 @@ fn retries_are_clamped() {
     }
 }
 
-/// A question is sent early, too, until others are waited for: then it is looked at again.
+/// Tests that a SIDR_REQ is sent early, but only looked at again while early sends are held back.
 #[test]
 fn a_question_is_asked_early() {
     let fast = Pace::After(Duration::from_millis(20));
@@ -181,7 +182,8 @@ fn a_question_is_asked_early() {
             (Attribute::SidrReq, at(0), false)
         );
 
-        // Its peer is silent, and enough others ask it.
+        // Early sends are held back because the peer is silent, and enough other requests wait for
+        // it.
         let mut held = r.clone();
         held.set_pace(Pace::Hold(Duration::from_millis(20)));
         let actions = held.timeout(first);
@@ -220,11 +222,11 @@ fn a_question_ends_at_its_deadline() {
 fn an_answer_outlives_its_question() {
     let (sends, end) = run(Situation::Answered.resolution());
     assert_eq!((sends, end), (vec![], 65_536));
-    // Long enough for the last question of the kernel's sixteen, and its way.
+    // The SIDR_REP is kept for longer than the last of a kernel's 16 SIDR_REQs needs to arrive.
     assert!(Resolution::MEMORY > ResolveParams::TIMEOUT.saturating_mul(15));
 }
 
-/// Two sides, and a network that loses the first `lost` answers.
+/// Tests two sides on a network that loses the first `lost` SIDR_REPs.
 #[test]
 fn a_lost_answer_is_given_again_without_the_user() {
     for lost in 0..=16u64 {

@@ -40,16 +40,16 @@ fn answer(status: Status) -> SidrRep<'static> {
     }
 }
 
-/// A situation that a resolution can be in.
+/// A situation of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Situation {
     Fresh,
     ReqSent,
     ReqRcvd,
     Answered,
-    /// Over, on the side that asked.
+    /// Over, on the asking side.
     Resolved,
-    /// Over, on the side that answered.
+    /// Over, on the answering side.
     Forgotten,
 }
 
@@ -71,7 +71,8 @@ impl Situation {
         }
     }
 
-    /// A resolution that got there by the shortest way, all of it at time 0.
+    /// Returns a resolution that has come into the situation by the shortest way, all of it at time
+    /// 0.
     fn resolution(self) -> Resolution {
         let mut r;
         match self {

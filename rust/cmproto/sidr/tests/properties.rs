@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whatever is done to a resolution, in whatever order.
+//! Properties of a resolution that hold for any inputs in any order.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One thing to do to a resolution.
+/// One input of a resolution.
 #[derive(Clone, Debug)]
 enum Step {
     Resolve(u64, u8, usize),
     Reply(u8, usize, usize),
     Destroy(bool),
-    /// A datagram with this kind and contents, the right request id or not.
+    /// A MAD with this attribute and contents, and with the right request id or not.
     Receive(Attribute, Vec<u8>, bool),
     DuplicateReq,
     Wait(u64),
@@ -101,7 +101,7 @@ proptest! {
         for step in &steps {
             let deadline = r.deadline();
             let actions = apply(&mut r, step, &mut now);
-            // The deadline changes only where the caller is told so.
+            // A change of the deadline is always reported to the caller.
             prop_assert!(r.deadline() == deadline || actions.contains(Action::Timer)
                 || r.is_closed());
             for action in actions {
@@ -131,7 +131,7 @@ proptest! {
                 break;
             }
         }
-        // It ends by itself as soon as the user is gone.
+        // The resolution ends by itself as soon as the user is gone.
         let _ = r.destroy(DestroyCause::User, now);
         while let Some(deadline) = r.deadline() {
             let _ = r.timeout(deadline);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every input in every situation: the next state and the actions.
+//! The table of all inputs in all situations, with the next state and the actions.
 
 use super::*;
 
 type Outcome = Result<Actions, Errno>;
 
-/// An input, its name, and all that it does: `(situations, "next state: actions")`. A state that
-/// does not change is "=".
+/// An input, its name, and its effects: `(situations, "next state: actions")`. A state that does
+/// not change is "=".
 struct Row {
     input: &'static str,
     apply: fn(&mut Resolution) -> Outcome,
     cells: &'static [(&'static str, &'static str)],
 }
 
-/// When inputs happen. No question times out before that, and every answer is remembered.
+/// Returns the time of the inputs, at which no SIDR_REQ has timed out and no SIDR_REP is forgotten.
 fn now() -> Instant {
     at(100)
 }

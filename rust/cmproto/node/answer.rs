@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Answers that a node gives to messages that no endpoint takes.
+//! Answers of a node to messages that no endpoint accepts.
 
 use crate::{
     addr::Gid,
@@ -13,51 +13,51 @@ use crate::{
     },
 };
 
-/// What a node does about a message that no endpoint takes.
+/// The response of a node to a message that no endpoint accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// It drops the message for this reason, and says nothing.
+    /// The message is dropped for this reason, without an answer.
     Drop(Dropped),
-    /// It answers the message, unless it has answered too many of late.
+    /// The message is answered, unless the node has sent too many such answers of late.
     Answer(Answer),
 }
 
-/// A message that a node sends without having a connection for it.
+/// A message that a node sends without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A REJ (IBTA 12.6.7).
     Rej {
         /// The message that is rejected.
         refused: RejMessage,
-        /// The communication id of this node that the message named, or 0.
+        /// The communication id of this node in the rejected message, or 0 if there was none.
         local_comm_id: u32,
         /// The communication id of the message's sender.
         remote_comm_id: u32,
-        /// Why.
+        /// The reason of the rejection.
         reason: Reason,
-        /// The right GID, for whoever named a wrong one.
+        /// A valid GID of this node, if the rejected message had a wrong one.
         gid: Option<Gid>,
     },
-    /// A DREP (IBTA 12.6.12): the connection has ended before.
+    /// A DREP (IBTA 12.6.11), for a connection that has ended already.
     Drep {
         /// The communication id of this node that the DREQ named.
         local_comm_id: u32,
         /// The communication id of the DREQ's sender.
         remote_comm_id: u32,
     },
-    /// A SIDR_REP without the number of a queue pair (IBTA 12.11.1.2).
+    /// A SIDR_REP without a queue pair (IBTA 12.11.2).
     SidrRep {
         /// The request id of the SIDR_REQ.
         request_id: u32,
-        /// The service that it asks for.
+        /// The service id of the SIDR_REQ.
         service_id: u64,
-        /// Why it gets none.
+        /// The reason of the refusal.
         status: Status,
     },
 }
 
 impl Answer {
-    /// Rejects a REQ.
+    /// Creates a REJ for a REQ.
     pub(super) const fn reject_req(req: &Req<'_>, reason: Reason, gid: Option<Gid>) -> Self {
         Self::Rej {
             refused: RejMessage::Req,
@@ -68,7 +68,7 @@ impl Answer {
         }
     }
 
-    /// Rejects a REP, whose sender looks for both communication ids.
+    /// Creates a REJ for a REP, with both communication ids, as its sender looks for both.
     pub(super) const fn reject_rep(rep: &Rep<'_>, reason: Reason) -> Self {
         Self::Rej {
             refused: RejMessage::Rep,
@@ -79,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// Confirms the end of a connection that is not known any more.
+    /// Creates a DREP for a connection that is not known any more.
     pub(super) const fn confirm(dreq: &Dreq<'_>) -> Self {
         Self::Drep {
             local_comm_id: dreq.remote_comm_id,
@@ -87,7 +87,7 @@ impl Answer {
         }
     }
 
-    /// Refuses a SIDR_REQ.
+    /// Creates a SIDR_REP that refuses a SIDR_REQ.
     pub(super) const fn sidr(req: &SidrReq<'_>, status: Status) -> Self {
         Self::SidrRep {
             request_id: req.request_id,
@@ -96,7 +96,7 @@ impl Answer {
         }
     }
 
-    /// The kind of message that it is.
+    /// Returns the attribute of the message.
     pub const fn attribute(&self) -> Attribute {
         match self {
             Self::Rej { .. } => Attribute::Rej,
@@ -105,7 +105,7 @@ impl Answer {
         }
     }
 
-    /// Whether the connection that it answers for gave it before, when it ended.
+    /// Returns whether the connection, before it ended, has sent the same answer already.
     pub const fn is_repeated(&self) -> bool {
         match self {
             Self::Rej { .. } | Self::SidrRep { .. } => false,
@@ -113,7 +113,7 @@ impl Answer {
         }
     }
 
-    /// What the answered message counts as among those that are dropped, if it does.
+    /// Returns the counter of dropped messages that the answered message counts for, if any.
     pub fn dropped(&self) -> Option<Dropped> {
         match self {
             Self::Rej { reason, .. } if *reason == Reason::INVALID_COMM_ID => {
@@ -173,7 +173,7 @@ impl Answer {
                 *status,
             )),
         };
-        // Fails only for a header of another message, or too much private data.
+        // Encoding fails only for a header of another message, or for too much private data.
         let written = wire::encode(&header, &message, mad);
         debug_assert!(written.is_ok());
     }

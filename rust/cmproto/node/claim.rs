@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The names of a peer, which belong to one connection at a time.
+//! Ids of a peer, which belong to one connection at a time.
 //!
-//! A request whose (CA GUID, communication id) is known is a duplicate; one whose (CA GUID, QPN) is
-//! known comes from a peer that lost the old connection, which is then stale (IBTA 12.9.8.3.1).
+//! A REQ whose (CA GUID, communication id) is known is a duplicate. A REQ whose (CA GUID, QPN) is
+//! known comes from a peer that has lost the old connection, which is then stale (IBTA 12.9.8.3.1).
 
 use super::{
     answer::{Answer, Response},
@@ -11,20 +11,20 @@ use super::{
 };
 use crate::{cm::Connection, dropped::Dropped, reject::Reason, wire::Rep};
 
-/// Whose the names of a peer are that cannot be entered.
+/// The reason why the ids of a peer cannot be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict<E> {
-    /// The communication id belongs to some endpoint already.
+    /// The communication id belongs to another endpoint.
     Duplicate,
-    /// The queue pair belongs to this endpoint's connection.
+    /// The QPN belongs to the connection of this endpoint.
     Stale(E),
 }
 
-/// Enters the names of a peer for `endpoint`: both or neither.
+/// Enters both ids of a peer for `endpoint`, or neither.
 ///
 /// # Errors
 ///
-/// Whose they are.
+/// The conflict with the endpoint that has one of the ids.
 pub fn claim<E>(
     table: &mut impl RemoteTable<E>,
     ids: &RemoteIds,
@@ -40,19 +40,19 @@ pub fn claim<E>(
     Ok(())
 }
 
-/// Why a request or a reply has no effect, and what is to be done about it, in this order.
+/// The consequences of a REQ or REP that is refused, to be carried out in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<E> {
-    /// What the node does about the message.
+    /// The response of the node to the message.
     pub response: Response,
-    /// The endpoint whose connection has the queue pair that the message's sender claims. Its peer may
-    /// have lost that connection, and is asked with
-    /// [`stale_peer`](crate::cm::Connection::stale_peer).
+    /// The endpoint whose connection has the QPN of the sender. The peer may have lost that
+    /// connection, so that the caller calls [`stale_peer`](crate::cm::Connection::stale_peer) on
+    /// it.
     pub stale: Option<E>,
 }
 
 impl<E> Refused<E> {
-    /// A message that is dropped.
+    /// Creates the consequences of a message that is dropped.
     pub(super) const fn drop(why: Dropped) -> Self {
         Self {
             response: Response::Drop(why),
@@ -61,13 +61,15 @@ impl<E> Refused<E> {
     }
 }
 
-/// Enters the names in a REP for `endpoint`, for whose connection [`judge`](super::judge) has found it
-/// to be the first. If that succeeds, the connection receives it. If not, the connection knows, so that
-/// copies of the REP fare no better.
+/// Enters the ids in a REP for `endpoint`, after [`judge`](super::judge) has returned
+/// [`Claim`](super::Verdict::Claim).
+///
+/// On success, the connection receives the REP. If the QPN belongs to another connection, the REP
+/// is marked as refused in `connection`, so that copies of it are refused, too.
 ///
 /// # Errors
 ///
-/// What to do about the REP instead.
+/// The consequences of a REP that the connection must not receive.
 pub fn claim_rep<E>(
     table: &mut impl RemoteTable<E>,
     ids: &RemoteIds,

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A node of the communication manager: which of its endpoints a message is for, and what becomes of
-//! a message that is for none (IBTA volume 1, 12.9 and 12.11).
+//! The decisions of a node: the endpoint that a message is for, and the response to a message that
+//! is for none (IBTA volume 1, 12.9 and 12.11).
 //!
 //! A [`Connection`](crate::cm::Connection) or a [`Resolution`](crate::sidr::Resolution) knows only
-//! itself. A node has many of them, and tables by which they are found. The caller keeps these
-//! ([`Tables`], [`RemoteTable`]) and its endpoints, under whatever locks it likes; the decisions are
-//! here. So the module and the programs that test the protocol on a host decide alike.
+//! itself. A node has many of them, and tables to find them. The caller owns the tables
+//! ([`Tables`], [`RemoteTable`]) and the endpoints, with locks of its choice; the decisions are
+//! made here, so that the module and the programs that test the protocol on a host make the same
+//! ones.
 //!
-//! # The way of a message
+//! # The path of a message
 //!
-//! 1. [`route`] finds the endpoint that the message names, or says what the node itself does about it.
-//! 2. [`judge`] decides, under the lock of the endpoint, whether the endpoint's conversation takes the
-//!    message: from a stranger it takes none.
-//! 3. The first REP of a connection brings the peer's names. [`claim_rep`] enters them into the
-//!    tables, and finds duplicates and stale connections.
-//! 4. A REQ or SIDR_REQ names no endpoint. [`request`] and [`sidr_request`] find out whether it came
-//!    before, and else whether it may become a request to a listener, for which they have an endpoint
-//!    created ([`Passive`]).
-//! 5. What nobody takes is a [`Response`]: dropped for a reason, or answered with an [`Answer`].
+//! 1. [`route`] finds the endpoint that the message names, or returns the response of the node.
+//! 2. [`judge`] decides, with the lock of the endpoint held, whether the endpoint's connection or
+//!    resolution accepts the message. A message from any other sender than the peer is dropped.
+//! 3. The first REP of a connection has the peer's ids. [`claim_rep`] enters them into the tables,
+//!    and detects duplicates and stale connections.
+//! 4. A REQ or SIDR_REQ names no endpoint. [`request`] and [`sidr_request`] find out whether it is
+//!    a duplicate, and otherwise whether it may be offered to a listener. If it may, an endpoint
+//!    is created for it ([`Passive`]).
+//! 5. A message that no endpoint accepts results in a [`Response`]: it is dropped for a reason, or
+//!    answered with an [`Answer`].
 
 mod answer;
 mod claim;

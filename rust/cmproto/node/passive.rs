@@ -1,111 +1,115 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a node needs to take requests.
+//! Interfaces that a node implements to accept requests.
 
 use super::tables::{RemoteIds, RemoteTable};
 use crate::{addr::Gid, cm::QpType, errno::Errno, sidr::Resolution};
 
-/// One request that has come in, and what its node has to take it. It is asked in the order of
-/// [`request`](super::request) or [`sidr_request`](super::sidr_request), so that what is cheap comes
-/// first.
+/// A received request, with access to the node that is to accept it.
+///
+/// The methods are called in the order that [`request`](super::request) and
+/// [`sidr_request`](super::sidr_request) need, so that cheap checks come first.
 pub trait Passive {
     /// A handle of an endpoint.
     type Endpoint;
-    /// Who hears the request.
+    /// A listener that the request matches.
     type Listener;
 
-    /// Finds out how the sender of the request is answered; false if the request was for an address that
-    /// the node does not have.
+    /// Determines how to answer the sender of the request. Returns false if the request was sent to
+    /// an address that the node does not have.
     fn find_sender(&mut self) -> bool;
 
-    /// Whether anybody listens for the service, whatever the address.
+    /// Returns whether there is a listener for the service id on any address.
     fn is_served(&self, service_id: u64) -> bool;
 
-    /// Finds out who hears the request.
+    /// Finds the listener that the request matches.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if nobody does.
+    /// `EINVAL` if there is none.
     fn listener(&mut self) -> Result<Self::Listener, Errno>;
 
-    /// Whether the listener's consumer would take one more request now, be it to be parked.
+    /// Checks whether the listener's consumer would accept one more request now, even if only to
+    /// park it.
     ///
     /// # Errors
     ///
-    /// Those of [`Backlog::room`](crate::ucma::backlog::Backlog::room), or what else the consumer says.
+    /// Those of [`Backlog::room`](crate::ucma::backlog::Backlog::room), or others of the consumer.
     fn room(&mut self, listener: &Self::Listener) -> Result<(), Errno>;
 
-    /// Creates an endpoint for the request, which no message finds yet.
+    /// Creates an endpoint for the request. Messages do not find it yet.
     ///
     /// # Errors
     ///
-    /// Those of the node; `EINVAL` if the request is not one that the listener could accept.
+    /// Those of the node. `EINVAL` if the listener could not accept the request.
     fn create(&mut self, listener: &Self::Listener) -> Result<Self::Endpoint, Errno>;
 
-    /// Ends an endpoint that was created in vain. Its peer is told nothing.
+    /// Ends an endpoint that is not needed after all. The peer is told nothing.
     fn discard(&mut self, endpoint: Self::Endpoint);
 }
 
-/// What a node needs to take a REQ.
+/// The functions of a node that only a REQ needs.
 pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
-    /// Whether the port that the REQ came in at has a partition.
+    /// Returns whether the P_Key is in the table of the port that received the REQ.
     fn has_pkey(&self, pkey: u16) -> bool;
 
-    /// Whether connections may have alternate paths, which on RoCE there are none of.
+    /// Returns whether connections may have alternate paths. On RoCE they may not.
     fn has_alternate_paths(&self) -> bool;
 
-    /// The first GID of the port that the REQ came in at.
+    /// Returns the first GID of the port that received the REQ.
     fn port_gid(&self) -> Option<Gid>;
 
-    /// The GID that the REQ was sent to.
+    /// Returns the GID that the REQ was sent to.
     fn local_gid(&self) -> Option<Gid>;
 
-    /// Whether queue pairs of this type may be connected to the listener.
+    /// Returns whether queue pairs of this type may be connected to the listener.
     fn takes_qp(&self, listener: &Self::Listener, qp_type: QpType) -> bool;
 
-    /// Finds out whether the sender can be reached: now, or after its address is resolved.
+    /// Checks whether the sender can be reached, either now or after its address is resolved.
     ///
     /// # Errors
     ///
-    /// It cannot, or there are too many to be resolved.
+    /// Those of the node, if the sender cannot be reached or if too many addresses are being
+    /// resolved.
     fn reach(&mut self) -> Result<(), Errno>;
 
-    /// Makes messages find the endpoint, which has these names of its peer now. False if it has lost its
-    /// device meanwhile; then it has given them back.
+    /// Makes the endpoint, for which the ids of its peer were entered, visible to messages. Returns
+    /// false if the endpoint has lost its device meanwhile; the ids are removed again then.
     fn publish(&mut self, endpoint: &Self::Endpoint, ids: &RemoteIds) -> bool;
 }
 
-/// What is known of a SIDR_REQ.
+/// The result of the search for an earlier SIDR_REQ with the same request id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
 pub enum KnownSidr<E> {
-    /// Nothing: it is new.
+    /// There was none.
     Nothing,
-    /// The user of this endpoint has not answered.
+    /// There was one, for this endpoint, whose user has not answered yet.
     Asked(E),
-    /// This was the answer.
+    /// There was one, which was answered by this resolution.
     Answered(Resolution),
 }
 
-/// What became of an endpoint that was to stand for a SIDR_REQ.
+/// The result of entering an endpoint for a SIDR_REQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It does.
+    /// The endpoint was entered.
     New,
-    /// Another endpoint does already.
+    /// Another endpoint is there already.
     Duplicate,
-    /// It has lost its device meanwhile, and stands for nothing.
+    /// The endpoint has lost its device meanwhile, and was not entered.
     Gone,
 }
 
-/// What a node needs to take a SIDR_REQ.
+/// The functions of a node that only a SIDR_REQ needs.
 pub trait PassiveSidr: Passive {
-    /// Looks up whether a request with the number of this one has come from its sender before.
+    /// Finds an earlier request with the same request id from the same sender.
     fn known(&self) -> KnownSidr<Self::Endpoint>;
 
-    /// Whether datagram queue pairs may serve for the listener.
+    /// Returns whether the listener accepts unreliable datagram queue pairs.
     fn takes_datagrams(&self, listener: &Self::Listener) -> bool;
 
-    /// Makes the endpoint stand for the request, in place of an answer to another one with its number.
+    /// Enters the endpoint for the request. An answer to another request with this request id is
+    /// removed.
     fn enter(&mut self, endpoint: &Self::Endpoint) -> Entry;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a REQ must pass, and in which order.
+//! The checks of a REQ, in their order.
 
 use super::{
     answer::{Answer, Response},
@@ -18,28 +18,29 @@ use crate::{
     wire::Req,
 };
 
-/// What becomes of a REQ.
+/// The result of the checks of a REQ.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request<E, L> {
-    /// It is the REQ of this endpoint's connection, and has arrived again:
+    /// A repeated REQ of this endpoint's connection, for
     /// [`duplicate_req`](crate::cm::Connection::duplicate_req).
     Duplicate(E),
-    /// It is a new request. This endpoint was created for it, and is offered to this listener's consumer.
+    /// A new request, with the endpoint that was created for it and the listener whose consumer it
+    /// is offered to.
     New(E, L),
-    /// It has no effect.
+    /// The REQ is refused.
     Refused(Refused<E>),
-    /// It is being handled already, or its device has gone. There is nothing to do.
+    /// There is nothing to do: the same REQ is being handled already, or the device is gone.
     Nothing,
 }
 
-/// Why a REQ does not become a connection request.
+/// The reason why a REQ does not become a connection request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The peer is told.
+    /// The REQ is rejected for this reason.
     Reject(Reason),
-    /// The peer is told nothing and tries again: there is no memory, or no room.
+    /// The REQ is dropped, and the peer will retry: there is no memory or no room.
     Drop,
-    /// The peer cannot be told.
+    /// The REQ is dropped, because its sender cannot be reached.
     Unreachable,
 }
 
@@ -47,7 +48,7 @@ impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::ENOMEM => Self::Drop,
-            // As many requests are parked as may be.
+            // The limit of parked requests is reached.
             Errno::ENOSPC => Self::Reject(Reason::NO_RESOURCES),
             _ => Self::Reject(Reason::CONSUMER_DEFINED),
         }
@@ -55,7 +56,7 @@ impl From<Errno> for Refusal {
 }
 
 impl Refusal {
-    /// What is done about a REQ for which no endpoint was made.
+    /// Returns the response to a REQ for which no endpoint was created.
     fn response<N: PassiveReq>(self, node: &N, req: &Req<'_>) -> Response {
         match self {
             Self::Reject(reason) => {
@@ -68,7 +69,8 @@ impl Refusal {
     }
 }
 
-/// The GID that whoever named a wrong one is told of (IBTA 12.6.7.2).
+/// Returns the GID for the additional rejection information of a REJ for a wrong GID (IBTA
+/// 12.6.7.2).
 fn right_gid<N: PassiveReq>(node: &N, reason: Reason) -> Option<Gid> {
     match reason {
         Reason::INVALID_GID => node.port_gid(),
@@ -77,26 +79,27 @@ fn right_gid<N: PassiveReq>(node: &N, reason: Reason) -> Option<Gid> {
     }
 }
 
-/// What is done with an endpoint whose request the listener's consumer does not take.
+/// The end of an endpoint whose request was not accepted by the listener's consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwanted {
-    /// The reason to reject the request with, before the endpoint ends.
+    /// The reason to reject the request with, before the endpoint is destroyed.
     pub reject: Option<Reason>,
-    /// How the endpoint ends.
+    /// The cause to destroy the endpoint with.
     pub cause: DestroyCause,
-    /// What the request counts as among those that are dropped.
+    /// The counter of dropped messages that the request counts for, if any.
     pub dropped: Option<Dropped>,
 }
 
 impl Unwanted {
-    /// What is done when the consumer has refused a REQ with `errno`, or the sender cannot be reached.
+    /// Returns the end of an endpoint whose REQ the consumer has refused with `errno`, or whose
+    /// sender cannot be reached.
     pub fn req(errno: Errno) -> Self {
         match Refusal::from(errno) {
             Refusal::Reject(reason) if reason == Reason::NO_RESOURCES => Self {
                 reject: Some(reason),
                 ..Self::OVERLOAD
             },
-            // As the end of the endpoint says to its peer.
+            // The end of the endpoint rejects the REQ with this reason by itself.
             Refusal::Reject(_) => Self {
                 reject: None,
                 cause: DestroyCause::User,
@@ -113,8 +116,10 @@ impl Unwanted {
     };
 }
 
-/// Decides what becomes of a REQ that has come from `origin`: whether it came before, comes from a peer
-/// that lost its old connection (IBTA 12.9.8.3.1), or may become a connection request.
+/// Decides about a REQ from `origin`.
+///
+/// A REQ may be a duplicate, come from a peer that has lost its old connection (IBTA 12.9.8.3.1),
+/// be refused by a check, or become a connection request.
 pub fn request<N: PassiveReq>(
     node: &mut N,
     origin: Origin,
@@ -145,10 +150,12 @@ pub fn request<N: PassiveReq>(
     }
 }
 
-/// The endpoint that was created for a request and who hears it, if there is something to hear.
+/// The endpoint that was created for a request and its listener, or `None` if there is nothing to
+/// do.
 pub(super) type Taken<N> = Option<(<N as Passive>::Endpoint, <N as Passive>::Listener)>;
 
-/// Makes a connection request of a REQ that is neither a duplicate nor from a stale peer.
+/// Checks a REQ that is neither a duplicate nor from a stale peer, creates its endpoint, and enters
+/// the ids of the peer.
 fn take<N: PassiveReq>(
     node: &mut N,
     req: &Req<'_>,
@@ -161,7 +168,7 @@ fn take<N: PassiveReq>(
     match claim(node, ids, &child) {
         Ok(()) if node.publish(&child, ids) => Ok(Some((child, listener))),
         Ok(()) => Ok(None),
-        // The same REQ is being handled at this moment.
+        // Another task is handling the same REQ at this moment.
         Err(Conflict::Duplicate) => {
             node.discard(child);
             Ok(None)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The endpoint that a message names.
+//! Routing of a message to the endpoint that it names.
 
 use super::{
     answer::Response,
@@ -13,24 +13,24 @@ use crate::{
     wire::{Message, Req, SidrReq},
 };
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Debug)]
 pub enum Route<'m, E> {
-    /// A request for a connection, which names no endpoint.
+    /// A REQ, which names no endpoint.
     Req(&'m Req<'m>),
-    /// A request to resolve a service id, which names no endpoint.
+    /// A SIDR_REQ, which names no endpoint.
     SidrReq(&'m SidrReq<'m>),
-    /// To this endpoint. Whether that takes the message, [`judge`](super::judge) decides.
+    /// This endpoint, if [`judge`](super::judge) finds that it accepts the message.
     Endpoint(E),
-    /// To no endpoint. This is to be done about it.
+    /// No endpoint. The response of the node is given.
     Nobody(Response),
 }
 
 /// Finds the endpoint that a message from `origin` names.
 ///
-/// A message names its receiver by the receiver's communication id. Who gave up before it learned
-/// that says so with a REJ for a timeout (IBTA 12.6.7.2, reason 4) and names itself instead, by its
-/// GUID and its own communication id.
+/// A message names its receiver by the receiver's communication id. A peer that gives up before it
+/// knows this id sends a REJ with the reason "timeout" (4, IBTA 12.6.7.2), in which it names itself
+/// by its GUID and its own communication id.
 pub fn route<'m, T: Tables>(
     tables: &T,
     origin: Origin,
@@ -52,7 +52,7 @@ pub fn route<'m, T: Tables>(
             None => tables.by_comm_id(rej.remote_comm_id),
         },
         Message::SidrRep(rep) => tables.by_comm_id(rep.request_id),
-        // Paths do not migrate here.
+        // Path migration is not supported.
         Message::Lap(_) | Message::Apr(_) => {
             return Route::Nobody(Response::Drop(Dropped::Unsupported))
         }

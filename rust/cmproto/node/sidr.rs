@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a SIDR_REQ must pass, and in which order (IBTA 12.11).
+//! The checks of a SIDR_REQ, in their order (IBTA 12.11).
 
 use super::{
     answer::{Answer, Response},
@@ -15,25 +15,28 @@ use crate::{
     wire::{Header, SidrReq},
 };
 
-/// What becomes of a SIDR_REQ.
+/// The result of the checks of a SIDR_REQ.
 #[derive(Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
 pub enum SidrRequest<E, L> {
-    /// It is the request of this endpoint, which has not answered, and has arrived again:
+    /// A repeated SIDR_REQ of this endpoint, whose user has not answered yet, for
     /// [`duplicate_req`](Resolution::duplicate_req).
     Duplicate(E),
-    /// It was answered before, and has arrived again: [`duplicate_req`](Resolution::duplicate_req).
+    /// A repeated SIDR_REQ that was answered before by this resolution, for
+    /// [`duplicate_req`](Resolution::duplicate_req).
     Answered(Resolution),
-    /// It is a new request. This endpoint was created for it, and is offered to this listener's consumer.
+    /// A new request, with the endpoint that was created for it and the listener whose consumer it
+    /// is offered to.
     New(E, L),
-    /// It has no effect.
+    /// The SIDR_REQ is refused.
     Refused(Response),
-    /// It is being handled already, or its device has gone. There is nothing to do.
+    /// There is nothing to do: the same SIDR_REQ is being handled already, or the device is gone.
     Nothing,
 }
 
 impl Unwanted {
-    /// What is done when the consumer has refused a SIDR_REQ with `errno`. These are not parked.
+    /// Returns the end of an endpoint whose SIDR_REQ the consumer has refused with `errno`. A
+    /// SIDR_REQ is never parked.
     pub fn sidr_req(errno: Errno) -> Self {
         Self {
             reject: None,
@@ -46,7 +49,8 @@ impl Unwanted {
     }
 }
 
-/// Decides what becomes of a SIDR_REQ: whether it came before, or may become a request to its listener.
+/// Decides about a SIDR_REQ: it may be repeated, be refused by a check, or become a request to its
+/// listener.
 pub fn sidr_request<N: PassiveSidr>(
     node: &mut N,
     header: &Header,
@@ -57,7 +61,7 @@ pub fn sidr_request<N: PassiveSidr>(
         KnownSidr::Answered(answer) if answer.is_same_req(header, req) => {
             return SidrRequest::Answered(answer)
         }
-        // A peer that has started anew uses the number of an old request for another one.
+        // A peer that was restarted uses the request id of an old request for another one.
         KnownSidr::Answered(_) | KnownSidr::Nothing => {}
     }
     if !node.find_sender() {
@@ -70,7 +74,7 @@ pub fn sidr_request<N: PassiveSidr>(
     match take(node) {
         Ok(Some((child, listener))) => SidrRequest::New(child, listener),
         Ok(None) => SidrRequest::Nothing,
-        // Whatever goes wrong once there is a listener for the service.
+        // All errors after the service id was found are answered with the same status.
         Err(_) => {
             let answer = Answer::sidr(req, Status::REJECT);
             SidrRequest::Refused(Response::Answer(answer))
@@ -78,7 +82,7 @@ pub fn sidr_request<N: PassiveSidr>(
     }
 }
 
-/// Makes a request of a SIDR_REQ that is not known.
+/// Checks a SIDR_REQ that is not a duplicate, creates its endpoint, and enters it.
 fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Errno> {
     let listener = node.listener()?;
     if !node.takes_datagrams(&listener) {
@@ -89,7 +93,7 @@ fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Errno> {
     match node.enter(&child) {
         Entry::New => Ok(Some((child, listener))),
         Entry::Gone => Ok(None),
-        // The same SIDR_REQ is being handled at this moment.
+        // Another task is handling the same SIDR_REQ at this moment.
         Entry::Duplicate => {
             node.discard(child);
             Ok(None)

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tables that a node finds its endpoints by.
+//! Tables by which a node finds its endpoints.
 
 use crate::origin::Origin;
 
-/// A peer, as far as its messages tell.
+/// A peer, as identified by its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// The GUID of its channel adapter, as it says.
+    /// The CA GUID in the peer's messages.
     pub guid: u64,
-    /// Where its messages come from. It counts, too, so that nobody takes the names of others.
+    /// The address that the peer's messages come from. It is a part of the identity, so that no
+    /// peer can use the ids of another one by sending its GUID.
     pub origin: Origin,
 }
 
-/// The kind of a name that a peer uses.
+/// The kind of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
     CommId,
     Qpn,
 }
 
-/// A communication id or a queue pair number of a peer.
+/// The key of a peer's communication id or QPN.
 ///
-/// Keys are compared field by field. What differs most comes first.
+/// Keys are compared field by field. The field that differs most often is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteKey {
     value: u32,
@@ -31,7 +32,7 @@ pub struct RemoteKey {
 }
 
 impl RemoteKey {
-    /// The communication id `comm_id` of `peer`.
+    /// Creates the key of the communication id `comm_id` of `peer`.
     pub const fn comm_id(peer: Peer, comm_id: u32) -> Self {
         Self {
             value: comm_id,
@@ -40,7 +41,7 @@ impl RemoteKey {
         }
     }
 
-    /// The queue pair `qpn` of `peer`.
+    /// Creates the key of the queue pair `qpn` of `peer`.
     pub const fn qpn(peer: Peer, qpn: u32) -> Self {
         Self {
             value: qpn,
@@ -49,66 +50,67 @@ impl RemoteKey {
         }
     }
 
-    /// The peer that uses the name.
+    /// Returns the peer that has the id.
     pub const fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// The communication id or queue pair number.
+    /// Returns the communication id or QPN.
     pub const fn value(&self) -> u32 {
         self.value
     }
 
-    /// Whether it is the number of a queue pair.
+    /// Returns whether the id is a QPN.
     pub fn is_qpn(&self) -> bool {
         self.kind == Kind::Qpn
     }
 }
 
-/// The names of a peer that belong to one connection as long as that exists.
+/// The ids of a peer, which belong to one connection as long as it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteIds {
     /// The peer.
     pub peer: Peer,
-    /// Its communication id.
+    /// The communication id of the peer.
     pub comm_id: u32,
-    /// Its queue pair, or EE context.
+    /// The QPN of the peer, or its end-to-end context.
     pub qpn: u32,
 }
 
 impl RemoteIds {
-    /// The key of the communication id.
+    /// Returns the key of the communication id.
     pub const fn comm_id_key(&self) -> RemoteKey {
         RemoteKey::comm_id(self.peer, self.comm_id)
     }
 
-    /// The key of the queue pair.
+    /// Returns the key of the QPN.
     pub const fn qpn_key(&self) -> RemoteKey {
         RemoteKey::qpn(self.peer, self.qpn)
     }
 }
 
-/// The tables of a node, to look something up in.
+/// Lookup in the tables of a node.
 pub trait Tables {
     /// A handle of an endpoint.
     type Endpoint;
 
-    /// Finds the endpoint that has a communication id of this node: that of a connection, or the
-    /// request id of a SIDR_REQ.
+    /// Finds the endpoint with a communication id of this node, which is that of a connection or
+    /// the request id of a SIDR_REQ.
     fn by_comm_id(&self, comm_id: u32) -> Option<Self::Endpoint>;
 
-    /// Finds the endpoint whose connection has a name of a peer.
+    /// Finds the endpoint whose connection has an id of a peer.
     fn by_remote(&self, key: &RemoteKey) -> Option<Self::Endpoint>;
 }
 
-/// The table of the peers' names, to enter some. `E` is a handle of an endpoint.
+/// The table of the peers' ids, to change it. `E` is a handle of an endpoint.
 pub trait RemoteTable<E> {
-    /// Finds the endpoint whose connection has a name of a peer.
+    /// Finds the endpoint whose connection has an id of a peer.
     fn owner(&self, key: &RemoteKey) -> Option<E>;
 
-    /// Enters `key` for `endpoint`. If another endpoint has it, returns that one and changes nothing.
+    /// Enters `key` for `endpoint`. If another endpoint has the key, returns that one and changes
+    /// nothing.
     fn enter(&mut self, key: RemoteKey, endpoint: &E) -> Option<E>;
 
-    /// Takes `key` out, if it is `endpoint`'s.
+    /// Removes `key`, if it belongs to `endpoint`.
     fn leave(&mut self, key: &RemoteKey, endpoint: &E);
 }

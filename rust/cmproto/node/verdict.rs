@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether an endpoint takes a message that names it.
+//! Decisions whether an endpoint accepts a message that names it.
 
 use super::{
     answer::{Answer, Response},
@@ -15,38 +15,39 @@ use crate::{
     wire::{Message, Rep},
 };
 
-/// What an endpoint is engaged in.
+/// The connection or resolution of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Conversation<'a> {
-    /// Nothing that a message could be for.
+    /// Neither of them.
     None,
-    /// A connection, with the peer that its messages come from.
+    /// A connection, with the origin of its peer's messages.
     Connection(&'a Connection, Origin),
-    /// A service id resolution, with the peer that its messages come from.
+    /// A service id resolution, with the origin of its peer's messages.
     Resolution(&'a Resolution, Origin),
 }
 
-/// What becomes of a message that names an endpoint.
+/// The result for a message that names an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The endpoint's connection or resolution receives it.
+    /// The endpoint's connection or resolution receives the message.
     Deliver,
-    /// A REP that is to be the connection's first. Its connection receives it once
-    /// [`claim_rep`](super::claim_rep) has given it these names.
+    /// The message is the first REP of the connection, which receives it if
+    /// [`claim_rep`](super::claim_rep) succeeds with these ids of the peer.
     Claim(RemoteIds),
-    /// The endpoint does not take it.
+    /// The endpoint does not accept the message. The response of the node is given.
     Nobody(Response),
 }
 
-/// Decides whether an endpoint takes a message from `origin` that names it.
+/// Decides whether an endpoint accepts a message from `origin` that names it.
 pub fn judge(conversation: &Conversation<'_>, origin: Origin, message: &Message<'_>) -> Verdict {
     let stranger = Verdict::Nobody(Response::Drop(Dropped::Stranger));
     match (conversation, message) {
         (Conversation::Resolution(_, peer), Message::SidrRep(_)) if *peer != origin => stranger,
         (Conversation::Resolution(..), Message::SidrRep(_)) => Verdict::Deliver,
-        // To a communication id that is not that of a resolution.
+        // The communication id in the SIDR_REP is not that of a resolution.
         (_, Message::SidrRep(_)) => Verdict::Nobody(nobody(message)),
-        // A stranger learns nothing, not even that there is no such connection.
+        // A stranger gets no answer, so that it does not even learn that there is no such
+        // connection.
         (Conversation::Connection(_, peer), _) if *peer != origin => stranger,
         (Conversation::Connection(connection, _), Message::Rep(rep)) => {
             judge_rep(connection, origin, rep, message)
@@ -60,21 +61,21 @@ pub fn judge(conversation: &Conversation<'_>, origin: Origin, message: &Message<
     }
 }
 
-/// Decides about a REP from the connection's peer, which `message` is.
+/// Decides about a REP from the connection's peer. `message` is the same REP.
 fn judge_rep(
     connection: &Connection,
     origin: Origin,
     rep: &Rep<'_>,
     message: &Message<'_>,
 ) -> Verdict {
-    // It has given up, or was ended.
+    // The connection has given up or was destroyed.
     if connection.is_closed() && !connection.is_for(message) {
         return Verdict::Nobody(nobody(message));
     }
     if !connection.wants_rep() {
         return Verdict::Deliver;
     }
-    // A late copy of a REP that was refused: its sender has given up by now.
+    // The REP is a late copy of one that was refused. Its sender has given up by now.
     if connection.has_refused(rep) {
         let answer = Answer::reject_rep(rep, Reason::STALE_CONN);
         return Verdict::Nobody(Response::Answer(answer));
@@ -89,10 +90,10 @@ fn judge_rep(
     })
 }
 
-/// Decides about a message whose receiver does not exist.
+/// Returns the response to a message whose receiver does not exist.
 ///
-/// A REP and a DREQ are answered, because their sender would wait for an answer: its connection is
-/// gone, or was never asked for. All else is dropped.
+/// A REP and a DREQ are answered, because their sender waits for an answer: its connection is gone,
+/// or was never requested. All else is dropped.
 pub fn nobody(message: &Message<'_>) -> Response {
     match message {
         Message::Rep(rep) => Response::Answer(Answer::reject_rep(rep, Reason::INVALID_COMM_ID)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that name an endpoint, and answers.
+//! Tests of messages that name an endpoint, and of answers.
 
 use super::*;
 
-/// A message with this attribute, all zeros.
+/// Returns a message with this attribute, all zeros.
 fn zeros(attribute: Attribute) -> [u8; MAD_LEN] {
     let mut mad = [0; MAD_LEN];
     let drep = Message::Drep(peer_drep());
@@ -25,7 +25,7 @@ fn a_message_goes_to_whom_it_names() {
     let unsupported = Some(Response::Drop(Dropped::Unsupported));
     let sidr_rep = refusal(&sidr_req(), Status::REJECT);
     let (lap, apr) = (zeros(Attribute::Lap), zeros(Attribute::Apr));
-    // Message, endpoint, what else becomes of it
+    // Each case has a message, its endpoint, and the response if there is no endpoint.
     let cases = [
         (Message::Rep(peer_rep()), Some(MINE), None),
         (Message::Rtu(peer_rtu()), Some(MINE), None),
@@ -37,7 +37,7 @@ fn a_message_goes_to_whom_it_names() {
             Some(MINE),
             None,
         ),
-        // Whoever gave up names itself, and not its peer.
+        // A REJ for a timeout names its sender, and not its receiver.
         (Message::Rej(rej(Reason::TIMEOUT)), Some(OTHER), None),
         (Message::SidrRep(sidr_rep), Some(MINE), None),
         (wire::decode(&lap).unwrap().1, None, unsupported),
@@ -51,7 +51,7 @@ fn a_message_goes_to_whom_it_names() {
         };
         assert_eq!(found, (endpoint, response), "{message:?}");
     }
-    // Who gave up is known by where it comes from, too.
+    // The sender of a REJ for a timeout is identified by its origin, too.
     let gave_up = Message::Rej(rej(Reason::TIMEOUT));
     assert!(matches!(
         route(&node, STRANGER, &gave_up),
@@ -80,7 +80,7 @@ fn who_waits_for_an_answer_gets_one_from_nobody() {
         let Route::Nobody(response) = route(&node, PEER, &message) else {
             panic!("{message:?} goes somewhere");
         };
-        // The endpoint that there is has another conversation, or none.
+        // The endpoint exists, but is engaged in something else or in nothing.
         let question = Resolution::new(OWN_ID, 1);
         for (conversation, is_for_rep) in [
             (Conversation::None, false),
@@ -147,8 +147,8 @@ fn a_stranger_learns_nothing() {
     }
 }
 
-/// What a connection takes from its peer, [`Connection::is_for`] says; the node adds who may be told
-/// nothing, and whose names are asked for.
+/// Tests that a node accepts a message from a connection's peer if [`Connection::is_for`] does,
+/// except for the first REP, whose ids have to be claimed.
 #[test]
 fn a_connection_takes_what_is_for_it() {
     for situation in Situation::ALL {
@@ -224,9 +224,9 @@ fn names_belong_to_one_connection() {
     };
     let stale = Err(Conflict::Stale(MINE));
     assert_eq!(claim(&mut node, &same_qp, &OTHER), stale);
-    // Nothing is left of what failed.
+    // The failed claims have entered nothing.
     assert_eq!(node.remotes, both);
-    // The same numbers are others at another node, or when they come from somewhere else.
+    // The same ids of another node, or from another origin, are others.
     for peer in [
         Peer {
             guid: PEER_GUID + 1,
@@ -240,7 +240,7 @@ fn names_belong_to_one_connection() {
         let elsewhere = RemoteIds { peer, ..ids() };
         assert_eq!(claim(&mut node, &elsewhere, &OTHER), Ok(()));
     }
-    // A communication id is no queue pair.
+    // A communication id and a QPN with the same value are different ids.
     let crossed = RemoteIds {
         comm_id: PEER_QPN,
         qpn: PEER_ID,
@@ -258,7 +258,8 @@ fn the_first_rep_brings_the_names() {
     assert_eq!(claim_first(&mut node, &mut connection), Ok(()));
     assert_eq!((node.remotes.len(), &connection), (2, &before));
 
-    // An endpoint has that communication id already: it is its REP, which goes to the wrong one.
+    // Another endpoint has the communication id already: the REP is a duplicate that was sent to
+    // the wrong endpoint.
     let mut node = Node::default();
     node.remotes.insert(ids().comm_id_key(), OTHER);
     let duplicate = Refused {
@@ -287,12 +288,12 @@ fn a_rep_for_a_queue_pair_in_use_is_refused_for_good() {
         (RejMessage::Rep, Reason::STALE_CONN)
     );
     assert_eq!((rej.local_comm_id, rej.remote_comm_id), (OWN_ID, PEER_ID));
-    // A copy of it fares no better when the queue pair is free.
+    // A copy of the REP is refused, too, even when the QPN is free again.
     node.remotes.clear();
     let conversation = Conversation::Connection(&connection, PEER);
     let again = judge(&conversation, PEER, &rep);
     assert_eq!(again, Verdict::Nobody(refused.response));
-    // Nor is it counted among what is dropped.
+    // The REP does not count as dropped.
     let Response::Answer(answer) = refused.response else {
         panic!("it is dropped");
     };

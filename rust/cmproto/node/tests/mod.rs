@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of a node, with tables that are plain maps.
+//! Tests of a node whose tables are plain maps.
 
 mod message;
 mod request;
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 
 const PEER: Origin = Origin::of_gid(Gid([2; 16]));
 const STRANGER: Origin = Origin::of_gid(Gid([3; 16]));
-/// The endpoint that has the communication id under test, and another one.
+/// The endpoint with the communication id under test.
 const MINE: &str = "mine";
 const OTHER: &str = "other";
 
@@ -95,7 +95,7 @@ fn sidr_req() -> SidrReq<'static> {
     }
 }
 
-/// What the node answers, on the wire.
+/// Returns the node's answer, as on the wire, and its transaction id.
 fn on_the_wire(response: &Response, asked: &Message<'_>) -> Option<([u8; MAD_LEN], u64)> {
     let Response::Answer(answer) = response else {
         return None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a REQ must pass.
+//! Tests of the checks of a REQ.
 
 use super::*;
 use crate::{
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 const PORT_GID: Gid = Gid([0xa; 16]);
 const LOCAL_GID: Gid = Gid([0xb; 16]);
 
-/// A node that takes every REQ, but for what is said here, and tells what it was asked.
+/// A node that accepts every REQ, unless one of the fields says otherwise, and logs the checks.
 struct Incoming {
     tables: Node,
     has_sender: bool,
@@ -26,7 +26,7 @@ struct Incoming {
     takes_qp: bool,
     create: Result<(), Errno>,
     keeps_device: bool,
-    /// Another task enters this name while the endpoint is created.
+    /// The id that another task enters while the endpoint is created.
     race: Option<RemoteKey>,
     log: RefCell<Vec<&'static str>>,
 }
@@ -172,7 +172,7 @@ fn dropped(why: Dropped) -> Request<&'static str, ()> {
     })
 }
 
-/// What a REQ passes, in this order.
+/// The checks of a REQ, in their order.
 const ALL: [&str; 9] = [
     "sender", "served", "pkey", "listener", "room", "reach", "type", "create", "publish",
 ];
@@ -184,7 +184,7 @@ fn a_new_request_passes_everything_and_has_its_names() {
     assert_eq!(*node.log.borrow(), ALL);
     let both = BTreeMap::from([(ids().comm_id_key(), MINE), (ids().qpn_key(), MINE)]);
     assert_eq!(node.tables.remotes, both);
-    // The same again is a duplicate, before anything else is asked.
+    // The same REQ again is a duplicate, and no check is made.
     node.log.borrow_mut().clear();
     assert_eq!(take(&mut node), Request::Duplicate(MINE));
     assert!(node.log.borrow().is_empty());
@@ -237,7 +237,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         let asked = node.log.borrow();
         let upto = ALL.iter().position(|check| *check == last).unwrap();
         assert_eq!(*asked, ALL[..=upto], "{last}");
-        // Without the device the node itself gives the names back.
+        // If the device is gone, the node itself removes the ids in `publish`.
         let entered = if last == "publish" { 2 } else { 0 };
         assert_eq!(node.tables.remotes.len(), entered);
     }
@@ -293,7 +293,7 @@ fn a_queue_pair_in_use_is_asked_for_before_anything_else() {
     assert_eq!(take(&mut node), stale());
     assert!(node.log.borrow().is_empty());
     assert_eq!(node.tables.remotes.len(), 1);
-    // Another peer may use the same numbers.
+    // Another peer may use the same ids.
     let elsewhere = request(&mut node, STRANGER, &peer_req());
     assert_eq!(elsewhere, Request::New(MINE, ()));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a SIDR_REQ must pass.
+//! Tests of the checks of a SIDR_REQ.
 
 use super::*;
 use crate::{
@@ -10,7 +10,8 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// A node that takes every SIDR_REQ, but for what is said here, and tells what it was asked.
+/// A node that accepts every SIDR_REQ, unless one of the fields says otherwise, and logs the
+/// checks.
 struct Incoming {
     known: KnownSidr<&'static str>,
     has_sender: bool,
@@ -110,7 +111,7 @@ fn refused(status: Status) -> SidrRequest<&'static str, ()> {
     }))
 }
 
-/// What a SIDR_REQ passes, in this order.
+/// The checks of a SIDR_REQ, in their order.
 const ALL: [&str; 7] = [
     "sender", "served", "listener", "type", "room", "create", "enter",
 ];
@@ -172,7 +173,7 @@ fn what_came_before_is_not_taken_again() {
     assert_eq!(take(&mut node), SidrRequest::Answered(answer));
     assert!(node.log.borrow().is_empty());
 
-    // A peer that has started anew asks something else with the same number.
+    // A peer that was restarted sends another request with the same request id.
     let another = SidrReq {
         service_id: sidr_req().service_id,
         pkey: 0x8001,

@@ -20,11 +20,7 @@ use crate::{
     ib::dev_addr::DevAddr,
     kext::{delay, idtable::Reserved, net::Net},
 };
-use cmproto::{
-    service_id::PortSpace,
-    ucma::backlog::Admission,
-    ucma_abi::{self as abi, CmEvent},
-};
+use cmproto::{service_id::PortSpace, ucma::backlog::Admission, ucma_abi as abi};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -258,10 +254,6 @@ impl Context {
 
 impl Consumer for Context {
     fn event(&self, inner: &Inner, event: &Event<'_>) {
-        if event.kind == CmEvent::DeviceRemoval {
-            // This comes before the event can be read: a program that has read it gets `ENXIO`.
-            self.device_removed();
-        }
         self.tell(inner, None, event);
     }
 

@@ -3,12 +3,18 @@
 #
 # Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
-# where there is siw, and both over an InfiniBand link layer, where there is softib.
+# where there is siw, and both over an InfiniBand link layer, where there is softib. Arguments choose parts: ibcm,
+# beside, cmid, device, iwarp, ib.
 # seconds: 800
 # shellcheck source=selftests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=selftests/softib.sh
 . "$SELFTESTS/softib.sh"
+
+parts=" ${*:-ibcm beside cmid device iwarp ib} "
+wanted() {
+	[[ $parts == *" $1 "* ]]
+}
 
 # said MODULE NUMBER NAME: what the module said about a test, since it was loaded.
 said() {
@@ -56,7 +62,7 @@ destroyed in haste
 one service, two kinds of listeners at once
 one service, two owners at once who may not have it
 one service, two owners at once of whom one goes'
-tests ibcm <<<"$IBCM_TESTS"
+! wanted ibcm || tests ibcm <<<"$IBCM_TESTS"
 
 # Somebody in the kernel has the service of a TCP port, and nobody else gets it.
 beside() {
@@ -65,7 +71,9 @@ beside() {
 	"$SELFTESTS/abi.sh" 'beside.*' || status=$?
 	rmmod ibcm && return "$status"
 }
-if [ -e ibcm.ko ]; then
+if ! wanted beside; then
+	:
+elif [ -e ibcm.ko ]; then
 	check "listeners beside a service" beside
 else
 	skip "listeners beside a service" "there is no ibcm.ko"
@@ -93,11 +101,13 @@ identifiers destroyed in each state
 datagrams
 groups
 destroyed in haste'
-ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
-tests cmid <<<"$CMID_FIRST
+if wanted cmid; then
+	ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
+	tests cmid <<<"$CMID_FIRST
 a neighbour that comes and goes
 nobody answers"
-ip neigh del 10.0.0.98 dev v0
+	ip neigh del 10.0.0.98 dev v0
+fi
 
 # taken_away DEVICE: as soon as it is used.
 taken_away() {
@@ -113,7 +123,9 @@ taken_away_locked() {
 		grep -qx Y "$locked" && : >"$TMP/gone"
 	echo 0 >"$locked"
 }
-if [ -e cmid.ko ]; then
+if ! wanted device; then
+	:
+elif [ -e cmid.ko ]; then
 	# What is said then. C has another word for it, which NFS does not try again after.
 	gone=103
 	[ "$(cm-use)" != c ] || gone=22
@@ -137,7 +149,9 @@ else
 	skip "cmid whose device goes" "there is no cmid.ko"
 fi
 
-if has_siw; then
+if ! wanted iwarp; then
+	:
+elif has_siw; then
 	check "siw0" siw0
 	tests cmid device=siw0 ipv4="$C4" <<'END'
 a connection over iWARP
@@ -158,7 +172,9 @@ else
 	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"
 fi
 
-if has_softib; then
+if ! wanted ib; then
+	:
+elif has_softib; then
 	# A service at the port itself, and somebody who is not there.
 	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
 		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01

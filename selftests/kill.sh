@@ -69,6 +69,28 @@ resolving() {
 }
 check "kill -9 while an address is being resolved" resolving
 
+# The request would be sent again only after more than a minute.
+asking() {
+	local client settings=/sys/kernel/config/rdma_cm/rxe0 status=0
+	ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent || return
+	if [ "$CM" = rust ]; then
+		early_retry 0 && mkdir -p "$settings" && echo 24 >"$settings/ports/1/cm_response_timeout" || return
+	fi
+	rping -c -a 10.0.0.98 & client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || status=1
+	if [ "$CM" = rust ]; then
+		echo 20 >"$settings/ports/1/cm_response_timeout"
+		rmdir "$settings"
+		early_retry 20
+	fi
+	kill -9 "$client"
+	ends_within 5 "$client"
+	[ $? -ne 99 ] && nothing_left || status=1
+	ip neigh del 10.0.0.98 dev v0
+	return "$status"
+}
+check "kill -9 while somebody does not answer" asking
+
 # Not the whole exchange, but anywhere in it.
 anywhere() {
 	local round server client

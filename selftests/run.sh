@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/run.sh [--capture DIR] [--slow N] [SUITE...]: run these suites in the guest, by default
-# all, and print one line per case and the totals. Each suite is a script of this directory
+# selftests/run.sh [--capture DIR] [--slow N] [--first] [--cases PATTERN|PATTERN...] [SUITE...]: run
+# these suites in the guest, by default all, and print one line per case and the totals. Each suite is a script of this directory
 # that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300), with --slow
 # N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
 # there is one) has not turned itself off, and no id and no open file is left.
+#
+# With --cases there are only these cases of a suite that is a shell script.
+# With --first all ends with the first case that fails, or the first report in the kernel log.
 #
 # With --capture the CM messages that pass INTERFACE (capture.sh) while a suite with a line
 # "# captured: INTERFACE" runs are in DIR/SUITE.pcap afterwards, for tools/wirecheck.
@@ -17,11 +20,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 # Those that change the devices come last.
 all=(kunit abi rping kill restrack programs pyverbs trace probe observe drops loss trouble unreached
 	iwarp module install remove netns kmemleak)
-capture='' slow=1
+capture='' slow=1 first=''
 while :; do
 	case ${1:-} in
+	--first) first=1 && shift && continue ;;
 	--capture) mkdir -p "$2" && capture=$2 ;;
 	--slow) slow=$2 ;;
+	--cases) export CASES=$2 ;;
 	*) break ;;
 	esac
 	shift 2
@@ -55,6 +60,7 @@ filter() {
 			esac
 			[[ $line =~ ^((not )?ok)\ [0-9]+\ -?\ ?(.*) ]]
 			echo "${BASH_REMATCH[1]} - $suite: ${BASH_REMATCH[3]}"
+			[ -z "$first" ] || [ "$f" -eq 0 ] || exit 1
 			;;
 		'Bail out!'*)
 			bail=1
@@ -72,6 +78,14 @@ filter() {
 		f=1
 	fi
 	echo "$p $f $s" >"$counts"
+}
+
+# watch_log PID: it gets a signal when the kernel log has a report.
+watch_log() {
+	while sleep 5; do
+		kernel-log-clean >/dev/null || break
+	done
+	kill -USR1 "$1"
 }
 
 # one NAME COMMAND...: a case of this script.
@@ -101,6 +115,10 @@ from_lib() {
 # shellcheck source=selftests/capture.sh
 . "$here/capture.sh"
 
+if [ -n "$first" ]; then
+	trap 'kernel-log-clean | sed "s/^/# | /"; echo "not ok - $suite: the kernel log has no report"; exit 1' USR1
+	watch_log $$ &
+fi
 for suite; do
 	read -ra arguments <<<"$suite"
 	suite=${arguments[0]}
@@ -115,8 +133,7 @@ for suite; do
 	interface=''
 	[ -z "$capture" ] || interface=$(sed -n 's/^# captured: //p' "$script")
 	[ -z "$interface" ] || capture_start "$interface" /tmp/capture.pcap
-	timeout -k 5 "$limit" "$script" "${arguments[@]:1}" </dev/null 2>&1 |
-		filter "$suite" "$counts"
+	filter "$suite" "$counts" < <(timeout -k 5 "$limit" "$script" "${arguments[@]:1}" </dev/null 2>&1)
 	[ -z "$interface" ] || one "$suite: captured" \
 		capture_end /tmp/capture.pcap "$capture/$suite.pcap"
 	read -r p f s <"$counts"
@@ -133,6 +150,7 @@ for suite; do
 		one "$suite: nothing is left behind" from_lib nothing_left 15
 	fi
 	echo "# $suite: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
+	[ -z "$first" ] || [ "$failed" -eq 0 ] || exit 1
 done
 echo "# totals: $passed passed, $failed failed, $skipped skipped, $((SECONDS - start)) s"
 [ "$failed" -eq 0 ]

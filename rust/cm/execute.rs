@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Carrying out what the state machine of a connection asks for.
+//! Execution of the actions of a connection's state machine.
 
 use crate::{
     cm::port::Port,
@@ -24,27 +24,27 @@ use cmproto::{
 use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
-/// What made the state machine move; an event takes its data from it.
+/// The cause of a transition, from which an event takes its data.
 pub(crate) enum Cause<'a> {
-    /// A call, or the clock.
+    /// A call of the consumer, or the expiry of a timer.
     None,
     /// A REP from the peer.
     Rep {
-        /// What stands before it in the message.
+        /// The header of the MAD.
         header: &'a Header,
         /// The message.
         rep: &'a Rep<'a>,
-        /// Number of the peer's queue pair, which stands where the type of queue pair has it.
+        /// QPN of the peer, from the field that the type of the queue pair selects.
         qpn: u32,
     },
     /// A REJ from the peer.
     Rej(&'a Rej<'a>),
-    /// A message, for a consumer that speaks of those.
+    /// Any message from the peer, for a consumer of the InfiniBand CM.
     Mad(&'a [u8; MAD_LEN]),
 }
 
 impl<'a> Cause<'a> {
-    /// What comes with the event, as this end sees it.
+    /// Returns the parameters of the event, as seen from this side.
     fn data(&self) -> (EventParam<'a>, Ece) {
         match self {
             Cause::None | Cause::Mad(_) => (EventParam::None, Ece::default()),
@@ -73,7 +73,7 @@ impl<'a> Cause<'a> {
 }
 
 impl Endpoint {
-    /// The port that the endpoint is attached to.
+    /// Returns the port that the endpoint is attached to.
     pub(crate) fn port<'a>(&self, inner: &'a Inner) -> Option<&'a Arc<Port>> {
         let device = inner.device.as_ref()?;
         device.device.port(device.port_num)
@@ -98,7 +98,8 @@ impl Endpoint {
                     }
                 }
                 Action::Deliver(event) => self.report(inner, event, cause),
-                // The communication id goes with the endpoint: until then it answers late messages.
+                // The communication id is released with the endpoint. Until then it answers late
+                // messages.
                 Action::Release => {}
                 Action::Count(counter) => self.count(inner, counter),
             }
@@ -121,10 +122,10 @@ impl Endpoint {
         self.show_moved(inner);
     }
 
-    /// Sends a message of the connection, if its peer's address is known.
+    /// Sends a message of the connection, if there is an address handle for its peer.
     ///
-    /// A message that cannot be sent is as good as lost, and the timers make up for it. `next` is
-    /// the action after the sending.
+    /// A message that cannot be sent is treated as lost: the timers make up for it. `next` is the
+    /// action after this one.
     fn transmit(&self, inner: &Inner, outgoing: Outgoing, next: Option<&Action>) {
         let Some(conn) = &inner.conn else {
             return;
@@ -133,7 +134,7 @@ impl Endpoint {
             return;
         };
         self.post(inner, ah, conn.pkey_index, outgoing.attribute(), |mad| {
-            // Fails only for a message that the connection has not got.
+            // Encoding fails only for a message that the connection does not have.
             conn.machine.encode(outgoing, mad).kernel()?;
             self.trace_send(conn, outgoing, next);
             Ok(())
@@ -142,9 +143,9 @@ impl Endpoint {
 
     /// Posts the message that `write` writes, and counts it.
     ///
-    /// Nothing is said to a peer at a device that goes away: it goes, too, and has been told. The message
-    /// would come while ib_mad takes the port down, which would receive it with a queue pair that is
-    /// gone by then.
+    /// If the device is being removed and the peer is attached to it, too, nothing is sent: the
+    /// peer learns of the removal by itself. The message would arrive while ib_mad takes the port
+    /// down, and would be received with a queue pair that is destroyed already.
     pub(super) fn post(
         &self,
         inner: &Inner,
@@ -167,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    /// Sets the timer to the deadline of the connection, or of the question.
+    /// Sets the timer to the deadline of the connection or of the SIDR request.
     pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
         self.count_unanswered(inner);
         let deadline = match (&inner.conn, &inner.sidr) {
@@ -181,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// The timer went off.
+    /// Handles the expiry of the endpoint's timer.
     pub(crate) fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.core.now();
         self.keep_pace(inner, now);
@@ -194,14 +195,15 @@ impl Endpoint {
         }
     }
 
-    /// Lets a consumer that speaks of messages see how far the conversation is.
+    /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
     pub(crate) fn show_moved(&self, inner: &Inner) {
         if let (true, Some(consumer)) = (self.speaks_messages, &inner.consumer) {
             consumer.moved(inner);
         }
     }
 
-    /// Tells a consumer that speaks of messages. What has arrived is lost on it without memory.
+    /// Delivers an event to a consumer of the InfiniBand CM. An event with a message is lost if
+    /// there is no memory for the message.
     pub(super) fn pass_on(&self, inner: &Inner, event: EventType, mad: Option<&[u8; MAD_LEN]>) {
         let Some(consumer) = &inner.consumer else {
             return;
@@ -213,7 +215,8 @@ impl Endpoint {
         }
     }
 
-    /// Turns an event of the IB CM into one of the RDMA CM and delivers it.
+    /// Delivers an event of the connection. For a consumer of the RDMA CM, the event is converted
+    /// first.
     fn report(self: &EndpointRef, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
         if let (cm::Event::ReqError | cm::Event::RepError | cm::Event::DreqError, Some(conn)) =
             (event, &inner.conn)
@@ -252,7 +255,8 @@ impl Endpoint {
         );
     }
 
-    /// Lets the sender of a REQ wait, which is told so, until the consumer has time for it.
+    /// Parks a REQ: its sender is told by an MRA to wait until the consumer has room for the
+    /// request.
     pub(super) fn park(self: &EndpointRef, inner: &mut Inner) {
         trace::cma::cm_prepare_mra(&self.head, inner.tos());
         let Some(conn) = &mut inner.conn else {
@@ -263,7 +267,8 @@ impl Endpoint {
         }
     }
 
-    /// From here on a REQ or REP that comes again is answered, while the consumer takes its time.
+    /// Prepares the MRA that answers a repeated REQ or REP from now on, until the consumer has
+    /// decided.
     pub(super) fn prepare_mra(&self, inner: &mut Inner) {
         trace::cma::cm_prepare_mra(&self.head, inner.tos());
         let Some(conn) = &mut inner.conn else {
@@ -276,7 +281,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts what the administrator sees in sysfs.
+    /// Increments a counter that the administrator sees in sysfs.
     pub(super) fn count(&self, inner: &Inner, counter: Counter) {
         if let Some(conn) = &inner.conn {
             self.trace_unexpected(conn, counter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A request whose sender is not reached yet: the same for REQ and SIDR_REQ.
+//! A REQ or SIDR_REQ whose sender is not reached yet.
 
 use super::{reach::Sender, receive::Arrived};
 use crate::{
@@ -10,19 +10,21 @@ use crate::{
 use cmproto::{cm::DestroyCause, dropped::Dropped, node::Unwanted};
 use kernel::{prelude::*, sync::Arc};
 
-/// A request for which an endpoint was made. It waits until its sender can be answered.
+/// A request for which an endpoint was created, until its sender can be answered.
 pub(super) struct Held {
     pub(super) sender: Sender,
     agent: Arc<Agent>,
     pub(super) counts: Arc<Counts>,
     pub(super) listener: EndpointRef,
-    /// What was made for it.
+    /// The endpoint of the request.
     pub(super) child: EndpointRef,
 }
 
 impl Held {
-    /// The handle of the sender's address, who was found at `link`. Nothing if there is none: then nobody
-    /// can be told, and the request has ended.
+    /// Creates the address handle of the sender, which was found at `link`.
+    ///
+    /// If that fails, the request is ended and counted as dropped, and the result is `None`: the
+    /// sender cannot be told.
     pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Ah> {
         let ah = link.and_then(|link| self.sender.address(&self.agent, link));
         if ah.is_err() {
@@ -32,7 +34,7 @@ impl Held {
         ah.ok()
     }
 
-    /// Ends the request, which the listener's consumer does not take.
+    /// Ends the request after the listener's consumer has refused it.
     pub(super) fn end(&self, unwanted: &Unwanted) {
         if let Some(why) = unwanted.dropped {
             self.counts.dropped(why);
@@ -45,7 +47,7 @@ impl Held {
 }
 
 impl Arrived<'_> {
-    /// Holds the request that arrived, for which `child` was made.
+    /// Creates the state of a request that has arrived and has the endpoint `child`.
     pub(super) fn hold(&self, sender: Sender, listener: EndpointRef, child: EndpointRef) -> Held {
         Held {
             sender,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Communication ids: the table from a 32-bit id on the wire to its endpoint.
+//! Communication ids: the table that maps a 32-bit id in a message to its endpoint.
 //!
-//! Ids are the numbers from 0 on under a keyed permutation ([`cmproto::ids::CommIdKey`]): a peer that
-//! knows one id cannot tell the next one, and an id is not used again before all others were. The
-//! table is spread over shards; a lookup takes one shard lock for a few steps down a tree and returns
-//! a reference of its own.
+//! Ids are consecutive numbers, permuted with a key ([`cmproto::ids::CommIdKey`]): a peer cannot
+//! derive the next id from one that it knows, and an id is not used again before all others were.
+//! The table is divided into shards. A lookup holds the lock of one shard for a search in a tree,
+//! and returns a reference to the endpoint.
 //!
-//! Lock order: a shard lock is of the class "table shard"; nothing is locked and nothing is
-//! allocated while it is held.
+//! Lock order: a shard lock is of the class "table shard". While it is held, no other lock is taken
+//! and nothing is allocated.
 
 use crate::{core::Core, endpoint::EndpointRef};
 use cmproto::ids::CommIdKey;
@@ -23,32 +23,32 @@ use kernel::{
     },
 };
 
-/// Number of shards; a power of two.
+/// Number of shards, a power of two.
 const SHARDS: usize = 64;
 
-/// The ids of a shard; those that find nothing yet are reserved.
+/// The ids of a shard. An id that is reserved but not published has no endpoint.
 type Tree = RBTree<u32, Option<EndpointRef>>;
 
 /// The table of communication ids.
 #[pin_data]
 pub(crate) struct CommIds {
     key: CommIdKey,
-    /// The number that the next id is made of.
+    /// The number from which the next id is computed.
     next: Atomic<u32>,
     #[pin]
     shards: [Mutex<Tree>; SHARDS],
 }
 
-/// A communication id that is taken; dropping it gives it back.
+/// A communication id in use, which is released when this is dropped.
 pub(crate) struct CommId {
     core: Arc<Core>,
     id: u32,
 }
 
 impl CommId {
-    /// Takes an id that finds nothing yet.
+    /// Reserves an id, for which no endpoint is found yet.
     ///
-    /// Fails with `ENOMEM` when memory runs out.
+    /// Fails with `ENOMEM` if there is no memory.
     pub(crate) fn new(core: &Arc<Core>) -> Result<Self> {
         Ok(CommId {
             core: core.clone(),
@@ -56,12 +56,12 @@ impl CommId {
         })
     }
 
-    /// The id as it goes on the wire, in host order; never 0, which stands for none.
+    /// Returns the id as in messages, in host order. It is never 0, which means "no id".
     pub(crate) fn value(&self) -> u32 {
         self.id
     }
 
-    /// Makes the id find `endpoint`.
+    /// Publishes `endpoint`, so that messages with the id find it.
     pub(crate) fn publish(&self, endpoint: &EndpointRef) {
         if let Some(shard) = self.core.ids.shard(self.id) {
             if let Some(entry) = shard.lock().get_mut(&self.id) {
@@ -75,13 +75,13 @@ impl Drop for CommId {
     fn drop(&mut self) {
         let shard = self.core.ids.shard(self.id);
         let node = shard.and_then(|shard| shard.lock().remove_node(&self.id));
-        // The node and its reference go away outside the shard lock.
+        // The node and its reference are dropped outside the shard lock.
         drop(node);
     }
 }
 
 impl CommIds {
-    /// Creates an empty table whose ids are scrambled with `key`.
+    /// Creates an empty table whose ids are permuted with `key`.
     pub(crate) fn new(key: [u64; 2]) -> impl PinInit<Self> {
         pin_init!(Self {
             key: CommIdKey::new(key),
@@ -97,13 +97,14 @@ impl CommIds {
         self.shards.get(shard)
     }
 
-    /// Reserves the next id that is free.
+    /// Reserves the next free id.
     fn reserve(&self) -> Result<u32> {
         let space = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         loop {
             let id = self.key.permute(self.next.fetch_add(1, Relaxed));
             let mut tree = self.shard(id).ok_or(EINVAL)?.lock();
-            // An id is taken if all 2^32 numbers were used since, and it still is.
+            // An id that is still in use is skipped. This happens when the counter has wrapped
+            // around.
             if id != 0 && tree.get(&id).is_none() {
                 let _ = tree.insert(space.into_node(id, None));
                 return Ok(id);
@@ -111,7 +112,7 @@ impl CommIds {
         }
     }
 
-    /// Finds the endpoint of an id that a peer sent.
+    /// Finds the endpoint with the communication id in a message.
     pub(crate) fn get(&self, id: u32) -> Option<EndpointRef> {
         self.shard(id)?.lock().get(&id)?.clone()
     }

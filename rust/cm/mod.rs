@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The IB CM: messages, timers and the tables that connect them to endpoints.
+//! The InfiniBand CM: messages, timers, and the tables that find endpoints.
 //!
-//! What to do is decided by the state machine in [`cmproto::cm`]; this layer does it.
+//! [`cmproto::cm`], [`cmproto::sidr`] and [`cmproto::node`] make the decisions, and this layer
+//! executes them.
 
 pub(crate) mod execute;
 mod held;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How an endpoint is tuned, and how soon its requests are sent early.
+//! Tuning of an endpoint, and the pace of its early retries.
 
 use super::peers::Unanswered;
 use crate::endpoint::{Endpoint, Inner};
@@ -11,7 +11,7 @@ use cmproto::{
 };
 
 impl Endpoint {
-    /// What is set for the endpoint, and for its port where that is not.
+    /// Returns the tuning of the endpoint. Values that are not set are those of its port.
     pub(crate) fn tuning(&self, inner: &Inner) -> Tuning {
         match self.port(inner) {
             Some(port) => inner.tuning.over(&port.tuning()),
@@ -19,12 +19,12 @@ impl Endpoint {
         }
     }
 
-    /// The pace of a new request to `peer`, `now`.
+    /// Returns the pace of a new request to `peer`, at the time `now`.
     pub(crate) fn pace(&self, inner: &Inner, peer: &Origin, now: Instant) -> Pace {
         self.pace_of(inner, peer, None, now)
     }
 
-    /// The pace of a request to `peer`, which is new or waits for its answer.
+    /// Returns the pace of a request to `peer`, which is new or `waiting` for its answer.
     fn pace_of(
         &self,
         inner: &Inner,
@@ -47,7 +47,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets the state machine know the pace of `now`, before it sends a request or its timer is
+    /// Updates the pace of the state machine. To be called before a request is sent or a timer is
     /// handled.
     pub(crate) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
@@ -61,7 +61,7 @@ impl Endpoint {
         }
     }
 
-    /// The request that waits for its answer, and the peer.
+    /// Returns the request that waits for its answer, if any, and the peer.
     fn waiting(inner: &Inner) -> (Option<Waiting>, Option<Origin>) {
         match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => (conn.machine.waiting(), Some(conn.peer)),
@@ -70,7 +70,7 @@ impl Endpoint {
         }
     }
 
-    /// Counts the endpoint among those whose request waits, as long as one does.
+    /// Counts the endpoint as one with an unanswered request, for as long as it has one.
     pub(super) fn count_unanswered(&self, inner: &mut Inner) {
         let (waited, peer) = Self::waiting(inner);
         match (waited, peer, &inner.unanswered) {
@@ -82,7 +82,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes note that the peer has said something at `now`, when a request had `waited`.
+    /// Records that a message of the peer has arrived at `now`. `waited` is the request that was
+    /// unanswered before.
     pub(super) fn note_answer(&self, inner: &Inner, waited: Option<Waiting>, now: Instant) {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
             return;

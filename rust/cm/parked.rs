@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connection requests that met a full backlog: how many there may be.
+//! Limit of the parked connection requests, which are those beyond a full backlog.
 //!
-//! A parked request is an endpoint like that of any other request. It stands in its listener's queue
-//! behind those that the backlog has room for, in the order of arrival, so that nothing has to be done
-//! when a place becomes free. Its peer was sent an MRA, and is sent another one whenever it asks again.
+//! A parked request has an endpoint like any other request. It is in its listener's queue behind
+//! those for which the backlog has room, in the order of arrival, so that nothing has to be done
+//! when there is room again. Its peer is sent an MRA, and another one for each repeated REQ.
 
 use crate::core::Core;
 use kernel::sync::{
@@ -12,26 +12,27 @@ use kernel::sync::{
     Arc,
 };
 
-/// The most parked requests of the module.
+/// Maximum number of parked requests of the module.
 const MOST: u32 = 2_048;
 
-/// How many requests are parked.
+/// The number of parked requests of the module.
 pub(crate) struct Parking(Atomic<u32>);
 
 impl Parking {
-    /// None is.
+    /// Creates a counter with the value 0.
     pub(crate) fn new() -> Self {
         Parking(Atomic::new(0))
     }
 }
 
-/// A parked request, until this is dropped.
+/// A parked request, which is counted until this is dropped.
 pub(crate) struct Parked(Arc<Core>);
 
 impl Parked {
-    /// Counts one more, if there is room.
+    /// Counts a request as parked, if the limit allows it.
     pub(super) fn take(core: &Arc<Core>) -> Option<Self> {
-        // Counted first, so that the drop is right whether or not there was room.
+        // The request is counted first, so that the drop is right whether or not the limit was
+        // reached.
         let before = core.parking.0.fetch_add(1, Relaxed);
         let parked = Parked(core.clone());
         (before < MOST).then_some(parked)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the peers answer: how fast, how many requests they leave unanswered, and since when they have
-//! said nothing. From that follows how soon a request is sent early.
+//! Statistics of peers: round-trip times, unanswered requests, and the time of the last message.
 //!
-//! Peers are told apart by a hash of where they are, so that what is kept here is bounded whatever comes in.
-//! Two peers may share a slot; that makes early sends of the one a little sooner or later, and nothing
-//! else. All is atomic, and nothing depends on the order of two variables: there is no lock.
+//! The pace of early retries is computed from them. Peers are identified by a hash of their origin,
+//! so that the memory is bounded for any number of peers. Two peers may share a slot; then the
+//! early retries of the one depend a little on the other, which does no harm. There is no lock: all
+//! variables are atomic, and no correctness depends on the order of accesses to two of them.
 
 use crate::core::Core;
 use cmproto::{
@@ -19,24 +19,25 @@ use kernel::sync::{
     Arc,
 };
 
-/// Number of slots: what [`Origin::bucket`] tells apart.
+/// Number of slots, which is the number of values of [`Origin::bucket`].
 const SLOTS: usize = 256;
 
-/// What is known of the peers of a slot.
+/// The statistics of the peers of a slot.
 struct Slot {
     trip: Atomic<u64>,
-    /// When one of them was heard last, in microseconds of the module's clock.
+    /// The time of the last message from one of the peers, in microseconds of the module's clock.
     heard: Atomic<u64>,
     unanswered: Atomic<u32>,
-    /// For each kind of request, when the latest that has been answered was sent, on the same clock.
+    /// For each kind of request, the time when the latest one that was answered was sent, in
+    /// microseconds of the module's clock.
     latest: [Atomic<u64>; KINDS],
 }
 
-/// Kinds of requests.
+/// Number of kinds of requests: REQ, REP, DREQ, SIDR_REQ.
 const KINDS: usize = 4;
 
 impl Slot {
-    /// What stands for the kind of a request.
+    /// Returns the time for requests of the kind `message`.
     fn latest(&self, message: Attribute) -> Option<&Atomic<u64>> {
         let [req, rep, dreq, sidr_req] = &self.latest;
         match message {
@@ -54,21 +55,21 @@ impl Slot {
         }
     }
 
-    /// Whether a later request of the same kind has been answered.
+    /// Returns whether a later request of the same kind was answered.
     fn has_overtaken(&self, waiting: Waiting) -> bool {
         self.latest(waiting.message)
             .is_some_and(|latest| latest.load(Relaxed) > waiting.since.as_micros())
     }
 }
 
-/// What is known of all peers.
+/// The statistics of all peers.
 pub(crate) struct Peers {
     key: [u64; 2],
     slots: [Slot; SLOTS],
 }
 
 impl Peers {
-    /// Nothing is known of any peer. The random numbers tell them apart ([`Origin::bucket`]).
+    /// Creates empty statistics. The random numbers are the key of the hash ([`Origin::bucket`]).
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Peers {
             key,
@@ -83,7 +84,7 @@ impl Peers {
         }
     }
 
-    /// The slot of a bucket ([`Origin::bucket`]).
+    /// Returns the slot of a bucket ([`Origin::bucket`]).
     fn of(&self, bucket: u8) -> Option<&Slot> {
         self.slots.get(usize::from(bucket))
     }
@@ -92,16 +93,16 @@ impl Peers {
         self.of(peer.bucket(self.key))
     }
 
-    /// A message of a connection has come from its peer.
+    /// Records a message from the peer of a connection.
     pub(super) fn heard(&self, peer: &Origin, now: Instant) {
         if let Some(slot) = self.slot(peer) {
             slot.heard.store(now.as_micros(), Relaxed);
         }
     }
 
-    /// The peer has answered a request that had `waited`, at `now`.
+    /// Records that the peer has answered a request at `now`, which had `waited`.
     ///
-    /// Of two answers at the same time one may be forgotten.
+    /// If two answers are handled at the same time, one of them may not be recorded.
     pub(super) fn answered(&self, peer: &Origin, waited: Waiting, now: Instant) {
         let Some(slot) = self.slot(peer) else {
             return;
@@ -118,7 +119,8 @@ impl Peers {
         }
     }
 
-    /// The peer has said at `now` that it has a request that is `waiting`, and was sent early in vain.
+    /// Records that the peer has acknowledged at `now` a request that is still `waiting`, so that
+    /// its early retries were needless.
     pub(super) fn outlasted(&self, peer: &Origin, waiting: Waiting, now: Instant) {
         if let Some(slot) = self.slot(peer) {
             let trip = RoundTrip::from(slot.trip.load(Relaxed));
@@ -127,7 +129,8 @@ impl Peers {
         }
     }
 
-    /// The pace of a request to the peer that is new or has been `waiting`, not faster than `floor`.
+    /// Returns the pace of a request to the peer, which is new or was `waiting`. It is not faster
+    /// than `floor`.
     pub(crate) fn pace(
         &self,
         peer: &Origin,
@@ -149,14 +152,14 @@ impl Peers {
     }
 }
 
-/// A request that waits for its answer, and counts as such until it is dropped.
+/// An unanswered request, which is counted until this is dropped.
 pub(crate) struct Unanswered {
     core: Arc<Core>,
     bucket: u8,
 }
 
 impl Unanswered {
-    /// A request was sent to `peer`.
+    /// Counts a request that was sent to `peer`.
     pub(super) fn new(core: &Arc<Core>, peer: &Origin) -> Self {
         let bucket = peer.bucket(core.peers.key);
         if let Some(slot) = core.peers.of(bucket) {

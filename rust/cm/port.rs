@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A port of a device: where messages come in and go out.
+//! A port of a device, which sends and receives the messages of the InfiniBand CM.
 
 use crate::{
     cma::device::CmDevice,
@@ -31,19 +31,19 @@ use kernel::{
     },
 };
 
-/// What a port has while it is open to messages of the IB CM.
+/// The resources of a port that is open for messages of the InfiniBand CM.
 struct Link {
     device: Arc<CmDevice>,
     agent: AgentRegistration,
     _capability: CmCapability,
 }
 
-/// How many answers that no connection asked for a port gives at once, and how long each of the
-/// following has to wait.
+/// Rate limit of answers that are sent without a connection: the burst, and the interval of further
+/// ones.
 const ANSWERS_BURST: u64 = 1000;
 const ANSWERS_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What the lock of a port protects.
+/// The state of a port that its lock protects.
 struct Inner {
     answers: TokenBucket,
     link: Option<Link>,
@@ -52,35 +52,36 @@ struct Inner {
 
 /// A port of a device.
 ///
-/// Lock order: the lock is of the class "port", the innermost; it is held for a copy of a reference.
+/// Lock order: the lock is of the class "port", the innermost. It is held only to copy a reference,
+/// to swap the state, or to take an answer from the rate limit.
 #[pin_data]
 pub(crate) struct Port {
     pub(crate) core: Arc<Core>,
-    /// The port's number, from 1.
+    /// The port number, from 1.
     pub(crate) num: u32,
-    /// What it speaks.
+    /// The protocol of the port's link layer and transport.
     pub(crate) protocol: Protocol,
-    /// GUID of the node that the port is part of (IBTA 12.7.9).
+    /// GUID of the node that the port belongs to (IBTA 12.7.9).
     pub(crate) guid: u64,
-    /// How long the device takes to acknowledge a packet, an IBA time code.
+    /// Time that the device takes to acknowledge a packet, as IBA time code.
     pub(crate) ca_ack_delay: u8,
-    /// The kind of GID that connections use unless their route says otherwise.
+    /// Default GID type of connections whose route does not determine it.
     default_gid_type: Atomic<u32>,
-    /// The type of service of paths whose consumer has set none.
+    /// Default type of service of paths whose consumer has set none.
     default_tos: Atomic<u32>,
-    /// What the administrator has tuned, in the order of [`Tunable::ALL`].
+    /// Values that the administrator has set, in the order of [`Tunable::ALL`].
     tuning: [Atomic<u32>; Tunable::ALL.len()],
-    /// What the administrator sees in sysfs.
+    /// Counters that the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
     #[pin]
     inner: Mutex<Inner>,
 }
 
 impl Port {
-    /// Creates a port that is not yet open.
+    /// Creates a port that is not open yet.
     pub(crate) fn new(core: &Arc<Core>, device: &DeviceRef, num: u32) -> Result<Arc<Self>> {
         let counts = Counts::new()?;
-        // Other CMs count for themselves.
+        // Only the InfiniBand CM uses these counters.
         let counters = if device.cap_ib_cm(num) {
             Some(PortCounters::register(device, num, &counts)?)
         } else {
@@ -119,45 +120,45 @@ impl Port {
         )
     }
 
-    /// The kind of GID that connections use unless their route says otherwise.
+    /// Returns the default GID type of connections whose route does not determine it.
     pub(crate) fn default_gid_type(&self) -> GidType {
         GidType::from_raw(self.default_gid_type.load(Relaxed))
     }
 
-    /// Changes it for connections to come.
+    /// Sets the default GID type of new connections.
     pub(crate) fn set_default_gid_type(&self, gid_type: GidType) {
         self.default_gid_type.store(gid_type as u32, Relaxed);
     }
 
-    /// The type of service of paths whose consumer has set none.
+    /// Returns the default type of service of paths whose consumer has set none.
     pub(crate) fn default_tos(&self) -> u8 {
         u8::try_from(self.default_tos.load(Relaxed)).unwrap_or(0)
     }
 
-    /// Changes it for paths to come.
+    /// Sets the default type of service of new paths.
     pub(crate) fn set_default_tos(&self, tos: u8) {
         self.default_tos.store(u32::from(tos), Relaxed);
     }
 
-    /// What the administrator has tuned.
+    /// Returns all values that the administrator has set.
     pub(crate) fn tuning(&self) -> Tuning {
         let mut tuning = Tuning::NONE;
         for (tunable, value) in Tunable::ALL.into_iter().zip(&self.tuning) {
-            // Only what is allowed was stored.
+            // The value was checked when it was stored.
             let _ = tuning.set(tunable, value.load(Relaxed));
         }
         tuning
     }
 
-    /// What the administrator has tuned one thing to.
+    /// Returns one value that the administrator has set.
     pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
         let place = self.tuning.get(tunable as usize);
         place.map_or(tunable.default_value(), |place| place.load(Relaxed))
     }
 
-    /// Tunes the port, from now on.
+    /// Sets a value, which is used from now on.
     ///
-    /// `EINVAL` if the value is too large.
+    /// Fails with `EINVAL` if the value is too large.
     pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
         let value = tunable.check(value).kernel()?;
         if let Some(place) = self.tuning.get(tunable as usize) {
@@ -166,9 +167,10 @@ impl Port {
         Ok(())
     }
 
-    /// Starts to receive messages, if they are the IB CM's that connect here.
+    /// Opens the port: starts to receive messages, if its connections are those of the InfiniBand
+    /// CM.
     ///
-    /// Fails if somebody else receives the messages of the CM class at this port.
+    /// Fails if another agent receives the messages of the CM class at this port.
     pub(crate) fn open(self: &Arc<Self>, device: &Arc<CmDevice>) -> Result {
         if !device.device.cap_ib_cm(self.num) {
             return Ok(());
@@ -189,7 +191,7 @@ impl Port {
         Ok(())
     }
 
-    /// Stops receiving; waits for the messages that are being handled or sent.
+    /// Closes the port. Waits for the messages that are being handled or sent.
     pub(crate) fn close(&self) {
         let (link, counters) = {
             let mut inner = self.inner.lock();
@@ -199,26 +201,26 @@ impl Port {
         drop(counters);
     }
 
-    /// Whether the port may give another answer that no connection asked for.
+    /// Returns whether the rate limit allows one more answer that is sent without a connection.
     pub(super) fn may_answer(&self) -> bool {
         let now = self.core.now();
         self.inner.lock().answers.take(now)
     }
 
-    /// The device, while the port is open.
+    /// Returns the device, if the port is open.
     pub(crate) fn device(&self) -> Option<Arc<CmDevice>> {
         let inner = self.inner.lock();
         Some(inner.link.as_ref()?.device.clone())
     }
 
-    /// Where to send messages, while the port is open.
+    /// Returns the MAD agent that messages are sent with, if the port is open.
     pub(crate) fn agent(&self) -> Option<Arc<Agent>> {
         let inner = self.inner.lock();
         Some(inner.link.as_ref()?.agent.agent().clone())
     }
 }
 
-/// A transaction id for a conversation that `comm_id` starts through `agent`.
+/// Returns the transaction id of an exchange that `comm_id` starts with `agent`.
 pub(crate) fn transaction_id(agent: &Agent, comm_id: u32) -> u64 {
     (u64::from(agent.hi_tid()) << 32) | u64::from(comm_id)
 }
@@ -235,6 +237,6 @@ impl MadHandler for Port {
     }
 
     fn sent(&self, _attr_id: u16, _status: SendStatus) {
-        // The timers of the endpoints make up for what is lost, wherever it is lost.
+        // A lost message needs no action: the timers of the endpoints send it again.
     }
 }

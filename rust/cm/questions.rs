@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The questions of peers for datagram services (SIDR_REQ, IBTA 12.11).
+//! Table of the SIDR requests of peers (SIDR_REQ, IBTA 12.11).
 //!
-//! A question is known by the device that it came to, by where it came from and by the sender's
-//! number for it. Until its user answers, an endpoint stands for it. The answer is then remembered,
-//! as data without an endpoint or a device, so that a question that comes again because the answer
-//! was lost is answered again, and not put to the user again. To forget an answer early costs no
-//! more than that, so the oldest goes when there are too many.
+//! A SIDR request is identified by the device that received it, its origin, and its request id.
+//! Until the user has answered, the entry is an endpoint. Then the answer is kept, as data without
+//! an endpoint or a device, so that a repeated SIDR_REQ, whose answer was lost, is answered again
+//! and not presented to the user again. If an answer is dropped early, nothing worse than that
+//! happens, so that the oldest one is dropped when there are too many.
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
-//! while it is held, but for waking the delayed work, which takes a leaf lock.
+//! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
+//! nothing is allocated, except that the delayed work is started, which takes a leaf lock.
 
 use crate::{
     endpoint::EndpointRef,
@@ -28,18 +28,18 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// The most answers that are remembered: for peers that ask again after 4 s, those to 1,000
-/// questions a second.
+/// Maximum number of answers that are kept. It suffices for 1,000 requests a second from peers that
+/// retry after 4 s.
 const MAX_ANSWERS: usize = 4096;
 
-/// What a question is known by.
+/// The key of a SIDR request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// The index of the device that it came to.
+    /// Index of the device that received the SIDR_REQ.
     pub(crate) device: u32,
-    /// Where it came from.
+    /// Origin of the SIDR_REQ.
     pub(crate) origin: Origin,
-    /// The sender's number for it.
+    /// Request id, which the sender has chosen.
     pub(crate) request_id: u32,
 }
 
@@ -48,41 +48,41 @@ enum Entry {
     Answered(KBox<Resolution>),
 }
 
-/// Memory for an entry, taken before any lock.
+/// Memory for an entry, allocated before any lock is taken.
 pub(crate) struct Space(RBTreeNodeReservation<Key, Entry>);
 
 impl Space {
-    /// Takes the memory.
+    /// Allocates the memory. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         Ok(Space(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
     }
 }
 
-/// The entry of an endpoint, and the only handle by which it is removed or answered.
+/// The handle of an endpoint's entry, which is needed to remove or answer it.
 pub(crate) struct Question(Key);
 
-/// When an answer is forgotten, and to which question.
+/// The time when an answer is dropped, and its key.
 type Age = (Instant, Key);
 
-/// What the lock protects.
+/// The state of the table that its lock protects.
 ///
 /// # Invariants
 ///
-/// `ages` has one entry for each answer in `entries`, and there are `answers` of them.
+/// `ages` has one entry for each answer in `entries`, and `answers` is their number.
 struct Table {
     entries: RBTree<Key, Entry>,
     ages: RBTree<Age, ()>,
     answers: usize,
 }
 
-/// What was taken out of the table, to be dropped without its lock.
+/// Nodes that were removed from the table, to be dropped without its lock.
 struct Forgotten(
     #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Age, ()>>,
     #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Key, Entry>>,
 );
 
 impl Table {
-    /// Whether `key` is the question that `endpoint` stands for.
+    /// Returns whether the entry of `key` is the endpoint `endpoint`.
     fn is_asked(&self, key: &Key, endpoint: &EndpointRef) -> bool {
         match self.entries.get(key) {
             Some(Entry::Asked(owner)) => EndpointRef::ptr_eq(owner, endpoint),
@@ -90,7 +90,7 @@ impl Table {
         }
     }
 
-    /// Forgets the answer to `key`, if there is one.
+    /// Removes the answer with the key `key`, if there is one.
     fn forget(&mut self, key: &Key) -> Forgotten {
         let until = match self.entries.get(key) {
             Some(Entry::Answered(answer)) => answer.deadline(),
@@ -99,7 +99,7 @@ impl Table {
         let Some(until) = until else {
             return Forgotten(None, None);
         };
-        // INVARIANT: Both go.
+        // INVARIANT: both entries of the answer are removed.
         self.answers = self.answers.saturating_sub(1);
         Forgotten(
             self.ages.remove_node(&(until, *key)),
@@ -107,14 +107,14 @@ impl Table {
         )
     }
 
-    /// Forgets the oldest answer, if it is due at `now` or there are more than `most`.
+    /// Removes the oldest answer, if it has expired at `now` or if there are more than `most`.
     fn forget_oldest(&mut self, now: Instant, most: usize) -> Option<Forgotten> {
         let (until, key) = *self.ages.cursor_front()?.current().0;
         (until <= now || self.answers > most).then(|| self.forget(&key))
     }
 }
 
-/// All questions.
+/// The table of SIDR requests.
 #[pin_data]
 pub(crate) struct Questions {
     queue: Arc<OwnedQueue>,
@@ -125,7 +125,7 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Creates an empty table that forgets answers on `queue`.
+    /// Creates an empty table that drops expired answers on `queue`.
     pub(crate) fn new(queue: &Arc<OwnedQueue>) -> Result<Arc<Self>> {
         let queue = queue.clone();
         let table = Table {
@@ -143,7 +143,7 @@ impl Questions {
         )
     }
 
-    /// Looks a question up.
+    /// Finds a SIDR request.
     pub(crate) fn find(&self, key: &Key) -> KnownSidr<EndpointRef> {
         match self.table.lock().entries.get(key) {
             None => KnownSidr::Nothing,
@@ -152,8 +152,9 @@ impl Questions {
         }
     }
 
-    /// Lets `endpoint` stand for a question, unless another one does. An answer that is remembered
-    /// was to another question, and is forgotten.
+    /// Enters `endpoint` for a SIDR request. Returns `None` if there is another endpoint already.
+    ///
+    /// An answer with this key was for an earlier request, and is removed.
     pub(crate) fn enter(&self, space: Space, key: Key, endpoint: &EndpointRef) -> Option<Question> {
         let node = space.0.into_node(key, Entry::Asked(endpoint.clone()));
         let mut table = self.table.lock();
@@ -171,7 +172,8 @@ impl Questions {
         is_free.then_some(Question(key))
     }
 
-    /// Remembers the answer that `endpoint` gave; without memory for it, the question is removed.
+    /// Replaces the entry of `endpoint` by its answer. If there is no memory for the answer, the
+    /// entry is removed.
     pub(crate) fn answer(
         self: &Arc<Self>,
         question: Question,
@@ -205,11 +207,11 @@ impl Questions {
         }
         drop(table);
         drop(forgotten);
-        // The endpoint's entry, whose reference to it goes outside the lock.
+        // The entry holds a reference to the endpoint, which is dropped outside the lock.
         drop(entry);
     }
 
-    /// Removes the question that `endpoint` stands for.
+    /// Removes the entry of `endpoint`.
     pub(crate) fn remove(&self, question: Question, endpoint: &EndpointRef) {
         let mut table = self.table.lock();
         let node = if table.is_asked(&question.0, endpoint) {
@@ -221,18 +223,18 @@ impl Questions {
         drop(node);
     }
 
-    /// Waits until the first answer of `table`, whose lock is held, is to be forgotten.
+    /// Starts the delayed work for the first answer in `table`, whose lock is held.
     fn wait(self: &Arc<Self>, table: &Table) {
         let Some(cursor) = table.ages.cursor_front() else {
             return;
         };
         let (until, _) = *cursor.current().0;
         let delay = until.saturating_duration_since(Instant(clock::now_us()));
-        // Refused only when the module goes away.
+        // The work is refused only when the module is unloaded.
         let _ = self.runner.arm(self, &self.queue, delay.as_micros());
     }
 
-    /// Stops forgetting for good, and waits until nobody does.
+    /// Stops the delayed work for good, and waits until it does not run.
     pub(crate) fn shut_down(&self) {
         self.runner.shutdown_sync();
     }

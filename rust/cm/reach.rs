@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Finding out how the sender of a message is reached, without ever blocking.
+//! Address resolution of the sender of a message, which never blocks.
 //!
-//! On InfiniBand the sender's LID is all there is to know. Elsewhere a neighbour that is known is used at
-//! once. Others are asked for in the background, a bounded number of them at a time, and no more than half
-//! of those for one sender, so that senders that nobody can reach cost those that can be reached nothing.
+//! On InfiniBand the LID of the sender suffices. On RoCE, a neighbour that is known is used at
+//! once. Others are resolved in the background. The number of resolutions at a time is limited, and
+//! one sender may use only half of them, so that senders that cannot be reached do not keep others
+//! from being answered.
 
 use super::{held::Held, port::Port};
 use crate::{
@@ -36,26 +37,26 @@ use kernel::{
     },
 };
 
-/// How long a neighbour may take to answer, in milliseconds.
+/// Timeout of the resolution of a neighbour, in milliseconds.
 const SEARCH_TIMEOUT_MS: u32 = 1000;
 
-/// The sender of a message, as its answers see it.
+/// The sender of a message, as needed to answer it.
 pub(super) struct Sender {
     device: DeviceRef,
-    /// The GID of this host that the message was for; none on InfiniBand if the message did not say.
+    /// The GID of this host that the message was sent to. `None` on InfiniBand if there was no GRH.
     pub(super) local: Option<GidAttr>,
-    /// What the link says of the message, on InfiniBand.
+    /// Link-layer information of the message, on InfiniBand only.
     pub(super) link: Option<FromLink>,
-    /// The way back, but for the hop limit.
+    /// The path to the sender, except for the hop limit.
     back: Path,
-    /// Index of the P_Key that the message carried.
+    /// P_Key index of the message.
     pub(super) pkey_index: u16,
 }
 
 impl Sender {
-    /// The sender of `mad`.
+    /// Returns the sender of `mad`.
     ///
-    /// Fails if the message was for a GID that the device does not have.
+    /// Fails if the message was sent to a GID that the device does not have.
     pub(super) fn of(port: &Port, device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
         let source = mad.source();
         let is_roce = port.protocol == Protocol::Roce;
@@ -83,14 +84,15 @@ impl Sender {
         })
     }
 
-    /// Answers go by `path` from now on, on InfiniBand, where the sender has named it.
+    /// Sets the path for answers to `path`, which the sender has named. It is used on InfiniBand
+    /// only.
     pub(super) fn answer_by(&mut self, path: &Path) {
         if self.link.is_some() {
             self.back = *path;
         }
     }
 
-    /// Creates an address handle for the sender, who was found at `link`.
+    /// Creates an address handle for the sender, which was found at `link`.
     pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
         let path = Path {
             hop_limit: link.hop_limit,
@@ -103,17 +105,17 @@ impl Sender {
     }
 }
 
-/// What neighbours are asked for; each has a budget of its own.
+/// The purpose of a resolution. Each purpose has a limit of its own.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
-    /// A connection request.
+    /// A REQ or SIDR_REQ.
     Request,
-    /// An answer that no connection gives.
+    /// An answer without a connection.
     Answer,
 }
 
 impl Purpose {
-    /// How many neighbours are asked for at a time.
+    /// Returns the maximum number of resolutions at a time.
     const fn budget(self) -> u32 {
         match self {
             Purpose::Request => 64,
@@ -121,16 +123,16 @@ impl Purpose {
         }
     }
 
-    /// How many of those may be one sender.
+    /// Returns the maximum number of resolutions at a time for one sender.
     const fn share(self) -> u32 {
         self.budget() / 2
     }
 }
 
-/// Number of slots in which senders are told apart: those of [`Origin::bucket`].
+/// Number of slots for senders, which is the number of values of [`Origin::bucket`].
 const SLOTS: usize = 256;
 
-/// How many searches for one purpose are under way.
+/// The number of running resolutions for one purpose.
 struct Count {
     all: Atomic<u32>,
     by_sender: [Atomic<u32>; SLOTS],
@@ -144,13 +146,13 @@ impl Count {
         }
     }
 
-    /// Those for the senders of a bucket ([`Origin::bucket`]).
+    /// Returns the number for the senders of a bucket ([`Origin::bucket`]).
     fn of(&self, bucket: u8) -> &Atomic<u32> {
         self.by_sender.get(usize::from(bucket)).unwrap_or(&self.all)
     }
 }
 
-/// How many searches are under way.
+/// The numbers of running resolutions.
 pub(crate) struct Searches {
     key: [u64; 2],
     requests: Count,
@@ -158,7 +160,8 @@ pub(crate) struct Searches {
 }
 
 impl Searches {
-    /// No search is under way. The random numbers tell the senders apart ([`Origin::bucket`]).
+    /// Creates counters with the value 0. The random numbers are the key of the hash
+    /// ([`Origin::bucket`]).
     pub(crate) fn new(key: [u64; 2]) -> Self {
         Searches {
             key,
@@ -175,7 +178,7 @@ impl Searches {
     }
 }
 
-/// One search of a budget.
+/// Permission for one resolution, which counts as running until this is dropped.
 pub(super) struct Place {
     core: Arc<Core>,
     purpose: Purpose,
@@ -184,7 +187,8 @@ pub(super) struct Place {
 
 impl Place {
     fn take(core: &Arc<Core>, purpose: Purpose, sender: &Gid) -> Option<Self> {
-        // Counted first, so that the drop is right whether or not there was room.
+        // The resolution is counted first, so that the drop is right whether or not a limit was
+        // reached.
         let count = core.searches.count(purpose);
         let before = count.all.fetch_add(1, Relaxed);
         let bucket = Origin::of_gid(*sender).bucket(core.searches.key);
@@ -206,31 +210,31 @@ impl Drop for Place {
     }
 }
 
-/// Something that waits for an answer to reach its sender.
+/// A request or an answer that waits until its sender is reached.
 pub(super) trait Waiting: Send + Sync + 'static {
-    /// What it is.
+    /// The purpose of the resolution.
     const PURPOSE: Purpose;
 
-    /// Whom it waits to reach.
+    /// Returns the sender to reach.
     fn sender(&self) -> &Sender;
 
-    /// The request that waits, if it is one: it ends with its listener.
+    /// Returns the request, if it is one, which ends with its listener.
     fn held(&self) -> Option<&Held> {
         None
     }
 
-    /// The sender's address is known, or cannot be found. No lock is held.
+    /// Continues when the sender's address is known or cannot be resolved. No lock is held.
     fn reached(&self, link: Result<&DevAddr>);
 }
 
-/// How far a search is.
+/// The progress of a resolution.
 enum Progress {
     Starting,
     Running(#[expect(dead_code, reason = "dropping it ends the query")] Query),
     Done,
 }
 
-/// A search under way; it owns what waits for it.
+/// A running resolution, which owns the request or answer that waits for it.
 #[pin_data]
 struct Search<T> {
     place: Place,
@@ -239,19 +243,19 @@ struct Search<T> {
     progress: Mutex<Progress>,
 }
 
-/// How a sender can be reached.
+/// The result of looking up a sender without waiting.
 pub(super) enum Way {
-    /// Its address is known.
+    /// The address is known.
     Known(DevAddr),
-    /// It has to be asked for, and there is room to do that.
+    /// The address has to be resolved, and the limits allow it.
     Unknown(Place),
 }
 
 impl Sender {
-    /// Finds out how the sender can be reached. Allocates nothing that lasts.
+    /// Looks up the address of the sender. Allocates nothing that lasts.
     ///
-    /// Fails with `EBUSY` if it would have to be asked for and there is no room, or if nothing leads to
-    /// it.
+    /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
+    /// errors if there is no route to the sender.
     pub(super) fn way(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Way> {
         if let Some(link) = &self.link {
             let hop_limit = if link.has_grh { u8::MAX } else { 0 };
@@ -268,7 +272,8 @@ impl Sender {
     }
 }
 
-/// Calls `waiting` when its sender's address is known: now, if it is known, else later.
+/// Calls [`Waiting::reached`] when the address of the sender is known: at once if it is known
+/// already.
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     match waiting.sender().way(core, T::PURPOSE) {
         Ok(Way::Known(found)) => waiting.reached(Ok(&found)),
@@ -277,9 +282,10 @@ pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     }
 }
 
-/// Has the sender's address asked for, and calls `waiting` when it is known.
+/// Starts to resolve the address of the sender, and calls [`Waiting::reached`] when that is done.
 pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
-    // Before `waiting` is given away: who waits must hear that there is no memory.
+    // The memory is allocated before `waiting` is moved into it, because `waiting` is told if there
+    // is none.
     let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
         return waiting.reached(Err(ENOMEM));
     };
@@ -303,7 +309,7 @@ impl<T: Waiting> Search<T> {
             .map_or(Ok(true), |held| unreached.enter(held))
         {
             Ok(true) => {}
-            // Its listener has ended, and the request with it.
+            // The listener has ended, and has ended the request.
             Ok(false) => return,
             Err(error) => return self.waiting.reached(Err(error)),
         }
@@ -327,7 +333,7 @@ impl<T: Waiting> Search<T> {
         }
     }
 
-    /// Tells who waits that the search is over, unless that has ended with its listener.
+    /// Reports the result of the resolution, unless the request has ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
         let unreached = &self.place.core.unreached;
         if self.waiting.held().is_none_or(|held| unreached.leave(held)) {

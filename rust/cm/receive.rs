@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that come in: what `cmproto::node` decides about them is carried out here.
+//! Reception of messages: the decisions of `cmproto::node` are executed here.
 //!
-//! A message is handled where it arrives, in the context of the MAD layer, under the lock of the
-//! endpoint it belongs to. It is believed only if it comes from the connection's peer; anything else is
-//! dropped without a word in the log.
+//! A message is handled in the context of the MAD layer, with the lock of its endpoint held. A
+//! connection accepts messages of its peer only. Other messages are dropped and counted, but never
+//! logged.
 
 use super::{execute::Cause, port::Port, remote::Space};
 use crate::{
@@ -28,19 +28,19 @@ use cmproto::{
 };
 use kernel::sync::Arc;
 
-/// A message, and where it came in.
+/// A received message, and the port that has received it.
 pub(super) struct Arrived<'a> {
     pub(super) port: &'a Port,
     pub(super) device: &'a Arc<CmDevice>,
     pub(super) agent: &'a Arc<Agent>,
     pub(super) mad: &'a ReceivedMad,
     pub(super) header: &'a Header,
-    /// Where the message came from.
+    /// The origin of the message.
     pub(super) origin: Origin,
 }
 
 impl Port {
-    /// Where a message that came in at the port came from.
+    /// Returns the origin of a message that the port has received.
     fn origin(&self, device: &CmDevice, mad: &ReceivedMad) -> Origin {
         let source = mad.source();
         if self.protocol == Protocol::Roce {
@@ -53,7 +53,7 @@ impl Port {
 
     /// Handles a message.
     pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
-        // Used where it is, as it is large.
+        // The result is not moved, as it is large.
         let decoded = wire::decode(mad.bytes());
         let (header, message) = match &decoded {
             Ok(decoded) => decoded,
@@ -90,9 +90,9 @@ impl Tables for Core {
     }
 }
 
-/// How far a connection is when a REP comes, for tracepoints.
+/// The state of a connection before a REP, for tracepoints.
 struct BeforeRep {
-    /// The peer's communication id, or 0.
+    /// The peer's communication id, or 0 if it is not known.
     peer: u32,
     is_wanted: bool,
     state: State,
@@ -107,10 +107,10 @@ impl BeforeRep {
         }
     }
 
-    /// Traces a REP that came at the wrong time.
+    /// Traces a REP that is not expected.
     fn trace(&self, rep: &Rep<'_>) {
         if self.peer == rep.local_comm_id {
-            // It is here already, and comes again because the answer was lost, or slow.
+            // The REP is a repeated one: the answer to it was lost, or slow.
         } else if self.peer != 0 {
             icm::icm_remote_no_priv_err(rep.remote_comm_id);
         } else if !self.is_wanted {
@@ -123,7 +123,7 @@ impl BeforeRep {
 impl Endpoint {
     /// Handles a message that names this endpoint.
     fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) {
-        // The first REP makes the peer's names this connection's.
+        // The first REP enters the ids of the peer, for which memory is needed.
         let space = match message {
             Message::Rep(_) => match Space::new() {
                 Ok(space) => Some(space),
@@ -174,18 +174,18 @@ impl Endpoint {
         }
     }
 
-    /// The peer claims, from `source`, to have forgotten the connection.
+    /// Handles the claim of a peer at `source` that it has lost the connection.
     pub(super) fn stale_peer(self: &EndpointRef, source: Origin) {
         self.step_for(source, Connection::stale_peer);
     }
 
-    /// The REQ of this endpoint arrived again.
+    /// Handles a repeated REQ of this endpoint from `source`.
     pub(super) fn duplicate_req(self: &EndpointRef, source: Origin) {
         self.step_for(source, Connection::duplicate_req);
     }
 
-    /// A step of the connection that no message of its own asks for, if `source` is its peer: a
-    /// stranger that uses the peer's names changes nothing.
+    /// Makes a transition that is not caused by a message to the connection, if `source` is that of
+    /// its peer. Another sender that uses the peer's ids changes nothing.
     fn step_for(
         self: &EndpointRef,
         source: Origin,

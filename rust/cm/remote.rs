@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The table of the peers' communication ids and QPs that are in use. What it is for says
-//! `cmproto::node`.
+//! Table of the communication ids and QPNs of peers that are in use, for `cmproto::node`.
 //!
-//! Lock order: the shard locks are of the class "table shard"; nothing is locked and nothing is
-//! allocated while one is held, and no two are held together.
+//! Lock order: the shard locks are of the class "table shard". While one is held, no other lock is
+//! taken and nothing is allocated.
 
 use crate::{endpoint::EndpointRef, kext::delay};
 use cmproto::{
@@ -22,24 +21,24 @@ use kernel::{
     sync::Mutex,
 };
 
-/// Number of shards; a power of two.
+/// Number of shards, a power of two.
 const SHARDS: usize = 64;
 
 type Tree = RBTree<RemoteKey, EndpointRef>;
 type Reservation = RBTreeNodeReservation<RemoteKey, EndpointRef>;
 
-/// The table of the peers' names.
+/// The table of the peers' ids.
 #[pin_data]
 pub(crate) struct Remotes {
     #[pin]
     shards: [Mutex<Tree>; SHARDS],
 }
 
-/// Memory for the two entries of one connection, taken before any lock.
+/// Memory for the two entries of one connection, allocated before any lock is taken.
 pub(crate) struct Space(Reservation, Reservation);
 
 impl Space {
-    /// Takes the memory.
+    /// Allocates the memory. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self, Error> {
         Ok(Space(
             Reservation::new(GFP_KERNEL_ACCOUNT)?,
@@ -48,10 +47,10 @@ impl Space {
     }
 }
 
-/// The entries of one connection, and the only handle by which they are removed.
+/// The handle of the two entries of one connection, which is needed to remove them.
 pub(crate) struct Tracked(RemoteIds);
 
-/// The table, with the memory for the entries of one connection.
+/// The table, with memory for the two entries of one connection.
 pub(super) struct Entering<'a> {
     remotes: &'a Remotes,
     comm_id: Option<Reservation>,
@@ -68,7 +67,7 @@ impl<'a> Entering<'a> {
         }
     }
 
-    /// The handle of `ids`, which were entered; nothing if they were not.
+    /// Returns the handle of `ids` if both were entered.
     pub(super) fn tracked(self, ids: &RemoteIds) -> Option<Tracked> {
         (self.comm_id.is_none() && self.qpn.is_none()).then_some(Tracked(*ids))
     }
@@ -91,7 +90,7 @@ impl RemoteTable<EndpointRef> for Entering<'_> {
                 let node = memory.into_node(key, endpoint.clone());
                 self.remotes.enter(node, &key)
             }
-            // Each name is entered once.
+            // There is memory for one communication id and one QPN, and each is entered once.
             None => Some(endpoint.clone()),
         }
     }
@@ -112,7 +111,7 @@ impl Remotes {
     }
 
     fn shard(&self, key: &RemoteKey) -> Option<&Mutex<Tree>> {
-        // It need not be secret: each shard is a balanced tree.
+        // The hash need not be secret, because each shard is a balanced tree.
         let mixed = (key.peer().guid ^ u64::from(key.value())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let shard = usize::try_from(mixed >> 58).unwrap_or(0) & (SHARDS - 1);
         self.shards.get(shard)
@@ -143,7 +142,7 @@ impl Remotes {
         unused.map(|(_node, owner)| owner)
     }
 
-    /// Removes `key` if it is `endpoint`'s.
+    /// Removes `key`, if it belongs to `endpoint`.
     pub(super) fn leave(&self, key: &RemoteKey, endpoint: &EndpointRef) {
         let Some(lock) = self.shard(key) else {
             return;
@@ -155,11 +154,11 @@ impl Remotes {
                 _ => None,
             }
         };
-        // The node and its reference go away outside the shard lock.
+        // The node and its reference are dropped outside the shard lock.
         drop(node);
     }
 
-    /// Enters the names in a REP for `endpoint`, whose connection `connection` is.
+    /// Enters the ids in a REP for `endpoint`, which has the connection `connection`.
     pub(super) fn claim_rep(
         &self,
         space: Space,
@@ -172,12 +171,12 @@ impl Remotes {
         node::claim_rep(&mut table, ids, endpoint, connection, rep).map(|()| Tracked(*ids))
     }
 
-    /// Finds the endpoint whose connection has a name of a peer.
+    /// Finds the endpoint whose connection has an id of a peer.
     pub(super) fn get(&self, key: &RemoteKey) -> Option<EndpointRef> {
         self.shard(key)?.lock().get(key).cloned()
     }
 
-    /// Removes the entries that `tracked` stands for.
+    /// Removes the entries of the handle `tracked`.
     pub(crate) fn untrack(&self, tracked: Tracked, endpoint: &EndpointRef) {
         let Tracked(ids) = tracked;
         self.leave(&ids.comm_id_key(), endpoint);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Answers that no endpoint gives: to requests for nobody, and to the late.
+//! Answers without a connection: to requests that are refused, and to late messages.
 
 use super::{
     reach::{reach, Purpose, Sender, Waiting},
@@ -24,13 +24,13 @@ use cmproto::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// An answer, ready to be sent.
+/// An answer that is ready to be sent.
 struct Outgoing {
     sender: Sender,
     agent: Arc<Agent>,
     counts: Arc<Counts>,
     attribute: Attribute,
-    /// Whether the answer was given before.
+    /// Set if the same answer was sent before.
     again: bool,
     mad: [u8; MAD_LEN],
 }
@@ -42,7 +42,7 @@ impl Outgoing {
         let attr_id = self.attribute.id();
         self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
         if self.again {
-            // An answer given again counts as C counts it: as two messages, one of them a retry.
+            // A repeated answer counts as two messages, one of them a retry, as in C.
             self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
             self.counts.add(CounterGroup::TxRetries, attr_id, 1);
         }
@@ -58,14 +58,14 @@ impl Waiting for Outgoing {
     }
 
     fn reached(&self, link: Result<&DevAddr>) {
-        // An answer that does not get through is asked for again.
+        // An answer that is lost needs no action: the peer repeats its message.
         if link.and_then(|link| self.send(link)).is_err() {
             self.counts.dropped(Dropped::Unreachable);
         }
     }
 }
 
-/// Traces an answer that is about to be sent. That to a REQ is traced where it is refused.
+/// Traces an answer before it is sent. A REJ of a REQ is traced where the REQ is refused.
 fn trace_answer(answer: &Answer) {
     match answer {
         Answer::Rej {
@@ -83,7 +83,7 @@ fn trace_answer(answer: &Answer) {
     }
 }
 
-/// Traces that what was answered is for no connection.
+/// Traces that the answered message was for no connection.
 fn trace_answered(answer: &Answer) {
     match answer {
         Answer::Rej {
@@ -100,7 +100,7 @@ fn trace_answered(answer: &Answer) {
 }
 
 impl Arrived<'_> {
-    /// Does what the node itself does about the message.
+    /// Carries out the response of the node to the message.
     pub(super) fn respond(&self, response: &Response) {
         match response {
             Response::Drop(why) => self.port.counts.dropped(*why),
@@ -108,7 +108,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// Refuses a REP whose sender uses names of another connection.
+    /// Refuses a REP whose sender uses ids of another connection.
     pub(super) fn refuse_rep(&self, rep: &Rep<'_>, refused: Refused<EndpointRef>) {
         if refused.stale.is_none() {
             icm::icm_insert_failed_err(rep.remote_comm_id);
@@ -120,7 +120,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// Answers the message, which no endpoint takes.
+    /// Answers the message, which no endpoint has accepted.
     fn answer(&self, answer: &Answer) {
         let attribute = answer.attribute();
         if let Some(why) = answer.dropped() {
@@ -137,13 +137,13 @@ impl Arrived<'_> {
         trace_answered(answer);
     }
 
-    /// Gives an answer of the kind `attribute` as it was given before.
+    /// Sends an answer with this attribute that was sent before.
     pub(super) fn repeat(&self, attribute: Attribute, mad: [u8; MAD_LEN]) {
         self.send(attribute, true, mad);
     }
 
-    /// Sends an answer, unless the port has answered too much of late: who sends what nobody asked
-    /// for shall not make this host do the same.
+    /// Sends an answer, unless the rate limit of the port is reached. The limit keeps a flood of
+    /// messages that nobody asked for from causing a flood of answers.
     fn send(&self, attribute: Attribute, again: bool, mad: [u8; MAD_LEN]) {
         if !self.port.may_answer() {
             return self.port.counts.dropped(Dropped::Overload);

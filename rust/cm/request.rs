@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connection requests that come in.
+//! Handling of REQs.
 //!
-//! What a REQ must pass, and in which order, says `cmproto::node::request`. What is cheap comes first: it
-//! is matched against the known peers and the listeners before anything is allocated for it.
+//! The checks of a REQ and their order are those of `cmproto::node::request`. Cheap ones come
+//! first: a REQ is compared with the known peers and the listeners before anything is allocated for
+//! it.
 
 use super::{
     held::Held,
@@ -40,17 +41,17 @@ use cmproto::{
 use core::result::Result;
 use kernel::{error::Error, prelude::*};
 
-/// A REQ for which an endpoint was made.
+/// A REQ for which an endpoint was created.
 struct Arrival {
     held: Held,
-    /// How many requests may wait beyond the backlog.
+    /// Maximum number of parked requests of the listener.
     parking: u32,
 }
 
 /// A REQ that waits until its sender can be answered.
 struct Waits {
     arrival: Arrival,
-    /// What the listener's consumer will hear.
+    /// The event for the listener's consumer.
     event: KeptEvent,
 }
 
@@ -71,7 +72,7 @@ impl Waiting for Waits {
 }
 
 impl Arrival {
-    /// The sender was found at `link`, or cannot be found.
+    /// Continues when the sender was found at `link`, or cannot be found.
     fn reached(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
         let (Some(ah), Ok(link)) = (self.held.address(link), link) else {
             return;
@@ -80,10 +81,10 @@ impl Arrival {
             let mut inner = self.held.child.inner.lock();
             match &mut inner.conn {
                 Some(conn) => conn.ah = Some(ah),
-                // The peer took its request back meanwhile, or the device went away.
+                // The peer has withdrawn its request meanwhile, or the device is being removed.
                 None => return,
             }
-            // On InfiniBand both were known before.
+            // On InfiniBand the hop limit and the link were known before.
             if self.held.sender.link.is_none() {
                 if let Some(path) = &mut inner.path {
                     path.hop_limit = link.hop_limit;
@@ -99,7 +100,8 @@ impl Arrival {
         let Held {
             listener, child, ..
         } = &self.held;
-        // Taken before it is known whether it is needed: there are always enough but for a moment.
+        // The request is counted as parked before it is known whether it will be. If it is not, the
+        // count is too high only for a moment.
         let parked = Parked::take(&child.core);
         let parking = match parked {
             Some(_) => self.parking,
@@ -119,14 +121,14 @@ impl Arrival {
                 conn.parked = parked;
                 child.park(&mut inner);
             }
-            // One who speaks of messages says so itself.
+            // A consumer of the InfiniBand CM prepares the MRA itself.
             (Some(_), Admission::Queued) if child.speaks_messages => {}
             (Some(_), Admission::Queued) => child.prepare_mra(&mut inner),
         }
     }
 }
 
-/// The event that reports a REQ, with the resources as this end sees them.
+/// Returns the event for a REQ, with the resources as seen from this side.
 fn req_event<'a>(header: &Header, req: &Req<'_>, private_data: &'a [u8]) -> Event<'a> {
     Event {
         kind: CmEvent::ConnectRequest,
@@ -148,7 +150,7 @@ fn req_event<'a>(header: &Header, req: &Req<'_>, private_data: &'a [u8]) -> Even
     }
 }
 
-/// The connection that a REQ asks for as tracepoints name it, which has no identifier.
+/// Returns the name of a REQ for tracepoints. It has no communication id of this side.
 fn icm_id(req: &Req<'_>) -> IcmId<'static> {
     IcmId {
         head: None,
@@ -200,26 +202,26 @@ impl Arrived<'_> {
     }
 }
 
-/// A REQ that has come in, and what was found out about it.
+/// A REQ that is being checked, and the results of the checks so far.
 struct IncomingReq<'a> {
     arrived: &'a Arrived<'a>,
     req: &'a Req<'a>,
-    /// The path that the REQ names, once a listener is looked for.
+    /// The path in the REQ, set when the listener is looked up.
     path: Path,
     sender: Option<Sender>,
     way: Option<Way>,
-    /// How many requests to the listener may wait beyond the backlog.
+    /// Maximum number of parked requests of the listener.
     parking: u32,
-    /// Where the names of the peer go, once there is memory for them.
+    /// The table for the ids of the peer, set when there is memory for them.
     entering: Option<Entering<'a>>,
-    /// What the listener's consumer will hear.
+    /// The event for the listener's consumer.
     event: Option<Event<'a>>,
 }
 
 impl<'a> IncomingReq<'a> {
-    /// Offers the request to its listener when its sender can be answered.
+    /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
-        // They were found before the endpoint was created.
+        // All three were set before the endpoint was created or while it was.
         let (Some(sender), Some(way), Some(event)) = (self.sender, self.way, self.event) else {
             return child.end(DestroyCause::NoMemory);
         };
@@ -237,7 +239,7 @@ impl<'a> IncomingReq<'a> {
         }
     }
 
-    /// Creates the endpoint of the request, and the event that offers it.
+    /// Creates the endpoint of the request, and the event for the consumer.
     fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
         let (arrived, req, path) = (self.arrived, self.req, self.path);
         let sender = self.sender.as_ref().ok_or(EINVAL)?;
@@ -343,7 +345,8 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
         match &mut self.entering {
             Some(entering) => entering.enter(key, child),
-            // There is memory for them since the endpoint was created.
+            // The memory for the ids was allocated together with the endpoint, so that this does
+            // not happen.
             None => Some(child.clone()),
         }
     }
@@ -393,7 +396,7 @@ impl PassiveReq for IncomingReq<'_> {
         };
         let mut inner = child.inner.lock();
         let Some(conn) = &mut inner.conn else {
-            // The device has gone since the endpoint was attached to it.
+            // The device was removed after the endpoint was attached to it.
             drop(inner);
             self.arrived.port.core.remotes.untrack(tracked, child);
             return false;

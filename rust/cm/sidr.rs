@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Service id resolution (SIDR, IBTA 12.11): questions and answers of datagram services.
+//! Service id resolution (SIDR, IBTA 12.11) of both sides.
 //!
-//! What a SIDR_REQ must pass, and in which order, says `cmproto::node::sidr_request`. What is cheap comes
-//! first: it is matched against the known questions and the listeners before anything is allocated for
-//! it.
+//! The checks of a SIDR_REQ and their order are those of `cmproto::node::sidr_request`. Cheap ones
+//! come first: a SIDR_REQ is compared with the known ones and the listeners before anything is
+//! allocated for it.
 
 use super::{
     held::Held,
@@ -39,10 +39,11 @@ use cmproto::{
 use core::result::Result;
 use kernel::{alloc::flags::GFP_KERNEL, error::Error, prelude::*};
 
-/// `enum ib_qp_type` of unreliable datagrams.
+/// Unreliable datagrams, in the numbers of `enum ib_qp_type`.
 const QPT_UD: u8 = 4;
 
-/// A question of a peer as tracepoints name it: it has no number of this end.
+/// Returns the name of a peer's SIDR request for tracepoints. It has no communication id of this
+/// side.
 pub(super) fn asked(request_id: u32) -> IcmId<'static> {
     IcmId {
         head: None,
@@ -53,7 +54,7 @@ pub(super) fn asked(request_id: u32) -> IcmId<'static> {
 }
 
 impl Endpoint {
-    /// Carries out `actions` in their order. `rep` is the answer that caused them, if one did.
+    /// Carries out `actions` in their order. `rep` is the SIDR_REP that caused them, if any.
     pub(crate) fn execute_sidr(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -71,7 +72,7 @@ impl Endpoint {
                     }
                 }
                 Action::Deliver(event) => self.report_sidr(inner, event, rep),
-                // The number of the question goes with the endpoint.
+                // The request id is released with the endpoint.
                 Action::Release => {}
                 Action::Count(counter) => self.count(inner, counter),
             }
@@ -79,7 +80,7 @@ impl Endpoint {
         self.show_moved(inner);
     }
 
-    /// Sends a message of the resolution, if its peer's address is known.
+    /// Sends a message of the resolution, if there is an address handle for its peer.
     fn transmit_sidr(&self, inner: &Inner, outgoing: Outgoing) {
         let Some(sidr) = &inner.sidr else {
             return;
@@ -88,7 +89,7 @@ impl Endpoint {
             return;
         };
         self.post(inner, ah, sidr.pkey_index, outgoing.attribute(), |mad| {
-            // Fails only for a message that the resolution has not got.
+            // Encoding fails only for a message that the resolution does not have.
             sidr.machine.encode(outgoing, mad).kernel()?;
             if outgoing == Outgoing::Rep {
                 icm::icm_send_sidr_rep(&IcmId {
@@ -100,7 +101,7 @@ impl Endpoint {
         });
     }
 
-    /// Sets the timer to ask again, or hands an answer over to be remembered.
+    /// Sets the timer of a SIDR_REQ, or moves an answered resolution to the table of SIDR requests.
     fn time_sidr(self: &EndpointRef, inner: &mut Inner) {
         let Some(sidr) = &mut inner.sidr else {
             return;
@@ -113,7 +114,8 @@ impl Endpoint {
         }
     }
 
-    /// Turns the outcome of a resolution into an event of the RDMA CM and delivers it.
+    /// Delivers the result of a resolution. For a consumer of the RDMA CM, the event is converted
+    /// first.
     fn report_sidr(&self, inner: &mut Inner, event: sidr::Event, rep: Option<&SidrRep<'_>>) {
         if self.speaks_messages {
             let mut mad = [0; MAD_LEN];
@@ -162,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles the SIDR_REP to this endpoint's question, which `message` is.
+    /// Handles a SIDR_REP for this endpoint. `message` is the same SIDR_REP.
     pub(super) fn receive_sidr_rep(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -179,7 +181,7 @@ impl Endpoint {
         self.execute_sidr(inner, actions, Some(rep));
     }
 
-    /// The SIDR_REQ of this endpoint arrived again.
+    /// Handles a repeated SIDR_REQ of this endpoint.
     fn duplicate_question(self: &EndpointRef) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
@@ -193,7 +195,7 @@ impl Endpoint {
 /// A SIDR_REQ that waits until its sender can be answered.
 struct Inquiry {
     held: Held,
-    /// What the listener's consumer will hear.
+    /// The event for the listener's consumer.
     event: KeptEvent,
 }
 
@@ -217,7 +219,7 @@ impl Waiting for Inquiry {
         } = &self.held;
         match &mut child.inner.lock().sidr {
             Some(sidr) => sidr.ah = Some(ah),
-            // The device went away.
+            // The device is being removed.
             None => return,
         }
         if let Err(error) = target::offer(listener, child, &self.event.get(), 0) {
@@ -250,7 +252,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// Gives an answer that was given before.
+    /// Sends the answer to a repeated SIDR_REQ.
     fn answer_again(&self, mut answer: Resolution) {
         for action in answer.duplicate_req(self.port.core.now()) {
             match action {
@@ -264,7 +266,7 @@ impl Arrived<'_> {
                     let group = CounterGroup::RxDuplicates;
                     self.port.counts.add(group, attribute.id(), 1);
                 }
-                // The repetition is counted when it goes out; nothing else changes.
+                // The repeated answer is counted when it is sent. Nothing else changes.
                 Action::Count(_)
                 | Action::Timer
                 | Action::Untrack
@@ -274,7 +276,7 @@ impl Arrived<'_> {
         }
     }
 
-    /// What comes with the event that offers a question.
+    /// Returns the parameters of the event for a SIDR_REQ.
     fn question_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>, Error> {
         let (target, listener) = match heard {
             Heard::Address(target, listener) => (target, listener),
@@ -283,28 +285,28 @@ impl Arrived<'_> {
         let data = target.user_data(listener);
         Ok(match listener.endpoint.qp_type {
             QPT_UD => EventParam::Ud(UdEventParam::with_private_data(data)),
-            // The form of an event goes by the type of the listener.
+            // The type of the listener determines the kind of parameters.
             _ => EventParam::Conn(ConnEventParam::with_private_data(data)),
         })
     }
 }
 
-/// A SIDR_REQ that has come in, and what was found out about it.
+/// A SIDR_REQ that is being checked, and the results of the checks so far.
 struct IncomingSidr<'a> {
     arrived: &'a Arrived<'a>,
     req: &'a SidrReq<'a>,
     key: questions::Key,
     sender: Option<Sender>,
-    /// Memory for the entry in the table of questions, once the endpoint is created.
+    /// Memory for the entry in the table of SIDR requests, set when the endpoint is created.
     space: Option<questions::Space>,
-    /// What the listener's consumer will hear.
+    /// The event for the listener's consumer.
     event: Option<Event<'a>>,
 }
 
 impl<'a> IncomingSidr<'a> {
-    /// Offers the request to its listener when its sender can be answered.
+    /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
-        // They were found when the endpoint was created.
+        // Both were set before the endpoint was created or while it was.
         let (Some(sender), Some(event)) = (self.sender, self.event) else {
             return child.end(DestroyCause::NoMemory);
         };
@@ -316,7 +318,7 @@ impl<'a> IncomingSidr<'a> {
         reach(&self.arrived.port.core, inquiry);
     }
 
-    /// Creates the endpoint of the request, and the event that offers it.
+    /// Creates the endpoint of the request, and the event for the consumer.
     fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
         let arrived = self.arrived;
         let sender = self.sender.as_ref().ok_or(EINVAL)?;
@@ -405,7 +407,7 @@ impl PassiveSidr for IncomingSidr<'_> {
         };
         let mut inner = child.inner.lock();
         let Some(sidr) = &mut inner.sidr else {
-            // The device has gone since the endpoint was attached to it.
+            // The device was removed after the endpoint was attached to it.
             drop(inner);
             questions.remove(question, child);
             return Entry::Gone;

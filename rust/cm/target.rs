@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a request is for, and who hears it: the same for REQ and SIDR_REQ.
+//! The destination of a REQ or SIDR_REQ, and the listener that it matches.
 
 use super::{reach::Sender, receive::Arrived};
 use crate::{
@@ -29,34 +29,34 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 
-/// What a request says of whom it is for.
+/// The fields of a request that determine its listener.
 pub(super) struct Asked<'a> {
     pub(super) service_id: u64,
     pub(super) private_data: &'a [u8],
     pub(super) pkey: u16,
-    /// The path that it names, if it does.
+    /// The path in the request, if it is a REQ.
     pub(super) path: Option<Path>,
 }
 
-/// What a request is for: a service, and the addresses in its private data.
+/// The destination of a request: its service id, and the addresses in its private data.
 pub(super) struct Target<'a> {
     service_id: ServiceId,
     private_data: &'a [u8],
     ip: private_data::Header,
-    /// The network device that it is for; none if it is not for an IP address.
+    /// The network device of the destination. `None` if the request is not for an IP address.
     netdev: Option<ARef<NetDevice>>,
     pkey: u16,
     path: Option<Path>,
-    /// The address of this end.
+    /// The address of this side.
     pub(super) src: SockAddr,
     /// The address of the peer.
     pub(super) dst: SockAddr,
 }
 
 impl<'a> Target<'a> {
-    /// Reads the start of the private data of a request.
+    /// Decodes the header in the private data of a request.
     ///
-    /// Fails with `EINVAL` if that has another version than is known.
+    /// Fails with `EINVAL` if the version of the header is not known.
     fn new(asked: &Asked<'a>) -> Result<Self> {
         let service_id = ServiceId(asked.service_id);
         let ip = private_data::Header::decode(asked.private_data).map_err(|_| EINVAL)?;
@@ -76,8 +76,8 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The addresses become native ones if those of the listener are: those of the path, or if the request
-    /// names none, that of the listener.
+    /// Replaces the addresses by native ones (AF_IB) if the listener has a native address. They are
+    /// those of the path, or that of the listener if the request has no path.
     fn suit(&mut self, listener: &Listener) {
         let bound = listener.addr;
         if let SockAddr::Ib { .. } = bound {
@@ -88,8 +88,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What is known of the link to the sender, and the P_Key, where there is IP over InfiniBand or
-    /// native addresses.
+    /// Returns the link to the sender, and the P_Key, of a request on InfiniBand. A request for a
+    /// native address has no link.
     fn link(&self) -> Result<(Option<DevAddr>, u16)> {
         let Some(netdev) = &self.netdev else {
             return Ok((None, self.pkey));
@@ -102,23 +102,23 @@ impl<'a> Target<'a> {
         Ok((Some(link), pkey))
     }
 
-    /// The private data that is the consumer's.
+    /// Returns the consumer's part of the private data.
     pub(super) fn user_data(&self, listener: &Listener) -> &'a [u8] {
         private_data::user_data(&listener.addr, self.private_data)
     }
 }
 
-/// Who hears a request.
-#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+/// The listener that a request matches.
+#[allow(clippy::large_enum_variant)] // A value lives on the stack, for one call.
 pub(super) enum Heard<'a> {
-    /// A listener on an address.
+    /// A listener of the RDMA CM, on an address.
     Address(Target<'a>, Listener),
-    /// One who speaks of messages.
+    /// A listener of the InfiniBand CM, on a service id.
     Messages(EndpointRef),
 }
 
 impl Heard<'_> {
-    /// The endpoint that listens.
+    /// Returns the endpoint that listens.
     pub(super) fn endpoint(&self) -> &EndpointRef {
         match self {
             Heard::Address(_, listener) => &listener.endpoint,
@@ -128,13 +128,13 @@ impl Heard<'_> {
 }
 
 impl Arrived<'_> {
-    /// Whether anybody listens for a service at the device.
+    /// Returns whether there is a listener for a service id at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
         let listeners = &self.port.core.listeners;
         listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
-    /// Finds out who hears a request; `EINVAL` if nobody does.
+    /// Finds the listener for a request. Fails with `EINVAL` if there is none.
     pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Result<Heard<'a>> {
         let device = self.device.device.index();
         if let Some(endpoint) = self.port.core.listeners.serving(asked.service_id, device) {
@@ -147,7 +147,7 @@ impl Arrived<'_> {
         Ok(Heard::Address(target, listener))
     }
 
-    /// The network device that a request is for; none if it is for a native address.
+    /// Returns the network device that a request is for, or `None` if it is for a native address.
     ///
     /// Fails with `EINVAL` if there is no such device.
     fn netdev(&self, target: &Target<'_>, sender: &Sender) -> Result<Option<ARef<NetDevice>>> {
@@ -164,7 +164,7 @@ impl Arrived<'_> {
         found.map(Some).ok_or(EINVAL)
     }
 
-    /// The message itself, for an event of who speaks of messages.
+    /// Returns the message, as parameter of an event for a consumer of the InfiniBand CM.
     ///
     /// Fails with `ENOMEM`.
     pub(super) fn message_param(&self) -> Result<EventParam<'static>> {
@@ -172,7 +172,7 @@ impl Arrived<'_> {
         Ok(EventParam::Message(mad))
     }
 
-    /// Finds the listener that a request is for; `EINVAL` if there is none.
+    /// Finds the listener of the RDMA CM for a request. Fails with `EINVAL` if there is none.
     fn find_listener(&self, target: &Target<'_>) -> Result<Listener> {
         let netdev = target.netdev.as_ref();
         let net = match netdev {
@@ -190,7 +190,7 @@ impl Arrived<'_> {
             },
         });
         let listener = found.ok_or(EINVAL)?;
-        // The way back to the sender must lead through where the request came from.
+        // The route back to the sender must use the network device that the request was for.
         if netdev
             .is_some_and(|netdev| !netdev.is_up() || !leads_back(netdev, &target.src, &target.dst))
         {
@@ -201,10 +201,10 @@ impl Arrived<'_> {
         Ok(listener)
     }
 
-    /// The place of the endpoint of a request at the device.
+    /// Returns the attachment to the device for the endpoint of a request.
     ///
-    /// Fails with `ENODEV` if the listener's namespace may not use the device, and on RoCE with `EINVAL`
-    /// if its address or its port space is one of InfiniBand.
+    /// Fails with `ENODEV` if the listener's network namespace may not use the device, and with
+    /// `EINVAL` on RoCE if the address or the port space of the listener is one of InfiniBand.
     pub(super) fn attachment(&self, heard: &Heard<'_>, sender: &Sender) -> Result<Attachment> {
         let Heard::Address(target, listener) = heard else {
             return Ok(Attachment {
@@ -224,7 +224,7 @@ impl Arrived<'_> {
         }
         let netdev = target.netdev.as_deref();
         let gid = match netdev {
-            // There the GID is in the link-layer address.
+            // On IP over InfiniBand the link-layer address contains the GID.
             Some(netdev) if !is_roce => {
                 let link = DevAddr::of_netdev(netdev)?;
                 link.ipoib().ok_or(ENODEV)?.own_gid()
@@ -247,8 +247,8 @@ impl Arrived<'_> {
     }
 }
 
-/// Gives the endpoint of a request its addresses and its place at the device, after `fill` has put
-/// the conversation into it. On failure the endpoint has ended.
+/// Initializes the endpoint of a request: its addresses and its attachment to the device, after
+/// `fill` has set the connection or resolution. If that fails, the endpoint is ended.
 pub(super) fn seat(
     child: &EndpointRef,
     heard: &Heard<'_>,
@@ -283,16 +283,18 @@ pub(super) fn seat(
     attached
 }
 
-/// Whether a request would be taken now, be it to be parked with up to `parking`: a full backlog costs
-/// nothing but this look at it. Fails as [`offer`].
+/// Checks whether the consumer would accept a request now, even if only to park it as one of up to
+/// `parking`.
+///
+/// A request that meets a full backlog costs no more than this check. Fails like [`offer`].
 pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result {
     let consumer = listener.inner.lock().consumer.clone();
     consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
 }
 
-/// Offers the request that `child` stands for to the consumer of `listener`.
+/// Offers the request of `child` to the consumer of `listener`.
 ///
-/// Fails with `ECONNABORTED` if the listener has gone, and as
+/// Fails with `ECONNABORTED` if the listener has ended, and like
 /// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
 pub(crate) fn offer(
     listener: &Endpoint,
@@ -313,7 +315,7 @@ pub(crate) fn offer(
     }
 }
 
-/// Whether packets from `local` to `peer` leave by `netdev`.
+/// Returns whether the route from `local` to `peer` uses `netdev`.
 fn leads_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
     match (local, peer) {
         (SockAddr::V4 { addr: local, .. }, SockAddr::V4 { addr: peer, .. }) => {

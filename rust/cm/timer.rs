@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The timers of the connections.
+//! Timers of endpoints.
 //!
-//! A connection has one timer. The timers of a shard stand in the order of their deadlines, and one
-//! delayed work item per shard waits for the first of them, so that nothing ticks while nothing is
-//! due. A timer's memory comes with its endpoint: to arm one cannot fail.
+//! Each endpoint has one timer. The timers of a shard are sorted by deadline, and one delayed work
+//! item per shard waits for the first of them, so that no work runs while no timer is due. The
+//! memory of a timer is allocated with its endpoint, so that arming it cannot fail.
 //!
-//! Lock order: the shard locks are of the class "table shard"; a timer that is due is handled with
-//! the lock of its endpoint and no other.
+//! Lock order: the shard locks are of the class "table shard". An expired timer is handled with the
+//! lock of its endpoint held, and no other.
 
 use crate::{
     endpoint::{Endpoint, EndpointRef},
@@ -26,22 +26,23 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// Number of shards; a power of two.
+/// Number of shards, a power of two.
 const SHARDS: usize = 8;
 
-/// A deadline, and whose it is.
+/// A deadline, and the endpoint that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     deadline: Instant,
-    /// The endpoint's number.
+    /// The number of the endpoint.
     number: u64,
 }
 
-/// The timers of a shard.
+/// The armed timers of a shard.
 struct Armed {
     tree: RBTree<Key, EndpointRef>,
-    /// When the shard's work item runs next, if it is to run. It may find nothing due: that costs less
-    /// than to move it whenever the first timer goes.
+    /// The time when the work item of the shard runs next, if it is scheduled. Possibly no timer is
+    /// due then: such a run costs less than to reschedule the work whenever the first timer is
+    /// stopped.
     wakes: Option<Instant>,
 }
 
@@ -57,19 +58,19 @@ pub(crate) struct TimerSlot {
     setting: Setting,
 }
 
-/// What a timer is set to.
+/// The setting of a timer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Setting {
-    /// Nothing.
+    /// The timer is not armed.
     Off,
-    /// The deadline with which it stands in its shard.
+    /// The timer is armed in its shard, with this deadline.
     Armed(Instant),
-    /// The deadline to arm it with when its shard brings its node back.
+    /// The timer is to be armed with this deadline when its shard has returned the node.
     Wanted(Instant),
 }
 
 impl TimerSlot {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
         Ok(TimerSlot {
             node: Some(Node::new(GFP_KERNEL_ACCOUNT)?),
@@ -78,7 +79,7 @@ impl TimerSlot {
     }
 }
 
-/// A part of the timers.
+/// A shard of the timers.
 #[pin_data]
 struct Shard {
     queue: Arc<OwnedQueue>,
@@ -104,7 +105,7 @@ impl Shard {
         )
     }
 
-    /// Takes out the first timer if it is due.
+    /// Removes and returns the first timer if it is due.
     fn take_due(&self, now: Instant) -> Option<(Key, EndpointRef, Node)> {
         let mut timers = self.timers.lock();
         let cursor = timers.tree.cursor_front_mut()?;
@@ -117,8 +118,8 @@ impl Shard {
         Some((key, endpoint, node.into_reservation()))
     }
 
-    /// Waits for the first deadline of `timers`, the shard's own; its lock is held, so that the last
-    /// to wait knows the earliest.
+    /// Schedules the work item for the first deadline of `timers`, which are those of this shard.
+    /// Their lock is held, so that the last of several callers sees the earliest deadline.
     fn wait(self: &Arc<Self>, timers: &mut Armed) {
         let Some(cursor) = timers.tree.cursor_front() else {
             return;
@@ -129,7 +130,7 @@ impl Shard {
         }
         timers.wakes = Some(first);
         let delay = first.saturating_duration_since(Instant(clock::now_us()));
-        // Refused only when the module goes away, when no endpoint is left.
+        // The work is refused only when the module is unloaded, and then there is no endpoint left.
         let _ = self.runner.arm(self, &self.queue, delay.as_micros());
     }
 }
@@ -148,7 +149,7 @@ impl RunDelayed for Shard {
 /// All timers.
 pub(crate) struct Timers {
     queue: Arc<OwnedQueue>,
-    /// Always filled.
+    /// All elements are `Some`.
     shards: [Option<Arc<Shard>>; SHARDS],
 }
 
@@ -164,7 +165,7 @@ impl Timers {
         Ok(Timers { queue, shards })
     }
 
-    /// The work queue that timers are handled on.
+    /// Returns the work queue that handles the timers.
     pub(crate) fn queue(&self) -> &Arc<OwnedQueue> {
         &self.queue
     }
@@ -181,7 +182,7 @@ impl Timers {
         self.shards.get(shard)?.as_ref()
     }
 
-    /// Stops the timer of `endpoint`; its lock is held.
+    /// Stops the timer of `endpoint`, whose lock is held.
     pub(crate) fn disarm(&self, slot: &mut TimerSlot, endpoint: &Endpoint) {
         let Setting::Armed(deadline) = mem::replace(&mut slot.setting, Setting::Off) else {
             return;
@@ -193,11 +194,11 @@ impl Timers {
         let node = self
             .shard(key.number)
             .and_then(|shard| shard.timers.lock().tree.remove_node(&key));
-        // INVARIANT: Without a node the shard has it, and brings it back.
+        // INVARIANT: if there is no node, the shard has taken it out, and will return it.
         slot.node = node.map(|node| node.into_reservation());
     }
 
-    /// Sets a timer to `deadline`; the lock of `endpoint`, whose timer it is, is held.
+    /// Arms the timer of `endpoint`, whose lock is held, with `deadline`.
     pub(crate) fn arm(&self, slot: &mut TimerSlot, deadline: Instant, endpoint: &EndpointRef) {
         if slot.setting == Setting::Armed(deadline) {
             return;
@@ -216,7 +217,7 @@ impl Timers {
         };
         slot.setting = Setting::Armed(deadline);
         let mut timers = shard.timers.lock();
-        // No two keys are equal: an endpoint has one timer.
+        // No two keys are equal, because an endpoint has only one timer.
         let _ = timers.tree.insert(node.into_node(key, endpoint.clone()));
         if timers.wakes.is_none_or(|wakes| key.deadline < wakes) {
             shard.wait(&mut timers);
@@ -225,10 +226,10 @@ impl Timers {
 }
 
 impl Endpoint {
-    /// Handles a timer that its shard has taken out.
+    /// Handles a timer that its shard has removed.
     fn timer_is_due(self: &EndpointRef, key: Key, node: Node) {
         let mut inner = self.inner.lock();
-        // INVARIANT: The shard brings the node back.
+        // INVARIANT: the shard has returned the node.
         inner.timer.node = Some(node);
         match inner.timer.setting {
             Setting::Armed(deadline) if deadline == key.deadline => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tracepoints of the IB CM say of a connection.
+//! Tracepoints of the InfiniBand CM for a connection.
 
 use crate::{
     endpoint::{Conn, Endpoint},
@@ -12,7 +12,7 @@ use cmproto::{
 };
 
 impl Endpoint {
-    /// The connection as tracepoints name it, in the state that it is in.
+    /// Returns the name of the connection for tracepoints, with its current state.
     pub(crate) fn icm_id(&self, conn: &Conn) -> IcmId<'_> {
         self.icm_id_in(conn, conn.machine.state())
     }
@@ -26,12 +26,14 @@ impl Endpoint {
         }
     }
 
-    /// Traces a message that is about to be sent; `next` is the action that follows it, which tells
-    /// why it is sent. The state is the one that it is sent in, but for a DREP the one after that.
+    /// Traces a message before it is sent.
+    ///
+    /// `next` is the action after this one, which shows whether the message is a retry. The traced
+    /// state is that before the transition, except for a DREP, which has the state after it.
     pub(super) fn trace_send(&self, conn: &Conn, outgoing: Outgoing, next: Option<&Action>) {
         let id = self.icm_id_in(conn, conn.before);
         let is_repeated = match next {
-            // The clock sends it again, of which nobody is told.
+            // A retry by the timer is not traced.
             Some(Action::Count(Counter::Retry(_))) => return,
             Some(Action::Count(Counter::Repeat(_))) => true,
             _ => false,
@@ -54,13 +56,13 @@ impl Endpoint {
         }
     }
 
-    /// Traces a message that came in and does not fit the state. One that came before is no error: its
-    /// sender has repeated what it answers, or itself.
+    /// Traces a received message that is not expected in the state of the connection. A repeated
+    /// message is no error: its sender has not received the answer.
     pub(super) fn trace_unexpected(&self, conn: &Conn, counter: Counter) {
         let id = self.icm_id(conn);
         match counter {
             Counter::Unexpected(Attribute::Dreq) => icm::icm_dreq_unknown_err(&id),
-            // Each copy of a request is refused.
+            // The peer rejects each copy of a request, so that more than one REJ may arrive.
             Counter::Unexpected(Attribute::Rej) => match conn.machine.state() {
                 State::Idle | State::Timewait => {}
                 _ => icm::icm_rej_unknown_err(&id),
@@ -70,7 +72,8 @@ impl Endpoint {
         }
     }
 
-    /// Traces that the connection has no attributes for a queue pair that goes to `target`.
+    /// Traces that the connection has no attributes for the transition of its queue pair to
+    /// `target`.
     pub(crate) fn trace_no_qp_attr(&self, conn: &Conn, target: u32) {
         let id = self.icm_id(conn);
         match QpState::try_from(target) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The requests whose sender is not reached yet, by listener: they end with it.
+//! Requests whose sender is not reached yet, by listener, with which they end.
 //!
-//! Nobody but the search for the sender knows the endpoint of such a request, which is shown to
-//! administrators, and as its listener's. When the listener ends it must not stay until the sender
-//! has been found, or has not.
+//! The endpoint of such a request is known only to the resolution of the sender's address, but it
+//! is shown to administrators as one of its listener. Without this table it would outlive its
+//! listener until the resolution ends.
 //!
-//! Lock order: the lock is of the class "table shard"; nothing is locked and nothing is allocated
-//! while it is held.
+//! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
+//! nothing is allocated.
 
 use super::held::Held;
 use crate::{
@@ -26,7 +26,7 @@ use kernel::{
     },
 };
 
-/// A request, by the numbers of two endpoints.
+/// The key of a request: the numbers of the two endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     listener: u64,
@@ -42,17 +42,18 @@ impl From<&Held> for Key {
     }
 }
 
-/// The requests whose sender is not reached yet.
+/// The table of requests whose sender is not reached yet.
 #[pin_data]
 pub(crate) struct Unreached {
     #[pin]
     table: Mutex<RBTree<Key, EndpointRef>>,
-    /// How many there are, for those who end while there are none.
+    /// The number of requests, so that a listener that ends need not take the lock if there are
+    /// none.
     count: Atomic<u32>,
 }
 
 impl Unreached {
-    /// There are none yet.
+    /// Creates an empty table.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             table <- new_mutex!(RBTree::new(), "rdma_cm_unreached"),
@@ -60,8 +61,8 @@ impl Unreached {
         })
     }
 
-    /// Enters a request. If its listener has ended meanwhile, before it could have found the
-    /// request, that ends, too, and the result is `false`.
+    /// Enters a request. Returns false if the listener has ended meanwhile, before it could find
+    /// the request; the request is ended then.
     ///
     /// Fails with [`ENOMEM`].
     pub(super) fn enter(&self, held: &Held) -> Result<bool> {
@@ -78,7 +79,7 @@ impl Unreached {
         Ok(listens)
     }
 
-    /// Takes a request out, whose search is over. Returns whether it was still there.
+    /// Removes a request whose resolution is over. Returns whether it was still there.
     pub(super) fn leave(&self, held: &Held) -> bool {
         self.take(&Key::from(held)).is_some()
     }
@@ -89,7 +90,7 @@ impl Unreached {
         Some(node.to_key_value().1)
     }
 
-    /// A request to the listener with this number.
+    /// Returns the first request to the listener with this number.
     fn first_of(&self, listener: u64) -> Option<Key> {
         let first = Key { listener, child: 0 };
         let table = self.table.lock();
@@ -99,10 +100,11 @@ impl Unreached {
 
     /// Ends the requests to `listener`, which does not listen any more.
     ///
-    /// Their senders cannot be told: it is not known how they are reached.
+    /// Their senders cannot be told, because their addresses are not known.
     pub(crate) fn end_of(&self, listener: &Endpoint) {
-        // Who enters one takes the listener's lock afterwards. If it found it listening, that was
-        // before the listener's state was changed, and so it is counted here.
+        // A task that enters a request takes the listener's lock after counting it. If it then
+        // found that the listener listens, this was before the listener's state was changed, so
+        // that the request is counted here.
         if self.count.load(Relaxed) == 0 {
             return;
         }

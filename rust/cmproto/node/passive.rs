@@ -80,7 +80,7 @@ pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
 
 /// The result of the search for an earlier SIDR_REQ with the same request id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+#[allow(clippy::large_enum_variant)] // A value lives on the stack, for one call.
 pub enum KnownSidr<E> {
     /// There was none.
     Nothing,

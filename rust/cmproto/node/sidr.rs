@@ -17,7 +17,7 @@ use crate::{
 
 /// The result of the checks of a SIDR_REQ.
 #[derive(Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant)] // It lives on the stack, for one call.
+#[allow(clippy::large_enum_variant)] // A value lives on the stack, for one call.
 pub enum SidrRequest<E, L> {
     /// A repeated SIDR_REQ of this endpoint, whose user has not answered yet, for
     /// [`duplicate_req`](Resolution::duplicate_req).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transition of the state machine asks its caller to do.
+//! The actions and events that a transition of a connection returns.
 
 use crate::{
     list::List,
@@ -8,27 +8,27 @@ use crate::{
     wire::{Attribute, MraMessage},
 };
 
-/// A message to send to the peer; [`Connection::encode`](super::Connection::encode) writes it.
+/// A message for the peer, which [`Connection::encode`](super::Connection::encode) writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outgoing {
-    /// Connection request.
+    /// A REQ: connection request.
     Req,
-    /// Connection reply.
+    /// A REP: connection reply.
     Rep,
-    /// Ready to use.
+    /// An RTU: ready to use.
     Rtu,
-    /// Disconnect request.
+    /// A DREQ: disconnect request.
     Dreq,
-    /// Disconnect reply.
+    /// A DREP: disconnect reply.
     Drep,
-    /// Receipt of the named message, which is still being worked on.
+    /// An MRA: receipt of the given message, which is still being processed.
     Mra(MraMessage),
-    /// Rejection; what it says is kept in the connection.
+    /// A REJ: rejection. Its contents are stored in the connection.
     Rej,
 }
 
 impl Outgoing {
-    /// The attribute id of the message.
+    /// Returns the attribute id of the message.
     pub const fn attribute(self) -> Attribute {
         match self {
             Self::Req => Attribute::Req,
@@ -42,32 +42,32 @@ impl Outgoing {
     }
 }
 
-/// What the user of the connection is told.
+/// An event for the user of the connection.
 ///
-/// What came with it (private data, the peer's parameters) is in the message that was just
+/// The data of an event (private data, parameters of the peer) is in the message that was just
 /// received. The three errors mean that a request was never answered (`ETIMEDOUT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer accepted; answer with `establish` or `reject`.
+    /// The peer has accepted. The user answers with `establish` or `reject`.
     RepReceived,
-    /// The peer is ready: connected.
+    /// The peer is ready: the connection is established.
     RtuReceived,
-    /// Connected, because the user saw data arrive before the RTU.
+    /// The connection is established, because the user has received data before the RTU.
     UserEstablished,
-    /// The peer rejected or aborted the connection.
+    /// The peer has rejected or aborted the connection.
     RejReceived {
-        /// Why, in the peer's words.
+        /// The reason in the REJ.
         reason: Reason,
     },
     /// The REQ was never answered.
     ReqError,
     /// The REP was never answered.
     RepError,
-    /// The peer disconnects; answer with `confirm_disconnect`.
+    /// The peer disconnects. The user answers with `confirm_disconnect`.
     DreqReceived,
-    /// The DREQ was never answered; the connection is over all the same.
+    /// The DREQ was never answered. The connection is over nevertheless.
     DreqError,
-    /// The peer confirmed the disconnect.
+    /// The peer has confirmed the disconnect.
     DrepReceived,
     /// The time wait is over.
     TimewaitExit,
@@ -76,22 +76,22 @@ pub enum Event {
 }
 
 impl Event {
-    /// Most events that one connection gives, whatever its peer sends: each at most once, and some
-    /// exclude others.
+    /// Maximum number of events of one connection, whatever its peer sends: each event occurs at
+    /// most once, and some exclude others.
     pub const MOST: usize = 5;
 }
 
-/// Something worth counting, with the message it is about.
+/// A counter to increment, with the kind of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// A message arrived again (`cm_rx_duplicates`).
+    /// A repeated message was received (`cm_rx_duplicates`).
     Duplicate(Attribute),
-    /// A request was sent again because no answer came (`cm_tx_retries`).
+    /// A request was sent again because there was no answer (`cm_tx_retries`).
     Retry(Attribute),
-    /// An answer was sent again because its request came again. The kernel counts it as two
+    /// An answer was sent again because its request was repeated. The kernel counts it as two
     /// messages sent, one of them a retry.
     Repeat(Attribute),
-    /// A message that the state does not expect was dropped.
+    /// A message that is not expected in this state was dropped.
     Unexpected(Attribute),
     /// A message that does not name this connection was dropped.
     Mismatch(Attribute),
@@ -99,30 +99,29 @@ pub enum Counter {
     Unsupported(Attribute),
 }
 
-/// One thing for the caller to do.
+/// One action for the caller to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send a message to the peer.
     Send(Outgoing),
-    /// [`deadline`](super::Connection::deadline) changed: set the timer anew or stop it.
+    /// Set the timer to the new [`deadline`](super::Connection::deadline), or stop it.
     Timer,
-    /// Take the connection out of the tables of duplicate requests and of stale peers.
+    /// Remove the ids of the peer from the tables of duplicate requests and of stale peers.
     Untrack,
-    /// Tell the user.
+    /// Deliver an event to the user.
     Deliver(Event),
-    /// The connection is over for good: its communication id may be freed. As long as it is not, a
-    /// peer that has missed the REJ of its REP gets it again.
+    /// Release the connection, which is over for good: its communication id may be freed. Until it
+    /// is freed, a peer that repeats a REP, because the REJ was lost, receives the REJ again.
     Release,
-    /// Count something.
+    /// Increment a counter.
     Count(Counter),
 }
 
-/// The actions of one transition, in the order in which to carry them out. No transition has more
-/// than these.
+/// The actions of one transition, at most 6, in the order in which to carry them out.
 pub type Actions = List<Action, 6>;
 
 impl Actions {
-    /// Only `counter` to count.
+    /// Creates a list with the one action to increment `counter`.
     pub(super) fn count(counter: Counter) -> Self {
         let mut actions = Self::none();
         actions.push(Action::Count(counter));

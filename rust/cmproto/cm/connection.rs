@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a connection knows, and the steps that several transitions share.
+//! The state of a connection, and the steps that several transitions share.
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
@@ -15,54 +15,54 @@ use crate::{
     wire::{Attribute, Header, RejMessage, Rep, Req},
 };
 
-/// Whose hands a connection is in.
+/// The phase of a connection's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Never used.
+    /// Not used yet.
     Fresh,
     /// In use.
     Open,
-    /// Destroyed: waits out its time wait, and tells nobody.
+    /// Destroyed: in time wait, without a user.
     Detached,
-    /// Over: [`Action::Release`] was given.
+    /// The connection is over: [`Action::Release`] was returned.
     Closed,
 }
 
-/// The message that the connection has made its offer with, as it must be sent again.
+/// Parameters of the REQ or REP that was sent, for when it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// None yet.
+    /// Neither was sent.
     None,
-    /// A REQ: this is the active side.
+    /// A REQ, on the active side.
     Req(ConnectParams),
-    /// A REP: this is the passive side.
+    /// A REP, on the passive side.
     Rep(AcceptParams),
 }
 
 /// The one timer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// Not running.
+    /// The timer is not running.
     Off,
-    /// A request waits for its answer.
+    /// The timer of a request that waits for its answer.
     Request(Retransmit),
-    /// The time wait ends then.
+    /// The timer of the time wait, with its end.
     Timewait(Instant),
 }
 
-/// The contents of a REJ, except for the private data.
+/// Contents of a REJ, except for the private data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(super) message: RejMessage,
     pub(super) reason: Reason,
-    /// The own communication id, or 0 where the wire format says so.
+    /// The own communication id, or 0 if the peer does not know it.
     pub(super) local_comm_id: u32,
 }
 
-/// How long a connection waits: what it needs of [`Limits`] to the end.
+/// Waiting times of a connection: the part of [`Limits`] that is needed until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// In microseconds, at most 71 minutes.
+    /// Longest wait for an MRA, in microseconds, at most 71 minutes.
     mra_wait: u32,
     total: Total,
     timewait: TimeCode,
@@ -77,13 +77,13 @@ impl Patience {
         }
     }
 
-    /// How long an MRA that asks for `wait` is believed.
+    /// Returns the time to wait after an MRA that asks for `wait`.
     pub(super) fn after_mra(&self, wait: Duration) -> Duration {
         wait.min(Duration::from_micros(self.mra_wait.into()))
     }
 }
 
-/// The private data of the last message that had some, for when it is sent again.
+/// Private data of the last message that had some, for when the message is sent again.
 ///
 /// # Invariants
 ///
@@ -98,10 +98,11 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// Enough for an RTU or DREP (224 bytes), and for a REJ (72 + 148 bytes).
+    /// Size of the buffer, sufficient for an RTU or DREP (224 bytes), and for a REJ (72 + 148
+    /// bytes).
     const CAPACITY: usize = 224;
 
-    /// No private data.
+    /// A payload without private data.
     pub(super) const EMPTY: Self = Self {
         owner: None,
         ari_len: 0,
@@ -109,14 +110,14 @@ impl Payload {
         bytes: [0; Self::CAPACITY],
     };
 
-    /// The private data, and the additional rejection information, for `owner`; `None` when it
-    /// does not fit.
+    /// Creates the payload of the message `owner`, from additional rejection information and
+    /// private data. Returns `None` if they do not fit.
     pub(super) fn new(owner: Outgoing, ari: &[u8], data: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::CAPACITY];
         let (head, tail) = bytes.split_at_mut_checked(ari.len())?;
         head.copy_from_slice(ari);
         tail.get_mut(..data.len())?.copy_from_slice(data);
-        // INVARIANT: the lengths are those of what was just copied.
+        // INVARIANT: the lengths are those of the data that was just copied.
         Some(Self {
             owner: Some(owner),
             ari_len: u8::try_from(ari.len()).ok()?,
@@ -125,27 +126,28 @@ impl Payload {
         })
     }
 
-    /// Keeps `data`, or as much of it as there is room for, for `owner`.
+    /// Stores `data`, cut to the size of the buffer, for the message `owner`.
     pub(super) fn set(&mut self, owner: Outgoing, data: &[u8]) {
         self.clear();
-        // INVARIANT: the length is that of what is copied, and nothing else is in use.
+        // INVARIANT: the length is that of the copied data, and nothing else is in use.
         self.len = u8::try_from(fill(&mut self.bytes, data)).unwrap_or(0);
         self.owner = Some(owner);
     }
 
-    /// Keeps nothing.
+    /// Removes the data.
     pub(super) fn clear(&mut self) {
         let used = usize::from(self.ari_len).saturating_add(usize::from(self.len));
         if let Some(used) = self.bytes.get_mut(..used) {
             used.fill(0);
         }
-        // INVARIANT: what was in use is zero now.
+        // INVARIANT: the bytes that were in use are zero now.
         self.owner = None;
         self.ari_len = 0;
         self.len = 0;
     }
 
-    /// The additional rejection information and the private data kept for `message`.
+    /// Returns the additional rejection information and the private data of `message`, empty if
+    /// they are those of another one.
     pub(super) fn of(&self, message: Outgoing) -> (&[u8], &[u8]) {
         if self.owner != Some(message) {
             return (&[], &[]);
@@ -171,25 +173,26 @@ impl Payload {
 pub struct Connection {
     pub(super) state: State,
     pub(super) life: Life,
-    /// In the tables of duplicate requests and of stale peers.
+    /// Set if the ids of the peer are in the tables of duplicate requests and of stale peers.
     pub(super) tracked: bool,
     pub(super) patience: Patience,
     pub(super) local_comm_id: u32,
-    /// Known from the REQ on the passive side, from the REP on the active one.
+    /// The peer's communication id, known from the REQ on the passive side and from the REP on the
+    /// active side.
     pub(super) remote_comm_id: Option<u32>,
     pub(super) local_ca_guid: u64,
     pub(super) remote_ca_guid: u64,
-    /// Transaction id of the requests that start an exchange here.
+    /// Transaction id of the exchanges that are started here.
     pub(super) own_tid: u64,
-    /// Transaction id of the exchange in progress: that of the REQ, then of the peer's DREQ.
+    /// Transaction id of the current exchange: that of the REQ, then that of the peer's DREQ.
     pub(super) tid: u64,
     pub(super) service_id: u64,
     pub(super) qp_type: QpType,
     pub(super) local_qpn: u32,
     pub(super) remote_qpn: u32,
-    /// First sequence number that the own queue pair expects.
+    /// First PSN that the own queue pair expects.
     pub(super) rq_psn: u32,
-    /// First sequence number that the peer's queue pair expects.
+    /// First PSN that the peer's queue pair expects.
     pub(super) sq_psn: u32,
     pub(super) responder_resources: u8,
     pub(super) initiator_depth: u8,
@@ -197,31 +200,31 @@ pub struct Connection {
     pub(super) rnr_retry_count: u8,
     pub(super) path_mtu: u8,
     pub(super) pkey: u16,
-    /// Time after which a packet of the queue pair counts as lost.
+    /// Local ack timeout of the queue pair.
     pub(super) ack_timeout: TimeCode,
-    /// The same for the alternate path, if the REQ has one.
+    /// Local ack timeout of the alternate path, if the REQ has one.
     pub(super) alternate_ack_timeout: Option<TimeCode>,
-    /// Whether the REQ has one that is not used.
+    /// Set if the REQ has an alternate path that is not used.
     pub(super) is_alternate_declined: bool,
-    /// Time that an MRA asks for.
+    /// Service timeout of an MRA.
     pub(super) service_timeout: TimeCode,
     pub(super) schedule: Schedule,
     pub(super) pace: KeptPace,
     pub(super) timer: Timer,
     pub(super) offer: Offer,
     pub(super) rejection: Option<Rejection>,
-    /// The peer's communication ids in the REPs that were refused, modulo 64: a set of bits.
+    /// Bit set of the peer's communication ids, modulo 64, in REPs that were refused.
     pub(super) refused: u64,
     pub(super) payload: Payload,
 }
 
 impl Connection {
-    /// An unused connection.
+    /// Creates an unused connection.
     ///
-    /// `local_comm_id` is its number here, `local_ca_guid` the node GUID of the own channel
+    /// `local_comm_id` is its communication id, `local_ca_guid` the node GUID of the own channel
     /// adapter, and `tid` the transaction id of the exchanges that it starts (REQ and DREQ).
     pub fn new(local_comm_id: u32, local_ca_guid: u64, tid: u64) -> Self {
-        // INVARIANT: unused, idle, not tracked, and no timer runs.
+        // INVARIANT: the connection is unused, idle and not tracked, and no timer runs.
         Self {
             state: State::Idle,
             life: Life::Fresh,
@@ -259,16 +262,16 @@ impl Connection {
         }
     }
 
-    /// The connection that a received REQ asks for, in [`State::ReqRcvd`].
+    /// Creates the connection for a received REQ, in [`State::ReqRcvd`].
     ///
-    /// The caller has matched the REQ with a listener and has entered it into the tables of
-    /// duplicate requests and of stale peers. The first three arguments are as in
+    /// The caller has matched the REQ with a listener, and enters the ids of the peer into the
+    /// tables of duplicate requests and of stale peers. The first three arguments are those of
     /// [`new`](Self::new).
     ///
     /// # Errors
     ///
-    /// The reason with which to reject a REQ for a transport that does not exist: consumer
-    /// defined (28), as the kernel does.
+    /// The reason for a REJ if the transport does not exist: consumer defined (28), as in the
+    /// kernel.
     pub fn from_req(
         local_comm_id: u32,
         local_ca_guid: u64,
@@ -279,9 +282,10 @@ impl Connection {
     ) -> Result<Self, Reason> {
         let qp_type = QpType::of_receiver(req.transport).ok_or(Reason::CONSUMER_DEFINED)?;
         let alternate = (!req.alternate.is_empty()).then_some(req.alternate.local_ack_timeout);
-        // The peer's timeout holds for both directions. 0 stands for a life time of 0, too.
+        // The ack timeout in the REQ is used for both directions. A timeout of 0 also means a
+        // packet life time of 0.
         let ack_timeout = |code: u8| TimeCode::new(code.max(1));
-        // INVARIANT: in use, with a peer, and no timer runs.
+        // INVARIANT: the connection is in use and has a peer, and no timer runs.
         Ok(Self {
             state: State::ReqRcvd,
             life: Life::Open,
@@ -311,32 +315,32 @@ impl Connection {
         })
     }
 
-    /// Does without the alternate path of the REQ, if it has one: the REP will say that it is not
-    /// supported (IBTA 12.6.8), and the queue pair gets none.
+    /// Declines the alternate path of the REQ, if it has one: the REP will say that failover is not
+    /// supported (IBTA 12.6.8), and the queue pair gets no alternate path.
     pub fn decline_alternate(&mut self) {
         if self.alternate_ack_timeout.take().is_some() {
             self.is_alternate_declined = true;
         }
     }
 
-    /// Sets how far the peer is believed, before the connection is used. A new connection has
-    /// [`Limits::DEFAULT`].
+    /// Sets the limits, before the connection is used. A new connection has [`Limits::DEFAULT`].
     pub fn set_limits(&mut self, limits: &Limits) {
         self.patience = Patience::new(limits);
     }
 
-    /// Says how soon requests may be sent early, from now on. A new connection is
+    /// Sets how soon requests may be sent early, from now on. A new connection has
     /// [`Pace::Classic`].
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace.kept();
     }
 
-    /// The request that waits for its answer.
+    /// Returns the request that waits for its answer, if any.
     pub const fn waiting(&self) -> Option<Waiting> {
         let Timer::Request(request) = &self.timer else {
             return None;
         };
-        // Only a copy is answered by an MRA, or what is parked, and a copy means that both came.
+        // A peer sends an MRA for a repeated request, which shows that both copies have arrived, or
+        // for a parked one. The answer is then taken as one to the first copy.
         let (message, known) = match self.state {
             State::ReqSent => (Attribute::Req, false),
             State::MraReqRcvd => (Attribute::Req, true),
@@ -358,57 +362,57 @@ impl Connection {
         Some(request.waiting(message, known))
     }
 
-    /// The state.
+    /// Returns the state of the connection.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// The own communication id.
+    /// Returns the own communication id.
     pub const fn local_comm_id(&self) -> u32 {
         self.local_comm_id
     }
 
-    /// The peer's communication id, 0 before it is known.
+    /// Returns the peer's communication id, or 0 if it is not known yet.
     pub fn remote_comm_id(&self) -> u32 {
         self.remote_comm_id.unwrap_or(0)
     }
 
-    /// The reason of the REJ that was sent last, if there was one.
+    /// Returns the reason of the last REJ that was sent, if any.
     pub fn reject_reason(&self) -> Option<Reason> {
         self.rejection.map(|rejection| rejection.reason)
     }
 
-    /// Number of the own queue pair, 0 before `connect` or `accept`.
+    /// Returns the QPN of the own queue pair, or 0 before `connect` or `accept`.
     pub const fn local_qpn(&self) -> u32 {
         self.local_qpn
     }
 
-    /// Number of the peer's queue pair, 0 before it is known.
+    /// Returns the QPN of the peer's queue pair, or 0 if it is not known yet.
     pub const fn remote_qpn(&self) -> u32 {
         self.remote_qpn
     }
 
-    /// Node GUID of the peer's channel adapter, 0 before it is known.
+    /// Returns the node GUID of the peer's channel adapter, or 0 if it is not known yet.
     pub const fn remote_ca_guid(&self) -> u64 {
         self.remote_ca_guid
     }
 
-    /// The service id of the REQ, 0 before it.
+    /// Returns the service id of the REQ, or 0 before there is one.
     pub const fn service_id(&self) -> u64 {
         self.service_id
     }
 
-    /// The partition key of the REQ, 0 before it.
+    /// Returns the P_Key of the REQ, or 0 before there is one.
     pub const fn pkey(&self) -> u16 {
         self.pkey
     }
 
-    /// Type of the own queue pair, reliable until the REQ says otherwise.
+    /// Returns the type of the own queue pair. It is [`Rc`](QpType::Rc) before there is a REQ.
     pub const fn qp_type(&self) -> QpType {
         self.qp_type
     }
 
-    /// When [`timeout`](Self::timeout) has something to do, `None` for never.
+    /// Returns the time at which [`timeout`](Self::timeout) has something to do, if any.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.timer {
             Timer::Off => None,
@@ -417,23 +421,26 @@ impl Connection {
         }
     }
 
-    /// Whether a REP would be a new one. If so, the caller checks it against the tables of
-    /// duplicate requests and of stale peers, and enters it there, before it passes it on.
+    /// Returns whether a REP would be the first one.
+    ///
+    /// If so, the caller checks the ids of the peer against the tables of duplicate requests and of
+    /// stale peers, and enters them, before it calls [`receive`](Self::receive).
     pub const fn wants_rep(&self) -> bool {
         matches!(self.state, State::ReqSent | State::MraReqRcvd)
     }
 
-    /// The caller has refused `rep`, because its queue pair belongs to a connection that still
-    /// exists. Its sender is rejected, and so this REP shall not be accepted later either, when a
-    /// copy of it comes after that connection has ended.
+    /// Marks `rep` as refused, because its QPN belongs to another connection that still exists.
+    ///
+    /// Its sender is sent a REJ, so that a copy of this REP must not be accepted later either, when
+    /// the other connection has ended.
     pub(crate) fn refuse_rep(&mut self, rep: &Rep<'_>) {
         self.refused |= Self::refusal(rep);
     }
 
-    /// Whether the caller must refuse `rep` because it has refused it before.
+    /// Returns whether `rep` was refused before, so that the caller must refuse it again.
     ///
-    /// One in 64 of all others looks like it. That costs the next try of the REQ, after which the
-    /// peer has another communication id.
+    /// For one in 64 other REPs the result is wrong. Then the connection is made with the next
+    /// retry of the REQ, as the peer has another communication id after that.
     pub(crate) const fn has_refused(&self, rep: &Rep<'_>) -> bool {
         self.refused & Self::refusal(rep) != 0
     }
@@ -442,7 +449,7 @@ impl Connection {
         1u64.wrapping_shl(rep.local_comm_id)
     }
 
-    /// The number of the peer's queue pair in `rep`, which for XRC is that of an EE context.
+    /// Returns the peer's QPN in `rep`. For XRC it is in the field of the end-to-end context.
     pub const fn rep_qpn(&self, rep: &Rep<'_>) -> u32 {
         match self.qp_type {
             QpType::XrcIni => low24(rep.local_eecn),
@@ -450,17 +457,17 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is over: [`Action::Release`] was given.
+    /// Returns whether the connection is over, which means that [`Action::Release`] was returned.
     pub fn is_closed(&self) -> bool {
         self.life == Life::Closed
     }
 
-    /// Whether this is the side that sent the REQ.
+    /// Returns whether this is the active side, which has sent the REQ.
     pub(super) const fn is_active(&self) -> bool {
         matches!(self.offer, Offer::Req(_))
     }
 
-    /// Tells the user, unless the connection was destroyed.
+    /// Delivers an event to the user, unless the connection was destroyed.
     pub(super) fn deliver(&self, event: Event, actions: &mut Actions) {
         match self.life {
             Life::Fresh | Life::Open => actions.push(Action::Deliver(event)),
@@ -468,7 +475,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and starts the timer for its answer.
     pub(super) fn request(&mut self, message: Outgoing, now: Instant, actions: &mut Actions) {
         let request = Retransmit::start(self.schedule, now)
             .within(self.patience.total)
@@ -486,7 +493,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the tables.
+    /// Removes the ids of the peer from the tables.
     pub(super) fn untrack(&mut self, actions: &mut Actions) {
         if self.tracked {
             self.tracked = false;
@@ -494,7 +501,7 @@ impl Connection {
         }
     }
 
-    /// The connection ends, and waits for its packets to leave the network.
+    /// Ends the connection, and waits until its packets have left the network.
     pub(super) fn enter_timewait(&mut self, now: Instant, actions: &mut Actions) {
         let wait = self.ack_timeout.min(self.patience.timewait).to_duration();
         self.state = State::Timewait;
@@ -503,14 +510,14 @@ impl Connection {
         actions.push(Action::Timer);
     }
 
-    /// The connection ends now. The last action to add is [`release`](Self::release).
+    /// Ends the connection at once. The last action to add is [`release`](Self::release).
     pub(super) fn enter_idle(&mut self, actions: &mut Actions) {
         self.state = State::Idle;
         self.untrack(actions);
         self.disarm(actions);
     }
 
-    /// The end.
+    /// Marks the connection as over.
     pub(super) fn release(&mut self, actions: &mut Actions) {
         self.life = Life::Closed;
         actions.push(Action::Release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens to a connection whose user goes away.
+//! Destruction of a connection whose user goes away.
 
 use super::{
     action::{Action, Actions, Outgoing},
@@ -10,22 +10,22 @@ use super::{
 };
 use crate::{reject::Reason, time::Instant};
 
-/// Why a connection is destroyed.
+/// The cause of a destruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DestroyCause {
-    /// The user closed it, refused it, or died.
+    /// The user has closed or refused the connection, or has died.
     User,
-    /// A request could not be presented to the user: it is dropped in silence, so that the peer's
-    /// next try may succeed.
+    /// The request could not be presented to the user. It is dropped without an answer, so that a
+    /// retry of the peer may succeed.
     NoMemory,
 }
 
 impl Connection {
     /// Ends the connection without its user, who is told nothing from now on.
     ///
-    /// The peer gets one last message, which is not sent again. What has been connected waits out
-    /// its time wait before [`Action::Release`], everything else is released at once; no answer of
-    /// the peer is waited for. Destroying again does nothing.
+    /// The peer gets one last message, which is not sent again. A connection that may have been
+    /// established is in time wait before [`Action::Release`], and any other is released at once.
+    /// No answer of the peer is waited for. A second call does nothing.
     pub fn destroy(&mut self, cause: DestroyCause, now: Instant) -> Actions {
         let mut actions = Actions::none();
         match self.life {
@@ -37,7 +37,8 @@ impl Connection {
                 self.close(&mut actions);
             }
             State::ReqSent | State::MraReqRcvd => {
-                // The peer finds the connection by this GUID: it has not told its own number.
+                // The peer does not know the own communication id of this side, and finds the
+                // connection by the GUID.
                 let guid = self.local_ca_guid.to_be_bytes();
                 let payload = Payload::new(Outgoing::Rej, &guid, &[]).unwrap_or(Payload::EMPTY);
                 self.send_rej(Reason::TIMEOUT, payload, &mut actions);
@@ -59,7 +60,7 @@ impl Connection {
                 self.detach(now, &mut actions);
             }
             State::Established => match self.qp_type {
-                // The target of XRC is shared, and outlives its connection.
+                // An XRC target queue pair is shared, and outlives its connection.
                 QpType::XrcTgt => self.close(&mut actions),
                 QpType::Rc | QpType::Uc | QpType::XrcIni => {
                     self.payload.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writes the messages of a connection, for the first time or again.
+//! Encoding of the messages of a connection, for the first time or again.
 
 use super::{
     action::Outgoing,
@@ -17,15 +17,15 @@ use crate::{
 };
 
 impl Connection {
-    /// Writes the message that an [`Action::Send`](super::Action::Send) names to `buf`, which must be
-    /// all zeros.
+    /// Writes the message of an [`Action::Send`](super::Action::Send) to `buf`, which must be all
+    /// zeros.
     ///
-    /// It may be written any number of times until another message of the same kind takes its
-    /// place, and is the same to the bit each time (IBTA volume 1, 12.7.27).
+    /// A message can be written until another one of the same kind takes its place. It has the same
+    /// bytes each time (IBTA volume 1, 12.7.27).
     ///
     /// # Errors
     ///
-    /// `EINVAL`: the connection was never asked to send this message; `buf` is all zero.
+    /// `EINVAL` if the connection was never asked to send this message. `buf` is all zeros then.
     pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
         let (ari, private_data) = self.payload.of(message);
         let remote_comm_id = self.remote_comm_id();
@@ -74,7 +74,7 @@ impl Connection {
                 let Some(rejection) = &self.rejection else {
                     return Err(Errno::EINVAL);
                 };
-                // `reject` lets no more information in than its field holds.
+                // [`Connection::reject`] accepts no more information than fits into the field.
                 info = [0; INFO_LEN];
                 fill(&mut info, ari);
                 Message::Rej(Rej {

@@ -2,14 +2,15 @@
 
 //! The connection state machine of the InfiniBand communication manager (IBTA volume 1, 12.9).
 //!
-//! It does no input or output of its own: a [`Connection`] takes a user's verb, a received message
-//! or the passing of time, changes its state, and returns a short list of [`Action`]s for its
-//! caller to carry out. It holds all that is needed to write its messages again, so a caller
-//! keeps neither message buffers nor timers beyond the one that [`Connection::deadline`] names.
+//! The state machine has no input and output of its own. A [`Connection`] processes a verb of the
+//! user, a received message or the expiry of the timer: it changes its state and returns a short
+//! list of [`Action`]s for the caller to carry out. All that is needed to send a message again is
+//! stored in the connection, so that the caller keeps neither message buffers nor timers, except
+//! for one timer that runs until [`Connection::deadline`].
 //!
-//! One connection has at most one timer, one request in flight, and one stored piece of private
-//! data. It ends once: after [`Action::Release`] it answers every input with nothing, but for a REP
-//! that comes again after its REJ.
+//! A connection has at most one timer, one request in flight, and the private data of one message.
+//! It ends once: after [`Action::Release`] it ignores every input, except that it answers a
+//! repeated REP with its REJ.
 
 mod action;
 mod connection;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user gives to `connect` and `accept`, and how far a peer is believed.
+//! Parameters of `connect` and `accept`, and limits of the times that a peer may ask for.
 
 #[cfg(doc)]
 use super::retransmit::Total;
@@ -9,12 +9,12 @@ use crate::{
     wire::{ReqPath, Transport},
 };
 
-/// A queue pair number or packet sequence number, cut to its 24 bits.
+/// Returns a QPN or PSN, cut to 24 bits.
 pub(super) const fn low24(value: u32) -> u32 {
     value & 0x00ff_ffff
 }
 
-/// Type of a connected queue pair; the numbers are those of the kernel's `enum ib_qp_type`.
+/// Type of a connected queue pair, with the numbers of the kernel's `enum ib_qp_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum QpType {
@@ -22,14 +22,14 @@ pub enum QpType {
     Rc = 2,
     /// Unreliable connection.
     Uc = 3,
-    /// Initiator of an extended reliable connection: what connects.
+    /// Initiator of an extended reliable connection, on the active side.
     XrcIni = 9,
-    /// Target of an extended reliable connection: what accepts.
+    /// Target of an extended reliable connection, on the passive side.
     XrcTgt = 10,
 }
 
 impl QpType {
-    /// The type of the queue pair that sends a REQ with `transport`.
+    /// Returns the type of the queue pair on the active side of a REQ with `transport`.
     pub(super) const fn of_sender(transport: Transport) -> Option<Self> {
         match transport {
             Transport::Rc => Some(Self::Rc),
@@ -39,7 +39,7 @@ impl QpType {
         }
     }
 
-    /// The type of the queue pair that answers a REQ with `transport`.
+    /// Returns the type of the queue pair on the passive side of a REQ with `transport`.
     pub const fn of_receiver(transport: Transport) -> Option<Self> {
         match transport {
             Transport::Rc => Some(Self::Rc),
@@ -50,28 +50,29 @@ impl QpType {
     }
 }
 
-/// How far the times and counts that a peer names are believed.
+/// Limits of the times and counts that a peer may ask for.
 ///
-/// A peer names times as 5-bit codes of up to 2.3 hours, and so could hold resources for days.
+/// Times in messages are 5-bit codes of up to 2.4 hours, so that without limits a peer could occupy
+/// resources for days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most times that a passive side sends one request again (a REQ asks for 0 to 15).
+    /// Maximum number of retries of the passive side. (A REQ asks for 0 to 15.)
     pub passive_retries: u8,
-    /// Longest time that a passive side waits for the answer to one request.
+    /// Longest interval between two sends on the passive side.
     pub passive_interval: Duration,
-    /// Longest time that an MRA is waited for. One counts for each classic send of a request.
+    /// Longest wait for one MRA. One MRA is effective for each classic send of a request.
     pub mra_wait: Duration,
     /// Longest time wait.
     pub timewait: TimeCode,
-    /// Longest time from the first send of a request until it is given up, whatever retries are
-    /// left and whatever MRAs ask for; at most [`Total::LONGEST`], or [`Duration::MAX`] for no such
-    /// limit.
+    /// Longest time from the first send of a request until it is given up, even if there are
+    /// retries left or MRAs ask for more time. At most [`Total::LONGEST`], or [`Duration::MAX`] for
+    /// no limit.
     pub total: Duration,
 }
 
 impl Limits {
-    /// 15 retries, 8 s for each, 60 s for each MRA, 2^22 x 4.096 us (17 s) of time wait, and all
-    /// the time that retries take.
+    /// The default limits: 15 retries at intervals of 8 s, 60 s for each MRA, a time wait of 2^22 x
+    /// 4.096 us (17 s), and no limit of the total.
     pub const DEFAULT: Self = Self {
         passive_retries: 15,
         passive_interval: Duration::from_millis(8_000),
@@ -87,64 +88,64 @@ impl Default for Limits {
     }
 }
 
-/// What the active side asks for: the contents of a REQ (IBTA volume 1, 12.6.5), in host order.
+/// Parameters of the active side: the contents of a REQ (IBTA volume 1, 12.6.5), in host order.
 ///
-/// Values too large for their field are brought into it: retry counts, depths of retry and time
-/// codes to the largest that fits, queue pair and sequence numbers to their low 24 bits.
+/// Values that are too large for their field are reduced: retry counts and time codes to the
+/// largest value, QPN and PSN to their low 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectParams {
-    /// What to connect to.
+    /// Service id to connect to.
     pub service_id: u64,
-    /// Number of the own queue pair (24 bits).
+    /// QPN of the own queue pair, 24 bits.
     pub local_qpn: u32,
-    /// Q_Key of the own queue pair; the kernel always sends 0.
+    /// Q_Key of the own queue pair. The kernel always sends 0.
     pub local_qkey: u32,
-    /// Whether the own queue pair uses a shared receive queue. Not sent for XRC.
+    /// Set if the own queue pair uses a shared receive queue. Not sent for XRC.
     pub srq: bool,
-    /// Kind of connection; [`Transport::Other`] is refused.
+    /// Transport type. [`Transport::Other`] is refused.
     pub transport: Transport,
-    /// First packet sequence number that the own queue pair expects (24 bits).
+    /// First PSN that the own queue pair expects, 24 bits.
     pub starting_psn: u32,
-    /// RDMA reads and atomics that the own side serves at once. Not sent for XRC.
+    /// Number of RDMA reads and atomics that the own side handles at a time. Not sent for XRC.
     pub responder_resources: u8,
-    /// RDMA reads and atomics that the own side may have outstanding.
+    /// Number of RDMA reads and atomics that the own side may have outstanding.
     pub initiator_depth: u8,
-    /// Whether end-to-end flow control is supported.
+    /// Set if end-to-end flow control is supported.
     pub flow_control: bool,
-    /// Times (0 to 7) that a queue pair sends a packet again. Not sent for XRC.
+    /// Retry count of the queue pair, 0 to 7. Not sent for XRC.
     pub retry_count: u8,
-    /// Times (0 to 7, 7 for ever) that a queue pair waits for a busy receiver. Not sent for XRC.
+    /// RNR retry count of the queue pair, 0 to 7, where 7 means no limit. Not sent for XRC.
     pub rnr_retry_count: u8,
-    /// Partition key.
+    /// P_Key.
     pub pkey: u16,
-    /// Path MTU as IBA code (4 bits, 1 for 256 to 5 for 4096 bytes).
+    /// Path MTU, an IBA code of 4 bits: 1 (256 bytes) to 5 (4096 bytes).
     pub path_mtu: u8,
     /// Path to the peer. Its `local_ack_timeout` is computed from the two following fields.
     pub primary: ReqPath,
-    /// Time that a packet may take one way, as time code.
+    /// Packet life time of the path, a time code.
     pub packet_life_time: u8,
-    /// Time that the own channel adapter takes to acknowledge, as time code.
+    /// Ack delay of the own channel adapter, a time code.
     pub ca_ack_delay: u8,
-    /// Time that the peer's communication manager may take to answer, as time code.
+    /// Response timeout of the peer's communication manager, a time code.
     pub remote_cm_response_timeout: u8,
-    /// Time that the own communication manager may take to answer, as time code.
+    /// Response timeout of the own communication manager, a time code.
     pub local_cm_response_timeout: u8,
-    /// Times (0 to 15) that either side sends a request again.
+    /// Maximum number of retries of a request on either side, 0 to 15.
     pub max_cm_retries: u8,
-    /// Vendor id of the enhanced connection establishment (24 bits).
+    /// Vendor id of the enhanced connection establishment, 24 bits.
     pub vendor_id: u32,
     /// Attribute modifier of the enhanced connection establishment.
     pub attr_mod: u32,
 }
 
 impl ConnectParams {
-    /// The kernel's [`remote_cm_response_timeout`](Self::remote_cm_response_timeout) and
-    /// [`local_cm_response_timeout`](Self::local_cm_response_timeout): 4.3 s.
+    /// Default of [`remote_cm_response_timeout`](Self::remote_cm_response_timeout) and
+    /// [`local_cm_response_timeout`](Self::local_cm_response_timeout), as in the kernel: 4.3 s.
     pub const RESPONSE_TIMEOUT: u8 = 20;
-    /// The kernel's [`max_cm_retries`](Self::max_cm_retries).
+    /// Default of [`max_cm_retries`](Self::max_cm_retries), as in the kernel.
     pub const MAX_RETRIES: u8 = 15;
 
-    /// The same with every value brought into its field.
+    /// Returns the parameters with all values reduced to their fields.
     pub(super) fn sanitized(&self) -> Self {
         let mut params = *self;
         params.local_qpn = low24(self.local_qpn);
@@ -170,42 +171,43 @@ impl ConnectParams {
     }
 }
 
-/// What the passive side answers: the contents of a REP (IBTA volume 1, 12.6.8), in host order.
+/// Parameters of the passive side: the contents of a REP (IBTA volume 1, 12.6.8), in host order.
 ///
-/// Values too large for their field are brought into it as in [`ConnectParams`].
+/// Values that are too large for their field are reduced as in [`ConnectParams`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptParams {
-    /// Number of the own queue pair (24 bits). For XRC it is sent as number of an EE context.
+    /// QPN of the own queue pair, 24 bits. For XRC it is sent in the field of the end-to-end
+    /// context.
     pub local_qpn: u32,
-    /// Q_Key of the own queue pair; the kernel always sends 0.
+    /// Q_Key of the own queue pair. The kernel always sends 0.
     pub qkey: u32,
-    /// First packet sequence number that the own queue pair expects (24 bits).
+    /// First PSN that the own queue pair expects, 24 bits.
     pub starting_psn: u32,
-    /// RDMA reads and atomics that the own side serves at once.
+    /// Number of RDMA reads and atomics that the own side handles at a time.
     pub responder_resources: u8,
-    /// RDMA reads and atomics that the own side may have outstanding. Not sent for XRC.
+    /// Number of RDMA reads and atomics that the own side may have outstanding. Not sent for XRC.
     pub initiator_depth: u8,
-    /// Time that the own channel adapter takes to acknowledge, as time code.
+    /// Ack delay of the own channel adapter, a time code.
     pub target_ack_delay: u8,
-    /// What was done about the alternate path (2 bits).
+    /// Failover accepted: the result for the alternate path, 2 bits.
     pub failover_accepted: u8,
-    /// Whether end-to-end flow control is supported. Not sent for XRC.
+    /// Set if end-to-end flow control is supported. Not sent for XRC.
     pub flow_control: bool,
-    /// Times (0 to 7, 7 for ever) that the peer's queue pair waits for a busy receiver.
+    /// RNR retry count of the peer's queue pair, 0 to 7, where 7 means no limit.
     pub rnr_retry_count: u8,
-    /// Whether the own queue pair uses a shared receive queue; always sent as true for XRC.
+    /// Set if the own queue pair uses a shared receive queue. Always sent as set for XRC.
     pub srq: bool,
-    /// Vendor id of the enhanced connection establishment (24 bits).
+    /// Vendor id of the enhanced connection establishment, 24 bits.
     pub vendor_id: u32,
     /// Attribute modifier of the enhanced connection establishment.
     pub attr_mod: u32,
 }
 
 impl AcceptParams {
-    /// Of [`failover_accepted`](Self::failover_accepted): there is no failover.
+    /// Value of [`failover_accepted`](Self::failover_accepted): failover is not supported.
     pub const FAILOVER_NOT_SUPPORTED: u8 = 1;
 
-    /// The same with every value brought into its field.
+    /// Returns the parameters with all values reduced to their fields.
     pub(super) fn sanitized(&self) -> Self {
         let mut params = *self;
         params.local_qpn = low24(self.local_qpn);

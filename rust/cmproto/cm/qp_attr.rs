@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a connection says about the attributes of its queue pair.
+//! Attributes of the queue pair of a connection.
 
 use core::ops::{BitOr, BitOrAssign};
 
 use super::{connection::Connection, params::QpType, state::State};
 use crate::errno::Errno;
 
-/// State of a queue pair; the numbers are those of the kernel's `enum ib_qp_state`.
+/// State of a queue pair, with the numbers of the kernel's `enum ib_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum QpState {
@@ -30,9 +30,11 @@ pub enum QpState {
 impl TryFrom<u32> for QpState {
     type Error = Errno;
 
+    /// Converts a number of `enum ib_qp_state`.
+    ///
     /// # Errors
     ///
-    /// `EINVAL`: there is no such state.
+    /// `EINVAL` if there is no such state.
     fn try_from(state: u32) -> Result<Self, Errno> {
         match state {
             0 => Ok(Self::Reset),
@@ -47,49 +49,49 @@ impl TryFrom<u32> for QpState {
     }
 }
 
-/// Which queue pair attributes to set; the bits are those of `enum ib_qp_attr_mask`.
+/// Mask of queue pair attributes, with the bits of `enum ib_qp_attr_mask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QpAttrMask(pub u32);
 
 impl QpAttrMask {
-    /// The state.
+    /// State.
     pub const STATE: Self = Self(1);
-    /// Access that the peer has.
+    /// Remote access flags.
     pub const ACCESS_FLAGS: Self = Self(1 << 3);
-    /// Index of the partition key; the caller knows it.
+    /// P_Key index, which the caller provides.
     pub const PKEY_INDEX: Self = Self(1 << 4);
-    /// Port; the caller knows it.
+    /// Port, which the caller provides.
     pub const PORT: Self = Self(1 << 5);
-    /// Q_Key, for datagrams; the caller knows it.
+    /// Q_Key for datagrams, which the caller provides.
     pub const QKEY: Self = Self(1 << 6);
-    /// Address of the peer; the caller knows it.
+    /// Address vector of the peer, which the caller provides.
     pub const AV: Self = Self(1 << 7);
     /// Path MTU.
     pub const PATH_MTU: Self = Self(1 << 8);
-    /// Time after which a packet counts as lost.
+    /// Local ack timeout.
     pub const TIMEOUT: Self = Self(1 << 9);
-    /// How often a packet is sent again.
+    /// Retry count.
     pub const RETRY_CNT: Self = Self(1 << 10);
-    /// How often a busy receiver is waited for.
+    /// RNR retry count.
     pub const RNR_RETRY: Self = Self(1 << 11);
-    /// First sequence number to expect.
+    /// First PSN to receive.
     pub const RQ_PSN: Self = Self(1 << 12);
-    /// RDMA reads and atomics to have outstanding.
+    /// Number of outstanding RDMA reads and atomics.
     pub const MAX_QP_RD_ATOMIC: Self = Self(1 << 13);
-    /// Alternate path; the caller knows it, except for its timeout.
+    /// Alternate path. The caller provides all of it but the timeout.
     pub const ALT_PATH: Self = Self(1 << 14);
-    /// How long a busy receiver makes its peer wait.
+    /// Minimum RNR NAK timer.
     pub const MIN_RNR_TIMER: Self = Self(1 << 15);
-    /// First sequence number to send.
+    /// First PSN to send.
     pub const SQ_PSN: Self = Self(1 << 16);
-    /// RDMA reads and atomics to serve.
+    /// Number of RDMA reads and atomics to handle at a time.
     pub const MAX_DEST_RD_ATOMIC: Self = Self(1 << 17);
     /// State of path migration.
     pub const PATH_MIG_STATE: Self = Self(1 << 18);
-    /// Number of the peer's queue pair.
+    /// QPN of the peer.
     pub const DEST_QPN: Self = Self(1 << 20);
 
-    /// Whether all of `other` is in the mask.
+    /// Returns whether all bits of `other` are in the mask.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -109,59 +111,59 @@ impl BitOrAssign for QpAttrMask {
     }
 }
 
-/// Queue pair attributes for one state, as far as the connection knows them. Fields that are not
-/// in the mask are zero.
+/// Queue pair attributes for one state, as far as the connection knows them. Fields that are not in
+/// the mask are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QpAttr {
-    /// Which attributes to set.
+    /// Mask of the attributes to set.
     pub mask: QpAttrMask,
     /// Remote access, as bits of `enum ib_access_flags`. If reads are allowed, a device that
     /// supports flushing allows the two kinds of flush, too.
     pub access_flags: u32,
-    /// Path MTU as IBA code.
+    /// Path MTU, an IBA code.
     pub path_mtu: u8,
-    /// Number of the peer's queue pair (24 bits).
+    /// QPN of the peer, 24 bits.
     pub dest_qpn: u32,
-    /// First sequence number to expect (24 bits).
+    /// First PSN to receive, 24 bits.
     pub rq_psn: u32,
-    /// First sequence number to send (24 bits).
+    /// First PSN to send, 24 bits.
     pub sq_psn: u32,
-    /// RDMA reads and atomics to serve.
+    /// Number of RDMA reads and atomics to handle at a time.
     pub max_dest_rd_atomic: u8,
-    /// RDMA reads and atomics to have outstanding.
+    /// Number of outstanding RDMA reads and atomics.
     pub max_rd_atomic: u8,
-    /// How long a busy receiver makes its peer wait, as 5-bit RNR code.
+    /// Minimum RNR NAK timer, a 5-bit RNR code.
     pub min_rnr_timer: u8,
-    /// How often a packet is sent again (0 to 7).
+    /// Retry count, 0 to 7.
     pub retry_cnt: u8,
-    /// How often a busy receiver is waited for (0 to 7, 7 for ever).
+    /// RNR retry count, 0 to 7, where 7 means no limit.
     pub rnr_retry: u8,
-    /// Time after which a packet counts as lost, as time code.
+    /// Local ack timeout, a time code.
     pub timeout: u8,
-    /// The same on the alternate path.
+    /// Local ack timeout of the alternate path, a time code.
     pub alt_timeout: u8,
-    /// State of path migration, as number of `enum ib_mig_state`.
+    /// Path migration state, as number of `enum ib_mig_state`.
     pub path_mig_state: u8,
 }
 
 impl QpAttr {
-    /// The peer may write (`IB_ACCESS_REMOTE_WRITE`).
+    /// Remote write access (`IB_ACCESS_REMOTE_WRITE`).
     pub const REMOTE_WRITE: u32 = 1 << 1;
-    /// The peer may read (`IB_ACCESS_REMOTE_READ`).
+    /// Remote read access (`IB_ACCESS_REMOTE_READ`).
     pub const REMOTE_READ: u32 = 1 << 2;
-    /// The peer may use atomics (`IB_ACCESS_REMOTE_ATOMIC`).
+    /// Remote atomic access (`IB_ACCESS_REMOTE_ATOMIC`).
     pub const REMOTE_ATOMIC: u32 = 1 << 3;
-    /// Path migration is to be armed (`IB_MIG_REARM`).
+    /// Path migration state "rearm" (`IB_MIG_REARM`).
     pub const MIG_REARM: u8 = 1;
 }
 
 impl Connection {
-    /// The attributes with which to bring the queue pair into the state `target`.
+    /// Returns the attributes for the transition of the queue pair to the state `target`.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: `target` is none of `Init`, `Rtr` and `Rts`, or the connection does not know the
-    /// attributes yet or any more. `Init` needs a REQ, the others a peer as well.
+    /// `EINVAL` if `target` is none of `Init`, `Rtr` and `Rts`, or if the connection does not know
+    /// the attributes yet or any more. `Init` requires a REQ, the others also a peer.
     pub fn qp_attr(&self, target: QpState) -> Result<QpAttr, Errno> {
         let peer_known = match self.state {
             State::ReqRcvd

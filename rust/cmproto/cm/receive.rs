@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a received message does to a connection.
+//! Transitions of a connection on a received message.
 
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
@@ -15,17 +15,17 @@ use crate::{
     wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},
 };
 
-/// Counts a message that the state does not expect.
+/// Counts a message that is not expected in the state.
 fn unexpected(attribute: Attribute) -> Actions {
     Actions::count(Counter::Unexpected(attribute))
 }
 
-/// Counts a message that has arrived before.
+/// Counts a repeated message.
 fn duplicate(attribute: Attribute) -> Actions {
     Actions::count(Counter::Duplicate(attribute))
 }
 
-/// Counts a message that has arrived before, and answers it again.
+/// Counts a repeated message, and answers it again.
 fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
     let mut actions = duplicate(attribute);
     actions.push(Action::Send(answer));
@@ -34,19 +34,20 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
 }
 
 impl Connection {
-    /// Whether the communication ids in `msg` are those of this connection, as the kernel looks
-    /// them up. A DREQ that is not for any connection deserves a DREP without one, and a REP a REJ;
-    /// everything else that is not is dropped.
+    /// Returns whether the communication ids in `msg` are those of this connection, as the kernel
+    /// looks them up.
     ///
-    /// A connection that is over is none any more for a DREQ or a REP of its peer, who has missed
-    /// the end and would go on asking.
+    /// A DREQ that is for no connection is answered with a DREP, and a REP with a REJ. All other
+    /// messages that are for no connection are dropped. A DREQ or REP for a connection that is over
+    /// is for no connection, because the peer has missed the end and would retry.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         let local = self.local_comm_id;
         let both = |to: u32, from: u32| to == local && self.remote_comm_id == Some(from);
         let before_rep = |to: u32| to == local && self.remote_comm_id.is_none();
         match msg {
             Message::Rep(m) => {
-                // Who has missed the REJ of its REP gets that again, with its private data.
+                // A repeated REP that was rejected is answered with the REJ of the connection,
+                // including its private data.
                 let over = self.is_closed() && !self.has_rejected_rep();
                 let names = before_rep(m.remote_comm_id) || both(m.remote_comm_id, m.local_comm_id);
                 names && !over
@@ -64,7 +65,7 @@ impl Connection {
                 MraMessage::Rep | MraMessage::Other => both(m.remote_comm_id, m.local_comm_id),
                 MraMessage::Reserved => false,
             },
-            // The sender gave up waiting and does not know the id of the receiver.
+            // The sender has given up before it knew the communication id of the receiver.
             Message::Rej(m) if m.reason == Reason::TIMEOUT.0 => {
                 self.remote_comm_id == Some(m.local_comm_id)
                     && m.timed_out_guid() == Some(self.remote_ca_guid)
@@ -77,12 +78,12 @@ impl Connection {
         }
     }
 
-    /// A message for this connection has arrived.
+    /// Receives a message for this connection.
     ///
-    /// The caller has checked that it comes from the peer's address, and has checked a REP against
-    /// its tables if [`wants_rep`](Self::wants_rep). A repeated REQ goes to
-    /// [`duplicate_req`](Self::duplicate_req) instead. A message that is not
-    /// [for this connection](Self::is_for) is counted and dropped.
+    /// The caller has checked that the message comes from the peer's address, and, if
+    /// [`wants_rep`](Self::wants_rep) returns true, a REP against the tables. A repeated REQ goes
+    /// to [`duplicate_req`](Self::duplicate_req) instead. A message that is not [for this
+    /// connection](Self::is_for) is counted and dropped.
     pub fn receive(&mut self, hdr: &Header, msg: &Message<'_>, now: Instant) -> Actions {
         let attribute = msg.attribute();
         if !self.is_for(msg) {
@@ -95,19 +96,21 @@ impl Connection {
             Message::Rtu(_) => self.receive_rtu(),
             Message::Dreq(dreq) => self.receive_dreq(hdr, dreq),
             Message::Drep(_) => self.receive_drep(now),
-            // Paths do not migrate here: the sender's request times out, as on RoCE in the kernel.
+            // Path migration is not supported: the sender's request times out, as on RoCE with the
+            // kernel.
             Message::Lap(_) | Message::Apr(_) => Actions::count(Counter::Unsupported(attribute)),
             Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => unexpected(attribute),
         }
     }
 
-    /// The REQ of this connection has arrived again.
+    /// Handles a repeated REQ of this connection.
     pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
         match self.state {
             State::MraReqSent => repeat(Attribute::Req, Outgoing::Mra(MraMessage::Req)),
-            // The caller found the connection in its table just before it left that.
+            // The caller has found the connection in its table just before the connection was
+            // removed from it.
             State::Timewait => {
-                // A DREP may have to be sent again with its private data.
+                // The DREP may have to be sent again with its private data.
                 let payload = match self.rejection {
                     Some(_) => Payload::EMPTY,
                     None => self.payload.clone(),
@@ -134,8 +137,8 @@ impl Connection {
         }
     }
 
-    /// Somebody else has claimed the peer's queue pair: a new REQ or REP has the same channel
-    /// adapter and queue pair number (IBTA volume 1, 12.9.8.3.1). Asks the peer to disconnect.
+    /// Handles a new REQ or REP with the peer's CA GUID and QPN (IBTA volume 1, 12.9.8.3.1): sends
+    /// a DREQ, as the peer may have lost this connection.
     pub fn stale_peer(&mut self, now: Instant) -> Actions {
         match self.state {
             State::Established => {
@@ -177,7 +180,7 @@ impl Connection {
                 | State::MraReqSent
                 | State::RepRcvd
                 | State::MraRepSent
-                // Only a LAP could have an MRA here.
+                // An MRA in these states could only be for a LAP.
                 | State::Established
                 | State::DreqSent
                 | State::DreqRcvd
@@ -190,7 +193,7 @@ impl Connection {
         let service = TimeCode::new(mra.service_timeout).to_duration();
         let wait = service + self.ack_timeout.to_duration();
         let wait = self.patience.after_mra(wait);
-        // The user is told of the first one only.
+        // The user is told of the first MRA only.
         let is_first = self.state != next;
         self.state = next;
         let mut actions = match is_first {
@@ -199,8 +202,8 @@ impl Connection {
         };
         if let Timer::Request(request) = &mut self.timer {
             if request.extend(self.schedule, wait, now) {
-                // Who has sent an MRA for a REP sends the RTU once, and asks for nothing if it is
-                // lost.
+                // A peer that has sent an MRA for a REP sends the RTU once, and does not send it
+                // again if it is lost.
                 if next == State::MraRepRcvd && self.pace.pace() != Pace::Classic {
                     request.linger(self.schedule, now);
                 }
@@ -242,7 +245,7 @@ impl Connection {
         actions
     }
 
-    /// Whether the last thing this end sent is a REJ of the peer's REP.
+    /// Returns whether the last REJ that was sent was for the peer's REP.
     fn has_rejected_rep(&self) -> bool {
         let rejected = self.rejection.map(|rejection| rejection.message);
         rejected == Some(RejMessage::Rep)
@@ -254,7 +257,7 @@ impl Connection {
                 return duplicate(Attribute::Rep);
             }
             State::ReqSent | State::MraReqRcvd => {}
-            // The peer has missed the RTU. A passive side has none to send.
+            // The RTU was lost. Only the active side has sent one.
             State::Established if self.is_active() => {
                 return repeat(Attribute::Rep, Outgoing::Rtu);
             }
@@ -269,11 +272,11 @@ impl Connection {
             | State::Established
             | State::DreqSent
             | State::DreqRcvd => return duplicate(Attribute::Rep),
-            // The peer has missed the REJ, and nothing else would end its waiting.
+            // The REJ was lost, and nothing else would end the wait of the peer.
             State::Idle if self.has_rejected_rep() => {
                 return repeat(Attribute::Rep, Outgoing::Rej);
             }
-            // After a stale REQ the peer has never been known.
+            // After a REJ "stale connection" of the REQ, the peer is not known.
             State::Timewait if self.remote_comm_id.is_some() => {
                 return duplicate(Attribute::Rep);
             }
@@ -289,7 +292,7 @@ impl Connection {
         self.remote_ca_guid = rep.local_ca_guid;
         self.remote_qpn = self.rep_qpn(rep);
         self.sq_psn = low24(rep.starting_psn);
-        // What one side serves, the other may have outstanding.
+        // The responder resources of one side are the initiator depth of the other.
         self.initiator_depth = rep.responder_resources;
         self.responder_resources = rep.initiator_depth;
         self.rnr_retry_count = rep.rnr_retry_count;
@@ -334,7 +337,7 @@ impl Connection {
         match self.state {
             State::RepSent | State::MraRepRcvd | State::Established | State::DreqSent => {}
             State::Timewait => {
-                // The peer has missed the DREP, or both sides disconnected at once.
+                // The DREP was lost, or both sides have disconnected at the same time.
                 self.tid = hdr.tid;
                 return repeat(Attribute::Dreq, Outgoing::Drep);
             }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When a request is sent again, and when it is given up.
+//! Retransmission of requests, until they are given up.
 //!
-//! Underneath is the classic schedule: a fixed number of sends at fixed intervals. Before the first
-//! of those a request may be sent again early: once after about a round trip, and then at gaps that
-//! double, up to [`EARLY_SENDS`] times. The classic sends stay where they are, to the microsecond, so
-//! that whatever gets through with them gets through with the early ones, too, and a request is given
-//! up at the same time.
+//! The classic schedule has a fixed number of sends at fixed intervals. Before the first retry of
+//! the classic schedule, a request may be sent early: once after about a round-trip time, and then
+//! at gaps that double, up to [`EARLY_SENDS`] times. The classic sends are not moved by early ones,
+//! so that a request that is answered without early sends is answered with them, too, and a request
+//! without an answer is given up at the same time.
 
 use super::{params::Limits, round_trip::RoundTrip};
 use crate::{
@@ -14,10 +14,10 @@ use crate::{
     wire::Attribute,
 };
 
-/// The most times that a request is sent early.
+/// Maximum number of early sends of a request.
 pub const EARLY_SENDS: u8 = 7;
 
-/// Interval and number of the retransmissions of every request of a connection.
+/// Interval and number of the classic sends of every request of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     interval: Duration,
@@ -25,13 +25,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule that neither side has a say in, as service id resolution has it.
+    /// Creates a schedule that does not depend on the peer, as for service id resolution.
     pub const fn fixed(interval: Duration, retries: u8) -> Self {
         Self { interval, retries }
     }
 
-    /// The schedule of the side that sends the REQ: twice the way of a packet, and the time that
-    /// the peer takes to answer (IBTA volume 1, 12.7.20), sent again `retries` times (0 to 15).
+    /// Creates the schedule of the active side.
+    ///
+    /// The interval is twice the packet life time plus the response timeout of the peer (IBTA
+    /// volume 1, 12.7.20). There are `retries` retries, 0 to 15.
     pub fn active(
         packet_life_time: TimeCode,
         remote_cm_response_timeout: TimeCode,
@@ -44,8 +46,8 @@ impl Schedule {
         )
     }
 
-    /// The schedule of the side that received the REQ, with what the REQ says about its sender,
-    /// as far as `limits` believe it.
+    /// Creates the schedule of the passive side, from the values in the REQ, which are reduced to
+    /// `limits`.
     pub fn passive(local_cm_response_timeout: TimeCode, retries: u8, limits: &Limits) -> Self {
         Self::fixed(
             local_cm_response_timeout
@@ -55,34 +57,34 @@ impl Schedule {
         )
     }
 
-    /// Time between two sends.
+    /// Returns the interval between two sends.
     pub const fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Number of sends after the first one.
+    /// Returns the number of retries after the first send.
     pub const fn retries(&self) -> u8 {
         self.retries
     }
 }
 
-/// Whether a request may be sent early.
+/// The pace of early sends of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// Never.
+    /// No early sends.
     #[default]
     Classic,
-    /// For the first time when it has waited that long, a few round trips.
+    /// Early sends, the first of them after this time, which is a few round trips.
     After(Duration),
-    /// The same; and a later request of its kind has been answered. It is probably lost, however long
-    /// answers take.
+    /// Early sends like [`After`](Self::After), for a request that is probably lost, because a
+    /// later request of its kind was answered.
     Overtaken(Duration),
-    /// Not now: its peer has been silent, and enough others ask it. Perhaps later; the first look is
-    /// when it has waited that long.
+    /// No early sends for now, because the peer is silent and enough other requests wait for it.
+    /// This time is when to check again for the first time.
     Hold(Duration),
 }
 
-/// A [`Pace`] in half the space, with a span of up to 71 minutes.
+/// A [`Pace`] in half the space, with a time of up to 71 minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeptPace {
     kind: u8,
@@ -90,7 +92,7 @@ pub(super) struct KeptPace {
 }
 
 impl KeptPace {
-    /// The pace.
+    /// Returns the pace.
     pub(super) const fn pace(self) -> Pace {
         let first = Duration::from_micros(self.first as u64);
         match self.kind {
@@ -103,7 +105,7 @@ impl KeptPace {
 }
 
 impl Pace {
-    /// The pace, to be kept.
+    /// Returns the pace in its small form.
     pub(super) fn kept(self) -> KeptPace {
         let (kind, first) = match self {
             Self::Classic => (0, Duration::ZERO),
@@ -115,14 +117,16 @@ impl Pace {
         KeptPace { kind, first }
     }
 
-    /// The most unanswered requests to a silent peer that are sent early.
+    /// Maximum number of unanswered requests to a silent peer that are sent early.
     pub const WINDOW: u32 = 32;
-    /// How long a peer that said something is not silent.
+    /// Time after its last message from which a peer is silent.
     pub const SILENCE: Duration = Duration::from_millis(1_000);
 
-    /// The pace of a request to a peer that `unanswered` requests wait for, that said something
-    /// `silent` ago, and whose answers take `trip`; not faster than `floor`. The request is `overtaken`
-    /// if a later one of its kind has been answered.
+    /// Returns the pace of a request to a peer.
+    ///
+    /// The peer has `unanswered` requests and has sent its last message `silent` ago; `trip` is its
+    /// round-trip time. The pace is not faster than `floor`. `overtaken` is set if a later request
+    /// of the same kind was answered.
     pub fn of(
         unanswered: u32,
         silent: Duration,
@@ -141,12 +145,12 @@ impl Pace {
     }
 }
 
-/// What to do when the timer of a request runs out.
+/// The result of [`Retransmit::expire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// It has not: nothing.
+    /// The timer has not expired yet. There is nothing to do.
     Early,
-    /// Nothing is sent, and the timer is set anew.
+    /// Set the timer again, and send nothing.
     Later,
     /// Send the request again.
     Resend,
@@ -157,43 +161,43 @@ pub enum Expiry {
 /// A request that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// What kind of request: REQ, REP, DREQ or SIDR_REQ.
+    /// Kind of the request: REQ, REP, DREQ or SIDR_REQ.
     pub message: Attribute,
-    /// When it was sent for the first time.
+    /// Time of the first send.
     pub since: Instant,
-    /// It was sent early, and nothing has come that says that this was needless: nobody knows which
-    /// time the answer answers.
+    /// Set if the request was sent early, and nothing shows that this was needless: the answer may
+    /// then be to any of the sends.
     pub hurried: bool,
 }
 
-/// A span in half the space, in microseconds, at most 71 minutes.
+/// Returns a duration in half the space: in microseconds, at most 71 minutes.
 fn short(span: Duration) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// The span that [`short`] has made short.
+/// Returns the duration that [`short`] has converted.
 const fn long(micros: u32) -> Duration {
     Duration::from_micros(micros as u64)
 }
 
-/// No early send.
+/// Value for no early send.
 const NEVER: u32 = u32::MAX;
 
-/// The longest time that a request may take, whatever retries are left, or none. It takes half the
-/// space of a [`Duration`].
+/// Limit of the total time of a request, even if there are retries left. Takes half the space of a
+/// [`Duration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Total(u32);
 
 impl Total {
-    /// No end but that of the retries.
+    /// No limit other than the retries.
     pub const NONE: Self = Self(NEVER);
-    /// The longest there is, 71 minutes.
+    /// The longest limit, 71 minutes.
     pub const LONGEST: Duration = Duration::from_micros(NEVER as u64 - 1);
 }
 
 impl From<Duration> for Total {
-    /// [`Duration::MAX`] stands for none. Anything else that is too long is cut to
-    /// [`LONGEST`](Total::LONGEST): it is an end all the same.
+    /// Converts a duration. [`Duration::MAX`] means no limit. Any other that is too long becomes
+    /// [`LONGEST`](Total::LONGEST), which is still a limit.
     fn from(span: Duration) -> Self {
         match span {
             Duration::MAX => Self::NONE,
@@ -202,40 +206,45 @@ impl From<Duration> for Total {
     }
 }
 
-/// The retransmission of one request that was sent and has not been answered. Its schedule is the same
-/// in all calls. Spans are [`short`].
+/// The retransmission of one request that was sent and not answered yet.
+///
+/// The schedule is the same in all calls. Durations are in the form of [`short`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmit {
     sent: Instant,
-    /// The next classic send, or the end if no retries are left.
+    /// Time of the next classic send, or of the end if there are no retries left.
     classic: Instant,
-    /// The end after `sent`, whatever retries are left and whatever the peer asks for.
+    /// Limit of the time after `sent`, even if there are retries left or the peer asks for more
+    /// time.
     total: Total,
-    /// What the answer to an early send has asked for: granted after the next classic send, where
-    /// without early sends it would have been asked for.
+    /// Time that the MRA for an early send has asked for. It begins with the next classic send,
+    /// which would have been answered with an MRA without early sends.
     deferred: u32,
-    /// The next early send after `sent`, or [`NEVER`].
+    /// Time of the next early send, after `sent`, or [`NEVER`].
     early: u32,
-    /// The time from that send to the next early one.
+    /// Time from the next early send to the one after it.
     gap: u32,
-    /// The peer has it: no early send before that after `sent`, unless others overtake it.
+    /// Time after `sent` before which there is no early send unless later requests are answered,
+    /// because the peer is known to have the request. 0 if it is not known.
     lingers: u32,
-    /// Makes gaps of requests that were sent together differ.
+    /// State of the generator that makes the gaps of requests differ which were sent at the same
+    /// time.
     seed: u32,
     retries_left: u8,
     early_left: u8,
     hurried: bool,
-    /// The peer has asked for patience since the last classic send.
+    /// Set if the peer has asked for more time since the last classic send.
     extended: bool,
 }
 
 impl Retransmit {
-    /// The shortest time between two early sends, or looks whether to send early.
+    /// Shortest time between two early sends, or between two checks whether to send early.
     const LEAST: Duration = Duration::from_millis(1);
-    /// How soon to look whether a request has been overtaken, and how often at most.
+    /// Time until the first check whether a request was overtaken, and shortest time between such
+    /// checks.
     const LOOK: Duration = Duration::from_millis(100);
 
-    /// A request sent for the first time at `now`.
+    /// Creates the retransmission of a request that is sent for the first time at `now`.
     pub fn start(schedule: Schedule, now: Instant) -> Self {
         Self {
             sent: now,
@@ -253,8 +262,8 @@ impl Retransmit {
         }
     }
 
-    /// The same, given up `total` after the first send, whatever retries are left and however long
-    /// the peer asks to wait.
+    /// Returns the retransmission with a limit: the request is given up `total` after the first
+    /// send, even if there are retries left or the peer asks for more time.
     pub fn within(self, total: impl Into<Total>) -> Self {
         Self {
             total: total.into(),
@@ -262,7 +271,7 @@ impl Retransmit {
         }
     }
 
-    /// The same, to be sent early as `pace` says. Gaps depend on `seed`.
+    /// Returns the retransmission with early sends at `pace`. The gaps depend on `seed`.
     pub fn paced(mut self, pace: Pace, seed: u32) -> Self {
         self.seed = seed;
         if let Pace::After(first) | Pace::Overtaken(first) | Pace::Hold(first) = pace {
@@ -272,12 +281,12 @@ impl Retransmit {
         self
     }
 
-    /// When [`expire`](Self::expire) has something to do.
+    /// Returns the time at which [`expire`](Self::expire) has something to do.
     pub fn deadline(&self) -> Instant {
         self.classic.min(self.end()).min(self.after(self.early))
     }
 
-    /// The request as one that waits; `known` if its peer has said that it has it.
+    /// Returns the request, for statistics. `known` is set if the peer is known to have it.
     pub const fn waiting(&self, message: Attribute, known: bool) -> Waiting {
         Waiting {
             message,
@@ -297,9 +306,10 @@ impl Retransmit {
         self.after(self.total.0)
     }
 
-    /// Plans to send early `gap` from `now`, up to a quarter of it later, and then after `next`.
+    /// Schedules the next early send `gap` after `now`, up to a quarter of the gap later, and the
+    /// one after it `next` later.
     fn plan(&mut self, now: Instant, gap: Duration, next: Duration) {
-        // A linear congruential step; the upper bits are random enough.
+        // The step of a linear congruential generator. Its upper bits are random enough.
         self.seed = self
             .seed
             .wrapping_mul(0x9e37_79b9)
@@ -309,7 +319,8 @@ impl Retransmit {
         self.plan_at(at, next);
     }
 
-    /// Plans to send early then, and again after `next`, unless the classic send is near.
+    /// Schedules the next early send at the time `at`, and the one after it `next` later, unless
+    /// the classic send is near.
     fn plan_at(&mut self, at: Instant, next: Duration) {
         let fits = self.early_left > 0 && at + next.divided_by(2) <= self.classic;
         self.gap = short(next);
@@ -319,9 +330,10 @@ impl Retransmit {
         };
     }
 
-    /// Time has come to `now`. Whether it is late does not matter: the next classic interval starts at
-    /// `now`, so that classic sends are never closer to each other than the interval. `pace` is that
-    /// of now.
+    /// Handles the expiry of the timer at `now`, with the current `pace`.
+    ///
+    /// If the timer expires late, the next classic interval starts at `now` nevertheless, so that
+    /// classic sends are never closer to each other than the interval.
     pub fn expire(&mut self, schedule: Schedule, pace: Pace, now: Instant) -> Expiry {
         if now < self.deadline() {
             return Expiry::Early;
@@ -357,7 +369,8 @@ impl Retransmit {
                 self.plan(now, gap, gap.saturating_mul(2));
                 Expiry::Later
             }
-            // Answers take longer than they did when it was sent, or it is known to have come.
+            // Answers take longer than when the request was sent, or the peer is known to have the
+            // request.
             Pace::After(first) if self.sent + first.max(long(self.lingers)) > now => {
                 let look = now + Self::LOOK.max(waited.divided_by(2));
                 let due = self.sent + first.max(long(self.lingers));
@@ -380,20 +393,21 @@ impl Retransmit {
         }
     }
 
-    /// The peer asked at `now` to wait for `wait` before the next send; false if that changes
-    /// nothing, because it has asked before since the last classic send. So a request that is
-    /// answered in this way each time takes as many waits as it has sends, and no more.
+    /// Extends the time before the next send, because the peer has asked at `now` for `wait` by an
+    /// MRA. Returns false if nothing changes, because the peer has asked before since the last
+    /// classic send.
     ///
-    /// It never brings a send forward, nor the end that [`within`](Self::within) has set later. No
-    /// early sends follow.
+    /// One extension for each classic send is effective, so that a request that is always answered
+    /// with an MRA takes as many waits as it has sends. An extension never makes a send earlier,
+    /// and never moves the limit of [`within`](Self::within). No early sends follow.
     pub fn extend(&mut self, schedule: Schedule, wait: Duration, now: Instant) -> bool {
         if self.extended {
             return false;
         }
         self.extended = true;
         self.early = NEVER;
-        // Without early sends the next classic one would have been answered like this. If there is
-        // none, the wait that is under way is the last.
+        // Without early sends, the next classic send would have been answered with this MRA. If
+        // there is no retry left, the current wait is the last one and is extended.
         let is_answer_to_early = self.hurried && now < self.sent + schedule.interval;
         if is_answer_to_early && self.retries_left > 0 {
             self.deferred = short(wait);
@@ -403,8 +417,9 @@ impl Retransmit {
         true
     }
 
-    /// The peer asked at `now` for patience, and cannot say by itself that its next message was lost:
-    /// asks again early, at first after an eighth of the interval, unless others overtake it.
+    /// Starts early sends again after an extension at `now`, because the peer does not report the
+    /// loss of its next message. The first one is after an eighth of the interval, unless later
+    /// requests are answered.
     pub fn linger(&mut self, schedule: Schedule, now: Instant) {
         let until = now + schedule.interval.divided_by(8);
         self.lingers = short(until.saturating_duration_since(self.sent));

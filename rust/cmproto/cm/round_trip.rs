@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a peer takes to answer.
+//! Estimation of the round-trip time of a peer.
 
 use crate::time::Duration;
 
-/// The mean of the times that a peer took to answer, and their mean deviation, in microseconds
-/// (Jacobson's estimator, as in RFC 6298). It is small enough for one atomic variable.
+/// The mean of a peer's answer times and their mean deviation, in microseconds (Jacobson's
+/// estimator, as in RFC 6298). The size allows one atomic variable to hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrip {
     mean: u32,
@@ -13,20 +13,21 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing is known.
+    /// No estimate yet.
     pub const UNKNOWN: Self = Self {
         mean: 0,
         deviation: 0,
     };
-    /// A longer answer counts as one of that time: it says more about a user than about the way.
+    /// Upper limit of an answer time. A longer one depends more on a user than on the network.
     const LONGEST: Duration = Duration::from_millis(1_000);
-    /// The same for an answer to a request that was sent more than once, of which nobody knows which
-    /// time it answers; or a quarter more than the mean, where that is longer. So a peer that has
-    /// become slow is known as such after some answers, however slow it is, and losses that hit a
-    /// third of the requests make the mean some sixth longer than it is.
+    /// Upper limit of an answer time if the request was sent more than once, as it is not known
+    /// which send was answered. If a quarter more than the mean is greater, that is the limit, so
+    /// that a peer that has become slow is recognized after some answers. Losses of a third of the
+    /// requests make the mean about a sixth too large.
     const HURRIED: Duration = Duration::from_millis(100);
 
-    /// A peer has answered `after` the first send of a request, which was sent early or not.
+    /// Returns the estimate after an answer `after` the first send of a request. `hurried` is set
+    /// if the request was sent early.
     pub fn answered(self, after: Duration, hurried: bool) -> Self {
         let longest = match hurried {
             true => Duration::from_micros(u64::from(self.mean.saturating_add(self.mean / 4)))
@@ -35,7 +36,7 @@ impl RoundTrip {
             false => Self::LONGEST,
         };
         let took = u32::try_from(after.min(longest).as_micros()).unwrap_or(u32::MAX);
-        // 0 stands for unknown.
+        // The value 0 means no estimate.
         let took = took.max(1);
         if self == Self::UNKNOWN {
             return Self {
@@ -57,8 +58,8 @@ impl RoundTrip {
         }
     }
 
-    /// A peer says `after` the first send of a request that it has it, and not yet an answer: it is
-    /// waited for about twice as long from now on.
+    /// Returns the estimate after an acknowledgement without an answer, `after` the first send of a
+    /// request: from now on the peer is given about twice that time.
     pub fn outlasted(self, after: Duration) -> Self {
         let least = u32::try_from(after.min(Self::LONGEST).as_micros()).unwrap_or(u32::MAX);
         Self {
@@ -67,7 +68,7 @@ impl RoundTrip {
         }
     }
 
-    /// After how long without an answer a request is probably lost, but not less than `floor`.
+    /// Returns the time after which a request without an answer is probably lost, at least `floor`.
     pub fn patience(self, floor: Duration) -> Duration {
         let margin = self.deviation.saturating_mul(4).max(self.mean / 2);
         Duration::from_micros(u64::from(self.mean.saturating_add(margin))).max(floor)
@@ -115,7 +116,7 @@ mod tests {
             let us = us.min(1_000_000);
             assert!((us * 11 / 8..us * 13 / 8).contains(&patience), "{us}");
         }
-        // As the queue of a peer grows, so does the patience.
+        // The patience grows like the queue of the peer.
         for n in 20..300 {
             let times = (0..n).map(|i| i * 1_000);
             assert!(after(times).patience(FLOOR).as_micros() > n * 1_000);
@@ -136,10 +137,10 @@ mod tests {
                     _ => trip.answered(usual, false),
                 }
             });
-            // After the first answer of all it is three times that.
+            // The first answer of all sets the patience to three times its time.
             let bound = usual.saturating_mul(3).max(Duration::from_millis(300));
             assert!(most <= bound, "{ms}: {most:?}");
-            // None is, from now on.
+            // From now on, nothing is lost.
             let again = (0..60).fold(trip, |trip, _| trip.answered(usual, false));
             assert!(again.patience(FLOOR) < usual.saturating_mul(2).max(Duration::from_millis(21)));
         }
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_user_who_takes_long_is_waited_for() {
         let mut trip = after([100; 9]);
-        // Each request that was sent again in vain doubles the patience.
+        // Each request that was needlessly sent again doubles the patience.
         for n in 1..6 {
             trip = trip.outlasted(trip.patience(FLOOR));
             let patience = trip.patience(FLOOR);
@@ -176,7 +177,7 @@ mod tests {
             .outlasted(Duration::from_millis(60_000))
             .patience(FLOOR);
         assert_eq!(longest, Duration::from_millis(2_000));
-        // And it is not for ever.
+        // The patience becomes short again.
         let again = (0..60).fold(trip, |trip, _| trip.answered(Duration(100), false));
         assert_eq!(again.patience(FLOOR), FLOOR);
     }

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of a communication identifier (IBTA volume 1, 12.9.7).
+//! States of a communication identifier (IBTA volume 1, 12.9.7).
 
-/// State of a communication identifier; the numbers are those of the kernel's `enum ib_cm_state`.
+/// State of a communication identifier, with the numbers of the kernel's `enum ib_cm_state`.
 ///
 /// A [`Connection`](super::Connection) is never in [`Listen`](Self::Listen),
-/// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd): those belong to
-/// listeners and to service id resolution, and every input is refused in them.
+/// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd), which are states of
+/// listeners and of service id resolution. In these states it refuses every input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum State {
-    /// Not yet used, or over for good.
+    /// Not used yet, or over for good.
     Idle = 0,
-    /// Waits for requests.
+    /// Listening for requests.
     Listen = 1,
-    /// Active: REQ sent.
+    /// Active side: REQ sent.
     ReqSent = 2,
-    /// Passive: REQ received, the user has not answered.
+    /// Passive side: REQ received, and the user has not answered.
     ReqRcvd = 3,
-    /// Passive: as [`ReqRcvd`](Self::ReqRcvd), and a repeated REQ is answered with an MRA.
+    /// Passive side: like [`ReqRcvd`](Self::ReqRcvd), and a repeated REQ is answered with an MRA.
     MraReqSent = 4,
-    /// Active: the peer asked for patience with the REQ.
+    /// Active side: MRA for the REQ received.
     MraReqRcvd = 5,
-    /// Passive: REP sent.
+    /// Passive side: REP sent.
     RepSent = 6,
-    /// Active: REP received, the user has not answered.
+    /// Active side: REP received, and the user has not answered.
     RepRcvd = 7,
-    /// Active: as [`RepRcvd`](Self::RepRcvd), and a repeated REP is answered with an MRA.
+    /// Active side: like [`RepRcvd`](Self::RepRcvd), and a repeated REP is answered with an MRA.
     MraRepSent = 8,
-    /// Passive: the peer asked for patience with the REP.
+    /// Passive side: MRA for the REP received.
     MraRepRcvd = 9,
-    /// Connected.
+    /// Connection established.
     Established = 10,
     /// DREQ sent.
     DreqSent = 11,
-    /// DREQ received, the user has not answered.
+    /// DREQ received, and the user has not answered.
     DreqRcvd = 12,
-    /// Over; waits until no packet of the connection can be in the network any more.
+    /// Connection over, waiting until none of its packets can be in the network any more.
     Timewait = 13,
-    /// Service id resolution request sent.
+    /// SIDR_REQ sent.
     SidrReqSent = 14,
-    /// Service id resolution request received.
+    /// SIDR_REQ received.
     SidrReqRcvd = 15,
 }
 
 impl State {
-    /// Every state, in the order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 16] = [
         Self::Idle,
         Self::Listen,
@@ -65,8 +65,8 @@ impl State {
         Self::SidrReqRcvd,
     ];
 
-    /// Whether there is neither a connection nor an attempt at one: none was begun, it has failed, or
-    /// an end was asked for.
+    /// Returns whether there is neither a connection nor an attempt at one: none was started, the
+    /// attempt has failed, or a side has disconnected.
     pub const fn is_over(self) -> bool {
         match self {
             Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait => true,
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// The name that the kernel gives the state, for traces.
+    /// Returns the kernel's name of the state, for traces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "IDLE",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the passing of time does to a connection.
+//! Transitions of a connection on the expiry of its timer.
 
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
@@ -11,8 +11,8 @@ use super::{
 use crate::time::Instant;
 
 impl Connection {
-    /// Time has come to `now`: sends the request again, gives it up, or ends the time wait. Does
-    /// nothing before the [`deadline`](Self::deadline).
+    /// Handles the expiry of the timer at `now`: sends the request again, gives it up, or ends the
+    /// time wait. Does nothing before the [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {
         match self.state {
             State::ReqSent | State::MraReqRcvd => self.expire(Outgoing::Req, now),
@@ -60,7 +60,7 @@ impl Connection {
                 self.deliver(Event::DreqError, actions);
                 return;
             }
-            // No request is in flight.
+            // No request is in flight in these states.
             State::Idle
             | State::Listen
             | State::ReqRcvd

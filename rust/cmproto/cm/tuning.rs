@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can be tuned: times, retries and room, for a port or for one id.
+//! Tuning of times, retries and parking, for a port or for one id.
 
 use super::{
     params::{ConnectParams, Limits},
@@ -11,35 +11,35 @@ use crate::{
     time::{Duration, TimeCode},
 };
 
-/// Something that can be tuned. The numbers are those of the options of an id.
+/// A value that can be tuned, with the number of the option of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Tunable {
-    /// Time that a peer may take to answer, a time code (0 to 31).
+    /// Response timeout of a peer, a time code (0 to 31).
     ResponseTimeout = 0,
-    /// Times that a request is sent again (0 to 15).
+    /// Maximum number of retries of a request (0 to 15).
     MaxRetries = 1,
-    /// Longest time from the first send of a request until its user is told that nobody has
-    /// answered, in milliseconds (up to an hour), whatever the peer asks for; 0 for as long as
-    /// there are retries.
+    /// Longest time from the first send of a request until its user is told that there is no
+    /// answer, in milliseconds (up to an hour), whatever the peer asks for. 0 for no limit other
+    /// than the retries.
     Deadline = 2,
     /// Longest time wait, a time code (0 to 31).
     Timewait = 3,
-    /// Shortest time after which a request is sent early, in milliseconds (up to 10 s); 0 for never,
-    /// as C.
+    /// Shortest time after which a request is sent early, in milliseconds (up to 10 s). 0 for no
+    /// early sends, as in C.
     EarlyRetry = 4,
-    /// Connection requests that are parked when the backlog of a listener is full (up to 2,048); 0 to
-    /// drop them in silence, as C.
+    /// Maximum number of connection requests that are parked when the backlog of a listener is full
+    /// (up to 2,048). 0 to drop them without an answer, as in C.
     Parking = 5,
 }
 
-// A longer one would be cut.
+// A longer deadline would be cut.
 const _: () = assert!(
     Duration::from_millis(Tunable::Deadline.max() as u64).as_micros() <= Total::LONGEST.as_micros()
 );
 
 impl Tunable {
-    /// All of them, in the order of their numbers.
+    /// All tunables, in the order of their numbers.
     pub const ALL: [Self; 6] = [
         Self::ResponseTimeout,
         Self::MaxRetries,
@@ -49,7 +49,7 @@ impl Tunable {
         Self::Parking,
     ];
 
-    /// The one with this number.
+    /// Returns the tunable with this number.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Tunable {
         }
     }
 
-    /// The largest value; the smallest is 0.
+    /// Returns the largest value. The smallest one is 0.
     pub const fn max(self) -> u32 {
         match self {
             Self::ResponseTimeout | Self::Timewait => 31,
@@ -77,7 +77,7 @@ impl Tunable {
         }
     }
 
-    /// The value that holds until another one is set.
+    /// Returns the default value.
     pub const fn default_value(self) -> u32 {
         match self {
             Self::ResponseTimeout => ConnectParams::RESPONSE_TIMEOUT as u32,
@@ -89,11 +89,11 @@ impl Tunable {
         }
     }
 
-    /// Checks a value.
+    /// Checks a value, and returns it.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if it is too large.
+    /// [`Errno::EINVAL`] if the value is too large.
     pub const fn check(self, value: u32) -> Result<u32, Errno> {
         if value > self.max() {
             return Err(Errno::EINVAL);
@@ -102,12 +102,12 @@ impl Tunable {
     }
 }
 
-/// The value of everything that can be tuned, as far as it is set.
+/// Values of the tunables, as far as they are set.
 ///
 /// # Invariants
 ///
-/// Each value is one that [`Tunable::check`] lets pass, or the largest number of its type, which
-/// stands for one that is not set.
+/// Each value is one that [`Tunable::check`] accepts, or the largest number of its type, which
+/// means that it is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     deadline: u32,
@@ -118,11 +118,11 @@ pub struct Tuning {
     timewait: u8,
 }
 
-// Every connection has one.
+// Every endpoint has a tuning, which is why its size is limited.
 const _: () = assert!(size_of::<Tuning>() == 12);
 
 impl Tuning {
-    /// Nothing is set.
+    /// A tuning in which nothing is set.
     pub const NONE: Self = Self {
         deadline: u32::MAX,
         early_retry: u16::MAX,
@@ -136,10 +136,10 @@ impl Tuning {
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if it is too large; nothing has changed then.
+    /// [`Errno::EINVAL`] if the value is too large. Nothing has changed then.
     pub fn set(&mut self, tunable: Tunable, value: u32) -> Result<(), Errno> {
         let value = tunable.check(value)?;
-        // INVARIANT: It was checked, and so fits.
+        // INVARIANT: the value was checked, so that it is valid and fits.
         match tunable {
             Tunable::ResponseTimeout => self.response_timeout = value as u8,
             Tunable::MaxRetries => self.max_retries = value as u8,
@@ -151,12 +151,12 @@ impl Tuning {
         Ok(())
     }
 
-    /// The value, or the default if it is not set.
+    /// Returns a value, or its default if it is not set.
     pub fn get(&self, tunable: Tunable) -> u32 {
         self.own(tunable).unwrap_or(tunable.default_value())
     }
 
-    /// The value, if it is set.
+    /// Returns a value if it is set.
     pub fn own(&self, tunable: Tunable) -> Option<u32> {
         let code = |value: u8| (value != u8::MAX).then_some(u32::from(value));
         let number = |value: u16| (value != u16::MAX).then_some(u32::from(value));
@@ -170,7 +170,7 @@ impl Tuning {
         }
     }
 
-    /// These values, and those of `base` where nothing is set.
+    /// Returns the tuning with the values of `base` for those that are not set.
     pub fn over(&self, base: &Self) -> Self {
         fn or<T: PartialEq>(value: T, unset: T, base: T) -> T {
             match value == unset {
@@ -196,28 +196,28 @@ impl Tuning {
         Duration::from_millis(u64::from(self.get(tunable)))
     }
 
-    /// Time that a peer may take to answer.
+    /// Returns the response timeout of a peer.
     pub fn response_timeout(&self) -> TimeCode {
         TimeCode::new(self.code(Tunable::ResponseTimeout))
     }
 
-    /// Times that a request is sent again.
+    /// Returns the maximum number of retries.
     pub fn max_retries(&self) -> u8 {
         self.code(Tunable::MaxRetries)
     }
 
-    /// The shortest time after which a request is sent early, `None` for never.
+    /// Returns the shortest time after which a request is sent early. `None` for no early sends.
     pub fn early_retry(&self) -> Option<Duration> {
         let span = self.millis(Tunable::EarlyRetry);
         (!span.is_zero()).then_some(span)
     }
 
-    /// Connection requests that are parked.
+    /// Returns the maximum number of parked connection requests.
     pub fn parking(&self) -> u32 {
         self.get(Tunable::Parking)
     }
 
-    /// How far peers are believed, and how long is waited for them.
+    /// Returns the limits of a connection.
     pub fn limits(&self) -> Limits {
         let total = self.millis(Tunable::Deadline);
         Limits {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user asks of a connection.
+//! Verbs of the user of a connection.
 //!
-//! Each verb checks everything first and then changes everything: one that fails leaves the
-//! connection as it was. A verb in the wrong state, or with more private data than its message
-//! holds, is `EINVAL`.
+//! Each verb makes all checks before it changes anything: a verb that fails leaves the connection
+//! as it was. A verb in the wrong state, or with more private data than its message can hold, fails
+//! with `EINVAL`.
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
@@ -20,7 +20,7 @@ use crate::{
     wire::{Drep, Dreq, MraMessage, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
 };
 
-/// Whether `data` is at most `max` bytes.
+/// Checks that `data` is at most `max` bytes long.
 fn check(data: &[u8], max: usize) -> Result<(), Errno> {
     if data.len() > max {
         return Err(Errno::EINVAL);
@@ -31,16 +31,16 @@ fn check(data: &[u8], max: usize) -> Result<(), Errno> {
 impl Connection {
     /// The time code with which the kernel calls [`prepare_mra`](Self::prepare_mra): 69 s.
     pub const SERVICE_TIMEOUT: u8 = 24;
-    /// The time code with which requests are [parked](Self::park): 17 s. After that a peer asks again
-    /// whether its request is still there.
+    /// The time code with which requests are [parked](Self::park): 17 s. After that time a peer
+    /// repeats its request, and so learns whether it is still parked.
     pub const PARKING_TIMEOUT: u8 = 22;
 
     /// Sends a REQ with up to 92 bytes of private data: `Idle` to `ReqSent`.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: the connection was used before, the transport does not exist, or there is too
-    /// much private data.
+    /// `EINVAL` if the connection was used before, if the transport does not exist, or if there is
+    /// too much private data.
     pub fn connect(
         &mut self,
         params: &ConnectParams,
@@ -98,11 +98,11 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Answers a REQ with a REP with up to 196 bytes of private data: to `RepSent`.
+    /// Answers a REQ by a REP with up to 196 bytes of private data: to `RepSent`.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: no REQ waits for an answer, or there is too much private data.
+    /// `EINVAL` if no REQ waits for an answer, or if there is too much private data.
     pub fn accept(
         &mut self,
         params: &AcceptParams,
@@ -144,11 +144,11 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Answers a REP with an RTU with up to 224 bytes of private data: to `Established`.
+    /// Answers a REP by an RTU with up to 224 bytes of private data: to `Established`.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: no REP waits for an answer, or there is too much private data.
+    /// `EINVAL` if no REP waits for an answer, or if there is too much private data.
     pub fn establish(&mut self, private_data: &[u8], _now: Instant) -> Result<Actions, Errno> {
         match self.state {
             State::RepRcvd | State::MraRepSent => {}
@@ -175,12 +175,14 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Rejects the connection with a REJ with up to 72 bytes of additional rejection information
-    /// and 148 bytes of private data. It ends at once, or after a time wait if a REP was sent.
+    /// Rejects the connection by a REJ with up to 72 bytes of additional rejection information and
+    /// 148 bytes of private data.
+    ///
+    /// The connection ends at once, or after a time wait if a REP was sent.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: there is nothing to reject, or too much information or private data.
+    /// `EINVAL` if there is nothing to reject, or if there is too much information or private data.
     pub fn reject(
         &mut self,
         reason: Reason,
@@ -221,10 +223,10 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Sends a REJ of what the state has received last.
+    /// Sends a REJ of the message that was received last in this state.
     pub(super) fn send_rej(&mut self, reason: Reason, payload: Payload, actions: &mut Actions) {
         let (message, local_comm_id) = match self.state {
-            // The peer has not seen the own communication id, and will not.
+            // The peer does not know the own communication id, and will not learn it.
             State::ReqRcvd => (RejMessage::Req, 0),
             State::MraReqSent => (RejMessage::Req, self.local_comm_id),
             State::RepRcvd | State::MraRepSent => (RejMessage::Rep, self.local_comm_id),
@@ -254,7 +256,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// `EINVAL`: not connected, or there is too much private data.
+    /// `EINVAL` if the connection is not established, or if there is too much private data.
     pub fn disconnect(&mut self, private_data: &[u8], now: Instant) -> Result<Actions, Errno> {
         match self.state {
             State::Established => {}
@@ -282,11 +284,11 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Answers a DREQ with a DREP with up to 224 bytes of private data: `DreqRcvd` to `Timewait`.
+    /// Answers a DREQ by a DREP with up to 224 bytes of private data: `DreqRcvd` to `Timewait`.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: no DREQ waits for an answer, or there is too much private data.
+    /// `EINVAL` if no DREQ waits for an answer, or if there is too much private data.
     pub fn confirm_disconnect(
         &mut self,
         private_data: &[u8],
@@ -318,12 +320,12 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Lets the peer of a REQ wait: answers it, and every one that comes again, with an MRA that asks
-    /// for `service_timeout` (a time code).
+    /// Parks a REQ: answers it, and each copy of it, with an MRA that asks for `service_timeout` (a
+    /// time code).
     ///
     /// # Errors
     ///
-    /// As [`prepare_mra`](Self::prepare_mra).
+    /// Those of [`prepare_mra`](Self::prepare_mra).
     pub fn park(&mut self, service_timeout: u8) -> Result<Actions, Errno> {
         self.prepare_mra(service_timeout)?;
         let mut actions = Actions::none();
@@ -334,12 +336,12 @@ impl Connection {
         Ok(actions)
     }
 
-    /// From now on answers a repeated REQ or REP with an MRA that asks for `service_timeout` (a
-    /// time code). Sends nothing.
+    /// Prepares an MRA that asks for `service_timeout` (a time code), with which a repeated REQ or
+    /// REP is answered from now on. Sends nothing.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: neither a REQ nor a REP waits for an answer, or it has been prepared before.
+    /// `EINVAL` if neither a REQ nor a REP waits for an answer, or if an MRA was prepared before.
     pub fn prepare_mra(&mut self, service_timeout: u8) -> Result<(), Errno> {
         self.state = match self.state {
             State::ReqRcvd => State::MraReqSent,
@@ -363,12 +365,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Data has arrived on the queue pair before the RTU: to `Established`.
+    /// Establishes the connection on data that has arrived on the queue pair before the RTU: to
+    /// `Established`.
     ///
     /// # Errors
     ///
-    /// - `EISCONN`: connected already.
-    /// - `EINVAL`: no REP was sent.
+    /// - `EISCONN` if the connection is established already.
+    /// - `EINVAL` if no REP was sent.
     pub fn notify_established(&mut self, _now: Instant) -> Result<Actions, Errno> {
         match self.state {
             State::RepSent | State::MraRepRcvd => {}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is in the messages that a connection sends.
+//! Tests of the contents of the messages that a connection sends.
 
 use super::*;
 use crate::errno::Errno;
 
-/// Asserts what a datagram decodes to.
+/// Asserts the header and the contents of an encoded message.
 macro_rules! assert_sent {
     ($c:expr, $out:expr, $tid:expr, $attr_mod:expr, $msg:expr) => {{
         let mad = encoded(&$c, $out);
@@ -15,7 +15,7 @@ macro_rules! assert_sent {
     }};
 }
 
-/// `data` as a whole field of private data.
+/// Returns `data`, padded to a whole field of private data.
 fn padded<const N: usize>(data: &[u8]) -> [u8; N] {
     let mut field = [0; N];
     field[..data.len()].copy_from_slice(data);
@@ -47,7 +47,7 @@ fn expected_req(private_data: &[u8]) -> Req<'_> {
         rnr_retry_count: 5,
         max_cm_retries: 15,
         srq: true,
-        // cm_ack_timeout(15, 16), as rxe has it.
+        // The ack timeout for the life time and ack delay of an rxe device.
         primary: ReqPath {
             local_ack_timeout: 17,
             ..params.primary
@@ -393,7 +393,7 @@ mod tests {
         };
         assert_sent!(c, Outgoing::Rej, PEER_TID, 0, Message::Rej(rej));
 
-        // The DREP that may be needed again keeps its private data.
+        // The private data of the DREP is kept, because the DREP may have to be sent again.
         let mut c = Situation::Timewait.connection();
         let first = encoded(&c, Outgoing::Drep);
         let _ = c.duplicate_req(at(0));
@@ -520,7 +520,7 @@ mod tests {
         assert!(!c.wants_rep() && !c.is_closed());
     }
 
-    /// What a connection costs, beside its endpoint.
+    /// Limits the memory of a connection, without that of its endpoint.
     #[test]
     fn a_connection_is_small() {
         assert_eq!(size_of::<Connection>().max(512), 512);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limits that are not the default ones, on both sides.
+//! Tests of limits other than the default ones, on both sides.
 
 use super::*;
 use crate::time::TimeCode;
@@ -24,11 +24,11 @@ fn of_the_active_side() {
     let mut c = active();
     c.set_limits(&STRICT);
     let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
-    // An MRA adds 10 ms to what is left, which is more: nothing.
+    // The wait for the MRA, 10 ms at most, ends later than the current interval, at 4608 ms.
     let mra = Message::Mra(peer_mra(MraMessage::Req, 31));
     let _ = receive(&mut c, mra, at(4_600));
     assert_eq!(c.deadline(), Some(at(4_610)));
-    // The wait before release is one of code 8, 1 ms.
+    // The time wait is limited to code 8, which is 1 ms.
     let rej = Message::Rej(peer_rej(&c, Reason::STALE_CONN));
     let _ = receive(&mut c, rej, at(5_000));
     assert_eq!(c.state(), State::Timewait);
@@ -62,11 +62,10 @@ fn a_schedule_says_what_it_is() {
 
 #[test]
 fn numbers_of_others() {
-    // enum ib_qp_type.
+    // The numbers are those of `enum ib_qp_type`.
     let types = [QpType::Rc, QpType::Uc, QpType::XrcIni, QpType::XrcTgt];
     assert_eq!(types.map(|kind| kind as u8), [2, 3, 9, 10]);
-    // A user is waited for as long as Linux asks for it, and what is parked asks again after 16.4
-    // s.
+    // The service timeout is that of Linux. A parked request is repeated after 16.4 s.
     assert_eq!(Connection::SERVICE_TIMEOUT, 24);
     assert_eq!(Connection::PARKING_TIMEOUT, 22);
 }

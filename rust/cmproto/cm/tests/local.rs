@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the user's verbs, the passing of time and the tables of the caller do in every situation.
+//! The table of verbs, timer expiries and inputs from the caller's tables, in every situation.
 
 use super::{
     table::{now, Row},

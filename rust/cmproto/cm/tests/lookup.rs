@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which messages are for a connection.
+//! Tests of the messages that are for a connection.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn dreq_of(c: &Connection) -> Dreq<'static> {
     }
 }
 
-/// Connections that are over, each for another reason, and not yet destroyed.
+/// Returns connections that are over, each for another reason, and not destroyed yet.
 fn over() -> [(&'static str, Connection); 5] {
     let mut rejected = Situation::RepSent.connection();
     let rej = peer_rej(&rejected, Reason::CONSUMER_DEFINED);
@@ -56,7 +56,7 @@ mod tests {
             assert_eq!((why, c.is_closed()), (why, true));
             let dreq = dreq_of(&c);
             assert_eq!((why, c.is_for(&Message::Dreq(dreq))), (why, false));
-            // Nothing else comes of it either.
+            // The message has no other effect either.
             let before = c.clone();
             let counted = receive(&mut c, Message::Dreq(dreq), at(1));
             assert!(counted.eq([Action::Count(Counter::Mismatch(Attribute::Dreq))]));
@@ -71,7 +71,7 @@ mod tests {
                 remote_qpn_eecn: c.local_qpn() ^ 1,
                 ..peer_dreq()
             };
-            // For this connection, which drops it.
+            // The message is for this connection, which drops it.
             assert_eq!((why, c.is_for(&Message::Dreq(dreq))), (why, true));
         }
     }

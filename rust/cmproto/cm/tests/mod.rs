@@ -40,13 +40,13 @@ use crate::{
     },
 };
 
-/// Communication id, CA GUID, transaction id and queue pair of the connection under test.
+/// Ids of the connection under test.
 pub(crate) const OWN_ID: u32 = 0x1111_1111;
 pub(crate) const OWN_GUID: u64 = 0x0a0a_0a0a_0a0a_0a0a;
 pub(crate) const OWN_TID: u64 = 0x0101_0101_1111_1111;
 pub(crate) const OWN_QPN: u32 = 0x11;
 const OWN_PSN: u32 = 0x11_1111;
-/// The same for its peer.
+/// Ids of its peer.
 pub(crate) const PEER_ID: u32 = 0x2222_2222;
 pub(crate) const PEER_GUID: u64 = 0x0b0b_0b0b_0b0b_0b0b;
 pub(crate) const PEER_TID: u64 = 0x0202_0202_2222_2222;
@@ -64,7 +64,7 @@ fn millis(instant: Instant) -> u64 {
     instant.as_micros() / 1_000
 }
 
-/// As the kernel connects over RoCE, with an rxe device.
+/// Returns the parameters of a connection over RoCE with an rxe device, as the kernel sets them.
 pub(crate) fn connect_params() -> ConnectParams {
     ConnectParams {
         service_id: SERVICE,
@@ -116,7 +116,7 @@ fn accept_params() -> AcceptParams {
     }
 }
 
-/// A REQ of the peer.
+/// Returns a REQ of the peer.
 pub(crate) fn peer_req() -> Req<'static> {
     let path = ReqPath {
         local_gid: Gid([2; 16]),
@@ -154,7 +154,7 @@ pub(crate) fn peer_req() -> Req<'static> {
     }
 }
 
-/// A REP of the peer.
+/// Returns a REP of the peer.
 pub(crate) fn peer_rep() -> Rep<'static> {
     Rep {
         local_comm_id: PEER_ID,
@@ -211,7 +211,7 @@ pub(crate) fn peer_mra(message: MraMessage, service_timeout: u8) -> Mra<'static>
     }
 }
 
-/// A REJ of the peer, as far as the connection knows the peer.
+/// Returns a REJ of the peer, as it fits the state of the connection.
 pub(crate) fn peer_rej(connection: &Connection, reason: Reason) -> Rej<'static> {
     const GUID: [u8; INFO_LEN] = {
         let mut ari = [0; INFO_LEN];
@@ -238,7 +238,7 @@ pub(crate) fn peer_rej(connection: &Connection, reason: Reason) -> Rej<'static> 
     }
 }
 
-/// The peer starts exchanges with its own transaction id.
+/// Returns the header of a message of the peer, which has a transaction id of its own.
 pub(crate) fn header(msg: &Message<'_>) -> Header {
     Header::new(msg.attribute(), PEER_TID)
 }
@@ -260,7 +260,7 @@ pub(crate) fn passive() -> Connection {
     passive_with(&peer_req(), &Limits::DEFAULT)
 }
 
-/// The message that an action names, as the peer sees it.
+/// Returns the message of an action, as on the wire.
 fn encoded(connection: &Connection, message: Outgoing) -> [u8; MAD_LEN] {
     let mut mad = [0; MAD_LEN];
     connection.encode(message, &mut mad).unwrap();
@@ -269,7 +269,7 @@ fn encoded(connection: &Connection, message: Outgoing) -> [u8; MAD_LEN] {
     mad
 }
 
-/// A situation that a connection can be in.
+/// A situation of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Situation {
     Fresh,
@@ -286,10 +286,10 @@ pub(crate) enum Situation {
     DreqSent,
     DreqRcvd,
     Timewait,
-    /// Destroyed, in time wait.
+    /// Destroyed, and in time wait.
     Detached,
     Closed,
-    /// Never reached by a connection.
+    /// States that a connection never has.
     Listen,
     SidrReqSent,
     SidrReqRcvd,
@@ -339,7 +339,8 @@ impl Situation {
         }
     }
 
-    /// A connection that got there by the shortest way, all of it at time 0.
+    /// Returns a connection that has come into the situation by the shortest way, all of it at time
+    /// 0.
     pub(crate) fn connection(self) -> Connection {
         let now = at(0);
         let mut c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests that are sent early.
+//! Tests of early sends.
 
 use super::*;
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 const FIRST: Duration = Duration::from_millis(20);
 const FAST: Pace = Pace::After(FIRST);
 
-/// The times at which a request is sent again in the pace that `pace` gives for each, and when it is
-/// given up.
+/// Returns the times of the sends after the first one, and the time of the end, in microseconds.
+/// `pace` returns the pace at each expiry.
 fn run(
     (schedule, mut request): (Schedule, Retransmit),
     mut pace: impl FnMut(Instant) -> Pace,
@@ -41,7 +41,7 @@ fn start(schedule: Schedule) -> (Schedule, Retransmit) {
     (schedule, Retransmit::start(schedule, at(0)))
 }
 
-/// The same in a pace.
+/// Returns the retransmission of a request with early sends.
 fn paced(schedule: Schedule, pace: Pace, seed: u32) -> (Schedule, Retransmit) {
     (schedule, start(schedule).1.paced(pace, seed))
 }
@@ -64,7 +64,8 @@ fn classic_sends_stay_and_a_bounded_number_comes_before_the_first() {
                 assert_eq!(rest, classic_sends);
                 assert!(early.len() <= usize::from(EARLY_SENDS));
                 assert_eq!(early.is_empty(), ms < 40, "{ms} {early:?}");
-                // The first after 20 ms, and then at gaps that double, a quarter longer at most.
+                // The first early send is after 20 ms. Then the gaps double, and are at most a
+                // quarter longer.
                 let mut last = 0;
                 for (i, send) in early.iter().enumerate() {
                     let gap = 20_000 << i;
@@ -95,7 +96,7 @@ fn a_peer_whose_answers_take_longer_is_waited_for() {
     };
     let (sends, end) = run(paced(schedule(4608, 15), FAST, 3), slow);
     assert_eq!((sends[0], end), (300_000, classic(schedule(4608, 15)).1));
-    // Too slow to be sent early at all.
+    // Answers take too long for any early send.
     let slower = |_| Pace::After(Duration::from_millis(4_000));
     let request = paced(schedule(4608, 15), FAST, 3);
     assert_eq!(run(request, slower), classic(schedule(4608, 15)));
@@ -111,7 +112,7 @@ fn nothing_is_sent_early_to_a_silent_peer_that_many_ask() {
     });
     assert_eq!(held, classic(schedule(4608, 15)));
     assert!(asked < 16 + 10, "{asked}");
-    // It answers somebody at last.
+    // The peer is no longer silent.
     let (sends, _) = run(request, |now| match now < at(1000) {
         true => Pace::Hold(FIRST),
         false => FAST,
@@ -131,7 +132,8 @@ fn a_dead_peer_costs_only_itself() {
     assert_eq!(pace(u32::MAX, 0), FAST);
 }
 
-/// In a long queue answers take long, and come in the order of the requests.
+/// Tests the effect of a later request that was answered, when a peer with a long queue takes long
+/// to answer.
 #[test]
 fn a_request_that_others_overtake_is_sent_again() {
     let slow = (0..60).fold(RoundTrip::UNKNOWN, |trip, _| {
@@ -157,7 +159,7 @@ fn a_request_that_others_overtake_is_sent_again() {
             "{overtaken_at}: {first}"
         );
     }
-    // What nobody overtakes waits for as long as answers take.
+    // A request that is not overtaken waits as long as answers take.
     let request = paced(schedule(4608, 15), pace(false), 3);
     let mut looks = 0;
     let (sends, _) = run(request, |_| {
@@ -187,8 +189,8 @@ fn the_total_is_a_limit() {
     }
 }
 
-/// A REQ that was sent early is answered by an MRA. The wait that it asks for begins with the first
-/// classic send, which would have been answered by an MRA without early ones.
+/// Tests an MRA that answers an early send: its wait begins with the first classic retry, which
+/// would have been answered with an MRA without early sends.
 #[test]
 fn an_mra_for_an_early_send() {
     let mut c = active();
@@ -208,7 +210,7 @@ fn an_mra_for_an_early_send() {
         first + Duration(100),
     );
     assert_eq!(c.state(), State::MraReqRcvd);
-    // Both came: it is the first that is answered.
+    // Both copies have arrived, so that the answer is to the first one.
     assert_eq!(c.waiting(), Some(waiting(false)));
     assert_eq!(c.deadline(), Some(at(4608)));
     assert!(c.timeout(at(4608)).contains(Action::Send(Outgoing::Req)));
@@ -217,8 +219,8 @@ fn an_mra_for_an_early_send() {
     assert_eq!(c.deadline(), Some(at(64_608 + 4608)));
 }
 
-/// Who has answered a REP with an MRA may have sent the RTU since: it is asked again before the first
-/// classic send.
+/// Tests an MRA for an early REP: as the RTU may have been sent and lost since, the REP is sent
+/// again before the first classic retry.
 #[test]
 fn an_mra_for_an_early_rep() {
     let mut c = passive();
@@ -235,7 +237,7 @@ fn an_mra_for_an_early_rep() {
         }
     };
     assert!((at(512)..at(700)).contains(&second), "{second:?}");
-    // Sooner if others are answered meanwhile: the RTU was lost.
+    // The REP is sent earlier if later requests are answered, because then the RTU was lost.
     late.set_pace(Pace::Overtaken(FIRST));
     let second = late.deadline().unwrap();
     assert!((at(120)..at(160)).contains(&second), "{second:?}");
@@ -279,7 +281,7 @@ fn every_request_of_a_connection() {
         assert_eq!(c.waiting(), Some(waiting(false)));
         assert!(c.timeout(first).contains(Action::Send(message)));
         assert_eq!(c.waiting(), Some(waiting(true)));
-        // The peer has become slow.
+        // The peer becomes slow.
         c.set_pace(Pace::After(Duration::from_millis(150)));
         let second = c.deadline().unwrap();
         let only_later = c.timeout(second);
@@ -312,7 +314,7 @@ fn a_request_is_parked() {
         assert_eq!((mra.service_timeout, mra.message), (22, message));
         assert_eq!(mra.local_comm_id, OWN_ID);
         if message == MraMessage::Req {
-            // Who asks again is told again, and nothing else happens.
+            // A repeated REQ is answered with another MRA, and has no other effect.
             let parked = c.clone();
             let again = c.duplicate_req(at(9));
             assert!(again.contains(Action::Send(Outgoing::Mra(MraMessage::Req))));

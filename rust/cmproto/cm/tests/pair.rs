@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Two connections that talk to each other over a network that loses and repeats messages.
+//! Tests of two connections on a network that loses and repeats messages.
 
 use super::*;
 
 const A: usize = 0;
 const B: usize = 1;
-/// One way through the network.
+/// Delay of a message in the network, in milliseconds.
 const WAY: u64 = 1;
 
 type Step = fn(&mut Connection, Instant) -> Actions;
@@ -19,11 +19,11 @@ struct Host {
     releases: usize,
 }
 
-/// What the network does to the message with a number.
+/// The effect of the network on a message.
 #[derive(Clone, Copy, Default)]
 struct Fate {
     lost: bool,
-    /// Arrives again this many milliseconds later.
+    /// The message arrives again after this many milliseconds.
     again: Option<u64>,
 }
 
@@ -33,16 +33,16 @@ struct Network {
     wire: Vec<(Instant, usize, [u8; MAD_LEN])>,
     script: Vec<(Instant, usize, Step)>,
     fate: Box<dyn Fn(usize, usize) -> Fate>,
-    /// Milliseconds that B takes to accept, `None` for ever.
+    /// Time that B takes to accept, in milliseconds. `None` if B does not accept.
     accept_after: Option<u64>,
-    /// A rejects the REP.
+    /// Set if A rejects the REP.
     rejects_rep: bool,
-    /// Sender, time in milliseconds and kind of all messages.
+    /// Sender, time in milliseconds and kind of each message.
     log: Vec<(usize, u64, Attribute)>,
 }
 
 impl Network {
-    /// A connects to B at once, and B accepts after 50 ms.
+    /// Creates a network on which A connects to B at once, and B accepts after 50 ms.
     fn new() -> Self {
         let mut network = Self {
             hosts: [Host::default(), Host::default()],
@@ -69,7 +69,7 @@ impl Network {
         self.script.push((at(ms), host, step));
     }
 
-    /// Message number `n` is lost.
+    /// Loses the messages with the numbers in `lost`.
     fn lose(mut self, lost: &[usize]) -> Self {
         let lost = lost.to_vec();
         self.fate = Box::new(move |n, _| Fate {
@@ -123,7 +123,8 @@ impl Network {
                             self.at(now, host, |c, now| c.establish(b"rtu", now).unwrap());
                         }
                         Event::DreqReceived => self.at(now, host, |c, now| {
-                            // It may have been confirmed by the DREP of a crossing DREQ.
+                            // The DREQ may have been confirmed already, by the DREP to a crossing
+                            // DREQ.
                             c.confirm_disconnect(b"drep", now)
                                 .unwrap_or(Actions::none())
                         }),
@@ -256,7 +257,7 @@ impl Network {
         }
     }
 
-    /// Asserts that a connection was made and ended, whatever happened to its messages.
+    /// Asserts that a connection was established and ended, whatever happened to its messages.
     fn assert_lived(&self) {
         self.assert_over();
         let count = |host: usize, of: &[Event]| {
@@ -287,14 +288,14 @@ fn destroy(c: &mut Connection, now: Instant) -> Actions {
     c.destroy(DestroyCause::User, now)
 }
 
-/// A connection that A ends after 20 s.
+/// Returns a connection that A ends after 20 s.
 fn ordinary() -> Network {
     let mut network = Network::new();
     network.at(20_000, A, disconnect);
     network
 }
 
-/// The same with a B that takes 10 s to accept.
+/// Returns a connection that A ends after 200 s, with a B that takes 10 s to accept.
 fn slow() -> Network {
     let mut network = Network::new();
     network.accept_after = Some(10_000);
@@ -302,14 +303,14 @@ fn slow() -> Network {
     network
 }
 
-/// A connection that both ends end at once.
+/// Returns a connection that both sides end at the same time.
 fn crossing() -> Network {
     let mut network = ordinary();
     network.at(20_000, B, disconnect);
     network
 }
 
-/// A connection that B ends.
+/// Returns a connection that B ends.
 fn ended_by_b() -> Network {
     let mut network = Network::new();
     network.at(20_000, B, disconnect);
@@ -334,7 +335,7 @@ fn ordinary_life() {
     assert_eq!(network.hosts[A].events, events);
     let events = [Event::RtuReceived, Event::DreqReceived, Event::TimewaitExit];
     assert_eq!(network.hosts[B].events, events);
-    // DREP at 20002, and 512 ms of time wait.
+    // The DREP is sent at 20002 ms, and the time wait is 512 ms.
     assert_eq!(millis(network.now), 20_514);
 }
 
@@ -387,12 +388,12 @@ fn any_message_repeated() {
     for scenario in SCENARIOS {
         let plain = scenario().run();
         for repeated in 0..plain.log.len() {
-            // At once, late, and after the time wait.
+            // The copy arrives at once, late, or after the time wait.
             for later in [0, 2, 300, 3_000] {
                 let network = scenario().repeat(repeated, later).run();
                 network.assert_lived();
                 for host in [A, B] {
-                    // A repeated REQ is answered with an MRA.
+                    // A repeated REQ is answered with an MRA, which the user is told of.
                     let mut events = network.hosts[host].events.clone();
                     let mut expected = plain.hosts[host].events.clone();
                     events.retain(|event| *event != Event::MraReceived);
@@ -442,7 +443,7 @@ fn data_before_rtu() {
 
 #[test]
 fn a_dead_peer() {
-    // Nothing that B sends arrives any more after the connection is made.
+    // All messages of B are lost after the connection is established.
     let mut network = Network::new();
     network.fate = Box::new(|n, from| Fate {
         lost: n > 2 && from == B,
@@ -476,7 +477,7 @@ fn nobody_there() {
 
 #[test]
 fn a_peer_that_never_hears_the_rtu() {
-    // A gives up connecting without a word, and B finds out.
+    // A gives up without sending anything, and B gives up, too.
     let mut network = Network::new();
     network.fate = Box::new(|_, from| Fate {
         lost: from == B,
@@ -500,7 +501,7 @@ fn either_side_destroyed_at_any_time() {
                 let mut network = network.run();
                 let events = network.hosts[host].events.clone();
                 network.assert_over();
-                // Once more, after the end: nothing.
+                // A second destruction after the end does nothing.
                 network.now = at(1_000_000);
                 let mut c = network.hosts[host].connection.take().unwrap();
                 assert!(destroy(&mut c, network.now).is_empty());
@@ -563,7 +564,7 @@ fn a_lost_rej_of_a_rep_is_sent_again() {
     }
 }
 
-/// Found by the simulator: the network may repeat a REP that was refused.
+/// Tests that a copy of a refused REP is refused, too. The network may repeat it.
 #[test]
 fn a_refused_rep_is_not_accepted_later() {
     for situation in [Situation::ReqSent, Situation::MraReqRcvd] {
@@ -577,7 +578,7 @@ fn a_refused_rep_is_not_accepted_later() {
             .iter()
             .eq([Action::Count(Counter::Duplicate(Attribute::Rep))]));
         assert_eq!(c, before);
-        // Nor are others forgotten for it.
+        // Refusing other REPs does not make the first one acceptable.
         for local_comm_id in PEER_ID + 2..PEER_ID + 20 {
             c.refuse_rep(&Rep {
                 local_comm_id,
@@ -585,7 +586,7 @@ fn a_refused_rep_is_not_accepted_later() {
             });
         }
         assert!(c.has_refused(&peer_rep()));
-        // The next REQ of the same exchange has made another connection there.
+        // A retry of the REQ has created another connection at the peer.
         let other = Rep {
             local_comm_id: PEER_ID ^ 1,
             ..peer_rep()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a peer is waited for that asks for patience, and how long at most.
+//! Tests of the waits that a peer asks for by MRAs, and of their limits.
 
 use super::*;
 use crate::cm::{Pace, Tunable, Tuning, EARLY_SENDS};
@@ -8,7 +8,7 @@ use crate::cm::{Pace, Tunable, Tuning, EARLY_SENDS};
 const FAST: Pace = Pace::After(Duration::from_millis(20));
 const PACES: [Pace; 2] = [Pace::Classic, FAST];
 
-/// A connection whose REQ was sent at 0.
+/// Returns a connection whose REQ was sent at time 0.
 fn asking(pace: Pace, retries: u8) -> Connection {
     let mut c = active();
     c.set_pace(pace);
@@ -20,7 +20,7 @@ fn asking(pace: Pace, retries: u8) -> Connection {
     c
 }
 
-/// A connection whose REP was sent at 0.
+/// Returns a connection whose REP was sent at time 0.
 fn answering(pace: Pace) -> Connection {
     let mut c = passive();
     c.set_pace(pace);
@@ -28,9 +28,10 @@ fn answering(pace: Pace) -> Connection {
     c
 }
 
-/// Runs `c` until its request is given up. Each time that `message` is sent, `peer` may answer with
-/// an MRA for `mra` that asks for a time code. Returns the times of the sends, but for the first
-/// one, and of the end.
+/// Runs `c` until its request is given up.
+///
+/// Each time that `message` is sent, `peer` returns the time code of an MRA for `mra`, if it sends
+/// one. Returns the times of the sends after the first one, and of the end, in milliseconds.
 fn run(
     c: &mut Connection,
     (message, mra): (Outgoing, MraMessage),
@@ -61,8 +62,8 @@ fn run(
 const REQ: (Outgoing, MraMessage) = (Outgoing::Req, MraMessage::Req);
 const REP: (Outgoing, MraMessage) = (Outgoing::Rep, MraMessage::Rep);
 
-/// Each copy of the REQ is answered by an MRA, as Linux does while its user has not answered. Waits
-/// are of a minute, the most that an MRA is believed.
+/// Tests a peer that answers each copy of a request with an MRA, as Linux does until its user has
+/// answered. The waits are of 60 s, the limit for an MRA.
 #[test]
 fn every_send_may_be_answered_by_an_mra() {
     for pace in PACES {
@@ -79,7 +80,8 @@ fn every_send_may_be_answered_by_an_mra() {
     assert_eq!((sends.len(), sends[14], end), (15, 844_096, 904_096));
 }
 
-/// A request that is parked asks again as often as it may, each time after what it is told to wait.
+/// Tests that a parked request is sent again as often as its retries allow, each time after the
+/// wait that the MRA asks for.
 #[test]
 fn a_parked_request_asks_as_often_as_it_may() {
     for pace in PACES {
@@ -96,7 +98,8 @@ fn a_parked_request_asks_as_often_as_it_may() {
     }
 }
 
-/// However many MRAs come, one counts for each send, and the user is told of one.
+/// Tests that one MRA is effective for each send, however many arrive, and that the user is told of
+/// one.
 #[test]
 fn a_flood_of_mras_is_no_longer_wait() {
     for (mut c, kind) in [(asking(FAST, 15), REQ), (answering(FAST), REP)] {
@@ -122,7 +125,8 @@ fn a_flood_of_mras_is_no_longer_wait() {
     }
 }
 
-/// The second MRA between two sends is dropped, a longer one, too, and the user is not told of it.
+/// Tests that a second MRA between two sends is dropped, even if it asks for more time, and that
+/// the user is not told of it.
 #[test]
 fn one_mra_for_each_send() {
     let mut c = asking(Pace::Classic, 15);
@@ -143,7 +147,8 @@ fn one_mra_for_each_send() {
     assert_eq!(c.deadline(), Some(at(6_000 + 4_096 + 512)));
 }
 
-/// An MRA counts the same if there were early sends, whether retries are left or not.
+/// Tests that an MRA has the same effect with and without early sends, whether there are retries
+/// left or not.
 #[test]
 fn an_mra_is_worth_the_same_in_any_pace() {
     for retries in [0, 1, 2, 15] {
@@ -161,8 +166,8 @@ fn an_mra_is_worth_the_same_in_any_pace() {
                 );
                 run(&mut c, REQ, |_| None).1
             });
-            // What the answer to an early send asks for comes after the next classic one, so that
-            // the time until that counts, too; what comes before it counts from then on.
+            // The wait of an MRA for an early send begins with the next classic send, in addition
+            // to the time until then. Any other wait begins with the MRA.
             let interval = 4_608;
             let wait = ((1 << (code - 8)) + 512).min(60_000);
             let all = (u64::from(retries) + 1) * interval;
@@ -174,7 +179,7 @@ fn an_mra_is_worth_the_same_in_any_pace() {
     }
 }
 
-/// Only before the first classic send may an MRA be the answer to an early one.
+/// Tests that an MRA after the first classic retry is not taken as one for an early send.
 #[test]
 fn an_mra_for_a_later_send_counts_at_once() {
     let mut c = asking(FAST, 15);
@@ -191,11 +196,12 @@ fn an_mra_for_a_later_send_counts_at_once() {
     assert_eq!(c.deadline(), Some(at(4_700 + 16_384 + 512)));
 }
 
-/// Who has answered a copy of the REP with an MRA may have sent the RTU since, which was lost: each
-/// time it is asked again before the wait is over.
+/// Tests that a REP is sent again before the wait of an MRA is over, because the RTU may have been
+/// sent and lost since.
 #[test]
 fn a_rep_lingers_after_each_mra() {
-    // The first MRA answers an early send, or the first classic one, and the second the next.
+    // The first MRA is for an early send or for the first classic retry, and the second for the
+    // next retry.
     for pace in PACES {
         let mut c = answering(pace);
         let mra = Message::Mra(peer_mra(MraMessage::Rep, 24));
@@ -213,7 +219,7 @@ fn a_rep_lingers_after_each_mra() {
         let _ = receive(&mut c, mra, at(4_100));
         let (sends, _) = run(&mut c, REP, |_| None);
         assert!((4_612..5_300).contains(&sends[0]), "{pace:?} {sends:?}");
-        // In all no more are sent early than without an MRA.
+        // In total there are no more early sends than without an MRA.
         assert!(
             sends.len() <= 14 + usize::from(EARLY_SENDS),
             "{pace:?} {sends:?}"
@@ -221,7 +227,7 @@ fn a_rep_lingers_after_each_mra() {
     }
 }
 
-/// Each time that a REP is sent early after an MRA, it is waited for about twice as long.
+/// Tests that the gaps between early sends of a REP double after an MRA.
 #[test]
 fn a_rep_that_lingers_is_sent_at_gaps_that_double() {
     let mut c = answering(FAST);
@@ -240,7 +246,7 @@ fn a_rep_that_lingers_is_sent_at_gaps_that_double() {
     }
 }
 
-/// After the first early send the gaps are no shorter than what came before it.
+/// Tests that the gaps after the first early send are no shorter than the time before it.
 #[test]
 fn gaps_are_no_shorter_than_the_first_wait() {
     let first = Duration::from_millis(400);
@@ -251,7 +257,8 @@ fn gaps_are_no_shorter_than_the_first_wait() {
     }
 }
 
-/// The longest time of a request holds whatever its peer asks for, for each kind of request.
+/// Tests that the limit of the total time holds for each kind of request, whatever the peer asks
+/// for.
 #[test]
 fn no_mra_puts_off_the_deadline() {
     let mut tuning = Tuning::NONE;
@@ -276,7 +283,7 @@ fn no_mra_puts_off_the_deadline() {
         let dreq = (Outgoing::Dreq, MraMessage::Other);
         assert_eq!(run(&mut c, dreq, |_| None).1, 10_000);
     }
-    // One that is shorter than an interval, and one that is longer than all of them.
+    // The limit may be shorter than one interval, or longer than all of them.
     for (ms, end) in [(500, 500), (3_600_000, 16 * 4_608)] {
         tuning.set(Tunable::Deadline, ms).unwrap();
         let mut c = active();
@@ -286,7 +293,8 @@ fn no_mra_puts_off_the_deadline() {
     }
 }
 
-/// The largest deadline is met, too, and none that is longer is none.
+/// Tests that the largest limit of the total time is effective, and that a greater one still is a
+/// limit.
 #[test]
 fn the_longest_deadlines() {
     let longest = Duration::from_millis(Tunable::Deadline.max().into());
@@ -310,7 +318,7 @@ fn the_longest_deadlines() {
     }
 }
 
-/// The largest values of the others have their effect, and none but that.
+/// Tests the effect of the largest values of the other tunables.
 #[test]
 fn the_largest_values() {
     let mut tuning = Tuning::NONE;
@@ -329,7 +337,7 @@ fn the_largest_values() {
         tuning.set(Tunable::Timewait, value).unwrap();
         tuning.limits()
     };
-    // The time wait is that of the connection (code 31), but for what is tuned.
+    // The time wait is that of the connection (code 31), unless a shorter one is set.
     for (value, wait) in [(0, 1), (8, 1), (12, 16), (22, 1 << 14), (31, 1 << 23)] {
         let mut req = peer_req();
         req.primary.local_ack_timeout = 31;
@@ -340,7 +348,7 @@ fn the_largest_values() {
     }
 }
 
-/// A pace of no time at all is one of a millisecond, and ends.
+/// Tests that a pace of no time is one of a millisecond, and that the request ends.
 #[test]
 fn a_pace_of_zero_advances() {
     for make in [Pace::Hold, Pace::After, Pace::Overtaken] {
@@ -357,7 +365,7 @@ fn a_pace_of_zero_advances() {
     }
 }
 
-/// The timers of connections that start together run out at different times.
+/// Tests that the timers of connections that start together expire at different times.
 #[test]
 fn each_connection_has_gaps_of_its_own() {
     let mut firsts: Vec<_> = (0..100)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whatever is done to a connection, in whatever order.
+//! Properties of a connection that hold for any inputs in any order.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::errno::Errno;
 
-/// One thing to do to a connection.
+/// One input of a connection.
 #[derive(Clone, Debug)]
 enum Step {
     Connect(Transport, u8, usize),
@@ -19,13 +19,13 @@ enum Step {
     PrepareMra(u8),
     Notify,
     Destroy(bool),
-    /// A datagram with this kind and contents, the right communication ids or not.
+    /// A MAD with this attribute and contents, and with the right communication ids or not.
     Receive(Attribute, Vec<u8>, bool),
-    /// A plausible message of the peer.
+    /// A message that the peer could send.
     Plausible(Attribute, u16),
     DuplicateReq,
     StalePeer,
-    /// Time passes.
+    /// A number of milliseconds that pass.
     Wait(u64),
     Deadline,
 }
@@ -68,7 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A message that the peer could send now; `variant` chooses among its kinds.
+/// Returns a message that the peer could send now. `variant` selects among several of a kind.
 fn plausible(c: &Connection, attribute: Attribute, variant: u16) -> Message<'static> {
     let reason = [
         Reason::CONSUMER_DEFINED,
@@ -91,7 +91,7 @@ fn plausible(c: &Connection, attribute: Attribute, variant: u16) -> Message<'sta
     }
 }
 
-/// What must hold of a connection at all times, beside what one step may do.
+/// A connection with the properties that must hold at all times.
 struct Watch {
     c: Connection,
     now: Instant,
@@ -129,13 +129,14 @@ impl Watch {
     fn check(&mut self, before: &Connection, actions: Actions) {
         assert!(actions.len() <= Actions::CAPACITY);
         assert_eq!(actions.iter().count(), actions.len());
-        // A timer that changed is told of.
+        // A change of the deadline is always reported to the caller.
         if self.c.deadline() != before.deadline() {
             assert!(actions.contains(Action::Timer));
         }
         self.tracked |= before.wants_rep() && self.c.state() == State::RepRcvd;
         for action in actions {
-            // Over; but who missed the REJ of its REP gets it again.
+            // Nothing happens after the end, except that a repeated REP is answered with the REJ
+            // again.
             let late = matches!(action, Action::Count(_) | Action::Send(Outgoing::Rej));
             assert!(!self.released || late);
             match action {
@@ -169,7 +170,7 @@ impl Watch {
                 | State::Timewait
         );
         assert_eq!(self.c.deadline().is_some(), timed);
-        // The queue pair has its attributes exactly when the state says so.
+        // The queue pair has attributes if and only if the state has them.
         for target in [QpState::Init, QpState::Rtr, QpState::Rts] {
             if let Ok(attr) = self.c.qp_attr(target) {
                 assert!(attr.dest_qpn < 1 << 24 && attr.rq_psn < 1 << 24 && attr.sq_psn < 1 << 24);
@@ -205,7 +206,7 @@ impl Watch {
             }
             Step::Notify => self.verb(|c, now| c.notify_established(now)),
             Step::Destroy(user) => {
-                // Nothing is told from this very step on.
+                // The user is told nothing from this step on.
                 self.destroyed = true;
                 let cause = if user {
                     DestroyCause::User
@@ -250,7 +251,7 @@ impl Watch {
         }
     }
 
-    /// However it got here, a connection ends without its peer.
+    /// Asserts that a connection in any state ends without its peer.
     fn end(mut self) {
         self.step(Step::Destroy(true));
         self.step(Step::Deadline);
@@ -297,7 +298,7 @@ proptest! {
         }
     }
 
-    /// A message that arrives a second time, right after the first, changes nothing.
+    /// Checks that a copy of a message right after the message changes nothing.
     #[test]
     fn of_repeated_messages(
         situation in prop::sample::select(&Situation::ALL[..]),

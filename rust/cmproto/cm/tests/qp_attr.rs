@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Attributes of the queue pair on both sides.
+//! Tests of the attributes of the queue pair, on both sides.
 
 use super::*;
 use crate::errno::Errno;
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn active_side() {
         let c = Situation::RepRcvd.connection();
-        // REP: resources 23 and depth 24, from the peer's point of view.
+        // The REP has responder resources 23 and initiator depth 24, as seen from the peer.
         let init = QpAttr {
             mask: QpAttrMask(INIT),
             access_flags: 0xe,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn passive_side() {
-        // REQ: resources 13 and depth 14, from the peer's point of view.
+        // The REQ has responder resources 13 and initiator depth 14, as seen from the peer.
         let c = Situation::MraReqSent.connection();
         let rtr = QpAttr {
             mask: QpAttrMask(RTR_RC),
@@ -149,7 +149,7 @@ mod tests {
             ..QpAttr::default()
         };
         assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
-        // REP: resources 7 and depth 8, from the own point of view.
+        // The REP has responder resources 7 and initiator depth 8, as seen from this side.
         for situation in [
             Situation::RepSent,
             Situation::MraRepRcvd,

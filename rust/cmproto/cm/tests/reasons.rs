@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every reason for which a connection can be rejected, in both directions.
+//! Tests of all reasons of a REJ, in both directions.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn every_reason_is_understood() {
     for code in 0..=u16::MAX {
         let reason = Reason(code);
         for situation in [Situation::ReqSent, Situation::RepSent, Situation::DreqSent] {
-            // Before the REP the sender of this one cannot be known.
+            // Before the REP, the sender of a REJ for a timeout cannot be known.
             if situation == Situation::ReqSent && reason == Reason::TIMEOUT {
                 continue;
             }
@@ -35,7 +35,7 @@ fn every_reason_is_understood() {
             let mut actions = receive(&mut c, Message::Rej(rej), at(1));
             let told = Action::Deliver(Event::RejReceived { reason });
             assert_eq!((code, actions.any(|action| action == told)), (code, true));
-            // What may have been connected waits until its packets are gone.
+            // A connection that may have been established is in time wait.
             let waits = situation == Situation::DreqSent || reason == Reason::STALE_CONN;
             assert_eq!((code, c.state() == State::Timewait), (code, waits));
         }

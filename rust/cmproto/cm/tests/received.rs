@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every received message does in every situation.
+//! The table of received messages in every situation.
 
 use super::{
     table::{now, Row},
@@ -216,7 +216,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         input: "DREQ",
         apply: |c| {
-            // Queue pair 0 before there is one.
+            // The QPN is 0 before there is a queue pair.
             let dreq = Dreq {
                 remote_qpn_eecn: c.local_qpn(),
                 ..peer_dreq()
@@ -229,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
             ("DreqRcvd", "=: duplicate DREQ"),
             ("Timewait Detached", "=: duplicate DREQ, send DREP, repeat DREP"),
             ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected DREQ"),
-            // Over: a DREQ for nobody.
+            // A connection that is over is none for a DREQ.
             ("Closed", "=: mismatch DREQ"),
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREQ"),
         ],
@@ -320,7 +320,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// Receives a message of which only the communication ids are filled in.
+/// Receives a message in which only the communication ids are set.
 fn receive_blank(c: &mut Connection, attribute: Attribute) -> Actions {
     let mut mad = encoded(&Situation::RepSent.connection(), Outgoing::Rtu);
     mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When requests are sent again and given up, to the millisecond.
+//! Tests of the times of retries and of the end, in milliseconds.
 
 use super::*;
 
-/// Runs `c` from its deadlines alone until it has none, and returns the times of all sends of
-/// `message` and the time and event of the end.
+/// Calls `timeout` at each deadline of `c` until there is none. Returns the times of all sends of
+/// `message`, and the times of the events.
 fn run(mut c: Connection, message: Outgoing) -> (Vec<u64>, Vec<(u64, Event)>) {
     let (mut sends, mut events) = (Vec::new(), Vec::new());
     while let Some(deadline) = c.deadline() {
@@ -151,7 +151,7 @@ fn a_peer_is_believed_within_limits() {
 
 #[test]
 fn an_mra_extends_one_wait() {
-    // 2^12 ms of service and the time of a packet.
+    // The wait is 2^12 ms of service timeout and 512 ms of ack timeout.
     let mut c = Situation::ReqSent.connection();
     let actions = receive(
         &mut c,
@@ -176,7 +176,7 @@ fn an_mra_extends_by_a_minute_at_most() {
             at(1000),
         );
         assert_eq!(c.deadline(), Some(at(61_000)));
-        // Another one changes nothing before the next send.
+        // Another MRA before the next send changes nothing.
         let before = c.clone();
         let again = receive(
             &mut c,
@@ -197,7 +197,7 @@ fn an_mra_never_shortens_a_wait() {
 
 #[test]
 fn time_wait_of_the_active_side() {
-    // Life time, target ack delay, and the resulting code.
+    // Each case has a packet life time, a target ack delay, and the resulting code.
     for (life_time, delay, code) in [
         (16, 15, 17),
         (16, 16, 18),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every input in every situation: the next state and the actions.
+//! The table of all inputs in all situations, with the next state and the actions.
 //!
 //! `cargo test -- --ignored --nocapture print_transitions` prints the table for documentation.
 
@@ -8,18 +8,18 @@ use super::{local, received, *};
 use crate::testing::{text, Text};
 use core::fmt::{self, Write};
 
-/// What an input did: the error of a verb, or the actions.
+/// The result of an input: the error of a verb, or the actions.
 pub(super) type Outcome = Result<Actions, crate::errno::Errno>;
 
-/// An input, its name, and all that it does: `(situations, "next state: actions")`. A state that
-/// does not change is "=".
+/// An input, its name, and its effects: `(situations, "next state: actions")`. A state that does
+/// not change is "=".
 pub(super) struct Row {
     pub(super) input: &'static str,
     pub(super) apply: fn(&mut Connection) -> Outcome,
     pub(super) cells: &'static [(&'static str, &'static str)],
 }
 
-/// When inputs happen. No request times out before that, and the time wait is not yet over.
+/// Returns the time of the inputs, at which no request has timed out and no time wait is over.
 pub(super) fn now() -> Instant {
     at(100)
 }
@@ -80,7 +80,7 @@ fn write_outcome(out: &mut Text, before: State, after: State, outcome: Outcome) 
     }
 }
 
-/// As it stands in the table.
+/// Returns an outcome in the format of the table.
 fn outcome(before: State, after: State, outcome: Outcome) -> Text {
     let mut out = Text::default();
     write_outcome(&mut out, before, after, outcome).unwrap();

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When requests are sent and given up, as the documentation says it.
+//! Times of sends and of the end of requests, as in the documentation.
 //!
-//! `cargo test -- --ignored --nocapture print_times` prints the table from which `tools/transitions` makes
-//! `Documentation/times.rst`.
+//! `cargo test -- --ignored --nocapture print_times` prints the table from which
+//! `tools/transitions` makes `Documentation/times.rst`.
 
 use super::*;
 use crate::cm::{Pace, Tunable, Tuning};
 use core::fmt::Write;
 
-/// What the peer does.
+/// The behaviour of the peer.
 #[derive(Clone, Copy)]
 enum Peer {
-    /// Nothing.
+    /// The peer does nothing.
     Silent,
-    /// Answers each copy with an MRA for so long, a time code; the first one after 200 microseconds.
+    /// The peer answers each copy of the request, after 200 microseconds, with an MRA that asks for
+    /// this time code.
     Waits(u8),
-    /// Answers all copies but the first.
+    /// The peer answers each copy but the first with an MRA that asks for this time code.
     WaitsLater(u8),
 }
 
-/// What has been tuned, in addition to the defaults.
+/// Returns the default tuning, with these values set.
 fn tuned(values: &[(Tunable, u32)]) -> Tuning {
     let mut tuning = Tuning::NONE;
     for &(tunable, value) in values {
@@ -29,7 +30,7 @@ fn tuned(values: &[(Tunable, u32)]) -> Tuning {
     tuning
 }
 
-/// The pace of a request to a peer that nothing is known of.
+/// Returns the pace of a request to a peer of which nothing is known.
 fn pace(tuning: &Tuning) -> Pace {
     match tuning.get(Tunable::EarlyRetry) {
         0 => Pace::Classic,
@@ -37,7 +38,7 @@ fn pace(tuning: &Tuning) -> Pace {
     }
 }
 
-/// An active side that has sent its REQ at 0.
+/// Returns an active side that has sent its REQ at time 0.
 fn asked(tuning: &Tuning) -> Connection {
     let mut connection = active();
     connection.set_limits(&tuning.limits());
@@ -51,8 +52,8 @@ fn asked(tuning: &Tuning) -> Connection {
     connection
 }
 
-/// Runs `connection` until it gives up: when it sends `message` again, and what is told when, in
-/// microseconds.
+/// Runs `connection` until it gives up. Returns the times of the sends of `message` after the first
+/// one, and the events with their times, in microseconds.
 fn course(
     mut connection: Connection,
     message: Outgoing,
@@ -83,13 +84,14 @@ fn course(
     (sends, told)
 }
 
-/// Seconds, as short as they are told apart.
+/// Returns a time in seconds, with at most two decimals.
 fn seconds(micros: u64) -> String {
     let text = format!("{:.2}", micros as f64 / 1e6);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The row of a request: its name; when it is sent again; when its sender is told.
+/// Returns the row of a request: its name, the times of its retries, and the events with their
+/// times.
 fn row(name: &str, (sends, told): (Vec<u64>, Vec<(u64, Event)>)) -> String {
     const SHOWN: usize = 11;
     let shown = sends.iter().take(SHOWN);
@@ -110,7 +112,7 @@ fn rows() -> Vec<String> {
     let deadline = tuned(&[(Tunable::Deadline, 500)]);
     let once = tuned(&[(Tunable::MaxRetries, 0)]);
     let parking = Connection::PARKING_TIMEOUT;
-    // What Linux asks for.
+    // The service timeout is that of Linux.
     let service = Connection::SERVICE_TIMEOUT;
     let req = |tuning, peer| course(asked(tuning), Outgoing::Req, peer);
     let silent = |connection: Connection, message| course(connection, message, Peer::Silent);
@@ -146,7 +148,7 @@ fn rows() -> Vec<String> {
     ]
 }
 
-/// What is told ends each of these, and no request is sent after that.
+/// Tests that each request ends with an event, and that it is not sent after the event.
 #[test]
 fn each_request_ends_with_what_is_told() {
     for row in rows() {

@@ -5,8 +5,8 @@
 //! A SIDR request is identified by the device that received it, its origin, and its request id.
 //! Until the user has answered, the entry is an endpoint. Then the answer is kept, as data without
 //! an endpoint or a device, so that a repeated SIDR_REQ, whose answer was lost, is answered again
-//! and not presented to the user again. If an answer is dropped early, nothing worse than that
-//! happens, so that the oldest one is dropped when there are too many.
+//! and not presented to the user again. If too many answers are kept,
+//! the oldest is dropped. All that follows is that a repeated SIDR_REQ is presented to the user.
 //!
 //! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
 //! nothing is allocated, except that the delayed work is started, which takes a leaf lock.

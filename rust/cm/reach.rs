@@ -284,8 +284,8 @@ pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
 
 /// Starts to resolve the address of the sender, and calls [`Waiting::reached`] when that is done.
 pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
-    // The memory is allocated before `waiting` is moved into it, because `waiting` is told if there
-    // is none.
+    // The memory is allocated before `waiting` is moved, so that `waiting` can be told if there is
+    // none.
     let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
         return waiting.reached(Err(ENOMEM));
     };

@@ -37,8 +37,8 @@ impl Connection {
                 self.close(&mut actions);
             }
             State::ReqSent | State::MraReqRcvd => {
-                // The peer does not know the own communication id of this side, and finds the
-                // connection by the GUID.
+                // The peer's communication id is not known yet: the peer finds the connection by
+                // this GUID and the own communication id.
                 let guid = self.local_ca_guid.to_be_bytes();
                 let payload = Payload::new(Outgoing::Rej, &guid, &[]).unwrap_or(Payload::EMPTY);
                 self.send_rej(Reason::TIMEOUT, payload, &mut actions);

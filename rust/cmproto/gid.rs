@@ -125,6 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_is_the_upper_byte_of_a_sum() {
+        let gid = |upper: u64, lower: u64| {
+            Gid((u128::from(upper) << 64 | u128::from(lower)).to_be_bytes())
+        };
+        // Even keys become odd ones, and odd keys stay what they are.
+        for key in [[2, 4], [3, 5]] {
+            assert_eq!(gid(1 << 56, 0).bucket(key), 3);
+            assert_eq!(gid(0, 1 << 56).bucket(key), 5);
+            assert_eq!(gid(1 << 56, 1 << 56).bucket(key), 8);
+            assert_eq!(gid(0x40 << 56, 0x40 << 56).bucket(key), 0);
+        }
+    }
+
+    #[test]
     fn what_shares_a_bucket_depends_on_the_key() {
         for family in families() {
             let [one, two] = KEYS;

@@ -155,6 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn links_of_which_only_the_gids_are_known() {
+        let link = Link::between(Gid([3; 16]), Gid([4; 16]), 0x8765);
+        assert_eq!(link.own_gid(), Gid([3; 16]));
+        assert_eq!(link.peer_gid(), Gid([4; 16]));
+        assert_eq!(link.pkey(), 0x8765);
+        assert_eq!(link.own_end(), [3; 6]);
+        let mut link = link;
+        link.own[14..].copy_from_slice(&[9, 8, 7, 6, 5, 4]);
+        assert_eq!(link.own_end(), [9, 8, 7, 6, 5, 4]);
+    }
+
+    #[test]
     fn groups_of_ipv4() {
         let addr = SockAddr::V4 {
             addr: [239, 1, 2, 3],
@@ -197,6 +209,16 @@ mod tests {
             made[2] = 0xa0;
             made[3] = 0x1b;
             assert_eq!(link().group(PortSpace::Udp, &v6(made)), Gid(made));
+        }
+        // One with this signature that is well-known, and so none that was made.
+        for flags in [0x02, 0x22, 0x32] {
+            let mut known = addr;
+            known[1] = flags;
+            known[2] = 0xa0;
+            known[3] = 0x1b;
+            let group = link().group(PortSpace::Ipoib, &v6(known));
+            assert_eq!(group.0[..6], [0xff, 0x12, 0x60, 0x1b, 0x80, 0x01]);
+            assert_eq!(group.0[6..], [0xaa; 10]);
         }
     }
 

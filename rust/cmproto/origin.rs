@@ -104,6 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn buckets_are_those_of_gids() {
+        let key = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
+        let buckets = [1, 2, 3].map(|id| Origin::of_gid(gid(2, id)).bucket(key));
+        assert_eq!(buckets, [1, 2, 3].map(|id| gid(2, id).bucket(key)));
+        assert!(buckets[0] != buckets[1] && buckets[1] != buckets[2]);
+    }
+
+    #[test]
     fn lids_are_those_of_a_port() {
         let here = Origin::of_lid(PORT, 7);
         assert!(here != Origin::of_lid(PORT, 8));

@@ -170,21 +170,6 @@ steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -
 result $? "each step is printed whole, when it ends"
 grep -qE '^last +[0-9]+ +[0-9]+ +0 +1$' "$tmp/out" && grep -qE '^in all +[0-9]+ +[0-9]+ +0 +5$' "$tmp/out"
 result $? "a table of the steps"
-# at_once STEP COUNT DECLARATION...: so many others had begun and not ended when this one, which is declared last, began.
-at_once() {
-	local name=$1 want=$2
-	shift 2
-	steps "$@"
-	[ "$(cat "$tmp/work/others")" = "$want" ]
-	result $? "$name"
-}
-# What runs until the others have been counted; and what counts them.
-lasting='sh -c "touch \$work/begun.\$\$; until [ -e \$work/others ]; do sleep 0.1; done; rm \$work/begun.\$\$; echo ok - x"'
-counting='sh -c "sleep 1; ls \$work | grep -c ^begun >\$work/count; mv \$work/count \$work/others; echo ok - x"'
-at_once "a step that waits runs beside two others" 2 "export work" "step one $lasting" "step two $lasting" \
-	"step three $lasting" "step --beside four $counting"
-at_once "two steps that wait do not run at a time" 1 "export work" "step --beside one $lasting" "step --beside two $lasting" \
-	"step three $counting"
 "$tools/mutants" --check >"$tmp/out" 2>&1
 result $? "every mutant applies"
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus

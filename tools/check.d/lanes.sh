@@ -10,7 +10,7 @@
 #
 # and that declares its steps, and then calls choose_steps and run_steps.
 
-step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=() step_beside=()
+step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=()
 # Steps that are there, but not in this run: the reason by name.
 declare -A left_out=()
 # What makes a step known by another name: a suite is one of a boot.
@@ -18,26 +18,24 @@ declare -A step_of_suite=()
 # The suites that were chosen of a boot, if not all.
 declare -A chosen_suites=()
 
-# step [--cargo] [--after STEP]... [--needs STEP]... [--named] [--beside] NAME COMMAND...: declare one.
+# step [--cargo] [--after STEP]... [--needs STEP]... [--named] NAME COMMAND...: declare one.
 #   --cargo   its cases are those of "cargo test", not KTAP
 #   --after   it begins when that one has ended
 #   --needs   and is not run at all if that one failed
 #   --named   only for who asks for it by name
-#   --beside  it waits for most of its time: one such step runs beside two others, in no lane of theirs
 step() {
-	local kind=ktap after='' needs='' chosen=1 beside=''
+	local kind=ktap after='' needs='' chosen=1
 	while :; do
 		case $1 in
 		--cargo) kind=cargo ;;
 		--after) after+=" $2" && shift ;;
 		--needs) needs+=" $2" && shift ;;
 		--named) chosen='' ;;
-		--beside) beside=1 ;;
 		*) break ;;
 		esac
 		shift
 	done
-	step_names+=("$1") step_beside+=("$beside") step_kinds+=("$kind") step_after+=("$after") step_needs+=("$needs")
+	step_names+=("$1") step_kinds+=("$kind") step_after+=("$after") step_needs+=("$needs")
 	step_chosen+=("$chosen")
 	step_commands+=("$(printf '%q ' "${@:2}")")
 }
@@ -169,22 +167,6 @@ may_start() {
 	done
 }
 
-# has_room NUMBER: whether one more step may run at this time.
-has_room() {
-	local i beside=0
-	for i in "${running[@]}"; do
-		[ -z "${step_beside[i]}" ] || beside=1
-	done
-	# With one lane one step runs, whatever it is.
-	if [ "$lanes" -gt 1 ] && [ -n "${step_beside[$1]}" ]; then
-		[ "$beside" -eq 0 ]
-	elif [ "$lanes" -gt 1 ]; then
-		[ $((${#running[@]} - beside)) -lt "$lanes" ]
-	else
-		[ "${#running[@]}" -lt "$lanes" ]
-	fi
-}
-
 # start_step NUMBER: in a process group of its own. Times are seconds: those that passed, and those of processors.
 start_step() {
 	local name=${step_names[$1]} missing
@@ -282,7 +264,8 @@ run_steps() {
 			[ -n "${step_chosen[i]}" ] && [ -z "${outcome[${step_names[i]}]:-}" ] &&
 				[ -z "${step_began[$i]:-}" ] || continue
 			waiting=1
-			! has_room "$i" || ! may_start "$i" || start_step "$i"
+			[ "${#running[@]}" -lt "$lanes" ] || break
+			! may_start "$i" || start_step "$i"
 		done
 		[ -n "$waiting" ] || [ "${#running[@]}" -gt 0 ] || break
 		if [ "${#running[@]}" -eq 0 ]; then

@@ -287,8 +287,8 @@ debug_step() {
 	fi
 }
 
-# In this order, two at a time and one beside them: what others wait for and what takes long comes first, and in the end
-# there are steps that use few processors.
+# In this order, two at a time: what others wait for and what takes long comes first, and in the end there are steps that
+# use few processors.
 declare_steps() {
 	rust_step build build
 	rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
@@ -299,7 +299,6 @@ declare_steps() {
 	rust_step --needs build layout layout
 	rust_step --needs build rebuild in_tree one "not built again if nothing has changed" "$TOOLS/checks/rebuild"
 	boot_step states
-	boot_step --beside commands
 	rust_step clippy one "clippy" "$TOOLS/clippy"
 	rust_step --cargo host "$TOOLS/check-host"
 	rust_step --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
@@ -307,6 +306,7 @@ declare_steps() {
 	boot_step programs
 	boot_step storage
 	rust_step --needs build insns insns
+	boot_step commands
 	boot_step scenarios
 	boot_step unreached
 	boot_step 9p

@@ -38,6 +38,9 @@ refused "check: a step that is not for the C modules" "fmt is not run here: .*--
 refused "check: a step of the debug kernel" "planted is not run here" "$tools/check" planted
 refused "check: an unknown option" "unknown option --bogus" "$tools/check" --bogus
 refused "check: an option without its value" "--keep takes" "$tools/check" --keep
+mkdir "$tmp/kept" && exec 8>"$tmp/kept/.lock" && flock 8
+refused "check: another run writes there" "another run writes to $tmp/kept" "$tools/check" --keep "$tmp/kept" fmt
+exec 8>&-
 refused "check-host: an unknown step" "unknown step bogus" "$tools/check-host" bogus
 refused "check-host: an unknown step after a known one" "unknown step bogus" "$tools/check-host" build bogus
 refused "prove: an unknown step" "unknown step bogus" "$tools/prove" bogus

@@ -7,6 +7,7 @@
 #	work	a directory of this run alone
 #	logs	where the whole output of each step stays: STEP.log
 #	lanes	how many steps may run at a time
+#	busy	the descriptor of a lock of "logs", if there is one
 #
 # and that declares its steps, and then calls choose_steps and run_steps.
 
@@ -181,6 +182,8 @@ start_step() {
 	set -m
 	(
 		set +m
+		# What outlives the run does not keep the next one from DIR.
+		[ -z "${busy:-}" ] || exec {busy}>&-
 		TIMEFORMAT='%R %U %S'
 		export GUEST_BOOTS=$work/$name.boots GUEST_LANES=$lanes
 		{ time eval "${step_commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$work/$name.time"

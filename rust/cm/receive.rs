@@ -6,7 +6,7 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, port::Port, remote::Space};
+use super::{execute::Cause, port::Port, reach::Sender, remote::Space};
 use crate::{
     cma::device::CmDevice,
     core::Core,
@@ -26,7 +26,7 @@ use cmproto::{
     ucma::query::Protocol,
     wire::{self, Header, Message, Rep},
 };
-use kernel::sync::Arc;
+use kernel::{error::Result, sync::Arc};
 
 /// A received message, and the port that has received it.
 pub(super) struct Arrived<'a> {
@@ -37,6 +37,15 @@ pub(super) struct Arrived<'a> {
     pub(super) header: &'a Header,
     /// The origin of the message.
     pub(super) origin: Origin,
+}
+
+impl Arrived<'_> {
+    /// Returns the sender of the message.
+    ///
+    /// Fails if the message was sent to a GID that the device does not have.
+    pub(super) fn sender(&self) -> Result<Sender> {
+        Sender::of(self.port, self.device, self.mad)
+    }
 }
 
 impl Port {

@@ -148,7 +148,7 @@ impl Arrived<'_> {
         if !self.port.may_answer() {
             return self.port.counts.dropped(Dropped::Overload);
         }
-        let Ok(sender) = Sender::of(self.port, self.device, self.mad) else {
+        let Ok(sender) = self.sender() else {
             return self.port.counts.dropped(Dropped::Unreachable);
         };
         let answer = Outgoing {

@@ -354,10 +354,7 @@ impl<'a> Passive for IncomingSidr<'a> {
     type Listener = Heard<'a>;
 
     fn find_sender(&mut self) -> bool {
-        let Arrived {
-            port, device, mad, ..
-        } = *self.arrived;
-        self.sender = Sender::of(port, device, mad).ok();
+        self.sender = self.arrived.sender().ok();
         self.sender.is_some()
     }
 

@@ -17,6 +17,7 @@ use crate::{
         Connection, DestroyCause,
     },
     dropped::Dropped,
+    errno::Errno,
     origin::Origin,
     reject::Reason,
     sidr::{refusal, Resolution, Status},
@@ -25,7 +26,7 @@ use crate::{
         self, Attribute, Message, MraMessage, Rej, RejMessage, Rep, SidrReq, INFO_LEN, MAD_LEN,
     },
 };
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 const PEER: Origin = Origin::of_gid(Gid([2; 16]));
 const STRANGER: Origin = Origin::of_gid(Gid([3; 16]));
@@ -68,6 +69,99 @@ impl RemoteTable<&'static str> for Node {
         if self.remotes.get(key) == Some(endpoint) {
             self.remotes.remove(key);
         }
+    }
+}
+
+/// A node that accepts every REQ and SIDR_REQ, unless one of the fields says otherwise, and logs
+/// the checks.
+struct Incoming {
+    tables: Node,
+    /// The service id of the request.
+    service_id: u64,
+    has_sender: bool,
+    is_served: bool,
+    listener: Result<(), Errno>,
+    room: Result<(), Errno>,
+    create: Result<(), Errno>,
+    /// The id that another task enters while the endpoint is created.
+    race: Option<RemoteKey>,
+    // A REQ.
+    has_pkey: bool,
+    has_alternate_paths: bool,
+    reach: Result<(), Errno>,
+    takes_qp: bool,
+    keeps_device: bool,
+    // A SIDR_REQ.
+    known: KnownSidr<&'static str>,
+    takes_datagrams: bool,
+    entry: Entry,
+    log: RefCell<Vec<&'static str>>,
+}
+
+impl Incoming {
+    fn new(service_id: u64) -> Self {
+        Self {
+            tables: Node::default(),
+            service_id,
+            has_sender: true,
+            is_served: true,
+            listener: Ok(()),
+            room: Ok(()),
+            create: Ok(()),
+            race: None,
+            has_pkey: true,
+            has_alternate_paths: false,
+            reach: Ok(()),
+            takes_qp: true,
+            keeps_device: true,
+            known: KnownSidr::Nothing,
+            takes_datagrams: true,
+            entry: Entry::New,
+            log: RefCell::default(),
+        }
+    }
+
+    fn note(&self, what: &'static str) {
+        self.log.borrow_mut().push(what);
+    }
+}
+
+impl Passive for Incoming {
+    type Endpoint = &'static str;
+    type Listener = ();
+
+    fn find_sender(&mut self) -> bool {
+        self.note("sender");
+        self.has_sender
+    }
+
+    fn is_served(&self, service_id: u64) -> bool {
+        self.note("served");
+        assert_eq!(service_id, self.service_id);
+        self.is_served
+    }
+
+    fn listener(&mut self) -> Result<(), Errno> {
+        self.note("listener");
+        self.listener
+    }
+
+    fn room(&mut self, (): &()) -> Result<(), Errno> {
+        self.note("room");
+        self.room
+    }
+
+    fn create(&mut self, (): &()) -> Result<&'static str, Errno> {
+        self.note("create");
+        if let Some(key) = self.race {
+            self.tables.remotes.insert(key, OTHER);
+        }
+        self.create.map(|()| MINE)
+    }
+
+    fn discard(&mut self, endpoint: &'static str) {
+        self.note("discard");
+        assert_eq!(endpoint, MINE);
     }
 }
 

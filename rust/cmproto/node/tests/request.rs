@@ -5,93 +5,14 @@
 use super::*;
 use crate::{
     cm::QpType,
-    errno::Errno,
     wire::{Req, ReqPath, Transport},
 };
-use std::cell::RefCell;
 
 const PORT_GID: Gid = Gid([0xa; 16]);
 const LOCAL_GID: Gid = Gid([0xb; 16]);
 
-/// A node that accepts every REQ, unless one of the fields says otherwise, and logs the checks.
-struct Incoming {
-    tables: Node,
-    has_sender: bool,
-    is_served: bool,
-    has_pkey: bool,
-    has_alternate_paths: bool,
-    listener: Result<(), Errno>,
-    room: Result<(), Errno>,
-    reach: Result<(), Errno>,
-    takes_qp: bool,
-    create: Result<(), Errno>,
-    keeps_device: bool,
-    /// The id that another task enters while the endpoint is created.
-    race: Option<RemoteKey>,
-    log: RefCell<Vec<&'static str>>,
-}
-
-impl Incoming {
-    fn new() -> Self {
-        Self {
-            tables: Node::default(),
-            has_sender: true,
-            is_served: true,
-            has_pkey: true,
-            has_alternate_paths: false,
-            listener: Ok(()),
-            room: Ok(()),
-            reach: Ok(()),
-            takes_qp: true,
-            create: Ok(()),
-            keeps_device: true,
-            race: None,
-            log: RefCell::default(),
-        }
-    }
-
-    fn note(&self, what: &'static str) {
-        self.log.borrow_mut().push(what);
-    }
-}
-
-impl Passive for Incoming {
-    type Endpoint = &'static str;
-    type Listener = ();
-
-    fn find_sender(&mut self) -> bool {
-        self.note("sender");
-        self.has_sender
-    }
-
-    fn is_served(&self, service_id: u64) -> bool {
-        self.note("served");
-        assert_eq!(service_id, peer_req().service_id);
-        self.is_served
-    }
-
-    fn listener(&mut self) -> Result<(), Errno> {
-        self.note("listener");
-        self.listener
-    }
-
-    fn room(&mut self, (): &()) -> Result<(), Errno> {
-        self.note("room");
-        self.room
-    }
-
-    fn create(&mut self, (): &()) -> Result<&'static str, Errno> {
-        self.note("create");
-        if let Some(key) = self.race {
-            self.tables.remotes.insert(key, OTHER);
-        }
-        self.create.map(|()| MINE)
-    }
-
-    fn discard(&mut self, endpoint: &'static str) {
-        self.note("discard");
-        assert_eq!(endpoint, MINE);
-    }
+fn incoming() -> Incoming {
+    Incoming::new(peer_req().service_id)
 }
 
 impl RemoteTable<&'static str> for Incoming {
@@ -179,7 +100,7 @@ const ALL: [&str; 9] = [
 
 #[test]
 fn a_new_request_passes_everything_and_has_its_names() {
-    let mut node = Incoming::new();
+    let mut node = incoming();
     assert_eq!(take(&mut node), Request::New(MINE, ()));
     assert_eq!(*node.log.borrow(), ALL);
     let both = BTreeMap::from([(ids().comm_id_key(), MINE), (ids().qpn_key(), MINE)]);
@@ -231,7 +152,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         ("publish", |n| n.keeps_device = false, Request::Nothing),
     ];
     for (last, fault, expected) in cases {
-        let mut node = Incoming::new();
+        let mut node = incoming();
         fault(&mut node);
         assert_eq!(take(&mut node), expected, "{last}");
         let asked = node.log.borrow();
@@ -253,13 +174,13 @@ fn there_are_alternate_paths_on_infiniband_only() {
         },
         ..peer_req()
     };
-    let mut node = Incoming::new();
+    let mut node = incoming();
     let refused = rejected(Reason::INVALID_ALT_GID, Some(LOCAL_GID));
     assert_eq!(request(&mut node, PEER, &req), refused);
     assert_eq!(*node.log.borrow(), ALL[..3]);
     let mut node = Incoming {
         has_alternate_paths: true,
-        ..Incoming::new()
+        ..incoming()
     };
     assert_eq!(request(&mut node, PEER, &req), Request::New(MINE, ()));
 }
@@ -270,7 +191,7 @@ fn a_transport_that_does_not_exist_is_refused() {
         transport: Transport::Other(2, 0),
         ..peer_req()
     };
-    let mut node = Incoming::new();
+    let mut node = incoming();
     let refused = rejected(Reason::CONSUMER_DEFINED, None);
     assert_eq!(request(&mut node, PEER, &req), refused);
     assert_eq!(*node.log.borrow(), ALL[..6]);
@@ -288,7 +209,7 @@ fn stale() -> Request<&'static str, ()> {
 
 #[test]
 fn a_queue_pair_in_use_is_asked_for_before_anything_else() {
-    let mut node = Incoming::new();
+    let mut node = incoming();
     node.tables.remotes.insert(ids().qpn_key(), OTHER);
     assert_eq!(take(&mut node), stale());
     assert!(node.log.borrow().is_empty());
@@ -306,7 +227,7 @@ fn who_loses_a_race_for_the_names_leaves_nothing() {
     ] {
         let mut node = Incoming {
             race: Some(race),
-            ..Incoming::new()
+            ..incoming()
         };
         assert_eq!(take(&mut node), expected);
         let log = node.log.borrow();

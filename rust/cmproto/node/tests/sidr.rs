@@ -3,81 +3,10 @@
 //! Tests of the checks of a SIDR_REQ.
 
 use super::*;
-use crate::{
-    errno::Errno,
-    sidr::ReplyParams,
-    wire::{Attribute, Header},
-};
-use std::cell::RefCell;
+use crate::{sidr::ReplyParams, wire::Header};
 
-/// A node that accepts every SIDR_REQ, unless one of the fields says otherwise, and logs the
-/// checks.
-struct Incoming {
-    known: KnownSidr<&'static str>,
-    has_sender: bool,
-    is_served: bool,
-    listener: Result<(), Errno>,
-    takes_datagrams: bool,
-    room: Result<(), Errno>,
-    create: Result<(), Errno>,
-    entry: Entry,
-    log: RefCell<Vec<&'static str>>,
-}
-
-impl Incoming {
-    fn new() -> Self {
-        Self {
-            known: KnownSidr::Nothing,
-            has_sender: true,
-            is_served: true,
-            listener: Ok(()),
-            takes_datagrams: true,
-            room: Ok(()),
-            create: Ok(()),
-            entry: Entry::New,
-            log: RefCell::default(),
-        }
-    }
-
-    fn note(&self, what: &'static str) {
-        self.log.borrow_mut().push(what);
-    }
-}
-
-impl Passive for Incoming {
-    type Endpoint = &'static str;
-    type Listener = ();
-
-    fn find_sender(&mut self) -> bool {
-        self.note("sender");
-        self.has_sender
-    }
-
-    fn is_served(&self, service_id: u64) -> bool {
-        self.note("served");
-        assert_eq!(service_id, sidr_req().service_id);
-        self.is_served
-    }
-
-    fn listener(&mut self) -> Result<(), Errno> {
-        self.note("listener");
-        self.listener
-    }
-
-    fn room(&mut self, (): &()) -> Result<(), Errno> {
-        self.note("room");
-        self.room
-    }
-
-    fn create(&mut self, (): &()) -> Result<&'static str, Errno> {
-        self.note("create");
-        self.create.map(|()| MINE)
-    }
-
-    fn discard(&mut self, endpoint: &'static str) {
-        self.note("discard");
-        assert_eq!(endpoint, MINE);
-    }
+fn incoming() -> Incoming {
+    Incoming::new(sidr_req().service_id)
 }
 
 impl PassiveSidr for Incoming {
@@ -145,7 +74,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         ),
     ];
     for (last, fault, expected) in cases {
-        let mut node = Incoming::new();
+        let mut node = incoming();
         fault(&mut node);
         assert_eq!(take(&mut node), expected, "{last}");
         let asked = node.log.borrow();
@@ -160,7 +89,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
 fn what_came_before_is_not_taken_again() {
     let mut node = Incoming {
         known: KnownSidr::Asked(OTHER),
-        ..Incoming::new()
+        ..incoming()
     };
     assert_eq!(take(&mut node), SidrRequest::Duplicate(OTHER));
 
@@ -188,7 +117,7 @@ fn what_came_before_is_not_taken_again() {
 fn a_refusal_says_which_request_it_answers() {
     let mut node = Incoming {
         is_served: false,
-        ..Incoming::new()
+        ..incoming()
     };
     let SidrRequest::Refused(response) = take(&mut node) else {
         panic!("it is not refused");

@@ -31,6 +31,15 @@ const WORDS: [(&str, &[&str]); 14] = [
     ("Dropped", &[]),
 ];
 
+/// How the crate is asked about a message.
+const CALLS: [&str; 5] = [
+    "route(",
+    "judge(",
+    "claim_rep(",
+    "node::request(",
+    "sidr_request(",
+];
+
 fn sources(dir: &Path, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();
@@ -65,28 +74,16 @@ fn nothing_but_the_crate_decides_about_a_message() {
         }
     }
     // Each of the three asks the crate about each kind of message.
-    for (dir, asked) in NODES.iter().zip([
-        [
-            "route(",
-            "judge(",
-            "claim_rep(",
-            "node::request(",
-            "sidr_request(",
-        ],
-        [
-            "route(",
-            "judge(",
-            "claim_rep(",
-            "node::request(",
-            "sidr_request(",
-        ],
-        // Its connections resolve no service.
-        ["route(", "judge(", "claim_rep(", "node::request(", ""],
-    ]) {
-        for call in asked {
+    for dir in NODES {
+        for call in CALLS {
             let is_asked =
                 |(file, text): &(String, String)| file.contains(dir) && text.contains(call);
-            assert!(files.iter().any(is_asked), "{dir} does not call {call}");
+            // The model's connections resolve no service.
+            let is_left_out = (dir, call) == ("model/src", "sidr_request(");
+            assert!(
+                is_left_out || files.iter().any(is_asked),
+                "{dir} does not call {call}"
+            );
         }
     }
 }

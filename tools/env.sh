@@ -176,6 +176,19 @@ debian_uri() {
 			'($1 == a || $1 == b || $1 == c) && !seen++ { print $2 }'
 }
 
+# archive_get PATH FILE: that file of the archive, as FILE. If it cannot be had, why not, in one line.
+archive_get() {
+	local uri why
+	uri=$(debian_uri)
+	uri=${uri:-http://deb.debian.org/debian/}
+	why=$(/usr/lib/apt/apt-helper -o Acquire::Retries=1 -o Acquire::http::Timeout=15 download-file \
+		"${uri%/}/$1" "$2" 2>&1) || {
+		echo "no answer from the Debian archive at $uri (network, proxy?):" \
+			"$(sed -n -e 's/^  *\([A-Z].*\)/\1/p' -e 's/^E: *//p' <<<"$why" | head -n 1)"
+		return 1
+	}
+}
+
 # unpack_packages SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they
 # need, for programs of a guest. Only unpacked: nothing here is ever configured or booted.
 unpack_packages() {

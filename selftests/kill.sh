@@ -71,16 +71,15 @@ check "kill -9 while an address is being resolved" resolving
 
 # The request would be sent again only after more than a minute.
 asking() {
-	local client settings=/sys/kernel/config/rdma_cm/rxe0 status=0
+	local client status=0
 	ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent || return
 	if [ "$CM" = rust ]; then
-		early_retry 0 && mkdir -p "$settings" && echo 24 >"$settings/ports/1/cm_response_timeout" || return
+		early_retry 0 && port_setting cm_response_timeout 24 rxe0 || return
 	fi
 	rping -c -a 10.0.0.98 & client=$!
 	wait_for 10 cm_id_in CONNECT "comm rping" || status=1
 	if [ "$CM" = rust ]; then
-		echo 20 >"$settings/ports/1/cm_response_timeout"
-		rmdir "$settings"
+		port_setting cm_response_timeout 20 rxe0
 		early_retry 20
 	fi
 	kill -9 "$client"

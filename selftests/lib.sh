@@ -150,14 +150,18 @@ lockdep_watches() {
 	}
 }
 
+# port_setting NAME VALUE DEVICE...: of the first port of these devices, in configfs.
+port_setting() {
+	local device dir
+	for device in "${@:3}"; do
+		dir=/sys/kernel/config/rdma_cm/$device
+		mkdir -p "$dir" && echo "$2" >"$dir/ports/1/$1" && rmdir "$dir" || return
+	done
+}
+
 # early_retry MS: how soon requests are sent early; 0 for never, which is all that C can.
 early_retry() {
-	local device dir
-	[ "$CM" = rust ] || return 0
-	for device in rxe0 rxe1; do
-		dir=/sys/kernel/config/rdma_cm/$device
-		mkdir -p "$dir" && echo "$1" >"$dir/ports/1/cm_early_retry_ms" && rmdir "$dir" || return
-	done
+	[ "$CM" != rust ] || port_setting cm_early_retry_ms "$1" rxe0 rxe1
 }
 
 # References on the connection manager, but for those of modules that call it, as ib_ipoib does.

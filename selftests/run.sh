@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # selftests/run.sh [--capture DIR] [--slow N] [--first] [--cases PATTERN|PATTERN...] [SUITE...]: run
-# these suites in the guest, by default all, and print one line per case and the totals. Each suite is a script of this directory
-# that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300), with --slow
-# N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
+# these suites in the guest, by default all, and print one line per case and the totals. Each suite is a
+# script of this directory that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300),
+# with --slow N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
 # there is one) has not turned itself off, and no id and no open file is left.
@@ -80,12 +80,11 @@ filter() {
 	echo "$p $f $s" >"$counts"
 }
 
-# watch_log PID: it gets a signal when the kernel log has a report.
+# watch_log PID: it gets a signal when the kernel log has a report, as long as it is there.
 watch_log() {
-	while sleep 5; do
-		kernel-log-clean >/dev/null || break
+	while sleep 5 && kill -0 "$1" 2>/dev/null; do
+		kernel-log-clean >/dev/null || { kill -USR1 "$1" && return; }
 	done
-	kill -USR1 "$1"
 }
 
 # one NAME COMMAND...: a case of this script.

@@ -118,7 +118,7 @@ help:
 	@echo ''
 	@echo 'Running:'
 	@echo '  run               - the whole way: set up, build, boot a guest, rping over the module'
-	@echo '  quick             - what to run before each change is given away, in 3 minutes'
+	@echo '  quick             - what to run before each change is given away, in under 5 minutes'
 	@echo '  check             - every test there is but those that take long'
 	@echo '  check-long        - those'
 	@echo '  check-debug       - those that need a guest, on a kernel with KASAN, lockdep and the'

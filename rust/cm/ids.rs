@@ -16,7 +16,7 @@ use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
+    rbtree::{Entry, RBTree, RBTreeNodeReservation},
     sync::{
         atomic::{Atomic, Relaxed},
         Arc, Mutex,
@@ -105,8 +105,8 @@ impl CommIds {
             let mut tree = self.shard(id).ok_or(EINVAL)?.lock();
             // An id that is still in use is skipped. This happens when the counter has wrapped
             // around.
-            if id != 0 && tree.get(&id).is_none() {
-                let _ = tree.insert(space.into_node(id, None));
+            if let (Entry::Vacant(entry), true) = (tree.entry(id), id != 0) {
+                entry.insert(None, space);
                 return Ok(id);
             }
         }

@@ -17,7 +17,7 @@ use kernel::{
     error::Error,
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
+    rbtree::{Entry, RBTree, RBTreeNodeReservation},
     sync::Mutex,
 };
 
@@ -86,10 +86,7 @@ impl RemoteTable<EndpointRef> for Entering<'_> {
             self.comm_id.take()
         };
         match memory {
-            Some(memory) => {
-                let node = memory.into_node(key, endpoint.clone());
-                self.remotes.enter(node, &key)
-            }
+            Some(memory) => self.remotes.enter(memory, key, endpoint),
             // There is memory for one communication id and one QPN, and each is entered once.
             None => Some(endpoint.clone()),
         }
@@ -117,29 +114,27 @@ impl Remotes {
         self.shards.get(shard)
     }
 
-    /// Enters `node`, or returns the endpoint that has its key.
+    /// Enters `key` for `endpoint`, or returns the endpoint that has it.
     fn enter(
         &self,
-        node: RBTreeNode<RemoteKey, EndpointRef>,
-        key: &RemoteKey,
+        memory: Reservation,
+        key: RemoteKey,
+        endpoint: &EndpointRef,
     ) -> Option<EndpointRef> {
-        let lock = self.shard(key)?;
-        let unused;
-        {
-            let mut tree = lock.lock();
-            match tree.get(key) {
-                Some(owner) => {
-                    let owner = owner.clone();
-                    drop(tree);
-                    unused = Some((node, owner));
-                }
-                None => {
-                    let _ = tree.insert(node);
-                    unused = None;
-                }
+        let lock = self.shard(&key)?;
+        // Memory that is not needed is freed outside the shard lock.
+        let _unused;
+        let mut tree = lock.lock();
+        match tree.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(endpoint.clone(), memory);
+                None
+            }
+            Entry::Occupied(entry) => {
+                _unused = memory;
+                Some(entry.get().clone())
             }
         }
-        unused.map(|(_node, owner)| owner)
     }
 
     /// Removes `key`, if it belongs to `endpoint`.
@@ -149,10 +144,10 @@ impl Remotes {
         };
         let node = {
             let mut tree = lock.lock();
-            match tree.get(key) {
-                Some(owner) if EndpointRef::ptr_eq(owner, endpoint) => tree.remove_node(key),
-                _ => None,
-            }
+            let entry = tree.find_mut(key);
+            entry
+                .filter(|entry| EndpointRef::ptr_eq(entry.get(), endpoint))
+                .map(|entry| entry.remove_node())
         };
         // The node and its reference are dropped outside the shard lock.
         drop(node);

@@ -101,6 +101,7 @@ fn trace_answered(answer: &Answer) {
 
 impl Arrived<'_> {
     /// Carries out the response of the node to the message.
+    #[cold]
     pub(super) fn respond(&self, response: &Response) {
         match response {
             Response::Drop(why) => self.port.counts.dropped(*why),
@@ -109,6 +110,7 @@ impl Arrived<'_> {
     }
 
     /// Refuses a REP whose sender uses ids of another connection.
+    #[cold]
     pub(super) fn refuse_rep(&self, rep: &Rep<'_>, refused: Refused<EndpointRef>) {
         if refused.stale.is_none() {
             icm::icm_insert_failed_err(rep.remote_comm_id);

@@ -162,6 +162,7 @@ fn icm_id(req: &Req<'_>) -> IcmId<'static> {
 
 impl Arrived<'_> {
     /// Handles a REQ.
+    #[inline(never)] // Keeps the frame of the caller small.
     pub(super) fn request(&self, req: &Req<'_>) {
         let mut incoming = IncomingReq {
             arrived: self,
@@ -182,6 +183,7 @@ impl Arrived<'_> {
     }
 
     /// Refuses a REQ.
+    #[cold]
     fn refuse_req(&self, req: &Req<'_>, refused: Refused<EndpointRef>) {
         let Response::Answer(Answer::Rej { reason, .. }) = refused.response else {
             return self.respond(&refused.response);

@@ -165,6 +165,7 @@ impl Endpoint {
     }
 
     /// Handles a SIDR_REP for this endpoint. `message` is the same SIDR_REP.
+    #[inline(never)] // Keeps the frame of the caller small.
     pub(super) fn receive_sidr_rep(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -230,6 +231,7 @@ impl Waiting for Inquiry {
 
 impl Arrived<'_> {
     /// Handles a SIDR_REQ.
+    #[inline(never)] // Keeps the frame of the caller small.
     pub(super) fn question(&self, req: &SidrReq<'_>) {
         let mut incoming = IncomingSidr {
             arrived: self,

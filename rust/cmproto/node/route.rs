@@ -36,29 +36,37 @@ pub fn route<'m, T: Tables>(
     origin: Origin,
     message: &'m Message<'m>,
 ) -> Route<'m, T::Endpoint> {
-    let endpoint = match message {
+    let comm_id = match message {
         Message::Req(req) => return Route::Req(req),
         Message::SidrReq(req) => return Route::SidrReq(req),
-        Message::Rep(rep) => tables.by_comm_id(rep.remote_comm_id),
-        Message::Rtu(rtu) => tables.by_comm_id(rtu.remote_comm_id),
-        Message::Mra(mra) => tables.by_comm_id(mra.remote_comm_id),
-        Message::Dreq(dreq) => tables.by_comm_id(dreq.remote_comm_id),
-        Message::Drep(drep) => tables.by_comm_id(drep.remote_comm_id),
+        Message::Rep(rep) => rep.remote_comm_id,
+        Message::Rtu(rtu) => rtu.remote_comm_id,
+        Message::Mra(mra) => mra.remote_comm_id,
+        Message::Dreq(dreq) => dreq.remote_comm_id,
+        Message::Drep(drep) => drep.remote_comm_id,
         Message::Rej(rej) => match rej.timed_out_guid() {
             Some(guid) => {
                 let peer = Peer { guid, origin };
-                tables.by_remote(&RemoteKey::comm_id(peer, rej.local_comm_id))
+                let key = RemoteKey::comm_id(peer, rej.local_comm_id);
+                return Route::to(tables.by_remote(&key), message);
             }
-            None => tables.by_comm_id(rej.remote_comm_id),
+            None => rej.remote_comm_id,
         },
-        Message::SidrRep(rep) => tables.by_comm_id(rep.request_id),
+        Message::SidrRep(rep) => rep.request_id,
         // Path migration is not supported.
         Message::Lap(_) | Message::Apr(_) => {
             return Route::Nobody(Response::Drop(Dropped::Unsupported))
         }
     };
-    match endpoint {
-        Some(endpoint) => Route::Endpoint(endpoint),
-        None => Route::Nobody(nobody(message)),
+    Route::to(tables.by_comm_id(comm_id), message)
+}
+
+impl<E> Route<'_, E> {
+    /// Returns the route of a message to the endpoint that it names, if there is one.
+    fn to(endpoint: Option<E>, message: &Message<'_>) -> Self {
+        match endpoint {
+            Some(endpoint) => Route::Endpoint(endpoint),
+            None => Route::Nobody(nobody(message)),
+        }
     }
 }

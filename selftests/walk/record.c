@@ -112,19 +112,14 @@ static void add_event(struct line *l, struct subject *s, const char *where,
 	}
 }
 
-void add_events(struct line *l, struct subject *s, int quiet_ms)
+void read_events(struct events *events, struct subject *s, int quiet_ms)
 {
 	int fds[] = { s->p.cfd, s->p.sfd, s->other };
 	static const char *const names[] = { "client", "server", "other" };
 	struct pollfd p[3];
-	struct line each[3];
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		p[i] = (struct pollfd){ .fd = fds[i] > 0 ? fds[i] : -1, .events = POLLIN };
-		each[i].len = 0;
-		each[i].text[0] = 0;
-	}
-	/* The files are told apart, because their order says nothing. */
 	while (poll(p, 3, quiet_ms) > 0) {
 		bool any = false;
 
@@ -134,14 +129,19 @@ void add_events(struct line *l, struct subject *s, int quiet_ms)
 			if (!(p[i].revents & POLLIN) || get_event(fds[i], &ev) < 0)
 				continue;
 			any = true;
-			if (each[i].len < 4000)
-				add_event(&each[i], s, names[i], &ev);
+			if (events->of[i].len < 4000)
+				add_event(&events->of[i], s, names[i], &ev);
 		}
 		if (!any)
 			break;
 	}
+}
+
+void add_events(struct line *l, const struct events *events)
+{
 	for (int i = 0; i < 3; i++)
-		add(l, "%s", each[i].text);
+		if (events->of[i].len)
+			add(l, "%s", events->of[i].text);
 }
 
 /* Addresses, route and attributes, without what is chosen in each run; their bytes go to l. */

@@ -111,6 +111,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		      uint64_t before)
 {
 	static struct line l;
+	static struct events events;
 	struct footprint had, has;
 	struct call one, two = { 0 };
 	const char *changed;
@@ -119,6 +120,8 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 	long ret, ret2;
 
 	l.len = 0;
+	for (int i = 0; i < 3; i++)
+		events.of[i].len = 0;
 	make_call(t, s, 0xa5, &one);
 	footprint(&had, s->fd, s->id);
 	ret = issue(t, s, &one);
@@ -143,7 +146,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		make_call(t, s, 0x5a, &two);
 		ret2 = issue(t, s, &two);
 	} else if (one.answer) {
-		add_events(&l, s, quiet_ms);
+		read_events(&events, s, quiet_ms);
 		enter(state, &again);
 		make_call(t, &again, 0x5a, &two);
 		ret2 = issue(t, &again, &two);
@@ -155,8 +158,10 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		add(&l, " then %s", ret2 < 0 ? errno_name(-ret2) : "ok");
 	if (one.answer)
 		add_answer(&l, t->command, one.answer, 0xa5, two.answer, 0x5a);
+	/* One that is late comes before the answer to the other pattern, or after it. */
 	if (ret >= 0 && !t->command->pure)
-		add_events(&l, s, quiet_ms);
+		read_events(&events, s, quiet_ms);
+	add_events(&l, &events);
 	after = view(s);
 	if (after != before)
 		add_view(&l, s);

@@ -161,8 +161,14 @@ void add(struct line *l, const char *format, ...) __attribute__((format(printf, 
 /* The bytes of an answer, from calls with two patterns. */
 void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t one_pattern,
 		uint8_t *two, uint8_t two_pattern);
-/* The events that come while the id settles. */
-void add_events(struct line *l, struct subject *s, int quiet_ms);
+/* Events by the file on which they came. The files are told apart, because their order says nothing. */
+struct events {
+	struct line of[3];
+};
+
+/* Adds the events that come while the id settles. */
+void read_events(struct events *events, struct subject *s, int quiet_ms);
+void add_events(struct line *l, const struct events *events);
 /* What can be seen of an id. */
 uint64_t view(struct subject *s);
 void add_view(struct line *l, struct subject *s);

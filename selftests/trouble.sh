@@ -200,6 +200,29 @@ with_spoof() {
 	[ "$(longest)" -lt $((1000 * PATIENCE)) ] || fail "the honest had to wait"
 }
 
+# forgetting COMMAND...: connections, each after COMMAND has made that a neighbour is not known.
+forgetting() {
+	local i best=$((20000 * PATIENCE))
+	for i in 1 2 3; do
+		"$@" 2>/dev/null
+		callers 1 1 20 || return
+		[ "$(longest)" -ge "$best" ] || best=$(longest)
+	done
+	# On this link the answer to an ARP request comes before ib_core waits for it, and C waits for the
+	# timeout then.
+	[ "$CM" = c ] || [ "$best" -lt $((900 * PATIENCE)) ] || fail "each waited for an answer that was there"
+}
+
+# The neighbour of who asks is known only when it has been asked for, and there is room to do that again.
+looked_for() {
+	local status=0
+	# To ask where this host is would say where the other one is.
+	$PEER ip neigh replace "$A4" lladdr "$(cat /sys/class/net/v0/address)" dev v1 nud permanent || return
+	served 1024 0 -- forgetting ip neigh del "$B4" dev v0 || status=$?
+	$PEER ip neigh del "$A4" dev v1
+	return "$status"
+}
+
 quietly() {
 	served 1024 0 -- callers "$MANY" 100 60 && served 1024 0 -- callers 100 1 30
 }
@@ -230,4 +253,9 @@ else
 	skip "$MANY connections beside 300 to a dead peer" "C makes none of them in 40 s"
 	skip "connections while requests come from nowhere" "C takes seconds for each"
 fi
+check "connections whose sender has to be looked for, after all that" looked_for
+shown
+check "connections whose receiver has to be looked for" \
+	served 1024 0 -- forgetting $PEER ip neigh del "$A4" dev v1
+shown
 finish

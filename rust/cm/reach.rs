@@ -257,18 +257,22 @@ impl Sender {
     /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
     /// errors if there is no route to the sender.
     pub(super) fn way(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Way> {
-        if let Some(link) = &self.link {
-            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
-            return Ok(Way::Known(DevAddr::by_lid(hop_limit)));
-        }
-        let local = self.local.as_ref().ok_or(EINVAL)?;
-        let peer = &self.back.dgid;
-        match addr::lookup_gid(local, peer)? {
+        match self.known()? {
             Some(found) => Ok(Way::Known(found)),
-            None => Place::take(core, purpose, peer)
+            None => Place::take(core, purpose, &self.back.dgid)
                 .map(Way::Unknown)
                 .ok_or(EBUSY),
         }
+    }
+
+    /// Returns the address of the sender, if it is known.
+    fn known(&self) -> Result<Option<DevAddr>> {
+        if let Some(link) = &self.link {
+            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
+            return Ok(Some(DevAddr::by_lid(hop_limit)));
+        }
+        let local = self.local.as_ref().ok_or(EINVAL)?;
+        addr::lookup_gid(local, &self.back.dgid)
     }
 }
 
@@ -321,6 +325,14 @@ impl<T: Waiting> Search<T> {
         match asked {
             Ok(query) => {
                 delay::point();
+                // A neighbour that answers at once does so before the RDMA core listens for it,
+                // which then waits for the timeout.
+                if let Ok(Some(found)) = sender.known() {
+                    if query.cancel() {
+                        *self.progress.lock() = Progress::Done;
+                        return self.over(Ok(&found));
+                    }
+                }
                 let mut progress = self.progress.lock();
                 if matches!(*progress, Progress::Starting) {
                     *progress = Progress::Running(query);

@@ -123,7 +123,8 @@ impl Endpoint {
             // On another interface, the same link-local address is another peer.
             _ => return Err(EINVAL),
         };
-        if let Some((src, link)) = addr::lookup_ip(&self.net, &inner.src, dst, interface) {
+        let known = |inner: &Inner| addr::lookup_ip(&self.net, &inner.src, dst, interface);
+        if let Some((src, link)) = known(inner) {
             self.resolution_done(inner, Ok(()), &src, &link);
             return Ok(());
         }
@@ -135,6 +136,14 @@ impl Endpoint {
             timeout_ms,
             Addressee::new(self)?,
         )?;
+        // A neighbour that answers at once does so before the RDMA core listens for it, which then
+        // waits for the timeout.
+        if let Some((src, link)) = known(inner) {
+            if query.cancel() {
+                self.resolution_done(inner, Ok(()), &src, &link);
+                return Ok(());
+            }
+        }
         inner.query = Some(query);
         Ok(())
     }

@@ -87,7 +87,7 @@ mod state {
     pub(super) const RUNNING: u32 = 1;
     /// The callback is about to return.
     pub(super) const FINISHED: u32 = 2;
-    /// The [`super::Query`] was dropped before the callback ran.
+    /// The query was cancelled before the callback ran.
     pub(super) const CANCELLED: u32 = 3;
     /// The [`super::Query`] was dropped while the callback ran.
     pub(super) const ABANDONED: u32 = 4;
@@ -208,22 +208,36 @@ impl WorkItem for Request {
 /// call takes.
 pub(crate) struct Query(Arc<Request>);
 
-impl Drop for Query {
-    fn drop(&mut self) {
-        let state = &self.0.state;
-        if state
+impl Query {
+    /// Cancels the query, unless it is over or its callback is running. Returns whether it was
+    /// cancelled, so that [`AddrDone::done`] is not called.
+    ///
+    /// Does not wait for the callback.
+    pub(crate) fn cancel(&self) -> bool {
+        let is_pending = self
+            .0
+            .state
             .cmpxchg(state::PENDING, state::CANCELLED, Full)
-            .is_ok()
-        {
+            .is_ok();
+        if is_pending {
             self.0.forget();
             // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.0)) });
             let context = self.0.context.lock().take();
             drop(context);
-        } else if state
-            .cmpxchg(state::RUNNING, state::ABANDONED, Full)
-            .is_err()
-        {
+        }
+        is_pending
+    }
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        let is_running = |state: &Atomic<u32>| {
+            state
+                .cmpxchg(state::RUNNING, state::ABANDONED, Full)
+                .is_ok()
+        };
+        if !self.cancel() && !is_running(&self.0.state) {
             // The query is finished. If the callback is about to return, this waits for it.
             self.0.forget();
         }

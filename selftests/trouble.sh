@@ -166,6 +166,18 @@ dead_peer_of_the_caller() {
 	return "$status"
 }
 
+# sends_end DEVICE: nothing that was posted there is still to be sent.
+sends_end() {
+	local i sent before=''
+	for ((i = 0; i < 60 * PATIENCE; i++)); do
+		sent=$(cat "$COUNTS/$1/ports/1/hw_counters/sent_pkts") || return
+		[ "$sent" != "$before" ] || return 0
+		before=$sent
+		sleep 0.5
+	done
+	fail "$1 still sends"
+}
+
 # unresolvable RATE: requests from hosts of which no answer to an ARP request comes.
 unresolvable() {
 	local sources=() i spoof status=0
@@ -176,6 +188,8 @@ unresolvable() {
 	for i in "${sources[@]}"; do $PEER ip addr add "$i/32" dev v1; done
 	ip route add 10.0.7.0/24 dev v0
 	served 1024 0 -- with_spoof "$1" "${sources[@]}" || status=$?
+	# A send that has no route any more ends queue pair 1 of soft-RoCE for good.
+	sends_end rxe1 || status=$?
 	ip route del 10.0.7.0/24
 	for i in "${sources[@]}"; do $PEER ip addr del "$i/32" dev v1; done
 	$PEER sysctl -qw net.ipv4.conf.v1.arp_ignore=0

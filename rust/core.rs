@@ -14,7 +14,7 @@ use crate::{
     endpoint::Endpoint,
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{
-        clock, random,
+        bug, clock, random,
         slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
@@ -107,7 +107,8 @@ impl Core {
         )
     }
 
-    /// Stops all timers, work items and queries of the module, and waits for them.
+    /// Stops all timers, work items and queries of the module, and waits for them. Warns of entries
+    /// of the tables that nobody would remove.
     ///
     /// To be called when no endpoint is left and before the module is unloaded. The last reference
     /// to the core may be dropped by work that is stopped here, which could not wait for itself.
@@ -119,6 +120,10 @@ impl Core {
         self.sa.close();
         self.timers.shut_down();
         self.questions.shut_down();
+        // Entries of other tables own endpoints, of which the slab cache warns.
+        bug::check_empty("communication ids", self.ids.is_empty());
+        bug::check_empty("ports", self.ports.is_empty());
+        bug::check_empty("neighbours", self.neighbours.is_empty());
     }
 
     /// Returns a number that was not returned before, for a new endpoint or multicast group.

@@ -92,6 +92,11 @@ impl CommIds {
         })
     }
 
+    /// Returns whether the table has no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.lock().is_empty())
+    }
+
     fn shard(&self, id: u32) -> Option<&Mutex<Tree>> {
         let shard = usize::try_from(id).unwrap_or(0) & (SHARDS - 1);
         self.shards.get(shard)

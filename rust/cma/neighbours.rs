@@ -16,6 +16,7 @@ use crate::{
     endpoint::{Endpoint, EndpointRef, Event, Inner},
     ib::dev_addr::DevAddr,
     kext::{
+        bug,
         error::ToKernel,
         igmp,
         lock::{new_spinlock_irq, SpinLockIrq},
@@ -210,7 +211,8 @@ impl Neighbours {
     pub(crate) fn forget(&self, watching: Watching) {
         let mut table = self.table.lock();
         let Some(watched) = table.get_mut(&watching.0) else {
-            return;
+            drop(table);
+            return bug::missing("neighbours");
         };
         watched.endpoints = watched.endpoints.saturating_sub(1);
         // INVARIANT: The entry goes with the last endpoint.
@@ -218,6 +220,11 @@ impl Neighbours {
         drop(table);
         // The node and its references are dropped when the lock has been released.
         drop(last);
+    }
+
+    /// Returns whether no neighbour is watched.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.lock().is_empty()
     }
 
     /// Waits until all endpoints that are being told have been told. No notifier may run any more.

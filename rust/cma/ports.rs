@@ -135,6 +135,11 @@ impl Ports {
         })
     }
 
+    /// Returns whether no port is in use.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.lock().owners.is_empty()
+    }
+
     /// Claims the port of `owner`'s address for the endpoint with the number `number`, or an
     /// ephemeral port if the port is 0.
     ///

@@ -4,12 +4,12 @@
 
 use super::{Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Inner, Sidr};
 use crate::{
-    cm::{execute::Cause, ids::CommId, remote::Tracked},
+    cm::execute::Cause,
     cma::{
         iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
         ports::PortClaim,
     },
-    ib::{addr::Query, ah::Ah, sa::SaQuery, trace},
+    ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
 };
 use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
@@ -23,30 +23,14 @@ struct Remains {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching>,
-    names: Option<Names>,
+    /// The connection, whose communication id and address handle are given back.
+    conn: Option<Conn>,
     groups: RBTree<u64, Group>,
     sidr: Option<KBox<Sidr>>,
     iwarp: Option<Iwarp>,
     device: Option<Attachment>,
     stay: Option<OwnedGuard>,
     consumer: Option<Arc<dyn Consumer>>,
-}
-
-/// The contents of a connection that has ended.
-struct Names {
-    tracked: Option<Tracked>,
-    _comm_id: CommId,
-    _ah: Option<Ah>,
-}
-
-impl From<Conn> for Names {
-    fn from(conn: Conn) -> Self {
-        Names {
-            tracked: conn.tracked,
-            _comm_id: conn.comm_id,
-            _ah: conn.ah,
-        }
-    }
 }
 
 impl Endpoint {
@@ -72,7 +56,7 @@ impl Endpoint {
             listening: inner.listening.take(),
             port: inner.port.take(),
             watching: inner.watching.take(),
-            names: inner.conn.take().map(Names::from),
+            conn: inner.conn.take(),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
             sidr: inner.sidr.take(),
             iwarp: inner.iwarp.take(),
@@ -90,7 +74,7 @@ impl Endpoint {
             listening,
             port,
             watching,
-            names,
+            conn,
             groups,
             sidr,
             iwarp,
@@ -106,11 +90,8 @@ impl Endpoint {
             delay::point();
             self.core.stubs.hide(self.number);
         }
-        if let Some(Names { tracked, .. }) = names {
-            if let Some(tracked) = tracked {
-                self.core.remotes.untrack(tracked, self);
-            }
-        }
+        // The state machine has given the ids of the peer back.
+        drop(conn);
         // A SIDR_REQ that was received and not answered has no table entry any more. The
         // communication id of one that was sent is freed here.
         drop(sidr);

@@ -6,7 +6,7 @@
 //! nothing is allocated and no handle is destroyed.
 
 use super::ah::{AhLink, AhSpec, Handle};
-use crate::kext::delay;
+use crate::kext::{bug, delay};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -114,7 +114,8 @@ impl Ways {
     pub(super) fn leave(&self, way: &Way) {
         let mut ways = self.used.lock();
         let Some(used) = ways.get_mut(way) else {
-            return;
+            drop(ways);
+            return bug::missing("address handles");
         };
         used.users = used.users.saturating_sub(1);
         // INVARIANT: The entry is removed with its last user.

@@ -5,6 +5,7 @@
 //! Each file is a candidate for `rust/kernel/`: it wraps one C interface in a safe one and does not
 //! depend on RDMA.
 
+pub(crate) mod bug;
 pub(crate) mod chardev;
 pub(crate) mod clock;
 pub(crate) mod configfs;

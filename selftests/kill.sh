@@ -41,7 +41,10 @@ both() {
 	local server client
 	endless || return
 	kill -9 "$server" "$client"
-	nothing_left
+	ends_within 5 "$server"
+	ends_within 5 "$client"
+	# The time wait, which is 2 s here, keeps nothing.
+	nothing_left 1
 }
 check "kill -9 of both ends" both
 

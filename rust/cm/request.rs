@@ -27,14 +27,12 @@ use crate::{
 use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, QpType, Tunable},
-    errno::Errno,
     node::{
-        self, Answer, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
-        Response, Unwanted,
+        self, Admission, Answer, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
+        RemoteTable, Request, Response, Unwanted,
     },
     path::Path,
     reject::Reason,
-    ucma::backlog::Admission,
     ucma_abi::CmEvent,
     wire::{Header, Req},
 };
@@ -112,7 +110,7 @@ impl Arrival {
         delay::point();
         let admission = match offered {
             Ok(admission) => admission,
-            Err(error) => return self.held.end(&Unwanted::req(to_protocol(error))),
+            Err(declined) => return self.held.end(&Unwanted::req(declined)),
         };
         let mut inner = child.inner.lock();
         match (&mut inner.conn, admission) {
@@ -305,8 +303,8 @@ impl<'a> Passive for IncomingReq<'a> {
         self.arrived.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Result<Heard<'a>, Errno> {
-        let sender = self.sender.as_mut().ok_or(Errno::EINVAL)?;
+    fn listener(&mut self) -> Option<Heard<'a>> {
+        let sender = self.sender.as_mut()?;
         self.path = match &sender.link {
             Some(link) => Path::from_req_over(self.req, link),
             None => Path::from_req(self.req),
@@ -318,17 +316,18 @@ impl<'a> Passive for IncomingReq<'a> {
             pkey: self.req.pkey,
             path: Some(self.path),
         };
-        self.arrived.heard(&asked, sender).map_err(to_protocol)
+        self.arrived.heard(&asked, sender)
     }
 
-    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Errno> {
+    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Declined> {
         let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
         self.parking = own.unwrap_or_else(|| self.arrived.port.tuned(Tunable::Parking));
-        target::takes_requests(heard.endpoint(), self.parking).map_err(to_protocol)
+        target::takes_requests(heard.endpoint(), self.parking)
     }
 
-    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Errno> {
-        self.create_child(heard).map_err(to_protocol)
+    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Declined> {
+        let child = self.create_child(heard).map_err(to_protocol)?;
+        Ok(child)
     }
 
     fn discard(&mut self, child: EndpointRef) {
@@ -381,11 +380,10 @@ impl PassiveReq for IncomingReq<'_> {
         wanted == 0 || wanted == qp_type as u8
     }
 
-    fn reach(&mut self) -> Result<(), Errno> {
-        let sender = self.sender.as_ref().ok_or(Errno::EINVAL)?;
-        let way = sender.way(&self.arrived.port.core, Waits::PURPOSE);
-        self.way = Some(way.map_err(to_protocol)?);
-        Ok(())
+    fn reach(&mut self) -> bool {
+        let (sender, core) = (self.sender.as_ref(), &self.arrived.port.core);
+        self.way = sender.and_then(|sender| sender.way(core, Waits::PURPOSE).ok());
+        self.way.is_some()
     }
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {

@@ -29,8 +29,7 @@ use crate::{
 use cmproto::{
     cm::{Counter, DestroyCause, State},
     cma,
-    errno::Errno,
-    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
     sidr::{self, Action, Actions, Outgoing, Resolution},
     time::Instant,
     ucma_abi::CmEvent,
@@ -223,8 +222,8 @@ impl Waiting for Inquiry {
             // The device is being removed.
             None => return,
         }
-        if let Err(error) = target::offer(listener, child, &self.event.get(), 0) {
-            self.held.end(&Unwanted::sidr_req(to_protocol(error)));
+        if let Err(declined) = target::offer(listener, child, &self.event.get(), 0) {
+            self.held.end(&Unwanted::sidr_req(declined));
         }
     }
 }
@@ -364,23 +363,24 @@ impl<'a> Passive for IncomingSidr<'a> {
         self.arrived.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Result<Heard<'a>, Errno> {
-        let sender = self.sender.as_ref().ok_or(Errno::EINVAL)?;
+    fn listener(&mut self) -> Option<Heard<'a>> {
+        let sender = self.sender.as_ref()?;
         let asked = Asked {
             service_id: self.req.service_id,
             private_data: self.req.private_data,
             pkey: self.req.pkey,
             path: None,
         };
-        self.arrived.heard(&asked, sender).map_err(to_protocol)
+        self.arrived.heard(&asked, sender)
     }
 
-    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Errno> {
-        target::takes_requests(heard.endpoint(), 0).map_err(to_protocol)
+    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Declined> {
+        target::takes_requests(heard.endpoint(), 0)
     }
 
-    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Errno> {
-        self.create_child(heard).map_err(to_protocol)
+    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Declined> {
+        let child = self.create_child(heard).map_err(to_protocol)?;
+        Ok(child)
     }
 
     fn discard(&mut self, child: EndpointRef) {

@@ -10,18 +10,17 @@ use crate::{
     },
     endpoint::{Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr, trace},
-    kext::{error::ToKernel, net::Net, netdev::NetDevice},
+    kext::{net::Net, netdev::NetDevice},
 };
 use cmproto::{
     addr::SockAddr,
     cm::DestroyCause,
     cma::State,
-    errno::Errno,
     listen::RequestView,
+    node::{Declined, Offer},
     path::Path,
     private_data,
     service_id::{PortSpace, ServiceId},
-    ucma::backlog::Admission,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -54,17 +53,16 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Decodes the header in the private data of a request.
-    ///
-    /// Fails with `EINVAL` if the version of the header is not known.
-    fn new(asked: &Asked<'a>) -> Result<Self> {
+    /// Decodes the header in the private data of a request. Returns `None` if the version of the
+    /// header is not known.
+    fn new(asked: &Asked<'a>) -> Option<Self> {
         let service_id = ServiceId(asked.service_id);
-        let ip = private_data::Header::decode(asked.private_data).map_err(|_| EINVAL)?;
+        let ip = private_data::Header::decode(asked.private_data).ok()?;
         let (src, dst) = match &ip {
             private_data::Header::Ip(ip) => (ip.dst.with_port(service_id.port()), ip.src),
             private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
         };
-        Ok(Target {
+        Some(Target {
             service_id,
             private_data: asked.private_data,
             ip,
@@ -134,34 +132,32 @@ impl Arrived<'_> {
         listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
-    /// Finds the listener for a request. Fails with `EINVAL` if there is none.
-    pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Result<Heard<'a>> {
+    /// Finds the listener for a request, if there is one.
+    pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Option<Heard<'a>> {
         let device = self.device.device.index();
         if let Some(endpoint) = self.port.core.listeners.serving(asked.service_id, device) {
-            return Ok(Heard::Messages(endpoint));
+            return Some(Heard::Messages(endpoint));
         }
         let mut target = Target::new(asked)?;
         target.netdev = self.netdev(&target, sender)?;
         let listener = self.find_listener(&target)?;
         target.suit(&listener);
-        Ok(Heard::Address(target, listener))
+        Some(Heard::Address(target, listener))
     }
 
-    /// Returns the network device that a request is for, or `None` if it is for a native address.
-    ///
-    /// Fails with `EINVAL` if there is no such device.
-    fn netdev(&self, target: &Target<'_>, sender: &Sender) -> Result<Option<ARef<NetDevice>>> {
+    /// Returns the network device that a request is for, which is `Some(None)` if it is for a
+    /// native address. Returns `None` if there is no such device.
+    fn netdev(&self, target: &Target<'_>, sender: &Sender) -> Option<Option<ARef<NetDevice>>> {
         if sender.link.is_none() {
-            let local = sender.local.as_ref().ok_or(EINVAL)?;
-            return local.ndev().map(Some).map_err(|_| EINVAL);
+            return sender.local.as_ref()?.ndev().ok().map(Some);
         }
         if matches!(target.ip, private_data::Header::AfIb) {
-            return Ok(None);
+            return Some(None);
         }
         let gid = target.path.as_ref().map(|path| &path.sgid);
         let (device, port) = (&self.device.device, self.port.num);
         let found = device.net_dev_by_params(port, target.pkey, gid, &target.src);
-        found.map(Some).ok_or(EINVAL)
+        found.map(Some)
     }
 
     /// Returns the message, as parameter of an event for a consumer of the InfiniBand CM.
@@ -172,14 +168,14 @@ impl Arrived<'_> {
         Ok(EventParam::Message(mad))
     }
 
-    /// Finds the listener of the RDMA CM for a request. Fails with `EINVAL` if there is none.
-    fn find_listener(&self, target: &Target<'_>) -> Result<Listener> {
+    /// Finds the listener of the RDMA CM for a request, if there is one.
+    fn find_listener(&self, target: &Target<'_>) -> Option<Listener> {
         let netdev = target.netdev.as_ref();
         let net = match netdev {
-            Some(netdev) => netdev.net().ok_or(EINVAL)?,
+            Some(netdev) => netdev.net()?,
             None => Net::init().into(),
         };
-        let found = self.port.core.listeners.find(&Wanted {
+        let listener = self.port.core.listeners.find(&Wanted {
             service_id: target.service_id,
             net: net.hash_key(),
             device: &self.device.traits,
@@ -188,17 +184,16 @@ impl Arrived<'_> {
                 interface: netdev.map(|netdev| netdev.ifindex()),
                 port: self.port.num,
             },
-        });
-        let listener = found.ok_or(EINVAL)?;
+        })?;
         // The route back to the sender must use the network device that the request was for.
         if netdev
             .is_some_and(|netdev| !netdev.is_up() || !leads_back(netdev, &target.src, &target.dst))
         {
-            return Err(EINVAL);
+            return None;
         }
         let tos = listener.endpoint.inner.lock().tos();
         trace::cma::cm_req_handler(&listener.endpoint.head, tos);
-        Ok(listener)
+        Some(listener)
     }
 
     /// Returns the attachment to the device for the endpoint of a request.
@@ -287,21 +282,20 @@ pub(super) fn seat(
 /// `parking`.
 ///
 /// A request that meets a full backlog costs no more than this check. Fails like [`offer`].
-pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result {
+pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result<(), Declined> {
     let consumer = listener.inner.lock().consumer.clone();
     consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
 }
 
 /// Offers the request of `child` to the consumer of `listener`.
 ///
-/// Fails with `ECONNABORTED` if the listener has ended, and like
-/// [`Consumer::connect_request`](crate::endpoint::Consumer::connect_request).
+/// A listener that has ended refuses it.
 pub(crate) fn offer(
     listener: &Endpoint,
     child: &EndpointRef,
     event: &Event<'_>,
     parking: u32,
-) -> Result<Admission> {
+) -> Offer {
     let consumer = {
         let inner = listener.inner.lock();
         match inner.state {
@@ -311,7 +305,7 @@ pub(crate) fn offer(
     };
     match consumer {
         Some(consumer) => consumer.connect_request(child, event, parking),
-        None => Err(Errno::ECONNABORTED.to_kernel()),
+        None => Err(Declined::Refused),
     }
 }
 

@@ -470,13 +470,10 @@ impl Endpoint {
         };
         // A request that meets a full backlog is refused: iWARP has no message that would make the
         // peer wait.
-        let offered = attached
-            .and_then(|()| target::offer(self, &child, &event, 0))
-            .map(|_| ());
-        if offered.is_err() {
+        if attached.is_err() || target::offer(self, &child, &event, 0).is_err() {
             child.end(DestroyCause::User);
         }
-        offered
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 use super::{EndpointRef, Inner};
 use cmproto::{
     ibcm::EventType,
-    ucma::backlog::Admission,
+    node::{Declined, Offer},
     ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
 };
@@ -245,30 +245,17 @@ pub(crate) trait Consumer: Send + Sync {
     fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>);
 
     /// Checks whether a connection request would probably be taken now, which saves the work for
-    /// one that would not. Up to `parking` requests may wait beyond the backlog. Fails as
-    /// [`connect_request`](Self::connect_request).
+    /// one that would not. Up to `parking` requests may wait beyond the backlog.
     ///
     /// Called with no lock held.
-    fn takes_requests(&self, parking: u32) -> Result;
+    fn takes_requests(&self, parking: u32) -> Result<(), Declined>;
 
     /// Offers a connection request that arrived for this listener.
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
     /// `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
     /// request. Up to `parking` requests may wait beyond the backlog.
-    ///
-    /// # Errors
-    ///
-    /// - `ENOMEM` if there is no memory or the backlog is full: nothing is sent to the peer, which
-    ///   tries again;
-    /// - `ENOSPC` if too many requests are parked already;
-    /// - any other error refuses the connection.
-    fn connect_request(
-        &self,
-        child: &EndpointRef,
-        event: &Event<'_>,
-        parking: u32,
-    ) -> Result<Admission>;
+    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer;
 
     /// Notes that the device is being removed. This comes before the event that reports the
     /// removal; the endpoint is dead.

@@ -14,13 +14,14 @@ use crate::{
         dev_addr::DevAddr,
         kapi::{self, cm::CmHead, PathLink, ServiceRecs},
     },
-    kext::{delay, lock::lock_nested, reclaim::NoIo},
+    kext::{delay, error::to_protocol, lock::lock_nested, reclaim::NoIo},
 };
 use cmproto::{
     cm::DestroyCause,
     cma::{qp::Occasion, State},
     ibcm::EventType,
-    ucma::{backlog::Admission, path::PathRecord},
+    node::{Admission, Declined, Offer},
+    ucma::path::PathRecord,
     ucma_abi::CmEvent,
     wire::MAD_LEN,
 };
@@ -324,26 +325,26 @@ impl Consumer for KernelId {
     /// Checks that the listener has room for a request.
     ///
     /// No request is parked, because kernel consumers have no backlog of their own.
-    fn takes_requests(&self, _: u32) -> Result {
+    fn takes_requests(&self, _: u32) -> Result<(), Declined> {
         if self.has_room() {
             Ok(())
         } else {
-            Err(ENOMEM)
+            Err(Declined::NoRoom)
         }
     }
 
-    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, _: u32) -> Result<Admission> {
+    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, _: u32) -> Offer {
         let (face, what) = match &self.face {
             Face::Addresses => {
                 child.head.inherit(&self.endpoint.head);
                 (Face::Addresses, What::Event(KeptEvent::new(event)))
             }
             Face::Messages(head) => {
-                let (head, message) = Self::cm_request(head, child, event)?;
+                let (head, message) = Self::cm_request(head, child, event).map_err(to_protocol)?;
                 (Face::Messages(head), What::Message(message))
             }
         };
-        let id = Self::of(child, Life::Hidden, face)?;
+        let id = Self::of(child, Life::Hidden, face).map_err(to_protocol)?;
         delay::point();
         let request = Queued {
             child: Some(id.clone()),

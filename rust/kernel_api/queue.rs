@@ -3,12 +3,8 @@
 //! The queue of events that a kernel consumer has not been told of yet.
 
 use super::{cm::Message, KernelId};
-use crate::{
-    cma::listeners::Service,
-    endpoint::KeptEvent,
-    kext::{delay, error::ToKernel},
-};
-use cmproto::{addr::SockAddr, errno::Errno};
+use crate::{cma::listeners::Service, endpoint::KeptEvent, kext::delay};
+use cmproto::{addr::SockAddr, node::Declined};
 use core::mem;
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -132,9 +128,9 @@ impl KernelId {
 
     /// Appends an event, and wakes the work item that tells the consumer.
     ///
-    /// Fails with `ENOMEM`, also if too many requests wait, and with `ECONNABORTED` if the consumer
-    /// has destroyed the identifier.
-    pub(super) fn push(&self, queued: Queued) -> Result {
+    /// There is no room if there is no memory, or if too many requests wait. A consumer that has
+    /// destroyed the identifier refuses all events.
+    pub(super) fn push(&self, queued: Queued) -> Result<(), Declined> {
         let is_request = queued.child.is_some();
         delay::point();
         let mut queue = self.queue.lock();
@@ -148,15 +144,15 @@ impl KernelId {
             queue = self.queue.lock();
         }
         let refused = if queue.life == Life::Closed {
-            Some(Errno::ECONNABORTED.to_kernel())
+            Some(Declined::Refused)
         } else {
-            (is_request && queue.requests >= MAX_REQUESTS).then_some(ENOMEM)
+            (is_request && queue.requests >= MAX_REQUESTS).then_some(Declined::NoRoom)
         };
         let (Some(room), None) = (room, refused) else {
             // Drop the event without the lock, as it may hold a child.
             drop(queue);
             drop(queued);
-            return Err(refused.unwrap_or(ENOMEM));
+            return Err(refused.unwrap_or(Declined::NoRoom));
         };
         let turn = queue.turn;
         queue.turn = turn.wrapping_add(1);

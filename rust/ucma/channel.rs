@@ -30,14 +30,13 @@ use crate::{
     kext::{
         chardev::Poll,
         delay,
-        error::{ResultExt, ToKernel},
         lock::lock_both,
         wait::{new_wait_queue, WaitQueue},
     },
 };
 use cmproto::{
-    errno::Errno,
-    ucma::backlog::{Admission, Backlog},
+    node::{Declined, Offer},
+    ucma::backlog::Backlog,
     ucma_abi::{EventResp, EventStart},
 };
 use core::ptr;
@@ -47,11 +46,6 @@ use kernel::{
     prelude::*,
     sync::{Arc, Mutex},
 };
-
-/// Returns the error of a connection request whose listener has gone: the request is refused.
-fn gone() -> Error {
-    Errno::ECONNABORTED.to_kernel()
-}
 
 /// An open file of the device.
 #[pin_data]
@@ -121,28 +115,24 @@ impl Channel {
     /// the request for the owner of `listener`, in one step: whoever reads the request finds the
     /// context, and nobody finds the context much earlier.
     ///
-    /// `memory` is the memory for the event.
-    ///
-    /// # Errors
-    ///
-    /// `ECONNABORTED` if the listener has gone.
+    /// `memory` is the memory for the event. A listener that has gone refuses the request.
     pub(super) fn add_request(
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event<'_>,
         mut memory: Reserve,
-    ) -> Result {
+    ) -> Result<(), Declined> {
         let Unpublished {
             context,
             number,
             room,
         } = unpublished;
         let place = room.fill(context.clone(), 0);
-        let request = memory.take().ok_or(ENOMEM)?;
+        let request = memory.take().ok_or(Declined::NoRoom)?;
         let param = memory.take_param();
 
         let (channel, added) = Self::of(listener, |channel, places| {
-            let uid = places.get(listener).ok_or_else(gone)?.uid;
+            let uid = places.get(listener).ok_or(Declined::Refused)?.uid;
             context.set_channel(channel);
             places.add(&context, place);
             let about = About {
@@ -294,14 +284,13 @@ impl Channel {
 
     /// Checks whether a connection request would be admitted now. A listener that has gone counts
     /// as admitting, so that the request gets as far as [`admit`](Self::admit), which refuses it.
-    /// Fails as [`admit`](Self::admit) if there is no room.
-    pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result {
+    pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result<(), Declined> {
         Self::of(listener, |_, places| {
             if !places.has_room() {
-                return Err(ENOMEM);
+                return Err(Declined::NoRoom);
             }
             match places.get(listener) {
-                Some(place) => place.backlog.room(parking).kernel().map(|_| ()),
+                Some(place) => place.backlog.room(parking).map(|_| ()),
                 None => Ok(()),
             }
         })
@@ -310,18 +299,15 @@ impl Channel {
 
     /// Counts a connection request that is about to be queued in the backlog of `listener`.
     ///
-    /// # Errors
-    ///
-    /// - `ENOMEM` or `ENOSPC` if too many requests wait already, or if the channel has too many
-    ///   contexts;
-    /// - `ECONNABORTED` if the listener has gone.
-    pub(super) fn admit(listener: &Context, parking: u32) -> Result<Admission> {
+    /// There is no room if the channel has too many contexts, and a listener that has gone refuses
+    /// the request.
+    pub(super) fn admit(listener: &Context, parking: u32) -> Offer {
         Self::of(listener, |_, places| {
             if !places.has_room() {
-                return Err(ENOMEM);
+                return Err(Declined::NoRoom);
             }
-            let place = places.get(listener).ok_or_else(gone)?;
-            place.backlog.admit(parking).kernel()
+            let place = places.get(listener).ok_or(Declined::Refused)?;
+            place.backlog.admit(parking)
         })
         .1
     }

@@ -18,9 +18,19 @@ use super::{
 use crate::{
     endpoint::{Consumer, Endpoint, EndpointRef, Event, Inner},
     ib::dev_addr::DevAddr,
-    kext::{delay, idtable::Reserved, net::Net},
+    kext::{
+        delay,
+        error::{to_protocol, ToKernel},
+        idtable::Reserved,
+        net::Net,
+    },
 };
-use cmproto::{service_id::PortSpace, ucma::backlog::Admission, ucma_abi as abi};
+use cmproto::{
+    errno::Errno,
+    node::{Admission, Declined, Offer},
+    service_id::PortSpace,
+    ucma_abi as abi,
+};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -229,12 +239,7 @@ impl Context {
     }
 
     /// Counts a connection request in the backlog and queues it.
-    fn take_request(
-        &self,
-        child: &EndpointRef,
-        event: &Event<'_>,
-        parking: u32,
-    ) -> Result<Admission> {
+    fn take_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer {
         let admission = Channel::admit(self, parking)?;
         self.offer(child, event)
             .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
@@ -242,11 +247,13 @@ impl Context {
     }
 
     /// Creates the context of a connection request and queues the request.
-    fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result {
-        let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
+    fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result<(), Declined> {
+        let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT).map_err(to_protocol)?;
         let channel = self.channel();
-        let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone())?;
-        child.set_consumer(unpublished.context.clone())?;
+        let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone());
+        let unpublished = unpublished.map_err(to_protocol)?;
+        let context = unpublished.context.clone();
+        child.set_consumer(context).map_err(to_protocol)?;
         delay::point();
         Channel::add_request(self, unpublished, event, memory)
     }
@@ -261,22 +268,14 @@ impl Consumer for Context {
         self.tell(inner, Some(group), event);
     }
 
-    fn takes_requests(&self, parking: u32) -> Result {
+    fn takes_requests(&self, parking: u32) -> Result<(), Declined> {
         Channel::takes_requests(self, parking)
     }
 
     /// Queues a connection request.
     ///
-    /// Fails with `ENOMEM` if the backlog is full, or with `ENOSPC` if requests are parked and
-    /// there is no room for another parked one, either.
-    ///
     /// As in C, the request is queued even if the listener has no uid.
-    fn connect_request(
-        &self,
-        child: &EndpointRef,
-        event: &Event<'_>,
-        parking: u32,
-    ) -> Result<Admission> {
+    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer {
         // As in C, the child has the listener's context until it has its own.
         child.head.belong_to_program(ptr::from_ref(self).cast());
         let mut taken = Ok(Admission::Queued);
@@ -284,7 +283,10 @@ impl Consumer for Context {
             // The MAC address is for the address vector of an event, and a request has none.
             child.head.show_event(event, Default::default);
             taken = self.take_request(child, event, parking);
-            taken.map_or_else(Error::to_errno, |_| 0)
+            taken.map_or_else(
+                |declined| Errno::from(declined).to_kernel().to_errno(),
+                |_| 0,
+            )
         });
         taken
     }

@@ -24,6 +24,7 @@
 
 mod answer;
 mod claim;
+mod offer;
 mod passive;
 mod request;
 mod route;
@@ -37,6 +38,7 @@ mod tests;
 pub use self::{
     answer::{Answer, Response},
     claim::{claim, claim_rep, Conflict, Refused},
+    offer::{Admission, Declined, Offer},
     passive::{Entry, KnownSidr, Passive, PassiveReq, PassiveSidr},
     request::{request, Refusal, Request, Unwanted},
     route::{route, Route},

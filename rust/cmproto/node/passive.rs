@@ -2,8 +2,11 @@
 
 //! Interfaces that a node implements to accept requests.
 
-use super::tables::{RemoteIds, RemoteTable};
-use crate::{addr::Gid, cm::QpType, errno::Errno, sidr::Resolution};
+use super::{
+    offer::Declined,
+    tables::{RemoteIds, RemoteTable},
+};
+use crate::{addr::Gid, cm::QpType, sidr::Resolution};
 
 /// A received request, with access to the node that is to accept it.
 ///
@@ -22,27 +25,20 @@ pub trait Passive {
     /// Returns whether there is a listener for the service id on any address.
     fn is_served(&self, service_id: u64) -> bool;
 
-    /// Finds the listener that the request matches.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if there is none.
-    fn listener(&mut self) -> Result<Self::Listener, Errno>;
+    /// Finds the listener that the request matches, if there is one.
+    fn listener(&mut self) -> Option<Self::Listener>;
 
     /// Checks whether the listener's consumer would accept one more request now, even if only to
     /// park it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Backlog::room`](crate::ucma::backlog::Backlog::room), or others of the consumer.
-    fn room(&mut self, listener: &Self::Listener) -> Result<(), Errno>;
+    fn room(&mut self, listener: &Self::Listener) -> Result<(), Declined>;
 
     /// Creates an endpoint for the request. Messages do not find it yet.
     ///
     /// # Errors
     ///
-    /// Those of the node. `EINVAL` if the listener could not accept the request.
-    fn create(&mut self, listener: &Self::Listener) -> Result<Self::Endpoint, Errno>;
+    /// [`Declined::NoRoom`] if there is no memory, [`Declined::Refused`] if the listener could not
+    /// accept the request.
+    fn create(&mut self, listener: &Self::Listener) -> Result<Self::Endpoint, Declined>;
 
     /// Ends an endpoint that is not needed after all. The peer is told nothing.
     fn discard(&mut self, endpoint: Self::Endpoint);
@@ -65,13 +61,9 @@ pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
     /// Returns whether queue pairs of this type may be connected to the listener.
     fn takes_qp(&self, listener: &Self::Listener, qp_type: QpType) -> bool;
 
-    /// Checks whether the sender can be reached, either now or after its address is resolved.
-    ///
-    /// # Errors
-    ///
-    /// Those of the node, if the sender cannot be reached or if too many addresses are being
-    /// resolved.
-    fn reach(&mut self) -> Result<(), Errno>;
+    /// Returns whether the sender can be reached, either now or after its address is resolved. It
+    /// cannot be if too many addresses are being resolved.
+    fn reach(&mut self) -> bool;
 
     /// Makes the endpoint, for which the ids of its peer were entered, visible to messages. Returns
     /// false if the endpoint has lost its device meanwhile; the ids are removed again then.

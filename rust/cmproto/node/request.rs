@@ -5,6 +5,7 @@
 use super::{
     answer::{Answer, Response},
     claim::{claim, Conflict, Refused},
+    offer::Declined,
     passive::{Passive, PassiveReq},
     tables::{Peer, RemoteIds},
 };
@@ -12,7 +13,6 @@ use crate::{
     addr::Gid,
     cm::{DestroyCause, QpType},
     dropped::Dropped,
-    errno::Errno,
     origin::Origin,
     reject::Reason,
     wire::Req,
@@ -44,13 +44,12 @@ pub enum Refusal {
     Unreachable,
 }
 
-impl From<Errno> for Refusal {
-    fn from(errno: Errno) -> Self {
-        match errno {
-            Errno::ENOMEM => Self::Drop,
-            // The limit of parked requests is reached.
-            Errno::ENOSPC => Self::Reject(Reason::NO_RESOURCES),
-            _ => Self::Reject(Reason::CONSUMER_DEFINED),
+impl From<Declined> for Refusal {
+    fn from(declined: Declined) -> Self {
+        match declined {
+            Declined::NoRoom => Self::Drop,
+            Declined::ParkingFull => Self::Reject(Reason::NO_RESOURCES),
+            Declined::Refused => Self::Reject(Reason::CONSUMER_DEFINED),
         }
     }
 }
@@ -91,29 +90,27 @@ pub struct Unwanted {
 }
 
 impl Unwanted {
-    /// Returns the end of an endpoint whose REQ the consumer has refused with `errno`, or whose
-    /// sender cannot be reached.
-    pub fn req(errno: Errno) -> Self {
-        match Refusal::from(errno) {
-            Refusal::Reject(reason) if reason == Reason::NO_RESOURCES => Self {
-                reject: Some(reason),
-                ..Self::OVERLOAD
+    /// Returns the end of an endpoint whose REQ the consumer has not taken.
+    pub fn req(declined: Declined) -> Self {
+        let overload = Self {
+            reject: None,
+            cause: DestroyCause::NoMemory,
+            dropped: Some(Dropped::Overload),
+        };
+        match declined {
+            Declined::NoRoom => overload,
+            Declined::ParkingFull => Self {
+                reject: Some(Reason::NO_RESOURCES),
+                ..overload
             },
-            // The end of the endpoint rejects the REQ with this reason by itself.
-            Refusal::Reject(_) => Self {
+            // The end of the endpoint rejects the REQ by itself.
+            Declined::Refused => Self {
                 reject: None,
                 cause: DestroyCause::User,
                 dropped: None,
             },
-            Refusal::Drop | Refusal::Unreachable => Self::OVERLOAD,
         }
     }
-
-    const OVERLOAD: Self = Self {
-        reject: None,
-        cause: DestroyCause::NoMemory,
-        dropped: Some(Dropped::Overload),
-    };
 }
 
 /// Decides about a REQ from `origin`.
@@ -164,7 +161,7 @@ fn take<N: PassiveReq>(
     let listener = check(node, req).map_err(|refusal| (refusal, None))?;
     let child = node
         .create(&listener)
-        .map_err(|errno| (errno.into(), None))?;
+        .map_err(|declined| (declined.into(), None))?;
     match claim(node, ids, &child) {
         Ok(()) if node.publish(&child, ids) => Ok(Some((child, listener))),
         Ok(()) => Ok(None),
@@ -194,9 +191,11 @@ fn check<N: PassiveReq>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refu
     if !req.alternate.is_empty() && !node.has_alternate_paths() {
         return Err(Refusal::Reject(Reason::INVALID_ALT_GID));
     }
-    let listener = node.listener()?;
+    let listener = node.listener().ok_or(Declined::Refused)?;
     node.room(&listener)?;
-    node.reach().map_err(|_| Refusal::Unreachable)?;
+    if !node.reach() {
+        return Err(Refusal::Unreachable);
+    }
     match QpType::of_receiver(req.transport) {
         Some(qp_type) if node.takes_qp(&listener, qp_type) => Ok(listener),
         _ => Err(Refusal::Reject(Reason::CONSUMER_DEFINED)),

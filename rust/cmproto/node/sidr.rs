@@ -4,13 +4,13 @@
 
 use super::{
     answer::{Answer, Response},
+    offer::Declined,
     passive::{Entry, KnownSidr, PassiveSidr},
     request::{Taken, Unwanted},
 };
 use crate::{
     cm::DestroyCause,
     dropped::Dropped,
-    errno::Errno,
     sidr::{Resolution, Status},
     wire::{Header, SidrReq},
 };
@@ -35,14 +35,14 @@ pub enum SidrRequest<E, L> {
 }
 
 impl Unwanted {
-    /// Returns the end of an endpoint whose SIDR_REQ the consumer has refused with `errno`. A
-    /// SIDR_REQ is never parked.
-    pub fn sidr_req(errno: Errno) -> Self {
+    /// Returns the end of an endpoint whose SIDR_REQ the consumer has not taken. A SIDR_REQ is
+    /// never parked.
+    pub fn sidr_req(declined: Declined) -> Self {
         Self {
             reject: None,
-            cause: match errno {
-                Errno::ENOMEM => DestroyCause::NoMemory,
-                _ => DestroyCause::User,
+            cause: match declined {
+                Declined::NoRoom => DestroyCause::NoMemory,
+                Declined::ParkingFull | Declined::Refused => DestroyCause::User,
             },
             dropped: None,
         }
@@ -83,10 +83,10 @@ pub fn sidr_request<N: PassiveSidr>(
 }
 
 /// Checks a SIDR_REQ that is not a duplicate, creates its endpoint, and enters it.
-fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Errno> {
-    let listener = node.listener()?;
+fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Declined> {
+    let listener = node.listener().ok_or(Declined::Refused)?;
     if !node.takes_datagrams(&listener) {
-        return Err(Errno::EINVAL);
+        return Err(Declined::Refused);
     }
     node.room(&listener)?;
     let child = node.create(&listener)?;

@@ -2,7 +2,7 @@
 
 //! The backlog of a listener: the connection requests that its owner has not read.
 
-use crate::errno::Errno;
+use crate::node::{Admission, Declined, Offer};
 
 /// Returns the backlog of a listener whose owner asks for `wanted`.
 ///
@@ -13,15 +13,6 @@ pub fn clamp(wanted: u32, max: u32) -> u32 {
     } else {
         wanted.min(max)
     }
-}
-
-/// The place of a request that was admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// The request is within the limit.
-    Queued,
-    /// The request is beyond the limit, behind all others. It moves up when those are read.
-    Parked,
 }
 
 /// The backlog of a listener.
@@ -74,7 +65,7 @@ impl Backlog {
     /// # Errors
     ///
     /// The errors of [`room`](Self::room).
-    pub fn admit(&mut self, parking: u32) -> Result<Admission, Errno> {
+    pub fn admit(&mut self, parking: u32) -> Offer {
         let admission = self.room(parking)?;
         self.waiting = self.waiting.saturating_add(1);
         Ok(admission)
@@ -90,20 +81,21 @@ impl Backlog {
     ///
     /// # Errors
     ///
-    /// - [`Errno::ENOMEM`] if the backlog is full and requests are not parked;
-    /// - [`Errno::ENOSPC`] if the backlog is full and `parking` requests are parked already.
-    pub fn room(&self, parking: u32) -> Result<Admission, Errno> {
+    /// - [`Declined::NoRoom`] if the backlog is full and requests are not parked;
+    /// - [`Declined::ParkingFull`] if the backlog is full and `parking` requests are parked
+    ///   already.
+    pub fn room(&self, parking: u32) -> Offer {
         if self.waiting < self.limit {
             return Ok(Admission::Queued);
         }
         // Without a listener no requests are parked.
         if parking == 0 || self.limit == 0 {
-            return Err(Errno::ENOMEM);
+            return Err(Declined::NoRoom);
         }
         if self.waiting < self.limit.saturating_add(parking) {
             return Ok(Admission::Parked);
         }
-        Err(Errno::ENOSPC)
+        Err(Declined::ParkingFull)
     }
 
     /// Returns the number of requests that wait.
@@ -135,20 +127,20 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_what_does_not_listen() {
-        assert_eq!(Backlog::new().admit(0), Err(Errno::ENOMEM));
+        assert_eq!(Backlog::new().admit(0), Err(Declined::NoRoom));
     }
 
     #[test]
     fn parked_beyond_the_limit_and_in_order() {
         let mut backlog = Backlog::new();
-        assert_eq!(backlog.admit(9), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(9), Err(Declined::NoRoom));
         backlog.set(1);
         assert_eq!(backlog.room(2), Ok(Admission::Queued));
         assert_eq!(backlog.admit(2), Ok(Admission::Queued));
         assert_eq!(backlog.admit(2), Ok(Admission::Parked));
         assert_eq!(backlog.admit(2), Ok(Admission::Parked));
-        assert_eq!(backlog.admit(2), Err(Errno::ENOSPC));
-        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(2), Err(Declined::ParkingFull));
+        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
         assert_eq!(backlog.waiting(), 3);
         // The request that was parked first has moved up, so that there is room behind the others.
         backlog.release();
@@ -170,11 +162,11 @@ mod tests {
         backlog.set(2);
         assert_eq!(backlog.admit(0), Ok(Admission::Queued));
         assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
         assert_eq!(backlog.waiting(), 2);
         backlog.release();
         assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
     }
 
     #[test]
@@ -197,7 +189,7 @@ mod tests {
         backlog.propose(1);
         backlog.set(1);
         assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
     }
 
     #[test]
@@ -207,7 +199,7 @@ mod tests {
         backlog.admit(0).unwrap();
         backlog.set(2);
         assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Errno::ENOMEM));
+        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
         backlog.release();
         backlog.release();
         backlog.release();

@@ -17,7 +17,6 @@ use crate::{
         Connection, DestroyCause,
     },
     dropped::Dropped,
-    errno::Errno,
     origin::Origin,
     reject::Reason,
     sidr::{refusal, Resolution, Status},
@@ -80,15 +79,15 @@ struct Incoming {
     service_id: u64,
     has_sender: bool,
     is_served: bool,
-    listener: Result<(), Errno>,
-    room: Result<(), Errno>,
-    create: Result<(), Errno>,
+    listener: Option<()>,
+    room: Result<(), Declined>,
+    create: Result<(), Declined>,
     /// The id that another task enters while the endpoint is created.
     race: Option<RemoteKey>,
     // A REQ.
     has_pkey: bool,
     has_alternate_paths: bool,
-    reach: Result<(), Errno>,
+    reach: bool,
     takes_qp: bool,
     keeps_device: bool,
     // A SIDR_REQ.
@@ -105,13 +104,13 @@ impl Incoming {
             service_id,
             has_sender: true,
             is_served: true,
-            listener: Ok(()),
+            listener: Some(()),
             room: Ok(()),
             create: Ok(()),
             race: None,
             has_pkey: true,
             has_alternate_paths: false,
-            reach: Ok(()),
+            reach: true,
             takes_qp: true,
             keeps_device: true,
             known: KnownSidr::Nothing,
@@ -141,17 +140,17 @@ impl Passive for Incoming {
         self.is_served
     }
 
-    fn listener(&mut self) -> Result<(), Errno> {
+    fn listener(&mut self) -> Option<()> {
         self.note("listener");
         self.listener
     }
 
-    fn room(&mut self, (): &()) -> Result<(), Errno> {
+    fn room(&mut self, (): &()) -> Result<(), Declined> {
         self.note("room");
         self.room
     }
 
-    fn create(&mut self, (): &()) -> Result<&'static str, Errno> {
+    fn create(&mut self, (): &()) -> Result<&'static str, Declined> {
         self.note("create");
         if let Some(key) = self.race {
             self.tables.remotes.insert(key, OTHER);

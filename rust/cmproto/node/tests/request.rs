@@ -5,6 +5,7 @@
 use super::*;
 use crate::{
     cm::QpType,
+    errno::Errno,
     wire::{Req, ReqPath, Transport},
 };
 
@@ -54,7 +55,7 @@ impl PassiveReq for Incoming {
         self.takes_qp
     }
 
-    fn reach(&mut self) -> Result<(), Errno> {
+    fn reach(&mut self) -> bool {
         self.note("reach");
         self.reach
     }
@@ -113,12 +114,11 @@ fn a_new_request_passes_everything_and_has_its_names() {
 
 #[test]
 fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
-    use Errno::{EINVAL, ENOMEM, ENOSPC};
     type Fault = fn(&mut Incoming);
     let mismatch = || rejected(Reason::CONSUMER_DEFINED, None);
     let full = || rejected(Reason::NO_RESOURCES, None);
     let overload = || dropped(Dropped::Overload);
-    let cases: [(&str, Fault, Request<_, _>); 15] = [
+    let cases: [(&str, Fault, Request<_, _>); 12] = [
         ("sender", |n| n.has_sender = false, overload()),
         (
             "served",
@@ -130,25 +130,14 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
             |n| n.has_pkey = false,
             rejected(Reason::INVALID_GID, Some(PORT_GID)),
         ),
-        ("listener", |n| n.listener = Err(EINVAL), mismatch()),
-        ("listener", |n| n.listener = Err(ENOMEM), overload()),
-        ("room", |n| n.room = Err(ENOMEM), overload()),
-        ("room", |n| n.room = Err(ENOSPC), full()),
-        ("room", |n| n.room = Err(Errno::ECONNABORTED), mismatch()),
-        (
-            "reach",
-            |n| n.reach = Err(EINVAL),
-            dropped(Dropped::Unreachable),
-        ),
-        (
-            "reach",
-            |n| n.reach = Err(ENOMEM),
-            dropped(Dropped::Unreachable),
-        ),
+        ("listener", |n| n.listener = None, mismatch()),
+        ("room", |n| n.room = Err(Declined::NoRoom), overload()),
+        ("room", |n| n.room = Err(Declined::ParkingFull), full()),
+        ("room", |n| n.room = Err(Declined::Refused), mismatch()),
+        ("reach", |n| n.reach = false, dropped(Dropped::Unreachable)),
         ("type", |n| n.takes_qp = false, mismatch()),
-        ("create", |n| n.create = Err(EINVAL), mismatch()),
-        ("create", |n| n.create = Err(ENOMEM), overload()),
-        ("create", |n| n.create = Err(Errno::ENODEV), mismatch()),
+        ("create", |n| n.create = Err(Declined::Refused), mismatch()),
+        ("create", |n| n.create = Err(Declined::NoRoom), overload()),
         ("publish", |n| n.keeps_device = false, Request::Nothing),
     ];
     for (last, fault, expected) in cases {
@@ -242,23 +231,28 @@ fn what_the_consumer_does_not_take_ends() {
     let full = Some(Reason::NO_RESOURCES);
     let overload = Some(Dropped::Overload);
     let (user, memory) = (DestroyCause::User, DestroyCause::NoMemory);
-    for (errno, reject, cause, dropped) in [
-        (Errno::ENOSPC, full, memory, overload),
-        (Errno::ENOMEM, None, memory, overload),
-        (Errno::ECONNABORTED, None, user, None),
-        (Errno::EINVAL, None, user, None),
+    for (declined, reject, cause, dropped) in [
+        (Declined::ParkingFull, full, memory, overload),
+        (Declined::NoRoom, None, memory, overload),
+        (Errno::ENOMEM.into(), None, memory, overload),
+        (Declined::Refused, None, user, None),
+        (Errno::ENODEV.into(), None, user, None),
     ] {
         let unwanted = Unwanted {
             reject,
             cause,
             dropped,
         };
-        assert_eq!(Unwanted::req(errno), unwanted, "{errno:?}");
+        assert_eq!(Unwanted::req(declined), unwanted, "{declined:?}");
         let unwanted = Unwanted {
             reject: None,
-            cause: if errno == Errno::ENOMEM { memory } else { user },
+            cause: if declined == Declined::NoRoom {
+                memory
+            } else {
+                user
+            },
             dropped: None,
         };
-        assert_eq!(Unwanted::sidr_req(errno), unwanted, "{errno:?}");
+        assert_eq!(Unwanted::sidr_req(declined), unwanted, "{declined:?}");
     }
 }

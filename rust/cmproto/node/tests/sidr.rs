@@ -57,10 +57,10 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
             |n| n.is_served = false,
             refused(Status::UNSUPPORTED),
         ),
-        ("listener", |n| n.listener = Err(Errno::EINVAL), reject()),
+        ("listener", |n| n.listener = None, reject()),
         ("type", |n| n.takes_datagrams = false, reject()),
-        ("room", |n| n.room = Err(Errno::ENOMEM), reject()),
-        ("create", |n| n.create = Err(Errno::ENOMEM), reject()),
+        ("room", |n| n.room = Err(Declined::NoRoom), reject()),
+        ("create", |n| n.create = Err(Declined::NoRoom), reject()),
         ("enter", |n| n.entry = Entry::Gone, SidrRequest::Nothing),
         (
             "enter",

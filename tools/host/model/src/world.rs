@@ -11,10 +11,9 @@ use crate::{
 use cmproto::{
     addr::Gid,
     cm::{Event, QpType, State},
-    errno::Errno,
     node::{
-        self, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request, Response,
-        Route, Tables, Verdict,
+        self, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
+        Response, Route, Tables, Verdict,
     },
     wire::{self, Attribute, Message, Req},
 };
@@ -645,18 +644,18 @@ impl Passive for IncomingReq<'_> {
         true
     }
 
-    fn listener(&mut self) -> Result<(), Errno> {
-        Ok(())
+    fn listener(&mut self) -> Option<()> {
+        Some(())
     }
 
-    fn room(&mut self, (): &()) -> Result<(), Errno> {
+    fn room(&mut self, (): &()) -> Result<(), Declined> {
         // No more than that a place is free.
         Ok(())
     }
 
-    fn create(&mut self, (): &()) -> Result<usize, Errno> {
+    fn create(&mut self, (): &()) -> Result<usize, Declined> {
         let NodeTables { rules, world, node } = &mut self.node;
-        rules.create(world, *node, self.msg).ok_or(Errno::ENOMEM)
+        rules.create(world, *node, self.msg).ok_or(Declined::NoRoom)
     }
 
     fn discard(&mut self, place: usize) {
@@ -700,8 +699,8 @@ impl PassiveReq for IncomingReq<'_> {
         true
     }
 
-    fn reach(&mut self) -> Result<(), Errno> {
-        Ok(())
+    fn reach(&mut self) -> bool {
+        true
     }
 
     fn publish(&mut self, place: &usize, _: &RemoteIds) -> bool {

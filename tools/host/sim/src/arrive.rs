@@ -5,10 +5,9 @@
 use cmproto::{
     addr::Gid,
     cm::{Actions, Connection, DestroyCause, Limits, QpType, State},
-    errno::Errno,
     node::{
-        self, Conversation, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable,
-        Request, Response, Route, Tables, Verdict,
+        self, Conversation, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
+        RemoteTable, Request, Response, Route, Tables, Verdict,
     },
     origin::Origin,
     time::{Instant, TimeCode},
@@ -310,15 +309,15 @@ impl Passive for IncomingReq<'_> {
         service_id == Node::service_id()
     }
 
-    fn listener(&mut self) -> Result<Service, Errno> {
+    fn listener(&mut self) -> Option<Service> {
         self.node.listener(self.req.private_data)
     }
 
-    fn room(&mut self, _: &Service) -> Result<(), Errno> {
+    fn room(&mut self, _: &Service) -> Result<(), Declined> {
         self.node.room().map(|_| ())
     }
 
-    fn create(&mut self, _: &Service) -> Result<EpId, Errno> {
+    fn create(&mut self, _: &Service) -> Result<EpId, Declined> {
         let (node, arrived, req) = (&mut *self.node, self.arrived, self.req);
         let comm_id = node.ids.reserve();
         let tid = (1 << 32) | u64::from(comm_id);
@@ -326,7 +325,7 @@ impl Passive for IncomingReq<'_> {
         let machine = Connection::from_req(comm_id, node.guid, tid, self.header, req, &limits);
         let Ok(mut machine) = machine else {
             node.ids.free(comm_id);
-            return Err(Errno::EINVAL);
+            return Err(Declined::Refused);
         };
         machine.set_pace(node.pace());
         let ep = node.take_ep();
@@ -383,8 +382,8 @@ impl PassiveReq for IncomingReq<'_> {
         true
     }
 
-    fn reach(&mut self) -> Result<(), Errno> {
-        Ok(())
+    fn reach(&mut self) -> bool {
+        true
     }
 
     fn publish(&mut self, ep: &EpId, ids: &RemoteIds) -> bool {

@@ -9,7 +9,7 @@ use cmproto::{
     addr::{Gid, SockAddr},
     cm::{DestroyCause, Pace, EARLY_SENDS},
     errno::Errno,
-    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
     origin::Origin,
     private_data::{IpHeader, IP_HEADER_LEN},
     sidr::{Action, Actions, Event, Outgoing, ReplyParams, Resolution, ResolveParams, Status},
@@ -219,8 +219,8 @@ impl Node {
 
     /// The peer's link address is known: the user is asked, if there is room for one more question.
     pub(crate) fn offer_datagram(&mut self, ep: EpId, now: Instant) {
-        if let Err(errno) = self.backlog(self.waiting_questions(), 0) {
-            return self.end_datagram(ep, Unwanted::sidr_req(errno).cause, now);
+        if let Err(declined) = self.backlog(self.waiting_questions(), 0) {
+            return self.end_datagram(ep, Unwanted::sidr_req(declined).cause, now);
         }
         if let Some(datagram) = self.datagrams.get_mut(&ep) {
             datagram.has_user = true;
@@ -382,16 +382,16 @@ impl Passive for IncomingSidr<'_> {
         service_id == Node::service_id()
     }
 
-    fn listener(&mut self) -> Result<Service, Errno> {
+    fn listener(&mut self) -> Option<Service> {
         self.node.listener(self.req.private_data)
     }
 
-    fn room(&mut self, _: &Service) -> Result<(), Errno> {
+    fn room(&mut self, _: &Service) -> Result<(), Declined> {
         let waiting = self.node.waiting_questions();
         self.node.backlog(waiting, 0).map(|_| ())
     }
 
-    fn create(&mut self, _: &Service) -> Result<EpId, Errno> {
+    fn create(&mut self, _: &Service) -> Result<EpId, Declined> {
         let ep = self.node.take_ep();
         let datagram = Datagram {
             machine: Resolution::from_req(self.header, self.req, Resolution::MEMORY),

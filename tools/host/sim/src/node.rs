@@ -17,13 +17,13 @@ use cmproto::{
     cma,
     errno::Errno,
     listen::{ListenView, RequestView},
-    node::{Peer, RemoteIds, Unwanted},
+    node::{Admission, Offer, Peer, RemoteIds, Unwanted},
     origin::Origin,
     private_data::{self, IpHeader, IP_HEADER_LEN},
     reject::Reason,
     service_id::{PortSpace, ServiceId},
     time::{Duration, Instant, TimeCode},
-    ucma::backlog::{Admission, Backlog},
+    ucma::backlog::Backlog,
     ucma_abi::CmEvent,
     wire::{Attribute, ReqPath, MAD_LEN},
 };
@@ -366,8 +366,8 @@ impl Node {
             Ok(Admission::Queued) => {
                 let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
             }
-            Err(errno) => {
-                let unwanted = Unwanted::req(errno);
+            Err(declined) => {
+                let unwanted = Unwanted::req(declined);
                 if let Some(reason) = unwanted.reject {
                     let _ = self.verb(ep, now, |machine| machine.reject(reason, &[], &[], now));
                 }
@@ -398,12 +398,12 @@ impl Node {
     }
 
     /// Where one more connection request would stand in the backlog.
-    pub(crate) fn room(&self) -> Result<Admission, Errno> {
+    pub(crate) fn room(&self) -> Offer {
         self.backlog(self.waiting(), self.setup.parking)
     }
 
     /// Where one more request would stand if so many wait, of which as many as `parking` are parked.
-    pub(crate) fn backlog(&self, waiting: usize, parking: usize) -> Result<Admission, Errno> {
+    pub(crate) fn backlog(&self, waiting: usize, parking: usize) -> Offer {
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let mut backlog = Backlog::new();
         backlog.set(number(self.setup.backlog));
@@ -414,8 +414,8 @@ impl Node {
     }
 
     /// Who hears a request with this private data.
-    pub(crate) fn listener(&self, private_data: &[u8]) -> Result<Service, Errno> {
-        let header = private_data::Header::decode(private_data)?;
+    pub(crate) fn listener(&self, private_data: &[u8]) -> Option<Service> {
+        let header = private_data::Header::decode(private_data).ok()?;
         let listener = ListenView {
             addr: &Self::addr(self.gid, PORT),
             afonly: true,
@@ -427,10 +427,7 @@ impl Node {
             interface: Some(1),
             port: 1,
         };
-        match listener.accepts(&request) {
-            true => Ok(Service),
-            false => Err(Errno::EINVAL),
-        }
+        listener.accepts(&request).then_some(Service)
     }
 
     /// Connection requests that wait for their user.

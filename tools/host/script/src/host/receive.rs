@@ -11,16 +11,14 @@ use cmproto::{
     addr::{Gid, SockAddr},
     cm::{Connection, DestroyCause, QpType},
     cma,
-    errno::Errno,
     listen::{ListenView, RequestView},
     node::{
-        self, Conversation, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable,
-        Request, Response, Route, Tables, Unwanted, Verdict,
+        self, Admission, Conversation, Declined, Passive, PassiveReq, Refused, RemoteIds,
+        RemoteKey, RemoteTable, Request, Response, Route, Tables, Unwanted, Verdict,
     },
     origin::Origin,
     private_data::{self, IP_HEADER_LEN},
     service_id::PortSpace,
-    ucma::backlog::Admission,
     ucma_abi::CmEvent,
     wire::{Message, Req},
 };
@@ -188,12 +186,8 @@ impl Node {
     }
 
     /// The listener that a request is for, and its port space.
-    pub(super) fn find_listener(
-        &self,
-        service: u64,
-        private_data: &[u8],
-    ) -> Result<Listener, Errno> {
-        let header = private_data::Header::decode(private_data)?;
+    pub(super) fn find_listener(&self, service: u64, private_data: &[u8]) -> Option<Listener> {
+        let header = private_data::Header::decode(private_data).ok()?;
         let view = RequestView {
             header: &header,
             interface: Some(1),
@@ -213,16 +207,15 @@ impl Node {
                 };
                 let is_for = listen.service == service && listener.accepts(&view);
                 is_for.then_some((index, listen.space))
-            })
-            .ok_or(Errno::EINVAL)?;
+            })?;
         match &header {
-            private_data::Header::Ip(ip) if self.leads_back(&ip.dst, &ip.src) => Ok(found),
-            _ => Err(Errno::EINVAL),
+            private_data::Header::Ip(ip) if self.leads_back(&ip.dst, &ip.src) => Some(found),
+            _ => None,
         }
     }
 
     /// Whether a listener has room for one more request, of which as many as `parking` are parked.
-    pub(super) fn room(&self, listener: usize, parking: u32) -> Result<(), Errno> {
+    pub(super) fn room(&self, listener: usize, parking: u32) -> Result<(), Declined> {
         let object = self.objects.get(listener);
         let listen = object.and_then(|object| object.listen.as_ref());
         listen.map_or(Ok(()), |listen| listen.backlog.room(parking).map(|_| ()))
@@ -277,12 +270,12 @@ impl Node {
             .get_mut(listener)
             .and_then(|object| object.listen.as_mut());
         let admitted = listen
-            .ok_or(Errno::ECONNABORTED)
+            .ok_or(Declined::Refused)
             .and_then(|listen| listen.backlog.admit(parking));
-        if let Err(errno) = admitted {
+        if let Err(declined) = admitted {
             let unwanted = match self.conn(child) {
-                Some(_) => Unwanted::req(errno),
-                None => Unwanted::sidr_req(errno),
+                Some(_) => Unwanted::req(declined),
+                None => Unwanted::sidr_req(declined),
             };
             if let Some(reason) = unwanted.reject {
                 let _ = self.reject(child, reason, &[]);
@@ -315,22 +308,22 @@ impl Passive for IncomingReq<'_> {
         self.node.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Result<Listener, Errno> {
+    fn listener(&mut self) -> Option<Listener> {
         let req = self.req;
         self.node.find_listener(req.service_id, req.private_data)
     }
 
-    fn room(&mut self, (listener, _): &Listener) -> Result<(), Errno> {
+    fn room(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
         self.node.room(*listener, self.node.tuning.parking())
     }
 
-    fn create(&mut self, _: &Listener) -> Result<usize, Errno> {
+    fn create(&mut self, _: &Listener) -> Result<usize, Declined> {
         let (node, header, req) = (&mut *self.node, self.arrived.header, self.req);
         let comm_id = node.comm_id();
         let tid = 0x1000_0000_0000 | u64::from(comm_id);
         let limits = node.tuning.limits();
         let machine = Connection::from_req(comm_id, GUID, tid, header, req, &limits);
-        let mut machine = machine.map_err(|_| Errno::EINVAL)?;
+        let mut machine = machine.map_err(|_| Declined::Refused)?;
         machine.set_pace(node.pace());
         Ok(node.object(Object {
             conn: Some(Conn {
@@ -384,8 +377,8 @@ impl PassiveReq for IncomingReq<'_> {
         (*space, qp_type) == (PortSpace::Tcp, QpType::Rc)
     }
 
-    fn reach(&mut self) -> Result<(), Errno> {
-        Ok(())
+    fn reach(&mut self) -> bool {
+        true
     }
 
     fn publish(&mut self, child: &usize, ids: &RemoteIds) -> bool {

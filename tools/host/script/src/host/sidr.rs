@@ -11,7 +11,7 @@ use cmproto::{
     cm::DestroyCause,
     cma,
     errno::Errno,
-    node::{self, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest},
+    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest},
     origin::Origin,
     private_data::IP_HEADER_LEN,
     service_id::{PortSpace, ServiceId},
@@ -250,16 +250,16 @@ impl Passive for IncomingSidr<'_> {
         self.node.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Result<Listener, Errno> {
+    fn listener(&mut self) -> Option<Listener> {
         let req = self.req;
         self.node.find_listener(req.service_id, req.private_data)
     }
 
-    fn room(&mut self, (listener, _): &Listener) -> Result<(), Errno> {
+    fn room(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
         self.node.room(*listener, 0)
     }
 
-    fn create(&mut self, _: &Listener) -> Result<usize, Errno> {
+    fn create(&mut self, _: &Listener) -> Result<usize, Declined> {
         let machine = Resolution::from_req(self.arrived.header, self.req, Resolution::MEMORY);
         let sidr = Sidr {
             machine,

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The answer of a listener's consumer to a request that it is offered.
+
+use crate::errno::Errno;
+
+/// The place of a request that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The request is within the limit of the listener's backlog.
+    Queued,
+    /// The request is beyond the limit, behind all others. It moves up when those are read.
+    Parked,
+}
+
+/// The reason why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// There is no memory, or the backlog is full. Nothing is sent to the peer, which tries again.
+    NoRoom,
+    /// The backlog is full, and no more requests may be parked.
+    ParkingFull,
+    /// The consumer refuses the request, or has gone.
+    Refused,
+}
+
+impl From<Errno> for Declined {
+    /// Converts the error of an allocation or another preparation.
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOMEM => Self::NoRoom,
+            _ => Self::Refused,
+        }
+    }
+}
+
+impl From<Declined> for Errno {
+    /// Converts the reason into the number that tracepoints report.
+    fn from(declined: Declined) -> Self {
+        match declined {
+            Declined::NoRoom => Self::ENOMEM,
+            Declined::ParkingFull => Self::ENOSPC,
+            Declined::Refused => Self::ECONNABORTED,
+        }
+    }
+}
+
+/// The answer of a listener's consumer to a request.
+pub type Offer = Result<Admission, Declined>;

@@ -26,12 +26,13 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause, QpType, Tunable},
+    cm::{self, Connection, DestroyCause, Tunable},
     node::{
         self, Admission, Answer, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
         RemoteTable, Request, Response, Unwanted,
     },
     path::Path,
+    qp::QpType,
     reject::Reason,
     ucma_abi::CmEvent,
     wire::{Header, Req},
@@ -248,7 +249,7 @@ impl<'a> IncomingReq<'a> {
         let listener = heard.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = arrived.attachment(heard, sender)?;
-        let child = Endpoint::create_child(listener, qp_type as u8)?;
+        let child = Endpoint::create_child(listener, qp_type)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(core)?;
         let tid = transaction_id(arrived.agent, comm_id.value());
@@ -376,8 +377,7 @@ impl PassiveReq for IncomingReq<'_> {
     }
 
     fn takes_qp(&self, heard: &Heard<'_>, qp_type: QpType) -> bool {
-        let wanted = heard.endpoint().qp_type;
-        wanted == 0 || wanted == qp_type as u8
+        heard.endpoint().qp_type.takes(qp_type)
     }
 
     fn reach(&mut self) -> bool {

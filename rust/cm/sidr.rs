@@ -30,6 +30,7 @@ use cmproto::{
     cm::{Counter, DestroyCause, State},
     cma,
     node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    qp::QpType,
     sidr::{self, Action, Actions, Outgoing, Resolution},
     time::Instant,
     ucma_abi::CmEvent,
@@ -37,9 +38,6 @@ use cmproto::{
 };
 use core::result::Result;
 use kernel::{alloc::flags::GFP_KERNEL, error::Error, prelude::*};
-
-/// Unreliable datagrams, in the numbers of `enum ib_qp_type`.
-const QPT_UD: u8 = 4;
 
 /// Returns the name of a peer's SIDR request for tracepoints. It has no communication id of this
 /// side.
@@ -285,7 +283,7 @@ impl Arrived<'_> {
         };
         let data = target.user_data(listener);
         Ok(match listener.endpoint.qp_type {
-            QPT_UD => EventParam::Ud(UdEventParam::with_private_data(data)),
+            QpType::UD => EventParam::Ud(UdEventParam::with_private_data(data)),
             // The type of the listener determines the kind of parameters.
             _ => EventParam::Conn(ConnEventParam::with_private_data(data)),
         })
@@ -326,7 +324,7 @@ impl<'a> IncomingSidr<'a> {
         self.space = Some(questions::Space::new()?);
         let attachment = arrived.attachment(heard, sender)?;
         let param = arrived.question_param(heard)?;
-        let child = Endpoint::create_child(heard.endpoint(), QPT_UD)?;
+        let child = Endpoint::create_child(heard.endpoint(), QpType::UD)?;
         let sidr = KBox::new(
             Sidr {
                 machine: Resolution::from_req(arrived.header, self.req, Resolution::MEMORY),
@@ -394,7 +392,7 @@ impl PassiveSidr for IncomingSidr<'_> {
     }
 
     fn takes_datagrams(&self, heard: &Heard<'_>) -> bool {
-        matches!(heard.endpoint().qp_type, 0 | QPT_UD)
+        heard.endpoint().qp_type.takes(QpType::UD)
     }
 
     fn enter(&mut self, child: &EndpointRef) -> Entry {

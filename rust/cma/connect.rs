@@ -18,20 +18,13 @@ use cmproto::{
     origin::Origin,
     path::Path,
     private_data::RequestData,
+    qp::QpType,
     reject::Reason,
     service_id::ServiceId,
     wire::{Req, Transport},
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// The QP type of reliable connections, `IB_QPT_RC`.
-const QPT_RC: u8 = 2;
-/// The QP type of unreliable connections, `IB_QPT_UC`.
-const QPT_UC: u8 = 3;
-/// The QP type of unreliable datagrams, `IB_QPT_UD`.
-const QPT_UD: u8 = 4;
-/// The QP type of the initiator of an extended reliable connection, `IB_QPT_XRC_INI`.
-const QPT_XRC_INI: u8 = 9;
 /// The event `IB_EVENT_COMM_EST`: data arrived before the RTU.
 const EVENT_COMM_EST: u32 = 4;
 /// The event `IB_EVENT_PATH_MIG`: the QP uses its alternate path.
@@ -136,14 +129,14 @@ impl Endpoint {
             drop(inner);
             return self.connect_iwarp(param, ready);
         }
-        if self.qp_type == QPT_UD {
+        if self.qp_type == QpType::UD {
             drop(inner);
             return self.ask(param);
         }
         let way = self.way(&inner)?;
         drop(inner);
         delay::point();
-        let transport = self.transport()?;
+        let transport = self.qp_type.transport().kernel()?;
         let ah = way.address()?;
         let comm_id = CommId::new(&self.core)?;
         let tid = transaction_id(&way.agent, comm_id.value());
@@ -199,18 +192,6 @@ impl Endpoint {
         RequestData::new(&inner.src, &inner.dst, param.private_data).kernel()
     }
 
-    /// Returns the transport of a connection of the endpoint's QP type.
-    ///
-    /// Fails with `EINVAL` for a QP type that does not connect.
-    fn transport(&self) -> Result<Transport> {
-        match self.qp_type {
-            QPT_RC => Ok(Transport::Rc),
-            QPT_UC => Ok(Transport::Uc),
-            QPT_XRC_INI => Ok(Transport::Xrc),
-            _ => Err(EINVAL),
-        }
-    }
-
     fn connect_params(
         inner: &Inner,
         way: &Way,
@@ -264,7 +245,7 @@ impl Endpoint {
             drop(inner);
             return self.accept_iwarp(param, on_success);
         }
-        let accepted = if self.qp_type == QPT_UD {
+        let accepted = if self.qp_type == QpType::UD {
             self.answer_question(&mut inner, param, ece)
         } else {
             self.answer(&mut inner, param, ece)

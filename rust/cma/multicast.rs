@@ -24,6 +24,7 @@ use cmproto::{
     cma::{Qkey, State},
     errno::Errno,
     mcast::{Encapsulation, Member, RoceGroup, MULTICAST_QPN},
+    qp::QpType,
     service_id::PortSpace,
     ucma_abi::{CmEvent, UverbsAhAttr, UverbsGlobalRoute},
 };
@@ -35,9 +36,6 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 use zerocopy::FromZeros;
-
-/// The QP type of unreliable datagrams, `IB_QPT_UD`.
-const QPT_UD: u8 = 4;
 
 /// The membership of an endpoint in a multicast group.
 ///
@@ -196,7 +194,7 @@ impl Endpoint {
             let inner = self.inner.lock();
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             let is_ready = matches!(inner.state, State::AddrBound | State::AddrResolved);
-            if !is_ready || self.qp_type != QPT_UD {
+            if !is_ready || self.qp_type != QpType::UD {
                 return Err(EINVAL);
             }
             attachment.is_ib()

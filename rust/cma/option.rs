@@ -7,15 +7,8 @@ use crate::{
     ib::device::NodeType,
     kext::error::{ResultExt, ToKernel},
 };
-use cmproto::{cm::Tunable, cma::State, errno::Errno};
+use cmproto::{cm::Tunable, cma::State, errno::Errno, qp::QpType};
 use kernel::prelude::*;
-
-/// The QP type of reliable connections, `IB_QPT_RC`.
-const QPT_RC: u8 = 2;
-/// The QP type of the initiator of an extended reliable connection, `IB_QPT_XRC_INI`.
-const QPT_XRC_INI: u8 = 9;
-/// The QP type of the target of an extended reliable connection, `IB_QPT_XRC_TGT`.
-const QPT_XRC_TGT: u8 = 10;
 
 impl Endpoint {
     /// Sets the type of service of a route that is yet to be resolved.
@@ -86,7 +79,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` if the code is longer, or if the QP type has no RNR NAK.
     pub(crate) fn set_min_rnr_timer(&self, code: u8) -> Result {
-        if code > 31 || !matches!(self.qp_type, QPT_RC | QPT_XRC_TGT) {
+        if code > 31 || !matches!(self.qp_type, QpType::RC | QpType::XRC_TGT) {
             return Err(EINVAL);
         }
         self.inner.lock().options.min_rnr_timer = Some(code);
@@ -112,7 +105,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` if the QP type is not reliable.
     pub(crate) fn set_ack_timeout(&self, timeout: u8) -> Result {
-        if !matches!(self.qp_type, QPT_RC | QPT_XRC_INI) {
+        if !matches!(self.qp_type, QpType::RC | QpType::XRC_INI) {
             return Err(EINVAL);
         }
         self.inner.lock().options.ack_timeout = Some(timeout);

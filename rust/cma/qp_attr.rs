@@ -9,6 +9,7 @@ use crate::{
 use cmproto::{
     cm::{QpAttr, QpAttrMask, QpState},
     path::ROCE_PKEY,
+    qp::QpType,
     ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
 };
 use kernel::prelude::*;
@@ -17,9 +18,6 @@ use zerocopy::FromZeros;
 /// The access flags of remote flushes (`enum ib_access_flags`), set where reads are allowed and the
 /// device supports flushes.
 const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
-
-/// The QP type of unreliable datagrams, `IB_QPT_UD`.
-const QPT_UD: u8 = 4;
 
 impl Inner {
     /// Returns the address vector of the path, as `struct ib_uverbs_ah_attr`, if there is a path.
@@ -88,7 +86,7 @@ impl Endpoint {
             super::iwarp::qp_attr(&mut attr, inner)?;
             return Ok(attr);
         }
-        let is_datagram = self.qp_type == QPT_UD;
+        let is_datagram = self.qp_type == QpType::UD;
         match &inner.conn {
             None if inner.listening.is_some() && !is_datagram => return Err(EINVAL),
             None => {

@@ -53,6 +53,7 @@ pub mod node;
 pub mod origin;
 pub mod path;
 pub mod private_data;
+pub mod qp;
 pub mod reject;
 pub mod roce;
 pub mod sa;

@@ -44,15 +44,12 @@ use crate::{
     },
     kext::{net::Net, slab::SlabArc},
 };
-use cmproto::{addr::SockAddr, cma::State, service_id::PortSpace};
+use cmproto::{addr::SockAddr, cma::State, qp::QpType, service_id::PortSpace};
 use kernel::{
     new_mutex,
     prelude::*,
     sync::{aref::ARef, Arc, Mutex},
 };
-
-/// The QP type of reliable connections, `IB_QPT_RC`.
-const QPT_RC: u8 = 2;
 
 /// A connection, a listener or an identifier.
 ///
@@ -73,8 +70,8 @@ pub(crate) struct Endpoint {
     pub(crate) net: ARef<Net>,
     /// The port space.
     pub(crate) ps: PortSpace,
-    /// The QP type (`enum ib_qp_type`).
-    pub(crate) qp_type: u8,
+    /// The QP type.
+    pub(crate) qp_type: QpType,
     /// Set if the consumer is one of the InfiniBand CM (`<rdma/ib_cm.h>`): it deals in messages,
     /// and the endpoint has no addresses.
     pub(crate) speaks_messages: bool,
@@ -96,7 +93,7 @@ impl Endpoint {
         core: &Arc<Core>,
         net: ARef<Net>,
         ps: PortSpace,
-        qp_type: u8,
+        qp_type: QpType,
     ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, ps, qp_type, false, false)?;
         endpoint.head.own_by_current();
@@ -109,7 +106,7 @@ impl Endpoint {
         core: &Arc<Core>,
         net: ARef<Net>,
         ps: PortSpace,
-        qp_type: u8,
+        qp_type: QpType,
         owner: OwnerName,
     ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, ps, qp_type, false, true)?;
@@ -119,7 +116,7 @@ impl Endpoint {
 
     /// Creates the endpoint of a connection request, which belongs to the owner of `listener`, as
     /// netlink reports it.
-    pub(crate) fn create_child(listener: &Endpoint, qp_type: u8) -> Result<EndpointRef> {
+    pub(crate) fn create_child(listener: &Endpoint, qp_type: QpType) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let (speaks_messages, is_of_kernel) = (listener.speaks_messages, listener.is_of_kernel);
         let child = Self::new(
@@ -139,7 +136,7 @@ impl Endpoint {
     pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<EndpointRef> {
         let (core, net) = (&listener.core, listener.net.clone());
         let is_of_kernel = listener.is_of_kernel;
-        let child = Self::new(core, net, PortSpace::Tcp, QPT_RC, false, is_of_kernel)?;
+        let child = Self::new(core, net, PortSpace::Tcp, QpType::RC, false, is_of_kernel)?;
         child.head.own_as(&listener.head);
         Ok(child)
     }
@@ -150,7 +147,7 @@ impl Endpoint {
         net: ARef<Net>,
         owner: OwnerName,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, PortSpace::Ib, 0, true, true)?;
+        let endpoint = Self::new(core, net, PortSpace::Ib, QpType::ANY, true, true)?;
         endpoint.head.own_by_kernel(owner);
         Ok(endpoint)
     }
@@ -159,7 +156,7 @@ impl Endpoint {
         core: &Arc<Core>,
         net: ARef<Net>,
         ps: PortSpace,
-        qp_type: u8,
+        qp_type: QpType,
         speaks_messages: bool,
         is_of_kernel: bool,
     ) -> Result<EndpointRef> {

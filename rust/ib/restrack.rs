@@ -7,7 +7,7 @@
 
 use super::{device::DeviceRef, trace};
 use crate::{bindings, kext::delay};
-use cmproto::addr::SockAddr;
+use cmproto::{addr::SockAddr, qp::QpType};
 use core::{
     marker::PhantomPinned,
     mem,
@@ -151,8 +151,8 @@ unsafe impl Sync for IdHead {}
 impl IdHead {
     /// Creates an identifier without an owner, addresses or a device.
     ///
-    /// `ps` is an `enum rdma_ucm_port_space`, `qp_type` an `enum ib_qp_type`.
-    pub(crate) fn new(ps: u16, qp_type: u8) -> impl PinInit<Self> {
+    /// `ps` is an `enum rdma_ucm_port_space`.
+    pub(crate) fn new(ps: u16, qp_type: QpType) -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(move |slot: *mut bindings::rdma_id_private_head| {
                 // The fields that are not set are not read, or are written by `set_consumer`.
@@ -175,7 +175,7 @@ impl IdHead {
                     (&raw mut (*id).route.num_service_recs).write(0);
                     (&raw mut (*id).route.service_recs).write(ptr::null_mut());
                     (&raw mut (*id).ps).write(u32::from(ps));
-                    (&raw mut (*id).qp_type).write(u32::from(qp_type));
+                    (&raw mut (*id).qp_type).write(u32::from(qp_type.0));
                     (&raw mut (*id).port_num).write(0);
                     (&raw mut (*slot).state).write(0);
                     (&raw mut (*slot).consumer).write(ptr::null_mut());

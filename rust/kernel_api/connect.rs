@@ -17,14 +17,12 @@ use cmproto::{
         qp::{steps, Occasion, Step, Transport},
         State,
     },
+    qp::QpType,
     reject::Reason,
     ucma_abi::UverbsQpAttr,
 };
 use kernel::prelude::*;
 use zerocopy::FromZeros;
-
-/// The type of a queue pair for unreliable datagrams (`IB_QPT_UD`).
-const QPT_UD: u8 = 4;
 
 impl KernelId {
     /// Takes a queue pair through the states that the occasion requires.
@@ -38,7 +36,7 @@ impl KernelId {
     ) -> Result {
         let transport = match self.endpoint.qp_type {
             _ if self.endpoint.is_iwarp() => Transport::Iwarp,
-            QPT_UD => Transport::Datagram,
+            QpType::UD => Transport::Datagram,
             _ => Transport::Connected,
         };
         for step in steps(occasion, transport) {

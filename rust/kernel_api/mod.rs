@@ -35,7 +35,7 @@ use crate::{
     },
     kext::{delay, net::Net},
 };
-use cmproto::service_id::PortSpace;
+use cmproto::{qp::QpType, service_id::PortSpace};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex, new_work,
@@ -87,7 +87,7 @@ impl KernelId {
         core: &Arc<Core>,
         net: ARef<Net>,
         ps: PortSpace,
-        qp_type: u8,
+        qp_type: QpType,
         owner: Option<OwnerName>,
     ) -> Result<Arc<Self>> {
         let endpoint = match owner {

@@ -28,6 +28,7 @@ use crate::{
 use cmproto::{
     errno::Errno,
     node::{Admission, Declined, Offer},
+    qp::QpType,
     service_id::PortSpace,
     ucma_abi as abi,
 };
@@ -41,11 +42,6 @@ use kernel::{
         Arc, SpinLock,
     },
 };
-
-/// The QP type of reliable connections, `IB_QPT_RC`.
-const QP_TYPE_RC: u8 = 2;
-/// The QP type of unreliable datagrams, `IB_QPT_UD`.
-const QP_TYPE_UD: u8 = 4;
 
 /// A context, which user space names by a number.
 ///
@@ -306,10 +302,10 @@ impl Consumer for Context {
 pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     let ps = PortSpace::try_from(request.ps).map_err(|_| EINVAL)?;
     let qp_type = match ps {
-        PortSpace::Tcp => QP_TYPE_RC,
-        PortSpace::Udp | PortSpace::Ipoib => QP_TYPE_UD,
+        PortSpace::Tcp => QpType::RC,
+        PortSpace::Udp | PortSpace::Ipoib => QpType::UD,
         // As in C, any type is accepted.
-        PortSpace::Ib => request.qp_type,
+        PortSpace::Ib => QpType(request.qp_type),
     };
     let channel = call.channel();
     if !channel.has_room() {

@@ -4,12 +4,13 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
-    params::{low24, AcceptParams, ConnectParams, Limits, QpType},
+    params::{low24, AcceptParams, ConnectParams, Limits},
     retransmit::{KeptPace, Pace, Retransmit, Schedule, Total, Waiting},
     state::State,
 };
 use crate::{
     bytes::fill,
+    qp::QpType,
     reject::Reason,
     time::{Duration, Instant, TimeCode},
     wire::{Attribute, Header, RejMessage, Rep, Req},
@@ -237,7 +238,7 @@ impl Connection {
             own_tid: tid,
             tid,
             service_id: 0,
-            qp_type: QpType::Rc,
+            qp_type: QpType::RC,
             local_qpn: 0,
             remote_qpn: 0,
             rq_psn: 0,
@@ -407,7 +408,7 @@ impl Connection {
         self.pkey
     }
 
-    /// Returns the type of the own queue pair. It is [`Rc`](QpType::Rc) before there is a REQ.
+    /// Returns the type of the own queue pair. It is [`RC`](QpType::RC) before there is a REQ.
     pub const fn qp_type(&self) -> QpType {
         self.qp_type
     }
@@ -452,8 +453,8 @@ impl Connection {
     /// Returns the peer's QPN in `rep`. For XRC it is in the field of the end-to-end context.
     pub const fn rep_qpn(&self, rep: &Rep<'_>) -> u32 {
         match self.qp_type {
-            QpType::XrcIni => low24(rep.local_eecn),
-            QpType::Rc | QpType::Uc | QpType::XrcTgt => low24(rep.local_qpn),
+            QpType::XRC_INI => low24(rep.local_eecn),
+            _ => low24(rep.local_qpn),
         }
     }
 

@@ -5,10 +5,9 @@
 use super::{
     action::{Action, Actions, Outgoing},
     connection::{Connection, Life, Payload},
-    params::QpType,
     state::State,
 };
-use crate::{reject::Reason, time::Instant};
+use crate::{qp::QpType, reject::Reason, time::Instant};
 
 /// The cause of a destruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +60,8 @@ impl Connection {
             }
             State::Established => match self.qp_type {
                 // An XRC target queue pair is shared, and outlives its connection.
-                QpType::XrcTgt => self.close(&mut actions),
-                QpType::Rc | QpType::Uc | QpType::XrcIni => {
+                QpType::XRC_TGT => self.close(&mut actions),
+                _ => {
                     self.payload.clear();
                     actions.push(Action::Send(Outgoing::Dreq));
                     self.detach(now, &mut actions);

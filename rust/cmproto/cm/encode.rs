@@ -5,11 +5,12 @@
 use super::{
     action::Outgoing,
     connection::{Connection, Offer},
-    params::{AcceptParams, ConnectParams, QpType},
+    params::{AcceptParams, ConnectParams},
 };
 use crate::{
     bytes::fill,
     errno::Errno,
+    qp::QpType,
     wire::{
         self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
         MAD_LEN,
@@ -151,15 +152,12 @@ impl Connection {
             local_ca_guid: self.local_ca_guid,
             private_data,
         };
-        match self.qp_type {
-            QpType::XrcTgt => {
-                rep.local_eecn = params.local_qpn;
-                rep.local_qpn = 0;
-                rep.initiator_depth = 0;
-                rep.flow_control = false;
-                rep.srq = true;
-            }
-            QpType::Rc | QpType::Uc | QpType::XrcIni => {}
+        if self.qp_type == QpType::XRC_TGT {
+            rep.local_eecn = params.local_qpn;
+            rep.local_qpn = 0;
+            rep.initiator_depth = 0;
+            rep.flow_control = false;
+            rep.srq = true;
         }
         rep
     }

@@ -33,7 +33,7 @@ pub use self::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::Connection,
     destroy::DestroyCause,
-    params::{AcceptParams, ConnectParams, Limits, QpType},
+    params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{QpAttr, QpAttrMask, QpState},
     retransmit::{Expiry, Pace, Retransmit, Schedule, Total, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,

@@ -14,42 +14,6 @@ pub(super) const fn low24(value: u32) -> u32 {
     value & 0x00ff_ffff
 }
 
-/// Type of a connected queue pair, with the numbers of the kernel's `enum ib_qp_type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum QpType {
-    /// Reliable connection.
-    Rc = 2,
-    /// Unreliable connection.
-    Uc = 3,
-    /// Initiator of an extended reliable connection, on the active side.
-    XrcIni = 9,
-    /// Target of an extended reliable connection, on the passive side.
-    XrcTgt = 10,
-}
-
-impl QpType {
-    /// Returns the type of the queue pair on the active side of a REQ with `transport`.
-    pub(super) const fn of_sender(transport: Transport) -> Option<Self> {
-        match transport {
-            Transport::Rc => Some(Self::Rc),
-            Transport::Uc => Some(Self::Uc),
-            Transport::Xrc => Some(Self::XrcIni),
-            Transport::Other(..) => None,
-        }
-    }
-
-    /// Returns the type of the queue pair on the passive side of a REQ with `transport`.
-    pub const fn of_receiver(transport: Transport) -> Option<Self> {
-        match transport {
-            Transport::Rc => Some(Self::Rc),
-            Transport::Uc => Some(Self::Uc),
-            Transport::Xrc => Some(Self::XrcTgt),
-            Transport::Other(..) => None,
-        }
-    }
-}
-
 /// Limits of the times and counts that a peer may ask for.
 ///
 /// Times in messages are 5-bit codes of up to 2.4 hours, so that without limits a peer could occupy

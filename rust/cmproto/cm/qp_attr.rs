@@ -4,8 +4,9 @@
 
 use core::ops::{BitOr, BitOrAssign};
 
-use super::{connection::Connection, params::QpType, state::State};
+use super::{connection::Connection, state::State};
 use crate::errno::Errno;
+use crate::qp::QpType;
 
 /// State of a queue pair, with the numbers of the kernel's `enum ib_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,12 +223,9 @@ impl Connection {
             rq_psn: self.rq_psn,
             ..QpAttr::default()
         };
-        match self.qp_type {
-            QpType::Rc | QpType::XrcTgt => {
-                attr.mask |= QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER;
-                attr.max_dest_rd_atomic = self.responder_resources;
-            }
-            QpType::Uc | QpType::XrcIni => {}
+        if matches!(self.qp_type, QpType::RC | QpType::XRC_TGT) {
+            attr.mask |= QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER;
+            attr.max_dest_rd_atomic = self.responder_resources;
         }
         if let Some(timeout) = self.alternate_ack_timeout {
             attr.mask |= QpAttrMask::ALT_PATH;
@@ -243,7 +241,7 @@ impl Connection {
             ..QpAttr::default()
         };
         match self.qp_type {
-            QpType::Rc | QpType::XrcIni => {
+            QpType::RC | QpType::XRC_INI => {
                 attr.mask |= QpAttrMask::RETRY_CNT
                     | QpAttrMask::RNR_RETRY
                     | QpAttrMask::MAX_QP_RD_ATOMIC
@@ -253,11 +251,11 @@ impl Connection {
                 attr.max_rd_atomic = self.initiator_depth;
                 attr.timeout = self.ack_timeout.get();
             }
-            QpType::XrcTgt => {
+            QpType::XRC_TGT => {
                 attr.mask |= QpAttrMask::TIMEOUT;
                 attr.timeout = self.ack_timeout.get();
             }
-            QpType::Uc => {}
+            _ => {}
         }
         if self.alternate_ack_timeout.is_some() {
             attr.mask |= QpAttrMask::PATH_MIG_STATE;

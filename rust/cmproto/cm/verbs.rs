@@ -9,12 +9,13 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     connection::{Connection, Life, Offer, Payload, Rejection},
-    params::{AcceptParams, ConnectParams, QpType},
+    params::{AcceptParams, ConnectParams},
     retransmit::Schedule,
     state::State,
 };
 use crate::{
     errno::Errno,
+    qp::QpType,
     reject::Reason,
     time::{Instant, TimeCode},
     wire::{Drep, Dreq, MraMessage, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},

@@ -11,6 +11,6 @@ mod service;
 pub use self::{
     event::EventType,
     notify::{notify, Notice},
-    param::{payload, transport},
+    param::payload,
     service::{wanted, Wanted, ASSIGN},
 };

@@ -6,7 +6,7 @@ use super::{
     offer::Declined,
     tables::{RemoteIds, RemoteTable},
 };
-use crate::{addr::Gid, cm::QpType, sidr::Resolution};
+use crate::{addr::Gid, qp::QpType, sidr::Resolution};
 
 /// A received request, with access to the node that is to accept it.
 ///

@@ -10,11 +10,7 @@ use super::{
     tables::{Peer, RemoteIds},
 };
 use crate::{
-    addr::Gid,
-    cm::{DestroyCause, QpType},
-    dropped::Dropped,
-    origin::Origin,
-    reject::Reason,
+    addr::Gid, cm::DestroyCause, dropped::Dropped, origin::Origin, qp::QpType, reject::Reason,
     wire::Req,
 };
 

@@ -16,11 +16,12 @@ use crate::{
     cma::view::Asked,
     endpoint::Ece,
     kernel_api::KernelId,
-    kext::{lock::unlock_forgotten, net::Net},
+    kext::{error::ResultExt, lock::unlock_forgotten, net::Net},
 };
 use cmproto::{
     addr::Gid,
     mcast::Member,
+    qp::QpType,
     reject::Reason,
     sa::ServiceQuestion,
     service_id::{PortSpace, ServiceId},
@@ -94,7 +95,7 @@ unsafe fn create(
     let net = unsafe { Net::from_raw(net) };
     let ps = u16::try_from(ps).map_err(|_| EINVAL)?;
     let ps = PortSpace::try_from(ps).map_err(|_| EINVAL)?;
-    let qp_type = u8::try_from(qp_type).map_err(|_| EINVAL)?;
+    let qp_type = QpType::try_from(qp_type).kernel()?;
     // SAFETY: This is the name of a module, which is loaded while it calls.
     let owner = unsafe { OwnerName::copy(owner) }?;
     let id = KernelId::create(&core, net.into(), ps, qp_type, owner)?;

@@ -96,7 +96,7 @@ mod tests {
     fn req_of_xrc_omits_what_the_target_has_no_use_for() {
         let mut c = active();
         let _ = c.connect(&ece_params(Transport::Xrc), &[], at(0)).unwrap();
-        assert_eq!(c.qp_type(), QpType::XrcIni);
+        assert_eq!(c.qp_type(), QpType::XRC_INI);
         let req = Req {
             transport: Transport::Xrc,
             responder_resources: 0,
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn rep_of_xrc_has_its_queue_pair_elsewhere() {
         let c = accepted(Transport::Xrc);
-        assert_eq!(c.qp_type(), QpType::XrcTgt);
+        assert_eq!(c.qp_type(), QpType::XRC_TGT);
         let data = padded::<196>(b"welcome");
         let rep = Rep {
             local_qpn: 0,
@@ -514,7 +514,7 @@ mod tests {
         );
         assert_eq!(
             (c.service_id(), c.pkey(), c.qp_type()),
-            (SERVICE, 0xffff, QpType::Rc)
+            (SERVICE, 0xffff, QpType::RC)
         );
         assert_eq!(c.deadline(), None);
         assert!(!c.wants_rep() && !c.is_closed());

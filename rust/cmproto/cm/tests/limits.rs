@@ -63,8 +63,8 @@ fn a_schedule_says_what_it_is() {
 #[test]
 fn numbers_of_others() {
     // The numbers are those of `enum ib_qp_type`.
-    let types = [QpType::Rc, QpType::Uc, QpType::XrcIni, QpType::XrcTgt];
-    assert_eq!(types.map(|kind| kind as u8), [2, 3, 9, 10]);
+    let types = [QpType::RC, QpType::UC, QpType::XRC_INI, QpType::XRC_TGT];
+    assert_eq!(types.map(|kind| kind.0), [2, 3, 9, 10]);
     // The service timeout is that of Linux. A parked request is repeated after 16.4 s.
     assert_eq!(Connection::SERVICE_TIMEOUT, 24);
     assert_eq!(Connection::PARKING_TIMEOUT, 22);

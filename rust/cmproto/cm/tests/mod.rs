@@ -32,6 +32,7 @@ use crate::kunit::assert_eq;
 use crate::time::Duration;
 use crate::{
     addr::Gid,
+    qp::QpType,
     reject::Reason,
     time::Instant,
     wire::{

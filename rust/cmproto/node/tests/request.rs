@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::{
-    cm::QpType,
     errno::Errno,
+    qp::QpType,
     wire::{Req, ReqPath, Transport},
 };
 
@@ -51,7 +51,7 @@ impl PassiveReq for Incoming {
 
     fn takes_qp(&self, (): &(), qp_type: QpType) -> bool {
         self.note("type");
-        assert_eq!(qp_type, QpType::Rc);
+        assert_eq!(qp_type, QpType::RC);
         self.takes_qp
     }
 

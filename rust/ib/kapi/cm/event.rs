@@ -6,7 +6,8 @@ use super::{super::PathRec, head::CmHead};
 use crate::{bindings, ib::gid::GidAttr, kernel_api::Turn};
 use cmproto::{
     ibcm::EventType,
-    wire::{self, Header, Message, Rej, Rep, Req, SidrRep, SidrReq, Transport, MAD_LEN},
+    qp::QpType,
+    wire::{self, Header, Message, Rej, Rep, Req, SidrRep, SidrReq, MAD_LEN},
 };
 use core::ptr;
 use kernel::prelude::*;
@@ -39,16 +40,6 @@ pub(crate) struct Told<'a> {
     pub(crate) peer_qpn: Option<u32>,
 }
 
-/// Returns the type of a QP that can serve a REQ, an `enum ib_qp_type`.
-fn qp_type(transport: Transport) -> u32 {
-    match transport {
-        Transport::Rc => bindings::ib_qp_type_IB_QPT_RC,
-        Transport::Uc => bindings::ib_qp_type_IB_QPT_UC,
-        Transport::Xrc => bindings::ib_qp_type_IB_QPT_XRC_TGT,
-        Transport::Other(..) => 0,
-    }
-}
-
 fn ece(header: &Header, vendor_id: u32) -> bindings::rdma_ucm_ece {
     bindings::rdma_ucm_ece {
         vendor_id,
@@ -69,7 +60,7 @@ fn req_param(asked: &Asked<'_>, header: &Header, req: &Req<'_>) -> bindings::ib_
         remote_ca_guid: req.local_ca_guid.to_be(),
         remote_qkey: req.local_qkey,
         remote_qpn: req.local_qpn,
-        qp_type: qp_type(req.transport),
+        qp_type: QpType::of_receiver(req.transport).map_or(0, |qp_type| u32::from(qp_type.0)),
         starting_psn: req.starting_psn,
         responder_resources: req.initiator_depth,
         initiator_depth: req.responder_resources,

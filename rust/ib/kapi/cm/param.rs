@@ -16,6 +16,7 @@ use crate::{
 use cmproto::{
     cm::{AcceptParams, ConnectParams},
     ibcm,
+    qp::QpType,
     sidr::{ReplyParams, ResolveParams, Status},
     time::Duration,
     wire::ReqPath,
@@ -123,7 +124,9 @@ pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<Connec
         local_qpn: param.qp_num,
         local_qkey: 0,
         srq: param.srq != 0,
-        transport: ibcm::transport(param.qp_type).kernel()?,
+        transport: QpType::try_from(param.qp_type)
+            .and_then(QpType::transport)
+            .kernel()?,
         starting_psn: param.starting_psn,
         responder_resources: param.responder_resources,
         initiator_depth: param.initiator_depth,

@@ -10,11 +10,12 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{Event, QpType, State},
+    cm::{Event, State},
     node::{
         self, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
         Response, Route, Tables, Verdict,
     },
+    qp::QpType,
     wire::{self, Attribute, Message, Req},
 };
 

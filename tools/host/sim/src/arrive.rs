@@ -4,12 +4,13 @@
 
 use cmproto::{
     addr::Gid,
-    cm::{Actions, Connection, DestroyCause, Limits, QpType, State},
+    cm::{Actions, Connection, DestroyCause, Limits, State},
     node::{
         self, Conversation, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
         RemoteTable, Request, Response, Route, Tables, Verdict,
     },
     origin::Origin,
+    qp::QpType,
     time::{Instant, TimeCode},
     ucma_abi::CmEvent,
     wire::{self, Attribute, Header, Message, Req, MAD_LEN},

@@ -3,7 +3,7 @@
 //! The user: `/dev/infiniband/rdma_cm` by plain `write()` (`include/uapi/rdma/rdma_user_cm.h`).
 
 use crate::world::{ConnParam, QpAttr, Space};
-use cmproto::{cm::Tunable, ucma_abi::LEVEL_TUNING};
+use cmproto::{cm::Tunable, qp::QpType, ucma_abi::LEVEL_TUNING};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
@@ -14,8 +14,6 @@ use std::{
 const DEVICE: &str = "/dev/infiniband/rdma_cm";
 const PS_TCP: u16 = 0x0106;
 const PS_UDP: u16 = 0x0111;
-const QPT_RC: u8 = 2;
-const QPT_UD: u8 = 4;
 
 const CREATE_ID: u32 = 0;
 const DESTROY_ID: u32 = 1;
@@ -196,8 +194,8 @@ impl Cm {
 
     pub fn create(&self, uid: u64, space: Space) -> Result<u32> {
         let (space, qp_type) = match space {
-            Space::Tcp => (PS_TCP, QPT_RC),
-            Space::Udp => (PS_UDP, QPT_UD),
+            Space::Tcp => (PS_TCP, QpType::RC.0),
+            Space::Udp => (PS_UDP, QpType::UD.0),
         };
         let request = |response| {
             let request = Request::new().u64(uid).u64(response).u16(space);

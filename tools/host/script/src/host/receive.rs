@@ -9,7 +9,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{Connection, DestroyCause, QpType},
+    cm::{Connection, DestroyCause},
     cma,
     listen::{ListenView, RequestView},
     node::{
@@ -18,6 +18,7 @@ use cmproto::{
     },
     origin::Origin,
     private_data::{self, IP_HEADER_LEN},
+    qp::QpType,
     service_id::PortSpace,
     ucma_abi::CmEvent,
     wire::{Message, Req},
@@ -374,7 +375,7 @@ impl PassiveReq for IncomingReq<'_> {
     }
 
     fn takes_qp(&self, (_, space): &Listener, qp_type: QpType) -> bool {
-        (*space, qp_type) == (PortSpace::Tcp, QpType::Rc)
+        (*space, qp_type) == (PortSpace::Tcp, QpType::RC)
     }
 
     fn reach(&mut self) -> bool {

@@ -243,12 +243,12 @@ struct Search<T> {
     progress: Mutex<Progress>,
 }
 
-/// The result of looking up a sender without waiting.
-pub(super) enum Way {
-    /// The address is known.
-    Known(DevAddr),
-    /// The address has to be resolved, and the limits allow it.
-    Unknown(Place),
+/// The neighbour through which a sender is reached, as far as it is known without waiting.
+pub(super) enum Neighbour {
+    /// The link-layer address is known.
+    Resolved(DevAddr),
+    /// The link-layer address has to be resolved, and the limits allow it.
+    Unresolved(Place),
 }
 
 impl Sender {
@@ -256,11 +256,11 @@ impl Sender {
     ///
     /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
     /// errors if there is no route to the sender.
-    pub(super) fn way(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Way> {
+    pub(super) fn neighbour(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Neighbour> {
         match self.known()? {
-            Some(found) => Ok(Way::Known(found)),
+            Some(found) => Ok(Neighbour::Resolved(found)),
             None => Place::take(core, purpose, &self.back.dgid)
-                .map(Way::Unknown)
+                .map(Neighbour::Unresolved)
                 .ok_or(EBUSY),
         }
     }
@@ -279,9 +279,9 @@ impl Sender {
 /// Calls [`Waiting::reached`] when the address of the sender is known: at once if it is known
 /// already.
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
-    match waiting.sender().way(core, T::PURPOSE) {
-        Ok(Way::Known(found)) => waiting.reached(Ok(&found)),
-        Ok(Way::Unknown(place)) => search(place, waiting),
+    match waiting.sender().neighbour(core, T::PURPOSE) {
+        Ok(Neighbour::Resolved(found)) => waiting.reached(Ok(&found)),
+        Ok(Neighbour::Unresolved(place)) => search(place, waiting),
         Err(error) => waiting.reached(Err(error)),
     }
 }

@@ -11,7 +11,7 @@ use super::{
     ids::CommId,
     parked::Parked,
     port::transaction_id,
-    reach::{search, Purpose, Sender, Waiting, Way},
+    reach::{search, Neighbour, Purpose, Sender, Waiting},
     receive::Arrived,
     remote::{Entering, Space},
     target::{self, Asked, Heard},
@@ -168,7 +168,7 @@ impl Arrived<'_> {
             req,
             path: Path::default(),
             sender: None,
-            way: None,
+            neighbour: None,
             parking: 0,
             entering: None,
             event: None,
@@ -210,7 +210,7 @@ struct IncomingReq<'a> {
     /// The path in the REQ, set when the listener is looked up.
     path: Path,
     sender: Option<Sender>,
-    way: Option<Way>,
+    neighbour: Option<Neighbour>,
     /// Maximum number of parked requests of the listener.
     parking: u32,
     /// The table for the ids of the peer, set when there is memory for them.
@@ -223,7 +223,9 @@ impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
         // All three were set before the endpoint was created or while it was.
-        let (Some(sender), Some(way), Some(event)) = (self.sender, self.way, self.event) else {
+        let (Some(sender), Some(neighbour), Some(event)) =
+            (self.sender, self.neighbour, self.event)
+        else {
             return child.end(DestroyCause::NoMemory);
         };
         let listener = heard.endpoint().clone();
@@ -231,9 +233,9 @@ impl<'a> IncomingReq<'a> {
             held: self.arrived.hold(sender, listener, child),
             parking: self.parking,
         };
-        match way {
-            Way::Known(link) => arrival.reached(Ok(&link), &event),
-            Way::Unknown(place) => {
+        match neighbour {
+            Neighbour::Resolved(link) => arrival.reached(Ok(&link), &event),
+            Neighbour::Unresolved(place) => {
                 let event = KeptEvent::new(&event);
                 search(place, Waits { arrival, event });
             }
@@ -382,8 +384,8 @@ impl PassiveReq for IncomingReq<'_> {
 
     fn reach(&mut self) -> bool {
         let (sender, core) = (self.sender.as_ref(), &self.arrived.port.core);
-        self.way = sender.and_then(|sender| sender.way(core, Waits::PURPOSE).ok());
-        self.way.is_some()
+        self.neighbour = sender.and_then(|sender| sender.neighbour(core, Waits::PURPOSE).ok());
+        self.neighbour.is_some()
     }
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {

@@ -14,10 +14,10 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use super::{
+    ah_cache::AhKey,
     device::{Device, DeviceRef},
     gid::GidAttr,
     mad::Agent,
-    ways::Way,
 };
 use crate::{
     bindings,
@@ -53,7 +53,7 @@ pub(crate) enum AhLink {
     },
 }
 
-/// An address vector, which describes the way to a peer (IBTA 11.2.2.1).
+/// An address vector, which describes how to reach a peer (IBTA 11.2.2.1).
 #[derive(Copy, Clone)]
 pub(crate) struct AhSpec<'a> {
     /// The source GID. RoCE requires one. Without one, InfiniBand messages carry no GRH.
@@ -109,14 +109,14 @@ impl<'a> AhSpec<'a> {
 ///
 /// # Invariants
 ///
-/// If the handle has a `way`, this counts as one of its users.
+/// If the handle has a `key`, this counts as one of its users.
 pub(crate) struct Ah(Arc<Handle>);
 
 /// An address handle, or the attributes to create one.
 pub(super) struct Handle {
     kind: Kind,
     /// The key of the handle, if other connections may share it.
-    way: Option<Way>,
+    key: Option<AhKey>,
 }
 
 /// The two forms of a [`Handle`].
@@ -162,16 +162,16 @@ impl Ah {
     /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
     /// suit the agent's port or `device` is not the agent's.
     pub(crate) fn new(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Self> {
-        let way = Way::of(spec);
-        if let Some(handle) = agent.ways().join(&way) {
+        let key = AhKey::of(spec);
+        if let Some(handle) = agent.ah_cache().join(&key) {
             // INVARIANT: `join` has counted this user.
             return Ok(Ah(handle));
         }
         let is_kept = agent.handles() < KEPT;
-        let handle = Handle::create(agent, device, spec, is_kept.then_some(way))?;
+        let handle = Handle::create(agent, device, spec, is_kept.then_some(key))?;
         if is_kept {
             // INVARIANT: `add` has counted this user.
-            return Ok(Ah(agent.ways().add(way, handle)?));
+            return Ok(Ah(agent.ah_cache().add(key, handle)?));
         }
         let description = KBox::pin_init(
             pin_init!(Description {
@@ -188,7 +188,7 @@ impl Ah {
         )?;
         let described = Handle {
             kind: Kind::Described(description),
-            way: None,
+            key: None,
         };
         Ok(Ah(Arc::new(described, GFP_KERNEL_ACCOUNT)?))
     }
@@ -229,9 +229,9 @@ impl Ah {
 
 impl Clone for Ah {
     fn clone(&self) -> Self {
-        if let Some(way) = &self.0.way {
+        if let Some(key) = &self.0.key {
             // INVARIANT: Counts the new user. `self` is a user, so that the entry exists.
-            self.agent().ways().count(way);
+            self.agent().ah_cache().count(key);
         }
         Ah(self.0.clone())
     }
@@ -239,8 +239,8 @@ impl Clone for Ah {
 
 impl Drop for Ah {
     fn drop(&mut self) {
-        if let Some(way) = &self.0.way {
-            self.agent().ways().leave(way);
+        if let Some(key) = &self.0.key {
+            self.agent().ah_cache().leave(key);
         }
     }
 }
@@ -251,7 +251,7 @@ impl Handle {
         agent: &Arc<Agent>,
         device: &DeviceRef,
         spec: &AhSpec<'_>,
-        way: Option<Way>,
+        key: Option<AhKey>,
     ) -> Result<Arc<Self>> {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
@@ -279,7 +279,7 @@ impl Handle {
                 agent: agent.clone(),
                 _device: device.clone(),
             },
-            way,
+            key,
         };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }

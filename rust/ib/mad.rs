@@ -6,10 +6,10 @@
 
 use super::{
     ah::Ah,
+    ah_cache::AhCache,
     device::DeviceRef,
     gid::NetworkType,
     send_buffer::{KeptBuffers, SendBuffer},
-    ways::Ways,
 };
 use crate::{
     bindings,
@@ -101,7 +101,7 @@ pub(crate) struct Agent {
     handles: Atomic<u32>,
     /// The address handles that connections can share.
     #[pin]
-    ways: Ways,
+    ah_cache: AhCache,
     #[pin]
     buffers: KeptBuffers,
 }
@@ -113,8 +113,8 @@ impl Agent {
     }
 
     /// Returns the cache of shared address handles.
-    pub(super) fn ways(&self) -> &Ways {
-        &self.ways
+    pub(super) fn ah_cache(&self) -> &AhCache {
+        &self.ah_cache
     }
 
     /// Counts a new address handle.
@@ -262,7 +262,7 @@ impl AgentRegistration {
                 gate <- Gate::new(),
                 port,
                 handles: Atomic::new(0),
-                ways <- Ways::new(),
+                ah_cache <- AhCache::new(),
                 buffers <- KeptBuffers::new(),
             }),
             GFP_KERNEL,

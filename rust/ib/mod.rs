@@ -38,6 +38,7 @@
 
 pub(crate) mod addr;
 pub(crate) mod ah;
+mod ah_cache;
 pub(crate) mod cache;
 pub(crate) mod client;
 pub(crate) mod counters;
@@ -54,4 +55,3 @@ pub(crate) mod restrack;
 pub(crate) mod sa;
 mod send_buffer;
 pub(crate) mod trace;
-mod ways;

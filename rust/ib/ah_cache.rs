@@ -17,7 +17,7 @@ use kernel::{
 
 /// The key of an address handle: its address vector without the port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Way {
+pub(super) struct AhKey {
     flow_label: u32,
     dgid: [u8; 16],
     link: AhLink,
@@ -30,10 +30,10 @@ pub(super) struct Way {
     sgid: usize,
 }
 
-impl Way {
+impl AhKey {
     /// Returns the key of the address vector `spec`.
     pub(super) fn of(spec: &AhSpec<'_>) -> Self {
-        Way {
+        AhKey {
             flow_label: spec.flow_label,
             dgid: spec.dgid.0,
             link: spec.link,
@@ -56,71 +56,71 @@ struct Used {
     users: usize,
 }
 
-/// The cache of a port.
+/// The address handles of a port that connections share.
 #[pin_data]
-pub(super) struct Ways {
+pub(super) struct AhCache {
     #[pin]
-    used: Mutex<RBTree<Way, Used>>,
+    used: Mutex<RBTree<AhKey, Used>>,
 }
 
-impl Ways {
+impl AhCache {
     /// Creates an initialiser for an empty cache.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            used <- new_mutex!(RBTree::new(), "rdma_cm_ways"),
+            used <- new_mutex!(RBTree::new(), "rdma_cm_ah_cache"),
         })
     }
 
-    /// Returns the handle for `way`, if there is one, and counts the caller as a user.
+    /// Returns the handle for `key`, if there is one, and counts the caller as a user.
     ///
     /// The caller must call [`leave`](Self::leave) in the end.
-    pub(super) fn join(&self, way: &Way) -> Option<Arc<Handle>> {
-        let mut ways = self.used.lock();
-        let used = ways.get_mut(way)?;
+    pub(super) fn join(&self, key: &AhKey) -> Option<Arc<Handle>> {
+        let mut entries = self.used.lock();
+        let used = entries.get_mut(key)?;
         used.users = used.users.saturating_add(1);
         Some(used.handle.clone())
     }
 
-    /// Adds a handle for `way`, or returns the one that another task has added meanwhile.
+    /// Adds a handle for `key`, or returns the one that another task has added meanwhile.
     ///
     /// The caller is counted as a user of the result. Fails with [`ENOMEM`].
-    pub(super) fn add(&self, way: Way, handle: Arc<Handle>) -> Result<Arc<Handle>> {
+    pub(super) fn add(&self, key: AhKey, handle: Arc<Handle>) -> Result<Arc<Handle>> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         delay::point();
-        let mut ways = self.used.lock();
-        if let Some(used) = ways.get_mut(&way) {
+        let mut entries = self.used.lock();
+        if let Some(used) = entries.get_mut(&key) {
             used.users = used.users.saturating_add(1);
             let used = used.handle.clone();
             // Unlock before the unused handle is destroyed.
-            drop(ways);
+            drop(entries);
             return Ok(used);
         }
         let used = Used {
             handle: handle.clone(),
             users: 1,
         };
-        ways.insert(room.into_node(way, used));
+        entries.insert(room.into_node(key, used));
         Ok(handle)
     }
 
-    /// Counts another user of the handle for `way`, which must be in the cache.
-    pub(super) fn count(&self, way: &Way) {
-        if let Some(used) = self.used.lock().get_mut(way) {
+    /// Counts another user of the handle for `key`, which must be in the cache.
+    pub(super) fn count(&self, key: &AhKey) {
+        if let Some(used) = self.used.lock().get_mut(key) {
             used.users = used.users.saturating_add(1);
         }
     }
 
-    /// Uncounts a user of the handle for `way`; the last one removes it from the cache.
-    pub(super) fn leave(&self, way: &Way) {
-        let mut ways = self.used.lock();
-        let Some(used) = ways.get_mut(way) else {
-            drop(ways);
+    /// Uncounts a user of the handle for `key`; the last one removes it from the cache.
+    pub(super) fn leave(&self, key: &AhKey) {
+        let mut entries = self.used.lock();
+        let Some(used) = entries.get_mut(key) else {
+            drop(entries);
             return bug::missing("address handles");
         };
         used.users = used.users.saturating_sub(1);
         // INVARIANT: The entry is removed with its last user.
-        let last = (used.users == 0).then(|| ways.remove_node(way));
-        drop(ways);
+        let last = (used.users == 0).then(|| entries.remove_node(key));
+        drop(entries);
         // This may sleep and take other locks.
         drop(last);
     }

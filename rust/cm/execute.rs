@@ -3,7 +3,6 @@
 //! Execution of the actions of a connection's state machine.
 
 use crate::{
-    cm::port::Port,
     endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{
         ah::Ah,
@@ -25,7 +24,7 @@ use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
 /// The cause of a transition, from which an event takes its data.
-pub(crate) enum Cause<'a> {
+pub(super) enum Cause<'a> {
     /// A call of the consumer, or the expiry of a timer.
     None,
     /// A REP from the peer.
@@ -73,14 +72,8 @@ impl<'a> Cause<'a> {
 }
 
 impl Endpoint {
-    /// Returns the port that the endpoint is attached to.
-    pub(crate) fn port<'a>(&self, inner: &'a Inner) -> Option<&'a Arc<Port>> {
-        let device = inner.device.as_ref()?;
-        device.device.port(device.port_num)
-    }
-
     /// Carries out `actions` in their order.
-    pub(crate) fn execute(
+    pub(super) fn execute(
         self: &EndpointRef,
         inner: &mut Inner,
         actions: Actions,
@@ -163,7 +156,7 @@ impl Endpoint {
             Memory::New
         };
         let sent = ah.agent().send_with(ah, pkey_index, memory, write);
-        if let (Ok(()), Some(port)) = (sent, self.port(inner)) {
+        if let (Ok(()), Some(port)) = (sent, inner.cm_port()) {
             port.counts.add(CounterGroup::TxMsgs, attribute.id(), 1);
         }
     }
@@ -234,7 +227,10 @@ impl Endpoint {
             return;
         };
         match event {
-            cm::Event::RepReceived => self.prepare_mra(inner),
+            cm::Event::RepReceived => {
+                // An error is traced. The REP is still reported.
+                let _ = self.prepare_mra(inner);
+            }
             cm::Event::RejReceived { .. } => {
                 debug::tell(&self.head, Failure::Rejected, upcall.status);
             }
@@ -267,26 +263,12 @@ impl Endpoint {
         }
     }
 
-    /// Prepares the MRA that answers a repeated REQ or REP from now on, until the consumer has
-    /// decided.
-    pub(super) fn prepare_mra(&self, inner: &mut Inner) {
-        trace::cma::cm_prepare_mra(&self.head, inner.tos());
-        let Some(conn) = &mut inner.conn else {
-            return;
-        };
-        let prepared = conn.machine.prepare_mra(cm::Connection::SERVICE_TIMEOUT);
-        conn.before = conn.machine.state();
-        if prepared.is_err() {
-            trace::icm::icm_prepare_mra_unknown_err(&self.icm_id(conn));
-        }
-    }
-
     /// Increments a counter that the administrator sees in sysfs.
     pub(super) fn count(&self, inner: &Inner, counter: Counter) {
         if let Some(conn) = &inner.conn {
             self.trace_unexpected(conn, counter);
         }
-        let Some(port) = self.port(inner) else {
+        let Some(port) = inner.cm_port() else {
             return;
         };
         let counts = &port.counts;

@@ -4,8 +4,14 @@
 //!
 //! [`cmproto::cm`], [`cmproto::sidr`] and [`cmproto::node`] make the decisions, and this layer
 //! executes them.
+//!
+//! The layers above call the verbs of `<rdma/ib_cm.h>`, which are methods of an
+//! [`Endpoint`](crate::endpoint::Endpoint): those of a connection in `connect` and `verbs`, those
+//! of service id resolution in `datagram`. Requests are sent along a [`Route`](route::Route).
 
-pub(crate) mod execute;
+mod connect;
+mod datagram;
+mod execute;
 mod held;
 pub(crate) mod ids;
 mod pace;
@@ -18,10 +24,12 @@ mod receive;
 pub(crate) mod remote;
 mod reply;
 mod request;
+pub(crate) mod route;
 mod sidr;
 pub(crate) mod target;
 pub(crate) mod timer;
 mod trace;
 pub(crate) mod unreached;
+mod verbs;
 
 pub(crate) use self::reach::Searches;

@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tuning of an endpoint, and the pace of its early retries.
+//! The pace of an endpoint's early retries.
 
 use super::peers::Unanswered;
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
-    cm::{Pace, Tunable, Tuning, Waiting},
+    cm::{Pace, Tunable, Waiting},
     origin::Origin,
     time::{Duration, Instant},
 };
 
 impl Endpoint {
-    /// Returns the tuning of the endpoint. Values that are not set are those of its port.
-    pub(crate) fn tuning(&self, inner: &Inner) -> Tuning {
-        match self.port(inner) {
-            Some(port) => inner.tuning.over(&port.tuning()),
-            None => inner.tuning,
-        }
-    }
-
     /// Returns the pace of a new request to `peer`, at the time `now`.
-    pub(crate) fn pace(&self, inner: &Inner, peer: &Origin, now: Instant) -> Pace {
+    pub(super) fn pace(&self, inner: &Inner, peer: &Origin, now: Instant) -> Pace {
         self.pace_of(inner, peer, None, now)
     }
 
@@ -33,7 +25,7 @@ impl Endpoint {
         now: Instant,
     ) -> Pace {
         let tuned = || {
-            let port = self.port(inner);
+            let port = inner.cm_port();
             port.map_or(Tunable::EarlyRetry.default_value(), |port| {
                 port.tuned(Tunable::EarlyRetry)
             })
@@ -49,7 +41,7 @@ impl Endpoint {
 
     /// Updates the pace of the state machine. To be called before a request is sent or a timer is
     /// handled.
-    pub(crate) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
+    pub(super) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
             return;
         };

@@ -122,7 +122,10 @@ impl Arrival {
             }
             // A consumer of the InfiniBand CM prepares the MRA itself.
             (Some(_), Admission::Queued) if child.speaks_messages => {}
-            (Some(_), Admission::Queued) => child.prepare_mra(&mut inner),
+            (Some(_), Admission::Queued) => {
+                // It fails if the peer has withdrawn its request.
+                let _ = child.prepare_mra(&mut inner);
+            }
         }
     }
 }

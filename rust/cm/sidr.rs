@@ -52,7 +52,7 @@ pub(super) fn asked(request_id: u32) -> IcmId<'static> {
 
 impl Endpoint {
     /// Carries out `actions` in their order. `rep` is the SIDR_REP that caused them, if any.
-    pub(crate) fn execute_sidr(
+    pub(super) fn execute_sidr(
         self: &EndpointRef,
         inner: &mut Inner,
         actions: Actions,

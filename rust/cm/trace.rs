@@ -13,7 +13,7 @@ use cmproto::{
 
 impl Endpoint {
     /// Returns the name of the connection for tracepoints, with its current state.
-    pub(crate) fn icm_id(&self, conn: &Conn) -> IcmId<'_> {
+    pub(super) fn icm_id(&self, conn: &Conn) -> IcmId<'_> {
         self.icm_id_in(conn, conn.machine.state())
     }
 

@@ -102,7 +102,7 @@ impl Endpoint {
         let link = inner.link.as_ref().ok_or(ENODEV)?;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let netdev = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
-        let default_tos = || self.port(inner).map_or(0, |port| port.default_tos());
+        let default_tos = || inner.cm_port().map_or(0, |port| port.default_tos());
         let tos = inner.options.tos.unwrap_or_else(default_tos);
         let mtu = roce_path_mtu(netdev.mtu()).ok_or(EINVAL)?;
         let v2 = attachment

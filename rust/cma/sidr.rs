@@ -3,68 +3,40 @@
 //! Service ID resolution (SIDR) for datagrams: both ends of it (IBTA 12.11).
 
 use crate::{
-    cm::{ids::CommId, port::transaction_id},
-    endpoint::{ConnParam, Ece, Endpoint, EndpointRef, Inner, Sidr},
-    ib::trace::{
-        self,
-        icm::{self, IcmId},
-    },
+    endpoint::{ConnParam, Ece, Endpoint, EndpointRef, Inner},
+    ib::trace,
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm,
-    cma::State,
-    sidr::{Actions, ReplyParams, Resolution, ResolveParams, Status},
+    service_id::ServiceId,
+    sidr::{ReplyParams, ResolveParams, Status},
     wire::SidrReq,
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+use kernel::{prelude::*, sync::MutexGuard};
 
 impl Endpoint {
-    /// Sends a SIDR_REQ. The answer is reported as an event. Fails as [`Endpoint::connect`] does.
-    pub(super) fn ask(self: &EndpointRef, param: &ConnParam<'_>) -> Result {
-        let way = self.way(&self.inner.lock())?;
-        let ah = way.address()?;
-        let comm_id = CommId::new(&self.core)?;
-        let tid = transaction_id(&way.agent, comm_id.value());
-        let mut sidr = KBox::new(
-            Sidr {
-                machine: Resolution::new(comm_id.value(), tid),
-                comm_id: None,
-                question: None,
-                peer: way.peer,
-                ah: Some(ah),
-                pkey_index: way.pkey_index,
-            },
-            GFP_KERNEL_ACCOUNT,
-        )?;
-
+    /// Sends a SIDR_REQ. The answer is reported as an event. Called with the lock of the endpoint.
+    /// Fails as [`Endpoint::connect`] does.
+    pub(super) fn ask(
+        self: &EndpointRef,
+        inner: MutexGuard<'_, Inner>,
+        param: &ConnParam<'_>,
+    ) -> Result {
+        let route = Self::route(inner)?;
         let mut inner = self.inner.lock();
         let data = Self::request_data::<{ SidrReq::PRIVATE_DATA_LEN }>(&inner, param)?;
-        let tuning = self.tuning(&inner);
+        let tuning = inner.full_tuning();
         let params = ResolveParams {
             timeout: tuning.response_timeout().to_duration(),
             max_cm_retries: tuning.max_retries(),
             total: tuning.limits().total,
-            ..ResolveParams::new(way.service_id.0, way.path.pkey)
+            ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.dst).0, 0)
         };
-        let now = self.core.now();
-        sidr.machine.set_pace(self.pace(&inner, &way.peer, now));
         trace::cma::cm_send_sidr_req(&self.head, inner.tos());
-        icm::icm_send_sidr_req(&IcmId {
-            head: Some(&self.head),
-            local_id: comm_id.value(),
-            remote_id: 0,
-            state: cm::State::Idle as u32,
-        });
-        let actions = sidr.machine.resolve(&params, data.bytes(), now).kernel()?;
-        comm_id.publish(self);
-        sidr.comm_id = Some(comm_id);
-        inner.sidr = Some(sidr);
+        self.send_sidr_req(&mut inner, route, params, data.bytes())?;
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
-        self.set_state(&mut inner, State::Connect);
         self.show(&inner);
-        self.execute_sidr(&mut inner, actions, None);
         Ok(())
     }
 
@@ -91,12 +63,11 @@ impl Endpoint {
             ..ReplyParams::success(qp_num, qkey.value())
         };
         let private_data = param.map_or(&[][..], |param| param.private_data);
-        let actions = self.reply(inner, &params, private_data)?;
+        self.reply(inner, &params, private_data)?;
         inner.qkey = qkey;
         inner.qp_num = qp_num;
         inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
         self.show(inner);
-        self.execute_sidr(inner, actions, None);
         Ok(())
     }
 
@@ -108,27 +79,22 @@ impl Endpoint {
         inner: &mut Inner,
         private_data: &[u8],
     ) -> Result {
-        let params = ReplyParams::failure(Status::REJECT);
-        let actions = self.reply(inner, &params, private_data)?;
-        self.execute_sidr(inner, actions, None);
-        Ok(())
+        self.reply(inner, &ReplyParams::failure(Status::REJECT), private_data)
     }
 
-    /// Gives the answer of a SIDR_REQ to the state machine. The caller executes the actions that
-    /// are returned.
+    /// Sends a SIDR_REP.
     ///
     /// Fails with `EINVAL` in the wrong state, or for too much private data.
     fn reply(
-        &self,
+        self: &EndpointRef,
         inner: &mut Inner,
         params: &ReplyParams,
         private_data: &[u8],
-    ) -> Result<Actions> {
-        let tos = inner.tos();
-        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
-        trace::cma::cm_send_sidr_rep(&self.head, tos);
-        sidr.machine
-            .reply(params, &[], private_data, self.core.now())
-            .kernel()
+    ) -> Result {
+        if inner.sidr.is_none() {
+            return Err(EINVAL);
+        }
+        trace::cma::cm_send_sidr_rep(&self.head, inner.tos());
+        self.send_sidr_rep(inner, params, &[], private_data)
     }
 }

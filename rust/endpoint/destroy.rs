@@ -4,7 +4,6 @@
 
 use super::{Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Inner, Sidr};
 use crate::{
-    cm::execute::Cause,
     cma::{
         iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
         ports::PortClaim,
@@ -34,19 +33,10 @@ struct Remains {
 }
 
 impl Endpoint {
-    /// Takes everything out of the endpoint, which is dead from here on.
-    ///
-    /// Sends the last message that the protocol demands in the connection's state: a REJ, a DREQ, a
-    /// DREP, a SIDR_REP or none.
+    /// Takes everything out of the endpoint, which is dead from here on, and sends its peer the
+    /// last message.
     fn strip(self: &EndpointRef, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
-        if let Some(conn) = &mut inner.conn {
-            let actions = conn.machine.destroy(cause, self.core.now());
-            self.execute(inner, actions, &Cause::None);
-        }
-        if let Some(sidr) = &mut inner.sidr {
-            let actions = sidr.machine.destroy(cause, self.core.now());
-            self.execute_sidr(inner, actions, None);
-        }
+        self.destroy_cm(inner, cause);
         self.core.timers.disarm(&mut inner.timer, self);
         inner.unanswered = None;
         self.set_state(inner, state);

@@ -5,8 +5,8 @@
 use super::Consumer;
 use crate::{
     cm::{
-        ids::CommId, parked::Parked, peers::Unanswered, questions::Question, remote::Tracked,
-        timer::TimerSlot,
+        ids::CommId, parked::Parked, peers::Unanswered, port::Port, questions::Question,
+        remote::Tracked, timer::TimerSlot,
     },
     cma::{
         device::CmDevice,
@@ -52,6 +52,7 @@ pub(crate) struct Options {
 }
 
 /// The attachment of an endpoint to a port of a device.
+#[derive(Clone)]
 pub(crate) struct Attachment {
     pub(crate) device: Arc<CmDevice>,
     /// The number of the port, from 1 on.
@@ -61,6 +62,13 @@ pub(crate) struct Attachment {
     /// The source GID of the endpoint. `None` after the resolution of a loopback address on RoCE,
     /// which determines a port but no address.
     pub(crate) gid: Option<GidAttr>,
+}
+
+impl Attachment {
+    /// Returns the port.
+    pub(crate) fn port(&self) -> Option<&Arc<Port>> {
+        self.device.port(self.port_num)
+    }
 }
 
 /// A connection that exists, or that a REQ asks for.
@@ -233,6 +241,19 @@ impl Inner {
             let own = at.gid.as_ref().map(GidAttr::gid);
             own == Some(peer) || at.device.has_gid(&peer)
         })
+    }
+
+    /// Returns the port that the endpoint is attached to.
+    pub(crate) fn cm_port(&self) -> Option<&Arc<Port>> {
+        self.device.as_ref()?.port()
+    }
+
+    /// Returns the values of all tunables. Those that the consumer has not set are of the port.
+    pub(crate) fn full_tuning(&self) -> Tuning {
+        match self.cm_port() {
+            Some(port) => self.tuning.over(&port.tuning()),
+            None => self.tuning,
+        }
     }
 
     /// Returns the type of service that the consumer has set; 0 if none.

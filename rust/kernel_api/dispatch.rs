@@ -19,7 +19,7 @@ use crate::{
 use cmproto::{
     cm::DestroyCause,
     cma::{qp::Occasion, State},
-    ibcm::EventType,
+    ibcm::{EventType, COMM_EST, PATH_MIG},
     node::{Admission, Declined, Offer},
     ucma::path::PathRecord,
     ucma_abi::CmEvent,
@@ -36,11 +36,6 @@ use kernel::{
     workqueue::WorkItem,
 };
 
-/// The event that data arrived before the RTU (`IB_EVENT_COMM_EST`).
-const EVENT_COMM_EST: u32 = 4;
-/// The event that the queue pair uses its alternate path (`IB_EVENT_PATH_MIG`).
-const EVENT_PATH_MIG: u32 = 6;
-
 impl_has_work! {
     impl HasWork<Self> for KernelId { self.work }
 }
@@ -51,7 +46,7 @@ impl WorkItem for KernelId {
     fn run(this: Arc<Self>) {
         let _scope = NoIo::begin();
         if this.has_data.xchg(false, Full) {
-            let _ = this.endpoint.notify(EVENT_COMM_EST);
+            let _ = this.endpoint.notify(COMM_EST);
         }
         while this.tell_next() {}
     }
@@ -277,13 +272,13 @@ impl KernelId {
             return Err(EINVAL);
         }
         match event {
-            EVENT_COMM_EST => {
+            COMM_EST => {
                 self.has_data.store(true, Relaxed);
                 self.wake();
                 Ok(())
             }
             // Alternate paths are not supported, so the event has no effect.
-            EVENT_PATH_MIG => Ok(()),
+            PATH_MIG => Ok(()),
             _ => Err(EINVAL),
         }
     }

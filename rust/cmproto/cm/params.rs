@@ -56,7 +56,7 @@ impl Default for Limits {
 ///
 /// Values that are too large for their field are reduced: retry counts and time codes to the
 /// largest value, QPN and PSN to their low 24 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectParams {
     /// Service id to connect to.
     pub service_id: u64,

@@ -10,7 +10,7 @@ mod service;
 
 pub use self::{
     event::EventType,
-    notify::{notify, Notice},
+    notify::{notify, Notice, COMM_EST, PATH_MIG},
     param::payload,
     service::{wanted, Wanted, ASSIGN},
 };

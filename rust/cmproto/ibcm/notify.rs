@@ -5,9 +5,9 @@
 use crate::{cm::State, errno::Errno};
 
 /// The event `IB_EVENT_COMM_EST`: data arrived before the RTU.
-const COMM_EST: u32 = 4;
+pub const COMM_EST: u32 = 4;
 /// The event `IB_EVENT_PATH_MIG`: the queue pair uses its alternate path.
-const PATH_MIG: u32 = 6;
+pub const PATH_MIG: u32 = 6;
 
 /// The consequence of an event of the queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use super::{Data, EncodeError, PrivateData};
 use crate::addr::Gid;
 
 /// The transport service of a connection (IBTA 12.6.5, annex A14 for XRC).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// Reliable connection.
+    #[default]
     Rc,
     /// Unreliable connection.
     Uc,

@@ -13,14 +13,10 @@
 
 mod message;
 mod service;
-mod sidr;
 mod verbs;
 
 pub(super) use self::message::show_state;
-pub(crate) use self::{
-    message::Message,
-    verbs::{DataLids, Route},
-};
+pub(crate) use self::{message::Message, verbs::ConsumerPath};
 
 use super::{queue::Life, Face, KernelId};
 use crate::{

@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Verbs of the IB CM for connections.
+//! Verbs of the IB CM: what [`crate::cm`] needs for those of a consumer.
 
 use super::{super::KernelId, message::state};
 use crate::{
-    cm::{
-        execute::Cause,
-        ids::CommId,
-        port::{transaction_id, Port},
-    },
+    cm::route::{DataLids, Route},
     cma::device::CmDevice,
-    endpoint::{Attachment, Conn, Inner},
-    ib::{
-        ah::{Ah, AhSpec},
-        dev_addr::DevAddr,
-        gid::GidAttr,
-        mad::Agent,
-    },
+    endpoint::{Attachment, EndpointRef, Inner},
+    ib::{dev_addr::DevAddr, gid::GidAttr},
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{AcceptParams, Actions, ConnectParams, Connection, State},
-    cma,
+    cm::{ConnectParams, Limits, State},
     errno::Errno,
     ibcm::{notify, Notice},
-    origin::Origin,
     path::Path,
-    time::Instant,
-    ucma::{path::PathRecord, query::Protocol},
+    sidr::ResolveParams,
+    ucma::path::PathRecord,
     ucma_abi::UverbsQpAttr,
 };
 use kernel::{
@@ -35,209 +24,108 @@ use kernel::{
     sync::{atomic::Relaxed, Arc},
 };
 
-/// The route of a message.
-pub(crate) struct Route {
-    /// The device that sends the message.
+/// The path that a consumer has named for a request, and where it begins.
+pub(crate) struct ConsumerPath {
+    /// The device that sends the request.
     pub(crate) device: Arc<CmDevice>,
     /// The source GID at the device.
     pub(crate) gid: GidAttr,
     /// The path to the peer.
-    pub(crate) path: PathRecord,
+    pub(crate) record: PathRecord,
     /// The MAC address of the next hop on RoCE.
     pub(crate) dmac: [u8; 6],
 }
 
-/// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
-///
-/// This is so if the consumer has given separate InfiniBand paths for the data.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct DataLids {
-    /// The destination LID of the peer's data, which is sent through routers.
-    pub(crate) inbound: u16,
-    /// The destination LID of this end's data.
-    pub(crate) outbound: u16,
-}
-
-/// A route that is ready for use, with an address handle.
-pub(super) struct Way {
-    pub(super) port: Arc<Port>,
-    pub(super) agent: Arc<Agent>,
-    pub(super) path: Path,
-    /// The origin of the peer's messages.
-    pub(super) peer: Origin,
-    pub(super) ah: Ah,
-    pub(super) pkey_index: u16,
-}
-
-impl Way {
-    /// Prepares a route.
+impl ConsumerPath {
+    /// Returns where the path begins, and the route along it.
     ///
     /// Fails with `EINVAL` if the port does not support connections, with `ENOENT` if it is not in
-    /// the partition of the path, and like [`Ah::new`].
-    pub(super) fn new(route: &Route) -> Result<Self> {
-        let device = &route.device.device;
-        let port_num = route.gid.port_num();
-        let port = route.device.port(port_num).ok_or(EINVAL)?.clone();
-        let agent = port.agent().ok_or(EINVAL)?;
-        let is_roce = port.protocol == Protocol::Roce;
-        let path = Path::from_record(&route.path, !is_roce);
-        let pkey_index = device.find_pkey(port_num, path.pkey)?;
-        let dmac = is_roce.then_some(route.dmac);
-        let spec = AhSpec::along(&path, device, port_num, Some(&route.gid), dmac);
-        let ah = Ah::new(&agent, device, &spec)?;
-        let peer = if is_roce {
-            Origin::of_gid(path.dgid)
-        } else {
-            path.origin_at(route.device.ib_port(port_num))
+    /// the partition of the path, and like [`Route::new`].
+    fn route(&self) -> Result<(Attachment, Route)> {
+        let port_num = self.gid.port_num();
+        let port = self.device.port(port_num).ok_or(EINVAL)?;
+        if !self.device.device.cap_ib_cm(port_num) {
+            return Err(EINVAL);
+        }
+        let attachment = Attachment {
+            device: self.device.clone(),
+            port_num,
+            protocol: port.protocol,
+            gid: Some(self.gid.clone()),
         };
-        Ok(Way {
-            port,
-            agent,
-            path,
-            peer,
-            ah,
-            pkey_index,
-        })
+        let is_roce = attachment.is_roce();
+        let path = Path::from_record(&self.record, !is_roce);
+        let dmac = is_roce.then_some(self.dmac);
+        let route = Route::new(&attachment, &path, path.flow_label, dmac)?;
+        Ok((attachment, route))
     }
 }
 
 impl KernelId {
-    /// Attaches the endpoint, whose lock is held, to the device and port of a route.
-    ///
-    /// An endpoint that is attached already may change the port. Fails with `ENODEV` if the device
-    /// is being removed, and with `EINVAL` if the endpoint is attached to another device.
-    pub(super) fn settle(&self, inner: &mut Inner, route: &Route, way: &Way) -> Result {
-        let attachment = Attachment {
-            device: route.device.clone(),
-            port_num: way.port.num,
-            protocol: way.port.protocol,
-            gid: Some(route.gid.clone()),
-        };
-        match &mut inner.device {
-            None => self.endpoint.attach(inner, attachment)?,
-            Some(before) if Arc::ptr_eq(&before.device, &route.device) => *before = attachment,
-            Some(_) => return Err(EINVAL),
-        }
-        inner.path = Some(way.path);
-        inner.link = Some(DevAddr::to_mac(route.dmac));
-        Ok(())
-    }
-
     /// Sends a REQ; an event reports the answer. The parameters of the path are added to `params`.
     ///
     /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`,
     /// `ENOMEM` and errors of the device. After an error nothing has changed.
     pub(crate) fn send_req(
         &self,
-        route: &Route,
-        lids: DataLids,
-        params: &ConnectParams,
+        path: &ConsumerPath,
+        data_lids: DataLids,
+        params: ConnectParams,
         data: &[u8],
     ) -> Result {
-        let endpoint = &self.endpoint;
-        let way = Way::new(route)?;
-        let comm_id = CommId::new(&endpoint.core)?;
-        let tid = transaction_id(&way.agent, comm_id.value());
-        let mut conn = Conn {
-            machine: Connection::new(comm_id.value(), way.port.guid, tid),
-            comm_id,
-            tracked: None,
-            peer: way.peer,
-            ah: Some(way.ah.clone()),
-            pkey_index: way.pkey_index,
-            data_lid: lids.outbound,
-            parked: None,
-            before: State::Idle,
-        };
-        let mut primary = way.path.to_req();
-        if !primary.subnet_local && lids.inbound != 0 {
-            primary.local_lid = lids.inbound;
-        }
-        let params = ConnectParams {
-            pkey: way.path.pkey,
-            path_mtu: way.path.mtu,
-            primary,
-            packet_life_time: way.path.packet_life_time,
-            ca_ack_delay: way.port.ca_ack_delay,
-            ..*params
-        };
+        self.start(path, params.service_id, |inner, mut route, limits| {
+            route.data_lids = data_lids;
+            let endpoint = &self.endpoint;
+            endpoint.send_req(inner, route, limits, params, data)
+        })
+    }
 
-        let mut inner = endpoint.inner.lock();
+    /// Sends a SIDR_REQ; an event reports the answer. Fails like [`KernelId::send_req`].
+    pub(crate) fn send_sidr_req(
+        &self,
+        path: &ConsumerPath,
+        mut params: ResolveParams,
+        data: &[u8],
+    ) -> Result {
+        self.start(path, params.service_id, |inner, route, limits| {
+            params.total = limits.total;
+            self.endpoint.send_sidr_req(inner, route, params, data)
+        })
+    }
+
+    /// Prepares the route along `path`, and attaches the endpoint to its port, for a request that
+    /// `send` sends.
+    ///
+    /// An endpoint that is attached already may change the port, but not the device.
+    fn start(
+        &self,
+        path: &ConsumerPath,
+        service_id: u64,
+        send: impl FnOnce(&mut Inner, Route, &Limits) -> Result,
+    ) -> Result {
+        let (attachment, route) = path.route()?;
+        let mut inner = self.endpoint.inner.lock();
         if inner.is_dead() || state(&inner) != State::Idle {
             return Err(EINVAL);
         }
-        conn.machine.set_limits(&endpoint.tuning(&inner).limits());
-        let now = endpoint.core.now();
-        let actions = conn.machine.connect(&params, data, now).kernel()?;
-        self.settle(&mut inner, route, &way)?;
-        conn.machine.set_pace(endpoint.pace(&inner, &way.peer, now));
-        conn.comm_id.publish(endpoint);
-        inner.psn = params.starting_psn;
-        inner.qp_num = params.local_qpn;
-        inner.srq = params.srq;
-        // Drop the old address handle without the lock, as that may sleep.
-        let ah = inner.conn.as_mut().and_then(|before| before.ah.take());
-        let before = (ah, inner.sidr.take());
-        inner.conn = Some(conn);
-        if let Some(head) = self.cm_head() {
-            head.show_service(params.service_id);
+        let limits = inner.full_tuning().limits();
+        match &mut inner.device {
+            None => self.endpoint.attach(&mut inner, attachment)?,
+            Some(before) if Arc::ptr_eq(&before.device, &attachment.device) => *before = attachment,
+            Some(_) => return Err(EINVAL),
         }
-        endpoint.set_state(&mut inner, cma::State::Connect);
-        endpoint.execute(&mut inner, actions, &Cause::None);
-        drop(inner);
-        drop(before);
+        inner.path = Some(route.path);
+        inner.link = Some(DevAddr::to_mac(path.dmac));
+        send(&mut inner, route, &limits)?;
+        if let Some(head) = self.cm_head() {
+            head.show_service(service_id);
+        }
         Ok(())
     }
 
-    /// Answers a REQ with a REP. The parameters of the device are added to `params`.
-    ///
-    /// Fails with `EINVAL` if the state does not allow it.
-    pub(crate) fn send_rep(&self, params: &AcceptParams, data: &[u8]) -> Result {
-        let endpoint = &self.endpoint;
-        let now = endpoint.core.now();
-        let mut inner = endpoint.inner.lock();
-        let params = AcceptParams {
-            target_ack_delay: endpoint.port(&inner).map_or(0, |port| port.ca_ack_delay),
-            ..*params
-        };
-        endpoint.keep_pace(&mut inner, now);
-        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let actions = conn.machine.accept(&params, data, now).kernel()?;
-        inner.psn = params.starting_psn;
-        inner.qp_num = params.local_qpn;
-        inner.srq = params.srq;
-        endpoint.execute(&mut inner, actions, &Cause::None);
-        Ok(())
-    }
-
-    /// Calls another verb of the connection.
-    ///
-    /// Fails with the errors of `verb`, and with `EINVAL` if there is no connection.
-    pub(crate) fn act(
-        &self,
-        verb: impl FnOnce(&mut Connection, Instant) -> Result<Actions, Errno>,
-    ) -> Result {
-        let endpoint = &self.endpoint;
-        let now = endpoint.core.now();
-        let mut inner = endpoint.inner.lock();
-        endpoint.keep_pace(&mut inner, now);
-        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let actions = verb(&mut conn.machine, now).kernel()?;
-        endpoint.execute(&mut inner, actions, &Cause::None);
-        Ok(())
-    }
-
-    /// Lets duplicates of a REQ or REP be answered with an MRA from now on.
-    ///
-    /// Fails with `EINVAL` if the state does not allow it.
-    pub(crate) fn prepare_mra(&self) -> Result {
-        let mut inner = self.endpoint.inner.lock();
-        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
-        let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
-        conn.before = conn.machine.state();
-        prepared.kernel()?;
-        self.endpoint.show_moved(&inner);
-        Ok(())
+    /// Calls a verb of the endpoint, with its lock held.
+    pub(crate) fn verb(&self, verb: impl FnOnce(&EndpointRef, &mut Inner) -> Result) -> Result {
+        verb(&self.endpoint, &mut self.endpoint.inner.lock())
     }
 
     /// Returns the attributes for a transition of the queue pair to `state`, an `enum ib_qp_state`.

@@ -11,7 +11,10 @@ use super::{
         registration::the_core,
     },
     head::CmHead,
-    param::{accept_params, bytes, connect_params, data_lids, reply_params, resolve_params, route},
+    param::{
+        accept_params, bytes, connect_params, consumer_path, data_lids, reply_params,
+        resolve_params,
+    },
 };
 use crate::{bindings, kernel_api::KernelId};
 use cmproto::{
@@ -102,7 +105,7 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
     }
     let params = connect_params(param)?;
     // SAFETY: By the safety requirements.
-    let (lids, data, route) = unsafe {
+    let (lids, data, path) = unsafe {
         (
             data_lids(param),
             bytes(
@@ -110,14 +113,14 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
                 param.private_data_len,
                 Req::PRIVATE_DATA_LEN,
             )?,
-            route(
+            consumer_path(
                 &id.endpoint().core,
                 param.primary_path,
                 param.ppath_sgid_attr,
             )?,
         )
     };
-    id.send_req(&route, lids, &params, data)
+    id.send_req(&path, lids, params, data)
 }
 
 /// Sends a SIDR_REQ, for [`rust_ib_send_cm_sidr_req`].
@@ -127,18 +130,17 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
 /// The requirements of that function.
 unsafe fn send_sidr_req(id: &KernelId, param: &bindings::ib_cm_sidr_req_param) -> Result {
     // SAFETY: By the safety requirements.
-    let (data, route) = unsafe {
+    let (data, path) = unsafe {
         (
             bytes(
                 param.private_data,
                 param.private_data_len,
                 SidrReq::PRIVATE_DATA_LEN,
             )?,
-            route(&id.endpoint().core, param.path, param.sgid_attr)?,
+            consumer_path(&id.endpoint().core, param.path, param.sgid_attr)?,
         )
     };
-    let params = resolve_params(param, route.path.pkey);
-    id.send_sidr_req(&route, &params, data)
+    id.send_sidr_req(&path, resolve_params(param), data)
 }
 
 /// Returns attributes for the queue pair, for [`rust_ib_cm_init_qp_attr`].
@@ -238,7 +240,11 @@ export! {
         let data = unsafe {
             bytes(param.private_data, param.private_data_len, Rep::PRIVATE_DATA_LEN)
         };
-        result(data.and_then(|data| id.send_rep(&accept_params(param), data)))
+        from_result(|| {
+            let data = data?;
+            id.verb(|endpoint, inner| endpoint.send_rep(inner, accept_params(param), data))?;
+            Ok(0)
+        })
     }
 
     /// Implements `ib_send_cm_rtu()`.
@@ -249,7 +255,7 @@ export! {
     fn rust_ib_send_cm_rtu(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Rtu::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.act(|machine, now| machine.establish(data, now))))
+        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_rtu(inner, data))))
     }
 
     /// Implements `ib_send_cm_dreq()`.
@@ -260,7 +266,7 @@ export! {
     fn rust_ib_send_cm_dreq(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Dreq::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.act(|machine, now| machine.disconnect(data, now))))
+        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_dreq(inner, data))))
     }
 
     /// Implements `ib_send_cm_drep()`.
@@ -271,7 +277,7 @@ export! {
     fn rust_ib_send_cm_drep(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Drep::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.act(|machine, now| machine.confirm_disconnect(data, now))))
+        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_drep(inner, data))))
     }
 
     /// Implements `ib_send_cm_rej()`.
@@ -298,7 +304,7 @@ export! {
         from_result(|| {
             let (ari, data) = (ari?, data?);
             let reason = Reason(u16::try_from(reason).map_err(|_| EINVAL)?);
-            id.act(|machine, now| machine.reject(reason, ari, data, now))?;
+            id.verb(|endpoint, inner| endpoint.send_rej(inner, reason, ari, data))?;
             Ok(0)
         })
     }
@@ -310,7 +316,8 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_prepare_cm_mra(id: Id) -> c_int {
         // SAFETY: By the safety requirements.
-        result(unsafe { id_of(id) }.prepare_mra())
+        let id = unsafe { id_of(id) };
+        result(id.verb(|endpoint, inner| endpoint.prepare_mra(inner)))
     }
 
     /// Implements `ib_cm_init_qp_attr()`.
@@ -354,7 +361,8 @@ export! {
         };
         from_result(|| {
             let (info, data) = (info?, data?);
-            id.send_sidr_rep(&reply_params(param)?, info, data)?;
+            let params = reply_params(param)?;
+            id.verb(|endpoint, inner| endpoint.send_sidr_rep(inner, &params, info, data))?;
             Ok(0)
         })
     }

@@ -4,13 +4,14 @@
 
 use crate::{
     bindings,
+    cm::route::DataLids,
     core::Core,
     ib::{
         device::Device,
         gid::{GidAttr, GidType},
         sa::record::path_from_raw,
     },
-    kernel_api::cm::{DataLids, Route},
+    kernel_api::cm::ConsumerPath,
     kext::error::ResultExt,
 };
 use cmproto::{
@@ -19,7 +20,6 @@ use cmproto::{
     qp::QpType,
     sidr::{ReplyParams, ResolveParams, Status},
     time::Duration,
-    wire::ReqPath,
 };
 use core::slice;
 use kernel::prelude::*;
@@ -59,11 +59,11 @@ fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
 /// # Safety
 ///
 /// Both must be null or valid, and `sgid` must belong to a registered device.
-pub(super) unsafe fn route(
+pub(super) unsafe fn consumer_path(
     core: &Core,
     path: *const bindings::sa_path_rec,
     sgid: *const bindings::ib_gid_attr,
-) -> Result<Route> {
+) -> Result<ConsumerPath> {
     // SAFETY: By the safety requirements.
     let (path, sgid) = unsafe { (path.as_ref(), sgid.as_ref()) };
     let path = path.ok_or(EINVAL)?;
@@ -90,10 +90,10 @@ pub(super) unsafe fn route(
         // SAFETY: The type of the path tells that this is the valid field of the union.
         unsafe { path.__bindgen_anon_1.roce.dmac }
     };
-    Ok(Route {
+    Ok(ConsumerPath {
         device,
         gid,
-        path: record,
+        record,
         dmac,
     })
 }
@@ -122,7 +122,6 @@ pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<Connec
     Ok(ConnectParams {
         service_id: u64::from_be(param.service_id),
         local_qpn: param.qp_num,
-        local_qkey: 0,
         srq: param.srq != 0,
         transport: QpType::try_from(param.qp_type)
             .and_then(QpType::transport)
@@ -138,11 +137,7 @@ pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<Connec
         max_cm_retries: param.max_cm_retries,
         vendor_id: param.ece.vendor_id,
         attr_mod: param.ece.attr_mod,
-        pkey: 0,
-        path_mtu: 0,
-        primary: ReqPath::default(),
-        packet_life_time: 0,
-        ca_ack_delay: 0,
+        ..ConnectParams::default()
     })
 }
 
@@ -150,26 +145,25 @@ pub(super) fn connect_params(param: &bindings::ib_cm_req_param) -> Result<Connec
 pub(super) fn accept_params(param: &bindings::ib_cm_rep_param) -> AcceptParams {
     AcceptParams {
         local_qpn: param.qp_num,
-        qkey: 0,
         starting_psn: param.starting_psn,
         responder_resources: param.responder_resources,
         initiator_depth: param.initiator_depth,
-        target_ack_delay: 0,
         failover_accepted: param.failover_accepted,
         flow_control: param.flow_control & 1 != 0,
         rnr_retry_count: param.rnr_retry_count,
         srq: param.srq != 0,
         vendor_id: param.ece.vendor_id,
         attr_mod: param.ece.attr_mod,
+        ..AcceptParams::default()
     }
 }
 
-/// Converts the parameters of a SIDR_REQ.
-pub(super) fn resolve_params(param: &bindings::ib_cm_sidr_req_param, pkey: u16) -> ResolveParams {
+/// Converts the parameters of a SIDR_REQ, without the P_Key, which comes from the path.
+pub(super) fn resolve_params(param: &bindings::ib_cm_sidr_req_param) -> ResolveParams {
     ResolveParams {
         timeout: Duration::from_millis(u64::try_from(param.timeout_ms).unwrap_or(u64::MAX)),
         max_cm_retries: param.max_cm_retries,
-        ..ResolveParams::new(u64::from_be(param.service_id), pkey)
+        ..ResolveParams::new(u64::from_be(param.service_id), 0)
     }
 }
 

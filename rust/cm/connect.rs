@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connecting: the REQ of this end.
+
+use super::{execute::Cause, ids::CommId, port::transaction_id, route::Route};
+use crate::{
+    endpoint::{Conn, Endpoint, EndpointRef, Inner},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{self, ConnectParams, Connection, Limits},
+    cma::State,
+};
+use kernel::prelude::*;
+
+impl Endpoint {
+    /// Sends a REQ along `route`. The answer is reported as an event.
+    ///
+    /// The fields of `params` that describe the path and the port are set from the route. The
+    /// caller has checked that the endpoint may connect, and has attached it to the port of the
+    /// route.
+    ///
+    /// Fails with `EINVAL` if there is too much private data, and with `ENOMEM`.
+    pub(crate) fn send_req(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        route: Route,
+        limits: &Limits,
+        mut params: ConnectParams,
+        private_data: &[u8],
+    ) -> Result {
+        let comm_id = CommId::new(&self.core)?;
+        let tid = transaction_id(route.ah.agent(), comm_id.value());
+        params.pkey = route.path.pkey;
+        params.path_mtu = route.path.mtu;
+        params.primary = route.primary();
+        params.packet_life_time = route.path.packet_life_time;
+        params.ca_ack_delay = route.ca_ack_delay;
+        let now = self.core.now();
+        let pace = self.pace(inner, &route.peer, now);
+        let conn = inner.conn.insert(Conn {
+            machine: Connection::new(comm_id.value(), route.guid, tid),
+            comm_id,
+            tracked: None,
+            peer: route.peer,
+            ah: Some(route.ah),
+            pkey_index: route.pkey_index,
+            data_lid: route.data_lids.outbound,
+            parked: None,
+            before: cm::State::Idle,
+        });
+        conn.machine.set_limits(limits);
+        conn.machine.set_pace(pace);
+        let actions = match conn.machine.connect(&params, private_data, now) {
+            Ok(actions) => actions,
+            Err(error) => {
+                inner.conn = None;
+                return Err(error).kernel();
+            }
+        };
+        conn.comm_id.publish(self);
+        inner.sidr = None;
+        inner.psn = params.starting_psn;
+        inner.qp_num = params.local_qpn;
+        inner.srq = params.srq;
+        self.set_state(inner, State::Connect);
+        self.execute(inner, actions, &Cause::None);
+        Ok(())
+    }
+}

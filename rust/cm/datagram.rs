@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The verbs of service id resolution (SIDR, IBTA 12.11), as in `<rdma/ib_cm.h>`.
+
+use super::{ids::CommId, port::transaction_id, route::Route};
+use crate::{
+    endpoint::{Endpoint, EndpointRef, Inner, Sidr},
+    ib::trace::icm::{self, IcmId},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm,
+    cma::State,
+    sidr::{ReplyParams, Resolution, ResolveParams},
+};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+
+impl Endpoint {
+    /// Sends a SIDR_REQ along `route`. The answer is reported as an event.
+    ///
+    /// The P_Key of `params` is set from the route. The caller has checked that the endpoint may
+    /// ask, and has attached it to the port of the route.
+    ///
+    /// Fails with `EINVAL` if there is too much private data, and with `ENOMEM`; nothing has
+    /// changed then.
+    pub(crate) fn send_sidr_req(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        route: Route,
+        mut params: ResolveParams,
+        private_data: &[u8],
+    ) -> Result {
+        let comm_id = CommId::new(&self.core)?;
+        let id = comm_id.value();
+        let tid = transaction_id(route.ah.agent(), id);
+        let mut sidr = KBox::new(
+            Sidr {
+                machine: Resolution::new(id, tid),
+                comm_id: Some(comm_id),
+                question: None,
+                peer: route.peer,
+                ah: Some(route.ah),
+                pkey_index: route.pkey_index,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        params.pkey = route.path.pkey;
+        let now = self.core.now();
+        sidr.machine.set_pace(self.pace(inner, &route.peer, now));
+        icm::icm_send_sidr_req(&IcmId {
+            head: Some(&self.head),
+            local_id: id,
+            remote_id: 0,
+            state: cm::State::Idle as u32,
+        });
+        let actions = sidr.machine.resolve(&params, private_data, now).kernel()?;
+        if let Some(comm_id) = &sidr.comm_id {
+            comm_id.publish(self);
+        }
+        inner.conn = None;
+        inner.sidr = Some(sidr);
+        self.set_state(inner, State::Connect);
+        self.execute_sidr(inner, actions, None);
+        Ok(())
+    }
+
+    /// Answers a SIDR_REQ with up to 72 bytes of information and 136 bytes of private data.
+    ///
+    /// Fails with `EINVAL` if there is no SIDR_REQ to answer, or if there is too much data; nothing
+    /// has changed then.
+    pub(crate) fn send_sidr_rep(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        params: &ReplyParams,
+        info: &[u8],
+        private_data: &[u8],
+    ) -> Result {
+        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
+        let actions = sidr
+            .machine
+            .reply(params, info, private_data, self.core.now());
+        self.execute_sidr(inner, actions.kernel()?, None);
+        Ok(())
+    }
+}

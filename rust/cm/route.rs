@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The route to a peer: a path, and what messages along it are sent with.
+
+use crate::{
+    endpoint::Attachment,
+    ib::ah::{Ah, AhSpec},
+};
+use cmproto::{origin::Origin, path::Path, wire::ReqPath};
+use kernel::prelude::*;
+
+/// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
+///
+/// This is so if the consumer has given separate InfiniBand paths for the data.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct DataLids {
+    /// The destination LID of the peer's data, which is sent through routers.
+    pub(crate) inbound: u16,
+    /// The destination LID of this end's data.
+    pub(crate) outbound: u16,
+}
+
+/// A route along which a request can be sent.
+pub(crate) struct Route {
+    /// The path of the data.
+    pub(crate) path: Path,
+    /// The LIDs of the data.
+    pub(crate) data_lids: DataLids,
+    /// The origin of the peer's messages.
+    pub(super) peer: Origin,
+    /// The address handle of the peer, which also has the MAD agent of the port.
+    pub(super) ah: Ah,
+    /// Index of the P_Key of the messages.
+    pub(super) pkey_index: u16,
+    /// GUID of the node that the port belongs to.
+    pub(super) guid: u64,
+    /// Time that the device takes to acknowledge a packet, as IBA time code.
+    pub(super) ca_ack_delay: u8,
+}
+
+impl Route {
+    /// Prepares the route along `path` from the port of `at`. May sleep.
+    ///
+    /// The messages have the flow label `flow_label`. `dmac` is the MAC address of the next hop on
+    /// RoCE, where `at` must have a GID.
+    ///
+    /// Fails with `ENODEV` if the port is not open, with `ENOENT` if it is not in the partition of
+    /// the path, and like [`Ah::new`].
+    pub(crate) fn new(
+        at: &Attachment,
+        path: &Path,
+        flow_label: u32,
+        dmac: Option<[u8; 6]>,
+    ) -> Result<Self> {
+        let device = &at.device.device;
+        let port = at.port().ok_or(ENODEV)?;
+        let agent = port.agent().ok_or(ENODEV)?;
+        let pkey_index = device.find_pkey(at.port_num, path.pkey)?;
+        let of_messages = Path {
+            flow_label,
+            ..*path
+        };
+        let spec = AhSpec::along(&of_messages, device, at.port_num, at.gid.as_ref(), dmac);
+        Ok(Route {
+            path: *path,
+            data_lids: DataLids::default(),
+            peer: if at.is_roce() {
+                Origin::of_gid(path.dgid)
+            } else {
+                path.origin_at(at.device.ib_port(at.port_num))
+            },
+            ah: Ah::new(&agent, device, &spec)?,
+            pkey_index,
+            guid: port.guid,
+            ca_ack_delay: port.ca_ack_delay,
+        })
+    }
+
+    /// Returns the primary path of a REQ along the route.
+    pub(super) fn primary(&self) -> ReqPath {
+        let mut primary = self.path.to_req();
+        if !primary.subnet_local && self.data_lids.inbound != 0 {
+            primary.local_lid = self.data_lids.inbound;
+        }
+        primary
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The verbs of a connection, as in `<rdma/ib_cm.h>`, but for that which sends a REQ.
+//!
+//! They are called with the lock of the endpoint. Each fails with `EINVAL` if there is no
+//! connection, if its state does not allow the verb, or if there is too much private data; nothing
+//! has changed then.
+
+use super::execute::Cause;
+use crate::{
+    endpoint::{Endpoint, EndpointRef, Inner},
+    ib::trace::{
+        self,
+        icm::{self, IcmId},
+    },
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{AcceptParams, Actions, Connection, DestroyCause, State},
+    errno::Errno,
+    ibcm::{COMM_EST, PATH_MIG},
+    reject::Reason,
+};
+use kernel::prelude::*;
+
+impl Endpoint {
+    /// Answers a REQ with a REP. The parameters of the port are added to `params`.
+    pub(crate) fn send_rep(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        mut params: AcceptParams,
+        private_data: &[u8],
+    ) -> Result {
+        let now = self.core.now();
+        params.target_ack_delay = inner.cm_port().map_or(0, |port| port.ca_ack_delay);
+        self.keep_pace(inner, now);
+        self.verb(
+            inner,
+            |machine| machine.accept(&params, private_data, now),
+            |id, _| icm::icm_send_rep_err(id.local_id, id.state),
+        )?;
+        inner.psn = params.starting_psn;
+        inner.qp_num = params.local_qpn;
+        inner.srq = params.srq;
+        Ok(())
+    }
+
+    /// Answers a REP with an RTU.
+    pub(crate) fn send_rtu(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
+        let now = self.core.now();
+        self.verb(
+            inner,
+            |machine| machine.establish(private_data, now),
+            |id, _| icm::icm_send_cm_rtu_err(id),
+        )
+    }
+
+    /// Rejects a REQ or a REP. `info` is the additional reject information.
+    pub(crate) fn send_rej(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        reason: Reason,
+        info: &[u8],
+        private_data: &[u8],
+    ) -> Result {
+        let now = self.core.now();
+        self.verb(
+            inner,
+            |machine| machine.reject(reason, info, private_data, now),
+            |id, _| {
+                icm::icm_send_rej(id, reason.0);
+                icm::icm_send_unknown_rej_err(id);
+            },
+        )
+    }
+
+    /// Lets repeated REQs or REPs be answered with an MRA from now on, until the consumer has
+    /// decided.
+    pub(crate) fn prepare_mra(&self, inner: &mut Inner) -> Result {
+        if !self.speaks_messages {
+            trace::cma::cm_prepare_mra(&self.head, inner.tos());
+        }
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+        conn.before = conn.machine.state();
+        if prepared.is_err() {
+            icm::icm_prepare_mra_unknown_err(&self.icm_id(conn));
+        }
+        prepared.kernel()?;
+        self.show_moved(inner);
+        Ok(())
+    }
+
+    /// Ends a connection with a DREQ.
+    pub(crate) fn send_dreq(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
+        let now = self.core.now();
+        self.keep_pace(inner, now);
+        self.verb(
+            inner,
+            |machine| machine.disconnect(private_data, now),
+            |id, _| icm::icm_dreq_skipped(id),
+        )
+    }
+
+    /// Answers a DREQ with a DREP.
+    pub(crate) fn send_drep(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
+        let now = self.core.now();
+        self.verb(
+            inner,
+            |machine| machine.confirm_disconnect(private_data, now),
+            |id, _| icm::icm_send_drep_err(id),
+        )
+    }
+
+    /// Handles an event of the consumer's queue pair, an `enum ib_event_type`.
+    ///
+    /// Fails with `EISCONN` if the connection is established already, and with `EINVAL` for other
+    /// events.
+    pub(crate) fn notify_cm(self: &EndpointRef, inner: &mut Inner, event: u32) -> Result {
+        let now = self.core.now();
+        let conn = inner.conn.as_ref().ok_or(EINVAL)?;
+        match event {
+            COMM_EST => self.verb(
+                inner,
+                |machine| machine.notify_established(now),
+                |id, error| {
+                    if error == Errno::EINVAL {
+                        icm::icm_establish_err(id);
+                    }
+                },
+            ),
+            // There are no alternate paths, so that nothing has to be done.
+            PATH_MIG if conn.machine.state() == State::Established => Ok(()),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Ends the connection or the resolution, if there is one: sends the last message that the
+    /// protocol demands in its state, which is a REJ, a DREQ, a DREP, a SIDR_REP or none.
+    pub(crate) fn destroy_cm(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) {
+        if let Some(conn) = &mut inner.conn {
+            let actions = conn.machine.destroy(cause, self.core.now());
+            self.execute(inner, actions, &Cause::None);
+        }
+        if let Some(sidr) = &mut inner.sidr {
+            let actions = sidr.machine.destroy(cause, self.core.now());
+            self.execute_sidr(inner, actions, None);
+        }
+    }
+
+    /// Makes a transition of the connection. If it is refused, `refused` traces that.
+    fn verb(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        call: impl FnOnce(&mut Connection) -> Result<Actions, Errno>,
+        refused: impl FnOnce(&IcmId<'_>, Errno),
+    ) -> Result {
+        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let actions = call(&mut conn.machine);
+        if let Err(error) = actions {
+            refused(&self.icm_id(conn), error);
+        }
+        self.execute(inner, actions.kernel()?, &Cause::None);
+        Ok(())
+    }
+}

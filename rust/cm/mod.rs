@@ -18,6 +18,7 @@ mod pace;
 pub(crate) mod parked;
 pub(crate) mod peers;
 pub(crate) mod port;
+mod qp_attr;
 pub(crate) mod questions;
 mod reach;
 mod receive;

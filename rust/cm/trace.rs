@@ -74,7 +74,7 @@ impl Endpoint {
 
     /// Traces that the connection has no attributes for the transition of its queue pair to
     /// `target`.
-    pub(crate) fn trace_no_qp_attr(&self, conn: &Conn, target: u32) {
+    pub(super) fn trace_no_qp_attr(&self, conn: &Conn, target: u32) {
         let id = self.icm_id(conn);
         match QpState::try_from(target) {
             Ok(QpState::Init) => icm::icm_qp_init_err(&id),

@@ -23,6 +23,7 @@ use kernel::{
     prelude::*,
     sync::{atomic::Relaxed, Arc},
 };
+use zerocopy::FromZeros;
 
 /// The path that a consumer has named for a request, and where it begins.
 pub(crate) struct ConsumerPath {
@@ -132,10 +133,13 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
-        if self.endpoint.inner.lock().conn.is_none() {
-            return Err(EINVAL);
-        }
-        self.endpoint.init_qp_attr(state)
+        let mut attr = UverbsQpAttr {
+            qp_state: state,
+            ..FromZeros::new_zeroed()
+        };
+        let inner = self.endpoint.inner.lock();
+        self.endpoint.init_cm_qp_attr(&inner, &mut attr)?;
+        Ok(attr)
     }
 
     /// Handles an event of the queue pair, an `enum ib_event_type`.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The attributes that a connection determines for the state transitions of its QP.
+
+use crate::{
+    endpoint::{Endpoint, Inner},
+    kext::error::ResultExt,
+};
+use cmproto::{
+    cm::{QpAttr, QpAttrMask, QpState},
+    ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
+};
+use kernel::prelude::*;
+use zerocopy::FromZeros;
+
+/// The access flags of remote flushes (`enum ib_access_flags`), set where reads are allowed and the
+/// device supports flushes.
+const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
+
+impl Inner {
+    /// Returns the address vector of the path, as `struct ib_uverbs_ah_attr`, if there is a path.
+    pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
+        let (path, attachment) = (self.path.as_ref()?, self.device.as_ref()?);
+        let mut vector = UverbsAhAttr {
+            sl: path.sl,
+            static_rate: path.rate,
+            port_num: u8::try_from(attachment.port_num).unwrap_or(0),
+            ..FromZeros::new_zeroed()
+        };
+        let is_roce = attachment.is_roce();
+        if is_roce || path.has_grh() {
+            let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
+            vector.is_global = 1;
+            vector.grh = UverbsGlobalRoute {
+                dgid: path.dgid.0,
+                flow_label: path.flow_label,
+                sgid_index: u8::try_from(sgid_index).unwrap_or(0),
+                hop_limit: path.hop_limit,
+                traffic_class: path.traffic_class,
+                ..FromZeros::new_zeroed()
+            };
+        }
+        if !is_roce {
+            let device = &attachment.device.device;
+            let mask = device.path_bits_mask(attachment.port_num);
+            vector.src_path_bits = path.slid_bits(mask.unwrap_or(0));
+            vector.dlid = match &self.conn {
+                Some(conn) if conn.data_lid != 0 => conn.data_lid,
+                _ => path.dlid,
+            };
+        }
+        Some(vector)
+    }
+}
+
+impl Endpoint {
+    /// Fills in the attributes for the transition of the QP of a connection to the state in `attr`,
+    /// an `enum ib_qp_state`.
+    ///
+    /// Fails with `EINVAL` if there is no connection, or if it does not have them yet.
+    pub(crate) fn init_cm_qp_attr(&self, inner: &Inner, attr: &mut UverbsQpAttr) -> Result {
+        let connected = inner.device.as_ref().zip(inner.conn.as_ref());
+        let (attachment, conn) = connected.ok_or(EINVAL)?;
+        let known = QpState::try_from(attr.qp_state).and_then(|state| conn.machine.qp_attr(state));
+        let known = known
+            .kernel()
+            .inspect_err(|_| self.trace_no_qp_attr(conn, attr.qp_state))?;
+        attr.qp_attr_mask = known.mask.0;
+        attr.port_num = u8::try_from(attachment.port_num).unwrap_or(0);
+        attr.qp_access_flags = known.access_flags;
+        if known.access_flags & QpAttr::REMOTE_READ != 0 && attachment.device.device.has_flush() {
+            attr.qp_access_flags |= ACCESS_FLUSH;
+        }
+        if known.mask.contains(QpAttrMask::AV) {
+            attr.ah_attr = inner.address_vector().ok_or(EINVAL)?;
+        }
+        attr.pkey_index = conn.pkey_index;
+        attr.path_mtu = u32::from(known.path_mtu);
+        attr.dest_qp_num = known.dest_qpn;
+        attr.rq_psn = if attr.qp_state == QpState::Rtr as u32 {
+            inner.psn
+        } else {
+            known.rq_psn
+        };
+        attr.sq_psn = known.sq_psn;
+        attr.max_dest_rd_atomic = known.max_dest_rd_atomic;
+        attr.max_rd_atomic = known.max_rd_atomic;
+        attr.min_rnr_timer = known.min_rnr_timer;
+        attr.retry_cnt = known.retry_cnt;
+        attr.rnr_retry = known.rnr_retry;
+        attr.timeout = known.timeout;
+        attr.path_mig_state = u32::from(known.path_mig_state);
+        Ok(())
+    }
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions of rust/ib/kapi/cm that rust/helpers/ib_cm.c calls. bindgen reads these prototypes,
- * so that both sides agree. Service ids are in host byte order.
+ * The functions of rust/kernel_api/ffi/cm that rust/helpers/ib_cm.c calls. bindgen reads these
+ * prototypes, so that both sides agree. Service ids are in host byte order.
  */
 #ifndef RUST_RDMA_CM_IBCM_H
 #define RUST_RDMA_CM_IBCM_H
@@ -37,8 +37,8 @@ int rust_ib_send_cm_sidr_rep(struct ib_cm_id *id,
 int rust_ib_cm_notify(struct ib_cm_id *id, u32 event);
 
 /*
- * The bit fields of event parameters, which rust/ib/kapi/cm sets by these functions: bindgen lays
- * out bit fields that cross a word differently from the C compiler.
+ * The bit fields of event parameters, which rust/kernel_api/ffi/cm sets by these functions: bindgen
+ * lays out bit fields that cross a word differently from the C compiler.
  */
 struct rust_ib_cm_bits {
 	u8 local_cm_response_timeout;

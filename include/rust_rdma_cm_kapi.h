@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions of rust/ib/kapi/export.rs that rust/helpers/rdma_cm.c calls. bindgen reads these
- * prototypes, so that both sides agree.
+ * The functions of rust/kernel_api/ffi/export.rs that rust/helpers/rdma_cm.c calls. bindgen reads
+ * these prototypes, so that both sides agree.
  */
 #ifndef RUST_RDMA_CM_KAPI_H
 #define RUST_RDMA_CM_KAPI_H

@@ -9,8 +9,8 @@ use crate::{
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
-        kapi,
     },
+    kernel_api::ffi,
     kext::{
         configfs, delay,
         loaded::module_is_loaded,
@@ -71,7 +71,7 @@ impl ClientOps for Client {
 pub(crate) struct RdmaCm {
     // No directory is in use, because its user would hold a reference to the module.
     _settings: Option<Pin<KBox<configfs::Registration<Core>>>>,
-    _kernel: kapi::Registration,
+    _kernel: ffi::Registration,
     #[pin]
     _client: Registration<Client>,
     #[pin]
@@ -115,7 +115,7 @@ impl kernel::InPlaceModule for RdmaCm {
                 _stop: Stop(core.clone()),
                 _client <- Registration::new(client),
                 _: { refuse_taken_ports(&core)?; },
-                _kernel: kapi::Registration::new(core.clone()),
+                _kernel: ffi::Registration::new(core.clone()),
                 _neighbours <- NeighbourRegistration::new(network.clone()),
                 _netdevs <- NetdevRegistration::new(network),
                 // The character device is registered last, because a program may open it at once,

@@ -5,7 +5,8 @@
 //! This module replaces the C modules `rdma_ucm` (the character device that librdmacm uses),
 //! `rdma_cm` (addresses, routes, ports, listeners) and `ib_cm` (the InfiniBand CM protocol on QP1).
 //!
-//! - `bindings`, `kext` and `ib` wrap C interfaces, and are the only folders with `unsafe`.
+//! - `bindings`, `kext` and `ib` wrap C interfaces, and `kernel_api::ffi` is what C calls; they are
+//!   the only folders with `unsafe`.
 //! - The crate [`cmproto`] is the protocol; it does not depend on the kernel.
 //! - `ucma`, `kernel_api`, `cma` and `cm` connect both: they have the locks, queues and tables.
 //!   They share one object, the `endpoint`.

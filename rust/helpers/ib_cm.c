@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The in-kernel API of the InfiniBand connection manager, with the names and prototypes of
- * <rdma/ib_cm.h>. It is implemented in rust/ib/kapi/cm, except for access to bit fields.
+ * <rdma/ib_cm.h>. It is implemented in rust/kernel_api/ffi/cm, except for access to bit fields.
  */
 #include <linux/export.h>
 #include <rdma/ib_cm.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The in-kernel API of the RDMA connection manager, with the names and prototypes of
- * <rdma/rdma_cm.h>. It is implemented in rust/ib/kapi.
+ * <rdma/rdma_cm.h>. It is implemented in rust/kernel_api/ffi.
  */
 #include <linux/export.h>
 #include <linux/minmax.h>

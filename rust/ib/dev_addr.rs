@@ -36,12 +36,12 @@ pub(super) enum LinkAddrs {
 pub(crate) struct DevAddr {
     pub(super) addrs: LinkAddrs,
     /// The type of the link (`ARPHRD_*`).
-    pub(super) link_type: u16,
+    pub(crate) link_type: u16,
     /// The type of the network.
     ///
     /// It is [`NetworkType::Ipv4`] or [`NetworkType::Ipv6`] if the route has a gateway and the link
     /// is not InfiniBand, else [`NetworkType::Ib`].
-    pub(super) network: NetworkType,
+    pub(crate) network: NetworkType,
     /// The index of the network device; 0 if the device was given by a GID.
     pub(crate) bound_dev_if: i32,
     /// The hop limit or time to live of the route.
@@ -180,7 +180,7 @@ impl DevAddr {
 
     /// Returns the addresses of this end and of the peer or router, and the broadcast address, for
     /// C.
-    pub(super) fn hw_addrs(&self) -> [HwAddr; 3] {
+    pub(crate) fn hw_addrs(&self) -> [HwAddr; 3] {
         let wide = |addr: &[u8]| {
             let mut wide = [0; HW_ADDR_LEN];
             fill(&mut wide, addr);

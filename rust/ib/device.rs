@@ -109,14 +109,14 @@ impl Device {
     /// # Safety
     ///
     /// The device must stay registered for `'a`.
-    pub(super) unsafe fn from_raw<'a>(ptr: *const bindings::ib_device) -> &'a Self {
+    pub(crate) unsafe fn from_raw<'a>(ptr: *const bindings::ib_device) -> &'a Self {
         // SAFETY: `Device` is a transparent wrapper, and the caller guarantees that the device
         // lives.
         unsafe { &*ptr.cast() }
     }
 
     /// Returns the C object.
-    pub(super) fn as_raw(&self) -> *mut bindings::ib_device {
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
         self.0.get()
     }
 

@@ -55,7 +55,7 @@ pub(crate) enum NetworkType {
 }
 
 impl NetworkType {
-    pub(super) fn from_raw(value: u32) -> Self {
+    pub(crate) fn from_raw(value: u32) -> Self {
         match value {
             bindings::rdma_network_type_RDMA_NETWORK_ROCE_V1 => Self::RoceV1,
             bindings::rdma_network_type_RDMA_NETWORK_IPV4 => Self::Ipv4,
@@ -116,7 +116,7 @@ impl GidAttr {
     /// # Safety
     ///
     /// The caller must guarantee that the entry has a reference during the call.
-    pub(super) unsafe fn hold(attr: &bindings::ib_gid_attr, device: &DeviceRef) -> Result<Self> {
+    pub(crate) unsafe fn hold(attr: &bindings::ib_gid_attr, device: &DeviceRef) -> Result<Self> {
         if attr.device != device.as_raw() {
             return Err(EINVAL);
         }
@@ -219,7 +219,7 @@ impl GidAttr {
         Err(ENOENT)
     }
 
-    pub(super) fn as_raw(&self) -> *const bindings::ib_gid_attr {
+    pub(crate) fn as_raw(&self) -> *const bindings::ib_gid_attr {
         self.attr.as_ptr()
     }
 

@@ -47,7 +47,6 @@ pub(crate) mod dev_addr;
 pub(crate) mod device;
 pub(crate) mod gid;
 pub(crate) mod iw;
-pub(crate) mod kapi;
 pub(crate) mod mad;
 pub(crate) mod port;
 pub(crate) mod qp;

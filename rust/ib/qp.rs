@@ -31,7 +31,7 @@ impl Qp<'_> {
     /// # Safety
     ///
     /// The queue pair must be valid for the lifetime of the result.
-    pub(super) unsafe fn from_raw(qp: *mut bindings::ib_qp) -> Option<Self> {
+    pub(crate) unsafe fn from_raw(qp: *mut bindings::ib_qp) -> Option<Self> {
         // INVARIANT: By the safety requirements.
         Some(Self(NonNull::new(qp)?, PhantomData))
     }
@@ -41,7 +41,7 @@ impl Qp<'_> {
     /// # Safety
     ///
     /// `pd` must be valid, and `attr` must describe a queue pair of its device.
-    pub(super) unsafe fn create(
+    pub(crate) unsafe fn create(
         pd: *mut bindings::ib_pd,
         attr: *mut bindings::ib_qp_init_attr,
     ) -> Result<Self> {
@@ -57,12 +57,12 @@ impl Qp<'_> {
     /// # Safety
     ///
     /// Nobody else may use the queue pair, during the call or later.
-    pub(super) unsafe fn destroy(self) {
+    pub(crate) unsafe fn destroy(self) {
         // SAFETY: By the type invariant and the safety requirements.
         unsafe { bindings::ib_destroy_qp_user(self.0.as_ptr(), ptr::null_mut()) };
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::ib_qp {
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_qp {
         self.0.as_ptr()
     }
 
@@ -95,7 +95,7 @@ impl Qp<'_> {
 /// # Safety
 ///
 /// `device` must be valid, and must have the port unless the port number is 0.
-pub(super) unsafe fn ah_to_raw(
+pub(crate) unsafe fn ah_to_raw(
     device: *mut bindings::ib_device,
     ah: &UverbsAhAttr,
     dmac: [u8; 6],
@@ -138,7 +138,7 @@ pub(super) unsafe fn ah_to_raw(
 /// # Safety
 ///
 /// The requirements of [`ah_to_raw`].
-pub(super) unsafe fn to_raw(
+pub(crate) unsafe fn to_raw(
     device: *mut bindings::ib_device,
     attr: &UverbsQpAttr,
     dmac: [u8; 6],

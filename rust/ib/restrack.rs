@@ -75,7 +75,7 @@ impl OwnerName {
     /// # Safety
     ///
     /// The name must be null, or a C string.
-    pub(super) unsafe fn copy(name: *const c_char) -> Result<Option<Self>> {
+    pub(crate) unsafe fn copy(name: *const c_char) -> Result<Option<Self>> {
         if name.is_null() {
             return Ok(None);
         }
@@ -191,7 +191,7 @@ impl IdHead {
         })
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::rdma_id_private_head {
+    pub(crate) fn as_raw(&self) -> *mut bindings::rdma_id_private_head {
         self.raw.get()
     }
 

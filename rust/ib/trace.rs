@@ -83,7 +83,7 @@ pub(crate) mod cma {
     ///
     /// `pd` and `attr` must be valid.
     #[inline(always)]
-    pub(in crate::ib) unsafe fn cm_qp_create(
+    pub(crate) unsafe fn cm_qp_create(
         head: &IdHead,
         tos: u8,
         pd: *const bindings::ib_pd,

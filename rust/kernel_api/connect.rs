@@ -2,13 +2,13 @@
 
 //! Connections of kernel consumers, and the states of their queue pairs.
 
-use super::KernelId;
+use super::{
+    ffi::{self, ReleasedQp},
+    KernelId,
+};
 use crate::{
     endpoint::{ConnParam, Ece},
-    ib::{
-        kapi::{self, ReleasedQp},
-        qp::Qp,
-    },
+    ib::qp::Qp,
     kext::error::ToKernel,
 };
 use cmproto::{
@@ -114,7 +114,7 @@ impl KernelId {
 
     /// Connects, like [`Endpoint::connect`](crate::endpoint::Endpoint::connect).
     pub(crate) fn connect(&self, mut param: ConnParam<'_>, ece: Ece) -> Result {
-        if let Some(sl) = kapi::service_level(self) {
+        if let Some(sl) = ffi::service_level(self) {
             self.endpoint.set_service_level(sl);
         }
         self.name_qp(&mut param);

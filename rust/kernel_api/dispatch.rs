@@ -4,6 +4,7 @@
 
 use super::{
     cm::{show_state, Message},
+    ffi::{self, cm::CmHead, PathLink, ServiceRecs},
     queue::{Life, Queued, What},
     Face, KernelId, Turn,
 };
@@ -12,7 +13,6 @@ use crate::{
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
-        kapi::{self, cm::CmHead, PathLink, ServiceRecs},
     },
     kext::{delay, error::to_protocol, lock::lock_nested, reclaim::NoIo},
 };
@@ -207,12 +207,12 @@ impl KernelId {
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
         if let Some(link) = &inner.link {
-            kapi::show_link(self, &inner, link);
+            ffi::show_link(self, &inner, link);
         } else if inner.is_ib() {
             // A connection between native addresses has no interface.
             let (own, peer) = inner.ends();
             if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
-                kapi::show_link(self, &inner, &link);
+                ffi::show_link(self, &inner, &link);
             }
         }
     }
@@ -226,7 +226,7 @@ impl KernelId {
         if let Some(records) = records {
             self.services.populate(records);
         }
-        kapi::show_services(self, &self.endpoint.inner.lock());
+        ffi::show_services(self, &self.endpoint.inner.lock());
     }
 
     /// Shows the path to the consumer.
@@ -250,7 +250,7 @@ impl KernelId {
             Some(given) => **given,
             None => path.to_record(),
         };
-        kapi::show_path(self, &inner, &record, link);
+        ffi::show_path(self, &inner, &record, link);
     }
 
     /// Sets the path that the consumer has found itself, and shows it.

@@ -4,10 +4,9 @@
 //!
 //! They use a `struct rdma_cm_id`, or a `struct ib_cm_id` if they use the IB CM ([`cm`]).
 //!
-//! The C functions that consumers call end in [`crate::ib::kapi`], which calls the methods of
-//! [`KernelId`]. An event of an endpoint is queued when it happens, and a work item tells the
-//! consumer of it: a consumer's callback may sleep, so it must not run on the path that receives
-//! messages.
+//! The C functions that consumers call end in [`ffi`], which calls the methods of [`KernelId`]. An
+//! event of an endpoint is queued when it happens, and a work item tells the consumer of it: a
+//! consumer's callback may sleep, so it must not run on the path that receives messages.
 //!
 //! # Locks
 //!
@@ -19,20 +18,22 @@
 pub(crate) mod cm;
 mod connect;
 mod dispatch;
+#[allow(unsafe_code)]
+pub(crate) mod ffi;
 mod multicast;
 mod queue;
 mod turn;
 
 pub(crate) use self::turn::Turn;
 
-use self::queue::{Life, Queue};
+use self::{
+    ffi::{cm::CmHead, PathRec, QpUse, ServiceRecs},
+    queue::{Life, Queue},
+};
 use crate::{
     core::Core,
     endpoint::{Endpoint, EndpointRef},
-    ib::{
-        kapi::{cm::CmHead, PathRec, QpUse, ServiceRecs},
-        restrack::OwnerName,
-    },
+    ib::restrack::OwnerName,
     kext::{delay, net::Net},
 };
 use cmproto::{qp::QpType, service_id::PortSpace};

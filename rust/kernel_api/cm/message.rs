@@ -2,11 +2,11 @@
 
 //! Events for consumers of the IB CM, with the messages that caused them.
 
-use super::super::{KernelId, Turn};
-use crate::{
-    endpoint::{Endpoint, Event, EventParam, Inner},
-    ib::kapi::cm::{Asked, CmHead, Told},
+use super::super::{
+    ffi::cm::{Asked, CmHead, Told},
+    KernelId, Turn,
 };
+use crate::endpoint::{Endpoint, Event, EventParam, Inner};
 use cmproto::{cm::State, cma, ibcm::EventType, wire::MAD_LEN};
 use kernel::{prelude::*, sync::Arc};
 

@@ -18,13 +18,8 @@ mod verbs;
 pub(super) use self::message::show_state;
 pub(crate) use self::{message::Message, verbs::ConsumerPath};
 
-use super::{queue::Life, Face, KernelId};
-use crate::{
-    core::Core,
-    endpoint::Endpoint,
-    ib::{kapi::cm::CmHead, restrack::OwnerName},
-    kext::net::Net,
-};
+use super::{ffi::cm::CmHead, queue::Life, Face, KernelId};
+use crate::{core::Core, endpoint::Endpoint, ib::restrack::OwnerName, kext::net::Net};
 use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {

@@ -6,8 +6,9 @@
 //!
 //! A consumer calls an exported C function (`rust/helpers/rdma_cm.c`), which calls the
 //! corresponding function in [`export`], which turns pointers into values and calls
-//! [`crate::kernel_api`]. In the other direction, [`IdHead::tell`](super::restrack::IdHead::tell)
-//! calls the consumer's handler.
+//! [`crate::kernel_api`]. In the other direction, [`IdHead::tell`] calls the consumer's handler.
+//!
+//! [`IdHead::tell`]: crate::ib::restrack::IdHead::tell
 //!
 //! # Promises of a consumer
 //!

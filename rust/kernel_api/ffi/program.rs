@@ -5,13 +5,11 @@
 //! The tools attach to the C function `ucma_event_handler` (`rust/helpers/rdma_ucm.c`), as bcc's
 //! `rdmaucma` does.
 
-use super::{
-    super::restrack::IdHead,
-    event::{conn, plain},
-};
+use super::event::{conn, plain};
 use crate::{
     bindings,
     endpoint::{Event, EventParam},
+    ib::restrack::IdHead,
 };
 use core::ptr;
 use kernel::prelude::*;

@@ -6,7 +6,6 @@
 
 use super::{
     super::{
-        super::{device::Device, qp},
         export::{export, result},
         registration::the_core,
     },
@@ -16,7 +15,11 @@ use super::{
         resolve_params,
     },
 };
-use crate::{bindings, kernel_api::KernelId};
+use crate::{
+    bindings,
+    ib::{device::Device, qp},
+    kernel_api::KernelId,
+};
 use cmproto::{
     reject::Reason,
     wire::{Drep, Dreq, Rej, Rep, Req, Rtu, SidrRep, SidrReq, INFO_LEN},

@@ -2,11 +2,13 @@
 
 //! Path records and service records in their C form.
 
-use super::super::sa::{
-    record::{found_to_raw, path_to_raw},
-    ServiceRecord,
+use crate::{
+    bindings,
+    ib::sa::{
+        record::{found_to_raw, path_to_raw},
+        ServiceRecord,
+    },
 };
-use crate::bindings;
 use cmproto::ucma::path::PathRecord;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, types::Opaque};
 

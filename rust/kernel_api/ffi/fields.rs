@@ -5,18 +5,20 @@
 //! The consumer may write its context, its handler and the queue pair at any time; they are read
 //! again for each use.
 
-use super::{
-    super::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
-    path::{to_raw, PathLink},
+use super::path::{to_raw, PathLink};
+use crate::{
+    bindings,
+    endpoint::Inner,
+    ib::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
+    kernel_api::KernelId,
 };
-use crate::{bindings, endpoint::Inner, kernel_api::KernelId};
 use cmproto::ucma::path::PathRecord;
 use core::ptr::{self, NonNull};
 use kernel::{prelude::*, sync::Arc};
 
 impl IdHead {
     /// Returns the identifier that the consumer uses.
-    pub(in crate::ib) fn as_id(&self) -> *mut bindings::rdma_cm_id {
+    pub(crate) fn as_id(&self) -> *mut bindings::rdma_cm_id {
         // SAFETY: The field is inside the object.
         unsafe { &raw mut (*self.as_raw()).id }
     }

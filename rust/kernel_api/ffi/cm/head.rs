@@ -2,8 +2,7 @@
 
 //! The `struct ib_cm_id` of a consumer.
 
-use super::super::super::device::Device;
-use crate::{bindings, kernel_api::KernelId};
+use crate::{bindings, ib::device::Device, kernel_api::KernelId};
 use cmproto::cm::State;
 use core::ptr;
 use kernel::{prelude::*, sync::Arc, types::Opaque};

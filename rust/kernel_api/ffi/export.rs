@@ -6,7 +6,6 @@
 //! into references or values, and calls [`crate::kernel_api`].
 
 use super::{
-    super::{device::NodeType, qp, qp::Qp, restrack::OwnerName, sa::record::path_from_raw, trace},
     address,
     param::{conn_param, ece, timeout},
     registration::the_core,
@@ -15,6 +14,7 @@ use crate::{
     bindings,
     cma::view::Asked,
     endpoint::Ece,
+    ib::{device::NodeType, qp, qp::Qp, restrack::OwnerName, sa::record::path_from_raw, trace},
     kernel_api::KernelId,
     kext::{error::ResultExt, lock::unlock_forgotten, net::Net},
 };

@@ -2,10 +2,10 @@
 
 //! Conversion of events to their C form, and calls of a consumer's handler.
 
-use super::super::{qp, restrack::IdHead};
 use crate::{
     bindings,
     endpoint::{ConnEventParam, Event, EventParam, PrivateData, UdEventParam},
+    ib::{qp, restrack::IdHead},
     kernel_api::Turn,
 };
 use core::ptr;

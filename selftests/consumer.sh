@@ -109,10 +109,18 @@ nobody answers"
 	ip neigh del 10.0.0.98 dev v0
 fi
 
-# taken_away DEVICE: as soon as it is used.
+# taken_away DEVICE: as soon as it is used. $TMP/gone has the milliseconds that it takes.
 taken_away() {
+	local start
 	rm -f "$TMP/gone"
-	wait_for 60 cm_id_in ROUTE_RESOLVED && timeout 60 rdma link del "$1" && : >"$TMP/gone"
+	wait_for 60 cm_id_in ROUTE_RESOLVED || return
+	start=$(date +%s%N)
+	timeout 60 rdma link del "$1" && echo $((($(date +%s%N) - start) / 1000000)) >"$TMP/gone"
+}
+
+# stayed: the removal waited for the module, which destroys its identifiers 2 s after it was told.
+stayed() {
+	[ "$(cat "$TMP/gone")" -ge 1900 ] || fail "it was gone after $(cat "$TMP/gone") ms"
 }
 
 # taken_away_locked DEVICE: while the module holds the lock of all network interfaces, of which it is told then.
@@ -133,7 +141,8 @@ elif [ -e cmid.ko ]; then
 	tests cmid removal="$gone" <<'END'
 the device goes
 END
-	check "and is gone" wait_for 60 test -e "$TMP/gone"
+	check "and is gone" wait_for 60 test -s "$TMP/gone"
+	check "when the last identifier is" stayed
 	check "and comes" rdma link add rxe0 type rxe netdev v0
 
 	# C leaves the groups of the device while it takes it away, and waits for the lock.

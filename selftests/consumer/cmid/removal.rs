@@ -19,6 +19,8 @@ use kernel::sync::Arc;
 /// How long the lock of all network interfaces is held at most.
 const LOCKED_MS: i64 = 60_000;
 const LOOK_MS: i64 = 50;
+/// How long the identifiers stay after the device's removal, in which the device waits for them.
+const STAY_MS: i64 = 2000;
 
 /// Whatever is on the way to a connection is refused.
 fn refuses(side: &Side, id: &Held<'_>, place: Place) {
@@ -48,6 +50,7 @@ pub(crate) fn removal(g: &Arc<Ground>) -> Option<()> {
     }
     a.see(|id| refuses(a, &id.lock_handler(), Place::of_caller()));
     is!(a.connect(), Errno(parameter::removal()).failure());
+    sleep_ms(STAY_MS);
     Some(())
 }
 

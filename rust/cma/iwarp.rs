@@ -14,8 +14,7 @@ use super::{
 use crate::{
     cm::target,
     endpoint::{
-        Addressee, Attachment, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
-        Inner,
+        Addressee, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam, Inner,
     },
     ib::{
         addr,
@@ -28,7 +27,6 @@ use cmproto::{
     cm::{DestroyCause, QpAttrMask},
     cma::State,
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
-    ucma::query::Protocol,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
 use core::mem;
@@ -70,39 +68,7 @@ impl Iwarp {
     }
 }
 
-impl Attachment {
-    /// Returns whether the iWARP CM makes the connections of the port.
-    pub(crate) fn is_iwarp(&self) -> bool {
-        self.protocol == Protocol::Iwarp
-    }
-
-    /// Returns whether the port uses RoCE.
-    pub(crate) fn is_roce(&self) -> bool {
-        self.protocol == Protocol::Roce
-    }
-
-    /// Returns whether the port has an InfiniBand link.
-    pub(crate) fn is_ib(&self) -> bool {
-        self.protocol == Protocol::Ib
-    }
-}
-
 impl Inner {
-    /// Returns whether the iWARP CM makes the connections of the endpoint.
-    pub(super) fn is_iwarp(&self) -> bool {
-        self.device.as_ref().is_some_and(Attachment::is_iwarp)
-    }
-
-    /// Returns whether the endpoint is attached to a RoCE port.
-    pub(super) fn is_roce(&self) -> bool {
-        self.device.as_ref().is_some_and(Attachment::is_roce)
-    }
-
-    /// Returns whether the endpoint is attached to a port with an InfiniBand link.
-    pub(crate) fn is_ib(&self) -> bool {
-        self.device.as_ref().is_some_and(Attachment::is_ib)
-    }
-
     /// Returns the connection at the iWARP CM. Fails with `EINVAL` if there is none.
     fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
         match &mut self.iwarp {

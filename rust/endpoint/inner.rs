@@ -69,6 +69,21 @@ impl Attachment {
     pub(crate) fn port(&self) -> Option<&Arc<Port>> {
         self.device.port(self.port_num)
     }
+
+    /// Returns whether the iWARP CM makes the connections of the port.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.protocol == Protocol::Iwarp
+    }
+
+    /// Returns whether the port uses RoCE.
+    pub(crate) fn is_roce(&self) -> bool {
+        self.protocol == Protocol::Roce
+    }
+
+    /// Returns whether the port has an InfiniBand link.
+    pub(crate) fn is_ib(&self) -> bool {
+        self.protocol == Protocol::Ib
+    }
 }
 
 /// A connection that exists, or that a REQ asks for.
@@ -241,6 +256,21 @@ impl Inner {
             let own = at.gid.as_ref().map(GidAttr::gid);
             own == Some(peer) || at.device.has_gid(&peer)
         })
+    }
+
+    /// Returns whether the iWARP CM makes the connections of the endpoint.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_iwarp)
+    }
+
+    /// Returns whether the endpoint is attached to a RoCE port.
+    pub(crate) fn is_roce(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_roce)
+    }
+
+    /// Returns whether the endpoint is attached to a port with an InfiniBand link.
+    pub(crate) fn is_ib(&self) -> bool {
+        self.device.as_ref().is_some_and(Attachment::is_ib)
     }
 
     /// Returns the port that the endpoint is attached to.

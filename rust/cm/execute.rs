@@ -3,7 +3,7 @@
 //! Execution of the actions of a connection's state machine.
 
 use crate::{
-    endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Inner},
+    endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner},
     ib::{
         ah::Ah,
         counters::CounterGroup,
@@ -101,7 +101,7 @@ impl Endpoint {
             let state = conn.machine.state();
             let is_new = mem::replace(&mut conn.before, state) != state;
             if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
-                if !self.is_of_kernel {
+                if self.kind == IdKind::User {
                     ah.rest();
                 }
             }
@@ -150,10 +150,11 @@ impl Endpoint {
         if inner.state == State::DeviceRemoval && inner.is_peer_at_own_device() {
             return;
         }
-        let memory = if self.is_of_kernel {
-            Memory::Kept
-        } else {
-            Memory::New
+        // The memory for messages of a part of the kernel was set aside, because the allocation of
+        // new memory may depend on the connection.
+        let memory = match self.kind {
+            IdKind::User => Memory::New,
+            IdKind::RdmaCm | IdKind::IbCm => Memory::Kept,
         };
         let sent = ah.agent().send_with(ah, pkey_index, memory, write);
         if let (Ok(()), Some(port)) = (sent, inner.cm_port()) {
@@ -190,7 +191,7 @@ impl Endpoint {
 
     /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
     pub(crate) fn show_moved(&self, inner: &Inner) {
-        if let (true, Some(consumer)) = (self.speaks_messages, &inner.consumer) {
+        if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {
             consumer.moved(inner);
         }
     }
@@ -216,7 +217,7 @@ impl Endpoint {
         {
             trace::icm::icm_mad_send_err(conn.before as u32);
         }
-        if self.speaks_messages {
+        if self.kind == IdKind::IbCm {
             let mad = match cause {
                 Cause::Mad(mad) => Some(*mad),
                 _ => None,

@@ -10,7 +10,7 @@ use super::{execute::Cause, port::Port, reach::Sender, remote::Space};
 use crate::{
     cma::device::CmDevice,
     core::Core,
-    endpoint::{Endpoint, EndpointRef},
+    endpoint::{Endpoint, EndpointRef, IdKind},
     ib::{
         counters::CounterGroup,
         mad::{Agent, ReceivedMad},
@@ -167,7 +167,7 @@ impl Endpoint {
         let waited = conn.machine.waiting();
         let actions = conn.machine.receive(arrived.header, message, now);
         let cause = match message {
-            _ if self.speaks_messages => Cause::Mad(arrived.mad.bytes()),
+            _ if self.kind == IdKind::IbCm => Cause::Mad(arrived.mad.bytes()),
             Message::Rep(rep) => Cause::Rep {
                 header: arrived.header,
                 rep,

@@ -17,7 +17,9 @@ use super::{
     target::{self, Asked, Heard},
 };
 use crate::{
-    endpoint::{Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, KeptEvent},
+    endpoint::{
+        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, KeptEvent,
+    },
     ib::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
@@ -121,7 +123,7 @@ impl Arrival {
                 child.park(&mut inner);
             }
             // A consumer of the InfiniBand CM prepares the MRA itself.
-            (Some(_), Admission::Queued) if child.speaks_messages => {}
+            (Some(_), Admission::Queued) if child.kind == IdKind::IbCm => {}
             (Some(_), Admission::Queued) => {
                 // It fails if the peer has withdrawn its request.
                 let _ = child.prepare_mra(&mut inner);
@@ -254,7 +256,7 @@ impl<'a> IncomingReq<'a> {
         let listener = heard.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = arrived.attachment(heard, sender)?;
-        let child = Endpoint::create_child(listener, qp_type)?;
+        let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(core)?;
         let tid = transaction_id(arrived.agent, comm_id.value());

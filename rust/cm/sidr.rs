@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     endpoint::{
-        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, Inner, KeptEvent, Sidr,
+        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner, KeptEvent, Sidr,
         UdEventParam,
     },
     ib::{
@@ -114,7 +114,7 @@ impl Endpoint {
     /// Delivers the result of a resolution. For a consumer of the RDMA CM, the event is converted
     /// first.
     fn report_sidr(&self, inner: &mut Inner, event: sidr::Event, rep: Option<&SidrRep<'_>>) {
-        if self.speaks_messages {
+        if self.kind == IdKind::IbCm {
             let mut mad = [0; MAD_LEN];
             let message = rep.map(|rep| Message::SidrRep(*rep));
             let known = message.is_some_and(|message| {
@@ -324,7 +324,8 @@ impl<'a> IncomingSidr<'a> {
         self.space = Some(questions::Space::new()?);
         let attachment = arrived.attachment(heard, sender)?;
         let param = arrived.question_param(heard)?;
-        let child = Endpoint::create_child(heard.endpoint(), QpType::UD)?;
+        let listener = heard.endpoint();
+        let child = Endpoint::create_child(listener, listener.ps, QpType::UD)?;
         let sidr = KBox::new(
             Sidr {
                 machine: Resolution::from_req(arrived.header, self.req, Resolution::MEMORY),

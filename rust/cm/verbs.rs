@@ -8,7 +8,7 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Inner},
+    endpoint::{Endpoint, EndpointRef, IdKind, Inner},
     ib::trace::{
         self,
         icm::{self, IcmId},
@@ -77,7 +77,7 @@ impl Endpoint {
     /// Lets repeated REQs or REPs be answered with an MRA from now on, until the consumer has
     /// decided.
     pub(crate) fn prepare_mra(&self, inner: &mut Inner) -> Result {
-        if !self.speaks_messages {
+        if self.kind != IdKind::IbCm {
             trace::cma::cm_prepare_mra(&self.head, inner.tos());
         }
         let conn = inner.conn.as_mut().ok_or(EINVAL)?;

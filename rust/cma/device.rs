@@ -11,7 +11,7 @@ use super::device_filter::DeviceFilter;
 use crate::{
     cm::port::Port,
     core::Core,
-    endpoint::{Attachment, Endpoint, EndpointRef, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, IdKind, Inner},
     ib::{
         device::{DeviceRef, DeviceTraits},
         gid::GidAttr,
@@ -465,11 +465,11 @@ impl Endpoint {
     pub(crate) fn attach(self: &EndpointRef, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
         let stay = match &inner.consumer {
-            Some(consumer) if consumer.is_kernel() => Some(device.stay().ok_or(ENODEV)?),
+            Some(_) if self.kind == IdKind::RdmaCm => Some(device.stay().ok_or(ENODEV)?),
             _ => None,
         };
         device.join(self)?;
-        if !self.speaks_messages {
+        if self.kind != IdKind::IbCm {
             if let Err(error) = self.head.add(&device.device, attachment.port_num) {
                 device.leave(self);
                 return Err(error);

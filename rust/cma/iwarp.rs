@@ -27,6 +27,8 @@ use cmproto::{
     cm::{DestroyCause, QpAttrMask},
     cma::State,
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
+    qp::QpType,
+    service_id::PortSpace,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
 use core::mem;
@@ -407,7 +409,7 @@ impl Endpoint {
         };
         let near = request.device().index();
         let attachment = self.core.devices.by_source_near(devices, near, &source)?;
-        let child = Endpoint::create_child_of_iwarp(self)?;
+        let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC)?;
         let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = request.adopt(Addressee::new(&child)?)?;
 

@@ -216,15 +216,6 @@ impl Event<'_> {
 
 /// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
-    /// Returns whether the consumer is a part of the kernel, whose callback runs later and uses the
-    /// device.
-    ///
-    /// When the device is removed, such a consumer destroys the endpoint itself, and the removal
-    /// waits for that.
-    fn is_kernel(&self) -> bool {
-        false
-    }
-
     /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
     ///
     /// Called with the endpoint's lock held (`inner` is what the lock protects), in the order in
@@ -232,7 +223,7 @@ pub(crate) trait Consumer: Send + Sync {
     fn event(&self, inner: &Inner, event: &Event<'_>);
 
     /// Queues an event of the IB CM for an endpoint whose consumer is one of the [InfiniBand
-    /// CM](Endpoint::speaks_messages). `mad` is the message that caused the event, if one did.
+    /// CM](super::IdKind::IbCm). `mad` is the message that caused the event, if one did.
     /// Called with the endpoint's lock held.
     fn message(&self, _event: EventType, _mad: Option<Arc<[u8; MAD_LEN]>>) {}
 

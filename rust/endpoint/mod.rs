@@ -51,6 +51,19 @@ use kernel::{
     sync::{aref::ARef, Arc, Mutex},
 };
 
+/// The kind of an identifier, by the API that its owner uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdKind {
+    /// An identifier of the RDMA CM that belongs to a program.
+    User,
+    /// An identifier of the RDMA CM that belongs to a part of the kernel, such as storage: a
+    /// `struct rdma_cm_id`.
+    RdmaCm,
+    /// An identifier of the InfiniBand CM, which belongs to a part of the kernel: a `struct
+    /// ib_cm_id`. Its owner deals in messages, and the endpoint has no addresses.
+    IbCm,
+}
+
 /// A connection, a listener or an identifier.
 ///
 /// # Invariants
@@ -72,13 +85,8 @@ pub(crate) struct Endpoint {
     pub(crate) ps: PortSpace,
     /// The QP type.
     pub(crate) qp_type: QpType,
-    /// Set if the consumer is one of the InfiniBand CM (`<rdma/ib_cm.h>`): it deals in messages,
-    /// and the endpoint has no addresses.
-    pub(crate) speaks_messages: bool,
-    /// Set if the endpoint belongs to a part of the kernel, such as storage. Its messages are sent
-    /// from memory that was set aside, because the allocation of new memory may depend on the
-    /// connection.
-    pub(crate) is_of_kernel: bool,
+    /// The kind of the identifier.
+    pub(crate) kind: IdKind,
     /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
@@ -88,68 +96,35 @@ pub(crate) struct Endpoint {
 pub(crate) type EndpointRef = SlabArc<Endpoint>;
 
 impl Endpoint {
-    /// Creates an endpoint that belongs to the current task, as netlink reports it.
+    /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current
+    /// task, as netlink reports it.
     pub(crate) fn create(
         core: &Arc<Core>,
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: QpType,
+        kind: IdKind,
+        owner: Option<OwnerName>,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, ps, qp_type, false, false)?;
-        endpoint.head.own_by_current();
-        Ok(endpoint)
-    }
-
-    /// Creates an endpoint that belongs to the part of the kernel called `owner`, as netlink
-    /// reports it.
-    pub(crate) fn create_for(
-        core: &Arc<Core>,
-        net: ARef<Net>,
-        ps: PortSpace,
-        qp_type: QpType,
-        owner: OwnerName,
-    ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, ps, qp_type, false, true)?;
-        endpoint.head.own_by_kernel(owner);
+        let endpoint = Self::new(core, net, ps, qp_type, kind)?;
+        match owner {
+            Some(owner) => endpoint.head.own_by_kernel(owner),
+            None => endpoint.head.own_by_current(),
+        }
         Ok(endpoint)
     }
 
     /// Creates the endpoint of a connection request, which belongs to the owner of `listener`, as
     /// netlink reports it.
-    pub(crate) fn create_child(listener: &Endpoint, qp_type: QpType) -> Result<EndpointRef> {
-        let (core, net) = (&listener.core, listener.net.clone());
-        let (speaks_messages, is_of_kernel) = (listener.speaks_messages, listener.is_of_kernel);
-        let child = Self::new(
-            core,
-            net,
-            listener.ps,
-            qp_type,
-            speaks_messages,
-            is_of_kernel,
-        )?;
-        child.head.own_as(&listener.head);
-        Ok(child)
-    }
-
-    /// Creates the endpoint of a connection request over iWARP, where the port space is always TCP
-    /// and the QP type always RC.
-    pub(crate) fn create_child_of_iwarp(listener: &Endpoint) -> Result<EndpointRef> {
-        let (core, net) = (&listener.core, listener.net.clone());
-        let is_of_kernel = listener.is_of_kernel;
-        let child = Self::new(core, net, PortSpace::Tcp, QpType::RC, false, is_of_kernel)?;
-        child.head.own_as(&listener.head);
-        Ok(child)
-    }
-
-    /// Creates an endpoint without an address, for a consumer of the InfiniBand CM.
-    pub(crate) fn create_bare(
-        core: &Arc<Core>,
-        net: ARef<Net>,
-        owner: OwnerName,
+    pub(crate) fn create_child(
+        listener: &Endpoint,
+        ps: PortSpace,
+        qp_type: QpType,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, PortSpace::Ib, QpType::ANY, true, true)?;
-        endpoint.head.own_by_kernel(owner);
-        Ok(endpoint)
+        let net = listener.net.clone();
+        let child = Self::new(&listener.core, net, ps, qp_type, listener.kind)?;
+        child.head.own_as(&listener.head);
+        Ok(child)
     }
 
     fn new(
@@ -157,8 +132,7 @@ impl Endpoint {
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: QpType,
-        speaks_messages: bool,
-        is_of_kernel: bool,
+        kind: IdKind,
     ) -> Result<EndpointRef> {
         let timer = TimerSlot::new()?;
         let number = core.next_number();
@@ -169,8 +143,7 @@ impl Endpoint {
             net,
             ps,
             qp_type,
-            speaks_messages,
-            is_of_kernel,
+            kind,
             inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
         }))
     }
@@ -186,7 +159,7 @@ impl Endpoint {
             drop(consumer);
             return Err(ENODEV);
         }
-        if let (true, Some(attachment)) = (consumer.is_kernel(), &inner.device) {
+        if let (true, Some(attachment)) = (self.kind == IdKind::RdmaCm, &inner.device) {
             let Some(stay) = attachment.device.stay() else {
                 drop(inner);
                 drop(consumer);
@@ -206,9 +179,13 @@ impl Endpoint {
         self.head.set_state(state as u32);
     }
 
-    /// Reports an event to the consumer, if there is one that deals in addresses.
+    /// Reports an event to the consumer, if there is one that uses the RDMA CM.
     pub(crate) fn deliver(&self, inner: &Inner, event: &Event<'_>) {
-        if let Some(consumer) = inner.consumer.as_ref().filter(|_| !self.speaks_messages) {
+        if let Some(consumer) = inner
+            .consumer
+            .as_ref()
+            .filter(|_| self.kind != IdKind::IbCm)
+        {
             consumer.event(inner, event);
         }
     }

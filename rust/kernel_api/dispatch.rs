@@ -6,7 +6,7 @@ use super::{
     cm::{show_state, Message},
     ffi::{self, cm::CmHead, PathLink, ServiceRecs},
     queue::{Life, Queued, What},
-    Face, KernelId, Turn,
+    KernelId, Turn,
 };
 use crate::{
     endpoint::{Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
@@ -285,10 +285,6 @@ impl KernelId {
 }
 
 impl Consumer for KernelId {
-    fn is_kernel(&self) -> bool {
-        matches!(self.face, Face::Addresses)
-    }
-
     fn event(&self, _: &Inner, event: &Event<'_>) {
         // The event is lost if there is no memory and the spare memory is in use.
         let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
@@ -299,7 +295,7 @@ impl Consumer for KernelId {
     }
 
     fn moved(&self, inner: &Inner) {
-        if let Face::Messages(head) = &self.face {
+        if let Some(head) = &self.cm_head {
             show_state(head, inner);
         }
     }
@@ -329,17 +325,17 @@ impl Consumer for KernelId {
     }
 
     fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, _: u32) -> Offer {
-        let (face, what) = match &self.face {
-            Face::Addresses => {
+        let (cm_head, what) = match &self.cm_head {
+            None => {
                 child.head.inherit(&self.endpoint.head);
-                (Face::Addresses, What::Event(KeptEvent::new(event)))
+                (None, What::Event(KeptEvent::new(event)))
             }
-            Face::Messages(head) => {
+            Some(head) => {
                 let (head, message) = Self::cm_request(head, child, event).map_err(to_protocol)?;
-                (Face::Messages(head), What::Message(message))
+                (Some(head), What::Message(message))
             }
         };
-        let id = Self::of(child, Life::Hidden, face).map_err(to_protocol)?;
+        let id = Self::of(child, Life::Hidden, cm_head).map_err(to_protocol)?;
         delay::point();
         let request = Queued {
             child: Some(id.clone()),

@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{
     core::Core,
-    endpoint::{Endpoint, EndpointRef},
+    endpoint::{Endpoint, EndpointRef, IdKind},
     ib::restrack::OwnerName,
     kext::{delay, net::Net},
 };
@@ -45,19 +45,16 @@ use kernel::{
     workqueue::Work,
 };
 
-/// The API that a consumer uses, with its identifier.
-enum Face {
-    /// The API of the RDMA CM with a `struct rdma_cm_id`, which is in the endpoint.
-    Addresses,
-    /// The API of the IB CM with a `struct ib_cm_id`.
-    Messages(CmHead),
-}
-
 /// The identifier of a kernel consumer: a `struct rdma_cm_id` or a `struct ib_cm_id`.
+///
+/// # Invariants
+///
+/// `cm_head` is `Some` if the kind of the endpoint is [`IdKind::IbCm`], and only then.
 #[pin_data]
 pub(crate) struct KernelId {
     endpoint: EndpointRef,
-    face: Face,
+    /// The `struct ib_cm_id`. A `struct rdma_cm_id` is in the endpoint.
+    cm_head: Option<CmHead>,
     /// A lock that is held while the consumer's callback runs.
     #[pin]
     handler: Mutex<()>,
@@ -91,20 +88,17 @@ impl KernelId {
         qp_type: QpType,
         owner: Option<OwnerName>,
     ) -> Result<Arc<Self>> {
-        let endpoint = match owner {
-            Some(owner) => Endpoint::create_for(core, net, ps, qp_type, owner),
-            None => Endpoint::create(core, net, ps, qp_type),
-        }?;
-        Self::of(&endpoint, Life::Open, Face::Addresses).inspect_err(|_| endpoint.destroy())
+        let endpoint = Endpoint::create(core, net, ps, qp_type, IdKind::RdmaCm, owner)?;
+        Self::of(&endpoint, Life::Open, None).inspect_err(|_| endpoint.destroy())
     }
 
     /// Creates an identifier for an endpoint and makes it the consumer of the endpoint.
-    fn of(endpoint: &EndpointRef, life: Life, face: Face) -> Result<Arc<Self>> {
+    fn of(endpoint: &EndpointRef, life: Life, cm_head: Option<CmHead>) -> Result<Arc<Self>> {
         let queue = Queue::new(life)?;
         let this = Arc::pin_init(
             pin_init!(KernelId {
                 endpoint: endpoint.clone(),
-                face,
+                cm_head,
                 handler <- new_mutex!((), "rdma_cm_handler"),
                 qp <- new_mutex!(QpUse::new(), "rdma_cm_qp"),
                 queue <- new_mutex!(queue, "rdma_cm_callbacks"),
@@ -117,9 +111,9 @@ impl KernelId {
             }),
             GFP_KERNEL,
         )?;
-        match &this.face {
-            Face::Addresses => endpoint.head.set_consumer(&this),
-            Face::Messages(head) => head.set_owner(&this),
+        match &this.cm_head {
+            None => endpoint.head.set_consumer(&this),
+            Some(head) => head.set_owner(&this),
         }
         endpoint.set_consumer(this.clone())?;
         this.give();

@@ -16,7 +16,7 @@ use super::{
     Ucma,
 };
 use crate::{
-    endpoint::{Consumer, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{Consumer, Endpoint, EndpointRef, Event, IdKind, Inner},
     ib::dev_addr::DevAddr,
     kext::{
         delay,
@@ -311,7 +311,8 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     if !channel.has_room() {
         return Err(ENOMEM);
     }
-    let endpoint = Endpoint::create(&channel.ucma.core, Net::current(), ps, qp_type)?;
+    let (core, net) = (&channel.ucma.core, Net::current());
+    let endpoint = Endpoint::create(core, net, ps, qp_type, IdKind::User, None)?;
     create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 

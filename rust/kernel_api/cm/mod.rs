@@ -18,8 +18,14 @@ mod verbs;
 pub(super) use self::message::show_state;
 pub(crate) use self::{message::Message, verbs::ConsumerPath};
 
-use super::{ffi::cm::CmHead, queue::Life, Face, KernelId};
-use crate::{core::Core, endpoint::Endpoint, ib::restrack::OwnerName, kext::net::Net};
+use super::{ffi::cm::CmHead, queue::Life, KernelId};
+use crate::{
+    core::Core,
+    endpoint::{Endpoint, IdKind},
+    ib::restrack::OwnerName,
+    kext::net::Net,
+};
+use cmproto::{qp::QpType, service_id::PortSpace};
 use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {
@@ -27,17 +33,15 @@ impl KernelId {
     ///
     /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy_cm`].
     pub(crate) fn create_cm(core: &Arc<Core>, head: CmHead) -> Result<Arc<Self>> {
-        let endpoint = Endpoint::create_bare(core, Net::init().into(), OwnerName::IbCm)?;
-        let face = Face::Messages(head);
-        Self::of(&endpoint, Life::Open, face).inspect_err(|_| endpoint.destroy())
+        let (net, owner) = (Net::init().into(), Some(OwnerName::IbCm));
+        let kind = IdKind::IbCm;
+        let endpoint = Endpoint::create(core, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
+        Self::of(&endpoint, Life::Open, Some(head)).inspect_err(|_| endpoint.destroy())
     }
 
     /// Returns the `struct ib_cm_id`, if this is an identifier of the IB CM.
     pub(crate) fn cm_head(&self) -> Option<&CmHead> {
-        match &self.face {
-            Face::Messages(head) => Some(head),
-            Face::Addresses => None,
-        }
+        self.cm_head.as_ref()
     }
 
     /// Destroys the identifier, like [`KernelId::destroy`], unless other users share it.

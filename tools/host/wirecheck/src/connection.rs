@@ -46,6 +46,9 @@ pub struct Sent {
     pub early: usize,
     /// The last time that one was not sent early, in microseconds.
     pub classic: u64,
+    /// The value of `classic` before, if the one after it came so near to its time that it may
+    /// have been an early one instead.
+    doubted: Option<u64>,
 }
 
 impl Sent {
@@ -59,6 +62,7 @@ impl Sent {
             copies: 0,
             early: 0,
             classic: seen.time,
+            doubted: None,
         }
     }
 
@@ -84,11 +88,18 @@ impl Sent {
         let now = self.last();
         let since = now.saturating_sub(self.classic);
         if since + slack >= wait {
+            self.doubted = (since < wait).then_some(self.classic);
             self.classic = now;
             return true;
         }
         self.early += 1;
-        let is_first_interval = self.classic == self.times[0];
+        // An early one may come shortly before the one that does not.
+        let doubted = self.doubted.take();
+        let began = doubted.unwrap_or(self.classic);
+        if doubted.is_some() {
+            self.classic = now;
+        }
+        let is_first_interval = began == self.times[0];
         is_first_interval && self.early <= usize::from(EARLY_SENDS)
     }
 

@@ -30,6 +30,20 @@ fn w5_request() {
     let late = Scene::new().a(&req()).after(4608).a(&req());
     late.after(3000).a(&req()).breaks(&[W5]);
     times(Scene::new(), &req(), 3, 3000).is_fine();
+    // The last early one may come nearly as late as the one that does not.
+    let near = || {
+        Scene::new()
+            .a(&req())
+            .after(3700)
+            .a(&req())
+            .after(500)
+            .a(&req())
+    };
+    near().is_fine();
+    near().after(4608).a(&req()).is_fine();
+    near().after(500).a(&req()).breaks(&[W5]);
+    let second = near().after(3700).a(&req()).after(500).a(&req());
+    second.breaks(&[W5]);
     let mut two = req();
     set(&mut two, Kind::Req, "retries", 1);
     times(Scene::new(), &two, 2, 4608).is_fine();

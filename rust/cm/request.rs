@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, KeptEvent,
+        Admitted, Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind,
+        KeptEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -109,13 +110,14 @@ impl Arrival {
             None => 0,
         };
         delay::point();
-        let offered = target::offer(listener, child, event, parking);
-        delay::point();
-        let admission = match offered {
-            Ok(admission) => admission,
+        let Admitted {
+            mut inner,
+            admission,
+        } = match target::offer(listener, child, event, parking) {
+            Ok(admitted) => admitted,
             Err(declined) => return self.held.end(&Unwanted::req(declined)),
         };
-        let mut inner = child.inner.lock();
+        delay::point();
         match (&mut inner.conn, admission) {
             (None, _) => {}
             (Some(conn), Admission::Parked) => {

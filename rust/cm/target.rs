@@ -8,7 +8,7 @@ use crate::{
         listeners::{Listener, Wanted},
         neighbours::Interface,
     },
-    endpoint::{Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
+    endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr, trace},
     kext::{net::Net, netdev::NetDevice},
 };
@@ -17,7 +17,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::State,
     listen::RequestView,
-    node::{Declined, Offer},
+    node::Declined,
     path::Path,
     private_data,
     service_id::{PortSpace, ServiceId},
@@ -290,12 +290,12 @@ pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result<(), De
 /// Offers the request of `child` to the consumer of `listener`.
 ///
 /// A listener that has ended refuses it.
-pub(crate) fn offer(
+pub(crate) fn offer<'a>(
     listener: &Endpoint,
-    child: &EndpointRef,
+    child: &'a EndpointRef,
     event: &Event<'_>,
     parking: u32,
-) -> Offer {
+) -> Result<Admitted<'a>, Declined> {
     let consumer = {
         let inner = listener.inner.lock();
         match inner.state {

@@ -5,11 +5,14 @@
 use super::{EndpointRef, Inner};
 use cmproto::{
     ibcm::EventType,
-    node::{Declined, Offer},
+    node::{Admission, Declined},
     ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::{Arc, MutexGuard},
+};
 use zerocopy::FromZeros;
 
 /// The most private data, in bytes, that an event carries, which is what its 8-bit length field
@@ -214,6 +217,15 @@ impl Event<'_> {
     }
 }
 
+/// A connection request that a consumer has taken, but cannot answer yet: the endpoint of the
+/// request has been locked since before the consumer's owner could see the request.
+pub(crate) struct Admitted<'a> {
+    /// The state of the request's endpoint.
+    pub(crate) inner: MutexGuard<'a, Inner>,
+    /// Whether the request is in the backlog or parked.
+    pub(crate) admission: Admission,
+}
+
 /// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
     /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
@@ -245,8 +257,14 @@ pub(crate) trait Consumer: Send + Sync {
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
     /// `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
-    /// request. Up to `parking` requests may wait beyond the backlog.
-    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer;
+    /// request, and locks `child` before that, too. Up to `parking` requests may wait beyond the
+    /// backlog.
+    fn connect_request<'a>(
+        &self,
+        child: &'a EndpointRef,
+        event: &Event<'_>,
+        parking: u32,
+    ) -> Result<Admitted<'a>, Declined>;
 
     /// Notes that the device is being removed. This comes before the event that reports the
     /// removal; the endpoint is dead.

@@ -29,7 +29,8 @@ mod kept;
 pub(crate) use self::{
     addressee::Addressee,
     event::{
-        ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData, UdEventParam,
+        Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
+        UdEventParam,
     },
     inner::{Attachment, Conn, Inner, Sidr},
     kept::KeptEvent,

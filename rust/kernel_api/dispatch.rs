@@ -9,7 +9,7 @@ use super::{
     KernelId, Turn,
 };
 use crate::{
-    endpoint::{Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
+    endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
@@ -20,7 +20,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::{qp::Occasion, State},
     ibcm::{EventType, COMM_EST, PATH_MIG},
-    node::{Admission, Declined, Offer},
+    node::{Admission, Declined},
     ucma::path::PathRecord,
     ucma_abi::CmEvent,
     wire::MAD_LEN,
@@ -324,7 +324,12 @@ impl Consumer for KernelId {
         }
     }
 
-    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, _: u32) -> Offer {
+    fn connect_request<'a>(
+        &self,
+        child: &'a EndpointRef,
+        event: &Event<'_>,
+        _: u32,
+    ) -> Result<Admitted<'a>, Declined> {
         let (cm_head, what) = match &self.cm_head {
             None => {
                 child.head.inherit(&self.endpoint.head);
@@ -341,8 +346,16 @@ impl Consumer for KernelId {
             child: Some(id.clone()),
             ..Queued::new(what)
         };
-        self.push(request).inspect_err(|_| id.close().discard())?;
-        Ok(Admission::Queued)
+        let inner = child.inner.lock();
+        if let Err(declined) = self.push(request) {
+            drop(inner);
+            id.close().discard();
+            return Err(declined);
+        }
+        Ok(Admitted {
+            inner,
+            admission: Admission::Queued,
+        })
     }
 
     /// Does nothing: the event tells the consumer, which has the device until it destroys the

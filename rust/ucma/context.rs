@@ -16,7 +16,7 @@ use super::{
     Ucma,
 };
 use crate::{
-    endpoint::{Consumer, Endpoint, EndpointRef, Event, IdKind, Inner},
+    endpoint::{Admitted, Consumer, Endpoint, EndpointRef, Event, IdKind, Inner},
     ib::dev_addr::DevAddr,
     kext::{
         delay,
@@ -25,13 +25,7 @@ use crate::{
         net::Net,
     },
 };
-use cmproto::{
-    errno::Errno,
-    node::{Admission, Declined, Offer},
-    qp::QpType,
-    service_id::PortSpace,
-    ucma_abi as abi,
-};
+use cmproto::{errno::Errno, node::Declined, qp::QpType, service_id::PortSpace, ucma_abi as abi};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -39,7 +33,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc, SpinLock,
+        Arc, MutexGuard, SpinLock,
     },
 };
 
@@ -235,15 +229,26 @@ impl Context {
     }
 
     /// Counts a connection request in the backlog and queues it.
-    fn take_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer {
+    fn take_request<'a>(
+        &self,
+        child: &'a EndpointRef,
+        event: &Event<'_>,
+        parking: u32,
+    ) -> Result<Admitted<'a>, Declined> {
         let admission = Channel::admit(self, parking)?;
-        self.offer(child, event)
+        let inner = self
+            .offer(child, event)
             .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
-        Ok(admission)
+        Ok(Admitted { inner, admission })
     }
 
-    /// Creates the context of a connection request and queues the request.
-    fn offer(&self, child: &EndpointRef, event: &Event<'_>) -> Result<(), Declined> {
+    /// Creates the context of a connection request and queues the request. Returns the lock of the
+    /// request's endpoint.
+    fn offer<'a>(
+        &self,
+        child: &'a EndpointRef,
+        event: &Event<'_>,
+    ) -> Result<MutexGuard<'a, Inner>, Declined> {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT).map_err(to_protocol)?;
         let channel = self.channel();
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone());
@@ -251,7 +256,9 @@ impl Context {
         let context = unpublished.context.clone();
         child.set_consumer(context).map_err(to_protocol)?;
         delay::point();
-        Channel::add_request(self, unpublished, event, memory)
+        let inner = child.inner.lock();
+        Channel::add_request(self, unpublished, event, memory)?;
+        Ok(inner)
     }
 }
 
@@ -271,18 +278,23 @@ impl Consumer for Context {
     /// Queues a connection request.
     ///
     /// As in C, the request is queued even if the listener has no uid.
-    fn connect_request(&self, child: &EndpointRef, event: &Event<'_>, parking: u32) -> Offer {
+    fn connect_request<'a>(
+        &self,
+        child: &'a EndpointRef,
+        event: &Event<'_>,
+        parking: u32,
+    ) -> Result<Admitted<'a>, Declined> {
         // As in C, the child has the listener's context until it has its own.
         child.head.belong_to_program(ptr::from_ref(self).cast());
-        let mut taken = Ok(Admission::Queued);
+        let mut taken = Err(Declined::Refused);
         let _ = child.traced(0, event, || {
             // The MAC address is for the address vector of an event, and a request has none.
             child.head.show_event(event, Default::default);
             taken = self.take_request(child, event, parking);
-            taken.map_or_else(
-                |declined| Errno::from(declined).to_kernel().to_errno(),
-                |_| 0,
-            )
+            match &taken {
+                Ok(_) => 0,
+                Err(declined) => Errno::from(*declined).to_kernel().to_errno(),
+            }
         });
         taken
     }

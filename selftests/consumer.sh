@@ -55,6 +55,7 @@ rejections
 data before the RTU
 identifiers destroyed in each state
 parameters
+refused, then sent from another device
 nobody answers
 questions
 texts
@@ -188,7 +189,7 @@ elif has_softib; then
 	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
 		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
 	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
-	tests ibcm device=ib_a <<<"$IBCM_TESTS"
+	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
 	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
 	tests cmid device=ib_a ipv4="$I4" <<<"$CMID_FIRST
 services

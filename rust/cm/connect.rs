@@ -17,10 +17,11 @@ impl Endpoint {
     /// Sends a REQ along `route`. The answer is reported as an event.
     ///
     /// The fields of `params` that describe the path and the port are set from the route. The
-    /// caller has checked that the endpoint may connect, and has attached it to the port of the
-    /// route.
+    /// caller has checked that the endpoint may connect. `attach` attaches it to the port of the
+    /// route, if the caller has not done that, and is called when nothing else can fail.
     ///
-    /// Fails with `EINVAL` if there is too much private data, and with `ENOMEM`.
+    /// Fails with `EINVAL` if there is too much private data, with `ENOMEM`, and like `attach`;
+    /// nothing has changed then.
     pub(crate) fn send_req(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -28,6 +29,7 @@ impl Endpoint {
         limits: &Limits,
         mut params: ConnectParams,
         private_data: &[u8],
+        attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
         let comm_id = CommId::new(&self.core)?;
         let tid = transaction_id(route.ah.agent(), comm_id.value());
@@ -38,8 +40,14 @@ impl Endpoint {
         params.ca_ack_delay = route.ca_ack_delay;
         let now = self.core.now();
         let pace = self.pace(inner, &route.peer, now);
-        let conn = inner.conn.insert(Conn {
-            machine: Connection::new(comm_id.value(), route.guid, tid),
+        let mut machine = Connection::new(comm_id.value(), route.guid, tid);
+        machine.set_limits(limits);
+        machine.set_pace(pace);
+        let actions = machine.connect(&params, private_data, now).kernel()?;
+        attach(inner)?;
+        comm_id.publish(self);
+        inner.conn = Some(Conn {
+            machine,
             comm_id,
             tracked: None,
             peer: route.peer,
@@ -49,16 +57,6 @@ impl Endpoint {
             parked: None,
             before: cm::State::Idle,
         });
-        conn.machine.set_limits(limits);
-        conn.machine.set_pace(pace);
-        let actions = match conn.machine.connect(&params, private_data, now) {
-            Ok(actions) => actions,
-            Err(error) => {
-                inner.conn = None;
-                return Err(error).kernel();
-            }
-        };
-        conn.comm_id.publish(self);
         inner.sidr = None;
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;

@@ -19,16 +19,17 @@ impl Endpoint {
     /// Sends a SIDR_REQ along `route`. The answer is reported as an event.
     ///
     /// The P_Key of `params` is set from the route. The caller has checked that the endpoint may
-    /// ask, and has attached it to the port of the route.
+    /// ask. `attach` attaches it as for [`send_req`](Endpoint::send_req).
     ///
-    /// Fails with `EINVAL` if there is too much private data, and with `ENOMEM`; nothing has
-    /// changed then.
+    /// Fails with `EINVAL` if there is too much private data, with `ENOMEM`, and like `attach`;
+    /// nothing has changed then.
     pub(crate) fn send_sidr_req(
         self: &EndpointRef,
         inner: &mut Inner,
         route: Route,
         mut params: ResolveParams,
         private_data: &[u8],
+        attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
         let comm_id = CommId::new(&self.core)?;
         let id = comm_id.value();
@@ -54,6 +55,7 @@ impl Endpoint {
             state: cm::State::Idle as u32,
         });
         let actions = sidr.machine.resolve(&params, private_data, now).kernel()?;
+        attach(inner)?;
         if let Some(comm_id) = &sidr.comm_id {
             comm_id.publish(self);
         }

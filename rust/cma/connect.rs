@@ -90,7 +90,8 @@ impl Endpoint {
         let params = self.connect_params(&inner, transport, &tuning, param, ece);
         self.head.set_qp_num(param.qp_num);
         trace::cma::cm_send_req(&self.head, inner.tos());
-        self.send_req(&mut inner, route, &tuning.limits(), params, data.bytes())
+        let (limits, data) = (tuning.limits(), data.bytes());
+        self.send_req(&mut inner, route, &limits, params, data, |_| Ok(()))
             .inspect_err(|_| self.head.set_qp_num(inner.qp_num))
     }
 

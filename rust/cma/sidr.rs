@@ -33,7 +33,7 @@ impl Endpoint {
             ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.dst).0, 0)
         };
         trace::cma::cm_send_sidr_req(&self.head, inner.tos());
-        self.send_sidr_req(&mut inner, route, params, data.bytes())?;
+        self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
         self.show(&inner);

@@ -280,7 +280,12 @@ impl Inner {
 
     /// Returns the values of all tunables. Those that the consumer has not set are of the port.
     pub(crate) fn full_tuning(&self) -> Tuning {
-        match self.cm_port() {
+        self.tuning_at(self.cm_port())
+    }
+
+    /// Returns the values of all tunables for an endpoint at `port`.
+    pub(crate) fn tuning_at(&self, port: Option<&Arc<Port>>) -> Tuning {
+        match port {
             Some(port) => self.tuning.over(&port.tuning()),
             None => self.tuning,
         }

@@ -74,11 +74,16 @@ impl KernelId {
         params: ConnectParams,
         data: &[u8],
     ) -> Result {
-        self.start(path, params.service_id, |inner, mut route, limits| {
-            route.data_lids = data_lids;
-            let endpoint = &self.endpoint;
-            endpoint.send_req(inner, route, limits, params, data)
-        })
+        let (attachment, mut route) = path.route()?;
+        route.data_lids = data_lids;
+        let service_id = params.service_id;
+        let mut inner = self.endpoint.inner.lock();
+        let limits = self.limits(&inner, &attachment)?;
+        let attach = self.attacher(attachment, &route, path);
+        self.endpoint
+            .send_req(&mut inner, route, &limits, params, data, attach)?;
+        self.show_service(service_id);
+        Ok(())
     }
 
     /// Sends a SIDR_REQ; an event reports the answer. Fails like [`KernelId::send_req`].
@@ -88,40 +93,57 @@ impl KernelId {
         mut params: ResolveParams,
         data: &[u8],
     ) -> Result {
-        self.start(path, params.service_id, |inner, route, limits| {
-            params.total = limits.total;
-            self.endpoint.send_sidr_req(inner, route, params, data)
-        })
+        let (attachment, route) = path.route()?;
+        let service_id = params.service_id;
+        let mut inner = self.endpoint.inner.lock();
+        params.total = self.limits(&inner, &attachment)?.total;
+        let attach = self.attacher(attachment, &route, path);
+        self.endpoint
+            .send_sidr_req(&mut inner, route, params, data, attach)?;
+        self.show_service(service_id);
+        Ok(())
     }
 
-    /// Prepares the route along `path`, and attaches the endpoint to its port, for a request that
-    /// `send` sends.
+    /// Returns the limits of a request from the port of `attachment`.
     ///
-    /// An endpoint that is attached already may change the port, but not the device.
-    fn start(
-        &self,
-        path: &ConsumerPath,
-        service_id: u64,
-        send: impl FnOnce(&mut Inner, Route, &Limits) -> Result,
-    ) -> Result {
-        let (attachment, route) = path.route()?;
-        let mut inner = self.endpoint.inner.lock();
-        if inner.is_dead() || state(&inner) != State::Idle {
+    /// Fails with `EINVAL` if the state allows no request, or if the endpoint is attached to
+    /// another device.
+    fn limits(&self, inner: &Inner, attachment: &Attachment) -> Result<Limits> {
+        let is_elsewhere = |before: &Attachment| !Arc::ptr_eq(&before.device, &attachment.device);
+        if inner.is_dead()
+            || state(inner) != State::Idle
+            || inner.device.as_ref().is_some_and(is_elsewhere)
+        {
             return Err(EINVAL);
         }
-        let limits = inner.full_tuning().limits();
-        match &mut inner.device {
-            None => self.endpoint.attach(&mut inner, attachment)?,
-            Some(before) if Arc::ptr_eq(&before.device, &attachment.device) => *before = attachment,
-            Some(_) => return Err(EINVAL),
+        Ok(inner.tuning_at(attachment.port()).limits())
+    }
+
+    /// Returns what attaches the endpoint, or moves it to another port of its device, and gives it
+    /// the path of `route`.
+    fn attacher<'a>(
+        &'a self,
+        attachment: Attachment,
+        route: &Route,
+        path: &'a ConsumerPath,
+    ) -> impl FnOnce(&mut Inner) -> Result + 'a {
+        let record = route.path;
+        move |inner| {
+            match &mut inner.device {
+                None => self.endpoint.attach(inner, attachment)?,
+                Some(before) => *before = attachment,
+            }
+            inner.path = Some(record);
+            inner.link = Some(DevAddr::to_mac(path.dmac));
+            Ok(())
         }
-        inner.path = Some(route.path);
-        inner.link = Some(DevAddr::to_mac(path.dmac));
-        send(&mut inner, route, &limits)?;
+    }
+
+    /// Shows the service of a request to the consumer.
+    fn show_service(&self, service_id: u64) {
         if let Some(head) = self.cm_head() {
             head.show_service(service_id);
         }
-        Ok(())
     }
 
     /// Calls a verb of the endpoint, with its lock held.

@@ -14,6 +14,7 @@
 #include <rdma/rdma_cm_ib.h>
 
 const char *rust_test_device(void);
+const char *rust_test_other_device(void);
 
 bool rust_test_is_ib(struct ib_device *device, u32 port_num);
 

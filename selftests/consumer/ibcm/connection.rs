@@ -14,13 +14,13 @@ use crate::{
         errno::Errno,
         ib_cm_event::{
             Event, EventType, SendStatus, ARI_LENGTH, DREP_DATA, DREQ_DATA, REJ_DATA, REP_DATA,
-            REQ_DATA, RTU_DATA,
+            REQ_DATA, RTU_DATA, SIDR_REQ_DATA,
         },
         ib_cm_id::{
             Handler, IbCmIdRef, NewId, QpEvent, SharedListener, State, Verdict, AGENT_MASK,
             ASSIGN_SERVICE_ID,
         },
-        ib_cm_param::{PrivateData, QpType, RepParam},
+        ib_cm_param::{PrivateData, QpType, RepParam, SidrReqParam},
         path::{Link, MTU_1024},
         qp_attr::{PeerLink, QpAttr, QpMask, QpState},
         refusal::RejectReason,
@@ -480,6 +480,38 @@ fn parameters_of_answers(a: &mut Side, b: &mut Side) -> bool {
     is!(a.does(|_, id| id.send_rtu(zeros(RTU_DATA))), Ok(()));
     b.expect(EventType::RTU_RECEIVED);
     true
+}
+
+/// What is refused changes nothing: the next request may leave from another device.
+pub(super) fn refused_then_elsewhere(world: &Arc<World>) {
+    let other = world.other();
+    is!(other.as_ref().err(), None);
+    let (Ok(other), Some(mut pair)) = (other, Pair::start(world)) else {
+        return;
+    };
+    let Pair { a, b, .. } = &mut pair;
+    let refused = a.does(|end, id| {
+        let mut req = end.request();
+        req.private_data = zeros(REQ_DATA + 1);
+        id.send_req(&req)
+    });
+    is!(refused, Err(EINVAL));
+    let refused = a.does(|end, id| {
+        id.send_sidr_req(&SidrReqParam {
+            private_data: zeros(SIDR_REQ_DATA + 1),
+            ..end.question()
+        })
+    });
+    is!(refused, Err(EINVAL));
+    a.is_in(State::IDLE);
+    let sent = a.does(|end, id| {
+        let mut req = end.request();
+        req.path = Some(other.path_to(world));
+        req.sgid = Some(&other.gid);
+        id.send_req(&req)
+    });
+    is!(sent, Ok(()));
+    b.expect(EventType::REQ_RECEIVED);
 }
 
 /// Asks somebody who is not there, once.

@@ -52,15 +52,20 @@ impl Inbox {
         })
     }
 
-    pub(crate) fn send_sidr_req(&self, id: &IbCmIdRef) -> Result {
-        id.send_sidr_req(&SidrReqParam {
+    /// A question to the same service.
+    pub(crate) fn question(&self) -> SidrReqParam<'_> {
+        SidrReqParam {
             path: self.world.path(),
             sgid: &self.world.gid,
             service_id: self.service,
             timeout_ms: 1000,
             private_data: PrivateData::Of(b"question"),
             max_cm_retries: 3,
-        })
+        }
+    }
+
+    pub(crate) fn send_sidr_req(&self, id: &IbCmIdRef) -> Result {
+        id.send_sidr_req(&self.question())
     }
 
     pub(crate) fn send_sidr_rep(&self, id: &IbCmIdRef) -> Result {

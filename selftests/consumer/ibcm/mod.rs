@@ -43,6 +43,9 @@ impl kernel::Module for Ibcm {
             ending::destruction(world);
         });
         run.test("parameters", || connection::parameters(world));
+        run.test("refused, then sent from another device", || {
+            connection::refused_then_elsewhere(world);
+        });
         run.test("nobody answers", || connection::silence(world));
         run.test("questions", || sidr::questions(world));
         run.test("texts", connection::texts);

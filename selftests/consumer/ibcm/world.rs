@@ -32,7 +32,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Result<Arc<Self>> {
-        let device = Device::find()?;
+        Self::at(Device::find()?)
+    }
+
+    /// The same at the other device.
+    pub(crate) fn other(&self) -> Result<Arc<Self>> {
+        Self::at(self.device.other()?)
+    }
+
+    fn at(device: Device) -> Result<Arc<Self>> {
         let mut gids = (0..GIDS).filter_map(|index| GidAttr::get(&device, PORT, index).ok());
         let (gid, link) = if device.is_ib(PORT) {
             let lid = device.lid(PORT)?;
@@ -62,6 +70,19 @@ impl World {
             mtu: MTU_1024 as u8,
             packet_life_time: 14,
             service_id: 0,
+        }
+    }
+
+    /// The path from this device to that of another.
+    pub(crate) fn path_to(&self, to: &Self) -> Path {
+        let link = match (self.link, to.link) {
+            (Link::Ib { slid, .. }, Link::Ib { dlid, .. }) => Link::Ib { slid, dlid },
+            (_, link) => link,
+        };
+        Path {
+            dgid: to.gid.gid(),
+            link,
+            ..self.path()
         }
     }
 

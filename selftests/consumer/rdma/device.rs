@@ -27,13 +27,50 @@ static CLIENT: Client = Client(Opaque::zeroed());
 /// Whether [`CLIENT`] belongs to a [`Registration`].
 static TAKEN: Atomic<bool> = Atomic::new(false);
 
-/// The device that is looked for, once it has come. Written by callbacks of [`CLIENT`] only.
-static FOUND: Atomic<*const bindings::ib_device> = Atomic::new(ptr::null());
+/// A device that is looked for.
+struct Sought {
+    /// Its name.
+    name: fn() -> *const c_char,
+    /// The device, once it has come. Written by callbacks of [`CLIENT`] only.
+    found: Atomic<*const bindings::ib_device>,
+}
 
-/// The name of the device that is looked for: the module's parameter `device`.
-fn wanted() -> &'static CStr {
-    // SAFETY: The parameter is a string that stays as long as the module.
-    unsafe { CStr::from_char_ptr(bindings::rust_test_device()) }
+/// The device that the module's parameter `device` names, and that which `other` names.
+static FIRST: Sought = Sought::new(|| {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_device() }
+});
+static OTHER: Sought = Sought::new(|| {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_other_device() }
+});
+
+impl Sought {
+    const fn new(name: fn() -> *const c_char) -> Self {
+        Self {
+            name,
+            found: Atomic::new(ptr::null()),
+        }
+    }
+
+    /// Whether the device is called like this.
+    fn is_called(&self, name: &[c_char]) -> bool {
+        // SAFETY: The parameter is a string that stays as long as the module.
+        let wanted = unsafe { CStr::from_char_ptr((self.name)()) }.to_bytes_with_nul();
+        name.get(..wanted.len()) == Some(wanted)
+    }
+
+    fn device(&self, registration: Arc<Registration>) -> Result<Device> {
+        let device = NonNull::new(self.found.load(Acquire).cast_mut()).ok_or(ENODEV)?;
+        // INVARIANT: The client has been told of the device.
+        Ok(Device(Arc::new(
+            Shared {
+                device,
+                registration,
+            },
+            GFP_KERNEL,
+        )?))
+    }
 }
 
 /// Called when a device has come.
@@ -44,9 +81,10 @@ fn wanted() -> &'static CStr {
 unsafe extern "C" fn add(device: *mut bindings::ib_device) -> c_int {
     // SAFETY: The device stays while it is added, and its name is an array within it.
     let name = unsafe { &(*device).name };
-    let wanted = wanted().to_bytes_with_nul();
-    if name.get(..wanted.len()) == Some(wanted) {
-        FOUND.store(device.cast_const(), Release);
+    for sought in [&FIRST, &OTHER] {
+        if sought.is_called(name) {
+            sought.found.store(device.cast_const(), Release);
+        }
     }
     0
 }
@@ -85,14 +123,16 @@ impl Drop for Registration {
     fn drop(&mut self) {
         // SAFETY: The client is registered.
         unsafe { bindings::ib_unregister_client(CLIENT.0.get()) };
-        FOUND.store(ptr::null(), Release);
+        for sought in [&FIRST, &OTHER] {
+            sought.found.store(ptr::null(), Release);
+        }
         TAKEN.store(false, Release);
     }
 }
 
 struct Shared {
     device: NonNull<bindings::ib_device>,
-    _registration: Registration,
+    registration: Arc<Registration>,
 }
 
 /// A device. Cheap to clone.
@@ -114,16 +154,12 @@ impl Device {
     /// Finds the device that the module's parameter names, and stays a client of the RDMA core until
     /// all that use it are dropped. There can be one at a time.
     pub(crate) fn find() -> Result<Self> {
-        let registration = Registration::new()?;
-        let device = NonNull::new(FOUND.load(Acquire).cast_mut()).ok_or(ENODEV)?;
-        // INVARIANT: The client has been told of the device.
-        Ok(Self(Arc::new(
-            Shared {
-                device,
-                _registration: registration,
-            },
-            GFP_KERNEL,
-        )?))
+        FIRST.device(Arc::new(Registration::new()?, GFP_KERNEL)?)
+    }
+
+    /// The device that the module's parameter `other` names.
+    pub(crate) fn other(&self) -> Result<Self> {
+        OTHER.device(self.0.registration.clone())
     }
 
     /// The device as the RDMA core knows it.

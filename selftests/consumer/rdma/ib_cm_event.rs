@@ -46,7 +46,8 @@ pub(crate) const RTU_DATA: usize = bindings::ib_cm_data_size_IB_CM_RTU_PRIVATE_D
 pub(crate) const DREQ_DATA: usize = bindings::ib_cm_data_size_IB_CM_DREQ_PRIVATE_DATA_SIZE as usize;
 pub(crate) const DREP_DATA: usize = bindings::ib_cm_data_size_IB_CM_DREP_PRIVATE_DATA_SIZE as usize;
 pub(crate) const REJ_DATA: usize = bindings::ib_cm_data_size_IB_CM_REJ_PRIVATE_DATA_SIZE as usize;
-const SIDR_REQ_DATA: usize = bindings::ib_cm_data_size_IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE as usize;
+pub(crate) const SIDR_REQ_DATA: usize =
+    bindings::ib_cm_data_size_IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE as usize;
 const SIDR_REP_DATA: usize = bindings::ib_cm_data_size_IB_CM_SIDR_REP_PRIVATE_DATA_SIZE as usize;
 
 /// The most that a refusal says beyond its reason, and as much as an answer to a question has.

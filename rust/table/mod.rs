@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tables that the module has once, which know nothing of what they hold.
+//!
+//! A table is generic in its entries where those are endpoints. Whoever enters something gets a
+//! handle, which holds the table and removes the entry.
+
+pub(crate) mod parked;

@@ -12,7 +12,7 @@ use crate::{
     cma::device::CmDevice,
     core::Core,
     ib::{
-        addr::{self, AddrDone, Query},
+        addr::{self, AddrDone, Query, Started},
         ah::{Ah, AhSpec},
         dev_addr::DevAddr,
         device::DeviceRef,
@@ -257,22 +257,17 @@ impl Sender {
     /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
     /// errors if there is no route to the sender.
     pub(super) fn neighbour(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Neighbour> {
-        match self.known()? {
+        if let Some(link) = &self.link {
+            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
+            return Ok(Neighbour::Resolved(DevAddr::by_lid(hop_limit)));
+        }
+        let local = self.local.as_ref().ok_or(EINVAL)?;
+        match addr::lookup_gid(local, &self.back.dgid)? {
             Some(found) => Ok(Neighbour::Resolved(found)),
             None => Place::take(core, purpose, &self.back.dgid)
                 .map(Neighbour::Unresolved)
                 .ok_or(EBUSY),
         }
-    }
-
-    /// Returns the address of the sender, if it is known.
-    fn known(&self) -> Result<Option<DevAddr>> {
-        if let Some(link) = &self.link {
-            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
-            return Ok(Some(DevAddr::by_lid(hop_limit)));
-        }
-        let local = self.local.as_ref().ok_or(EINVAL)?;
-        addr::lookup_gid(local, &self.back.dgid)
     }
 }
 
@@ -323,16 +318,11 @@ impl<T: Waiting> Search<T> {
             resolver.resolve_gid(local, peer, SEARCH_TIMEOUT_MS, self.clone())
         });
         match asked {
-            Ok(query) => {
-                delay::point();
-                // A neighbour that answers at once does so before the RDMA core listens for it,
-                // which then waits for the timeout.
-                if let Ok(Some(found)) = sender.known() {
-                    if query.cancel() {
-                        *self.progress.lock() = Progress::Done;
-                        return self.over(Ok(&found));
-                    }
-                }
+            Ok(Started::Known(_, found)) => {
+                *self.progress.lock() = Progress::Done;
+                self.over(Ok(&found));
+            }
+            Ok(Started::Asked(query)) => {
                 let mut progress = self.progress.lock();
                 if matches!(*progress, Progress::Starting) {
                     *progress = Progress::Running(query);

@@ -7,7 +7,7 @@ use super::{bind::interface_of, neighbours::Interface};
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
-        addr::{self, AddrDone},
+        addr::{self, AddrDone, Started},
         debug::{self, Failure},
         dev_addr::DevAddr,
         gid::GidAttr,
@@ -123,28 +123,21 @@ impl Endpoint {
             // On another interface, the same link-local address is another peer.
             _ => return Err(EINVAL),
         };
-        let known = |inner: &Inner| addr::lookup_ip(&self.net, &inner.src, dst, interface);
-        if let Some((src, link)) = known(inner) {
-            self.resolution_done(inner, Ok(()), &src, &link);
-            return Ok(());
+        let started = match addr::lookup_ip(&self.net, &inner.src, dst, interface) {
+            Some((src, link)) => Started::Known(src, link),
+            None => self.core.resolver.resolve_ip(
+                &self.net,
+                &inner.src,
+                dst,
+                interface,
+                timeout_ms,
+                Addressee::new(self)?,
+            )?,
+        };
+        match started {
+            Started::Known(src, link) => self.resolution_done(inner, Ok(()), &src, &link),
+            Started::Asked(query) => inner.query = Some(query),
         }
-        let query = self.core.resolver.resolve_ip(
-            &self.net,
-            &inner.src,
-            dst,
-            interface,
-            timeout_ms,
-            Addressee::new(self)?,
-        )?;
-        // A neighbour that answers at once does so before the RDMA core listens for it, which then
-        // waits for the timeout.
-        if let Some((src, link)) = known(inner) {
-            if query.cancel() {
-                self.resolution_done(inner, Ok(()), &src, &link);
-                return Ok(());
-            }
-        }
-        inner.query = Some(query);
         Ok(())
     }
 

@@ -209,11 +209,22 @@ impl WorkItem for Request {
 pub(crate) struct Query(Arc<Request>);
 
 impl Query {
+    /// Cancels the query, which was just started, if the neighbour is `known`.
+    ///
+    /// A neighbour that answers at once does so before the RDMA core has listed the query. The
+    /// RDMA core then waits for the timeout.
+    fn unless_known(self, known: Option<(SockAddr, DevAddr)>) -> Started {
+        match known {
+            Some((src, addr)) if self.cancel() => Started::Known(src, addr),
+            _ => Started::Asked(self),
+        }
+    }
+
     /// Cancels the query, unless it is over or its callback is running. Returns whether it was
     /// cancelled, so that [`AddrDone::done`] is not called.
     ///
     /// Does not wait for the callback.
-    pub(crate) fn cancel(&self) -> bool {
+    fn cancel(&self) -> bool {
         let is_pending = self
             .0
             .state
@@ -242,6 +253,15 @@ impl Drop for Query {
             self.0.forget();
         }
     }
+}
+
+/// How far a resolution is when it has been started.
+pub(crate) enum Started {
+    /// The neighbour is known: the source IP address and the properties of the link.
+    /// [`AddrDone::done`] is not called.
+    Known(SockAddr, DevAddr),
+    /// The neighbour is asked for its link-layer address.
+    Asked(Query),
 }
 
 /// A service that starts address queries and waits for their end when it is closed.
@@ -373,7 +393,8 @@ impl Resolver {
     /// The source address is `src` or, if that is [`SockAddr::Unspec`], the address that the route
     /// prefers. If `bound_dev_if` is not 0, only the interface with that index is used.
     ///
-    /// The result is always passed to `context`, even if the neighbour is known already. May sleep.
+    /// To be called if [`lookup_ip`] has returned `None`. The result is passed to `context` unless
+    /// the neighbour has become known meanwhile. May sleep.
     ///
     /// Fails at once if there is no route, for instance with `ENETUNREACH`; or with [`EINVAL`] if
     /// the addresses are not both IPv4 or both IPv6.
@@ -385,9 +406,10 @@ impl Resolver {
         bound_dev_if: i32,
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
-    ) -> Result<Query> {
+    ) -> Result<Started> {
         let question = Question::of_ip(src, dst, net.into(), bound_dev_if);
-        self.start(question, timeout_ms, context)
+        let query = self.ask(&question, timeout_ms, context)?;
+        Ok(query.unless_known(question.known()))
     }
 
     /// Starts to resolve the link by which `dgid` is reached from `sgid`, both GIDs of RoCE.
@@ -399,15 +421,18 @@ impl Resolver {
         dgid: &Gid,
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
-    ) -> Result<Query> {
+    ) -> Result<Started> {
+        let src = ip_of(&sgid.gid());
         let question = Question {
-            src: &ip_of(&sgid.gid()),
+            src: &src,
             dst: &ip_of(dgid),
             net: None,
             bound_dev_if: 0,
             sgid: Some(sgid.clone()),
         };
-        self.start(question, timeout_ms, context)
+        let query = self.ask(&question, timeout_ms, context)?;
+        let known = lookup_gid(sgid, dgid).ok().flatten();
+        Ok(query.unless_known(known.map(|addr| (src, addr))))
     }
 
     /// Stops starting queries, and waits until all queries are gone; the caller cancels them first.
@@ -418,9 +443,10 @@ impl Resolver {
         self.gate.close_and_wait();
     }
 
-    fn start(
+    /// Asks the neighbour of `question`.
+    fn ask(
         &self,
-        question: Question<'_>,
+        question: &Question<'_>,
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
     ) -> Result<Query> {
@@ -459,6 +485,7 @@ impl Resolver {
             drop(unsafe { Arc::from_raw(theirs) });
             return Err(e);
         }
+        delay::point();
         Ok(Query(request))
     }
 }

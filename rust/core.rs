@@ -4,8 +4,8 @@
 
 use crate::{
     cm::{
-        ids::CommIds, parked::Parking, peers::Peers, questions::Questions, remote::Remotes,
-        timer::Timers, unreached::Unreached, Searches,
+        ids::CommIds, peers::Peers, questions::Questions, remote::Remotes, timer::Timers,
+        unreached::Unreached, Searches,
     },
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
@@ -18,6 +18,7 @@ use crate::{
         slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
+    table::parked::Parking,
 };
 use cmproto::time::Instant;
 use kernel::{
@@ -59,7 +60,7 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) unreached: Unreached,
     pub(crate) peers: Peers,
-    pub(crate) parking: Parking,
+    pub(crate) parking: Arc<Parking>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
@@ -78,6 +79,7 @@ impl Core {
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
+        let parking = Parking::new()?;
         let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
             pin_init!(Core {
@@ -98,7 +100,7 @@ impl Core {
                 searches: Searches::new([random::u64(), random::u64()]),
                 unreached <- Unreached::new(),
                 peers: Peers::new([random::u64(), random::u64()]),
-                parking: Parking::new(),
+                parking,
                 callbacks,
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),

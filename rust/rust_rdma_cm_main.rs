@@ -34,6 +34,7 @@ mod kernel_api;
 #[allow(unsafe_code, dead_code, unused_imports)]
 mod kext;
 mod module;
+mod table;
 mod ucma;
 
 module! {

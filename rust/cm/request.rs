@@ -9,7 +9,6 @@
 use super::{
     held::Held,
     ids::CommId,
-    parked::Parked,
     port::transaction_id,
     reach::{search, Neighbour, Purpose, Sender, Waiting},
     receive::Arrived,
@@ -26,6 +25,7 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol},
+    table::parked::Parked,
 };
 use cmproto::{
     addr::Gid,
@@ -104,7 +104,7 @@ impl Arrival {
         } = &self.held;
         // The request is counted as parked before it is known whether it will be. If it is not, the
         // count is too high only for a moment.
-        let parked = Parked::take(&child.core);
+        let parked = Parked::take(&child.core.parking);
         let parking = match parked {
             Some(_) => self.parking,
             None => 0,

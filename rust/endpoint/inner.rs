@@ -5,8 +5,8 @@
 use super::Consumer;
 use crate::{
     cm::{
-        ids::CommId, parked::Parked, peers::Unanswered, port::Port, questions::Question,
-        remote::Tracked, timer::TimerSlot,
+        ids::CommId, peers::Unanswered, port::Port, questions::Question, remote::Tracked,
+        timer::TimerSlot,
     },
     cma::{
         device::CmDevice,
@@ -19,6 +19,7 @@ use crate::{
     },
     ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
     kext::{gate::OwnedGuard, random},
+    table::parked::Parked,
 };
 use cmproto::{
     addr::SockAddr,

@@ -222,7 +222,7 @@ impl Event<'_> {
 pub(crate) struct Admitted<'a> {
     /// The state of the request's endpoint.
     pub(crate) inner: MutexGuard<'a, Inner>,
-    /// Whether the request is in the backlog or parked.
+    /// The place of the request: in the backlog or parked.
     pub(crate) admission: Admission,
 }
 

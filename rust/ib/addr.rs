@@ -255,7 +255,7 @@ impl Drop for Query {
     }
 }
 
-/// How far a resolution is when it has been started.
+/// The progress of a resolution that has been started.
 pub(crate) enum Started {
     /// The neighbour is known: the source IP address and the properties of the link.
     /// [`AddrDone::done`] is not called.

@@ -4,21 +4,21 @@
 
 use crate::{
     cm::{
-        ids::CommIds, peers::Peers, questions::Questions, remote::Remotes, timer::Timers,
-        unreached::Unreached, Searches,
+        ids::CommIds, peers::Peers, questions::Questions, remote::Remotes, unreached::Unreached,
+        Searches,
     },
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
     },
-    endpoint::Endpoint,
+    endpoint::{Endpoint, EndpointRef},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{
         bug, clock, random,
         slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
-    table::parked::Parking,
+    table::{parked::Parking, timers::Timers},
 };
 use cmproto::time::Instant;
 use kernel::{
@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) stubs: Stubs,
     #[pin]
     pub(crate) neighbours: Neighbours,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<EndpointRef>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,

@@ -162,33 +162,6 @@ impl Endpoint {
         }
     }
 
-    /// Sets the timer to the deadline of the connection or of the SIDR request.
-    pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
-        self.count_unanswered(inner);
-        let deadline = match (&inner.conn, &inner.sidr) {
-            (Some(conn), _) => conn.machine.deadline(),
-            (None, Some(sidr)) => sidr.machine.deadline(),
-            (None, None) => None,
-        };
-        match deadline {
-            Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
-            None => self.core.timers.disarm(&mut inner.timer, self),
-        }
-    }
-
-    /// Handles the expiry of the endpoint's timer.
-    pub(crate) fn timeout(self: &EndpointRef, inner: &mut Inner) {
-        let now = self.core.now();
-        self.keep_pace(inner, now);
-        if let Some(conn) = &mut inner.conn {
-            let actions = conn.machine.timeout(now);
-            self.execute(inner, actions, &Cause::None);
-        } else if let Some(sidr) = &mut inner.sidr {
-            let actions = sidr.machine.timeout(now);
-            self.execute_sidr(inner, actions, None);
-        }
-    }
-
     /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
     pub(crate) fn show_moved(&self, inner: &Inner) {
         if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {

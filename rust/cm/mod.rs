@@ -27,7 +27,7 @@ mod request;
 pub(crate) mod route;
 mod sidr;
 pub(crate) mod target;
-pub(crate) mod timer;
+mod timer;
 mod trace;
 pub(crate) mod unreached;
 mod verbs;

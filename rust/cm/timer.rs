@@ -1,243 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Timers of endpoints.
-//!
-//! Each endpoint has one timer. The timers of a shard are sorted by deadline, and one delayed work
-//! item per shard waits for the first of them, so that no work runs while no timer is due. The
-//! memory of a timer is allocated with its endpoint, so that arming it cannot fail.
-//!
-//! Lock order: the shard locks are of the class "table shard". An expired timer is handled with the
-//! lock of its endpoint held, and no other.
+//! The timer of an endpoint.
 
+use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef},
-    kext::{
-        clock, delay,
-        workqueue::{new_delayed_runner, DelayedRunner, Kind, OwnedQueue, RunDelayed},
-    },
-};
-use cmproto::time::Instant;
-use core::mem;
-use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
-    new_mutex,
-    prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
-    sync::{Arc, Mutex},
+    endpoint::{Endpoint, EndpointRef, Inner},
+    table::timers::{Due, Timed},
 };
 
-/// Number of shards, a power of two.
-const SHARDS: usize = 8;
-
-/// A deadline, and the endpoint that it belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    deadline: Instant,
-    /// The number of the endpoint.
-    number: u64,
-}
-
-/// The armed timers of a shard.
-struct Armed {
-    tree: RBTree<Key, EndpointRef>,
-    /// The time when the work item of the shard runs next, if it is scheduled. Possibly no timer is
-    /// due then: such a run costs less than to reschedule the work whenever the first timer is
-    /// stopped.
-    wakes: Option<Instant>,
-}
-
-type Node = RBTreeNodeReservation<Key, EndpointRef>;
-
-/// The timer of an endpoint, protected by the endpoint's lock.
-///
-/// # Invariants
-///
-/// `node` is empty while the timer is armed, and while its shard has taken it out to handle it.
-pub(crate) struct TimerSlot {
-    node: Option<Node>,
-    setting: Setting,
-}
-
-/// The setting of a timer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Setting {
-    /// The timer is not armed.
-    Off,
-    /// The timer is armed in its shard, with this deadline.
-    Armed(Instant),
-    /// The timer is to be armed with this deadline when its shard has returned the node.
-    Wanted(Instant),
-}
-
-impl TimerSlot {
-    /// Creates a timer that is not armed. Fails with `ENOMEM`.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(TimerSlot {
-            node: Some(Node::new(GFP_KERNEL_ACCOUNT)?),
-            setting: Setting::Off,
-        })
-    }
-}
-
-/// A shard of the timers.
-#[pin_data]
-struct Shard {
-    queue: Arc<OwnedQueue>,
-    #[pin]
-    timers: Mutex<Armed>,
-    #[pin]
-    runner: DelayedRunner<Shard>,
-}
-
-impl Shard {
-    fn new(queue: &Arc<OwnedQueue>) -> Result<Arc<Self>> {
-        let queue = queue.clone();
-        Arc::pin_init(
-            pin_init!(Shard {
-                queue,
-                timers <- new_mutex!(Armed {
-                    tree: RBTree::new(),
-                    wakes: None,
-                }, "rdma_cm_timers"),
-                runner <- new_delayed_runner!("rdma_cm_timers"),
-            }),
-            GFP_KERNEL,
-        )
+impl Timed for EndpointRef {
+    fn number(&self) -> u64 {
+        self.number
     }
 
-    /// Removes and returns the first timer if it is due.
-    fn take_due(&self, now: Instant) -> Option<(Key, EndpointRef, Node)> {
-        let mut timers = self.timers.lock();
-        let cursor = timers.tree.cursor_front_mut()?;
-        let (key, endpoint) = cursor.current();
-        let (key, endpoint) = (*key, endpoint.clone());
-        if key.deadline > now {
-            return None;
-        }
-        let (_, node) = cursor.remove_current();
-        Some((key, endpoint, node.into_reservation()))
-    }
-
-    /// Schedules the work item for the first deadline of `timers`, which are those of this shard.
-    /// Their lock is held, so that the last of several callers sees the earliest deadline.
-    fn wait(self: &Arc<Self>, timers: &mut Armed) {
-        let Some(cursor) = timers.tree.cursor_front() else {
-            return;
-        };
-        let first = cursor.current().0.deadline;
-        if timers.wakes.is_some_and(|wakes| wakes <= first) {
-            return;
-        }
-        timers.wakes = Some(first);
-        let delay = first.saturating_duration_since(Instant(clock::now_us()));
-        // The work is refused only when the module is unloaded, and then there is no endpoint left.
-        let _ = self.runner.arm(self, &self.queue, delay.as_micros());
-    }
-}
-
-impl RunDelayed for Shard {
-    fn run_delayed(this: Arc<Self>) {
-        this.timers.lock().wakes = None;
-        while let Some((key, endpoint, node)) = this.take_due(Instant(clock::now_us())) {
-            delay::point();
-            endpoint.timer_is_due(key, node);
-        }
-        this.wait(&mut this.timers.lock());
-    }
-}
-
-/// All timers.
-pub(crate) struct Timers {
-    queue: Arc<OwnedQueue>,
-    /// All elements are `Some`.
-    shards: [Option<Arc<Shard>>; SHARDS],
-}
-
-impl Timers {
-    /// Creates the timers.
-    pub(crate) fn new() -> Result<Self> {
-        let queue = OwnedQueue::new(c"rdma_cm_timers", Kind::Unbound)?;
-        let queue = Arc::new(queue, GFP_KERNEL)?;
-        let mut shards = [const { None }; SHARDS];
-        for shard in shards.iter_mut() {
-            *shard = Some(Shard::new(&queue)?);
-        }
-        Ok(Timers { queue, shards })
-    }
-
-    /// Returns the work queue that handles the timers.
-    pub(crate) fn queue(&self) -> &Arc<OwnedQueue> {
-        &self.queue
-    }
-
-    /// Stops all timers for good, and waits for those that are being handled.
-    pub(crate) fn shut_down(&self) {
-        for shard in self.shards.iter().flatten() {
-            shard.runner.shutdown_sync();
-        }
-    }
-
-    fn shard(&self, number: u64) -> Option<&Arc<Shard>> {
-        let shard = usize::try_from(number).unwrap_or(0) & (SHARDS - 1);
-        self.shards.get(shard)?.as_ref()
-    }
-
-    /// Stops the timer of `endpoint`, whose lock is held.
-    pub(crate) fn disarm(&self, slot: &mut TimerSlot, endpoint: &Endpoint) {
-        let Setting::Armed(deadline) = mem::replace(&mut slot.setting, Setting::Off) else {
-            return;
-        };
-        let key = Key {
-            deadline,
-            number: endpoint.number,
-        };
-        let node = self
-            .shard(key.number)
-            .and_then(|shard| shard.timers.lock().tree.remove_node(&key));
-        // INVARIANT: if there is no node, the shard has taken it out, and will return it.
-        slot.node = node.map(|node| node.into_reservation());
-    }
-
-    /// Arms the timer of `endpoint`, whose lock is held, with `deadline`.
-    pub(crate) fn arm(&self, slot: &mut TimerSlot, deadline: Instant, endpoint: &EndpointRef) {
-        if slot.setting == Setting::Armed(deadline) {
-            return;
-        }
-        self.disarm(slot, endpoint);
-        let key = Key {
-            deadline,
-            number: endpoint.number,
-        };
-        let Some(shard) = self.shard(key.number) else {
-            return;
-        };
-        let Some(node) = slot.node.take() else {
-            slot.setting = Setting::Wanted(deadline);
-            return;
-        };
-        slot.setting = Setting::Armed(deadline);
-        let mut timers = shard.timers.lock();
-        // No two keys are equal, because an endpoint has only one timer.
-        let _ = timers.tree.insert(node.into_node(key, endpoint.clone()));
-        if timers.wakes.is_none_or(|wakes| key.deadline < wakes) {
-            shard.wait(&mut timers);
+    fn timer_is_due(&self, due: Due<Self>) {
+        let mut inner = self.inner.lock();
+        if self.core.timers.give_back(&mut inner.timer, due, self) {
+            self.timeout(&mut inner);
         }
     }
 }
 
 impl Endpoint {
-    /// Handles a timer that its shard has removed.
-    fn timer_is_due(self: &EndpointRef, key: Key, node: Node) {
-        let mut inner = self.inner.lock();
-        // INVARIANT: the shard has returned the node.
-        inner.timer.node = Some(node);
-        match inner.timer.setting {
-            Setting::Armed(deadline) if deadline == key.deadline => {
-                inner.timer.setting = Setting::Off;
-                self.timeout(&mut inner);
-            }
-            Setting::Wanted(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
-            Setting::Off | Setting::Armed(_) => {}
+    /// Sets the timer to the deadline of the connection or of the SIDR request.
+    pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
+        self.count_unanswered(inner);
+        let deadline = match (&inner.conn, &inner.sidr) {
+            (Some(conn), _) => conn.machine.deadline(),
+            (None, Some(sidr)) => sidr.machine.deadline(),
+            (None, None) => None,
+        };
+        match deadline {
+            Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
+            None => self.core.timers.disarm(&mut inner.timer, self),
+        }
+    }
+
+    /// Handles the expiry of the endpoint's timer.
+    fn timeout(self: &EndpointRef, inner: &mut Inner) {
+        let now = self.core.now();
+        self.keep_pace(inner, now);
+        if let Some(conn) = &mut inner.conn {
+            let actions = conn.machine.timeout(now);
+            self.execute(inner, actions, &Cause::None);
+        } else if let Some(sidr) = &mut inner.sidr {
+            let actions = sidr.machine.timeout(now);
+            self.execute_sidr(inner, actions, None);
         }
     }
 }

@@ -2,12 +2,9 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::Consumer;
+use super::{Consumer, EndpointRef};
 use crate::{
-    cm::{
-        ids::CommId, peers::Unanswered, port::Port, questions::Question, remote::Tracked,
-        timer::TimerSlot,
-    },
+    cm::{ids::CommId, peers::Unanswered, port::Port, questions::Question, remote::Tracked},
     cma::{
         device::CmDevice,
         iwarp::Iwarp,
@@ -19,7 +16,7 @@ use crate::{
     },
     ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
     kext::{gate::OwnedGuard, random},
-    table::parked::Parked,
+    table::{parked::Parked, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
@@ -173,7 +170,7 @@ pub(crate) struct Inner {
     pub(crate) conn: Option<Conn>,
     pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) iwarp: Option<Iwarp>,
-    pub(crate) timer: TimerSlot,
+    pub(crate) timer: TimerSlot<EndpointRef>,
     /// Counts in the peer's statistics while a request waits for its answer.
     pub(crate) unanswered: Option<Unanswered>,
     /// The tunables that the consumer has set. Those of a listener also hold for its requests.
@@ -191,7 +188,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Initializes the state of a new endpoint, in place.
-    pub(crate) fn new(timer: TimerSlot) -> impl Init<Self> {
+    pub(crate) fn new(timer: TimerSlot<EndpointRef>) -> impl Init<Self> {
         init!(Inner {
             state: State::Idle,
             consumer: None,

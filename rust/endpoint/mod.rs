@@ -37,13 +37,13 @@ pub(crate) use self::{
 };
 
 use crate::{
-    cm::timer::TimerSlot,
     core::Core,
     ib::{
         restrack::{IdHead, OwnerName},
         trace,
     },
     kext::{net::Net, slab::SlabArc},
+    table::timers::TimerSlot,
 };
 use cmproto::{addr::SockAddr, cma::State, qp::QpType, service_id::PortSpace};
 use kernel::{

@@ -6,3 +6,4 @@
 //! handle, which holds the table and removes the entry.
 
 pub(crate) mod parked;
+pub(crate) mod timers;

@@ -3,10 +3,7 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::{
-        ids::CommIds, peers::Peers, questions::Questions, remote::Remotes, unreached::Unreached,
-        Searches,
-    },
+    cm::{ids::CommIds, questions::Questions, remote::Remotes, unreached::Unreached, Searches},
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
@@ -18,7 +15,7 @@ use crate::{
         slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
-    table::{parked::Parking, timers::Timers},
+    table::{parked::Parking, round_trips::RoundTrips, timers::Timers},
 };
 use cmproto::time::Instant;
 use kernel::{
@@ -59,7 +56,7 @@ pub(crate) struct Core {
     pub(crate) searches: Searches,
     #[pin]
     pub(crate) unreached: Unreached,
-    pub(crate) peers: Peers,
+    pub(crate) round_trips: Arc<RoundTrips>,
     pub(crate) parking: Arc<Parking>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
@@ -80,6 +77,7 @@ impl Core {
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
         let parking = Parking::new()?;
+        let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
         let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
             pin_init!(Core {
@@ -99,7 +97,7 @@ impl Core {
                 answers <- Answers::new(),
                 searches: Searches::new([random::u64(), random::u64()]),
                 unreached <- Unreached::new(),
-                peers: Peers::new([random::u64(), random::u64()]),
+                round_trips,
                 parking,
                 callbacks,
                 numbers: Atomic::new(1),

@@ -15,7 +15,6 @@ mod execute;
 mod held;
 pub(crate) mod ids;
 mod pace;
-pub(crate) mod peers;
 pub(crate) mod port;
 mod qp_attr;
 pub(crate) mod questions;

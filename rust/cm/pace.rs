@@ -2,8 +2,10 @@
 
 //! The pace of an endpoint's early retries.
 
-use super::peers::Unanswered;
-use crate::endpoint::{Endpoint, Inner};
+use crate::{
+    endpoint::{Endpoint, Inner},
+    table::round_trips::InFlight,
+};
 use cmproto::{
     cm::{Pace, Tunable, Waiting},
     origin::Origin,
@@ -34,7 +36,7 @@ impl Endpoint {
             0 => Pace::Classic,
             ms => {
                 let floor = Duration::from_millis(u64::from(ms));
-                self.core.peers.pace(peer, waiting, floor, now)
+                self.core.round_trips.pace(peer, waiting, floor, now)
             }
         }
     }
@@ -62,14 +64,14 @@ impl Endpoint {
         }
     }
 
-    /// Counts the endpoint as one with an unanswered request, for as long as it has one.
-    pub(super) fn count_unanswered(&self, inner: &mut Inner) {
+    /// Counts the request of the endpoint that waits for its answer, for as long as there is one.
+    pub(super) fn count_in_flight(&self, inner: &mut Inner) {
         let (waited, peer) = Self::waiting(inner);
-        match (waited, peer, &inner.unanswered) {
+        match (waited, peer, &inner.in_flight) {
             (Some(_), Some(peer), None) => {
-                inner.unanswered = Some(Unanswered::new(&self.core, &peer));
+                inner.in_flight = Some(InFlight::new(&self.core.round_trips, &peer));
             }
-            (None, _, Some(_)) => inner.unanswered = None,
+            (None, _, Some(_)) => inner.in_flight = None,
             _ => {}
         }
     }
@@ -80,11 +82,11 @@ impl Endpoint {
         let (waiting, Some(peer)) = Self::waiting(inner) else {
             return;
         };
-        self.core.peers.heard(&peer, now);
+        self.core.round_trips.received(&peer, now);
         match (waited, waiting) {
-            (Some(waited), None) => self.core.peers.answered(&peer, waited, now),
+            (Some(waited), None) => self.core.round_trips.answered(&peer, waited, now),
             (Some(before), Some(after)) if before.hurried && !after.hurried => {
-                self.core.peers.outlasted(&peer, after, now);
+                self.core.round_trips.acknowledged(&peer, after, now);
             }
             _ => {}
         }

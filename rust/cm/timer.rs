@@ -24,7 +24,7 @@ impl Timed for EndpointRef {
 impl Endpoint {
     /// Sets the timer to the deadline of the connection or of the SIDR request.
     pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
-        self.count_unanswered(inner);
+        self.count_in_flight(inner);
         let deadline = match (&inner.conn, &inner.sidr) {
             (Some(conn), _) => conn.machine.deadline(),
             (None, Some(sidr)) => sidr.machine.deadline(),

@@ -38,7 +38,7 @@ impl Endpoint {
     fn strip(self: &EndpointRef, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
         self.destroy_cm(inner, cause);
         self.core.timers.disarm(&mut inner.timer, self);
-        inner.unanswered = None;
+        inner.in_flight = None;
         self.set_state(inner, state);
         Remains {
             query: inner.query.take(),

@@ -4,7 +4,7 @@
 
 use super::{Consumer, EndpointRef};
 use crate::{
-    cm::{ids::CommId, peers::Unanswered, port::Port, questions::Question, remote::Tracked},
+    cm::{ids::CommId, port::Port, questions::Question, remote::Tracked},
     cma::{
         device::CmDevice,
         iwarp::Iwarp,
@@ -16,7 +16,7 @@ use crate::{
     },
     ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
     kext::{gate::OwnedGuard, random},
-    table::{parked::Parked, timers::TimerSlot},
+    table::{parked::Parked, round_trips::InFlight, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
@@ -171,8 +171,8 @@ pub(crate) struct Inner {
     pub(crate) sidr: Option<KBox<Sidr>>,
     pub(crate) iwarp: Option<Iwarp>,
     pub(crate) timer: TimerSlot<EndpointRef>,
-    /// Counts in the peer's statistics while a request waits for its answer.
-    pub(crate) unanswered: Option<Unanswered>,
+    /// Counts the request that waits for its answer.
+    pub(crate) in_flight: Option<InFlight>,
     /// The tunables that the consumer has set. Those of a listener also hold for its requests.
     pub(crate) tuning: Tuning,
     /// Starting packet sequence number (PSN) of this end; 24 bits.
@@ -215,7 +215,7 @@ impl Inner {
             sidr: None,
             iwarp: None,
             timer,
-            unanswered: None,
+            in_flight: None,
             tuning: Tuning::NONE,
             psn: random::u32() & 0x00ff_ffff,
             qp_num: 0,

@@ -6,4 +6,5 @@
 //! handle, which holds the table and removes the entry.
 
 pub(crate) mod parked;
+pub(crate) mod round_trips;
 pub(crate) mod timers;

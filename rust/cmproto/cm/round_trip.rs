@@ -60,7 +60,7 @@ impl RoundTrip {
 
     /// Returns the estimate after an acknowledgement without an answer, `after` the first send of a
     /// request: from now on the peer is given about twice that time.
-    pub fn outlasted(self, after: Duration) -> Self {
+    pub fn acknowledged(self, after: Duration) -> Self {
         let least = u32::try_from(after.min(Self::LONGEST).as_micros()).unwrap_or(u32::MAX);
         Self {
             mean: self.mean.max(least),
@@ -167,14 +167,14 @@ mod tests {
         let mut trip = after([100; 9]);
         // Each request that was needlessly sent again doubles the patience.
         for n in 1..6 {
-            trip = trip.outlasted(trip.patience(FLOOR));
+            trip = trip.acknowledged(trip.patience(FLOOR));
             let patience = trip.patience(FLOOR);
             assert!(patience >= FLOOR.saturating_mul(1 << n), "{n} {patience:?}");
             assert!(patience <= FLOOR.saturating_mul(1 << n).saturating_mul(2));
         }
-        assert_eq!(trip.outlasted(Duration(5)), trip);
+        assert_eq!(trip.acknowledged(Duration(5)), trip);
         let longest = trip
-            .outlasted(Duration::from_millis(60_000))
+            .acknowledged(Duration::from_millis(60_000))
             .patience(FLOOR);
         assert_eq!(longest, Duration::from_millis(2_000));
         // The patience becomes short again.

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Statistics of peers: round-trip times, unanswered requests, and the time of the last message.
+//! Round-trip times of peers, their requests in flight, and the times of their last messages.
 //!
 //! The pace of early retries is computed from them. Peers are identified by a hash of their origin,
 //! so that the memory is bounded for any number of peers. Two peers may share a slot; then the
 //! early retries of the one depend a little on the other, which does no harm. There is no lock: all
 //! variables are atomic, and no correctness depends on the order of accesses to two of them.
 
-use crate::core::Core;
 use cmproto::{
     cm::{Pace, RoundTrip, Waiting},
     origin::Origin,
     time::{Duration, Instant},
     wire::Attribute,
 };
-use kernel::sync::{
-    atomic::{Atomic, Relaxed},
-    Arc,
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
 };
 
 /// Number of slots, which is the number of values of [`Origin::bucket`].
@@ -26,8 +29,9 @@ const SLOTS: usize = 256;
 struct Slot {
     trip: Atomic<u64>,
     /// The time of the last message from one of the peers, in microseconds of the module's clock.
-    heard: Atomic<u64>,
-    unanswered: Atomic<u32>,
+    last_received: Atomic<u64>,
+    /// The number of requests that wait for an answer of one of the peers.
+    in_flight: Atomic<u32>,
     /// For each kind of request, the time when the latest one that was answered was sent, in
     /// microseconds of the module's clock.
     latest: [Atomic<u64>; KINDS],
@@ -62,26 +66,29 @@ impl Slot {
     }
 }
 
-/// The statistics of all peers.
-pub(crate) struct Peers {
+/// The round-trip times of all peers.
+pub(crate) struct RoundTrips {
     key: [u64; 2],
     slots: [Slot; SLOTS],
 }
 
-impl Peers {
-    /// Creates empty statistics. The random numbers are the key of the hash ([`Origin::bucket`]).
-    pub(crate) fn new(key: [u64; 2]) -> Self {
-        Peers {
-            key,
-            slots: [const {
-                Slot {
-                    trip: Atomic::new(0),
-                    heard: Atomic::new(0),
-                    unanswered: Atomic::new(0),
-                    latest: [const { Atomic::new(0) }; KINDS],
-                }
-            }; SLOTS],
-        }
+impl RoundTrips {
+    /// Creates an empty table. The random numbers are the key of the hash
+    /// ([`Origin::bucket`]). Fails with `ENOMEM`.
+    pub(crate) fn new(key: [u64; 2]) -> Result<Arc<Self>> {
+        let empty = |_| Slot {
+            trip: Atomic::new(0),
+            last_received: Atomic::new(0),
+            in_flight: Atomic::new(0),
+            latest: [const { Atomic::new(0) }; KINDS],
+        };
+        Arc::init(
+            init!(RoundTrips {
+                key,
+                slots <- pin_init::init_array_from_fn(empty),
+            }),
+            GFP_KERNEL,
+        )
     }
 
     /// Returns the slot of a bucket ([`Origin::bucket`]).
@@ -94,16 +101,16 @@ impl Peers {
     }
 
     /// Records a message from the peer of a connection.
-    pub(super) fn heard(&self, peer: &Origin, now: Instant) {
+    pub(crate) fn received(&self, peer: &Origin, now: Instant) {
         if let Some(slot) = self.slot(peer) {
-            slot.heard.store(now.as_micros(), Relaxed);
+            slot.last_received.store(now.as_micros(), Relaxed);
         }
     }
 
     /// Records that the peer has answered a request at `now`, which had `waited`.
     ///
     /// If two answers are handled at the same time, one of them may not be recorded.
-    pub(super) fn answered(&self, peer: &Origin, waited: Waiting, now: Instant) {
+    pub(crate) fn answered(&self, peer: &Origin, waited: Waiting, now: Instant) {
         let Some(slot) = self.slot(peer) else {
             return;
         };
@@ -121,11 +128,11 @@ impl Peers {
 
     /// Records that the peer has acknowledged at `now` a request that is still `waiting`, so that
     /// its early retries were needless.
-    pub(super) fn outlasted(&self, peer: &Origin, waiting: Waiting, now: Instant) {
+    pub(crate) fn acknowledged(&self, peer: &Origin, waiting: Waiting, now: Instant) {
         if let Some(slot) = self.slot(peer) {
             let trip = RoundTrip::from(slot.trip.load(Relaxed));
             let after = now.saturating_duration_since(waiting.since);
-            slot.trip.store(trip.outlasted(after).into(), Relaxed);
+            slot.trip.store(trip.acknowledged(after).into(), Relaxed);
         }
     }
 
@@ -141,10 +148,10 @@ impl Peers {
         let Some(slot) = self.slot(peer) else {
             return Pace::Classic;
         };
-        let heard = Instant(slot.heard.load(Relaxed));
+        let last_received = Instant(slot.last_received.load(Relaxed));
         Pace::of(
-            slot.unanswered.load(Relaxed),
-            now.saturating_duration_since(heard),
+            slot.in_flight.load(Relaxed),
+            now.saturating_duration_since(last_received),
             RoundTrip::from(slot.trip.load(Relaxed)),
             floor,
             waiting.is_some_and(|waiting| slot.has_overtaken(waiting)),
@@ -152,30 +159,30 @@ impl Peers {
     }
 }
 
-/// An unanswered request, which is counted until this is dropped.
-pub(crate) struct Unanswered {
-    core: Arc<Core>,
+/// A request in flight, which is counted until this is dropped.
+pub(crate) struct InFlight {
+    table: Arc<RoundTrips>,
     bucket: u8,
 }
 
-impl Unanswered {
+impl InFlight {
     /// Counts a request that was sent to `peer`.
-    pub(super) fn new(core: &Arc<Core>, peer: &Origin) -> Self {
-        let bucket = peer.bucket(core.peers.key);
-        if let Some(slot) = core.peers.of(bucket) {
-            slot.unanswered.fetch_add(1, Relaxed);
+    pub(crate) fn new(table: &Arc<RoundTrips>, peer: &Origin) -> Self {
+        let bucket = peer.bucket(table.key);
+        if let Some(slot) = table.of(bucket) {
+            slot.in_flight.fetch_add(1, Relaxed);
         }
-        Unanswered {
-            core: core.clone(),
+        InFlight {
+            table: table.clone(),
             bucket,
         }
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        if let Some(slot) = self.core.peers.of(self.bucket) {
-            slot.unanswered.fetch_sub(1, Relaxed);
+        if let Some(slot) = self.table.of(self.bucket) {
+            slot.in_flight.fetch_sub(1, Relaxed);
         }
     }
 }

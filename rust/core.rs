@@ -3,7 +3,7 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::{ids::CommIds, questions::Questions, remote::Remotes, unreached::Unreached, Searches},
+    cm::{ids::CommIds, questions::Questions, remote::Remotes, unreached::Unreached},
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
@@ -15,7 +15,9 @@ use crate::{
         slab::SlabCache,
         workqueue::{Kind, OwnedQueue},
     },
-    table::{parked::Parking, round_trips::RoundTrips, timers::Timers},
+    table::{
+        parked::Parking, resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
+    },
 };
 use cmproto::time::Instant;
 use kernel::{
@@ -53,7 +55,7 @@ pub(crate) struct Core {
     pub(crate) sa: SaClient,
     #[pin]
     pub(crate) answers: Answers,
-    pub(crate) searches: Searches,
+    pub(crate) resolve_budget: Arc<ResolveBudget>,
     #[pin]
     pub(crate) unreached: Unreached,
     pub(crate) round_trips: Arc<RoundTrips>,
@@ -77,6 +79,7 @@ impl Core {
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
         let parking = Parking::new()?;
+        let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
         let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
         Arc::pin_init(
@@ -95,7 +98,7 @@ impl Core {
                 iw,
                 sa,
                 answers <- Answers::new(),
-                searches: Searches::new([random::u64(), random::u64()]),
+                resolve_budget,
                 unreached <- Unreached::new(),
                 round_trips,
                 parking,

@@ -30,5 +30,3 @@ mod timer;
 mod trace;
 pub(crate) mod unreached;
 mod verbs;
-
-pub(crate) use self::reach::Searches;

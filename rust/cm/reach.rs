@@ -3,9 +3,7 @@
 //! Address resolution of the sender of a message, which never blocks.
 //!
 //! On InfiniBand the LID of the sender suffices. On RoCE, a neighbour that is known is used at
-//! once. Others are resolved in the background. The number of resolutions at a time is limited, and
-//! one sender may use only half of them, so that senders that cannot be reached do not keep others
-//! from being answered.
+//! once. Others are resolved in the background, only so many at a time.
 
 use super::{held::Held, port::Port};
 use crate::{
@@ -20,10 +18,10 @@ use crate::{
         mad::{Agent, ReceivedMad},
     },
     kext::delay,
+    table::resolve_budget::{Purpose, ResolvePermit},
 };
 use cmproto::{
-    addr::{Gid, SockAddr},
-    origin::Origin,
+    addr::SockAddr,
     path::{FromLink, Path},
     ucma::query::Protocol,
 };
@@ -31,10 +29,7 @@ use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc, Mutex, UniqueArc,
-    },
+    sync::{Arc, Mutex, UniqueArc},
 };
 
 /// Timeout of the resolution of a neighbour, in milliseconds.
@@ -105,111 +100,6 @@ impl Sender {
     }
 }
 
-/// The purpose of a resolution. Each purpose has a limit of its own.
-#[derive(Clone, Copy)]
-pub(super) enum Purpose {
-    /// A REQ or SIDR_REQ.
-    Request,
-    /// An answer without a connection.
-    Answer,
-}
-
-impl Purpose {
-    /// Returns the maximum number of resolutions at a time.
-    const fn budget(self) -> u32 {
-        match self {
-            Purpose::Request => 64,
-            Purpose::Answer => 16,
-        }
-    }
-
-    /// Returns the maximum number of resolutions at a time for one sender.
-    const fn share(self) -> u32 {
-        self.budget() / 2
-    }
-}
-
-/// Number of slots for senders, which is the number of values of [`Origin::bucket`].
-const SLOTS: usize = 256;
-
-/// The number of running resolutions for one purpose.
-struct Count {
-    all: Atomic<u32>,
-    by_sender: [Atomic<u32>; SLOTS],
-}
-
-impl Count {
-    fn new() -> Self {
-        Count {
-            all: Atomic::new(0),
-            by_sender: [const { Atomic::new(0) }; SLOTS],
-        }
-    }
-
-    /// Returns the number for the senders of a bucket ([`Origin::bucket`]).
-    fn of(&self, bucket: u8) -> &Atomic<u32> {
-        self.by_sender.get(usize::from(bucket)).unwrap_or(&self.all)
-    }
-}
-
-/// The numbers of running resolutions.
-pub(crate) struct Searches {
-    key: [u64; 2],
-    requests: Count,
-    answers: Count,
-}
-
-impl Searches {
-    /// Creates counters with the value 0. The random numbers are the key of the hash
-    /// ([`Origin::bucket`]).
-    pub(crate) fn new(key: [u64; 2]) -> Self {
-        Searches {
-            key,
-            requests: Count::new(),
-            answers: Count::new(),
-        }
-    }
-
-    fn count(&self, purpose: Purpose) -> &Count {
-        match purpose {
-            Purpose::Request => &self.requests,
-            Purpose::Answer => &self.answers,
-        }
-    }
-}
-
-/// Permission for one resolution, which counts as running until this is dropped.
-pub(super) struct Place {
-    core: Arc<Core>,
-    purpose: Purpose,
-    bucket: u8,
-}
-
-impl Place {
-    fn take(core: &Arc<Core>, purpose: Purpose, sender: &Gid) -> Option<Self> {
-        // The resolution is counted first, so that the drop is right whether or not a limit was
-        // reached.
-        let count = core.searches.count(purpose);
-        let before = count.all.fetch_add(1, Relaxed);
-        let bucket = Origin::of_gid(*sender).bucket(core.searches.key);
-        let own = count.of(bucket).fetch_add(1, Relaxed);
-        let place = Place {
-            core: core.clone(),
-            purpose,
-            bucket,
-        };
-        (before < purpose.budget() && own < purpose.share()).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let count = self.core.searches.count(self.purpose);
-        count.of(self.bucket).fetch_sub(1, Relaxed);
-        count.all.fetch_sub(1, Relaxed);
-    }
-}
-
 /// A request or an answer that waits until its sender is reached.
 pub(super) trait Waiting: Send + Sync + 'static {
     /// The purpose of the resolution.
@@ -237,7 +127,8 @@ enum Progress {
 /// A running resolution, which owns the request or answer that waits for it.
 #[pin_data]
 struct Search<T> {
-    place: Place,
+    core: Arc<Core>,
+    _permit: ResolvePermit,
     waiting: T,
     #[pin]
     progress: Mutex<Progress>,
@@ -248,7 +139,7 @@ pub(super) enum Neighbour {
     /// The link-layer address is known.
     Resolved(DevAddr),
     /// The link-layer address has to be resolved, and the limits allow it.
-    Unresolved(Place),
+    Unresolved(ResolvePermit),
 }
 
 impl Sender {
@@ -264,7 +155,7 @@ impl Sender {
         let local = self.local.as_ref().ok_or(EINVAL)?;
         match addr::lookup_gid(local, &self.back.dgid)? {
             Some(found) => Ok(Neighbour::Resolved(found)),
-            None => Place::take(core, purpose, &self.back.dgid)
+            None => ResolvePermit::take(&core.resolve_budget, purpose, &self.back.dgid)
                 .map(Neighbour::Unresolved)
                 .ok_or(EBUSY),
         }
@@ -276,20 +167,21 @@ impl Sender {
 pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
     match waiting.sender().neighbour(core, T::PURPOSE) {
         Ok(Neighbour::Resolved(found)) => waiting.reached(Ok(&found)),
-        Ok(Neighbour::Unresolved(place)) => search(place, waiting),
+        Ok(Neighbour::Unresolved(permit)) => search(core, permit, waiting),
         Err(error) => waiting.reached(Err(error)),
     }
 }
 
 /// Starts to resolve the address of the sender, and calls [`Waiting::reached`] when that is done.
-pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
+pub(super) fn search<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit, waiting: T) {
     // The memory is allocated before `waiting` is moved, so that `waiting` can be told if there is
     // none.
     let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
         return waiting.reached(Err(ENOMEM));
     };
     let search = memory.pin_init_with(pin_init!(Search {
-        place,
+        core: core.clone(),
+        _permit: permit,
         waiting,
         progress <- new_mutex!(Progress::Starting, "rdma_cm_search"),
     }));
@@ -301,7 +193,7 @@ pub(super) fn search<T: Waiting>(place: Place, waiting: T) {
 
 impl<T: Waiting> Search<T> {
     fn start(self: Arc<Self>) {
-        let unreached = &self.place.core.unreached;
+        let unreached = &self.core.unreached;
         match self
             .waiting
             .held()
@@ -314,7 +206,7 @@ impl<T: Waiting> Search<T> {
         }
         let sender = self.waiting.sender();
         let asked = sender.local.as_ref().ok_or(EINVAL).and_then(|local| {
-            let (resolver, peer) = (&self.place.core.resolver, &sender.back.dgid);
+            let (resolver, peer) = (&self.core.resolver, &sender.back.dgid);
             resolver.resolve_gid(local, peer, SEARCH_TIMEOUT_MS, self.clone())
         });
         match asked {
@@ -337,7 +229,7 @@ impl<T: Waiting> Search<T> {
 
     /// Reports the result of the resolution, unless the request has ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
-        let unreached = &self.place.core.unreached;
+        let unreached = &self.core.unreached;
         if self.waiting.held().is_none_or(|held| unreached.leave(held)) {
             self.waiting.reached(link);
         }

@@ -3,7 +3,7 @@
 //! Answers without a connection: to requests that are refused, and to late messages.
 
 use super::{
-    reach::{reach, Purpose, Sender, Waiting},
+    reach::{reach, Sender, Waiting},
     receive::Arrived,
     sidr::asked,
 };
@@ -15,6 +15,7 @@ use crate::{
         mad::Agent,
         trace::icm,
     },
+    table::resolve_budget::Purpose,
 };
 use cmproto::{
     dropped::Dropped,

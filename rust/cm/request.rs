@@ -10,7 +10,7 @@ use super::{
     held::Held,
     ids::CommId,
     port::transaction_id,
-    reach::{search, Neighbour, Purpose, Sender, Waiting},
+    reach::{search, Neighbour, Sender, Waiting},
     receive::Arrived,
     remote::{Entering, Space},
     target::{self, Asked, Heard},
@@ -25,7 +25,7 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol},
-    table::parked::Parked,
+    table::{parked::Parked, resolve_budget::Purpose},
 };
 use cmproto::{
     addr::Gid,
@@ -242,9 +242,9 @@ impl<'a> IncomingReq<'a> {
         };
         match neighbour {
             Neighbour::Resolved(link) => arrival.reached(Ok(&link), &event),
-            Neighbour::Unresolved(place) => {
+            Neighbour::Unresolved(permit) => {
                 let event = KeptEvent::new(&event);
-                search(place, Waits { arrival, event });
+                search(&heard.endpoint().core, permit, Waits { arrival, event });
             }
         }
     }

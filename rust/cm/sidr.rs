@@ -9,7 +9,7 @@
 use super::{
     held::Held,
     questions,
-    reach::{reach, Purpose, Sender, Waiting},
+    reach::{reach, Sender, Waiting},
     receive::Arrived,
     target::{self, Asked, Heard},
 };
@@ -25,6 +25,7 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::error::{to_protocol, ResultExt},
+    table::resolve_budget::Purpose,
 };
 use cmproto::{
     cm::{Counter, DestroyCause, State},

@@ -6,5 +6,6 @@
 //! handle, which holds the table and removes the entry.
 
 pub(crate) mod parked;
+pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
 pub(crate) mod timers;

@@ -3,7 +3,7 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::{ids::CommIds, questions::Questions, remote::Remotes, unreached::Unreached},
+    cm::{questions::Questions, remote::Remotes, unreached::Unreached},
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
@@ -16,7 +16,8 @@ use crate::{
         workqueue::{Kind, OwnedQueue},
     },
     table::{
-        parked::Parking, resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
+        comm_ids::CommIds, parked::Parking, resolve_budget::ResolveBudget, round_trips::RoundTrips,
+        timers::Timers,
     },
 };
 use cmproto::time::Instant;
@@ -34,8 +35,7 @@ use kernel::{
 pub(crate) struct Core {
     /// The slab cache of all endpoints.
     pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
-    #[pin]
-    pub(crate) ids: CommIds,
+    pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
     #[pin]
     pub(crate) remotes: Remotes,
     #[pin]
@@ -78,6 +78,7 @@ impl Core {
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
+        let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
@@ -85,7 +86,7 @@ impl Core {
         Arc::pin_init(
             pin_init!(Core {
                 endpoints,
-                ids <- CommIds::new([random::u64(), random::u64()]),
+                comm_ids,
                 remotes <- Remotes::new(),
                 ports <- Ports::new(),
                 listeners <- Listeners::new(),
@@ -124,7 +125,7 @@ impl Core {
         self.timers.shut_down();
         self.questions.shut_down();
         // Entries of other tables own endpoints, of which the slab cache warns.
-        bug::check_empty("communication ids", self.ids.is_empty());
+        bug::check_empty("communication ids", self.comm_ids.is_empty());
         bug::check_empty("ports", self.ports.is_empty());
         bug::check_empty("neighbours", self.neighbours.is_empty());
     }

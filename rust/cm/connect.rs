@@ -2,10 +2,11 @@
 
 //! Connecting: the REQ of this end.
 
-use super::{execute::Cause, ids::CommId, port::transaction_id, route::Route};
+use super::{execute::Cause, port::transaction_id, route::Route};
 use crate::{
     endpoint::{Conn, Endpoint, EndpointRef, Inner},
     kext::error::ResultExt,
+    table::comm_ids::CommId,
 };
 use cmproto::{
     cm::{self, ConnectParams, Connection, Limits},
@@ -31,7 +32,7 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.core)?;
+        let comm_id = CommId::new(&self.core.comm_ids)?;
         let tid = transaction_id(route.ah.agent(), comm_id.value());
         params.pkey = route.path.pkey;
         params.path_mtu = route.path.mtu;

@@ -2,11 +2,12 @@
 
 //! The verbs of service id resolution (SIDR, IBTA 12.11), as in `<rdma/ib_cm.h>`.
 
-use super::{ids::CommId, port::transaction_id, route::Route};
+use super::{port::transaction_id, route::Route};
 use crate::{
     endpoint::{Endpoint, EndpointRef, Inner, Sidr},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
+    table::comm_ids::CommId,
 };
 use cmproto::{
     cm,
@@ -31,7 +32,7 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.core)?;
+        let comm_id = CommId::new(&self.core.comm_ids)?;
         let id = comm_id.value();
         let tid = transaction_id(route.ah.agent(), id);
         let mut sidr = KBox::new(

@@ -13,7 +13,6 @@ mod connect;
 mod datagram;
 mod execute;
 mod held;
-pub(crate) mod ids;
 mod pace;
 pub(crate) mod port;
 mod qp_attr;

@@ -91,7 +91,7 @@ impl Tables for Core {
     type Endpoint = EndpointRef;
 
     fn by_comm_id(&self, comm_id: u32) -> Option<EndpointRef> {
-        self.ids.get(comm_id)
+        self.comm_ids.get(comm_id)
     }
 
     fn by_remote(&self, key: &RemoteKey) -> Option<EndpointRef> {

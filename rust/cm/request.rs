@@ -8,7 +8,6 @@
 
 use super::{
     held::Held,
-    ids::CommId,
     port::transaction_id,
     reach::{search, Neighbour, Sender, Waiting},
     receive::Arrived,
@@ -25,7 +24,7 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol},
-    table::{parked::Parked, resolve_budget::Purpose},
+    table::{comm_ids::CommId, parked::Parked, resolve_budget::Purpose},
 };
 use cmproto::{
     addr::Gid,
@@ -260,7 +259,7 @@ impl<'a> IncomingReq<'a> {
         let attachment = arrived.attachment(heard, sender)?;
         let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
         let tuning = listener.inner.lock().tuning;
-        let comm_id = CommId::new(core)?;
+        let comm_id = CommId::new(&core.comm_ids)?;
         let tid = transaction_id(arrived.agent, comm_id.value());
         let limits = tuning.over(&arrived.port.tuning()).limits();
         let (own_id, guid) = (comm_id.value(), arrived.port.guid);

@@ -24,6 +24,7 @@ use crate::{
         net::Net,
         netdev::NetDevice,
     },
+    table::members::Members,
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -32,23 +33,12 @@ use cmproto::{
     ucma::query::Protocol,
 };
 use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
     sync::{Arc, Mutex},
 };
-
-/// Number of shards of the set of attached endpoints; a power of two.
-const SHARDS: usize = 16;
-
-/// A shard of the set of attached endpoints.
-struct Members {
-    /// The endpoints, by number.
-    tree: RBTree<u64, EndpointRef>,
-    /// Set when the device is being removed: no endpoint is added from then on.
-    closed: bool,
-}
 
 /// A device that connections can be made over.
 #[pin_data]
@@ -60,7 +50,7 @@ pub(crate) struct CmDevice {
     /// The ports that can carry connections, by number.
     ports: RBTree<u32, Arc<Port>>,
     #[pin]
-    members: [Mutex<Members>; SHARDS],
+    members: Members<EndpointRef>,
     /// The users of the device that destroy their endpoints themselves. The removal of the device
     /// waits until there are none.
     residents: Arc<Gate>,
@@ -78,10 +68,7 @@ impl CmDevice {
                 traits,
                 ports,
                 residents,
-                members <- pin_init::pin_init_array_from_fn(|_| new_mutex!(Members {
-                    tree: RBTree::new(),
-                    closed: false,
-                }, "rdma_cm_members")),
+                members <- Members::new(),
             }),
             GFP_KERNEL,
         )
@@ -100,34 +87,6 @@ impl CmDevice {
         }
     }
 
-    fn shard(&self, number: u64) -> Option<&Mutex<Members>> {
-        let shard = usize::try_from(number).unwrap_or(0) & (SHARDS - 1);
-        self.members.get(shard)
-    }
-
-    /// Adds an endpoint to the set. Fails with `ENODEV` if the device is being removed.
-    fn join(&self, endpoint: &EndpointRef) -> Result {
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?
-            .into_node(endpoint.number, endpoint.clone());
-        let before = {
-            let mut members = self.shard(endpoint.number).ok_or(ENODEV)?.lock();
-            if members.closed {
-                return Err(ENODEV);
-            }
-            members.tree.insert(node)
-        };
-        drop(before);
-        Ok(())
-    }
-
-    /// Removes an endpoint from the set.
-    fn leave(&self, endpoint: &Endpoint) {
-        let node = self
-            .shard(endpoint.number)
-            .and_then(|shard| shard.lock().tree.remove_node(&endpoint.number));
-        drop(node);
-    }
-
     /// Keeps the removal of the device waiting until the guard is dropped. Returns `None` if the
     /// device is being removed.
     pub(crate) fn stay(&self) -> Option<OwnedGuard> {
@@ -136,51 +95,18 @@ impl CmDevice {
 
     /// Returns whether the device is being removed.
     pub(super) fn is_closed(&self) -> bool {
-        self.members.iter().any(|shard| shard.lock().closed)
-    }
-
-    /// Calls `visit` for each attached endpoint, without a lock. Endpoints that are attached or
-    /// detached meanwhile may be missed.
-    pub(super) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
-        for shard in self.members.iter() {
-            let mut next = 0;
-            loop {
-                let member = shard
-                    .lock()
-                    .tree
-                    .cursor_lower_bound(&next)
-                    .map(|cursor| cursor.current().1.clone());
-                let Some(member) = member else { break };
-                delay::point();
-                visit(&member);
-                next = member.number.saturating_add(1);
-            }
-        }
+        self.members.is_closed()
     }
 
     /// Ends everything that uses the device.
     fn close(&self) {
-        for shard in self.members.iter() {
-            shard.lock().closed = true;
-        }
+        self.members.close();
         delay::point();
         // All endpoints are told before any is taken down. Otherwise the last message of one could
         // reach another at the same device before that has heard of the removal.
-        self.for_each_member(|member| member.announce_removal());
-        for shard in self.members.iter() {
-            loop {
-                let member = shard
-                    .lock()
-                    .tree
-                    .cursor_front()
-                    .map(|cursor| cursor.current().1.clone());
-                let Some(member) = member else { break };
-                delay::point();
-                member.bury_removed();
-                // An endpoint that was ending already may still be in the set.
-                self.leave(&member);
-            }
-        }
+        self.members.for_each(|member| member.announce_removal());
+        // An endpoint that was ending already may still be in the set.
+        self.members.drain(|member| member.bury_removed());
         // These consumers disconnect, for which the ports are needed.
         self.residents.close_and_wait();
         for port in self.ports.values() {
@@ -349,7 +275,7 @@ impl Devices {
     /// Calls `visit` for each endpoint that is attached to a device.
     pub(crate) fn for_each_member(&self, mut visit: impl FnMut(&EndpointRef)) {
         let _: Option<()> = self.find_map(|device| {
-            device.for_each_member(&mut visit);
+            device.members.for_each(&mut visit);
             None
         });
     }
@@ -468,10 +394,10 @@ impl Endpoint {
             Some(_) if self.kind == IdKind::RdmaCm => Some(device.stay().ok_or(ENODEV)?),
             _ => None,
         };
-        device.join(self)?;
+        device.members.join(self.number, self)?;
         if self.kind != IdKind::IbCm {
             if let Err(error) = self.head.add(&device.device, attachment.port_num) {
-                device.leave(self);
+                device.members.leave(self.number);
                 return Err(error);
             }
         }
@@ -485,7 +411,7 @@ impl Endpoint {
         // This waits for a netlink dump that is reading the endpoint.
         self.head.del();
         delay::point();
-        attachment.device.leave(self);
+        attachment.device.members.leave(self.number);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::{Consumer, EndpointRef};
 use crate::{
-    cm::{ids::CommId, port::Port, questions::Question, remote::Tracked},
+    cm::{port::Port, questions::Question, remote::Tracked},
     cma::{
         device::CmDevice,
         iwarp::Iwarp,
@@ -16,7 +16,7 @@ use crate::{
     },
     ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
     kext::{gate::OwnedGuard, random},
-    table::{parked::Parked, round_trips::InFlight, timers::TimerSlot},
+    table::{comm_ids::CommId, parked::Parked, round_trips::InFlight, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
@@ -89,7 +89,7 @@ pub(crate) struct Conn {
     /// The state machine of the IB CM.
     pub(crate) machine: Connection,
     /// The local communication id.
-    pub(crate) comm_id: CommId,
+    pub(crate) comm_id: CommId<EndpointRef>,
     /// The entry of the peer's communication id and QPN, as long as this connection is the one that
     /// is found by them.
     pub(crate) tracked: Option<Tracked>,
@@ -112,7 +112,7 @@ pub(crate) struct Sidr {
     /// The state machine of the IB CM.
     pub(crate) machine: Resolution,
     /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
-    pub(crate) comm_id: Option<CommId>,
+    pub(crate) comm_id: Option<CommId<EndpointRef>>,
     /// The answering side's entry of the SIDR_REQ, until it is answered.
     pub(crate) question: Option<Question>,
     /// The source from which the answer is accepted, or from which the SIDR_REQ came.

@@ -5,7 +5,10 @@
 //! A table is generic in its entries where those are endpoints. Whoever enters something gets a
 //! handle, which holds the table and removes the entry.
 
+pub(crate) mod comm_ids;
+pub(crate) mod members;
 pub(crate) mod parked;
 pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
+pub(crate) mod sharded;
 pub(crate) mod timers;

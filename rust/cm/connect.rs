@@ -4,13 +4,13 @@
 
 use super::{execute::Cause, port::transaction_id, route::Route};
 use crate::{
-    endpoint::{Conn, Endpoint, EndpointRef, Inner},
+    endpoint::{Conn, Endpoint, EndpointRef, IdKind, Inner},
     kext::error::ResultExt,
     table::comm_ids::CommId,
 };
 use cmproto::{
     cm::{self, ConnectParams, Connection, Limits},
-    cma::State,
+    cma::Trigger,
 };
 use kernel::prelude::*;
 
@@ -46,6 +46,7 @@ impl Endpoint {
         machine.set_pace(pace);
         let actions = machine.connect(&params, private_data, now).kernel()?;
         attach(inner)?;
+        self.step_to_connect(inner)?;
         comm_id.publish(self);
         inner.conn = Some(Conn {
             machine,
@@ -62,8 +63,17 @@ impl Endpoint {
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;
         inner.srq = params.srq;
-        self.set_state(inner, State::Connect);
         self.execute(inner, actions, &Cause::None);
         Ok(())
+    }
+
+    /// Makes the state transition for a REQ or SIDR_REQ of this end. The caller of the verb has
+    /// checked that the state allows it.
+    pub(super) fn step_to_connect(&self, inner: &mut Inner) -> Result {
+        let trigger = match self.kind {
+            IdKind::User | IdKind::RdmaCm => Trigger::Connect,
+            IdKind::IbCm => Trigger::SendReq,
+        };
+        self.step(inner, trigger)
     }
 }

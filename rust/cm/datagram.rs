@@ -11,7 +11,6 @@ use crate::{
 };
 use cmproto::{
     cm,
-    cma::State,
     sidr::{ReplyParams, Resolution, ResolveParams},
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
@@ -57,12 +56,12 @@ impl Endpoint {
         });
         let actions = sidr.machine.resolve(&params, private_data, now).kernel()?;
         attach(inner)?;
+        self.step_to_connect(inner)?;
         if let Some(comm_id) = &sidr.comm_id {
             comm_id.publish(self);
         }
         inner.conn = None;
         inner.sidr = Some(sidr);
-        self.set_state(inner, State::Connect);
         self.execute_sidr(inner, actions, None);
         Ok(())
     }

@@ -147,7 +147,7 @@ impl Endpoint {
         attribute: Attribute,
         write: impl FnOnce(&mut [u8; MAD_LEN]) -> Result,
     ) {
-        if inner.state == State::DeviceRemoval && inner.is_peer_at_own_device() {
+        if inner.state() == State::DeviceRemoval && inner.is_peer_at_own_device() {
             return;
         }
         // The memory for messages of a part of the kernel was set aside, because the allocation of
@@ -197,7 +197,7 @@ impl Endpoint {
             };
             return self.pass_on(inner, event.into(), mad);
         }
-        let Some(upcall) = cma::upcall(inner.state, event, None) else {
+        let Some(upcall) = cma::upcall(inner.state(), event, None) else {
             return;
         };
         match event {
@@ -210,8 +210,9 @@ impl Endpoint {
             }
             _ => {}
         }
-        if upcall.next != inner.state {
-            self.set_state(inner, upcall.next);
+        if let Some(trigger) = upcall.trigger {
+            // The state that the event was chosen for allows it.
+            let _ = self.step(inner, trigger);
         }
         let (param, ece) = cause.data();
         self.deliver(

@@ -130,7 +130,7 @@ impl Endpoint {
             }
             _ => Ok(()),
         };
-        let Some(upcall) = cma::resolution_upcall(inner.state, event, qkey) else {
+        let Some(upcall) = cma::resolution_upcall(inner.state(), event, qkey) else {
             return;
         };
         let param = rep.map_or(EventParam::None, |rep| {

@@ -15,7 +15,7 @@ use crate::{
 use cmproto::{
     addr::SockAddr,
     cm::DestroyCause,
-    cma::State,
+    cma::{State, Trigger},
     listen::RequestView,
     node::Declined,
     path::Path,
@@ -268,9 +268,9 @@ pub(super) fn seat(
             inner.interface = Interface::of(netdev);
         }
     }
-    child.set_state(&mut inner, State::Connect);
+    let started = filled.and_then(|()| child.step(&mut inner, Trigger::Request));
     child.show(&inner);
-    let attached = filled.and_then(|()| child.attach(&mut inner, attachment));
+    let attached = started.and_then(|()| child.attach(&mut inner, attachment));
     drop(inner);
     if attached.is_err() {
         child.end(DestroyCause::NoMemory);
@@ -298,7 +298,7 @@ pub(crate) fn offer<'a>(
 ) -> Result<Admitted<'a>, Declined> {
     let consumer = {
         let inner = listener.inner.lock();
-        match inner.state {
+        match inner.state() {
             State::Listen => inner.consumer.clone(),
             _ => None,
         }

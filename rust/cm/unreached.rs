@@ -72,7 +72,7 @@ impl Unreached {
         let before = self.table.lock().insert(node);
         drop(before);
         delay::point();
-        let listens = held.listener.inner.lock().state == State::Listen;
+        let listens = held.listener.inner.lock().state() == State::Listen;
         if !listens {
             self.end_of(&held.listener);
         }

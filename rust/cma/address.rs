@@ -15,7 +15,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cma::State,
+    cma::{State, Trigger},
     ucma_abi::CmEvent,
 };
 use kernel::{prelude::*, sync::Arc};
@@ -79,22 +79,22 @@ impl Endpoint {
         timeout_ms: u32,
     ) -> Result {
         let mut inner = self.inner.lock();
-        if inner.state != State::AddrBound {
+        if inner.state() != State::AddrBound {
             let src = if src.is_unspec() { wildcard(dst) } else { *src };
             self.bind_to(&mut inner, &src, Some(dst))?;
         }
         if inner.src.family() != dst.family() {
             return Err(EINVAL);
         }
+        self.step(&mut inner, Trigger::ResolveAddr)?;
         // A query that has ended, or is about to end. Its callback finds that it is no longer
         // wanted.
         let before = inner.query.take();
         let previous = core::mem::replace(&mut inner.dst, *dst);
-        self.set_state(&mut inner, State::AddrQuery);
         let started = self.start_resolving(&mut inner, dst, timeout_ms);
         if started.is_err() {
             inner.dst = previous;
-            self.set_state(&mut inner, State::AddrBound);
+            self.step(&mut inner, Trigger::AddrFailed)?;
         } else if let Some(port) = &inner.port {
             self.core.ports.update(port, |owner| owner.dst = *dst);
         }
@@ -168,8 +168,7 @@ impl Endpoint {
             };
             inner.src = loopback;
         }
-        self.addr_resolved(inner);
-        Ok(())
+        self.addr_resolved(inner)
     }
 
     /// Resolves a native address: any port will do that has the GID, or a GID with the same subnet
@@ -188,17 +187,17 @@ impl Endpoint {
                 self.core.ports.update(port, |owner| owner.addr = src);
             }
         }
-        self.addr_resolved(inner);
-        Ok(())
+        self.addr_resolved(inner)
     }
 
     /// Reports that the address is resolved.
-    fn addr_resolved(&self, inner: &mut Inner) {
-        self.set_state(inner, State::AddrResolved);
+    fn addr_resolved(&self, inner: &mut Inner) -> Result {
+        self.step(inner, Trigger::AddrResolved)?;
         self.deliver(inner, &Event::new(CmEvent::AddrResolved, 0));
+        Ok(())
     }
 
-    /// Reports the outcome of the address resolution.
+    /// Reports the outcome of the address resolution, unless it is no longer wanted.
     fn resolution_done(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -214,16 +213,17 @@ impl Endpoint {
                 self.resolved(inner, src, link)
                     .inspect_err(note(Failure::AddrWithoutDevice))
             });
-        let (state, event) = match status {
-            Ok(()) => (State::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
+        let (trigger, event) = match status {
+            Ok(()) => (Trigger::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
             Err(error) => (
-                State::AddrBound,
+                Trigger::AddrFailed,
                 Event::new(CmEvent::AddrError, error.to_errno()),
             ),
         };
-        self.set_state(inner, state);
-        self.show(inner);
-        self.deliver(inner, &event);
+        if self.step(inner, trigger).is_ok() {
+            self.show(inner);
+            self.deliver(inner, &event);
+        }
     }
 
     /// Attaches the endpoint to the device that was found, and stores what is known about the link.
@@ -249,7 +249,7 @@ impl AddrDone for Addressee {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, link: &DevAddr) {
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
-        if inner.state != State::AddrQuery {
+        if inner.state() != State::AddrQuery {
             return;
         }
         let query = inner.query.take();

@@ -19,7 +19,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cma::State,
+    cma::{State, Trigger},
     errno::Errno,
     service_id::{self, PortSpace},
 };
@@ -103,7 +103,7 @@ impl Endpoint {
         if addr.is_unspec() {
             return Err(Errno::EAFNOSUPPORT.to_kernel());
         }
-        if inner.state != State::Idle {
+        if inner.state() != State::Idle {
             return Err(EINVAL);
         }
         let mut bound_if = 0;
@@ -165,8 +165,8 @@ impl Endpoint {
         inner.bound_if = bound_if;
         inner.afonly = afonly;
         inner.port = Some(port);
-        self.set_state(inner, State::AddrBound);
+        let bound = self.step(inner, Trigger::Bind);
         self.show(inner);
-        Ok(())
+        bound
     }
 }

@@ -30,7 +30,7 @@ impl Endpoint {
     /// Fails with `EINVAL` if the route is not resolved, with `ENODEV` if the port has gone or has
     /// no source GID, and like [`Route::new`].
     pub(super) fn route(inner: MutexGuard<'_, Inner>) -> Result<Route> {
-        if inner.state != State::RouteResolved {
+        if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
         let (Some(attachment), Some(path)) = (&inner.device, &inner.path) else {
@@ -102,7 +102,7 @@ impl Endpoint {
         inner: &Inner,
         param: &ConnParam<'_>,
     ) -> Result<RequestData<LEN>> {
-        if inner.state != State::RouteResolved {
+        if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
         RequestData::new(&inner.src, &inner.dst, param.private_data).kernel()
@@ -150,7 +150,7 @@ impl Endpoint {
         on_success: impl FnOnce(),
     ) -> Result {
         let mut inner = self.inner.lock();
-        if inner.state != State::Connect {
+        if inner.state() != State::Connect {
             return Err(EINVAL);
         }
         if inner.is_iwarp() {

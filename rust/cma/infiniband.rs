@@ -13,7 +13,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cma::State,
+    cma::{State, Trigger},
     path::Path,
     service_id::ServiceId,
     ucma::path::PathRecord,
@@ -80,8 +80,7 @@ impl Endpoint {
             .sa
             .query_path(device, port, &question, timeout_ms, addressee)?;
         inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
-        self.set_state(inner, State::RouteQuery);
-        Ok(())
+        self.step(inner, Trigger::ResolveRoute)
     }
 }
 
@@ -90,24 +89,31 @@ impl PathDone for Addressee {
         let kept = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
-        if inner.state != State::RouteQuery {
+        if inner.state() != State::RouteQuery {
             return;
         }
         let asked = inner.asking.take();
-        let (state, event) = match kept {
+        let (trigger, event) = match kept {
             Ok(record) => {
                 inner.path = Some(Path::from_record(&record, true));
                 inner.given_path = Some(record);
-                (State::RouteResolved, Event::new(CmEvent::RouteResolved, 0))
+                (
+                    Trigger::RouteResolved,
+                    Event::new(CmEvent::RouteResolved, 0),
+                )
             }
             Err(error) => {
                 let status = error.to_errno();
                 debug::tell(&endpoint.head, Failure::RouteUnresolved, status);
-                (State::AddrResolved, Event::new(CmEvent::RouteError, status))
+                (
+                    Trigger::RouteFailed,
+                    Event::new(CmEvent::RouteError, status),
+                )
             }
         };
-        endpoint.set_state(&mut inner, state);
-        endpoint.deliver(&inner, &event);
+        if endpoint.step(&mut inner, trigger).is_ok() {
+            endpoint.deliver(&inner, &event);
+        }
         drop(inner);
         drop(asked);
     }

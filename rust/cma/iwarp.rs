@@ -25,7 +25,7 @@ use crate::{
 use cmproto::{
     addr::SockAddr,
     cm::{DestroyCause, QpAttrMask},
-    cma::State,
+    cma::{State, Trigger},
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
     qp::QpType,
     service_id::PortSpace,
@@ -141,7 +141,7 @@ impl Endpoint {
     ) -> Result {
         let device = {
             let inner = self.inner.lock();
-            if inner.state != State::RouteResolved {
+            if inner.state() != State::RouteResolved {
                 return Err(EINVAL);
             }
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
@@ -161,7 +161,7 @@ impl Endpoint {
 
         let mut inner = self.inner.lock();
         // Another call may have connected meanwhile.
-        if inner.state != State::RouteResolved {
+        if self.step(&mut inner, Trigger::Connect).is_err() {
             drop(inner);
             drop(connection);
             IwId::destroy(id);
@@ -172,7 +172,6 @@ impl Endpoint {
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
         inner.iwarp = Some(Iwarp::Connection(connection));
-        self.set_state(&mut inner, State::Connect);
         self.show(&inner);
         drop(inner);
 
@@ -180,10 +179,9 @@ impl Endpoint {
         if connected.is_err() {
             let mut inner = self.inner.lock();
             // The endpoint may have ended meanwhile.
-            if inner.state == State::Connect {
+            if self.step(&mut inner, Trigger::ConnectFailed).is_ok() {
                 drop(inner.iwarp.take());
                 (inner.qp_num, inner.srq) = before;
-                self.set_state(&mut inner, State::RouteResolved);
                 self.show(&inner);
             }
             drop(inner);
@@ -343,7 +341,7 @@ impl Endpoint {
         let listener = self.listener_at(&device, backlog)?;
         drop(device);
         let mut inner = self.inner.lock();
-        if inner.state != State::Listen {
+        if inner.state() != State::Listen {
             // The endpoint has ended meanwhile.
             drop(inner);
             drop(listener);
@@ -393,7 +391,7 @@ impl Endpoint {
     fn requested(self: &EndpointRef, request: &IwRequest<'_>) -> Result {
         let devices = {
             let inner = self.inner.lock();
-            if inner.state != State::Listen {
+            if inner.state() != State::Listen {
                 return Err(EINVAL);
             }
             inner.device_filter().anywhere()
@@ -427,9 +425,9 @@ impl Endpoint {
         inner.bound_if = link.bound_dev_if;
         inner.interface = Some(Interface::from(&link));
         inner.link = Some(link);
-        child.set_state(&mut inner, State::Connect);
+        let started = child.step(&mut inner, Trigger::Request);
         child.show(&inner);
-        let attached = child.attach(&mut inner, attachment);
+        let attached = started.and_then(|()| child.attach(&mut inner, attachment));
         drop(inner);
 
         let event = Event {
@@ -455,7 +453,7 @@ impl IwHandler for Addressee {
         let endpoint = self.endpoint();
         let mut guard = endpoint.inner.lock();
         let inner = &mut *guard;
-        if inner.state != State::Connect {
+        if inner.state() != State::Connect {
             return;
         }
         if matches!(kind, IwarpEvent::Reply { .. }) {

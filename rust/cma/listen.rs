@@ -7,7 +7,11 @@ use crate::{
     endpoint::{Endpoint, EndpointRef, Inner},
     kext::delay,
 };
-use cmproto::{addr::SockAddr, cma::State, service_id::ServiceId};
+use cmproto::{
+    addr::SockAddr,
+    cma::{State, Trigger},
+    service_id::ServiceId,
+};
 use kernel::prelude::*;
 
 impl Endpoint {
@@ -26,7 +30,7 @@ impl Endpoint {
     /// - the errors of an iWARP device that cannot listen, such as `EADDRINUSE`.
     pub(crate) fn listen(self: &EndpointRef, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
-        if inner.state != State::AddrBound {
+        if inner.state() != State::AddrBound {
             let any = SockAddr::V4 {
                 addr: [0; 4],
                 port: 0,
@@ -51,7 +55,7 @@ impl Endpoint {
     fn unlisten(self: &EndpointRef, reuseaddr: bool) {
         let listening = {
             let mut inner = self.inner.lock();
-            if inner.state != State::Listen {
+            if self.step(&mut inner, Trigger::ListenFailed).is_err() {
                 return;
             }
             inner.options.reuseaddr = reuseaddr;
@@ -60,7 +64,6 @@ impl Endpoint {
                     .ports
                     .update(port, |owner| owner.reuseaddr = reuseaddr);
             }
-            self.set_state(&mut inner, State::AddrBound);
             inner.listening.take()
         };
         delay::point();
@@ -96,7 +99,6 @@ impl Endpoint {
         }
         inner.options.reuseaddr = false;
         inner.listening = Some(listening);
-        self.set_state(inner, State::Listen);
-        Ok(())
+        self.step(inner, Trigger::Listen)
     }
 }

@@ -193,7 +193,7 @@ impl Endpoint {
         let is_ib = {
             let inner = self.inner.lock();
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
-            let is_ready = matches!(inner.state, State::AddrBound | State::AddrResolved);
+            let is_ready = matches!(inner.state(), State::AddrBound | State::AddrResolved);
             if !is_ready || self.qp_type != QpType::UD {
                 return Err(EINVAL);
             }

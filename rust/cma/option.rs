@@ -22,7 +22,7 @@ impl Endpoint {
     /// bound.
     pub(crate) fn set_reuseaddr(&self, reuseaddr: bool) -> Result {
         let mut inner = self.inner.lock();
-        let allowed = match inner.state {
+        let allowed = match inner.state() {
             State::Idle => true,
             State::Listen => false,
             _ => reuseaddr,
@@ -44,7 +44,7 @@ impl Endpoint {
     /// Fails with `EINVAL` in any other state than bound or new.
     pub(crate) fn set_afonly(&self, afonly: bool) -> Result {
         let mut inner = self.inner.lock();
-        if !matches!(inner.state, State::Idle | State::AddrBound) {
+        if !matches!(inner.state(), State::Idle | State::AddrBound) {
             return Err(EINVAL);
         }
         inner.options.afonly = Some(afonly);
@@ -67,7 +67,7 @@ impl Endpoint {
     /// Fails with `EALREADY` if the endpoint is bound.
     pub(crate) fn set_node_type(&self, node_type: Option<NodeType>) -> Result {
         let mut inner = self.inner.lock();
-        if inner.state != State::Idle {
+        if inner.state() != State::Idle {
             return Err(Errno::EALREADY.to_kernel());
         }
         inner.options.node_type = node_type;

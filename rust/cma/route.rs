@@ -12,7 +12,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cma::State,
+    cma::{State, Trigger},
     path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY},
     ucma::path::PathRecord,
     ucma_abi::CmEvent,
@@ -54,7 +54,7 @@ impl Endpoint {
             return Err(EINVAL);
         }
         let mut inner = self.inner.lock();
-        if !matches!(inner.state, State::AddrResolved | State::AddrinfoResolved) {
+        if !matches!(inner.state(), State::AddrResolved | State::AddrinfoResolved) {
             return Err(EINVAL);
         }
         if inner.is_ib() {
@@ -66,7 +66,7 @@ impl Endpoint {
             inner.path = Some(path);
             inner.given_path = None;
         }
-        self.set_state(&mut inner, State::RouteResolved);
+        self.step(&mut inner, Trigger::ComputeRoute)?;
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Endpoint {
     pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
         let mut given = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
-        if inner.state != State::AddrResolved {
+        if inner.state() != State::AddrResolved {
             return Err(EINVAL);
         }
         if inner.is_roce() {
@@ -90,7 +90,7 @@ impl Endpoint {
         *given = path::shown(record, has_lids);
         inner.path = Some(Path::from_record(record, has_lids));
         inner.given_path = Some(given);
-        self.set_state(&mut inner, State::RouteResolved);
+        self.step(&mut inner, Trigger::SetPath)?;
         if tells {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
-    cma::State,
+    cma::{State, Trigger},
     errno::Errno,
     ucma_abi::CmEvent,
 };
@@ -36,7 +36,7 @@ impl Endpoint {
     pub(crate) fn resolve_ib_service(self: &EndpointRef, question: &ServiceQuestion) -> Result {
         let mut inner = self.inner.lock();
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
-        if inner.state != State::AddrBound {
+        if inner.state() != State::AddrBound {
             return Err(EINVAL);
         }
         if !attachment.is_ib() {
@@ -50,8 +50,7 @@ impl Endpoint {
             .sa
             .query_service(device, port, question, addressee)?;
         inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
-        self.set_state(&mut inner, State::AddrinfoQuery);
-        Ok(())
+        self.step(&mut inner, Trigger::ResolveService)
     }
 
     /// Returns the service records that were found, if there are any.
@@ -80,7 +79,7 @@ impl ServiceDone for Addressee {
         });
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
-        if inner.state != State::AddrinfoQuery {
+        if inner.state() != State::AddrinfoQuery {
             return;
         }
         let asked = inner.asking.take();
@@ -88,7 +87,7 @@ impl ServiceDone for Addressee {
             Some(_) => Err(Errno::EALREADY.to_kernel()),
             None => found,
         };
-        let (state, event) = match found {
+        let (trigger, event) = match found {
             Ok((first, services)) => {
                 // The route will lead to the first record's port.
                 if let SockAddr::Ib { pkey, .. } = first {
@@ -97,18 +96,19 @@ impl ServiceDone for Addressee {
                 inner.dst = first;
                 inner.services = Some(services);
                 let event = Event::new(CmEvent::AddrinfoResolved, 0);
-                (State::AddrinfoResolved, event)
+                (Trigger::ServiceResolved, event)
             }
             Err(error) => {
                 let status = error.to_errno();
                 debug::tell(&endpoint.head, Failure::ServiceUnresolved, status);
                 let event = Event::new(CmEvent::AddrinfoError, status);
-                (State::AddrBound, event)
+                (Trigger::ServiceFailed, event)
             }
         };
-        endpoint.set_state(&mut inner, state);
-        endpoint.show(&inner);
-        endpoint.deliver(&inner, &event);
+        if endpoint.step(&mut inner, trigger).is_ok() {
+            endpoint.show(&inner);
+            endpoint.deliver(&inner, &event);
+        }
         drop(inner);
         drop(asked);
     }

@@ -100,7 +100,7 @@ impl Stubs {
         delay::point();
         // The listener or the device may have ended meanwhile, and may not have found the entry,
         // which keeps the device.
-        if listener.inner.lock().state != State::Listen || device.is_closed() {
+        if listener.inner.lock().state() != State::Listen || device.is_closed() {
             self.remove(&key);
         }
         Ok(())

@@ -11,7 +11,11 @@ use crate::{
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
 };
-use cmproto::{cm::DestroyCause, cma::State, ucma_abi::CmEvent};
+use cmproto::{
+    cm::DestroyCause,
+    cma::{State, Trigger},
+    ucma_abi::CmEvent,
+};
 use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -33,13 +37,12 @@ struct Remains {
 }
 
 impl Endpoint {
-    /// Takes everything out of the endpoint, which is dead from here on, and sends its peer the
-    /// last message.
-    fn strip(self: &EndpointRef, inner: &mut Inner, state: State, cause: DestroyCause) -> Remains {
+    /// Takes everything out of the endpoint, which is dead, or will be before its lock is released,
+    /// and sends its peer the last message.
+    fn strip(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) -> Remains {
         self.destroy_cm(inner, cause);
         self.core.timers.disarm(&mut inner.timer, self);
         inner.in_flight = None;
-        self.set_state(inner, state);
         Remains {
             query: inner.query.take(),
             asking: inner.asking.take(),
@@ -126,7 +129,9 @@ impl Endpoint {
         }
         trace::cma::cm_id_destroy(&self.head, inner.tos());
         let listened = inner.state == State::Listen;
-        let remains = self.strip(&mut inner, State::Destroying, cause);
+        let remains = self.strip(&mut inner, cause);
+        // Nothing happens to an endpoint that is being destroyed already.
+        let _ = self.step(&mut inner, Trigger::Destroy);
         drop(inner);
         delay::point();
         if listened {
@@ -154,10 +159,9 @@ impl Endpoint {
     /// Tells the consumer that the device is being removed. The endpoint is dead from here on.
     pub(crate) fn announce_removal(&self) {
         let mut inner = self.inner.lock();
-        if inner.is_dead() {
+        if self.step(&mut inner, Trigger::RemoveDevice).is_err() {
             return;
         }
-        self.set_state(&mut inner, State::DeviceRemoval);
         let consumer = inner.consumer.clone();
         // This comes first, so that a reader of the event finds the context removed.
         if let Some(consumer) = &consumer {
@@ -175,7 +179,7 @@ impl Endpoint {
         if inner.state != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
-        let mut remains = self.strip(&mut inner, State::DeviceRemoval, DestroyCause::User);
+        let mut remains = self.strip(&mut inner, DestroyCause::User);
         // The groups are left later: the task that removes the device, and waits for this, may hold
         // the lock of all network interfaces (RTNL), which leaving them takes.
         inner.groups = mem::replace(&mut remains.groups, RBTree::new());

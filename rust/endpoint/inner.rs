@@ -132,7 +132,8 @@ pub(crate) struct Sidr {
 ///   connection; or it is about to be taken down, by the removal of its device, or by its consumer
 ///   if `stay` is `Some`.
 pub(crate) struct Inner {
-    pub(crate) state: State,
+    /// The state, which [`Endpoint::step`](super::Endpoint::step) changes.
+    pub(super) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
     pub(crate) src: SockAddr,
     pub(crate) dst: SockAddr,
@@ -223,6 +224,11 @@ impl Inner {
             qkey: Qkey::unknown(),
             groups: RBTree::new(),
         })
+    }
+
+    /// Returns the state.
+    pub(crate) fn state(&self) -> State {
+        self.state
     }
 
     /// Returns whether the endpoint was destroyed or its device was removed.

@@ -45,7 +45,12 @@ use crate::{
     kext::{net::Net, slab::SlabArc},
     table::timers::TimerSlot,
 };
-use cmproto::{addr::SockAddr, cma::State, qp::QpType, service_id::PortSpace};
+use cmproto::{
+    addr::SockAddr,
+    cma::{State, Trigger},
+    qp::QpType,
+    service_id::PortSpace,
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -174,10 +179,14 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Changes the state, also as netlink reports it.
-    pub(crate) fn set_state(&self, inner: &mut Inner, state: State) {
-        inner.state = state;
-        self.head.set_state(state as u32);
+    /// Makes the state transition that `trigger` causes, also as netlink reports it.
+    ///
+    /// Fails with `EINVAL`, and changes nothing, if `trigger` is not allowed in the state.
+    #[inline]
+    pub(crate) fn step(&self, inner: &mut Inner, trigger: Trigger) -> Result {
+        inner.state = inner.state.next(trigger).ok_or(EINVAL)?;
+        self.head.set_state(inner.state as u32);
+        Ok(())
     }
 
     /// Reports an event to the consumer, if there is one that uses the RDMA CM.

@@ -12,8 +12,8 @@ pub struct Upcall {
     pub event: CmEvent,
     /// 0, a negative errno, or a positive number: the reason of a REJ, or the status of a SIDR_REP.
     pub status: i32,
-    /// The new state of the endpoint.
-    pub next: State,
+    /// The trigger of a state transition of the endpoint, if there is one.
+    pub trigger: Option<Trigger>,
 }
 
 /// Returns the event for the consumer of an endpoint in `state` when the communication manager has
@@ -45,30 +45,24 @@ pub fn upcall(
         return None;
     }
     let timed_out = status(Errno::ETIMEDOUT);
-    let (event, status, next) = match event {
-        cm::Event::ReqError | cm::Event::RepError => (CmEvent::Unreachable, timed_out, state),
+    let (event, status) = match event {
+        cm::Event::ReqError | cm::Event::RepError => (CmEvent::Unreachable, timed_out),
         cm::Event::RepReceived => match queue_pair {
-            None => (CmEvent::ConnectResponse, 0, state),
-            Some(Ok(())) => (CmEvent::Established, 0, state),
-            Some(Err(errno)) => (CmEvent::ConnectError, status(errno), state),
+            None => (CmEvent::ConnectResponse, 0),
+            Some(Ok(())) => (CmEvent::Established, 0),
+            Some(Err(errno)) => (CmEvent::ConnectError, status(errno)),
         },
-        cm::Event::RtuReceived | cm::Event::UserEstablished => (CmEvent::Established, 0, state),
-        cm::Event::RejReceived { reason } => (CmEvent::Rejected, i32::from(reason.0), state),
-        cm::Event::DreqError => (
-            CmEvent::Disconnected,
-            timed_out,
-            state.next(Trigger::Disconnected)?,
-        ),
-        cm::Event::DreqReceived | cm::Event::DrepReceived => {
-            (CmEvent::Disconnected, 0, state.next(Trigger::Disconnected)?)
-        }
-        cm::Event::TimewaitExit => (CmEvent::TimewaitExit, 0, state),
+        cm::Event::RtuReceived | cm::Event::UserEstablished => (CmEvent::Established, 0),
+        cm::Event::RejReceived { reason } => (CmEvent::Rejected, i32::from(reason.0)),
+        cm::Event::DreqError => (CmEvent::Disconnected, timed_out),
+        cm::Event::DreqReceived | cm::Event::DrepReceived => (CmEvent::Disconnected, 0),
+        cm::Event::TimewaitExit => (CmEvent::TimewaitExit, 0),
         cm::Event::MraReceived => return None,
     };
     Some(Upcall {
         event,
         status,
-        next,
+        trigger: (event == CmEvent::Disconnected).then_some(Trigger::Disconnected),
     })
 }
 
@@ -97,7 +91,7 @@ pub fn resolution_upcall(
     Some(Upcall {
         event,
         status,
-        next: state,
+        trigger: None,
     })
 }
 
@@ -149,7 +143,12 @@ mod tests {
         ];
         for (event, expected) in EVENTS.into_iter().zip(expected) {
             let upcall = upcall(State::Connect, event, None);
-            let upcall = upcall.map(|u| (u.event, u.status, u.next));
+            let upcall = upcall.map(|u| {
+                let next = u
+                    .trigger
+                    .map_or(Some(State::Connect), |t| State::Connect.next(t));
+                (u.event, u.status, next.unwrap())
+            });
             assert_eq!((event, upcall), (event, expected));
         }
     }
@@ -161,7 +160,7 @@ mod tests {
             let expected = (event == cm::Event::TimewaitExit).then_some(Upcall {
                 event: CmEvent::TimewaitExit,
                 status: 0,
-                next: State::Disconnect,
+                trigger: None,
             });
             assert_eq!(upcall, expected);
         }
@@ -184,7 +183,7 @@ mod tests {
         };
         let told = |state, event, qkey| {
             let upcall = resolution_upcall(state, event, qkey)?;
-            assert_eq!(upcall.next, state);
+            assert_eq!(upcall.trigger, None);
             Some((upcall.event, upcall.status))
         };
         for state in State::ALL {
@@ -214,12 +213,9 @@ mod tests {
     fn a_queue_pair_of_the_kernel() {
         let rep = |result| {
             let upcall = upcall(State::Connect, cm::Event::RepReceived, Some(result)).unwrap();
-            (upcall.event, upcall.status, upcall.next)
+            (upcall.event, upcall.status, upcall.trigger)
         };
-        assert_eq!(rep(Ok(())), (CmEvent::Established, 0, State::Connect));
-        assert_eq!(
-            rep(Err(Errno::ENOMEM)),
-            (CmEvent::ConnectError, -12, State::Connect)
-        );
+        assert_eq!(rep(Ok(())), (CmEvent::Established, 0, None));
+        assert_eq!(rep(Err(Errno::ENOMEM)), (CmEvent::ConnectError, -12, None));
     }
 }

@@ -42,8 +42,6 @@ pub enum State {
 pub enum Trigger {
     /// The user binds a local address, possibly as a part of resolving or listening.
     Bind,
-    /// Binding the address has failed.
-    BindFailed,
     /// The user resolves the peer's address.
     ResolveAddr,
     /// The peer's address is known.
@@ -56,12 +54,14 @@ pub enum Trigger {
     ServiceResolved,
     /// The service could not be found.
     ServiceFailed,
-    /// The user resolves the route.
+    /// The user resolves the route, by asking the subnet administrator.
     ResolveRoute,
     /// The route is known.
     RouteResolved,
     /// The route could not be found.
     RouteFailed,
+    /// The user resolves the route where nobody has to be asked, which is known at once.
+    ComputeRoute,
     /// The user sets the route.
     SetPath,
     /// The user connects.
@@ -74,6 +74,12 @@ pub enum Trigger {
     Listen,
     /// Listening has failed.
     ListenFailed,
+    /// A consumer of the InfiniBand CM sends a REQ or SIDR_REQ, possibly after one that has ended.
+    SendReq,
+    /// A consumer of the InfiniBand CM listens on a service id.
+    Serve,
+    /// Listening on a service id has failed.
+    ServeFailed,
     /// Either end has disconnected.
     Disconnected,
     /// The device is being removed.
@@ -102,13 +108,13 @@ impl State {
 
     /// Returns the state to which `trigger` leads, or `None` if `trigger` is not allowed in this
     /// state. In the latter case a verb fails with `EINVAL`, and a result is dropped.
+    #[inline]
     pub const fn next(self, trigger: Trigger) -> Option<Self> {
         match (trigger, self) {
             (Trigger::Bind, Self::Idle)
             | (Trigger::AddrFailed, Self::AddrQuery)
             | (Trigger::ServiceFailed, Self::AddrinfoQuery)
             | (Trigger::ListenFailed, Self::Listen) => Some(Self::AddrBound),
-            (Trigger::BindFailed, Self::AddrBound) => Some(Self::Idle),
             (Trigger::ResolveAddr, Self::AddrBound) => Some(Self::AddrQuery),
             (Trigger::AddrResolved, Self::AddrQuery) | (Trigger::RouteFailed, Self::RouteQuery) => {
                 Some(Self::AddrResolved)
@@ -119,12 +125,16 @@ impl State {
                 Some(Self::RouteQuery)
             }
             (Trigger::RouteResolved, Self::RouteQuery)
+            | (Trigger::ComputeRoute, Self::AddrResolved | Self::AddrinfoResolved)
             | (Trigger::SetPath, Self::AddrResolved)
             | (Trigger::ConnectFailed, Self::Connect) => Some(Self::RouteResolved),
-            (Trigger::Connect, Self::RouteResolved) | (Trigger::Request, Self::Idle) => {
-                Some(Self::Connect)
+            (Trigger::Connect, Self::RouteResolved)
+            | (Trigger::Request, Self::Idle)
+            | (Trigger::SendReq, Self::Idle | Self::Connect) => Some(Self::Connect),
+            (Trigger::Listen, Self::AddrBound) | (Trigger::Serve, Self::Idle | Self::Connect) => {
+                Some(Self::Listen)
             }
-            (Trigger::Listen, Self::AddrBound) => Some(Self::Listen),
+            (Trigger::ServeFailed, Self::Listen) => Some(Self::Idle),
             (Trigger::Disconnected, Self::Connect) => Some(Self::Disconnect),
             (Trigger::RemoveDevice, Self::DeviceRemoval | Self::Destroying) => None,
             (Trigger::RemoveDevice, _) => Some(Self::DeviceRemoval),
@@ -132,7 +142,6 @@ impl State {
             (Trigger::Destroy, _) => Some(Self::Destroying),
             (
                 Trigger::Bind
-                | Trigger::BindFailed
                 | Trigger::ResolveAddr
                 | Trigger::AddrResolved
                 | Trigger::AddrFailed
@@ -142,12 +151,16 @@ impl State {
                 | Trigger::ResolveRoute
                 | Trigger::RouteResolved
                 | Trigger::RouteFailed
+                | Trigger::ComputeRoute
                 | Trigger::SetPath
                 | Trigger::Connect
                 | Trigger::ConnectFailed
                 | Trigger::Request
                 | Trigger::Listen
                 | Trigger::ListenFailed
+                | Trigger::SendReq
+                | Trigger::Serve
+                | Trigger::ServeFailed
                 | Trigger::Disconnected,
                 _,
             ) => None,
@@ -200,9 +213,8 @@ impl State {
 
 impl Trigger {
     /// All triggers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Bind,
-        Self::BindFailed,
         Self::ResolveAddr,
         Self::AddrResolved,
         Self::AddrFailed,
@@ -212,12 +224,16 @@ impl Trigger {
         Self::ResolveRoute,
         Self::RouteResolved,
         Self::RouteFailed,
+        Self::ComputeRoute,
         Self::SetPath,
         Self::Connect,
         Self::ConnectFailed,
         Self::Request,
         Self::Listen,
         Self::ListenFailed,
+        Self::SendReq,
+        Self::Serve,
+        Self::ServeFailed,
         Self::Disconnected,
         Self::RemoveDevice,
         Self::Destroy,
@@ -237,7 +253,6 @@ mod tests {
     const TABLE: &[(State, Trigger, State)] = &[
         (State::Idle, Trigger::Bind, State::AddrBound),
         (State::Idle, Trigger::Request, State::Connect),
-        (State::AddrBound, Trigger::BindFailed, State::Idle),
         (State::AddrBound, Trigger::ResolveAddr, State::AddrQuery),
         (
             State::AddrBound,
@@ -262,6 +277,16 @@ mod tests {
             Trigger::ResolveRoute,
             State::RouteQuery,
         ),
+        (
+            State::AddrResolved,
+            Trigger::ComputeRoute,
+            State::RouteResolved,
+        ),
+        (
+            State::AddrinfoResolved,
+            Trigger::ComputeRoute,
+            State::RouteResolved,
+        ),
         (State::AddrResolved, Trigger::SetPath, State::RouteResolved),
         (
             State::AddrinfoResolved,
@@ -278,6 +303,11 @@ mod tests {
         (State::Connect, Trigger::ConnectFailed, State::RouteResolved),
         (State::Connect, Trigger::Disconnected, State::Disconnect),
         (State::Listen, Trigger::ListenFailed, State::AddrBound),
+        (State::Idle, Trigger::SendReq, State::Connect),
+        (State::Connect, Trigger::SendReq, State::Connect),
+        (State::Idle, Trigger::Serve, State::Listen),
+        (State::Connect, Trigger::Serve, State::Listen),
+        (State::Listen, Trigger::ServeFailed, State::Idle),
     ];
 
     #[test]

@@ -111,7 +111,7 @@ pub(super) fn state(inner: &Inner) -> State {
     match (&inner.conn, &inner.sidr) {
         (Some(conn), _) => conn.machine.state(),
         (None, Some(sidr)) => sidr.machine.state(),
-        (None, None) if inner.state == cma::State::Listen => State::Listen,
+        (None, None) if inner.state() == cma::State::Listen => State::Listen,
         (None, None) => State::Idle,
     }
 }

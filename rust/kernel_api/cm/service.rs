@@ -13,7 +13,7 @@ use crate::{
 };
 use cmproto::{
     cm,
-    cma::State,
+    cma::Trigger,
     ibcm::{wanted, Wanted},
 };
 use kernel::{prelude::*, sync::Arc};
@@ -65,7 +65,7 @@ impl KernelId {
         let room = Room::new()?;
         let before = head.service();
         head.show_service(service_id);
-        self.endpoint.set_state(&mut inner, State::Listen);
+        self.endpoint.step(&mut inner, Trigger::Serve)?;
         show_state(head, &inner);
         let mut queue = self.queue.lock();
         let entered = core.listeners.serve(room, service_id, &device, self, name);
@@ -78,7 +78,7 @@ impl KernelId {
             Err(error) => Err(error),
         };
         drop(queue);
-        self.endpoint.set_state(&mut inner, State::Idle);
+        self.endpoint.step(&mut inner, Trigger::ServeFailed)?;
         head.show_service(before);
         show_state(head, &inner);
         other

@@ -554,7 +554,12 @@ impl Node {
         if event == cm::Event::RepReceived {
             let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         }
-        endpoint.state = upcall.next;
+        if let Some(next) = upcall
+            .trigger
+            .and_then(|trigger| endpoint.state.next(trigger))
+        {
+            endpoint.state = next;
+        }
         self.tell(ep, upcall.event, upcall.status, now);
     }
 

@@ -295,7 +295,12 @@ impl Node {
         if let (cm::Event::RepReceived, Some(conn)) = (reported, &mut object.conn) {
             let _ = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         }
-        object.state = upcall.next;
+        if let Some(next) = upcall
+            .trigger
+            .and_then(|trigger| object.state.next(trigger))
+        {
+            object.state = next;
+        }
         if !object.has_uid {
             return;
         }

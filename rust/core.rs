@@ -3,7 +3,7 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::{questions::Questions, remote::Remotes, unreached::Unreached},
+    cm::{questions::Questions, remote::Remotes},
     cma::{
         answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
         ports::Ports, stubs::Stubs,
@@ -18,6 +18,7 @@ use crate::{
     table::{
         comm_ids::CommIds, parked::Parking, resolve_budget::ResolveBudget, round_trips::RoundTrips,
         timers::Timers,
+        unreached::Unreached,
     },
 };
 use cmproto::time::Instant;
@@ -57,7 +58,7 @@ pub(crate) struct Core {
     pub(crate) answers: Answers,
     pub(crate) resolve_budget: Arc<ResolveBudget>,
     #[pin]
-    pub(crate) unreached: Unreached,
+    pub(crate) unreached: Unreached<EndpointRef>,
     pub(crate) round_trips: Arc<RoundTrips>,
     pub(crate) parking: Arc<Parking>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.

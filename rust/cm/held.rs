@@ -6,8 +6,9 @@ use super::{reach::Sender, receive::Arrived};
 use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent},
+    kext::delay,
 };
-use cmproto::{cm::DestroyCause, dropped::Dropped, node::Unwanted};
+use cmproto::{cm::DestroyCause, cma::State, dropped::Dropped, node::Unwanted};
 use kernel::{prelude::*, sync::Arc};
 
 /// A request for which an endpoint was created, until its sender can be answered.
@@ -21,6 +22,33 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Lets the request end with its listener while its sender is not reached. Returns false if
+    /// the listener has ended meanwhile, before it could find the request; the request is ended
+    /// then.
+    ///
+    /// Fails with [`ENOMEM`].
+    pub(super) fn await_sender(&self) -> Result<bool> {
+        let Held {
+            listener, child, ..
+        } = self;
+        let unreached = &child.core.unreached;
+        unreached.enter(listener.number, child.number, child.clone())?;
+        delay::point();
+        let listens = listener.inner.lock().state() == State::Listen;
+        if !listens {
+            listener.end_unreached();
+        }
+        Ok(listens)
+    }
+
+    /// Ends the wait for the sender. Returns false if the request has ended with its listener.
+    pub(super) fn take_back(&self) -> bool {
+        let unreached = &self.child.core.unreached;
+        unreached
+            .remove(self.listener.number, self.child.number)
+            .is_some()
+    }
+
     /// Creates the address handle of the sender, which was found at `link`.
     ///
     /// If that fails, the request is ended and counted as dropped, and the result is `None`: the

@@ -27,5 +27,4 @@ mod sidr;
 pub(crate) mod target;
 mod timer;
 mod trace;
-pub(crate) mod unreached;
 mod verbs;

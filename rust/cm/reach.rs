@@ -193,12 +193,7 @@ pub(super) fn search<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit, waitin
 
 impl<T: Waiting> Search<T> {
     fn start(self: Arc<Self>) {
-        let unreached = &self.core.unreached;
-        match self
-            .waiting
-            .held()
-            .map_or(Ok(true), |held| unreached.enter(held))
-        {
+        match self.waiting.held().map_or(Ok(true), Held::await_sender) {
             Ok(true) => {}
             // The listener has ended, and has ended the request.
             Ok(false) => return,
@@ -229,8 +224,7 @@ impl<T: Waiting> Search<T> {
 
     /// Reports the result of the resolution, unless the request has ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
-        let unreached = &self.core.unreached;
-        if self.waiting.held().is_none_or(|held| unreached.leave(held)) {
+        if self.waiting.held().is_none_or(Held::take_back) {
             self.waiting.reached(link);
         }
     }

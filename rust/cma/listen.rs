@@ -70,7 +70,7 @@ impl Endpoint {
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
         }
-        self.core.unreached.end_of(self);
+        self.end_unreached();
         self.core.stubs.hide(self.number);
     }
 

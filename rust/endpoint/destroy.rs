@@ -135,9 +135,19 @@ impl Endpoint {
         drop(inner);
         delay::point();
         if listened {
-            self.core.unreached.end_of(self);
+            self.end_unreached();
         }
         self.bury(remains);
+    }
+
+    /// Ends the requests to the endpoint, which does not listen any more, whose senders are not
+    /// reached yet.
+    ///
+    /// Their senders cannot be told, because their addresses are not known.
+    pub(crate) fn end_unreached(&self) {
+        self.core
+            .unreached
+            .end_of(self.number, |child| child.end(DestroyCause::NoMemory));
     }
 
     /// Gives the port of an endpoint that will be destroyed soon back, so that others can use it at

@@ -12,3 +12,4 @@ pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
 pub(crate) mod sharded;
 pub(crate) mod timers;
+pub(crate) mod unreached;

@@ -5,8 +5,7 @@
 use crate::{
     cm::{questions::Questions, remote::Remotes},
     cma::{
-        answers::Answers, device::Devices, listeners::Listeners, neighbours::Neighbours,
-        ports::Ports, stubs::Stubs,
+        device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
     },
     endpoint::{Endpoint, EndpointRef},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
@@ -16,8 +15,8 @@ use crate::{
         workqueue::{Kind, OwnedQueue},
     },
     table::{
-        comm_ids::CommIds, parked::Parking, resolve_budget::ResolveBudget, round_trips::RoundTrips,
-        timers::Timers,
+        accept_locks::AcceptLocks, comm_ids::CommIds, parked::Parking,
+        resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
         unreached::Unreached,
     },
 };
@@ -54,8 +53,7 @@ pub(crate) struct Core {
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,
     pub(crate) sa: SaClient,
-    #[pin]
-    pub(crate) answers: Answers,
+    pub(crate) accept_locks: Arc<AcceptLocks<EndpointRef>>,
     pub(crate) resolve_budget: Arc<ResolveBudget>,
     #[pin]
     pub(crate) unreached: Unreached<EndpointRef>,
@@ -80,6 +78,7 @@ impl Core {
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
+        let accept_locks = AcceptLocks::new()?;
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
@@ -99,7 +98,7 @@ impl Core {
                 resolver,
                 iw,
                 sa,
-                answers <- Answers::new(),
+                accept_locks,
                 resolve_budget,
                 unreached <- Unreached::new(),
                 round_trips,

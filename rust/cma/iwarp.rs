@@ -6,7 +6,6 @@
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
 use super::{
-    answers::{Giving, Room},
     device::{CmDevice, Source, SourceLink},
     neighbours::Interface,
     stubs::Site,
@@ -21,6 +20,7 @@ use crate::{
         iw::{IwAddress, IwEvent, IwHandler, IwId, IwListener, IwParam, IwRequest},
     },
     kext::{error::ResultExt, net::Net, netdev::NetDevice},
+    table::accept_locks::{AcceptLock, AcceptWaiter, Reservation},
 };
 use cmproto::{
     addr::SockAddr,
@@ -203,7 +203,7 @@ impl Endpoint {
             let _ = self.reject_iwarp(&[]);
             return Err(EINVAL);
         };
-        let room = Room::new()?;
+        let reservation = Reservation::new()?;
         let (id, src, dst) = {
             let mut inner = self.inner.lock();
             let (machine, id) = inner.iwarp_connection()?;
@@ -214,9 +214,15 @@ impl Endpoint {
             self.show(&inner);
             (id, inner.src, inner.dst)
         };
-        let giving = Giving::new(room, self, &src, &dst);
+        let lock = AcceptLock::new(
+            &self.core.accept_locks,
+            reservation,
+            self.number,
+            &src,
+            &dst,
+        );
         let accepted = id.accept(&param.to_iwarp());
-        drop(giving);
+        drop(lock);
 
         let mut inner = self.inner.lock();
         // The endpoint may have ended meanwhile.
@@ -247,27 +253,6 @@ impl Endpoint {
         }
     }
 
-    /// Releases the peer's answer that was held back, because the peer, at this host, has finished
-    /// its accept: reports the answer to the consumer, and what has happened since.
-    pub(super) fn answer_is_given(&self) {
-        let mut guard = self.inner.lock();
-        let inner = &mut *guard;
-        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
-            return;
-        };
-        let IwarpConnection { machine, id, held } = &mut **connection;
-        let outcomes = machine.released();
-        let held = mem::take(held);
-        let disconnect = outcomes.iter().any(|outcome| outcome.disconnect);
-        let id = disconnect.then(|| id.clone());
-        self.deliver_outcomes(inner, &outcomes, &held);
-        drop(guard);
-        if let Some(id) = id {
-            // If this fails, the connection has ended already.
-            let _ = id.disconnect();
-        }
-    }
-
     /// Holds the peer's answer back from the consumer, if the peer is at this host and its accept
     /// is still under way. Returns false if the answer is to be reported now.
     fn hold_reply(
@@ -276,8 +261,8 @@ impl Endpoint {
         kind: IwarpEvent,
         what: &IwEvent<'_>,
     ) -> bool {
-        let answers = &self.core.answers;
-        if !answers.is_given(&what.local, &what.remote) {
+        let locks = &self.core.accept_locks;
+        if !locks.is_locked(&what.local, &what.remote) {
             return false;
         }
         // Without memory, the answer is reported now, which is better than never.
@@ -292,8 +277,9 @@ impl Endpoint {
             return false;
         };
         let IwarpConnection { machine, held, .. } = &mut **connection;
-        // If the accept ends now, its [`Endpoint::answer_is_given`] waits for the endpoint's lock.
-        if machine.phase() != Phase::Connecting || !answers.wait(&what.local, &what.remote, self) {
+        // If the accept ends now, its [`AcceptWaiter::accept_is_over`] waits for the lock of the
+        // endpoint.
+        if machine.phase() != Phase::Connecting || !locks.wait(&what.local, &what.remote, self) {
             return false;
         }
         *held = kept;
@@ -440,6 +426,29 @@ impl Endpoint {
             child.end(DestroyCause::User);
         }
         Ok(())
+    }
+}
+
+impl AcceptWaiter for EndpointRef {
+    /// Releases the peer's answer that was held back, because the peer, at this host, has finished
+    /// its accept: reports the answer to the consumer, and what has happened since.
+    fn accept_is_over(&self) {
+        let mut guard = self.inner.lock();
+        let inner = &mut *guard;
+        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
+            return;
+        };
+        let IwarpConnection { machine, id, held } = &mut **connection;
+        let outcomes = machine.released();
+        let held = mem::take(held);
+        let disconnect = outcomes.iter().any(|outcome| outcome.disconnect);
+        let id = disconnect.then(|| id.clone());
+        self.deliver_outcomes(inner, &outcomes, &held);
+        drop(guard);
+        if let Some(id) = id {
+            // If this fails, the connection has ended already.
+            let _ = id.disconnect();
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! The RDMA CM: the operations of an endpoint that deals in addresses, one file for each.
 
 mod address;
-pub(crate) mod answers;
 mod bind;
 mod connect;
 pub(crate) mod device;

@@ -5,6 +5,7 @@
 //! A table is generic in its entries where those are endpoints. Whoever enters something gets a
 //! handle, which holds the table and removes the entry.
 
+pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;
 pub(crate) mod members;
 pub(crate) mod parked;

@@ -4,9 +4,8 @@
 
 use crate::{
     cm::{questions::Questions, remote::Remotes},
-    cma::{
-        device::Devices, listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs,
-    },
+    cma::{listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs},
+    device::devices::Devices,
     endpoint::{Endpoint, EndpointRef},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{
@@ -43,7 +42,7 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) listeners: Listeners,
     #[pin]
-    pub(crate) devices: Devices,
+    pub(crate) devices: Devices<EndpointRef>,
     #[pin]
     pub(crate) stubs: Stubs,
     #[pin]

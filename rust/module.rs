@@ -3,9 +3,9 @@
 //! Loading and unloading.
 
 use crate::{
-    cma::{device::CmDevice, neighbours::NetworkListener},
+    cma::neighbours::NetworkListener,
     core::Core,
-    endpoint::Endpoint,
+    endpoint::{CmDevice, Endpoint},
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,

@@ -27,6 +27,7 @@ mod bindings;
 mod cm;
 mod cma;
 mod core;
+mod device;
 mod endpoint;
 #[allow(unsafe_code)]
 mod ib;

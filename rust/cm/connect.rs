@@ -2,7 +2,7 @@
 
 //! Connecting: the REQ of this end.
 
-use super::{execute::Cause, port::transaction_id, route::Route};
+use super::{execute::Cause, route::Route};
 use crate::{
     endpoint::{Conn, Endpoint, EndpointRef, IdKind, Inner},
     kext::error::ResultExt,
@@ -33,7 +33,7 @@ impl Endpoint {
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
         let comm_id = CommId::new(&self.core.comm_ids)?;
-        let tid = transaction_id(route.ah.agent(), comm_id.value());
+        let tid = route.ah.agent().transaction_id(comm_id.value());
         params.pkey = route.path.pkey;
         params.path_mtu = route.path.mtu;
         params.primary = route.primary();

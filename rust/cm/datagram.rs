@@ -2,7 +2,7 @@
 
 //! The verbs of service id resolution (SIDR, IBTA 12.11), as in `<rdma/ib_cm.h>`.
 
-use super::{port::transaction_id, route::Route};
+use super::route::Route;
 use crate::{
     endpoint::{Endpoint, EndpointRef, Inner, Sidr},
     ib::trace::icm::{self, IcmId},
@@ -33,7 +33,7 @@ impl Endpoint {
     ) -> Result {
         let comm_id = CommId::new(&self.core.comm_ids)?;
         let id = comm_id.value();
-        let tid = transaction_id(route.ah.agent(), id);
+        let tid = route.ah.agent().transaction_id(id);
         let mut sidr = KBox::new(
             Sidr {
                 machine: Resolution::new(id, tid),

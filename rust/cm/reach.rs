@@ -5,10 +5,11 @@
 //! On InfiniBand the LID of the sender suffices. On RoCE, a neighbour that is known is used at
 //! once. Others are resolved in the background, only so many at a time.
 
-use super::{held::Held, port::Port};
+use super::held::Held;
 use crate::{
-    cma::device::CmDevice,
     core::Core,
+    device::port::Port,
+    endpoint::CmDevice,
     ib::{
         addr::{self, AddrDone, Query, Started},
         ah::{Ah, AhSpec},

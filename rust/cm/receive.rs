@@ -6,14 +6,14 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, port::Port, reach::Sender, remote::Space};
+use super::{execute::Cause, reach::Sender, remote::Space};
 use crate::{
-    cma::device::CmDevice,
     core::Core,
-    endpoint::{Endpoint, EndpointRef, IdKind},
+    device::port::Port,
+    endpoint::{CmDevice, Endpoint, EndpointRef, IdKind},
     ib::{
         counters::CounterGroup,
-        mad::{Agent, ReceivedMad},
+        mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
         trace::icm,
     },
 };
@@ -26,10 +26,20 @@ use cmproto::{
     ucma::query::Protocol,
     wire::{self, Header, Message, Rep},
 };
-use kernel::{error::Result, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+
+/// The receiver of the messages of a port.
+///
+/// The port has the MAD agent, which has this, until the port is closed.
+struct Receiver {
+    core: Arc<Core>,
+    device: Arc<CmDevice>,
+    port: Arc<Port>,
+}
 
 /// A received message, and the port that has received it.
 pub(super) struct Arrived<'a> {
+    pub(super) core: &'a Arc<Core>,
     pub(super) port: &'a Port,
     pub(super) device: &'a Arc<CmDevice>,
     pub(super) agent: &'a Arc<Agent>,
@@ -48,35 +58,74 @@ impl Arrived<'_> {
     }
 }
 
-impl Port {
-    /// Returns the origin of a message that the port has received.
-    fn origin(&self, device: &CmDevice, mad: &ReceivedMad) -> Origin {
+/// Opens a port of `device`: starts to receive messages, if the connections of the port are those of
+/// the InfiniBand CM.
+///
+/// Fails if another agent receives the messages of the CM class at this port, and notes that.
+pub(crate) fn open_port(core: &Arc<Core>, device: &Arc<CmDevice>, port: &Arc<Port>) -> Result {
+    let at = &device.device;
+    if !at.cap_ib_cm(port.num) {
+        return Ok(());
+    }
+    let receiver = Receiver {
+        core: core.clone(),
+        device: device.clone(),
+        port: port.clone(),
+    };
+    let receiver = Arc::new(receiver, GFP_KERNEL)?;
+    let agent = AgentRegistration::new(at, port.num, receiver).inspect_err(|error| {
+        if *error == EINVAL {
+            core.note_port_taken();
+        }
+    })?;
+    port.open(at, agent)
+}
+
+impl MadHandler for Receiver {
+    fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad) {
+        self.dispatch(agent, &mad);
+    }
+
+    fn truncated(&self) {
+        self.port.counts.dropped(Dropped::Truncated);
+    }
+
+    fn sent(&self, _attr_id: u16, _status: SendStatus) {
+        // A lost message needs no action: the timers of the endpoints send it again.
+    }
+}
+
+impl Receiver {
+    /// Returns the origin of a message.
+    fn origin(&self, mad: &ReceivedMad) -> Origin {
         let source = mad.source();
-        if self.protocol == Protocol::Roce {
+        if self.port.protocol == Protocol::Roce {
             return Origin::of_gid(source.sgid);
         }
         let link = source.link();
         let gids = link.has_grh.then_some((source.dgid, source.sgid));
-        Origin::on_link(device.ib_port(self.num), link.lid, gids)
+        Origin::on_link(self.device.ib_port(self.port.num), link.lid, gids)
     }
 
     /// Handles a message.
-    pub(super) fn dispatch(&self, device: &Arc<CmDevice>, agent: &Arc<Agent>, mad: &ReceivedMad) {
+    fn dispatch(&self, agent: &Arc<Agent>, mad: &ReceivedMad) {
+        let port = &*self.port;
         // The result is not moved, as it is large.
         let decoded = wire::decode(mad.bytes());
         let (header, message) = match &decoded {
             Ok(decoded) => decoded,
-            Err(error) => return self.counts.dropped((*error).into()),
+            Err(error) => return port.counts.dropped((*error).into()),
         };
         let attr_id = header.attr_id.id();
-        self.counts.add(CounterGroup::RxMsgs, attr_id, 1);
+        port.counts.add(CounterGroup::RxMsgs, attr_id, 1);
         let arrived = Arrived {
-            port: self,
-            device,
+            core: &self.core,
+            port,
+            device: &self.device,
             agent,
             mad,
             header,
-            origin: self.origin(device, mad),
+            origin: self.origin(mad),
         };
         match node::route(&*self.core, arrived.origin, message) {
             Route::Req(req) => arrived.request(req),

@@ -148,7 +148,7 @@ impl Arrived<'_> {
     /// Sends an answer, unless the rate limit of the port is reached. The limit keeps a flood of
     /// messages that nobody asked for from causing a flood of answers.
     fn send(&self, attribute: Attribute, again: bool, mad: [u8; MAD_LEN]) {
-        if !self.port.may_answer() {
+        if !self.port.may_answer(self.core.now()) {
             return self.port.counts.dropped(Dropped::Overload);
         }
         let Ok(sender) = self.sender() else {
@@ -162,6 +162,6 @@ impl Arrived<'_> {
             again,
             mad,
         };
-        reach(&self.port.core, answer);
+        reach(self.core, answer);
     }
 }

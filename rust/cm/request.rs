@@ -8,7 +8,6 @@
 
 use super::{
     held::Held,
-    port::transaction_id,
     reach::{search, Neighbour, Sender, Waiting},
     receive::Arrived,
     remote::{Entering, Space},
@@ -252,7 +251,7 @@ impl<'a> IncomingReq<'a> {
     fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
         let (arrived, req, path) = (self.arrived, self.req, self.path);
         let sender = self.sender.as_ref().ok_or(EINVAL)?;
-        let core = &arrived.port.core;
+        let core = arrived.core;
         self.entering = Some(Entering::new(&core.remotes, Space::new()?));
         let listener = heard.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
@@ -260,7 +259,7 @@ impl<'a> IncomingReq<'a> {
         let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&core.comm_ids)?;
-        let tid = transaction_id(arrived.agent, comm_id.value());
+        let tid = arrived.agent.transaction_id(comm_id.value());
         let limits = tuning.over(&arrived.port.tuning()).limits();
         let (own_id, guid) = (comm_id.value(), arrived.port.guid);
         let machine = Connection::from_req(own_id, guid, tid, arrived.header, req, &limits);
@@ -346,7 +345,7 @@ impl<'a> Passive for IncomingReq<'a> {
 
 impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
-        self.arrived.port.core.remotes.get(key)
+        self.arrived.core.remotes.get(key)
     }
 
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
@@ -359,7 +358,7 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     }
 
     fn leave(&mut self, key: &RemoteKey, child: &EndpointRef) {
-        self.arrived.port.core.remotes.leave(key, child);
+        self.arrived.core.remotes.leave(key, child);
     }
 }
 
@@ -389,7 +388,7 @@ impl PassiveReq for IncomingReq<'_> {
     }
 
     fn reach(&mut self) -> bool {
-        let (sender, core) = (self.sender.as_ref(), &self.arrived.port.core);
+        let (sender, core) = (self.sender.as_ref(), self.arrived.core);
         self.neighbour = sender.and_then(|sender| sender.neighbour(core, Waits::PURPOSE).ok());
         self.neighbour.is_some()
     }
@@ -403,7 +402,7 @@ impl PassiveReq for IncomingReq<'_> {
         let Some(conn) = &mut inner.conn else {
             // The device was removed after the endpoint was attached to it.
             drop(inner);
-            self.arrived.port.core.remotes.untrack(tracked, child);
+            self.arrived.core.remotes.untrack(tracked, child);
             return false;
         };
         conn.tracked = Some(tracked);

@@ -254,7 +254,7 @@ impl Arrived<'_> {
 
     /// Sends the answer to a repeated SIDR_REQ.
     fn answer_again(&self, mut answer: Resolution) {
-        for action in answer.duplicate_req(self.port.core.now()) {
+        for action in answer.duplicate_req(self.core.now()) {
             match action {
                 Action::Send(outgoing) => {
                     let mut mad = [0; MAD_LEN];
@@ -315,7 +315,7 @@ impl<'a> IncomingSidr<'a> {
             held: self.arrived.hold(sender, listener, child),
             event: KeptEvent::new(&event),
         };
-        reach(&self.arrived.port.core, inquiry);
+        reach(self.arrived.core, inquiry);
     }
 
     /// Creates the endpoint of the request, and the event for the consumer.
@@ -390,7 +390,7 @@ impl<'a> Passive for IncomingSidr<'a> {
 
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<EndpointRef> {
-        self.arrived.port.core.questions.find(&self.key)
+        self.arrived.core.questions.find(&self.key)
     }
 
     fn takes_datagrams(&self, heard: &Heard<'_>) -> bool {
@@ -398,7 +398,7 @@ impl PassiveSidr for IncomingSidr<'_> {
     }
 
     fn enter(&mut self, child: &EndpointRef) -> Entry {
-        let questions = &self.arrived.port.core.questions;
+        let questions = &self.arrived.core.questions;
         let space = self.space.take();
         let question = space.and_then(|space| questions.enter(space, self.key, child));
         let Some(question) = question else {

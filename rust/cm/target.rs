@@ -128,14 +128,14 @@ impl Heard<'_> {
 impl Arrived<'_> {
     /// Returns whether there is a listener for a service id at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
-        let listeners = &self.port.core.listeners;
+        let listeners = &self.core.listeners;
         listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
     /// Finds the listener for a request, if there is one.
     pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Option<Heard<'a>> {
         let device = self.device.device.index();
-        if let Some(endpoint) = self.port.core.listeners.serving(asked.service_id, device) {
+        if let Some(endpoint) = self.core.listeners.serving(asked.service_id, device) {
             return Some(Heard::Messages(endpoint));
         }
         let mut target = Target::new(asked)?;
@@ -175,7 +175,7 @@ impl Arrived<'_> {
             Some(netdev) => netdev.net()?,
             None => Net::init().into(),
         };
-        let listener = self.port.core.listeners.find(&Wanted {
+        let listener = self.core.listeners.find(&Wanted {
             service_id: target.service_id,
             net: net.hash_key(),
             device: &self.device.traits,

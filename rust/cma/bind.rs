@@ -2,15 +2,11 @@
 
 //! Binding of an endpoint to a local address.
 
-use super::{
-    device::{Source, SourceLink},
-    device_filter::DeviceFilter,
-    neighbours::Interface,
-    ports::Owner,
-};
+use super::{neighbours::Interface, ports::Owner};
 use crate::{
+    device::source::{Source, SourceLink},
     endpoint::{Attachment, Endpoint, EndpointRef, Inner},
-    ib::{addr, dev_addr::DevAddr},
+    ib::{addr, dev_addr::DevAddr, device_filter::DeviceFilter},
     kext::{
         cred::{self, Capability},
         error::{ResultExt, ToKernel},

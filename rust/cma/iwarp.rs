@@ -5,15 +5,13 @@
 //! The verbs of iw_cm may wait for the network. They are called without the endpoint's lock, which
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
-use super::{
-    device::{CmDevice, Source, SourceLink},
-    neighbours::Interface,
-    stubs::Site,
-};
+use super::{neighbours::Interface, stubs::Site};
 use crate::{
     cm::target,
+    device::source::{Source, SourceLink},
     endpoint::{
-        Addressee, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam, Inner,
+        Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
+        Inner,
     },
     ib::{
         addr,

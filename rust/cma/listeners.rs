@@ -15,10 +15,9 @@
 //! Lock order: the shard locks are of the class "table shard". While one is held, nothing is locked
 //! and nothing is allocated.
 
-use super::device_filter::DeviceFilter;
 use crate::{
     endpoint::{Endpoint, EndpointRef},
-    ib::device::DeviceTraits,
+    ib::{device::DeviceTraits, device_filter::DeviceFilter},
     kernel_api::KernelId,
 };
 use cmproto::{

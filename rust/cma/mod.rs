@@ -5,8 +5,7 @@
 mod address;
 mod bind;
 mod connect;
-pub(crate) mod device;
-pub(crate) mod device_filter;
+mod device;
 mod infiniband;
 pub(crate) mod iwarp;
 mod listen;

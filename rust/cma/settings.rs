@@ -6,10 +6,10 @@
 //! their route, from then on. The tunables ([`Tunable`]) hold from then on for all endpoints that
 //! do not set them themselves.
 
-use super::device::CmDevice;
 use crate::{
-    cm::port::Port,
     core::Core,
+    device::port::Port,
+    endpoint::CmDevice,
     ib::gid::GidType,
     kext::{
         configfs::{Settings, Text, FILES},

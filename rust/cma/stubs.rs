@@ -10,10 +10,9 @@
 //! Lock order: the lock is of the class "table shard". While it is held, nothing is locked and
 //! nothing is allocated.
 
-use super::device::CmDevice;
 use crate::{
     core::Core,
-    endpoint::EndpointRef,
+    endpoint::{CmDevice, EndpointRef},
     ib::{iw::IwListener, restrack::IdHead},
     kext::delay,
 };
@@ -100,7 +99,7 @@ impl Stubs {
         delay::point();
         // The listener or the device may have ended meanwhile, and may not have found the entry,
         // which keeps the device.
-        if listener.inner.lock().state() != State::Listen || device.is_closed() {
+        if listener.inner.lock().state() != State::Listen || device.members.is_closed() {
             self.remove(&key);
         }
         Ok(())

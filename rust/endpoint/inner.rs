@@ -2,11 +2,10 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::{Consumer, EndpointRef};
+use super::{Attachment, Consumer, EndpointRef};
 use crate::{
-    cm::{port::Port, questions::Question, remote::Tracked},
+    cm::{questions::Question, remote::Tracked},
     cma::{
-        device::CmDevice,
         iwarp::Iwarp,
         listeners::Listening,
         multicast::Group,
@@ -14,7 +13,11 @@ use crate::{
         ports::PortClaim,
         service::Services,
     },
-    ib::{addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, gid::GidAttr, sa::SaQuery},
+    device::port::Port,
+    ib::{
+        addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, device_filter::DeviceFilter,
+        gid::GidAttr, sa::SaQuery,
+    },
     kext::{gate::OwnedGuard, random},
     table::{comm_ids::CommId, parked::Parked, round_trips::InFlight, timers::TimerSlot},
 };
@@ -26,7 +29,7 @@ use cmproto::{
     origin::Origin,
     path::Path,
     sidr::Resolution,
-    ucma::{path::PathRecord, query::Protocol},
+    ucma::path::PathRecord,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -47,41 +50,6 @@ pub(crate) struct Options {
     /// The only node type of devices that the endpoint may be attached to, or takes requests from;
     /// `None` for any.
     pub(crate) node_type: Option<NodeType>,
-}
-
-/// The attachment of an endpoint to a port of a device.
-#[derive(Clone)]
-pub(crate) struct Attachment {
-    pub(crate) device: Arc<CmDevice>,
-    /// The number of the port, from 1 on.
-    pub(crate) port_num: u32,
-    /// The protocol of the port.
-    pub(crate) protocol: Protocol,
-    /// The source GID of the endpoint. `None` after the resolution of a loopback address on RoCE,
-    /// which determines a port but no address.
-    pub(crate) gid: Option<GidAttr>,
-}
-
-impl Attachment {
-    /// Returns the port.
-    pub(crate) fn port(&self) -> Option<&Arc<Port>> {
-        self.device.port(self.port_num)
-    }
-
-    /// Returns whether the iWARP CM makes the connections of the port.
-    pub(crate) fn is_iwarp(&self) -> bool {
-        self.protocol == Protocol::Iwarp
-    }
-
-    /// Returns whether the port uses RoCE.
-    pub(crate) fn is_roce(&self) -> bool {
-        self.protocol == Protocol::Roce
-    }
-
-    /// Returns whether the port has an InfiniBand link.
-    pub(crate) fn is_ib(&self) -> bool {
-        self.protocol == Protocol::Ib
-    }
 }
 
 /// A connection that exists, or that a REQ asks for.
@@ -280,6 +248,16 @@ impl Inner {
     /// Returns the port that the endpoint is attached to.
     pub(crate) fn cm_port(&self) -> Option<&Arc<Port>> {
         self.device.as_ref()?.port()
+    }
+
+    /// Returns the devices for the endpoint. For an attached endpoint that is its device only.
+    pub(crate) fn device_filter(&self) -> DeviceFilter {
+        let at = self.device.as_ref();
+        DeviceFilter {
+            only: at.map(|attachment| attachment.device.device.index()),
+            node_type: self.options.node_type,
+            is_native: matches!(self.src, SockAddr::Ib { .. }),
+        }
     }
 
     /// Returns the values of all tunables. Those that the consumer has not set are of the port.

@@ -21,6 +21,7 @@
 //! that is running.
 
 mod addressee;
+mod attach;
 mod destroy;
 mod event;
 mod inner;
@@ -32,12 +33,13 @@ pub(crate) use self::{
         Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
         UdEventParam,
     },
-    inner::{Attachment, Conn, Inner, Sidr},
+    inner::{Conn, Inner, Sidr},
     kept::KeptEvent,
 };
 
 use crate::{
     core::Core,
+    device::{attachment, cm_device},
     ib::{
         restrack::{IdHead, OwnerName},
         trace,
@@ -100,6 +102,12 @@ pub(crate) struct Endpoint {
 
 /// A counted reference to an endpoint.
 pub(crate) type EndpointRef = SlabArc<Endpoint>;
+
+/// A device, whose members are endpoints.
+pub(crate) type CmDevice = cm_device::CmDevice<EndpointRef>;
+
+/// The attachment of an endpoint to a port of a device.
+pub(crate) type Attachment = attachment::Attachment<EndpointRef>;
 
 impl Endpoint {
     /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current

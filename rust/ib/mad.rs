@@ -135,8 +135,13 @@ impl Agent {
     /// Returns the upper half of the transaction ids of messages that start a transaction.
     ///
     /// It is 0 if the agent is not registered.
-    pub(crate) fn hi_tid(&self) -> u32 {
+    fn hi_tid(&self) -> u32 {
         self.enter().map_or(0, |entered| entered.hi_tid())
+    }
+
+    /// Returns the transaction id of an exchange that the communication id `comm_id` starts.
+    pub(crate) fn transaction_id(&self, comm_id: u32) -> u64 {
+        (u64::from(self.hi_tid()) << 32) | u64::from(comm_id)
     }
 
     /// Enters the gate, which keeps the agent registered. Fails with [`ENODEV`] if it is closed.

@@ -45,6 +45,7 @@ pub(crate) mod counters;
 pub(crate) mod debug;
 pub(crate) mod dev_addr;
 pub(crate) mod device;
+pub(crate) mod device_filter;
 pub(crate) mod gid;
 pub(crate) mod iw;
 pub(crate) mod mad;

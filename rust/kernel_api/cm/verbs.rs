@@ -5,8 +5,7 @@
 use super::{super::KernelId, message::state};
 use crate::{
     cm::route::{DataLids, Route},
-    cma::device::CmDevice,
-    endpoint::{Attachment, EndpointRef, Inner},
+    endpoint::{Attachment, CmDevice, EndpointRef, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr},
     kext::error::ResultExt,
 };

@@ -3,13 +3,11 @@
 //! A port of a device, which sends and receives the messages of the InfiniBand CM.
 
 use crate::{
-    cma::device::CmDevice,
-    core::Core,
     ib::{
         counters::{Counts, PortCounters},
         device::DeviceRef,
         gid::GidType,
-        mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
+        mad::{Agent, AgentRegistration},
         port::CmCapability,
     },
     kext::error::ResultExt,
@@ -17,8 +15,7 @@ use crate::{
 use cmproto::{
     bucket::TokenBucket,
     cm::{Tunable, Tuning},
-    dropped::Dropped,
-    time::Duration,
+    time::{Duration, Instant},
     ucma::query::Protocol,
 };
 use kernel::{
@@ -33,7 +30,6 @@ use kernel::{
 
 /// The resources of a port that is open for messages of the InfiniBand CM.
 struct Link {
-    device: Arc<CmDevice>,
     agent: AgentRegistration,
     _capability: CmCapability,
 }
@@ -56,7 +52,6 @@ struct Inner {
 /// to swap the state, or to take an answer from the rate limit.
 #[pin_data]
 pub(crate) struct Port {
-    pub(crate) core: Arc<Core>,
     /// The port number, from 1.
     pub(crate) num: u32,
     /// The protocol of the port's link layer and transport.
@@ -79,7 +74,7 @@ pub(crate) struct Port {
 
 impl Port {
     /// Creates a port that is not open yet.
-    pub(crate) fn new(core: &Arc<Core>, device: &DeviceRef, num: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(device: &DeviceRef, num: u32) -> Result<Arc<Self>> {
         let counts = Counts::new()?;
         // Only the InfiniBand CM uses these counters.
         let counters = if device.cap_ib_cm(num) {
@@ -94,7 +89,6 @@ impl Port {
         } else {
             Protocol::Ib
         };
-        let core = core.clone();
         let guid = u64::from_be_bytes(device.node_guid());
         let ca_ack_delay = device.ca_ack_delay();
         let default_gid_type = Atomic::new(device.default_gid_type(num) as u32);
@@ -105,7 +99,6 @@ impl Port {
         };
         Arc::pin_init(
             pin_init!(Port {
-                core,
                 num,
                 protocol,
                 guid,
@@ -167,24 +160,12 @@ impl Port {
         Ok(())
     }
 
-    /// Opens the port: starts to receive messages, if its connections are those of the InfiniBand
-    /// CM.
+    /// Opens the port, whose messages `agent` receives.
     ///
-    /// Fails if another agent receives the messages of the CM class at this port.
-    pub(crate) fn open(self: &Arc<Self>, device: &Arc<CmDevice>) -> Result {
-        if !device.device.cap_ib_cm(self.num) {
-            return Ok(());
-        }
-        let agent = AgentRegistration::new(&device.device, self.num, self.clone()).inspect_err(
-            |error| {
-                if *error == EINVAL {
-                    self.core.note_port_taken();
-                }
-            },
-        )?;
-        let capability = CmCapability::set(&device.device, self.num)?;
+    /// Fails with an error of the device if it does not take the capability.
+    pub(crate) fn open(&self, device: &DeviceRef, agent: AgentRegistration) -> Result {
+        let capability = CmCapability::set(device, self.num)?;
         self.inner.lock().link = Some(Link {
-            device: device.clone(),
             agent,
             _capability: capability,
         });
@@ -201,42 +182,14 @@ impl Port {
         drop(counters);
     }
 
-    /// Returns whether the rate limit allows one more answer that is sent without a connection.
-    pub(super) fn may_answer(&self) -> bool {
-        let now = self.core.now();
+    /// Returns whether the rate limit allows one more answer without a connection at `now`.
+    pub(crate) fn may_answer(&self, now: Instant) -> bool {
         self.inner.lock().answers.take(now)
-    }
-
-    /// Returns the device, if the port is open.
-    pub(crate) fn device(&self) -> Option<Arc<CmDevice>> {
-        let inner = self.inner.lock();
-        Some(inner.link.as_ref()?.device.clone())
     }
 
     /// Returns the MAD agent that messages are sent with, if the port is open.
     pub(crate) fn agent(&self) -> Option<Arc<Agent>> {
         let inner = self.inner.lock();
         Some(inner.link.as_ref()?.agent.agent().clone())
-    }
-}
-
-/// Returns the transaction id of an exchange that `comm_id` starts with `agent`.
-pub(crate) fn transaction_id(agent: &Agent, comm_id: u32) -> u64 {
-    (u64::from(agent.hi_tid()) << 32) | u64::from(comm_id)
-}
-
-impl MadHandler for Port {
-    fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad) {
-        if let Some(device) = self.device() {
-            self.dispatch(&device, agent, &mad);
-        }
-    }
-
-    fn truncated(&self) {
-        self.counts.dropped(Dropped::Truncated);
-    }
-
-    fn sent(&self, _attr_id: u16, _status: SendStatus) {
-        // A lost message needs no action: the timers of the endpoints send it again.
     }
 }

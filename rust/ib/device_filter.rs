@@ -8,21 +8,17 @@
 //! the check for conflicting service ids, and the per-device entries and iWARP listeners of a
 //! wildcard listener.
 
-use crate::{
-    endpoint::Inner,
-    ib::device::{DeviceTraits, NodeType},
-};
-use cmproto::addr::SockAddr;
+use super::device::{DeviceTraits, NodeType};
 
 /// The devices that an endpoint may be attached to, or takes requests from if it listens.
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceFilter {
     /// The index of the only device; `None` for any.
-    only: Option<u32>,
+    pub(crate) only: Option<u32>,
     /// The node type of the devices; `None` for any.
-    node_type: Option<NodeType>,
+    pub(crate) node_type: Option<NodeType>,
     /// Set if the devices must use the IB CM, as native addresses demand.
-    is_native: bool,
+    pub(crate) is_native: bool,
 }
 
 impl DeviceFilter {
@@ -36,24 +32,12 @@ impl DeviceFilter {
     }
 
     /// Returns whether there may be more than one device.
-    pub(super) fn is_wildcard(&self) -> bool {
+    pub(crate) fn is_wildcard(&self) -> bool {
         self.only.is_none()
     }
 
     /// Returns the same filter, without the restriction to one device.
-    pub(super) fn anywhere(self) -> Self {
+    pub(crate) fn anywhere(self) -> Self {
         Self { only: None, ..self }
-    }
-}
-
-impl Inner {
-    /// Returns the devices for the endpoint. For an attached endpoint that is its device only.
-    pub(crate) fn device_filter(&self) -> DeviceFilter {
-        let at = self.device.as_ref();
-        DeviceFilter {
-            only: at.map(|attachment| attachment.device.device.index()),
-            node_type: self.options.node_type,
-            is_native: matches!(self.src, SockAddr::Ib { .. }),
-        }
     }
 }

@@ -5,10 +5,17 @@
 use super::{reach::Sender, receive::Arrived};
 use crate::{
     endpoint::EndpointRef,
-    ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent},
+    ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent, trace},
     kext::delay,
 };
-use cmproto::{cm::DestroyCause, cma::State, dropped::Dropped, node::Unwanted};
+use cmproto::{
+    cm::DestroyCause,
+    cma::State,
+    dropped::Dropped,
+    node::Unwanted,
+    reject::Reason,
+    sidr::{ReplyParams, Status},
+};
 use kernel::{prelude::*, sync::Arc};
 
 /// A request for which an endpoint was created, until its sender can be answered.
@@ -68,9 +75,26 @@ impl Held {
             self.counts.dropped(why);
         }
         if let Some(reason) = unwanted.reject {
-            let _ = self.child.reject(&[], reason.0 as u8);
+            self.reject(reason);
         }
         self.child.end(unwanted.cause);
+    }
+
+    /// Answers with a REJ, or with a SIDR_REP that refuses.
+    ///
+    /// An error means that the request has ended meanwhile.
+    fn reject(&self, reason: Reason) {
+        let child = &self.child;
+        let mut inner = child.inner.lock();
+        let tos = inner.tos();
+        if inner.sidr.is_some() {
+            trace::cma::cm_send_sidr_rep(&child.head, tos);
+            let params = ReplyParams::failure(Status::REJECT);
+            let _ = child.send_sidr_rep(&mut inner, &params, &[], &[]);
+        } else if inner.conn.is_some() {
+            trace::cma::cm_send_rej(&child.head, tos);
+            let _ = child.send_rej(&mut inner, reason, &[], &[]);
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod connect;
 mod datagram;
+mod destroy;
 mod execute;
 mod held;
 mod pace;

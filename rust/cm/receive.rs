@@ -58,8 +58,8 @@ impl Arrived<'_> {
     }
 }
 
-/// Opens a port of `device`: starts to receive messages, if the connections of the port are those of
-/// the InfiniBand CM.
+/// Opens a port of `device`: starts to receive messages, if the connections of the port are those
+/// of the InfiniBand CM.
 ///
 /// Fails if another agent receives the messages of the CM class at this port, and notes that.
 pub(crate) fn open_port(core: &Arc<Core>, device: &Arc<CmDevice>, port: &Arc<Port>) -> Result {

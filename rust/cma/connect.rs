@@ -80,7 +80,7 @@ impl Endpoint {
             return self.connect_iwarp(param, ready);
         }
         if self.qp_type == QpType::UD {
-            return self.ask(inner, param);
+            return self.connect_datagram(inner, param);
         }
         let route = Self::route(inner)?;
         let transport = self.qp_type.transport().kernel()?;
@@ -158,7 +158,7 @@ impl Endpoint {
             return self.accept_iwarp(param, on_success);
         }
         let accepted = if self.qp_type == QpType::UD {
-            self.answer_question(&mut inner, param, ece)
+            self.accept_datagram(&mut inner, param, ece)
         } else {
             self.answer(&mut inner, param, ece)
         };
@@ -222,7 +222,7 @@ impl Endpoint {
         reason: Reason,
     ) -> Result {
         if inner.sidr.is_some() {
-            return self.refuse_question(inner, private_data);
+            return self.reject_datagram(inner, private_data);
         }
         if inner.conn.is_none() {
             return Err(EINVAL);

@@ -11,7 +11,7 @@ use crate::{
     device::source::{Source, SourceLink},
     endpoint::{
         Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
-        Inner,
+        Inner, Iwarp, IwarpConnection,
     },
     ib::{
         addr,
@@ -31,42 +31,6 @@ use cmproto::{
 };
 use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
-
-/// The object of an endpoint at the iWARP CM.
-pub(crate) enum Iwarp {
-    /// A connection, or the request for one.
-    Connection(KBox<IwarpConnection>),
-    /// A listener at the endpoint's device.
-    Listener(IwListener),
-}
-
-/// A connection at the iWARP CM, or the request for one.
-pub(crate) struct IwarpConnection {
-    /// The state machine of the connection.
-    machine: Connection,
-    /// The identifier at the iWARP CM.
-    id: Arc<IwId>,
-    /// The private data of the peer's answer, while the answer is held back from the consumer.
-    held: KVec<u8>,
-}
-
-impl Iwarp {
-    /// Ends the connection or listener. Waits for no peer. Called without a lock.
-    pub(crate) fn end(self) {
-        match self {
-            // A request that is not settled may be refused within the event that brought it, where
-            // [`IwId::destroy`] must not be called. Its identifier is dropped, and so destroyed in
-            // the background.
-            Iwarp::Connection(connection) => {
-                let IwarpConnection { machine, id, .. } = KBox::into_inner(connection);
-                if machine.is_settled() {
-                    IwId::destroy(id);
-                }
-            }
-            Iwarp::Listener(listener) => drop(listener),
-        }
-    }
-}
 
 impl Inner {
     /// Returns the connection at the iWARP CM. Fails with `EINVAL` if there is none.

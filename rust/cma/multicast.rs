@@ -6,12 +6,12 @@
 //! and may end the membership later.
 
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Event, EventParam, Inner, UdEventParam},
+    endpoint::{Endpoint, EndpointRef, Event, EventParam, Group, GroupAnswer, Inner, UdEventParam},
     ib::{
         addr::roce_path_mtu,
         debug::{self, Failure},
         gid::{GidAttr, GidType},
-        sa::{broadcast_group, JoinDone, McMember, McRequest, SaMembership},
+        sa::{broadcast_group, JoinDone, McMember, McRequest},
     },
     kext::{
         error::{ResultExt, ToKernel},
@@ -36,34 +36,6 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 use zerocopy::FromZeros;
-
-/// The membership of an endpoint in a multicast group.
-///
-/// Dropping it takes the lock of all network interfaces (RTNL), and so must happen under no other
-/// lock.
-pub(crate) enum Group {
-    /// A membership on RoCE.
-    Roce {
-        /// The IGMP membership of the interface, if the group has one.
-        _igmp: Option<IgmpMembership>,
-    },
-    /// A membership on InfiniBand.
-    InfiniBand {
-        /// The membership of the port, from the moment that the subnet administrator is asked.
-        membership: Option<SaMembership>,
-        /// The answer of the subnet administrator, until the consumer knows the number of the
-        /// membership; `None` from then on.
-        waits: Option<Answer>,
-    },
-}
-
-/// The answer of a subnet administrator about a membership.
-pub(crate) enum Answer {
-    /// The answer is outstanding.
-    None,
-    /// The port is a member, or the reason why it is not.
-    Said(Result<McMember>),
-}
 
 /// The outcome of a join, to be reported when the consumer knows the number of the membership.
 pub(crate) enum Joined {
@@ -245,7 +217,7 @@ impl Endpoint {
         let joining = Arc::new(joining, GFP_KERNEL_ACCOUNT)?;
         let group = Group::InfiniBand {
             membership: None,
-            waits: Some(Answer::None),
+            waits: Some(GroupAnswer::None),
         };
         let node = room.into_node(number, group);
 
@@ -322,7 +294,7 @@ impl Endpoint {
         match inner.groups.get_mut(&number) {
             Some(Group::InfiniBand {
                 waits: Some(waits), ..
-            }) => *waits = Answer::Said(result),
+            }) => *waits = GroupAnswer::Said(result),
             Some(Group::InfiniBand { waits: None, .. }) => {
                 self.tell_answer(&mut inner, number, result)
             }
@@ -370,7 +342,7 @@ impl Endpoint {
                     Some(Group::InfiniBand { waits, .. }) => mem::take(waits),
                     _ => None,
                 };
-                if let Some(Answer::Said(result)) = waited {
+                if let Some(GroupAnswer::Said(result)) = waited {
                     self.tell_answer(&mut inner, number, result);
                 }
             }

@@ -3,7 +3,7 @@
 //! Service resolution: finds the ports that have an InfiniBand service.
 
 use crate::{
-    endpoint::{Addressee, Endpoint, EndpointRef, Event},
+    endpoint::{Addressee, Endpoint, EndpointRef, Event, Services},
     ib::{
         debug::{self, Failure},
         sa::{ServiceDone, ServiceQuestion, ServiceRecord},
@@ -17,9 +17,6 @@ use cmproto::{
     ucma_abi::CmEvent,
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
-
-/// Service records that a subnet administrator has returned.
-pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 
 impl Endpoint {
     /// Asks the subnet administrator for the ports that have a service. The outcome is reported as

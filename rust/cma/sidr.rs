@@ -17,7 +17,7 @@ use kernel::{prelude::*, sync::MutexGuard};
 impl Endpoint {
     /// Sends a SIDR_REQ. The answer is reported as an event. Called with the lock of the endpoint.
     /// Fails as [`Endpoint::connect`] does.
-    pub(super) fn ask(
+    pub(super) fn connect_datagram(
         self: &EndpointRef,
         inner: MutexGuard<'_, Inner>,
         param: &ConnParam<'_>,
@@ -44,7 +44,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` in the wrong state, for a Q_Key that is not the endpoint's, or for too
     /// much private data.
-    pub(super) fn answer_question(
+    pub(super) fn accept_datagram(
         self: &EndpointRef,
         inner: &mut Inner,
         param: Option<&ConnParam<'_>>,
@@ -63,7 +63,7 @@ impl Endpoint {
             ..ReplyParams::success(qp_num, qkey.value())
         };
         let private_data = param.map_or(&[][..], |param| param.private_data);
-        self.reply(inner, &params, private_data)?;
+        self.reply_datagram(inner, &params, private_data)?;
         inner.qkey = qkey;
         inner.qp_num = qp_num;
         inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
@@ -74,18 +74,18 @@ impl Endpoint {
     /// Refuses a SIDR_REQ.
     ///
     /// Fails with `EINVAL` in the wrong state, or for too much private data.
-    pub(super) fn refuse_question(
+    pub(super) fn reject_datagram(
         self: &EndpointRef,
         inner: &mut Inner,
         private_data: &[u8],
     ) -> Result {
-        self.reply(inner, &ReplyParams::failure(Status::REJECT), private_data)
+        self.reply_datagram(inner, &ReplyParams::failure(Status::REJECT), private_data)
     }
 
     /// Sends a SIDR_REP.
     ///
     /// Fails with `EINVAL` in the wrong state, or for too much private data.
-    fn reply(
+    fn reply_datagram(
         self: &EndpointRef,
         inner: &mut Inner,
         params: &ReplyParams,

@@ -30,7 +30,7 @@ pub(crate) struct CmDevice<M> {
     pub(crate) traits: DeviceTraits,
     /// The ports that can carry connections, by number.
     ports: RBTree<u32, Arc<Port>>,
-    /// What is attached to the device.
+    /// The objects that are attached to the device.
     #[pin]
     pub(crate) members: Members<M>,
     /// The users of the device that end themselves. The removal of the device

@@ -2,21 +2,23 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::{Attachment, Consumer, EndpointRef};
+use super::{group::Group, iwarp::Iwarp, Attachment, Consumer, EndpointRef};
 use crate::{
     cm::{questions::Question, remote::Tracked},
     cma::{
-        iwarp::Iwarp,
         listeners::Listening,
-        multicast::Group,
         neighbours::{Interface, Watching},
         ports::PortClaim,
-        service::Services,
     },
     device::port::Port,
     ib::{
-        addr::Query, ah::Ah, dev_addr::DevAddr, device::NodeType, device_filter::DeviceFilter,
-        gid::GidAttr, sa::SaQuery,
+        addr::Query,
+        ah::Ah,
+        dev_addr::DevAddr,
+        device::NodeType,
+        device_filter::DeviceFilter,
+        gid::GidAttr,
+        sa::{SaQuery, ServiceRecord},
     },
     kext::{gate::OwnedGuard, random},
     table::{comm_ids::CommId, parked::Parked, round_trips::InFlight, timers::TimerSlot},
@@ -90,6 +92,9 @@ pub(crate) struct Sidr {
     /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
 }
+
+/// Service records that a subnet administrator has returned.
+pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 
 /// The state of an endpoint that its lock protects.
 ///

@@ -22,9 +22,10 @@
 
 mod addressee;
 mod attach;
-mod destroy;
 mod event;
+mod group;
 mod inner;
+mod iwarp;
 mod kept;
 
 pub(crate) use self::{
@@ -33,7 +34,9 @@ pub(crate) use self::{
         Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
         UdEventParam,
     },
-    inner::{Conn, Inner, Sidr},
+    group::{Group, GroupAnswer},
+    inner::{Conn, Inner, Services, Sidr},
+    iwarp::{Iwarp, IwarpConnection},
     kept::KeptEvent,
 };
 

@@ -2,11 +2,10 @@
 
 //! The end of an endpoint, by its consumer's wish or with its device.
 
-use super::{Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Inner, Sidr};
 use crate::{
-    cma::{
-        iwarp::Iwarp, listeners::Listening, multicast::Group, neighbours::Watching,
-        ports::PortClaim,
+    cma::{listeners::Listening, neighbours::Watching, ports::PortClaim},
+    endpoint::{
+        Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Group, Inner, Iwarp, Sidr,
     },
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
@@ -128,7 +127,7 @@ impl Endpoint {
             return;
         }
         trace::cma::cm_id_destroy(&self.head, inner.tos());
-        let listened = inner.state == State::Listen;
+        let listened = inner.state() == State::Listen;
         let remains = self.strip(&mut inner, cause);
         // Nothing happens to an endpoint that is being destroyed already.
         let _ = self.step(&mut inner, Trigger::Destroy);
@@ -186,7 +185,7 @@ impl Endpoint {
     /// it.
     pub(crate) fn bury_removed(self: &EndpointRef) {
         let mut inner = self.inner.lock();
-        if inner.state != State::DeviceRemoval || inner.stay.is_some() {
+        if inner.state() != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
         let mut remains = self.strip(&mut inner, DestroyCause::User);

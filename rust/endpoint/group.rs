@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The membership of an endpoint in a multicast group.
+
+use crate::{
+    ib::sa::{McMember, SaMembership},
+    kext::igmp::IgmpMembership,
+};
+use kernel::prelude::*;
+
+/// The membership of an endpoint in a multicast group.
+///
+/// Dropping it takes the lock of all network interfaces (RTNL), and so must happen under no other
+/// lock.
+pub(crate) enum Group {
+    /// A membership on RoCE.
+    Roce {
+        /// The IGMP membership of the interface, if the group has one.
+        _igmp: Option<IgmpMembership>,
+    },
+    /// A membership on InfiniBand.
+    InfiniBand {
+        /// The membership of the port, from the moment that the subnet administrator is asked.
+        membership: Option<SaMembership>,
+        /// The answer of the subnet administrator, until the consumer knows the number of the
+        /// membership; `None` from then on.
+        waits: Option<GroupAnswer>,
+    },
+}
+
+/// The answer of a subnet administrator about a membership.
+pub(crate) enum GroupAnswer {
+    /// The answer is outstanding.
+    None,
+    /// The port is a member, or the reason why it is not.
+    Said(Result<McMember>),
+}

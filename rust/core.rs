@@ -3,7 +3,7 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::{questions::Questions, remote::Remotes},
+    cm::questions::Questions,
     cma::{listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs},
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef},
@@ -14,7 +14,7 @@ use crate::{
         workqueue::{Kind, OwnedQueue},
     },
     table::{
-        accept_locks::AcceptLocks, comm_ids::CommIds, parked::Parking,
+        accept_locks::AcceptLocks, comm_ids::CommIds, parked::Parking, remote_ids::RemoteIdTable,
         resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
         unreached::Unreached,
     },
@@ -35,8 +35,7 @@ pub(crate) struct Core {
     /// The slab cache of all endpoints.
     pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
     pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
-    #[pin]
-    pub(crate) remotes: Remotes,
+    pub(crate) remote_ids: Arc<RemoteIdTable<EndpointRef>>,
     #[pin]
     pub(crate) ports: Ports,
     #[pin]
@@ -76,6 +75,7 @@ impl Core {
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
+        let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
         let parking = Parking::new()?;
@@ -86,7 +86,7 @@ impl Core {
             pin_init!(Core {
                 endpoints,
                 comm_ids,
-                remotes <- Remotes::new(),
+                remote_ids,
                 ports <- Ports::new(),
                 listeners <- Listeners::new(),
                 devices <- Devices::new(),

@@ -51,7 +51,7 @@ impl Endpoint {
         inner.conn = Some(Conn {
             machine,
             comm_id,
-            tracked: None,
+            remote_ids: None,
             peer: route.peer,
             ah: Some(route.ah),
             pkey_index: route.pkey_index,

@@ -85,9 +85,8 @@ impl Endpoint {
                 Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
                 Action::Timer => self.set_timer(inner),
                 Action::Untrack => {
-                    let tracked = inner.conn.as_mut().and_then(|conn| conn.tracked.take());
-                    if let Some(tracked) = tracked {
-                        self.core.remotes.untrack(tracked, self);
+                    if let Some(conn) = &mut inner.conn {
+                        conn.remote_ids = None;
                     }
                 }
                 Action::Deliver(event) => self.report(inner, event, cause),

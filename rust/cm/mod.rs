@@ -19,7 +19,6 @@ mod qp_attr;
 pub(crate) mod questions;
 mod reach;
 pub(crate) mod receive;
-pub(crate) mod remote;
 mod reply;
 mod request;
 pub(crate) mod route;

@@ -6,7 +6,7 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, reach::Sender, remote::Space};
+use super::{execute::Cause, reach::Sender};
 use crate::{
     core::Core,
     device::port::Port,
@@ -16,6 +16,7 @@ use crate::{
         mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
         trace::icm,
     },
+    table::remote_ids::RemoteIdReservation,
 };
 use cmproto::{
     cm::{Actions, Connection, State},
@@ -144,7 +145,7 @@ impl Tables for Core {
     }
 
     fn by_remote(&self, key: &RemoteKey) -> Option<EndpointRef> {
-        self.remotes.get(key)
+        self.remote_ids.get(key)
     }
 }
 
@@ -182,9 +183,9 @@ impl Endpoint {
     /// Handles a message that names this endpoint.
     fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) {
         // The first REP enters the ids of the peer, for which memory is needed.
-        let space = match message {
-            Message::Rep(_) => match Space::new() {
-                Ok(space) => Some(space),
+        let memory = match message {
+            Message::Rep(_) => match RemoteIdReservation::new(&self.core.remote_ids) {
+                Ok(memory) => Some(memory),
                 Err(_) => return arrived.port.counts.dropped(Dropped::Overload),
             },
             _ => None,
@@ -202,10 +203,11 @@ impl Endpoint {
         let Some(conn) = &mut inner.conn else {
             return;
         };
-        if let (Verdict::Claim(ids), Some(space), Message::Rep(rep)) = (verdict, space, message) {
-            let machine = &mut conn.machine;
-            match self.core.remotes.claim_rep(space, &ids, self, machine, rep) {
-                Ok(tracked) => conn.tracked = Some(tracked),
+        if let (Verdict::Claim(ids), Some(mut memory), Message::Rep(rep)) =
+            (verdict, memory, message)
+        {
+            match node::claim_rep(&mut memory, &ids, self, &mut conn.machine, rep) {
+                Ok(()) => conn.remote_ids = memory.claim(&ids),
                 Err(refused) => {
                     drop(inner);
                     return arrived.refuse_rep(rep, refused);

@@ -10,7 +10,6 @@ use super::{
     held::Held,
     reach::{search, Neighbour, Sender, Waiting},
     receive::Arrived,
-    remote::{Entering, Space},
     target::{self, Asked, Heard},
 };
 use crate::{
@@ -23,7 +22,9 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol},
-    table::{comm_ids::CommId, parked::Parked, resolve_budget::Purpose},
+    table::{
+        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdReservation, resolve_budget::Purpose,
+    },
 };
 use cmproto::{
     addr::Gid,
@@ -175,7 +176,7 @@ impl Arrived<'_> {
             sender: None,
             neighbour: None,
             parking: 0,
-            entering: None,
+            remote_ids: None,
             event: None,
         };
         match node::request(&mut incoming, self.origin, req) {
@@ -218,8 +219,8 @@ struct IncomingReq<'a> {
     neighbour: Option<Neighbour>,
     /// Maximum number of parked requests of the listener.
     parking: u32,
-    /// The table for the ids of the peer, set when there is memory for them.
-    entering: Option<Entering<'a>>,
+    /// Memory for the ids of the peer.
+    remote_ids: Option<RemoteIdReservation<EndpointRef>>,
     /// The event for the listener's consumer.
     event: Option<Event<'a>>,
 }
@@ -252,7 +253,7 @@ impl<'a> IncomingReq<'a> {
         let (arrived, req, path) = (self.arrived, self.req, self.path);
         let sender = self.sender.as_ref().ok_or(EINVAL)?;
         let core = arrived.core;
-        self.entering = Some(Entering::new(&core.remotes, Space::new()?));
+        self.remote_ids = Some(RemoteIdReservation::new(&core.remote_ids)?);
         let listener = heard.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = arrived.attachment(heard, sender)?;
@@ -278,7 +279,7 @@ impl<'a> IncomingReq<'a> {
             inner.conn = Some(Conn {
                 machine,
                 comm_id,
-                tracked: None,
+                remote_ids: None,
                 peer: arrived.origin,
                 ah: None,
                 pkey_index: sender.pkey_index,
@@ -345,12 +346,12 @@ impl<'a> Passive for IncomingReq<'a> {
 
 impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
-        self.arrived.core.remotes.get(key)
+        self.arrived.core.remote_ids.get(key)
     }
 
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
-        match &mut self.entering {
-            Some(entering) => entering.enter(key, child),
+        match &mut self.remote_ids {
+            Some(memory) => memory.enter(key, child),
             // The memory for the ids was allocated together with the endpoint, so that this does
             // not happen.
             None => Some(child.clone()),
@@ -358,7 +359,9 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     }
 
     fn leave(&mut self, key: &RemoteKey, child: &EndpointRef) {
-        self.arrived.core.remotes.leave(key, child);
+        if let Some(memory) = &mut self.remote_ids {
+            memory.leave(key, child);
+        }
     }
 }
 
@@ -394,18 +397,18 @@ impl PassiveReq for IncomingReq<'_> {
     }
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {
-        let entering = self.entering.take();
-        let Some(tracked) = entering.and_then(|entering| entering.tracked(ids)) else {
+        let memory = self.remote_ids.take();
+        let Some(claim) = memory.and_then(|memory| memory.claim(ids)) else {
             return false;
         };
         let mut inner = child.inner.lock();
         let Some(conn) = &mut inner.conn else {
             // The device was removed after the endpoint was attached to it.
             drop(inner);
-            self.arrived.core.remotes.untrack(tracked, child);
+            drop(claim);
             return false;
         };
-        conn.tracked = Some(tracked);
+        conn.remote_ids = Some(claim);
         conn.comm_id.publish(child);
         true
     }

@@ -4,7 +4,7 @@
 
 use super::{group::Group, iwarp::Iwarp, Attachment, Consumer, EndpointRef};
 use crate::{
-    cm::{questions::Question, remote::Tracked},
+    cm::questions::Question,
     cma::{
         listeners::Listening,
         neighbours::{Interface, Watching},
@@ -21,7 +21,10 @@ use crate::{
         sa::{SaQuery, ServiceRecord},
     },
     kext::{gate::OwnedGuard, random},
-    table::{comm_ids::CommId, parked::Parked, round_trips::InFlight, timers::TimerSlot},
+    table::{
+        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdClaim, round_trips::InFlight,
+        timers::TimerSlot,
+    },
 };
 use cmproto::{
     addr::SockAddr,
@@ -60,9 +63,9 @@ pub(crate) struct Conn {
     pub(crate) machine: Connection,
     /// The local communication id.
     pub(crate) comm_id: CommId<EndpointRef>,
-    /// The entry of the peer's communication id and QPN, as long as this connection is the one that
-    /// is found by them.
-    pub(crate) tracked: Option<Tracked>,
+    /// The peer's communication id and QPN, as long as this connection is the one that is found by
+    /// them.
+    pub(crate) remote_ids: Option<RemoteIdClaim<EndpointRef>>,
     /// The source from which messages are accepted.
     pub(crate) peer: Origin,
     /// The address handle of the peer.

@@ -9,6 +9,7 @@ pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;
 pub(crate) mod members;
 pub(crate) mod parked;
+pub(crate) mod remote_ids;
 pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
 pub(crate) mod sharded;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tables of a node, as the module keeps them (`rust/table/comm_ids.rs` and `rust/cm/remote.rs`).
+//! The tables of a node, as the module keeps them (`rust/table/comm_ids.rs` and `rust/table/remote_ids.rs`).
 
 use std::collections::BTreeMap;
 

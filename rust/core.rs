@@ -4,7 +4,7 @@
 
 use crate::{
     cm::questions::Questions,
-    cma::{listeners::Listeners, neighbours::Neighbours, ports::Ports, stubs::Stubs},
+    cma::{listeners::Listeners, neighbours::Neighbours, ports::Ports},
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
@@ -16,7 +16,7 @@ use crate::{
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, parked::Parking, remote_ids::RemoteIdTable,
         resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
-        unreached::Unreached,
+        unreached::Unreached, wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     #[pin]
     pub(crate) devices: Devices<EndpointRef>,
     #[pin]
-    pub(crate) stubs: Stubs,
+    pub(crate) wildcard_listeners: WildcardListeners,
     #[pin]
     pub(crate) neighbours: Neighbours,
     pub(crate) timers: Timers<EndpointRef>,
@@ -90,7 +90,7 @@ impl Core {
                 ports <- Ports::new(),
                 listeners <- Listeners::new(),
                 devices <- Devices::new(),
-                stubs <- Stubs::new(),
+                wildcard_listeners <- WildcardListeners::new(),
                 neighbours <- neighbours,
                 timers,
                 questions,

@@ -80,7 +80,7 @@ impl Endpoint {
         if let Some(listening) = listening {
             self.core.listeners.remove(listening, self);
             delay::point();
-            self.core.stubs.hide(self.number);
+            self.core.wildcard_listeners.remove_listener(self.number);
         }
         // The state machine has given the ids of the peer back.
         drop(conn);

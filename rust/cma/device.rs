@@ -52,7 +52,7 @@ impl Core {
             return Err(error);
         }
         delay::point();
-        self.show_listeners_at(&device);
+        self.add_wildcard_listeners_at(&device);
         trace::cma::cm_add_one(&device.device);
         Ok(device)
     }
@@ -66,6 +66,6 @@ impl Core {
         delay::point();
         // A per-device entry of a wildcard listener that is added after this finds the device
         // closed.
-        self.stubs.hide_at(device);
+        self.wildcard_listeners.remove_device(device.device.index());
     }
 }

@@ -5,7 +5,7 @@
 //! The verbs of iw_cm may wait for the network. They are called without the endpoint's lock, which
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
-use super::{neighbours::Interface, stubs::Site};
+use super::neighbours::Interface;
 use crate::{
     cm::target,
     device::source::{Source, SourceLink},
@@ -17,7 +17,7 @@ use crate::{
         addr,
         iw::{IwAddress, IwEvent, IwHandler, IwId, IwListener, IwParam, IwRequest},
     },
-    kext::{error::ResultExt, net::Net, netdev::NetDevice},
+    kext::{error::ResultExt, netdev::NetDevice},
     table::accept_locks::{AcceptLock, AcceptWaiter, Reservation},
 };
 use cmproto::{
@@ -300,7 +300,11 @@ impl Endpoint {
     }
 
     /// Creates a listener at an iWARP device.
-    fn listener_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<IwListener> {
+    pub(super) fn listener_at(
+        self: &EndpointRef,
+        device: &CmDevice,
+        backlog: u32,
+    ) -> Result<IwListener> {
         let address = {
             let inner = self.inner.lock();
             IwAddress {
@@ -312,27 +316,6 @@ impl Endpoint {
         };
         let addressee = Addressee::new(self)?;
         IwListener::new(&self.core.iw, &device.device, addressee, &address)
-    }
-
-    /// Returns how a wildcard listener listens at `device`.
-    ///
-    /// It gets an iWARP listener only where that can receive requests: the socket is made in the
-    /// network namespace of the current task, which must be that of the listener and that of the
-    /// device.
-    pub(super) fn site_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Site> {
-        if !self.inner.lock().device_filter().admits(&device.traits) {
-            return Ok(Site::None);
-        }
-        let Some(port) = device.iwarp_port() else {
-            return Ok(Site::Matched);
-        };
-        let is_here = device.device.access_netns(&self.net)
-            && device.is_iwarp_in(port, &self.net)
-            && *Net::current() == *self.net;
-        if !is_here {
-            return Ok(Site::Matched);
-        }
-        Ok(Site::Own(self.listener_at(device, backlog)?))
     }
 
     /// Creates an endpoint for a connection request, and offers it to the listener's consumer.

@@ -43,7 +43,7 @@ impl Endpoint {
         drop(inner);
         delay::point();
         let listens = if is_wildcard {
-            self.core.show_listener(self, backlog)
+            self.add_device_listeners(backlog)
         } else {
             self.listen_iwarp(backlog)
         };
@@ -71,7 +71,7 @@ impl Endpoint {
             self.core.listeners.remove(listening, self);
         }
         self.end_unreached();
-        self.core.stubs.hide(self.number);
+        self.core.wildcard_listeners.remove_listener(self.number);
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {

@@ -19,5 +19,5 @@ mod route;
 pub(crate) mod service;
 mod settings;
 mod sidr;
-pub(crate) mod stubs;
 pub(crate) mod view;
+mod wildcard;

@@ -15,3 +15,4 @@ pub(crate) mod round_trips;
 pub(crate) mod sharded;
 pub(crate) mod timers;
 pub(crate) mod unreached;
+pub(crate) mod wildcard_listeners;

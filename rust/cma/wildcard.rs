@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wildcard listeners at each device: what is listed of them there, and listeners over iWARP.
+
+use crate::{
+    core::Core,
+    endpoint::{CmDevice, Endpoint, EndpointRef},
+    ib::{iw::IwListener, restrack::IdHead},
+    kext::{delay, net::Net},
+    table::wildcard_listeners::DeviceListener,
+};
+use cmproto::cma::State;
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+
+/// The way in which a wildcard listener takes requests at a device.
+enum Reception {
+    /// The listener takes none.
+    None,
+    /// The listener is found for each request by a lookup.
+    Matched,
+    /// The listener has an object of its own at the iWARP CM.
+    Iwarp(IwListener),
+}
+
+impl Endpoint {
+    /// Returns how a wildcard listener takes requests at `device`.
+    ///
+    /// It gets an iWARP listener only where that can receive requests: the socket is made in the
+    /// network namespace of the current task, which must be that of the listener and that of the
+    /// device.
+    fn reception_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Reception> {
+        if !self.inner.lock().device_filter().admits(&device.traits) {
+            return Ok(Reception::None);
+        }
+        let Some(port) = device.iwarp_port() else {
+            return Ok(Reception::Matched);
+        };
+        let is_here = device.device.access_netns(&self.net)
+            && device.is_iwarp_in(port, &self.net)
+            && *Net::current() == *self.net;
+        if !is_here {
+            return Ok(Reception::Matched);
+        }
+        Ok(Reception::Iwarp(self.listener_at(device, backlog)?))
+    }
+
+    /// Adds the entry of a wildcard listener at `device`, and makes it listen there if the device
+    /// is an iWARP one.
+    fn add_device_listener(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result {
+        let iwarp = match self.reception_at(device, backlog)? {
+            Reception::None => return Ok(()),
+            Reception::Matched => None,
+            Reception::Iwarp(listener) => Some(listener),
+        };
+        let (src, dst) = {
+            let inner = self.inner.lock();
+            (inner.src, inner.dst)
+        };
+        let head = IdHead::new(self.ps.number(), self.qp_type);
+        let head = KBox::pin_init(head, GFP_KERNEL_ACCOUNT)?;
+        head.own_as(&self.head);
+        head.set_addresses(&src, &dst);
+        head.set_state(State::Listen as u32);
+        delay::point();
+        head.add(&device.device, 0)?;
+        let entries = &self.core.wildcard_listeners;
+        let index = device.device.index();
+        entries.insert(self.number, index, DeviceListener::new(head, iwarp))?;
+        delay::point();
+        // The listener or the device may have ended meanwhile, and may not have found the entry,
+        // which keeps the device.
+        if self.inner.lock().state() != State::Listen || device.members.is_closed() {
+            entries.remove(self.number, index);
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a wildcard listener at all devices. Fails if it cannot listen at an
+    /// iWARP device.
+    pub(super) fn add_device_listeners(self: &EndpointRef, backlog: u32) -> Result {
+        let failed = self.core.devices.find_map(|device| {
+            let added = self.add_device_listener(device, backlog);
+            // At other devices the listener takes requests without an entry.
+            device.iwarp_port().and(added.err())
+        });
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+impl Core {
+    /// Adds the entries of all wildcard listeners at a new device.
+    pub(super) fn add_wildcard_listeners_at(&self, device: &Arc<CmDevice>) {
+        self.listeners.for_each(|listener| {
+            if listener.devices.is_wildcard() {
+                let _ = listener
+                    .endpoint
+                    .add_device_listener(device, listener.backlog);
+            }
+        });
+    }
+}

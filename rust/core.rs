@@ -4,7 +4,7 @@
 
 use crate::{
     cm::questions::Questions,
-    cma::{listeners::Listeners, neighbours::Neighbours, ports::Ports},
+    cma::{listeners::Listeners, ports::Ports},
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
@@ -14,9 +14,9 @@ use crate::{
         workqueue::{Kind, OwnedQueue},
     },
     table::{
-        accept_locks::AcceptLocks, comm_ids::CommIds, parked::Parking, remote_ids::RemoteIdTable,
-        resolve_budget::ResolveBudget, round_trips::RoundTrips, timers::Timers,
-        unreached::Unreached, wildcard_listeners::WildcardListeners,
+        accept_locks::AcceptLocks, comm_ids::CommIds, neighbours::Neighbours, parked::Parking,
+        remote_ids::RemoteIdTable, resolve_budget::ResolveBudget, round_trips::RoundTrips,
+        timers::Timers, unreached::Unreached, wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -44,8 +44,7 @@ pub(crate) struct Core {
     pub(crate) devices: Devices<EndpointRef>,
     #[pin]
     pub(crate) wildcard_listeners: WildcardListeners,
-    #[pin]
-    pub(crate) neighbours: Neighbours,
+    pub(crate) neighbours: Arc<Neighbours<Arc<Core>>>,
     pub(crate) timers: Timers<EndpointRef>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) resolver: Resolver,
@@ -91,7 +90,7 @@ impl Core {
                 listeners <- Listeners::new(),
                 devices <- Devices::new(),
                 wildcard_listeners <- WildcardListeners::new(),
-                neighbours <- neighbours,
+                neighbours,
                 timers,
                 questions,
                 resolver,

@@ -3,7 +3,7 @@
 //! Loading and unloading.
 
 use crate::{
-    cma::neighbours::NetworkListener,
+    cma::network::NetworkListener,
     core::Core,
     endpoint::{CmDevice, Endpoint},
     ib::{

@@ -3,12 +3,14 @@
 //! The end of an endpoint, by its consumer's wish or with its device.
 
 use crate::{
-    cma::{listeners::Listening, neighbours::Watching, ports::PortClaim},
+    cma::{listeners::Listening, ports::PortClaim},
+    core::Core,
     endpoint::{
         Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Group, Inner, Iwarp, Sidr,
     },
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
+    table::neighbours::Watching,
 };
 use cmproto::{
     cm::DestroyCause,
@@ -24,7 +26,7 @@ struct Remains {
     asking: Option<KBox<SaQuery>>,
     listening: Option<Listening>,
     port: Option<PortClaim>,
-    watching: Option<Watching>,
+    watching: Option<Watching<Arc<Core>>>,
     /// The connection, whose communication id and address handle are given back.
     conn: Option<Conn>,
     groups: RBTree<u64, Group>,
@@ -94,9 +96,7 @@ impl Endpoint {
         if let Some(port) = port {
             self.core.ports.release(port);
         }
-        if let Some(watching) = watching {
-            self.core.neighbours.forget(watching);
-        }
+        drop(watching);
         delay::point();
         if let Some(device) = device {
             self.detach(device);

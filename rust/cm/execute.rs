@@ -108,7 +108,7 @@ impl Endpoint {
                 conn.parked = None;
             }
             if is_new && state.is_over() {
-                self.unwatch(inner);
+                inner.watching = None;
             }
         }
         self.show_moved(inner);

@@ -158,7 +158,7 @@ impl Endpoint {
         };
         self.deliver(inner, &event);
         if upcall.event != CmEvent::Established {
-            self.unwatch(inner);
+            inner.watching = None;
         }
     }
 

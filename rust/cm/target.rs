@@ -4,12 +4,9 @@
 
 use super::{reach::Sender, receive::Arrived};
 use crate::{
-    cma::{
-        listeners::{Listener, Wanted},
-        neighbours::Interface,
-    },
+    cma::listeners::{Listener, Wanted},
     endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
-    ib::{dev_addr::DevAddr, gid::GidAttr, trace},
+    ib::{dev_addr::DevAddr, gid::GidAttr, interface::Interface, trace},
     kext::{net::Net, netdev::NetDevice},
 };
 use cmproto::{

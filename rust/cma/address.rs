@@ -3,7 +3,7 @@
 //! Address resolution: finds the device that leads to the peer's address, and the peer's link-layer
 //! address.
 
-use super::{bind::interface_of, neighbours::Interface};
+use super::bind::interface_of;
 use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
     ib::{
@@ -11,6 +11,7 @@ use crate::{
         debug::{self, Failure},
         dev_addr::DevAddr,
         gid::GidAttr,
+        interface::Interface,
     },
 };
 use cmproto::{

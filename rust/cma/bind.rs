@@ -2,11 +2,11 @@
 
 //! Binding of an endpoint to a local address.
 
-use super::{neighbours::Interface, ports::Owner};
+use super::ports::Owner;
 use crate::{
     device::source::{Source, SourceLink},
     endpoint::{Attachment, Endpoint, EndpointRef, Inner},
-    ib::{addr, dev_addr::DevAddr, device_filter::DeviceFilter},
+    ib::{addr, dev_addr::DevAddr, device_filter::DeviceFilter, interface::Interface},
     kext::{
         cred::{self, Capability},
         error::{ResultExt, ToKernel},

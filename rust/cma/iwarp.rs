@@ -5,7 +5,6 @@
 //! The verbs of iw_cm may wait for the network. They are called without the endpoint's lock, which
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
-use super::neighbours::Interface;
 use crate::{
     cm::target,
     device::source::{Source, SourceLink},
@@ -15,6 +14,7 @@ use crate::{
     },
     ib::{
         addr,
+        interface::Interface,
         iw::{IwAddress, IwEvent, IwHandler, IwId, IwListener, IwParam, IwRequest},
     },
     kext::{error::ResultExt, netdev::NetDevice},

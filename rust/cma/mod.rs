@@ -11,7 +11,7 @@ pub(crate) mod iwarp;
 mod listen;
 pub(crate) mod listeners;
 pub(crate) mod multicast;
-pub(crate) mod neighbours;
+pub(crate) mod network;
 mod option;
 pub(crate) mod ports;
 mod qp_attr;

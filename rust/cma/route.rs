@@ -62,7 +62,7 @@ impl Endpoint {
         }
         if !inner.is_iwarp() {
             let path = self.roce_path(&inner)?;
-            inner.watching = self.core.neighbours.watch(self, &inner)?;
+            inner.watching = self.watch_peer(&inner)?;
             inner.path = Some(path);
             inner.given_path = None;
         }

@@ -5,11 +5,8 @@
 use super::{group::Group, iwarp::Iwarp, Attachment, Consumer, EndpointRef};
 use crate::{
     cm::questions::Question,
-    cma::{
-        listeners::Listening,
-        neighbours::{Interface, Watching},
-        ports::PortClaim,
-    },
+    cma::{listeners::Listening, ports::PortClaim},
+    core::Core,
     device::port::Port,
     ib::{
         addr::Query,
@@ -18,12 +15,13 @@ use crate::{
         device::NodeType,
         device_filter::DeviceFilter,
         gid::GidAttr,
+        interface::Interface,
         sa::{SaQuery, ServiceRecord},
     },
     kext::{gate::OwnedGuard, random},
     table::{
-        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdClaim, round_trips::InFlight,
-        timers::TimerSlot,
+        comm_ids::CommId, neighbours::Watching, parked::Parked, remote_ids::RemoteIdClaim,
+        round_trips::InFlight, timers::TimerSlot,
     },
 };
 use cmproto::{
@@ -141,7 +139,7 @@ pub(crate) struct Inner {
     /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
     /// The entry by which the endpoint is told that its peer's link-layer address has changed.
-    pub(crate) watching: Option<Watching>,
+    pub(crate) watching: Option<Watching<Arc<Core>>>,
     /// Set when the consumer was told that the peer's address has changed.
     pub(crate) has_peer_moved: bool,
     pub(crate) conn: Option<Conn>,

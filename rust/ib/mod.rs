@@ -47,6 +47,7 @@ pub(crate) mod dev_addr;
 pub(crate) mod device;
 pub(crate) mod device_filter;
 pub(crate) mod gid;
+pub(crate) mod interface;
 pub(crate) mod iw;
 pub(crate) mod mad;
 pub(crate) mod port;

@@ -8,6 +8,7 @@
 pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;
 pub(crate) mod members;
+pub(crate) mod neighbours;
 pub(crate) mod parked;
 pub(crate) mod remote_ids;
 pub(crate) mod resolve_budget;

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Changes of the network below an endpoint: the link-layer address of its peer or of its own
+//! interface changes.
+//!
+//! An endpoint watches its peer from the resolution of the route until the attempt to connect has
+//! failed or the connection is over. The network's notifiers only note a change; a work item tells
+//! the endpoints, which it looks for among the members of all devices.
+
+use crate::{
+    core::Core,
+    endpoint::{Endpoint, Event, Inner},
+    ib::interface::{Interface, Mac},
+    kext::{
+        error::ToKernel,
+        igmp,
+        netdev::NetDevice,
+        notifier::{Neighbour, NeighbourAddr, NeighbourListener, NetdevEvent, NetdevListener},
+    },
+    table::neighbours::{NeighbourKey, NeighbourObserver, Watching},
+};
+use cmproto::{addr::SockAddr, errno::Errno, ucma_abi::CmEvent};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
+
+/// The receiver of the network's notifications.
+pub(crate) struct NetworkListener(pub(crate) Arc<Core>);
+
+impl NeighbourListener for NetworkListener {
+    fn neighbour_update(&self, neighbour: &Neighbour<'_>) {
+        self.0.neighbours.update(neighbour);
+    }
+}
+
+impl NetdevListener for NetworkListener {
+    fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice) {
+        if event == NetdevEvent::UNREGISTER {
+            igmp::leave_all(dev);
+        }
+        if event != NetdevEvent::BONDING_FAILOVER || !dev.is_bond_master() {
+            return;
+        }
+        let (Some(now), Some(net)) = (Interface::of(dev), dev.net()) else {
+            return;
+        };
+        let (core, net) = (self.0.clone(), net.hash_key());
+        let tell = move || {
+            core.devices
+                .for_each_member(|member| member.source_moved(net, now));
+        };
+        // Without memory, the endpoints are not told.
+        let _ = self.0.neighbours.queue().try_spawn(GFP_KERNEL, tell);
+    }
+}
+
+impl NeighbourObserver for Arc<Core> {
+    fn neighbour_moved(&self, neighbour: &NeighbourKey, mac: Mac) {
+        self.devices
+            .for_each_member(|member| member.peer_moved(neighbour, mac));
+    }
+}
+
+impl Endpoint {
+    /// Watches the peer, whose address is in `inner`.
+    ///
+    /// Fails with `ENOMEM`. Returns `None` if the peer is not a neighbour by IP.
+    pub(super) fn watch_peer(&self, inner: &Inner) -> Result<Option<Watching<Arc<Core>>>> {
+        let addr = match inner.dst {
+            SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
+            SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),
+            SockAddr::Unspec | SockAddr::Ib { .. } => return Ok(None),
+        };
+        let Some(link) = &inner.link else {
+            return Ok(None);
+        };
+        let key = NeighbourKey::new(self.net.hash_key(), link.bound_dev_if, addr);
+        self.core.neighbours.watch(key, &self.core).map(Some)
+    }
+
+    /// Tells the consumer that its peer has moved, if its peer is the neighbour `key`, the address
+    /// `mac` is a new one, and the consumer was not told before.
+    fn peer_moved(&self, key: &NeighbourKey, mac: Mac) {
+        let mut inner = self.inner.lock();
+        if inner.watching.as_ref().is_none_or(|peer| !peer.is_of(key)) {
+            return;
+        }
+        let is_news = inner
+            .link
+            .as_ref()
+            .is_some_and(|link| link.dst_mac() != mac);
+        if !is_news || inner.has_peer_moved || inner.is_dead() {
+            return;
+        }
+        inner.has_peer_moved = true;
+        let status = Errno::ETIMEDOUT.to_kernel().to_errno();
+        self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
+    }
+
+    /// Tells the consumer that the address of its interface has changed, if the endpoint sends from
+    /// the interface `now` of the network namespace `net`.
+    fn source_moved(&self, net: u64, now: Interface) {
+        let inner = self.inner.lock();
+        let is_news = inner
+            .interface
+            .is_some_and(|was| was.index == now.index && was.mac != now.mac);
+        if is_news && self.net.hash_key() == net && !inner.is_dead() {
+            self.deliver(&inner, &Event::new(CmEvent::AddrChange, 0));
+        }
+    }
+}

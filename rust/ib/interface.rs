@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The network interface that messages are sent from.
+
+use super::dev_addr::DevAddr;
+use crate::kext::netdev::NetDevice;
+
+/// An Ethernet address, or the last six bytes of an IPoIB address, which are part of the port's
+/// GUID.
+pub(crate) type Mac = [u8; 6];
+
+/// The interface that an endpoint sends from, and its link-layer address at the time of resolution.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// The index of the interface.
+    pub(crate) index: i32,
+    /// The link-layer address.
+    pub(crate) mac: Mac,
+}
+
+impl Interface {
+    /// Returns the interface with its current address. Returns `None` if its address is shorter
+    /// than six bytes.
+    pub(crate) fn of(netdev: &NetDevice) -> Option<Self> {
+        let (addr, len) = netdev.hw_addr();
+        Some(Interface {
+            index: netdev.ifindex(),
+            mac: *addr.get(..len)?.last_chunk()?,
+        })
+    }
+}
+
+impl From<&DevAddr> for Interface {
+    fn from(link: &DevAddr) -> Self {
+        Interface {
+            index: link.bound_dev_if,
+            mac: match link.ipoib() {
+                Some(ipoib) => ipoib.own_end(),
+                None => link.src_mac(),
+            },
+        }
+    }
+}

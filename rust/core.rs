@@ -3,7 +3,6 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cm::questions::Questions,
     cma::{listeners::Listeners, ports::Ports},
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef},
@@ -16,7 +15,8 @@ use crate::{
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, neighbours::Neighbours, parked::Parking,
         remote_ids::RemoteIdTable, resolve_budget::ResolveBudget, round_trips::RoundTrips,
-        timers::Timers, unreached::Unreached, wildcard_listeners::WildcardListeners,
+        sidr_requests::SidrRequests, timers::Timers, unreached::Unreached,
+        wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -46,7 +46,7 @@ pub(crate) struct Core {
     pub(crate) wildcard_listeners: WildcardListeners,
     pub(crate) neighbours: Arc<Neighbours<Arc<Core>>>,
     pub(crate) timers: Timers<EndpointRef>,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) sidr_requests: Arc<SidrRequests<EndpointRef>>,
     pub(crate) resolver: Resolver,
     pub(crate) iw: IwCm,
     pub(crate) sa: SaClient,
@@ -69,7 +69,7 @@ impl Core {
     /// the cache.
     pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
-        let questions = Questions::new(timers.queue())?;
+        let sidr_requests = SidrRequests::new(timers.queue())?;
         let resolver = Resolver::new()?;
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
@@ -92,7 +92,7 @@ impl Core {
                 wildcard_listeners <- WildcardListeners::new(),
                 neighbours,
                 timers,
-                questions,
+                sidr_requests,
                 resolver,
                 iw,
                 sa,
@@ -121,7 +121,7 @@ impl Core {
         self.iw.close();
         self.sa.close();
         self.timers.shut_down();
-        self.questions.shut_down();
+        self.sidr_requests.shut_down();
         // Entries of other tables own endpoints, of which the slab cache warns.
         bug::check_empty("communication ids", self.comm_ids.is_empty());
         bug::check_empty("ports", self.ports.is_empty());

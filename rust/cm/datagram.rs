@@ -38,7 +38,7 @@ impl Endpoint {
             Sidr {
                 machine: Resolution::new(id, tid),
                 comm_id: Some(comm_id),
-                question: None,
+                request: None,
                 peer: route.peer,
                 ah: Some(route.ah),
                 pkey_index: route.pkey_index,

@@ -16,7 +16,6 @@ mod execute;
 mod held;
 mod pace;
 mod qp_attr;
-pub(crate) mod questions;
 mod reach;
 pub(crate) mod receive;
 mod reply;

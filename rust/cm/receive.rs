@@ -130,7 +130,7 @@ impl Receiver {
         };
         match node::route(&*self.core, arrived.origin, message) {
             Route::Req(req) => arrived.request(req),
-            Route::SidrReq(req) => arrived.question(req),
+            Route::SidrReq(req) => arrived.sidr_request(req),
             Route::Endpoint(endpoint) => endpoint.receive(&arrived, message),
             Route::Nobody(response) => arrived.respond(&response),
         }

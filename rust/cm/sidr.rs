@@ -8,7 +8,6 @@
 
 use super::{
     held::Held,
-    questions,
     reach::{reach, Sender, Waiting},
     receive::Arrived,
     target::{self, Asked, Heard},
@@ -25,7 +24,10 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::error::{to_protocol, ResultExt},
-    table::resolve_budget::Purpose,
+    table::{
+        resolve_budget::Purpose,
+        sidr_requests::{self, Responder, SidrReservation},
+    },
 };
 use cmproto::{
     cm::{Counter, DestroyCause, State},
@@ -51,6 +53,8 @@ pub(super) fn asked(request_id: u32) -> IcmId<'static> {
     }
 }
 
+impl Responder for EndpointRef {}
+
 impl Endpoint {
     /// Carries out `actions` in their order. `rep` is the SIDR_REP that caused them, if any.
     pub(super) fn execute_sidr(
@@ -64,9 +68,8 @@ impl Endpoint {
                 Action::Send(outgoing) => self.transmit_sidr(inner, outgoing),
                 Action::Timer => self.time_sidr(inner),
                 Action::Untrack => {
-                    let question = inner.sidr.as_mut().and_then(|sidr| sidr.question.take());
-                    if let Some(question) = question {
-                        self.core.questions.remove(question, self);
+                    if let Some(sidr) = &mut inner.sidr {
+                        sidr.request = None;
                     }
                 }
                 Action::Deliver(event) => self.report_sidr(inner, event, rep),
@@ -107,8 +110,8 @@ impl Endpoint {
         if !sidr.machine.is_answered() {
             return self.set_timer(inner);
         }
-        if let Some(question) = sidr.question.take() {
-            self.core.questions.answer(question, self, &sidr.machine);
+        if let Some(request) = sidr.request.take() {
+            request.answer(&sidr.machine);
         }
     }
 
@@ -181,7 +184,7 @@ impl Endpoint {
     }
 
     /// Handles a repeated SIDR_REQ of this endpoint.
-    fn duplicate_question(self: &EndpointRef) {
+    fn duplicate_sidr_req(self: &EndpointRef) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
         if let Some(sidr) = &mut inner.sidr {
@@ -230,21 +233,21 @@ impl Waiting for Inquiry {
 impl Arrived<'_> {
     /// Handles a SIDR_REQ.
     #[inline(never)] // Keeps the frame of the caller small.
-    pub(super) fn question(&self, req: &SidrReq<'_>) {
+    pub(super) fn sidr_request(&self, req: &SidrReq<'_>) {
         let mut incoming = IncomingSidr {
             arrived: self,
             req,
-            key: questions::Key {
+            key: sidr_requests::Key {
                 device: self.device.device.index(),
                 origin: self.origin,
                 request_id: req.request_id,
             },
             sender: None,
-            space: None,
+            memory: None,
             event: None,
         };
         match node::sidr_request(&mut incoming, self.header, req) {
-            SidrRequest::Duplicate(endpoint) => endpoint.duplicate_question(),
+            SidrRequest::Duplicate(endpoint) => endpoint.duplicate_sidr_req(),
             SidrRequest::Answered(answer) => self.answer_again(answer),
             SidrRequest::New(child, heard) => incoming.resolve(child, &heard),
             SidrRequest::Refused(response) => self.respond(&response),
@@ -277,7 +280,7 @@ impl Arrived<'_> {
     }
 
     /// Returns the parameters of the event for a SIDR_REQ.
-    fn question_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>, Error> {
+    fn sidr_req_param<'a>(&self, heard: &Heard<'a>) -> Result<EventParam<'a>, Error> {
         let (target, listener) = match heard {
             Heard::Address(target, listener) => (target, listener),
             Heard::Messages(_) => return self.message_param(),
@@ -295,10 +298,10 @@ impl Arrived<'_> {
 struct IncomingSidr<'a> {
     arrived: &'a Arrived<'a>,
     req: &'a SidrReq<'a>,
-    key: questions::Key,
+    key: sidr_requests::Key,
     sender: Option<Sender>,
     /// Memory for the entry in the table of SIDR requests, set when the endpoint is created.
-    space: Option<questions::Space>,
+    memory: Option<SidrReservation<EndpointRef>>,
     /// The event for the listener's consumer.
     event: Option<Event<'a>>,
 }
@@ -322,16 +325,16 @@ impl<'a> IncomingSidr<'a> {
     fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
         let arrived = self.arrived;
         let sender = self.sender.as_ref().ok_or(EINVAL)?;
-        self.space = Some(questions::Space::new()?);
+        self.memory = Some(SidrReservation::new()?);
         let attachment = arrived.attachment(heard, sender)?;
-        let param = arrived.question_param(heard)?;
+        let param = arrived.sidr_req_param(heard)?;
         let listener = heard.endpoint();
         let child = Endpoint::create_child(listener, listener.ps, QpType::UD)?;
         let sidr = KBox::new(
             Sidr {
                 machine: Resolution::from_req(arrived.header, self.req, Resolution::MEMORY),
                 comm_id: None,
-                question: None,
+                request: None,
                 peer: arrived.origin,
                 ah: None,
                 pkey_index: sender.pkey_index,
@@ -390,7 +393,7 @@ impl<'a> Passive for IncomingSidr<'a> {
 
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<EndpointRef> {
-        self.arrived.core.questions.find(&self.key)
+        self.arrived.core.sidr_requests.find(&self.key)
     }
 
     fn takes_datagrams(&self, heard: &Heard<'_>) -> bool {
@@ -398,20 +401,20 @@ impl PassiveSidr for IncomingSidr<'_> {
     }
 
     fn enter(&mut self, child: &EndpointRef) -> Entry {
-        let questions = &self.arrived.core.questions;
-        let space = self.space.take();
-        let question = space.and_then(|space| questions.enter(space, self.key, child));
-        let Some(question) = question else {
+        let table = &self.arrived.core.sidr_requests;
+        let memory = self.memory.take();
+        let request = memory.and_then(|memory| table.enter(memory, self.key, child));
+        let Some(request) = request else {
             return Entry::Duplicate;
         };
         let mut inner = child.inner.lock();
         let Some(sidr) = &mut inner.sidr else {
             // The device was removed after the endpoint was attached to it.
             drop(inner);
-            questions.remove(question, child);
+            drop(request);
             return Entry::Gone;
         };
-        sidr.question = Some(question);
+        sidr.request = Some(request);
         Entry::New
     }
 }

@@ -4,7 +4,6 @@
 
 use super::{group::Group, iwarp::Iwarp, Attachment, Consumer, EndpointRef};
 use crate::{
-    cm::questions::Question,
     cma::{listeners::Listening, ports::PortClaim},
     core::Core,
     device::port::Port,
@@ -21,7 +20,7 @@ use crate::{
     kext::{gate::OwnedGuard, random},
     table::{
         comm_ids::CommId, neighbours::Watching, parked::Parked, remote_ids::RemoteIdClaim,
-        round_trips::InFlight, timers::TimerSlot,
+        round_trips::InFlight, sidr_requests::SidrRequest, timers::TimerSlot,
     },
 };
 use cmproto::{
@@ -85,7 +84,7 @@ pub(crate) struct Sidr {
     /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
     pub(crate) comm_id: Option<CommId<EndpointRef>>,
     /// The answering side's entry of the SIDR_REQ, until it is answered.
-    pub(crate) question: Option<Question>,
+    pub(crate) request: Option<SidrRequest<EndpointRef>>,
     /// The source from which the answer is accepted, or from which the SIDR_REQ came.
     pub(crate) peer: Origin,
     /// The address handle of the peer.

@@ -14,6 +14,7 @@ pub(crate) mod remote_ids;
 pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
 pub(crate) mod sharded;
+pub(crate) mod sidr_requests;
 pub(crate) mod timers;
 pub(crate) mod unreached;
 pub(crate) mod wildcard_listeners;

@@ -5,18 +5,15 @@
 //! A SIDR request is identified by the device that received it, its origin, and its request id.
 //! Until the user has answered, the entry is an endpoint. Then the answer is kept, as data without
 //! an endpoint or a device, so that a repeated SIDR_REQ, whose answer was lost, is answered again
-//! and not presented to the user again. If too many answers are kept,
-//! the oldest is dropped. All that follows is that a repeated SIDR_REQ is presented to the user.
+//! and not presented to the user again. If too many answers are kept, the oldest is dropped. All
+//! that follows is that a repeated SIDR_REQ is presented to the user.
 //!
 //! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
 //! nothing is allocated, except that the delayed work is started, which takes a leaf lock.
 
-use crate::{
-    endpoint::EndpointRef,
-    kext::{
-        clock,
-        workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
-    },
+use crate::kext::{
+    clock,
+    workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
 };
 use cmproto::{node::KnownSidr, origin::Origin, sidr::Resolution, time::Instant};
 use core::mem;
@@ -43,23 +40,36 @@ pub(crate) struct Key {
     pub(crate) request_id: u32,
 }
 
-enum Entry {
-    Asked(EndpointRef),
+/// A counted reference to an endpoint that answers SIDR requests.
+pub(crate) trait Responder: Clone + Send + 'static {}
+
+/// The state of a SIDR request.
+enum Entry<T> {
+    /// The endpoint has not answered yet.
+    Asked(T),
     Answered(KBox<Resolution>),
 }
 
 /// Memory for an entry, allocated before any lock is taken.
-pub(crate) struct Space(RBTreeNodeReservation<Key, Entry>);
+pub(crate) struct SidrReservation<T>(RBTreeNodeReservation<Key, Entry<T>>);
 
-impl Space {
+impl<T> SidrReservation<T> {
     /// Allocates the memory. Fails with `ENOMEM`.
     pub(crate) fn new() -> Result<Self> {
-        Ok(Space(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
+        Ok(Self(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
     }
 }
 
-/// The handle of an endpoint's entry, which is needed to remove or answer it.
-pub(crate) struct Question(Key);
+/// A SIDR request that an endpoint has not answered. If this is dropped, the request is removed.
+///
+/// # Invariants
+///
+/// The table has an endpoint for `key`, unless `table` is `None`. Nothing else removes or replaces
+/// that entry.
+pub(crate) struct SidrRequest<T: Responder> {
+    table: Option<Arc<SidrRequests<T>>>,
+    key: Key,
+}
 
 /// The time when an answer is dropped, and its key.
 type Age = (Instant, Key);
@@ -69,62 +79,57 @@ type Age = (Instant, Key);
 /// # Invariants
 ///
 /// `ages` has one entry for each answer in `entries`, and `answers` is their number.
-struct Table {
-    entries: RBTree<Key, Entry>,
+struct Table<T> {
+    entries: RBTree<Key, Entry<T>>,
     ages: RBTree<Age, ()>,
     answers: usize,
 }
 
+// Nothing in the table is ever pinned.
+impl<T> Unpin for Table<T> {}
+
 /// Nodes that were removed from the table, to be dropped without its lock.
-struct Forgotten(
+struct Removed<T>(
     #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Age, ()>>,
-    #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Key, Entry>>,
+    #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Key, Entry<T>>>,
 );
 
-impl Table {
-    /// Returns whether the entry of `key` is the endpoint `endpoint`.
-    fn is_asked(&self, key: &Key, endpoint: &EndpointRef) -> bool {
-        match self.entries.get(key) {
-            Some(Entry::Asked(owner)) => EndpointRef::ptr_eq(owner, endpoint),
-            _ => false,
-        }
-    }
-
+impl<T> Table<T> {
     /// Removes the answer with the key `key`, if there is one.
-    fn forget(&mut self, key: &Key) -> Forgotten {
+    fn remove_answer(&mut self, key: &Key) -> Removed<T> {
         let until = match self.entries.get(key) {
             Some(Entry::Answered(answer)) => answer.deadline(),
             _ => None,
         };
         let Some(until) = until else {
-            return Forgotten(None, None);
+            return Removed(None, None);
         };
         // INVARIANT: both entries of the answer are removed.
         self.answers = self.answers.saturating_sub(1);
-        Forgotten(
+        Removed(
             self.ages.remove_node(&(until, *key)),
             self.entries.remove_node(key),
         )
     }
 
     /// Removes the oldest answer, if it has expired at `now` or if there are more than `most`.
-    fn forget_oldest(&mut self, now: Instant, most: usize) -> Option<Forgotten> {
+    fn remove_oldest(&mut self, now: Instant, most: usize) -> Option<Removed<T>> {
         let (until, key) = *self.ages.cursor_front()?.current().0;
-        (until <= now || self.answers > most).then(|| self.forget(&key))
+        (until <= now || self.answers > most).then(|| self.remove_answer(&key))
     }
 }
 
 /// The table of SIDR requests.
 #[pin_data]
-pub(crate) struct Questions {
+pub(crate) struct SidrRequests<T: Responder> {
     queue: Arc<OwnedQueue>,
     #[pin]
-    table: Mutex<Table>,
+    table: Mutex<Table<T>>,
     #[pin]
-    runner: DelayedRunner<Questions>,
+    runner: DelayedRunner<SidrRequests<T>>,
 }
 
-impl Questions {
+impl<T: Responder> SidrRequests<T> {
     /// Creates an empty table that drops expired answers on `queue`.
     pub(crate) fn new(queue: &Arc<OwnedQueue>) -> Result<Arc<Self>> {
         let queue = queue.clone();
@@ -134,17 +139,17 @@ impl Questions {
             answers: 0,
         };
         Arc::pin_init(
-            pin_init!(Questions {
+            pin_init!(SidrRequests {
                 queue,
-                table <- new_mutex!(table, "rdma_cm_questions"),
-                runner <- new_delayed_runner!("rdma_cm_questions"),
+                table <- new_mutex!(table, "rdma_cm_sidr_requests"),
+                runner <- new_delayed_runner!("rdma_cm_sidr_requests"),
             }),
             GFP_KERNEL,
         )
     }
 
     /// Finds a SIDR request.
-    pub(crate) fn find(&self, key: &Key) -> KnownSidr<EndpointRef> {
+    pub(crate) fn find(&self, key: &Key) -> KnownSidr<T> {
         match self.table.lock().entries.get(key) {
             None => KnownSidr::Nothing,
             Some(Entry::Asked(endpoint)) => KnownSidr::Asked(endpoint.clone()),
@@ -155,10 +160,15 @@ impl Questions {
     /// Enters `endpoint` for a SIDR request. Returns `None` if there is another endpoint already.
     ///
     /// An answer with this key was for an earlier request, and is removed.
-    pub(crate) fn enter(&self, space: Space, key: Key, endpoint: &EndpointRef) -> Option<Question> {
-        let node = space.0.into_node(key, Entry::Asked(endpoint.clone()));
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        memory: SidrReservation<T>,
+        key: Key,
+        endpoint: &T,
+    ) -> Option<SidrRequest<T>> {
+        let node = memory.0.into_node(key, Entry::Asked(endpoint.clone()));
         let mut table = self.table.lock();
-        let forgotten = table.forget(&key);
+        let removed = table.remove_answer(&key);
         let is_free = table.entries.get(&key).is_none();
         let unused = if is_free {
             let _ = table.entries.insert(node);
@@ -168,63 +178,35 @@ impl Questions {
         };
         drop(table);
         drop(unused);
-        drop(forgotten);
-        is_free.then_some(Question(key))
+        drop(removed);
+        // INVARIANT: the endpoint was just entered. Only answers are removed or replaced by others.
+        is_free.then(|| SidrRequest {
+            table: Some(self.clone()),
+            key,
+        })
     }
 
-    /// Replaces the entry of `endpoint` by its answer. If there is no memory for the answer, the
-    /// entry is removed.
-    pub(crate) fn answer(
-        self: &Arc<Self>,
-        question: Question,
-        endpoint: &EndpointRef,
-        answer: &Resolution,
-    ) {
-        let key = question.0;
-        let Some(until) = answer.deadline() else {
-            return self.remove(question, endpoint);
-        };
-        let memory = KBox::new(answer.clone(), GFP_KERNEL_ACCOUNT);
-        let age = RBTreeNode::new((until, key), (), GFP_KERNEL_ACCOUNT);
-        let (Ok(memory), Ok(age)) = (memory, age) else {
-            return self.remove(question, endpoint);
-        };
-        let mut entry = Entry::Answered(memory);
+    /// Replaces the endpoint of `key` by its answer.
+    fn answer(self: &Arc<Self>, key: Key, mut entry: Entry<T>, age: RBTreeNode<Age, ()>) {
         let mut table = self.table.lock();
-        if !table.is_asked(&key, endpoint) {
-            drop(table);
-            return;
-        }
         if let Some(place) = table.entries.get_mut(&key) {
             mem::swap(place, &mut entry);
         }
         let is_first = table.ages.is_empty();
         let _ = table.ages.insert(age);
         table.answers = table.answers.saturating_add(1);
-        let forgotten = table.forget_oldest(Instant(0), MAX_ANSWERS);
+        let removed = table.remove_oldest(Instant(0), MAX_ANSWERS);
         if is_first {
             self.wait(&table);
         }
         drop(table);
-        drop(forgotten);
+        drop(removed);
         // The entry holds a reference to the endpoint, which is dropped outside the lock.
         drop(entry);
     }
 
-    /// Removes the entry of `endpoint`.
-    pub(crate) fn remove(&self, question: Question, endpoint: &EndpointRef) {
-        let mut table = self.table.lock();
-        let node = if table.is_asked(&question.0, endpoint) {
-            table.entries.remove_node(&question.0)
-        } else {
-            None
-        };
-        drop(table);
-        drop(node);
-    }
-
     /// Starts the delayed work for the first answer in `table`, whose lock is held.
-    fn wait(self: &Arc<Self>, table: &Table) {
+    fn wait(self: &Arc<Self>, table: &Table<T>) {
         let Some(cursor) = table.ages.cursor_front() else {
             return;
         };
@@ -240,17 +222,47 @@ impl Questions {
     }
 }
 
-impl RunDelayed for Questions {
+impl<T: Responder> SidrRequest<T> {
+    /// Keeps the answer in place of the endpoint. If there is no memory for it, the request is
+    /// removed.
+    pub(crate) fn answer(mut self, answer: &Resolution) {
+        let Some(until) = answer.deadline() else {
+            return;
+        };
+        let memory = KBox::new(answer.clone(), GFP_KERNEL_ACCOUNT);
+        let age = RBTreeNode::new((until, self.key), (), GFP_KERNEL_ACCOUNT);
+        let (Ok(memory), Ok(age)) = (memory, age) else {
+            return;
+        };
+        // INVARIANT: the entry of the endpoint is replaced.
+        if let Some(table) = self.table.take() {
+            table.answer(self.key, Entry::Answered(memory), age);
+        }
+    }
+}
+
+impl<T: Responder> Drop for SidrRequest<T> {
+    fn drop(&mut self) {
+        let Some(table) = &self.table else {
+            return;
+        };
+        let node = table.table.lock().entries.remove_node(&self.key);
+        // The node and its reference are dropped outside the lock.
+        drop(node);
+    }
+}
+
+impl<T: Responder> RunDelayed for SidrRequests<T> {
     fn run_delayed(this: Arc<Self>) {
         let now = Instant(clock::now_us());
         loop {
             let mut table = this.table.lock();
-            let forgotten = table.forget_oldest(now, usize::MAX);
-            if forgotten.is_none() {
+            let removed = table.remove_oldest(now, usize::MAX);
+            if removed.is_none() {
                 return this.wait(&table);
             }
             drop(table);
-            drop(forgotten);
+            drop(removed);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{execute::Cause, route::Route};
 use crate::{
-    endpoint::{Conn, Endpoint, EndpointRef, IdKind, Inner},
+    endpoint::{Conn, Endpoint, EndpointRef, Exchange, IdKind, Inner},
     kext::error::ResultExt,
     table::comm_ids::CommId,
 };
@@ -48,7 +48,7 @@ impl Endpoint {
         attach(inner)?;
         self.step_to_connect(inner)?;
         comm_id.publish(self);
-        inner.conn = Some(Conn {
+        inner.exchange = Exchange::Connection(Conn {
             machine,
             comm_id,
             remote_ids: None,
@@ -59,7 +59,6 @@ impl Endpoint {
             parked: None,
             before: cm::State::Idle,
         });
-        inner.sidr = None;
         inner.psn = params.starting_psn;
         inner.qp_num = params.local_qpn;
         inner.srq = params.srq;

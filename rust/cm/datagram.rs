@@ -4,7 +4,7 @@
 
 use super::route::Route;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Inner, Sidr},
+    endpoint::{Endpoint, EndpointRef, Exchange, Inner, Sidr},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
     table::comm_ids::CommId,
@@ -60,8 +60,7 @@ impl Endpoint {
         if let Some(comm_id) = &sidr.comm_id {
             comm_id.publish(self);
         }
-        inner.conn = None;
-        inner.sidr = Some(sidr);
+        inner.exchange = Exchange::Sidr(sidr);
         self.execute_sidr(inner, actions, None);
         Ok(())
     }
@@ -77,7 +76,7 @@ impl Endpoint {
         info: &[u8],
         private_data: &[u8],
     ) -> Result {
-        let sidr = inner.sidr.as_mut().ok_or(EINVAL)?;
+        let sidr = inner.exchange.sidr_mut().ok_or(EINVAL)?;
         let actions = sidr
             .machine
             .reply(params, info, private_data, self.core.now());

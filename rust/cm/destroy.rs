@@ -5,9 +5,7 @@
 use crate::{
     cma::{listeners::Listening, ports::PortClaim},
     core::Core,
-    endpoint::{
-        Attachment, Conn, Consumer, Endpoint, EndpointRef, Event, Group, Inner, Iwarp, Sidr,
-    },
+    endpoint::{Attachment, Consumer, Endpoint, EndpointRef, Event, Exchange, Group, Inner, Iwarp},
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
     table::neighbours::Watching,
@@ -27,11 +25,10 @@ struct Remains {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching<Arc<Core>>>,
-    /// The connection, whose communication id and address handle are given back.
-    conn: Option<Conn>,
-    groups: RBTree<u64, Group>,
-    sidr: Option<KBox<Sidr>>,
+    /// The exchange, whose communication id and address handle are given back.
     iwarp: Option<Iwarp>,
+    exchange: Exchange,
+    groups: RBTree<u64, Group>,
     device: Option<Attachment>,
     stay: Option<OwnedGuard>,
     consumer: Option<Arc<dyn Consumer>>,
@@ -50,10 +47,9 @@ impl Endpoint {
             listening: inner.listening.take(),
             port: inner.port.take(),
             watching: inner.watching.take(),
-            conn: inner.conn.take(),
+            iwarp: inner.exchange.take_iwarp(),
+            exchange: mem::replace(&mut inner.exchange, Exchange::None),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
-            sidr: inner.sidr.take(),
-            iwarp: inner.iwarp.take(),
             device: inner.device.take(),
             stay: inner.stay.take(),
             consumer: inner.consumer.take(),
@@ -68,10 +64,9 @@ impl Endpoint {
             listening,
             port,
             watching,
-            conn,
-            groups,
-            sidr,
             iwarp,
+            exchange,
+            groups,
             device,
             stay,
             consumer,
@@ -84,11 +79,9 @@ impl Endpoint {
             delay::point();
             self.core.wildcard_listeners.remove_listener(self.number);
         }
-        // The state machine has given the ids of the peer back.
-        drop(conn);
-        // A SIDR_REQ that was received and not answered has no table entry any more. The
-        // communication id of one that was sent is freed here.
-        drop(sidr);
+        // The state machines have given the ids of the peer back, and a SIDR_REQ that was received
+        // and not answered has no table entry any more.
+        drop(exchange);
         if let Some(iwarp) = iwarp {
             // This comes before the port is free for others.
             iwarp.end();
@@ -154,7 +147,7 @@ impl Endpoint {
     /// endpoint has to be destroyed for that.
     pub(crate) fn vacate(&self) -> bool {
         let mut inner = self.inner.lock();
-        if inner.listening.is_some() || inner.iwarp.is_some() {
+        if inner.listening.is_some() || inner.exchange.iwarp().is_some() {
             return false;
         }
         let port = inner.port.take();

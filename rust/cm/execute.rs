@@ -85,7 +85,7 @@ impl Endpoint {
                 Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
                 Action::Timer => self.set_timer(inner),
                 Action::Untrack => {
-                    if let Some(conn) = &mut inner.conn {
+                    if let Some(conn) = inner.exchange.conn_mut() {
                         conn.remote_ids = None;
                     }
                 }
@@ -96,7 +96,7 @@ impl Endpoint {
                 Action::Count(counter) => self.count(inner, counter),
             }
         }
-        if let Some(conn) = &mut inner.conn {
+        if let Some(conn) = inner.exchange.conn_mut() {
             let state = conn.machine.state();
             let is_new = mem::replace(&mut conn.before, state) != state;
             if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
@@ -119,7 +119,7 @@ impl Endpoint {
     /// A message that cannot be sent is treated as lost: the timers make up for it. `next` is the
     /// action after this one.
     fn transmit(&self, inner: &Inner, outgoing: Outgoing, next: Option<&Action>) {
-        let Some(conn) = &inner.conn else {
+        let Some(conn) = inner.exchange.conn() else {
             return;
         };
         let Some(ah) = &conn.ah else {
@@ -185,7 +185,7 @@ impl Endpoint {
     /// first.
     fn report(self: &EndpointRef, inner: &mut Inner, event: cm::Event, cause: &Cause<'_>) {
         if let (cm::Event::ReqError | cm::Event::RepError | cm::Event::DreqError, Some(conn)) =
-            (event, &inner.conn)
+            (event, inner.exchange.conn())
         {
             trace::icm::icm_mad_send_err(conn.before as u32);
         }
@@ -229,7 +229,7 @@ impl Endpoint {
     /// request.
     pub(super) fn park(self: &EndpointRef, inner: &mut Inner) {
         trace::cma::cm_prepare_mra(&self.head, inner.tos());
-        let Some(conn) = &mut inner.conn else {
+        let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
         if let Ok(actions) = conn.machine.park(cm::Connection::PARKING_TIMEOUT) {
@@ -239,7 +239,7 @@ impl Endpoint {
 
     /// Increments a counter that the administrator sees in sysfs.
     pub(super) fn count(&self, inner: &Inner, counter: Counter) {
-        if let Some(conn) = &inner.conn {
+        if let Some(conn) = inner.exchange.conn() {
             self.trace_unexpected(conn, counter);
         }
         let Some(port) = inner.cm_port() else {

@@ -87,11 +87,11 @@ impl Held {
         let child = &self.child;
         let mut inner = child.inner.lock();
         let tos = inner.tos();
-        if inner.sidr.is_some() {
+        if inner.exchange.sidr().is_some() {
             trace::cma::cm_send_sidr_rep(&child.head, tos);
             let params = ReplyParams::failure(Status::REJECT);
             let _ = child.send_sidr_rep(&mut inner, &params, &[], &[]);
-        } else if inner.conn.is_some() {
+        } else if inner.exchange.conn().is_some() {
             trace::cma::cm_send_rej(&child.head, tos);
             let _ = child.send_rej(&mut inner, reason, &[], &[]);
         }

@@ -3,7 +3,7 @@
 //! The pace of an endpoint's early retries.
 
 use crate::{
-    endpoint::{Endpoint, Inner},
+    endpoint::{Endpoint, Exchange, Inner},
     table::round_trips::InFlight,
 };
 use cmproto::{
@@ -44,34 +44,24 @@ impl Endpoint {
     /// Updates the pace of the state machine. To be called before a request is sent or a timer is
     /// handled.
     pub(super) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
-        let (waiting, Some(peer)) = Self::waiting(inner) else {
+        let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        let pace = self.pace_of(inner, &peer, waiting, now);
-        match (&mut inner.conn, &mut inner.sidr) {
-            (Some(conn), _) => conn.machine.set_pace(pace),
-            (None, Some(sidr)) => sidr.machine.set_pace(pace),
-            (None, None) => {}
-        }
-    }
-
-    /// Returns the request that waits for its answer, if any, and the peer.
-    fn waiting(inner: &Inner) -> (Option<Waiting>, Option<Origin>) {
-        match (&inner.conn, &inner.sidr) {
-            (Some(conn), _) => (conn.machine.waiting(), Some(conn.peer)),
-            (None, Some(sidr)) => (sidr.machine.waiting(), Some(sidr.peer)),
-            (None, None) => (None, None),
+        let pace = self.pace_of(inner, peer, waiting, now);
+        match &mut inner.exchange {
+            Exchange::Connection(conn) => conn.machine.set_pace(pace),
+            Exchange::Sidr(sidr) => sidr.machine.set_pace(pace),
+            Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
 
     /// Counts the request of the endpoint that waits for its answer, for as long as there is one.
     pub(super) fn count_in_flight(&self, inner: &mut Inner) {
-        let (waited, peer) = Self::waiting(inner);
-        match (waited, peer, &inner.in_flight) {
-            (Some(_), Some(peer), None) => {
-                inner.in_flight = Some(InFlight::new(&self.core.round_trips, &peer));
+        match (inner.exchange.waiting(), &inner.in_flight) {
+            (Some((peer, Some(_))), None) => {
+                inner.in_flight = Some(InFlight::new(&self.core.round_trips, peer));
             }
-            (None, _, Some(_)) => inner.in_flight = None,
+            (Some((_, None)) | None, Some(_)) => inner.in_flight = None,
             _ => {}
         }
     }
@@ -79,14 +69,14 @@ impl Endpoint {
     /// Records that a message of the peer has arrived at `now`. `waited` is the request that was
     /// unanswered before.
     pub(super) fn note_answer(&self, inner: &Inner, waited: Option<Waiting>, now: Instant) {
-        let (waiting, Some(peer)) = Self::waiting(inner) else {
+        let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        self.core.round_trips.received(&peer, now);
+        self.core.round_trips.received(peer, now);
         match (waited, waiting) {
-            (Some(waited), None) => self.core.round_trips.answered(&peer, waited, now),
+            (Some(waited), None) => self.core.round_trips.answered(peer, waited, now),
             (Some(before), Some(after)) if before.hurried && !after.hurried => {
-                self.core.round_trips.acknowledged(&peer, after, now);
+                self.core.round_trips.acknowledged(peer, after, now);
             }
             _ => {}
         }

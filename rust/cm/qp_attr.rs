@@ -44,7 +44,7 @@ impl Inner {
             let device = &attachment.device.device;
             let mask = device.path_bits_mask(attachment.port_num);
             vector.src_path_bits = path.slid_bits(mask.unwrap_or(0));
-            vector.dlid = match &self.conn {
+            vector.dlid = match self.exchange.conn() {
                 Some(conn) if conn.data_lid != 0 => conn.data_lid,
                 _ => path.dlid,
             };
@@ -59,7 +59,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` if there is no connection, or if it does not have them yet.
     pub(crate) fn init_cm_qp_attr(&self, inner: &Inner, attr: &mut UverbsQpAttr) -> Result {
-        let connected = inner.device.as_ref().zip(inner.conn.as_ref());
+        let connected = inner.device.as_ref().zip(inner.exchange.conn());
         let (attachment, conn) = connected.ok_or(EINVAL)?;
         let known = QpState::try_from(attr.qp_state).and_then(|state| conn.machine.qp_attr(state));
         let known = known

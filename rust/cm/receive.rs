@@ -192,15 +192,15 @@ impl Endpoint {
         };
         let now = self.core.now();
         let mut inner = self.inner.lock();
-        let verdict = node::judge(&inner.conversation(), arrived.origin, message);
+        let verdict = node::judge(&inner.exchange.conversation(), arrived.origin, message);
         if let Verdict::Nobody(response) = verdict {
             drop(inner);
             return arrived.respond(&response);
         }
-        if let (Some(_), Message::SidrRep(rep)) = (&inner.sidr, message) {
+        if let (Some(_), Message::SidrRep(rep)) = (inner.exchange.sidr(), message) {
             return self.receive_sidr_rep(&mut inner, message, rep, now);
         }
-        let Some(conn) = &mut inner.conn else {
+        let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
         if let (Verdict::Claim(ids), Some(mut memory), Message::Rep(rep)) =
@@ -253,7 +253,7 @@ impl Endpoint {
     ) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
-        let Some(conn) = &mut inner.conn else {
+        let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
         if conn.peer != source {

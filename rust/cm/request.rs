@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Admitted, Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind,
-        KeptEvent,
+        Admitted, Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange,
+        IdKind, KeptEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -80,7 +80,7 @@ impl Arrival {
         };
         {
             let mut inner = self.held.child.inner.lock();
-            match &mut inner.conn {
+            match inner.exchange.conn_mut() {
                 Some(conn) => conn.ah = Some(ah),
                 // The peer has withdrawn its request meanwhile, or the device is being removed.
                 None => return,
@@ -117,7 +117,7 @@ impl Arrival {
             Err(declined) => return self.held.end(&Unwanted::req(declined)),
         };
         delay::point();
-        match (&mut inner.conn, admission) {
+        match (inner.exchange.conn_mut(), admission) {
             (None, _) => {}
             (Some(conn), Admission::Parked) => {
                 conn.parked = parked;
@@ -276,7 +276,7 @@ impl<'a> IncomingReq<'a> {
             },
         };
         target::seat(&child, heard, attachment, |inner| {
-            inner.conn = Some(Conn {
+            inner.exchange = Exchange::Connection(Conn {
                 machine,
                 comm_id,
                 remote_ids: None,
@@ -402,7 +402,7 @@ impl PassiveReq for IncomingReq<'_> {
             return false;
         };
         let mut inner = child.inner.lock();
-        let Some(conn) = &mut inner.conn else {
+        let Some(conn) = inner.exchange.conn_mut() else {
             // The device was removed after the endpoint was attached to it.
             drop(inner);
             drop(claim);

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner, KeptEvent, Sidr,
-        UdEventParam,
+        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, Exchange, IdKind, Inner,
+        KeptEvent, Sidr, UdEventParam,
     },
     ib::{
         counters::CounterGroup,
@@ -68,7 +68,7 @@ impl Endpoint {
                 Action::Send(outgoing) => self.transmit_sidr(inner, outgoing),
                 Action::Timer => self.time_sidr(inner),
                 Action::Untrack => {
-                    if let Some(sidr) = &mut inner.sidr {
+                    if let Some(sidr) = inner.exchange.sidr_mut() {
                         sidr.request = None;
                     }
                 }
@@ -83,7 +83,7 @@ impl Endpoint {
 
     /// Sends a message of the resolution, if there is an address handle for its peer.
     fn transmit_sidr(&self, inner: &Inner, outgoing: Outgoing) {
-        let Some(sidr) = &inner.sidr else {
+        let Some(sidr) = inner.exchange.sidr() else {
             return;
         };
         let Some(ah) = &sidr.ah else {
@@ -104,7 +104,7 @@ impl Endpoint {
 
     /// Sets the timer of a SIDR_REQ, or moves an answered resolution to the table of SIDR requests.
     fn time_sidr(self: &EndpointRef, inner: &mut Inner) {
-        let Some(sidr) = &mut inner.sidr else {
+        let Some(sidr) = inner.exchange.sidr_mut() else {
             return;
         };
         if !sidr.machine.is_answered() {
@@ -174,7 +174,7 @@ impl Endpoint {
         rep: &SidrRep<'_>,
         now: Instant,
     ) {
-        let Some(sidr) = &mut inner.sidr else {
+        let Some(sidr) = inner.exchange.sidr_mut() else {
             return;
         };
         let waited = sidr.machine.waiting();
@@ -187,7 +187,7 @@ impl Endpoint {
     fn duplicate_sidr_req(self: &EndpointRef) {
         let now = self.core.now();
         let mut inner = self.inner.lock();
-        if let Some(sidr) = &mut inner.sidr {
+        if let Some(sidr) = inner.exchange.sidr_mut() {
             let actions = sidr.machine.duplicate_req(now);
             self.execute_sidr(&mut inner, actions, None);
         }
@@ -219,7 +219,7 @@ impl Waiting for Inquiry {
         let Held {
             listener, child, ..
         } = &self.held;
-        match &mut child.inner.lock().sidr {
+        match child.inner.lock().exchange.sidr_mut() {
             Some(sidr) => sidr.ah = Some(ah),
             // The device is being removed.
             None => return,
@@ -342,7 +342,7 @@ impl<'a> IncomingSidr<'a> {
             GFP_KERNEL,
         )?;
         target::seat(&child, heard, attachment, |inner| {
-            inner.sidr = Some(sidr);
+            inner.exchange = Exchange::Sidr(sidr);
             Ok(())
         })?;
         self.event = Some(Event {
@@ -408,7 +408,7 @@ impl PassiveSidr for IncomingSidr<'_> {
             return Entry::Duplicate;
         };
         let mut inner = child.inner.lock();
-        let Some(sidr) = &mut inner.sidr else {
+        let Some(sidr) = inner.exchange.sidr_mut() else {
             // The device was removed after the endpoint was attached to it.
             drop(inner);
             drop(request);

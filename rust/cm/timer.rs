@@ -4,7 +4,7 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Inner},
+    endpoint::{Endpoint, EndpointRef, Exchange, Inner},
     table::timers::{Due, Timed},
 };
 
@@ -25,10 +25,10 @@ impl Endpoint {
     /// Sets the timer to the deadline of the connection or of the SIDR request.
     pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
         self.count_in_flight(inner);
-        let deadline = match (&inner.conn, &inner.sidr) {
-            (Some(conn), _) => conn.machine.deadline(),
-            (None, Some(sidr)) => sidr.machine.deadline(),
-            (None, None) => None,
+        let deadline = match &inner.exchange {
+            Exchange::Connection(conn) => conn.machine.deadline(),
+            Exchange::Sidr(sidr) => sidr.machine.deadline(),
+            Exchange::None | Exchange::Iwarp(_) => None,
         };
         match deadline {
             Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
@@ -40,12 +40,16 @@ impl Endpoint {
     fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.core.now();
         self.keep_pace(inner, now);
-        if let Some(conn) = &mut inner.conn {
-            let actions = conn.machine.timeout(now);
-            self.execute(inner, actions, &Cause::None);
-        } else if let Some(sidr) = &mut inner.sidr {
-            let actions = sidr.machine.timeout(now);
-            self.execute_sidr(inner, actions, None);
+        match &mut inner.exchange {
+            Exchange::Connection(conn) => {
+                let actions = conn.machine.timeout(now);
+                self.execute(inner, actions, &Cause::None);
+            }
+            Exchange::Sidr(sidr) => {
+                let actions = sidr.machine.timeout(now);
+                self.execute_sidr(inner, actions, None);
+            }
+            Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
 }

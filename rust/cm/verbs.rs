@@ -8,7 +8,7 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, IdKind, Inner},
+    endpoint::{Endpoint, EndpointRef, Exchange, IdKind, Inner},
     ib::trace::{
         self,
         icm::{self, IcmId},
@@ -80,7 +80,7 @@ impl Endpoint {
         if self.kind != IdKind::IbCm {
             trace::cma::cm_prepare_mra(&self.head, inner.tos());
         }
-        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
         let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
         conn.before = conn.machine.state();
         if prepared.is_err() {
@@ -118,7 +118,7 @@ impl Endpoint {
     /// events.
     pub(crate) fn notify_cm(self: &EndpointRef, inner: &mut Inner, event: u32) -> Result {
         let now = self.core.now();
-        let conn = inner.conn.as_ref().ok_or(EINVAL)?;
+        let conn = inner.exchange.conn().ok_or(EINVAL)?;
         match event {
             COMM_EST => self.verb(
                 inner,
@@ -138,13 +138,16 @@ impl Endpoint {
     /// Ends the connection or the resolution, if there is one: sends the last message that the
     /// protocol demands in its state, which is a REJ, a DREQ, a DREP, a SIDR_REP or none.
     pub(crate) fn destroy_cm(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) {
-        if let Some(conn) = &mut inner.conn {
-            let actions = conn.machine.destroy(cause, self.core.now());
-            self.execute(inner, actions, &Cause::None);
-        }
-        if let Some(sidr) = &mut inner.sidr {
-            let actions = sidr.machine.destroy(cause, self.core.now());
-            self.execute_sidr(inner, actions, None);
+        match &mut inner.exchange {
+            Exchange::Connection(conn) => {
+                let actions = conn.machine.destroy(cause, self.core.now());
+                self.execute(inner, actions, &Cause::None);
+            }
+            Exchange::Sidr(sidr) => {
+                let actions = sidr.machine.destroy(cause, self.core.now());
+                self.execute_sidr(inner, actions, None);
+            }
+            Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
 
@@ -155,7 +158,7 @@ impl Endpoint {
         call: impl FnOnce(&mut Connection) -> Result<Actions, Errno>,
         refused: impl FnOnce(&IcmId<'_>, Errno),
     ) -> Result {
-        let conn = inner.conn.as_mut().ok_or(EINVAL)?;
+        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
         let actions = call(&mut conn.machine);
         if let Err(error) = actions {
             refused(&self.icm_id(conn), error);

@@ -177,7 +177,7 @@ impl Endpoint {
         param: Option<&ConnParam<'_>>,
         ece: Ece,
     ) -> Result {
-        if inner.conn.is_none() {
+        if inner.exchange.conn().is_none() {
             return Err(EINVAL);
         }
         let tos = inner.tos();
@@ -221,10 +221,10 @@ impl Endpoint {
         private_data: &[u8],
         reason: Reason,
     ) -> Result {
-        if inner.sidr.is_some() {
+        if inner.exchange.sidr().is_some() {
             return self.reject_datagram(inner, private_data);
         }
-        if inner.conn.is_none() {
+        if inner.exchange.conn().is_none() {
             return Err(EINVAL);
         }
         trace::cma::cm_send_rej(&self.head, inner.tos());
@@ -242,10 +242,11 @@ impl Endpoint {
             return self.disconnect_iwarp();
         }
         // There is no connection to end for datagrams, nor for a listener.
-        if inner.sidr.is_some() || (inner.listening.is_some() && inner.device.is_some()) {
+        if inner.exchange.sidr().is_some() || (inner.listening.is_some() && inner.device.is_some())
+        {
             return Ok(());
         }
-        if inner.conn.is_none() {
+        if inner.exchange.conn().is_none() {
             return Err(EINVAL);
         }
         let tos = inner.tos();
@@ -264,7 +265,7 @@ impl Endpoint {
     /// states and for other events.
     pub(crate) fn notify(self: &EndpointRef, event: u32) -> Result {
         let mut inner = self.inner.lock();
-        if inner.iwarp.is_some() {
+        if inner.exchange.iwarp().is_some() {
             // The iWARP CM needs no such notice.
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::{
     device::source::{Source, SourceLink},
     endpoint::{
         Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
-        Inner, Iwarp, IwarpConnection,
+        Exchange, Inner, Iwarp, IwarpConnection,
     },
     ib::{
         addr,
@@ -35,8 +35,8 @@ use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 impl Inner {
     /// Returns the connection at the iWARP CM. Fails with `EINVAL` if there is none.
     fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
-        match &mut self.iwarp {
-            Some(Iwarp::Connection(connection)) => {
+        match &mut self.exchange {
+            Exchange::Iwarp(Iwarp::Connection(connection)) => {
                 let IwarpConnection { machine, id, .. } = &mut **connection;
                 Ok((machine, id))
             }
@@ -133,7 +133,7 @@ impl Endpoint {
         let (src, dst, tos) = (inner.src, inner.dst, inner.options.tos);
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
-        inner.iwarp = Some(Iwarp::Connection(connection));
+        inner.exchange = Exchange::Iwarp(Iwarp::Connection(connection));
         self.show(&inner);
         drop(inner);
 
@@ -142,7 +142,7 @@ impl Endpoint {
             let mut inner = self.inner.lock();
             // The endpoint may have ended meanwhile.
             if self.step(&mut inner, Trigger::ConnectFailed).is_ok() {
-                drop(inner.iwarp.take());
+                inner.exchange = Exchange::None;
                 (inner.qp_num, inner.srq) = before;
                 self.show(&inner);
             }
@@ -235,7 +235,7 @@ impl Endpoint {
         {
             return false;
         }
-        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
+        let Exchange::Iwarp(Iwarp::Connection(connection)) = &mut inner.exchange else {
             return false;
         };
         let IwarpConnection { machine, held, .. } = &mut **connection;
@@ -295,7 +295,7 @@ impl Endpoint {
             drop(listener);
             return Ok(());
         }
-        inner.iwarp = Some(Iwarp::Listener(listener));
+        inner.exchange = Exchange::Iwarp(Iwarp::Listener(listener));
         Ok(())
     }
 
@@ -343,7 +343,7 @@ impl Endpoint {
         let id = request.adopt(Addressee::new(&child)?)?;
 
         let mut inner = child.inner.lock();
-        inner.iwarp = Some(Iwarp::Connection(KBox::write(
+        inner.exchange = Exchange::Iwarp(Iwarp::Connection(KBox::write(
             room,
             IwarpConnection {
                 machine: Connection::passive(),
@@ -380,7 +380,7 @@ impl AcceptWaiter for EndpointRef {
     fn accept_is_over(&self) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        let Some(Iwarp::Connection(connection)) = &mut inner.iwarp else {
+        let Exchange::Iwarp(Iwarp::Connection(connection)) = &mut inner.exchange else {
             return;
         };
         let IwarpConnection { machine, id, held } = &mut **connection;
@@ -441,7 +441,7 @@ impl IwHandler for Addressee {
 ///
 /// Fails with `EINVAL` for a listener, or if the connection does not lead to that state.
 pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
-    let mask = match &inner.iwarp {
+    let mask = match inner.exchange.iwarp() {
         None => (QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS).0,
         Some(Iwarp::Connection(connection)) => {
             let (mask, access) = connection.id.init_qp_attr(attr.qp_state)?;

@@ -44,7 +44,7 @@ impl Endpoint {
             return Ok(attr);
         }
         let is_datagram = self.qp_type == QpType::UD;
-        match &inner.conn {
+        match inner.exchange.conn() {
             None if inner.listening.is_some() && !is_datagram => return Err(EINVAL),
             None => {
                 let device = &attachment.device.device;

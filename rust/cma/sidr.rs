@@ -91,7 +91,7 @@ impl Endpoint {
         params: &ReplyParams,
         private_data: &[u8],
     ) -> Result {
-        if inner.sidr.is_none() {
+        if inner.exchange.sidr().is_none() {
             return Err(EINVAL);
         }
         trace::cma::cm_send_sidr_rep(&self.head, inner.tos());

@@ -2,14 +2,13 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::{group::Group, iwarp::Iwarp, Attachment, Consumer, EndpointRef};
+use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef};
 use crate::{
     cma::{listeners::Listening, ports::PortClaim},
     core::Core,
     device::port::Port,
     ib::{
         addr::Query,
-        ah::Ah,
         dev_addr::DevAddr,
         device::NodeType,
         device_filter::DeviceFilter,
@@ -18,19 +17,13 @@ use crate::{
         sa::{SaQuery, ServiceRecord},
     },
     kext::{gate::OwnedGuard, random},
-    table::{
-        comm_ids::CommId, neighbours::Watching, parked::Parked, remote_ids::RemoteIdClaim,
-        round_trips::InFlight, sidr_requests::SidrRequest, timers::TimerSlot,
-    },
+    table::{neighbours::Watching, round_trips::InFlight, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
-    cm::{self, Connection, Tuning},
+    cm::Tuning,
     cma::{Qkey, State},
-    node::Conversation,
-    origin::Origin,
     path::Path,
-    sidr::Resolution,
     ucma::path::PathRecord,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
@@ -54,45 +47,6 @@ pub(crate) struct Options {
     pub(crate) node_type: Option<NodeType>,
 }
 
-/// A connection that exists, or that a REQ asks for.
-pub(crate) struct Conn {
-    /// The state machine of the IB CM.
-    pub(crate) machine: Connection,
-    /// The local communication id.
-    pub(crate) comm_id: CommId<EndpointRef>,
-    /// The peer's communication id and QPN, as long as this connection is the one that is found by
-    /// them.
-    pub(crate) remote_ids: Option<RemoteIdClaim<EndpointRef>>,
-    /// The source from which messages are accepted.
-    pub(crate) peer: Origin,
-    /// The address handle of the peer.
-    pub(crate) ah: Option<Ah>,
-    /// Index of the P_Key of the messages.
-    pub(crate) pkey_index: u16,
-    /// The LID that data is sent to; 0 if it is the LID of the path.
-    pub(crate) data_lid: u16,
-    /// Counts the request as parked while it waits in addition to a full backlog.
-    pub(crate) parked: Option<Parked>,
-    /// The state before the transition that is under way, for tracepoints.
-    pub(crate) before: cm::State,
-}
-
-/// A SIDR (service ID resolution) that this end has asked for, or has been asked for.
-pub(crate) struct Sidr {
-    /// The state machine of the IB CM.
-    pub(crate) machine: Resolution,
-    /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
-    pub(crate) comm_id: Option<CommId<EndpointRef>>,
-    /// The answering side's entry of the SIDR_REQ, until it is answered.
-    pub(crate) request: Option<SidrRequest<EndpointRef>>,
-    /// The source from which the answer is accepted, or from which the SIDR_REQ came.
-    pub(crate) peer: Origin,
-    /// The address handle of the peer.
-    pub(crate) ah: Option<Ah>,
-    /// Index of the P_Key of the messages.
-    pub(crate) pkey_index: u16,
-}
-
 /// Service records that a subnet administrator has returned.
 pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 
@@ -100,7 +54,7 @@ pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 ///
 /// # Invariants
 ///
-/// - At most one of `conn`, `sidr` and `iwarp` is `Some`, and only while `device` is.
+/// - `exchange` is not [`Exchange::None`] only while `device` is `Some`.
 /// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no
 ///   connection; or it is about to be taken down, by the removal of its device, or by its consumer
 ///   if `stay` is `Some`.
@@ -141,9 +95,7 @@ pub(crate) struct Inner {
     pub(crate) watching: Option<Watching<Arc<Core>>>,
     /// Set when the consumer was told that the peer's address has changed.
     pub(crate) has_peer_moved: bool,
-    pub(crate) conn: Option<Conn>,
-    pub(crate) sidr: Option<KBox<Sidr>>,
-    pub(crate) iwarp: Option<Iwarp>,
+    pub(crate) exchange: Exchange,
     pub(crate) timer: TimerSlot<EndpointRef>,
     /// Counts the request that waits for its answer.
     pub(crate) in_flight: Option<InFlight>,
@@ -185,9 +137,7 @@ impl Inner {
             interface: None,
             watching: None,
             has_peer_moved: false,
-            conn: None,
-            sidr: None,
-            iwarp: None,
+            exchange: Exchange::None,
             timer,
             in_flight: None,
             tuning: Tuning::NONE,
@@ -209,21 +159,10 @@ impl Inner {
         self.state.is_dead()
     }
 
-    /// Returns what a message of the IB CM that names the endpoint may be for.
-    pub(crate) fn conversation(&self) -> Conversation<'_> {
-        match (&self.conn, &self.sidr) {
-            (Some(conn), _) => Conversation::Connection(&conn.machine, conn.peer),
-            (None, Some(sidr)) => Conversation::Resolution(&sidr.machine, sidr.peer),
-            (None, None) => Conversation::None,
-        }
-    }
-
     /// Returns whether the peer is at the device that the endpoint is attached to.
     pub(crate) fn is_peer_at_own_device(&self) -> bool {
-        let (conn, sidr) = (self.conn.as_ref(), self.sidr.as_ref());
-        let peer = conn.map(|conn| conn.peer).or(sidr.map(|sidr| sidr.peer));
         // If the peer is known by its LID, its GID is in the path.
-        let peer = peer.and_then(|peer| match peer.gid() {
+        let peer = self.exchange.peer().and_then(|peer| match peer.gid() {
             Some(gid) => Some(*gid),
             None => self.path.as_ref().map(|path| path.dgid),
         });

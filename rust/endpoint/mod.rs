@@ -23,6 +23,7 @@
 mod addressee;
 mod attach;
 mod event;
+mod exchange;
 mod group;
 mod inner;
 mod iwarp;
@@ -34,8 +35,9 @@ pub(crate) use self::{
         Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
         UdEventParam,
     },
+    exchange::{Conn, Exchange, Sidr},
     group::{Group, GroupAnswer},
-    inner::{Conn, Inner, Services, Sidr},
+    inner::{Inner, Services},
     iwarp::{Iwarp, IwarpConnection},
     kept::KeptEvent,
 };

@@ -161,7 +161,7 @@ impl KernelId {
     pub(crate) fn disconnect(&self) -> Result {
         let has_peer = {
             let inner = self.endpoint.inner.lock();
-            inner.conn.is_some() || inner.sidr.is_some()
+            inner.exchange.peer().is_some()
         };
         if has_peer {
             self.change_qp(Occasion::Ended, None)?;

@@ -6,7 +6,7 @@ use super::super::{
     ffi::cm::{Asked, CmHead, Told},
     KernelId, Turn,
 };
-use crate::endpoint::{Endpoint, Event, EventParam, Inner};
+use crate::endpoint::{Endpoint, Event, EventParam, Exchange, Inner};
 use cmproto::{cm::State, cma, ibcm::EventType, wire::MAD_LEN};
 use kernel::{prelude::*, sync::Arc};
 
@@ -38,7 +38,7 @@ impl KernelId {
                 let is_said = path.is_none_or(|path| path.has_grh());
                 at.gid.clone().filter(|_| is_said)
             });
-            let (conn, sidr) = (inner.conn.as_ref(), inner.sidr.as_ref());
+            let (conn, sidr) = (inner.exchange.conn(), inner.exchange.sidr());
             let pkey_index = conn.map(|conn| conn.pkey_index);
             let pkey_index = pkey_index.or(sidr.map(|sidr| sidr.pkey_index));
             let at = inner.device.as_ref().zip(pkey_index).map(|(at, index)| {
@@ -82,10 +82,10 @@ impl KernelId {
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let head = CmHead::new();
         head.inherit(listener, &attachment.device.device);
-        let (event, service_id) = match (&inner.conn, &inner.sidr) {
-            (Some(conn), _) => (EventType::ReqReceived, conn.machine.service_id()),
-            (None, Some(sidr)) => (EventType::SidrReqReceived, sidr.machine.service_id()),
-            (None, None) => return Err(ENODEV),
+        let (event, service_id) = match &inner.exchange {
+            Exchange::Connection(conn) => (EventType::ReqReceived, conn.machine.service_id()),
+            Exchange::Sidr(sidr) => (EventType::SidrReqReceived, sidr.machine.service_id()),
+            Exchange::None | Exchange::Iwarp(_) => return Err(ENODEV),
         };
         head.show_service(service_id);
         show_state(&head, &inner);
@@ -99,7 +99,7 @@ impl KernelId {
 
 /// Shows the state and the communication ids of an endpoint, whose lock is held.
 pub(in super::super) fn show_state(head: &CmHead, inner: &Inner) {
-    let (local, remote) = match &inner.conn {
+    let (local, remote) = match inner.exchange.conn() {
         Some(conn) => (conn.machine.local_comm_id(), conn.machine.remote_comm_id()),
         None => (0, 0),
     };
@@ -108,10 +108,10 @@ pub(in super::super) fn show_state(head: &CmHead, inner: &Inner) {
 
 /// Returns the state of an endpoint, as the IB CM defines it.
 pub(super) fn state(inner: &Inner) -> State {
-    match (&inner.conn, &inner.sidr) {
-        (Some(conn), _) => conn.machine.state(),
-        (None, Some(sidr)) => sidr.machine.state(),
-        (None, None) if inner.state() == cma::State::Listen => State::Listen,
-        (None, None) => State::Idle,
+    match &inner.exchange {
+        Exchange::Connection(conn) => conn.machine.state(),
+        Exchange::Sidr(sidr) => sidr.machine.state(),
+        _ if inner.state() == cma::State::Listen => State::Listen,
+        Exchange::None | Exchange::Iwarp(_) => State::Idle,
     }
 }

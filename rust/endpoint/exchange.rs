@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The exchange with a peer that an endpoint is engaged in.
+
+use super::{iwarp::Iwarp, EndpointRef};
+use crate::{
+    ib::ah::Ah,
+    table::{
+        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdClaim, sidr_requests::SidrRequest,
+    },
+};
+use cmproto::{
+    cm::{self, Connection, Waiting},
+    node::Conversation,
+    origin::Origin,
+    sidr::Resolution,
+};
+use core::mem;
+use kernel::prelude::*;
+
+/// A connection that exists, or that a REQ asks for.
+pub(crate) struct Conn {
+    /// The state machine of the IB CM.
+    pub(crate) machine: Connection,
+    /// The local communication id.
+    pub(crate) comm_id: CommId<EndpointRef>,
+    /// The peer's communication id and QPN, as long as this connection is the one that is found by
+    /// them.
+    pub(crate) remote_ids: Option<RemoteIdClaim<EndpointRef>>,
+    /// The source from which messages are accepted.
+    pub(crate) peer: Origin,
+    /// The address handle of the peer.
+    pub(crate) ah: Option<Ah>,
+    /// Index of the P_Key of the messages.
+    pub(crate) pkey_index: u16,
+    /// The LID that data is sent to; 0 if it is the LID of the path.
+    pub(crate) data_lid: u16,
+    /// Counts the request as parked while it waits in addition to a full backlog.
+    pub(crate) parked: Option<Parked>,
+    /// The state before the transition that is under way, for tracepoints.
+    pub(crate) before: cm::State,
+}
+
+/// A SIDR (service ID resolution) that this end has asked for, or has been asked for.
+pub(crate) struct Sidr {
+    /// The state machine of the IB CM.
+    pub(crate) machine: Resolution,
+    /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
+    pub(crate) comm_id: Option<CommId<EndpointRef>>,
+    /// The answering side's entry of the SIDR_REQ, until it is answered.
+    pub(crate) request: Option<SidrRequest<EndpointRef>>,
+    /// The source from which the answer is accepted, or from which the SIDR_REQ came.
+    pub(crate) peer: Origin,
+    /// The address handle of the peer.
+    pub(crate) ah: Option<Ah>,
+    /// Index of the P_Key of the messages.
+    pub(crate) pkey_index: u16,
+}
+
+/// The exchange with a peer that an endpoint is engaged in.
+// The kind is looked at for each action of a connection: it has a byte of its own, which costs less
+// than one that has to be worked out from unused values of a field.
+#[repr(u8)]
+pub(crate) enum Exchange {
+    /// There is no exchange.
+    None,
+    /// A connection of the InfiniBand CM, or the attempt at one.
+    Connection(Conn),
+    /// A service ID resolution.
+    Sidr(KBox<Sidr>),
+    /// A connection or a listener at the iWARP CM.
+    Iwarp(Iwarp),
+}
+
+impl Exchange {
+    /// Returns the connection of the InfiniBand CM, if there is one.
+    #[inline]
+    pub(crate) fn conn(&self) -> Option<&Conn> {
+        match self {
+            Exchange::Connection(conn) => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// Returns the connection of the InfiniBand CM, if there is one.
+    #[inline]
+    pub(crate) fn conn_mut(&mut self) -> Option<&mut Conn> {
+        match self {
+            Exchange::Connection(conn) => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// Returns the service ID resolution, if there is one.
+    #[inline]
+    pub(crate) fn sidr(&self) -> Option<&Sidr> {
+        match self {
+            Exchange::Sidr(sidr) => Some(sidr),
+            _ => None,
+        }
+    }
+
+    /// Returns the service ID resolution, if there is one.
+    #[inline]
+    pub(crate) fn sidr_mut(&mut self) -> Option<&mut Sidr> {
+        match self {
+            Exchange::Sidr(sidr) => Some(sidr),
+            _ => None,
+        }
+    }
+
+    /// Returns the object at the iWARP CM, if there is one.
+    pub(crate) fn iwarp(&self) -> Option<&Iwarp> {
+        match self {
+            Exchange::Iwarp(iwarp) => Some(iwarp),
+            _ => None,
+        }
+    }
+
+    /// Takes the object at the iWARP CM out, if there is one.
+    pub(crate) fn take_iwarp(&mut self) -> Option<Iwarp> {
+        match self {
+            Exchange::Iwarp(_) => match mem::replace(self, Exchange::None) {
+                Exchange::Iwarp(iwarp) => Some(iwarp),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the peer of an exchange of the InfiniBand CM.
+    #[inline]
+    pub(crate) fn peer(&self) -> Option<Origin> {
+        match self {
+            Exchange::Connection(conn) => Some(conn.peer),
+            Exchange::Sidr(sidr) => Some(sidr.peer),
+            Exchange::None | Exchange::Iwarp(_) => None,
+        }
+    }
+
+    /// Returns the peer of an exchange of the InfiniBand CM, and the request that waits for its
+    /// answer.
+    #[inline]
+    pub(crate) fn waiting(&self) -> Option<(&Origin, Option<Waiting>)> {
+        match self {
+            Exchange::Connection(conn) => Some((&conn.peer, conn.machine.waiting())),
+            Exchange::Sidr(sidr) => Some((&sidr.peer, sidr.machine.waiting())),
+            Exchange::None | Exchange::Iwarp(_) => None,
+        }
+    }
+
+    /// Returns what a message of the InfiniBand CM that names the endpoint may be for.
+    #[inline]
+    pub(crate) fn conversation(&self) -> Conversation<'_> {
+        match self {
+            Exchange::Connection(conn) => Conversation::Connection(&conn.machine, conn.peer),
+            Exchange::Sidr(sidr) => Conversation::Resolution(&sidr.machine, sidr.peer),
+            Exchange::None | Exchange::Iwarp(_) => Conversation::None,
+        }
+    }
+}

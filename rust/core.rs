@@ -3,9 +3,9 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cma::{listeners::Listeners, ports::Ports},
+    cma::ports::Ports,
     device::devices::Devices,
-    endpoint::{Endpoint, EndpointRef},
+    endpoint::{Endpoint, EndpointRef, ServiceConsumer},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{
         bug, clock, random,
@@ -13,9 +13,9 @@ use crate::{
         workqueue::{Kind, OwnedQueue},
     },
     table::{
-        accept_locks::AcceptLocks, comm_ids::CommIds, neighbours::Neighbours, parked::Parking,
-        remote_ids::RemoteIdTable, resolve_budget::ResolveBudget, round_trips::RoundTrips,
-        sidr_requests::SidrRequests, timers::Timers, unreached::Unreached,
+        accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
+        parked::Parking, remote_ids::RemoteIdTable, resolve_budget::ResolveBudget,
+        round_trips::RoundTrips, sidr_requests::SidrRequests, timers::Timers, unreached::Unreached,
         wildcard_listeners::WildcardListeners,
     },
 };
@@ -38,8 +38,7 @@ pub(crate) struct Core {
     pub(crate) remote_ids: Arc<RemoteIdTable<EndpointRef>>,
     #[pin]
     pub(crate) ports: Ports,
-    #[pin]
-    pub(crate) listeners: Listeners,
+    pub(crate) listeners: Arc<Listeners<EndpointRef, ServiceConsumer>>,
     #[pin]
     pub(crate) devices: Devices<EndpointRef>,
     #[pin]
@@ -74,6 +73,7 @@ impl Core {
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
+        let listeners = Listeners::new()?;
         let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
@@ -87,7 +87,7 @@ impl Core {
                 comm_ids,
                 remote_ids,
                 ports <- Ports::new(),
-                listeners <- Listeners::new(),
+                listeners,
                 devices <- Devices::new(),
                 wildcard_listeners <- WildcardListeners::new(),
                 neighbours,

@@ -3,9 +3,12 @@
 //! The end of an endpoint, by its consumer's wish or with its device.
 
 use crate::{
-    cma::{listeners::Listening, ports::PortClaim},
+    cma::ports::PortClaim,
     core::Core,
-    endpoint::{Attachment, Consumer, Endpoint, EndpointRef, Event, Exchange, Group, Inner, Iwarp},
+    endpoint::{
+        Attachment, Consumer, Endpoint, EndpointRef, Event, Exchange, Group, Inner, Iwarp,
+        Listening,
+    },
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
     table::neighbours::Watching,
@@ -75,7 +78,7 @@ impl Endpoint {
         drop(query);
         drop(asking);
         if let Some(listening) = listening {
-            self.core.listeners.remove(listening, self);
+            drop(listening);
             delay::point();
             self.core.wildcard_listeners.remove_listener(self.number);
         }

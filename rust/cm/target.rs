@@ -4,10 +4,10 @@
 
 use super::{reach::Sender, receive::Arrived};
 use crate::{
-    cma::listeners::{Listener, Wanted},
     endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr, interface::Interface, trace},
     kext::{net::Net, netdev::NetDevice},
+    table::listeners::{AddressListener, Destination},
 };
 use cmproto::{
     addr::SockAddr,
@@ -73,7 +73,7 @@ impl<'a> Target<'a> {
 
     /// Replaces the addresses by native ones (AF_IB) if the listener has a native address. They are
     /// those of the path, or that of the listener if the request has no path.
-    fn suit(&mut self, listener: &Listener) {
+    fn suit(&mut self, listener: &AddressListener<EndpointRef>) {
         let bound = listener.addr;
         if let SockAddr::Ib { .. } = bound {
             (self.src, self.dst) = match &self.path {
@@ -98,7 +98,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the consumer's part of the private data.
-    pub(super) fn user_data(&self, listener: &Listener) -> &'a [u8] {
+    pub(super) fn user_data(&self, listener: &AddressListener<EndpointRef>) -> &'a [u8] {
         private_data::user_data(&listener.addr, self.private_data)
     }
 }
@@ -107,7 +107,7 @@ impl<'a> Target<'a> {
 #[allow(clippy::large_enum_variant)] // A value lives on the stack, for one call.
 pub(super) enum Heard<'a> {
     /// A listener of the RDMA CM, on an address.
-    Address(Target<'a>, Listener),
+    Address(Target<'a>, AddressListener<EndpointRef>),
     /// A listener of the InfiniBand CM, on a service id.
     Messages(EndpointRef),
 }
@@ -132,7 +132,7 @@ impl Arrived<'_> {
     /// Finds the listener for a request, if there is one.
     pub(super) fn heard<'a>(&self, asked: &Asked<'a>, sender: &Sender) -> Option<Heard<'a>> {
         let device = self.device.device.index();
-        if let Some(endpoint) = self.core.listeners.serving(asked.service_id, device) {
+        if let Some(endpoint) = self.core.listeners.find_service(asked.service_id, device) {
             return Some(Heard::Messages(endpoint));
         }
         let mut target = Target::new(asked)?;
@@ -166,13 +166,13 @@ impl Arrived<'_> {
     }
 
     /// Finds the listener of the RDMA CM for a request, if there is one.
-    fn find_listener(&self, target: &Target<'_>) -> Option<Listener> {
+    fn find_listener(&self, target: &Target<'_>) -> Option<AddressListener<EndpointRef>> {
         let netdev = target.netdev.as_ref();
         let net = match netdev {
             Some(netdev) => netdev.net()?,
             None => Net::init().into(),
         };
-        let listener = self.core.listeners.find(&Wanted {
+        let listener = self.core.listeners.find(&Destination {
             service_id: target.service_id,
             net: net.hash_key(),
             device: &self.device.traits,

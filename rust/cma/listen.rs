@@ -2,10 +2,10 @@
 
 //! Listening for connection requests.
 
-use super::listeners::Listener;
 use crate::{
     endpoint::{Endpoint, EndpointRef, Inner},
     kext::delay,
+    table::listeners::AddressListener,
 };
 use cmproto::{
     addr::SockAddr,
@@ -67,16 +67,14 @@ impl Endpoint {
             inner.listening.take()
         };
         delay::point();
-        if let Some(listening) = listening {
-            self.core.listeners.remove(listening, self);
-        }
+        drop(listening);
         self.end_unreached();
         self.core.wildcard_listeners.remove_listener(self.number);
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {
         let attachment = inner.device.as_ref();
-        let listener = Listener {
+        let listener = AddressListener {
             endpoint: self.clone(),
             addr: inner.src,
             afonly: inner.afonly,
@@ -86,16 +84,12 @@ impl Endpoint {
             port: attachment.map(|attachment| attachment.port_num),
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
-        let listening = self.core.listeners.add(service_id, listener)?;
+        let (net, number) = (self.net.hash_key(), self.number);
+        let listening = self.core.listeners.add(service_id, net, number, listener)?;
         // A listener does not share its address. This comes last because it changes the owner of
         // the port, and must not if something else fails.
-        let exclusive = match &inner.port {
-            Some(port) => self.core.ports.make_exclusive(port),
-            None => Ok(()),
-        };
-        if let Err(error) = exclusive {
-            self.core.listeners.remove(listening, self);
-            return Err(error);
+        if let Some(port) = &inner.port {
+            self.core.ports.make_exclusive(port)?;
         }
         inner.options.reuseaddr = false;
         inner.listening = Some(listening);

@@ -9,7 +9,6 @@ mod device;
 mod infiniband;
 pub(crate) mod iwarp;
 mod listen;
-pub(crate) mod listeners;
 pub(crate) mod multicast;
 pub(crate) mod network;
 mod option;

@@ -9,11 +9,15 @@ use cmproto::{
     ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
 };
+use core::any::Any;
 use kernel::{
     prelude::*,
     sync::{Arc, MutexGuard},
 };
 use zerocopy::FromZeros;
+
+/// A reference to the consumer of a listener of the InfiniBand CM, whose type its API knows.
+pub(crate) type ServiceConsumer = Arc<dyn Any + Send + Sync>;
 
 /// The most private data, in bytes, that an event carries, which is what its 8-bit length field
 /// allows. iWARP uses all of it; messages of the IB CM carry at most 216 bytes (IBTA 12.11.1).

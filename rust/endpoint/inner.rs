@@ -2,9 +2,9 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef};
+use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef, Listening};
 use crate::{
-    cma::{listeners::Listening, ports::PortClaim},
+    cma::ports::PortClaim,
     core::Core,
     device::port::Port,
     ib::{

@@ -33,7 +33,7 @@ pub(crate) use self::{
     addressee::Addressee,
     event::{
         Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
-        UdEventParam,
+        ServiceConsumer, UdEventParam,
     },
     exchange::{Conn, Exchange, Sidr},
     group::{Group, GroupAnswer},
@@ -50,7 +50,7 @@ use crate::{
         trace,
     },
     kext::{net::Net, slab::SlabArc},
-    table::timers::TimerSlot,
+    table::{listeners, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
@@ -110,6 +110,9 @@ pub(crate) type EndpointRef = SlabArc<Endpoint>;
 
 /// A device, whose members are endpoints.
 pub(crate) type CmDevice = cm_device::CmDevice<EndpointRef>;
+
+/// The entry of an endpoint in the table of listeners.
+pub(crate) type Listening = listeners::Listening<EndpointRef, ServiceConsumer>;
 
 /// The attachment of an endpoint to a port of a device.
 pub(crate) type Attachment = attachment::Attachment<EndpointRef>;

@@ -3,7 +3,11 @@
 //! The queue of events that a kernel consumer has not been told of yet.
 
 use super::{cm::Message, KernelId};
-use crate::{cma::listeners::Service, endpoint::KeptEvent, kext::delay};
+use crate::{
+    endpoint::{EndpointRef, KeptEvent, ServiceConsumer},
+    kext::delay,
+    table::listeners::ServiceShare,
+};
 use cmproto::{addr::SockAddr, node::Declined};
 use core::mem;
 use kernel::{
@@ -86,7 +90,7 @@ pub(super) struct Queue {
     /// the identifier.
     this: Option<Arc<KernelId>>,
     /// The service id on which a consumer of the IB CM listens.
-    pub(super) service: Option<Service>,
+    pub(super) service: Option<ServiceShare<EndpointRef, ServiceConsumer>>,
     /// The multicast groups, by their numbers.
     pub(super) groups: RBTree<u64, Group>,
 }

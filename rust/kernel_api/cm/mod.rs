@@ -24,6 +24,7 @@ use crate::{
     endpoint::{Endpoint, IdKind},
     ib::restrack::OwnerName,
     kext::net::Net,
+    table::listeners::ServiceShare,
 };
 use cmproto::{qp::QpType, service_id::PortSpace};
 use kernel::{prelude::*, sync::Arc};
@@ -48,9 +49,8 @@ impl KernelId {
     pub(crate) fn destroy_cm(self: &Arc<Self>) {
         let is_shared = {
             let mut queue = self.queue.lock();
-            let listeners = &self.endpoint.core.listeners;
             let service = queue.service.take();
-            queue.service = service.and_then(|service| listeners.release(service));
+            queue.service = service.and_then(ServiceShare::release);
             queue.service.is_some()
         };
         if !is_shared {

@@ -7,9 +7,10 @@ use super::{
     message::{show_state, state},
 };
 use crate::{
-    cma::listeners::{Entered, Room},
+    endpoint::ServiceConsumer,
     ib::device::DeviceTraits,
     kext::error::ResultExt,
+    table::listeners::{Added, ListenerReservation, ServiceListener},
 };
 use cmproto::{
     cm,
@@ -39,9 +40,14 @@ impl KernelId {
         device: DeviceTraits,
         service_id: u64,
         name: usize,
-    ) -> Result<Option<Arc<Self>>> {
+    ) -> Result<Option<ServiceConsumer>> {
         let served = self.serve(device, service_id, Some(name));
         served.map_err(|error| if error == EBUSY { EINVAL } else { error })
+    }
+
+    /// Returns the consumer of a listener that is shared.
+    pub(crate) fn of_service(consumer: &ServiceConsumer) -> Option<&Self> {
+        consumer.downcast_ref()
     }
 
     fn serve(
@@ -49,7 +55,7 @@ impl KernelId {
         device: DeviceTraits,
         service_id: u64,
         name: Option<usize>,
-    ) -> Result<Option<Arc<Self>>> {
+    ) -> Result<Option<ServiceConsumer>> {
         let head = self.cm_head().ok_or(EINVAL)?;
         let core = &self.endpoint.core;
         let mut inner = self.endpoint.inner.lock();
@@ -62,19 +68,25 @@ impl KernelId {
         };
         // A task that finds the entry and shares it has a listener, and may release it. That needs
         // the lock of the queue, which is held until the handle is stored there.
-        let room = Room::new()?;
+        let memory = ListenerReservation::new()?;
+        let listener = ServiceListener {
+            endpoint: self.endpoint.clone(),
+            consumer: self.clone() as ServiceConsumer,
+            device,
+            name,
+        };
         let before = head.service();
         head.show_service(service_id);
         self.endpoint.step(&mut inner, Trigger::Serve)?;
         show_state(head, &inner);
         let mut queue = self.queue.lock();
-        let entered = core.listeners.serve(room, service_id, &device, self, name);
-        let other = match entered {
-            Ok(Entered::New(service)) => {
+        let added = core.listeners.add_service(memory, service_id, listener);
+        let other = match added {
+            Ok(Added::New(service)) => {
                 queue.service = Some(service);
                 return Ok(None);
             }
-            Ok(Entered::Shared(other)) => Ok(Some(other)),
+            Ok(Added::Shared(other)) => Ok(Some(other)),
             Err(error) => Err(error),
         };
         drop(queue);

@@ -87,7 +87,8 @@ unsafe fn insert_listen(
         Ok(None) => Ok(id.cm_head().ok_or(EINVAL)?.as_id()),
         Ok(Some(other)) => {
             id.destroy();
-            Ok(other.cm_head().ok_or(EINVAL)?.as_id())
+            let other = KernelId::of_service(&other).and_then(KernelId::cm_head);
+            Ok(other.ok_or(EINVAL)?.as_id())
         }
         Err(error) => {
             id.destroy();

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The table of listeners, in which the listener of a connection request is found.
+//!
+//! There are two kinds of listeners for a service id: endpoints that are bound to an address, and
+//! consumers of the InfiniBand CM, which name the service id itself, and a device. At one device, a
+//! service id has listeners of one kind only. So both kinds are in one table, and a lock decides
+//! which was first.
+//!
+//! A listener on an address has one entry, whatever the number of devices; which devices it takes
+//! requests from is decided when a request arrives. A listener of the InfiniBand CM can be shared
+//! by consumers that have the same handler. The entries are ordered by service id, in a red-black
+//! tree per shard.
+
+use super::sharded::{new_sharded, Shard, Sharded};
+use crate::ib::{device::DeviceTraits, device_filter::DeviceFilter};
+use cmproto::{
+    addr::SockAddr,
+    ibcm,
+    listen::{ListenView, RequestView},
+    service_id::ServiceId,
+};
+use kernel::{
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    prelude::*,
+    rbtree::{RBTree, RBTreeNodeReservation},
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc, Mutex,
+    },
+};
+
+/// The identity of a listener for a service id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// A consumer of the InfiniBand CM, at the device with this index.
+    Service { device: u32 },
+    /// An endpoint that is bound to an address.
+    Address {
+        /// The network namespace ([`crate::kext::net::Net::hash_key`]).
+        net: u64,
+        /// The endpoint's number.
+        number: u64,
+    },
+}
+
+/// A service id, and one of its listeners.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    service_id: u64,
+    owner: Owner,
+}
+
+impl Key {
+    /// Returns the lowest key of a listener of the InfiniBand CM.
+    fn first_service(service_id: u64) -> Self {
+        Key {
+            service_id,
+            owner: Owner::Service { device: 0 },
+        }
+    }
+
+    /// Returns the lowest key of a listener on an address in a network namespace.
+    fn first_address(service_id: u64, net: u64) -> Self {
+        Key {
+            service_id,
+            owner: Owner::Address { net, number: 0 },
+        }
+    }
+
+    /// Returns the next key. Numbers never run out.
+    fn after(self) -> Self {
+        let owner = match self.owner {
+            Owner::Service { device } => Owner::Service {
+                device: device.saturating_add(1),
+            },
+            Owner::Address { net, number } => Owner::Address {
+                net,
+                number: number.saturating_add(1),
+            },
+        };
+        Key { owner, ..self }
+    }
+}
+
+/// A listener on an address, with everything that a request is matched against.
+#[derive(Clone)]
+pub(crate) struct AddressListener<T> {
+    /// The endpoint that listens.
+    pub(crate) endpoint: T,
+    /// The address that the endpoint is bound to.
+    pub(crate) addr: SockAddr,
+    /// Set if a wildcard address covers its own address family only.
+    pub(crate) afonly: bool,
+    /// Index of the interface that the endpoint is bound to; 0 for any.
+    pub(crate) bound_if: i32,
+    /// The number of requests that an iWARP device queues for the endpoint.
+    pub(crate) backlog: u32,
+    /// The devices from which the endpoint takes requests.
+    pub(crate) devices: DeviceFilter,
+    /// The port of the one device that the endpoint is attached to; `None` for a wildcard.
+    pub(crate) port: Option<u32>,
+}
+
+/// A listener of the InfiniBand CM.
+pub(crate) struct ServiceListener<T, S> {
+    /// The endpoint that listens.
+    pub(crate) endpoint: T,
+    /// The consumer, which those who share the listener get.
+    pub(crate) consumer: S,
+    /// The device that it listens at.
+    pub(crate) device: DeviceTraits,
+    /// Equal for consumers that share the listener; `None` if it is not shared.
+    pub(crate) name: Option<usize>,
+}
+
+/// An entry of the table.
+enum Entry<T, S> {
+    Service {
+        listener: ServiceListener<T, S>,
+        /// The number of consumers that share it.
+        shares: u32,
+    },
+    Address(AddressListener<T>),
+}
+
+/// A listener on an address, which is removed when this is dropped.
+pub(crate) struct Listening<T, S>(
+    #[expect(dead_code, reason = "only to be dropped")] KBox<ListeningKey<T, S>>,
+);
+
+/// The key of a [`Listening`].
+struct ListeningKey<T, S> {
+    table: Arc<Listeners<T, S>>,
+    key: Key,
+}
+
+impl<T, S> Drop for ListeningKey<T, S> {
+    fn drop(&mut self) {
+        let node = self.table.shards.take(self.key.service_id, &self.key);
+        // The node and its reference are dropped outside the shard lock.
+        drop(node);
+    }
+}
+
+/// A share of a listener of the InfiniBand CM, which must be [released](Self::release).
+pub(crate) struct ServiceShare<T, S> {
+    table: Arc<Listeners<T, S>>,
+    key: Key,
+}
+
+/// The outcome of [`Listeners::add_service`].
+pub(crate) enum Added<T, S> {
+    /// The listener was added.
+    New(ServiceShare<T, S>),
+    /// Another listener has the service id already, and has one more share now. This is its
+    /// consumer.
+    Shared(S),
+}
+
+/// Memory for an entry, allocated before any lock is taken.
+pub(crate) struct ListenerReservation<T, S>(RBTreeNodeReservation<Key, Entry<T, S>>);
+
+impl<T, S> ListenerReservation<T, S> {
+    /// Allocates the memory. Fails with `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
+    }
+}
+
+type Tree<T, S> = RBTree<Key, Entry<T, S>>;
+
+/// The destination of a connection request, for which a listener is looked up.
+pub(crate) struct Destination<'a> {
+    /// The service id.
+    pub(crate) service_id: ServiceId,
+    /// The network namespace that the request arrived in ([`crate::kext::net::Net::hash_key`]).
+    pub(crate) net: u64,
+    /// The device that the request arrived at.
+    pub(crate) device: &'a DeviceTraits,
+    /// The other fields of the request that a listener is matched against.
+    pub(crate) request: RequestView<'a>,
+}
+
+/// The table of listeners. `T` is a reference to an endpoint, and `S` one to the consumer of a
+/// listener of the InfiniBand CM.
+#[pin_data]
+pub(crate) struct Listeners<T, S> {
+    #[pin]
+    shards: Sharded<Tree<T, S>, 16>,
+    /// The number of listeners of the InfiniBand CM: a host without any saves the lookup.
+    services: Atomic<u32>,
+    next_service: Atomic<u64>,
+}
+
+impl<T: Clone, S: Clone> Listeners<T, S> {
+    /// Creates an empty table. Fails with `ENOMEM`.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                shards <- new_sharded!(RBTree::new(), "rdma_cm_listeners"),
+                services: Atomic::new(0),
+                next_service: Atomic::new(ibcm::ASSIGN),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    // Listeners on addresses
+    // ------------------------------------------------------------------------------------------
+
+    /// Adds a listener on an address: the endpoint with the number `number`, in the network
+    /// namespace `net`.
+    ///
+    /// Fails with `EINVAL` if a consumer of the InfiniBand CM has the service id at one of its
+    /// devices, and with `ENOMEM`.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        service_id: ServiceId,
+        net: u64,
+        number: u64,
+        listener: AddressListener<T>,
+    ) -> Result<Listening<T, S>> {
+        let ServiceId(service_id) = service_id;
+        let owner = Owner::Address { net, number };
+        let key = Key { service_id, owner };
+        let devices = listener.devices;
+        let handle = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let memory = ListenerReservation::new()?;
+        let node = memory.0.into_node(key, Entry::Address(listener));
+        let mut tree = self.shards.shard(service_id).ok_or(EINVAL)?.lock();
+        if has_service(&tree, service_id, |at| devices.admits(at)) {
+            drop(tree);
+            drop(node);
+            return Err(EINVAL);
+        }
+        let before = tree.insert(node);
+        drop(tree);
+        drop(before);
+        let table = self.clone();
+        Ok(Listening(KBox::write(handle, ListeningKey { table, key })))
+    }
+
+    /// Returns the first key in a shard that is not before `key`, and the listener, if it is one on
+    /// an address.
+    fn first_from(
+        shard: &Mutex<Shard<Tree<T, S>>>,
+        key: &Key,
+    ) -> Option<(Key, Option<AddressListener<T>>)> {
+        let tree = shard.lock();
+        let cursor = tree.cursor_lower_bound(key)?;
+        let (key, entry) = cursor.current();
+        match entry {
+            Entry::Address(listener) => Some((*key, Some(listener.clone()))),
+            Entry::Service { .. } => Some((*key, None)),
+        }
+    }
+
+    /// Calls `visit` for each listener on an address, without a lock. Listeners that are added or
+    /// removed meanwhile may be missed.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&AddressListener<T>)) {
+        for shard in self.shards.all() {
+            let mut next = Key::first_service(0);
+            while let Some((key, listener)) = Self::first_from(shard, &next) {
+                if let Some(listener) = listener {
+                    visit(&listener);
+                }
+                next = key.after();
+            }
+        }
+    }
+
+    /// Finds the listener on an address for a request.
+    pub(crate) fn find(&self, destination: &Destination<'_>) -> Option<AddressListener<T>> {
+        let Destination { net, device, .. } = *destination;
+        let ServiceId(service_id) = destination.service_id;
+        let first = Key::first_address(service_id, net);
+        let is_here = |owner: &Owner| matches!(owner, Owner::Address { net: at, .. } if *at == net);
+        let tree = self.shards.shard(service_id)?.lock();
+        first_address(&tree, first, device, is_here, |listener| {
+            let view = ListenView {
+                addr: &listener.addr,
+                afonly: listener.afonly,
+                bound_if: listener.bound_if,
+                port: listener.port,
+            };
+            view.accepts(&destination.request).then(|| listener.clone())
+        })
+    }
+
+    // Listeners of the InfiniBand CM
+    // ------------------------------------------------------------------------------------------
+
+    /// Returns a service id that no other consumer is given.
+    pub(crate) fn assign(&self) -> u64 {
+        self.next_service.fetch_add(1, Relaxed)
+    }
+
+    /// Adds a listener for a service id at its device, or takes a share of the listener there if it
+    /// has the same name.
+    ///
+    /// A shared listener is in use at once, so the new one must have been shown as a listener
+    /// before. Fails with `EBUSY` if another consumer has the service id at the device.
+    pub(crate) fn add_service(
+        self: &Arc<Self>,
+        memory: ListenerReservation<T, S>,
+        service_id: u64,
+        listener: ServiceListener<T, S>,
+    ) -> Result<Added<T, S>> {
+        let ServiceListener { device, name, .. } = listener;
+        let owner = Owner::Service {
+            device: device.index,
+        };
+        let key = Key { service_id, owner };
+        let entry = Entry::Service {
+            listener,
+            shares: 1,
+        };
+        let node = memory.0.into_node(key, entry);
+        let mut tree = self.shards.shard(service_id).ok_or(EINVAL)?.lock();
+        let is_taken = has_address(&tree, service_id, &device);
+        let added = match tree.get_mut(&key) {
+            Some(Entry::Service { listener, shares })
+                if name.is_some() && listener.name == name =>
+            {
+                *shares = shares.saturating_add(1);
+                Ok(Added::Shared(listener.consumer.clone()))
+            }
+            Some(_) => Err(EBUSY),
+            None if is_taken => Err(EBUSY),
+            None => Ok(Added::New(ServiceShare {
+                table: self.clone(),
+                key,
+            })),
+        };
+        let unused = match added {
+            Ok(Added::New(_)) => {
+                self.services.fetch_add(1, Relaxed);
+                tree.insert(node)
+            }
+            _ => Some(node),
+        };
+        drop(tree);
+        drop(unused);
+        added
+    }
+
+    /// Finds the endpoint of the InfiniBand CM that listens for a service id at the device with the
+    /// index `device`.
+    pub(crate) fn find_service(&self, service_id: u64, device: u32) -> Option<T> {
+        if self.services.load(Relaxed) == 0 {
+            return None;
+        }
+        let owner = Owner::Service { device };
+        let key = Key { service_id, owner };
+        match self.shards.shard(service_id)?.lock().get(&key)? {
+            Entry::Service { listener, .. } => Some(listener.endpoint.clone()),
+            Entry::Address(_) => None,
+        }
+    }
+
+    // Listeners of both kinds
+    // ------------------------------------------------------------------------------------------
+
+    /// Returns whether there is a listener for the service id at the device, of whatever kind,
+    /// network namespace and address.
+    pub(crate) fn has(&self, service_id: ServiceId, device: &DeviceTraits) -> bool {
+        let ServiceId(service_id) = service_id;
+        self.shards.shard(service_id).is_some_and(|shard| {
+            let tree = shard.lock();
+            let is_there = |at: &DeviceTraits| at.index == device.index;
+            has_address(&tree, service_id, device) || has_service(&tree, service_id, is_there)
+        })
+    }
+}
+
+impl<T, S> ServiceShare<T, S> {
+    /// Gives the share back, and removes the listener if it was the last one. Returns the handle if
+    /// shares are left.
+    pub(crate) fn release(self) -> Option<Self> {
+        let mut tree = self.table.shards.shard(self.key.service_id)?.lock();
+        if let Some(Entry::Service { shares, .. }) = tree.get_mut(&self.key) {
+            if *shares > 1 {
+                *shares = shares.saturating_sub(1);
+                drop(tree);
+                return Some(self);
+            }
+        }
+        let node = tree.remove_node(&self.key);
+        self.table.services.fetch_sub(1, Relaxed);
+        drop(tree);
+        drop(node);
+        None
+    }
+}
+
+/// Returns whether a consumer of the InfiniBand CM listens for a service id at a device for which
+/// `is_meant` returns true.
+fn has_service<T, S>(
+    tree: &Tree<T, S>,
+    service_id: u64,
+    is_meant: impl Fn(&DeviceTraits) -> bool,
+) -> bool {
+    let mut next = Key::first_service(service_id);
+    while let Some(cursor) = tree.cursor_lower_bound(&next) {
+        let (key, entry) = cursor.current();
+        match entry {
+            Entry::Service { listener, .. } if key.service_id == service_id => {
+                if is_meant(&listener.device) {
+                    return true;
+                }
+            }
+            _ => break,
+        }
+        next = key.after();
+    }
+    false
+}
+
+/// Calls `visit` for the listeners on an address for the service id of `next`, from `next` on, that
+/// take requests from `device`, until it returns a value. Stops at the first key for which `scope`
+/// returns false.
+fn first_address<T, S, R>(
+    tree: &Tree<T, S>,
+    mut next: Key,
+    device: &DeviceTraits,
+    scope: impl Fn(&Owner) -> bool,
+    visit: impl Fn(&AddressListener<T>) -> Option<R>,
+) -> Option<R> {
+    let service_id = next.service_id;
+    while let Some(cursor) = tree.cursor_lower_bound(&next) {
+        let (key, entry) = cursor.current();
+        if key.service_id != service_id || !scope(&key.owner) {
+            break;
+        }
+        if let Entry::Address(listener) = entry {
+            if listener.devices.admits(device) {
+                if let Some(found) = visit(listener) {
+                    return Some(found);
+                }
+            }
+        }
+        next = key.after();
+    }
+    None
+}
+
+/// Returns whether there is a listener on an address for a service id at the device, in whatever
+/// network namespace.
+fn has_address<T, S>(tree: &Tree<T, S>, service_id: u64, device: &DeviceTraits) -> bool {
+    let first = Key::first_address(service_id, 0);
+    first_address(tree, first, device, |_| true, |_| Some(())).is_some()
+}

@@ -2,7 +2,7 @@
 
 //! A REQ or SIDR_REQ whose sender is not reached yet.
 
-use super::{reach::Sender, receive::Arrived};
+use super::{receive::Arrived, resolve::Sender};
 use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent, trace},

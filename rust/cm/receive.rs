@@ -6,7 +6,7 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, reach::Sender};
+use super::{execute::Cause, resolve::Sender};
 use crate::{
     core::Core,
     device::port::Port,

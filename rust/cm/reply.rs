@@ -3,8 +3,8 @@
 //! Answers without a connection: to requests that are refused, and to late messages.
 
 use super::{
-    reach::{reach, Sender, Waiting},
     receive::Arrived,
+    resolve::{resolve, Sender, Waiting},
     sidr::asked,
 };
 use crate::{
@@ -58,7 +58,7 @@ impl Waiting for Outgoing {
         &self.sender
     }
 
-    fn reached(&self, link: Result<&DevAddr>) {
+    fn resolved(&self, link: Result<&DevAddr>) {
         // An answer that is lost needs no action: the peer repeats its message.
         if link.and_then(|link| self.send(link)).is_err() {
             self.counts.dropped(Dropped::Unreachable);
@@ -162,6 +162,6 @@ impl Arrived<'_> {
             again,
             mad,
         };
-        reach(self.core, answer);
+        resolve(self.core, answer);
     }
 }

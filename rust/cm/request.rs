@@ -8,8 +8,8 @@
 
 use super::{
     held::Held,
-    reach::{search, Neighbour, Sender, Waiting},
     receive::Arrived,
+    resolve::{resolve_later, Neighbour, Sender, Waiting},
     target::{self, Asked, Heard},
 };
 use crate::{
@@ -67,14 +67,14 @@ impl Waiting for Waits {
         Some(&self.arrival.held)
     }
 
-    fn reached(&self, link: Result<&DevAddr, Error>) {
-        self.arrival.reached(link, &self.event.get());
+    fn resolved(&self, link: Result<&DevAddr, Error>) {
+        self.arrival.resolved(link, &self.event.get());
     }
 }
 
 impl Arrival {
     /// Continues when the sender was found at `link`, or cannot be found.
-    fn reached(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
+    fn resolved(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
         let (Some(ah), Ok(link)) = (self.held.address(link), link) else {
             return;
         };
@@ -240,10 +240,10 @@ impl<'a> IncomingReq<'a> {
             parking: self.parking,
         };
         match neighbour {
-            Neighbour::Resolved(link) => arrival.reached(Ok(&link), &event),
+            Neighbour::Resolved(link) => arrival.resolved(Ok(&link), &event),
             Neighbour::Unresolved(permit) => {
                 let event = KeptEvent::new(&event);
-                search(&heard.endpoint().core, permit, Waits { arrival, event });
+                resolve_later(&heard.endpoint().core, permit, Waits { arrival, event });
             }
         }
     }

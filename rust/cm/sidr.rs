@@ -8,8 +8,8 @@
 
 use super::{
     held::Held,
-    reach::{reach, Sender, Waiting},
     receive::Arrived,
+    resolve::{resolve, Sender, Waiting},
     target::{self, Asked, Heard},
 };
 use crate::{
@@ -212,7 +212,7 @@ impl Waiting for Inquiry {
         Some(&self.held)
     }
 
-    fn reached(&self, link: Result<&DevAddr, Error>) {
+    fn resolved(&self, link: Result<&DevAddr, Error>) {
         let Some(ah) = self.held.address(link) else {
             return;
         };
@@ -318,7 +318,7 @@ impl<'a> IncomingSidr<'a> {
             held: self.arrived.hold(sender, listener, child),
             event: KeptEvent::new(&event),
         };
-        reach(self.arrived.core, inquiry);
+        resolve(self.arrived.core, inquiry);
     }
 
     /// Creates the endpoint of the request, and the event for the consumer.

@@ -2,7 +2,7 @@
 
 //! The destination of a REQ or SIDR_REQ, and the listener that it matches.
 
-use super::{reach::Sender, receive::Arrived};
+use super::{receive::Arrived, resolve::Sender};
 use crate::{
     endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, EventParam, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr, interface::Interface, trace},

@@ -34,7 +34,7 @@ use kernel::{
 };
 
 /// Timeout of the resolution of a neighbour, in milliseconds.
-const SEARCH_TIMEOUT_MS: u32 = 1000;
+const RESOLVE_TIMEOUT_MS: u32 = 1000;
 
 /// The sender of a message, as needed to answer it.
 pub(super) struct Sender {
@@ -101,12 +101,12 @@ impl Sender {
     }
 }
 
-/// A request or an answer that waits until its sender is reached.
+/// A request or an answer that waits until the address of its sender is resolved.
 pub(super) trait Waiting: Send + Sync + 'static {
     /// The purpose of the resolution.
     const PURPOSE: Purpose;
 
-    /// Returns the sender to reach.
+    /// Returns the sender whose address is resolved.
     fn sender(&self) -> &Sender;
 
     /// Returns the request, if it is one, which ends with its listener.
@@ -115,7 +115,7 @@ pub(super) trait Waiting: Send + Sync + 'static {
     }
 
     /// Continues when the sender's address is known or cannot be resolved. No lock is held.
-    fn reached(&self, link: Result<&DevAddr>);
+    fn resolved(&self, link: Result<&DevAddr>);
 }
 
 /// The progress of a resolution.
@@ -127,7 +127,7 @@ enum Progress {
 
 /// A running resolution, which owns the request or answer that waits for it.
 #[pin_data]
-struct Search<T> {
+struct Resolve<T> {
     core: Arc<Core>,
     _permit: ResolvePermit,
     waiting: T,
@@ -163,47 +163,47 @@ impl Sender {
     }
 }
 
-/// Calls [`Waiting::reached`] when the address of the sender is known: at once if it is known
+/// Calls [`Waiting::resolved`] when the address of the sender is known: at once if it is known
 /// already.
-pub(super) fn reach<T: Waiting>(core: &Arc<Core>, waiting: T) {
+pub(super) fn resolve<T: Waiting>(core: &Arc<Core>, waiting: T) {
     match waiting.sender().neighbour(core, T::PURPOSE) {
-        Ok(Neighbour::Resolved(found)) => waiting.reached(Ok(&found)),
-        Ok(Neighbour::Unresolved(permit)) => search(core, permit, waiting),
-        Err(error) => waiting.reached(Err(error)),
+        Ok(Neighbour::Resolved(found)) => waiting.resolved(Ok(&found)),
+        Ok(Neighbour::Unresolved(permit)) => resolve_later(core, permit, waiting),
+        Err(error) => waiting.resolved(Err(error)),
     }
 }
 
-/// Starts to resolve the address of the sender, and calls [`Waiting::reached`] when that is done.
-pub(super) fn search<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit, waiting: T) {
+/// Starts to resolve the address of the sender, and calls [`Waiting::resolved`] when that is done.
+pub(super) fn resolve_later<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit, waiting: T) {
     // The memory is allocated before `waiting` is moved, so that `waiting` can be told if there is
     // none.
-    let Ok(memory) = UniqueArc::<Search<T>>::new_uninit(GFP_KERNEL) else {
-        return waiting.reached(Err(ENOMEM));
+    let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL) else {
+        return waiting.resolved(Err(ENOMEM));
     };
-    let search = memory.pin_init_with(pin_init!(Search {
+    let resolve = memory.pin_init_with(pin_init!(Resolve {
         core: core.clone(),
         _permit: permit,
         waiting,
-        progress <- new_mutex!(Progress::Starting, "rdma_cm_search"),
+        progress <- new_mutex!(Progress::Starting, "rdma_cm_resolve"),
     }));
-    match search {
-        Ok(search) => Arc::from(search).start(),
+    match resolve {
+        Ok(resolve) => Arc::from(resolve).start(),
         Err(impossible) => match impossible {},
     }
 }
 
-impl<T: Waiting> Search<T> {
+impl<T: Waiting> Resolve<T> {
     fn start(self: Arc<Self>) {
         match self.waiting.held().map_or(Ok(true), Held::await_sender) {
             Ok(true) => {}
             // The listener has ended, and has ended the request.
             Ok(false) => return,
-            Err(error) => return self.waiting.reached(Err(error)),
+            Err(error) => return self.waiting.resolved(Err(error)),
         }
         let sender = self.waiting.sender();
         let asked = sender.local.as_ref().ok_or(EINVAL).and_then(|local| {
             let (resolver, peer) = (&self.core.resolver, &sender.back.dgid);
-            resolver.resolve_gid(local, peer, SEARCH_TIMEOUT_MS, self.clone())
+            resolver.resolve_gid(local, peer, RESOLVE_TIMEOUT_MS, self.clone())
         });
         match asked {
             Ok(Started::Known(_, found)) => {
@@ -226,12 +226,12 @@ impl<T: Waiting> Search<T> {
     /// Reports the result of the resolution, unless the request has ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
         if self.waiting.held().is_none_or(Held::take_back) {
-            self.waiting.reached(link);
+            self.waiting.resolved(link);
         }
     }
 }
 
-impl<T: Waiting> AddrDone for Search<T> {
+impl<T: Waiting> AddrDone for Resolve<T> {
     fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
         let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
         drop(before);

@@ -3,7 +3,6 @@
 //! The state that the module has once: tables, timers, devices and services.
 
 use crate::{
-    cma::ports::Ports,
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef, ServiceConsumer},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
@@ -14,9 +13,9 @@ use crate::{
     },
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
-        parked::Parking, remote_ids::RemoteIdTable, resolve_budget::ResolveBudget,
-        round_trips::RoundTrips, sidr_requests::SidrRequests, timers::Timers, unreached::Unreached,
-        wildcard_listeners::WildcardListeners,
+        parked::Parking, port_spaces::PortSpaces, remote_ids::RemoteIdTable,
+        resolve_budget::ResolveBudget, round_trips::RoundTrips, sidr_requests::SidrRequests,
+        timers::Timers, unreached::Unreached, wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -36,8 +35,7 @@ pub(crate) struct Core {
     pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
     pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
     pub(crate) remote_ids: Arc<RemoteIdTable<EndpointRef>>,
-    #[pin]
-    pub(crate) ports: Ports,
+    pub(crate) port_spaces: Arc<PortSpaces>,
     pub(crate) listeners: Arc<Listeners<EndpointRef, ServiceConsumer>>,
     #[pin]
     pub(crate) devices: Devices<EndpointRef>,
@@ -74,6 +72,7 @@ impl Core {
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
         let listeners = Listeners::new()?;
+        let port_spaces = PortSpaces::new()?;
         let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
@@ -86,7 +85,7 @@ impl Core {
                 endpoints,
                 comm_ids,
                 remote_ids,
-                ports <- Ports::new(),
+                port_spaces,
                 listeners,
                 devices <- Devices::new(),
                 wildcard_listeners <- WildcardListeners::new(),
@@ -124,7 +123,7 @@ impl Core {
         self.sidr_requests.shut_down();
         // Entries of other tables own endpoints, of which the slab cache warns.
         bug::check_empty("communication ids", self.comm_ids.is_empty());
-        bug::check_empty("ports", self.ports.is_empty());
+        bug::check_empty("ports", self.port_spaces.is_empty());
         bug::check_empty("neighbours", self.neighbours.is_empty());
     }
 

@@ -3,7 +3,6 @@
 //! The end of an endpoint, by its consumer's wish or with its device.
 
 use crate::{
-    cma::ports::PortClaim,
     core::Core,
     endpoint::{
         Attachment, Consumer, Endpoint, EndpointRef, Event, Exchange, Group, Inner, Iwarp,
@@ -11,7 +10,7 @@ use crate::{
     },
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
-    table::neighbours::Watching,
+    table::{neighbours::Watching, port_spaces::PortClaim},
 };
 use cmproto::{
     cm::DestroyCause,
@@ -89,9 +88,7 @@ impl Endpoint {
             // This comes before the port is free for others.
             iwarp.end();
         }
-        if let Some(port) = port {
-            self.core.ports.release(port);
-        }
+        drop(port);
         drop(watching);
         delay::point();
         if let Some(device) = device {
@@ -155,9 +152,7 @@ impl Endpoint {
         }
         let port = inner.port.take();
         drop(inner);
-        if let Some(port) = port {
-            self.core.ports.release(port);
-        }
+        drop(port);
         true
     }
 

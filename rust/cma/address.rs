@@ -97,7 +97,7 @@ impl Endpoint {
             inner.dst = previous;
             self.step(&mut inner, Trigger::AddrFailed)?;
         } else if let Some(port) = &inner.port {
-            self.core.ports.update(port, |owner| owner.dst = *dst);
+            port.update(|owner| owner.dst = *dst);
         }
         self.show(&inner);
         drop(inner);
@@ -185,7 +185,7 @@ impl Endpoint {
             }
             inner.src = src;
             if let Some(port) = &inner.port {
-                self.core.ports.update(port, |owner| owner.addr = src);
+                port.update(|owner| owner.addr = src);
             }
         }
         self.addr_resolved(inner)
@@ -240,7 +240,7 @@ impl Endpoint {
         inner.link = Some(link.clone());
         inner.interface = Some(Interface::from(link));
         if let Some(port) = &inner.port {
-            self.core.ports.update(port, |owner| owner.addr = src);
+            port.update(|owner| owner.addr = src);
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 //! Binding of an endpoint to a local address.
 
-use super::ports::Owner;
 use crate::{
     device::source::{Source, SourceLink},
     endpoint::{Attachment, Endpoint, EndpointRef, Inner},
@@ -12,6 +11,7 @@ use crate::{
         error::{ResultExt, ToKernel},
         netdev::NetDevice,
     },
+    table::port_spaces::PortOwner,
 };
 use cmproto::{
     addr::SockAddr,
@@ -120,7 +120,7 @@ impl Endpoint {
             _ => false,
         });
         let (ps, addr) = service_id::select_port_space(self.ps, addr).kernel()?;
-        let owner = Owner {
+        let owner = PortOwner {
             addr,
             dst: dst.copied().unwrap_or(SockAddr::Unspec),
             reuseaddr: inner.options.reuseaddr,
@@ -128,7 +128,7 @@ impl Endpoint {
         };
         let port = self
             .core
-            .ports
+            .port_spaces
             .claim(&self.net, ps, owner, self.number, || {
                 cred::capable(Capability::NET_BIND_SERVICE)
             })?;
@@ -140,7 +140,6 @@ impl Endpoint {
             self.show_addresses(&addr, &owner.dst);
             if let Err(error) = self.attach(inner, attachment) {
                 self.show(inner);
-                self.core.ports.release(port);
                 return Err(error);
             }
             inner.pkey = match (&addr, &link) {

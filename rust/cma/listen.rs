@@ -60,9 +60,7 @@ impl Endpoint {
             }
             inner.options.reuseaddr = reuseaddr;
             if let Some(port) = &inner.port {
-                self.core
-                    .ports
-                    .update(port, |owner| owner.reuseaddr = reuseaddr);
+                port.update(|owner| owner.reuseaddr = reuseaddr);
             }
             inner.listening.take()
         };
@@ -89,7 +87,7 @@ impl Endpoint {
         // A listener does not share its address. This comes last because it changes the owner of
         // the port, and must not if something else fails.
         if let Some(port) = &inner.port {
-            self.core.ports.make_exclusive(port)?;
+            port.make_exclusive()?;
         }
         inner.options.reuseaddr = false;
         inner.listening = Some(listening);

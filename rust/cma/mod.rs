@@ -12,7 +12,6 @@ mod listen;
 pub(crate) mod multicast;
 pub(crate) mod network;
 mod option;
-pub(crate) mod ports;
 mod qp_attr;
 mod route;
 pub(crate) mod service;

@@ -32,9 +32,7 @@ impl Endpoint {
         }
         inner.options.reuseaddr = reuseaddr;
         if let Some(port) = &inner.port {
-            self.core
-                .ports
-                .update(port, |owner| owner.reuseaddr = reuseaddr);
+            port.update(|owner| owner.reuseaddr = reuseaddr);
         }
         Ok(())
     }
@@ -50,7 +48,7 @@ impl Endpoint {
         inner.options.afonly = Some(afonly);
         inner.afonly = afonly;
         if let Some(port) = &inner.port {
-            self.core.ports.update(port, |owner| owner.afonly = afonly);
+            port.update(|owner| owner.afonly = afonly);
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 
 use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef, Listening};
 use crate::{
-    cma::ports::PortClaim,
     core::Core,
     device::port::Port,
     ib::{
@@ -17,7 +16,9 @@ use crate::{
         sa::{SaQuery, ServiceRecord},
     },
     kext::{gate::OwnedGuard, random},
-    table::{neighbours::Watching, round_trips::InFlight, timers::TimerSlot},
+    table::{
+        neighbours::Watching, port_spaces::PortClaim, round_trips::InFlight, timers::TimerSlot,
+    },
 };
 use cmproto::{
     addr::SockAddr,

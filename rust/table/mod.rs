@@ -11,6 +11,7 @@ pub(crate) mod listeners;
 pub(crate) mod members;
 pub(crate) mod neighbours;
 pub(crate) mod parked;
+pub(crate) mod port_spaces;
 pub(crate) mod remote_ids;
 pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;

@@ -16,11 +16,11 @@ use cmproto::{
     service_id::PortSpace,
 };
 use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
 /// A port in a port space of a network namespace, and one of its owners.
@@ -36,7 +36,7 @@ struct Key {
 
 /// The owner of a port, with everything that the rules for sharing look at.
 #[derive(Clone, Copy)]
-pub(crate) struct Owner {
+pub(crate) struct PortOwner {
     /// The address that is bound.
     pub(crate) addr: SockAddr,
     /// The address that the owner connects to; unspecified if it does not.
@@ -47,7 +47,7 @@ pub(crate) struct Owner {
     pub(crate) afonly: bool,
 }
 
-impl Owner {
+impl PortOwner {
     fn view(&self) -> BindView<'_> {
         BindView {
             addr: &self.addr,
@@ -58,19 +58,61 @@ impl Owner {
     }
 }
 
-/// The handle of a port that is claimed. The port is given back by this handle only.
-pub(crate) struct PortClaim(Key);
+/// A port that is claimed. It is given back when this is dropped.
+pub(crate) struct PortClaim {
+    table: Arc<PortSpaces>,
+    key: Key,
+}
 
 impl PortClaim {
     /// Returns the port, in host order.
     pub(crate) fn port(&self) -> u16 {
-        self.0.port
+        self.key.port
+    }
+
+    /// Changes the owner, as the rules for sharing see it.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut PortOwner)) {
+        if let Some(owner) = self.table.table.lock().owners.get_mut(&self.key) {
+            change(owner);
+        }
+    }
+
+    /// Stops the owner from sharing its address, as a listener must not share it.
+    ///
+    /// Fails with the errors of [`PortSpaces::claim`] if the address is shared now.
+    pub(crate) fn make_exclusive(&self) -> Result {
+        let mut table = self.table.table.lock();
+        let Some(owner) = table.owners.get(&self.key).copied() else {
+            return Ok(());
+        };
+        // Owners of an ephemeral port whose connections can be told apart may go on sharing it.
+        if !owner.reuseaddr {
+            return Ok(());
+        }
+        let exclusive = PortOwner {
+            reuseaddr: false,
+            ..owner
+        };
+        table
+            .check(self.key, &exclusive)
+            .map_err(Errno::to_kernel)?;
+        if let Some(owner) = table.owners.get_mut(&self.key) {
+            *owner = exclusive;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PortClaim {
+    fn drop(&mut self) {
+        let node = self.table.table.lock().owners.remove_node(&self.key);
+        drop(node);
     }
 }
 
 /// The owners of all ports, and the ephemeral port that was claimed last.
 struct Table {
-    owners: RBTree<Key, Owner>,
+    owners: RBTree<Key, PortOwner>,
     last_used: Option<u16>,
 }
 
@@ -79,7 +121,7 @@ impl Table {
     fn for_each_owner<E>(
         &self,
         key: Key,
-        mut visit: impl FnMut(u64, &Owner) -> Result<(), E>,
+        mut visit: impl FnMut(u64, &PortOwner) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut next = Key { number: 0, ..key };
         while let Some(cursor) = self.owners.cursor_lower_bound(&next) {
@@ -94,7 +136,7 @@ impl Table {
     }
 
     /// Checks whether `new` may share the port with its other owners.
-    fn check(&self, key: Key, new: &Owner) -> Result<(), Errno> {
+    fn check(&self, key: Key, new: &PortOwner) -> Result<(), Errno> {
         self.for_each_owner(key, |number, owner| {
             if number == key.number {
                 return Ok(());
@@ -105,7 +147,7 @@ impl Table {
 
     /// Returns whether the connections of `new` on an ephemeral port can be told from those of the
     /// port's owners.
-    fn is_unique(&self, key: Key, new: &Owner) -> bool {
+    fn is_unique(&self, key: Key, new: &PortOwner) -> bool {
         self.for_each_owner(key, |_, owner| {
             if bind::port_is_unique(&new.view(), core::iter::once(owner.view())) {
                 Ok(())
@@ -119,20 +161,24 @@ impl Table {
 
 /// The port spaces of all network namespaces.
 #[pin_data]
-pub(crate) struct Ports {
+pub(crate) struct PortSpaces {
     #[pin]
     table: Mutex<Table>,
 }
 
-impl Ports {
-    /// Creates empty port spaces.
-    pub(crate) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            table <- new_mutex!(Table {
-                owners: RBTree::new(),
-                last_used: None,
-            }, "rdma_cm_ports"),
-        })
+impl PortSpaces {
+    /// Creates empty port spaces. Fails with `ENOMEM`.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let table = Table {
+            owners: RBTree::new(),
+            last_used: None,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                table <- new_mutex!(table, "rdma_cm_port_spaces"),
+            }),
+            GFP_KERNEL,
+        )
     }
 
     /// Returns whether no port is in use.
@@ -146,10 +192,10 @@ impl Ports {
     /// `privileged` returns whether ports below 1024 are allowed. Fails with `EACCES`,
     /// `EADDRINUSE`, `EADDRNOTAVAIL` (no ephemeral port is free) or `ENOMEM`.
     pub(crate) fn claim(
-        &self,
+        self: &Arc<Self>,
         net: &Net,
         ps: PortSpace,
-        owner: Owner,
+        owner: PortOwner,
         number: u64,
         privileged: impl FnOnce() -> bool,
     ) -> Result<PortClaim> {
@@ -167,7 +213,9 @@ impl Ports {
             let mut table = self.table.lock();
             table.check(key, &owner).map_err(Errno::to_kernel)?;
             let _ = table.owners.insert(node.into_node(key, owner));
-            return Ok(PortClaim(key));
+            drop(table);
+            let table = self.clone();
+            return Ok(PortClaim { table, key });
         }
 
         let (low, high) = net.local_port_range();
@@ -181,42 +229,8 @@ impl Ports {
             .ok_or_else(none)?;
         table.last_used = Some(key.port);
         let _ = table.owners.insert(node.into_node(key, owner));
-        Ok(PortClaim(key))
-    }
-
-    /// Changes the owner of `claim`, as the rules for sharing see it.
-    pub(crate) fn update(&self, claim: &PortClaim, change: impl FnOnce(&mut Owner)) {
-        if let Some(owner) = self.table.lock().owners.get_mut(&claim.0) {
-            change(owner);
-        }
-    }
-
-    /// Stops the owner of `claim` from sharing its address, as a listener must not share it.
-    ///
-    /// Fails with the errors of [`Ports::claim`] if the address is shared now.
-    pub(crate) fn make_exclusive(&self, claim: &PortClaim) -> Result {
-        let mut table = self.table.lock();
-        let Some(owner) = table.owners.get(&claim.0).copied() else {
-            return Ok(());
-        };
-        // Owners of an ephemeral port whose connections can be told apart may go on sharing it.
-        if !owner.reuseaddr {
-            return Ok(());
-        }
-        let exclusive = Owner {
-            reuseaddr: false,
-            ..owner
-        };
-        table.check(claim.0, &exclusive).map_err(Errno::to_kernel)?;
-        if let Some(owner) = table.owners.get_mut(&claim.0) {
-            *owner = exclusive;
-        }
-        Ok(())
-    }
-
-    /// Gives a port back.
-    pub(crate) fn release(&self, claim: PortClaim) {
-        let node = self.table.lock().owners.remove_node(&claim.0);
-        drop(node);
+        drop(table);
+        let table = self.clone();
+        Ok(PortClaim { table, key })
     }
 }

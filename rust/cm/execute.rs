@@ -14,10 +14,12 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{self, Action, Actions, Counter, Outgoing},
+    cm::{self, Action, Actions, Connection, Counter, Outgoing},
     cma::{self, State},
     dropped::Dropped,
     ibcm::EventType,
+    origin::Origin,
+    time::Instant,
     wire::{Attribute, Header, Rej, Rep, MAD_LEN},
 };
 use core::mem;
@@ -161,13 +163,6 @@ impl Endpoint {
         }
     }
 
-    /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
-    pub(crate) fn show_moved(&self, inner: &Inner) {
-        if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {
-            consumer.moved(inner);
-        }
-    }
-
     /// Delivers an event to a consumer of the InfiniBand CM. An event with a message is lost if
     /// there is no memory for the message.
     pub(super) fn pass_on(&self, inner: &Inner, event: EventType, mad: Option<&[u8; MAD_LEN]>) {
@@ -260,5 +255,34 @@ impl Endpoint {
             }
             Counter::Unexpected(_) | Counter::Mismatch(_) | Counter::Unsupported(_) => {}
         }
+    }
+
+    /// Handles the claim of a peer at `source` that it has lost the connection.
+    pub(super) fn stale_peer(self: &EndpointRef, source: Origin) {
+        self.step_for(source, Connection::stale_peer);
+    }
+
+    /// Handles a repeated REQ of this endpoint from `source`.
+    pub(super) fn duplicate_req(self: &EndpointRef, source: Origin) {
+        self.step_for(source, Connection::duplicate_req);
+    }
+
+    /// Makes a transition that is not caused by a message to the connection, if `source` is that of
+    /// its peer. Another sender that uses the peer's ids changes nothing.
+    fn step_for(
+        self: &EndpointRef,
+        source: Origin,
+        step: impl FnOnce(&mut Connection, Instant) -> Actions,
+    ) {
+        let now = self.core.now();
+        let mut inner = self.inner.lock();
+        let Some(conn) = inner.exchange.conn_mut() else {
+            return;
+        };
+        if conn.peer != source {
+            return;
+        }
+        let actions = step(&mut conn.machine, now);
+        self.execute(&mut inner, actions, &Cause::None);
     }
 }

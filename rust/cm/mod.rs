@@ -9,20 +9,26 @@
 //! [`Endpoint`](crate::endpoint::Endpoint): those of a connection in `connect` and `verbs`, those
 //! of service id resolution in `datagram`. Requests are sent along a [`Route`](route::Route).
 
+pub(crate) mod child;
 mod connect;
 mod datagram;
 mod destroy;
 mod execute;
-mod held;
+mod expiry;
+mod incoming_mad;
+mod matched_listener;
+mod mra;
 mod pace;
+mod pending_request;
 mod qp_attr;
 pub(crate) mod receive;
 mod reply;
+mod reply_path;
 mod request;
 mod resolve;
 pub(crate) mod route;
 mod sidr;
-pub(crate) mod target;
+mod sidr_request;
 mod timer;
 mod trace;
 mod verbs;

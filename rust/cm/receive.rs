@@ -6,7 +6,7 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, resolve::Sender};
+use super::{execute::Cause, incoming_mad::IncomingMad};
 use crate::{
     core::Core,
     device::port::Port,
@@ -19,13 +19,12 @@ use crate::{
     table::remote_ids::RemoteIdReservation,
 };
 use cmproto::{
-    cm::{Actions, Connection, State},
+    cm::{Connection, State},
     dropped::Dropped,
     node::{self, RemoteKey, Route, Tables, Verdict},
     origin::Origin,
-    time::Instant,
     ucma::query::Protocol,
-    wire::{self, Header, Message, Rep},
+    wire::{self, Message, Rep},
 };
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
@@ -36,27 +35,6 @@ struct Receiver {
     core: Arc<Core>,
     device: Arc<CmDevice>,
     port: Arc<Port>,
-}
-
-/// A received message, and the port that has received it.
-pub(super) struct Arrived<'a> {
-    pub(super) core: &'a Arc<Core>,
-    pub(super) port: &'a Port,
-    pub(super) device: &'a Arc<CmDevice>,
-    pub(super) agent: &'a Arc<Agent>,
-    pub(super) mad: &'a ReceivedMad,
-    pub(super) header: &'a Header,
-    /// The origin of the message.
-    pub(super) origin: Origin,
-}
-
-impl Arrived<'_> {
-    /// Returns the sender of the message.
-    ///
-    /// Fails if the message was sent to a GID that the device does not have.
-    pub(super) fn sender(&self) -> Result<Sender> {
-        Sender::of(self.port, self.device, self.mad)
-    }
 }
 
 /// Opens a port of `device`: starts to receive messages, if the connections of the port are those
@@ -119,20 +97,20 @@ impl Receiver {
         };
         let attr_id = header.attr_id.id();
         port.counts.add(CounterGroup::RxMsgs, attr_id, 1);
-        let arrived = Arrived {
+        let mad = IncomingMad {
             core: &self.core,
             port,
             device: &self.device,
             agent,
-            mad,
+            received: mad,
             header,
             origin: self.origin(mad),
         };
-        match node::route(&*self.core, arrived.origin, message) {
-            Route::Req(req) => arrived.request(req),
-            Route::SidrReq(req) => arrived.sidr_request(req),
-            Route::Endpoint(endpoint) => endpoint.receive(&arrived, message),
-            Route::Nobody(response) => arrived.respond(&response),
+        match node::route(&*self.core, mad.origin, message) {
+            Route::Req(req) => mad.request(req),
+            Route::SidrReq(req) => mad.sidr_request(req),
+            Route::Endpoint(endpoint) => endpoint.receive(&mad, message),
+            Route::Nobody(response) => mad.respond(&response),
         }
     }
 }
@@ -181,21 +159,21 @@ impl BeforeRep {
 
 impl Endpoint {
     /// Handles a message that names this endpoint.
-    fn receive(self: &EndpointRef, arrived: &Arrived<'_>, message: &Message<'_>) {
+    fn receive(self: &EndpointRef, mad: &IncomingMad<'_>, message: &Message<'_>) {
         // The first REP enters the ids of the peer, for which memory is needed.
         let memory = match message {
             Message::Rep(_) => match RemoteIdReservation::new(&self.core.remote_ids) {
                 Ok(memory) => Some(memory),
-                Err(_) => return arrived.port.counts.dropped(Dropped::Overload),
+                Err(_) => return mad.port.counts.dropped(Dropped::Overload),
             },
             _ => None,
         };
         let now = self.core.now();
         let mut inner = self.inner.lock();
-        let verdict = node::judge(&inner.exchange.conversation(), arrived.origin, message);
+        let verdict = node::judge(&inner.exchange.conversation(), mad.origin, message);
         if let Verdict::Nobody(response) = verdict {
             drop(inner);
-            return arrived.respond(&response);
+            return mad.respond(&response);
         }
         if let (Some(_), Message::SidrRep(rep)) = (inner.exchange.sidr(), message) {
             return self.receive_sidr_rep(&mut inner, message, rep, now);
@@ -210,17 +188,17 @@ impl Endpoint {
                 Ok(()) => conn.remote_ids = memory.claim(&ids),
                 Err(refused) => {
                     drop(inner);
-                    return arrived.refuse_rep(rep, refused);
+                    return mad.refuse_rep(rep, refused);
                 }
             }
         }
         let before = BeforeRep::of(&conn.machine);
         let waited = conn.machine.waiting();
-        let actions = conn.machine.receive(arrived.header, message, now);
+        let actions = conn.machine.receive(mad.header, message, now);
         let cause = match message {
-            _ if self.kind == IdKind::IbCm => Cause::Mad(arrived.mad.bytes()),
+            _ if self.kind == IdKind::IbCm => Cause::Mad(mad.received.bytes()),
             Message::Rep(rep) => Cause::Rep {
-                header: arrived.header,
+                header: mad.header,
                 rep,
                 qpn: conn.machine.rep_qpn(rep),
             },
@@ -232,34 +210,5 @@ impl Endpoint {
         if let Message::Rep(rep) = message {
             before.trace(rep);
         }
-    }
-
-    /// Handles the claim of a peer at `source` that it has lost the connection.
-    pub(super) fn stale_peer(self: &EndpointRef, source: Origin) {
-        self.step_for(source, Connection::stale_peer);
-    }
-
-    /// Handles a repeated REQ of this endpoint from `source`.
-    pub(super) fn duplicate_req(self: &EndpointRef, source: Origin) {
-        self.step_for(source, Connection::duplicate_req);
-    }
-
-    /// Makes a transition that is not caused by a message to the connection, if `source` is that of
-    /// its peer. Another sender that uses the peer's ids changes nothing.
-    fn step_for(
-        self: &EndpointRef,
-        source: Origin,
-        step: impl FnOnce(&mut Connection, Instant) -> Actions,
-    ) {
-        let now = self.core.now();
-        let mut inner = self.inner.lock();
-        let Some(conn) = inner.exchange.conn_mut() else {
-            return;
-        };
-        if conn.peer != source {
-            return;
-        }
-        let actions = step(&mut conn.machine, now);
-        self.execute(&mut inner, actions, &Cause::None);
     }
 }

@@ -3,9 +3,10 @@
 //! Answers without a connection: to requests that are refused, and to late messages.
 
 use super::{
-    receive::Arrived,
-    resolve::{resolve, Sender, Waiting},
-    sidr::asked,
+    incoming_mad::IncomingMad,
+    reply_path::ReplyPath,
+    resolve::{resolve, Deferred},
+    trace::sidr_icm_id,
 };
 use crate::{
     endpoint::EndpointRef,
@@ -27,7 +28,7 @@ use kernel::{prelude::*, sync::Arc};
 
 /// An answer that is ready to be sent.
 struct Outgoing {
-    sender: Sender,
+    reply_path: ReplyPath,
     agent: Arc<Agent>,
     counts: Arc<Counts>,
     attribute: Attribute,
@@ -38,8 +39,9 @@ struct Outgoing {
 
 impl Outgoing {
     fn send(&self, link: &DevAddr) -> Result {
-        let ah = self.sender.address(&self.agent, link)?;
-        self.agent.send(&ah, self.sender.pkey_index, &self.mad)?;
+        let ah = self.reply_path.address(&self.agent, link)?;
+        self.agent
+            .send(&ah, self.reply_path.pkey_index, &self.mad)?;
         let attr_id = self.attribute.id();
         self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
         if self.again {
@@ -51,11 +53,11 @@ impl Outgoing {
     }
 }
 
-impl Waiting for Outgoing {
+impl Deferred for Outgoing {
     const PURPOSE: Purpose = Purpose::Answer;
 
-    fn sender(&self) -> &Sender {
-        &self.sender
+    fn reply_path(&self) -> &ReplyPath {
+        &self.reply_path
     }
 
     fn resolved(&self, link: Result<&DevAddr>) {
@@ -80,7 +82,7 @@ fn trace_answer(answer: &Answer) {
             local_comm_id,
             remote_comm_id,
         } => icm::icm_issue_drep(*remote_comm_id, *local_comm_id),
-        Answer::SidrRep { request_id, .. } => icm::icm_send_sidr_rep(&asked(*request_id)),
+        Answer::SidrRep { request_id, .. } => icm::icm_send_sidr_rep(&sidr_icm_id(*request_id)),
     }
 }
 
@@ -100,7 +102,7 @@ fn trace_answered(answer: &Answer) {
     }
 }
 
-impl Arrived<'_> {
+impl IncomingMad<'_> {
     /// Carries out the response of the node to the message.
     #[cold]
     pub(super) fn respond(&self, response: &Response) {
@@ -151,11 +153,11 @@ impl Arrived<'_> {
         if !self.port.may_answer(self.core.now()) {
             return self.port.counts.dropped(Dropped::Overload);
         }
-        let Ok(sender) = self.sender() else {
+        let Ok(reply_path) = self.reply_path() else {
             return self.port.counts.dropped(Dropped::Unreachable);
         };
         let answer = Outgoing {
-            sender,
+            reply_path,
             agent: self.agent.clone(),
             counts: self.port.counts.clone(),
             attribute,

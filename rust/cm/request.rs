@@ -7,10 +7,12 @@
 //! it.
 
 use super::{
-    held::Held,
-    receive::Arrived,
-    resolve::{resolve_later, Neighbour, Sender, Waiting},
-    target::{self, Asked, Heard},
+    child,
+    incoming_mad::IncomingMad,
+    matched_listener::{MatchedListener, RequestKey},
+    pending_request::PendingRequest,
+    reply_path::{Neighbour, ReplyPath},
+    resolve::{start_resolving, Deferred},
 };
 use crate::{
     endpoint::{
@@ -42,51 +44,55 @@ use cmproto::{
 use core::result::Result;
 use kernel::{error::Error, prelude::*};
 
-/// A REQ for which an endpoint was created.
-struct Arrival {
-    held: Held,
+/// A REQ for which an endpoint was created, until its sender can be answered.
+struct PendingReq {
+    pending: PendingRequest,
     /// Maximum number of parked requests of the listener.
     parking: u32,
 }
 
-/// A REQ that waits until its sender can be answered.
-struct Waits {
-    arrival: Arrival,
+/// A REQ whose sender is being resolved in the background.
+struct UnresolvedReq {
+    request: PendingReq,
     /// The event for the listener's consumer.
     event: KeptEvent,
 }
 
-impl Waiting for Waits {
+impl Deferred for UnresolvedReq {
     const PURPOSE: Purpose = Purpose::Request;
 
-    fn sender(&self) -> &Sender {
-        &self.arrival.held.sender
+    fn reply_path(&self) -> &ReplyPath {
+        &self.request.pending.reply_path
     }
 
-    fn held(&self) -> Option<&Held> {
-        Some(&self.arrival.held)
+    fn defer(&self) -> Result<bool, Error> {
+        self.request.pending.await_sender()
+    }
+
+    fn resume(&self) -> bool {
+        self.request.pending.take_back()
     }
 
     fn resolved(&self, link: Result<&DevAddr, Error>) {
-        self.arrival.resolved(link, &self.event.get());
+        self.request.resolved(link, &self.event.get());
     }
 }
 
-impl Arrival {
+impl PendingReq {
     /// Continues when the sender was found at `link`, or cannot be found.
     fn resolved(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
-        let (Some(ah), Ok(link)) = (self.held.address(link), link) else {
+        let (Some(ah), Ok(link)) = (self.pending.address(link), link) else {
             return;
         };
         {
-            let mut inner = self.held.child.inner.lock();
+            let mut inner = self.pending.child.inner.lock();
             match inner.exchange.conn_mut() {
                 Some(conn) => conn.ah = Some(ah),
                 // The peer has withdrawn its request meanwhile, or the device is being removed.
                 None => return,
             }
             // On InfiniBand the hop limit and the link were known before.
-            if self.held.sender.link.is_none() {
+            if self.pending.reply_path.link.is_none() {
                 if let Some(path) = &mut inner.path {
                     path.hop_limit = link.hop_limit;
                 }
@@ -98,9 +104,9 @@ impl Arrival {
 
     /// Offers the request to the listener's consumer.
     fn offer(&self, event: &Event<'_>) {
-        let Held {
+        let PendingRequest {
             listener, child, ..
-        } = &self.held;
+        } = &self.pending;
         // The request is counted as parked before it is known whether it will be. If it is not, the
         // count is too high only for a moment.
         let parked = Parked::take(&child.core.parking);
@@ -112,11 +118,10 @@ impl Arrival {
         let Admitted {
             mut inner,
             admission,
-        } = match target::offer(listener, child, event, parking) {
+        } = match child::offer(listener, child, event, parking) {
             Ok(admitted) => admitted,
-            Err(declined) => return self.held.end(&Unwanted::req(declined)),
+            Err(declined) => return self.pending.end(&Unwanted::req(declined)),
         };
-        delay::point();
         match (inner.exchange.conn_mut(), admission) {
             (None, _) => {}
             (Some(conn), Admission::Parked) => {
@@ -165,15 +170,15 @@ fn icm_id(req: &Req<'_>) -> IcmId<'static> {
     }
 }
 
-impl Arrived<'_> {
+impl IncomingMad<'_> {
     /// Handles a REQ.
     #[inline(never)] // Keeps the frame of the caller small.
     pub(super) fn request(&self, req: &Req<'_>) {
         let mut incoming = IncomingReq {
-            arrived: self,
+            mad: self,
             req,
             path: Path::default(),
-            sender: None,
+            reply_path: None,
             neighbour: None,
             parking: 0,
             remote_ids: None,
@@ -181,7 +186,7 @@ impl Arrived<'_> {
         };
         match node::request(&mut incoming, self.origin, req) {
             Request::Duplicate(known) => known.duplicate_req(self.origin),
-            Request::New(child, heard) => incoming.resolve(child, &heard),
+            Request::New(child, matched) => incoming.resolve(child, &matched),
             Request::Refused(refused) => self.refuse_req(req, refused),
             Request::Nothing => {}
         }
@@ -211,11 +216,11 @@ impl Arrived<'_> {
 
 /// A REQ that is being checked, and the results of the checks so far.
 struct IncomingReq<'a> {
-    arrived: &'a Arrived<'a>,
+    mad: &'a IncomingMad<'a>,
     req: &'a Req<'a>,
     /// The path in the REQ, set when the listener is looked up.
     path: Path,
-    sender: Option<Sender>,
+    reply_path: Option<ReplyPath>,
     neighbour: Option<Neighbour>,
     /// Maximum number of parked requests of the listener.
     parking: u32,
@@ -227,63 +232,67 @@ struct IncomingReq<'a> {
 
 impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
-    fn resolve(self, child: EndpointRef, heard: &Heard<'_>) {
+    fn resolve(self, child: EndpointRef, matched: &MatchedListener<'_>) {
         // All three were set before the endpoint was created or while it was.
-        let (Some(sender), Some(neighbour), Some(event)) =
-            (self.sender, self.neighbour, self.event)
+        let (Some(reply_path), Some(neighbour), Some(event)) =
+            (self.reply_path, self.neighbour, self.event)
         else {
             return child.end(DestroyCause::NoMemory);
         };
-        let listener = heard.endpoint().clone();
-        let arrival = Arrival {
-            held: self.arrived.hold(sender, listener, child),
+        let listener = matched.endpoint().clone();
+        let request = PendingReq {
+            pending: PendingRequest::new(self.mad, reply_path, listener, child),
             parking: self.parking,
         };
         match neighbour {
-            Neighbour::Resolved(link) => arrival.resolved(Ok(&link), &event),
+            Neighbour::Resolved(link) => request.resolved(Ok(&link), &event),
             Neighbour::Unresolved(permit) => {
                 let event = KeptEvent::new(&event);
-                resolve_later(&heard.endpoint().core, permit, Waits { arrival, event });
+                start_resolving(
+                    &matched.endpoint().core,
+                    permit,
+                    UnresolvedReq { request, event },
+                );
             }
         }
     }
 
     /// Creates the endpoint of the request, and the event for the consumer.
-    fn create_child(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Error> {
-        let (arrived, req, path) = (self.arrived, self.req, self.path);
-        let sender = self.sender.as_ref().ok_or(EINVAL)?;
-        let core = arrived.core;
+    fn create_child(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Error> {
+        let (mad, req, path) = (self.mad, self.req, self.path);
+        let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
+        let core = mad.core;
         self.remote_ids = Some(RemoteIdReservation::new(&core.remote_ids)?);
-        let listener = heard.endpoint();
+        let listener = matched.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
-        let attachment = arrived.attachment(heard, sender)?;
+        let attachment = mad.attachment(matched, reply_path)?;
         let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&core.comm_ids)?;
-        let tid = arrived.agent.transaction_id(comm_id.value());
-        let limits = tuning.over(&arrived.port.tuning()).limits();
-        let (own_id, guid) = (comm_id.value(), arrived.port.guid);
-        let machine = Connection::from_req(own_id, guid, tid, arrived.header, req, &limits);
+        let tid = mad.agent.transaction_id(comm_id.value());
+        let limits = tuning.over(&mad.port.tuning()).limits();
+        let (own_id, guid) = (comm_id.value(), mad.port.guid);
+        let machine = Connection::from_req(own_id, guid, tid, mad.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;
         machine.decline_alternate();
-        let event = match heard {
-            Heard::Address(target, listener) => {
-                req_event(arrived.header, req, target.user_data(listener))
+        let event = match matched {
+            MatchedListener::Address(target, listener) => {
+                req_event(mad.header, req, target.user_data(listener))
             }
-            Heard::Messages(_) => Event {
-                param: arrived.message_param()?,
+            MatchedListener::Messages(_) => Event {
+                param: mad.message_param()?,
                 ..Event::new(CmEvent::ConnectRequest, 0)
             },
         };
-        target::seat(&child, heard, attachment, |inner| {
+        child::init_child(&child, matched, attachment, |inner| {
             inner.exchange = Exchange::Connection(Conn {
                 machine,
                 comm_id,
                 remote_ids: None,
-                peer: arrived.origin,
+                peer: mad.origin,
                 ah: None,
-                pkey_index: sender.pkey_index,
-                data_lid: sender
+                pkey_index: reply_path.pkey_index,
+                data_lid: reply_path
                     .link
                     .as_ref()
                     .map_or(0, |link| Path::data_lid(req, link)),
@@ -301,41 +310,41 @@ impl<'a> IncomingReq<'a> {
 
 impl<'a> Passive for IncomingReq<'a> {
     type Endpoint = EndpointRef;
-    type Listener = Heard<'a>;
+    type Listener = MatchedListener<'a>;
 
     fn find_sender(&mut self) -> bool {
-        self.sender = self.arrived.sender().ok();
-        self.sender.is_some()
+        self.reply_path = self.mad.reply_path().ok();
+        self.reply_path.is_some()
     }
 
     fn is_served(&self, service_id: u64) -> bool {
-        self.arrived.is_served(service_id)
+        self.mad.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Option<Heard<'a>> {
-        let sender = self.sender.as_mut()?;
-        self.path = match &sender.link {
+    fn listener(&mut self) -> Option<MatchedListener<'a>> {
+        let reply_path = self.reply_path.as_mut()?;
+        self.path = match &reply_path.link {
             Some(link) => Path::from_req_over(self.req, link),
             None => Path::from_req(self.req),
         };
-        sender.answer_by(&self.path);
-        let asked = Asked {
+        reply_path.answer_by(&self.path);
+        let key = RequestKey {
             service_id: self.req.service_id,
             private_data: self.req.private_data,
             pkey: self.req.pkey,
             path: Some(self.path),
         };
-        self.arrived.heard(&asked, sender)
+        self.mad.match_listener(&key, reply_path)
     }
 
-    fn room(&mut self, heard: &Heard<'a>) -> Result<(), Declined> {
-        let own = heard.endpoint().inner.lock().tuning.own(Tunable::Parking);
-        self.parking = own.unwrap_or_else(|| self.arrived.port.tuned(Tunable::Parking));
-        target::takes_requests(heard.endpoint(), self.parking)
+    fn room(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
+        let own = matched.endpoint().inner.lock().tuning.own(Tunable::Parking);
+        self.parking = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
+        child::takes_requests(matched.endpoint(), self.parking)
     }
 
-    fn create(&mut self, heard: &Heard<'a>) -> Result<EndpointRef, Declined> {
-        let child = self.create_child(heard).map_err(to_protocol)?;
+    fn create(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Declined> {
+        let child = self.create_child(matched).map_err(to_protocol)?;
         Ok(child)
     }
 
@@ -346,7 +355,7 @@ impl<'a> Passive for IncomingReq<'a> {
 
 impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
-        self.arrived.core.remote_ids.get(key)
+        self.mad.core.remote_ids.get(key)
     }
 
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
@@ -367,32 +376,33 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
 
 impl PassiveReq for IncomingReq<'_> {
     fn has_pkey(&self, pkey: u16) -> bool {
-        let Arrived { port, device, .. } = self.arrived;
+        let IncomingMad { port, device, .. } = self.mad;
         device.device.find_pkey(port.num, pkey).is_ok()
     }
 
     fn has_alternate_paths(&self) -> bool {
-        self.sender
+        self.reply_path
             .as_ref()
-            .is_some_and(|sender| sender.link.is_some())
+            .is_some_and(|reply_path| reply_path.link.is_some())
     }
 
     fn port_gid(&self) -> Option<Gid> {
-        let Arrived { port, device, .. } = self.arrived;
+        let IncomingMad { port, device, .. } = self.mad;
         device.device.query_gid(port.num, 0).ok()
     }
 
     fn local_gid(&self) -> Option<Gid> {
-        Some(self.arrived.mad.source().dgid)
+        Some(self.mad.received.source().dgid)
     }
 
-    fn takes_qp(&self, heard: &Heard<'_>, qp_type: QpType) -> bool {
-        heard.endpoint().qp_type.takes(qp_type)
+    fn takes_qp(&self, matched: &MatchedListener<'_>, qp_type: QpType) -> bool {
+        matched.endpoint().qp_type.takes(qp_type)
     }
 
     fn reach(&mut self) -> bool {
-        let (sender, core) = (self.sender.as_ref(), self.arrived.core);
-        self.neighbour = sender.and_then(|sender| sender.neighbour(core, Waits::PURPOSE).ok());
+        let (reply_path, core) = (self.reply_path.as_ref(), self.mad.core);
+        self.neighbour = reply_path
+            .and_then(|reply_path| reply_path.neighbour(core, UnresolvedReq::PURPOSE).ok());
         self.neighbour.is_some()
     }
 

@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Address resolution of the sender of a message, which never blocks.
+//! Resolution of the path to the sender of a message, which never blocks.
 //!
 //! On InfiniBand the LID of the sender suffices. On RoCE, a neighbour that is known is used at
-//! once. Others are resolved in the background, only so many at a time.
+//! once. Others are resolved in the background. The number of resolutions at a time is limited, and
+//! one sender may use only half of them, so that senders that cannot be reached do not keep others
+//! from being answered.
 
-use super::held::Held;
+use super::reply_path::{Neighbour, ReplyPath};
 use crate::{
     core::Core,
-    device::port::Port,
-    endpoint::CmDevice,
     ib::{
-        addr::{self, AddrDone, Query, Started},
-        ah::{Ah, AhSpec},
+        addr::{AddrDone, Query, Started},
         dev_addr::DevAddr,
-        device::DeviceRef,
-        gid::GidAttr,
-        mad::{Agent, ReceivedMad},
     },
     kext::delay,
     table::resolve_budget::{Purpose, ResolvePermit},
 };
-use cmproto::{
-    addr::SockAddr,
-    path::{FromLink, Path},
-    ucma::query::Protocol,
-};
+use cmproto::addr::SockAddr;
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -34,84 +26,26 @@ use kernel::{
 };
 
 /// Timeout of the resolution of a neighbour, in milliseconds.
-const RESOLVE_TIMEOUT_MS: u32 = 1000;
+const TIMEOUT_MS: u32 = 1000;
 
-/// The sender of a message, as needed to answer it.
-pub(super) struct Sender {
-    device: DeviceRef,
-    /// The GID of this host that the message was sent to. `None` on InfiniBand if there was no GRH.
-    pub(super) local: Option<GidAttr>,
-    /// Link-layer information of the message, on InfiniBand only.
-    pub(super) link: Option<FromLink>,
-    /// The path to the sender, except for the hop limit.
-    back: Path,
-    /// P_Key index of the message.
-    pub(super) pkey_index: u16,
-}
-
-impl Sender {
-    /// Returns the sender of `mad`.
-    ///
-    /// Fails if the message was sent to a GID that the device does not have.
-    pub(super) fn of(port: &Port, device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
-        let source = mad.source();
-        let is_roce = port.protocol == Protocol::Roce;
-        let link = (!is_roce).then(|| source.link());
-        let local = if is_roce || source.has_grh {
-            Some(GidAttr::for_received(&device.device, source)?)
-        } else {
-            None
-        };
-        Ok(Sender {
-            device: device.device.clone(),
-            local,
-            link,
-            back: Path {
-                sgid: source.dgid,
-                dgid: source.sgid,
-                flow_label: source.flow_label,
-                traffic_class: source.traffic_class,
-                sl: source.sl,
-                slid: link.map_or(0, |link| u16::from(link.path_bits)),
-                dlid: link.map_or(0, |link| link.lid),
-                ..Path::default()
-            },
-            pkey_index: source.pkey_index,
-        })
-    }
-
-    /// Sets the path for answers to `path`, which the sender has named. It is used on InfiniBand
-    /// only.
-    pub(super) fn answer_by(&mut self, path: &Path) {
-        if self.link.is_some() {
-            self.back = *path;
-        }
-    }
-
-    /// Creates an address handle for the sender, which was found at `link`.
-    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
-        let path = Path {
-            hop_limit: link.hop_limit,
-            ..self.back
-        };
-        let dmac = self.link.is_none().then(|| link.dst_mac());
-        let port = agent.port_num();
-        let spec = AhSpec::along(&path, &self.device, port, self.local.as_ref(), dmac);
-        Ah::new(agent, &self.device, &spec)
-    }
-}
-
-/// A request or an answer that waits until the address of its sender is resolved.
-pub(super) trait Waiting: Send + Sync + 'static {
+/// A request or an answer that is deferred until the path to its sender is resolved.
+pub(super) trait Deferred: Send + Sync + 'static {
     /// The purpose of the resolution.
     const PURPOSE: Purpose;
 
-    /// Returns the sender whose address is resolved.
-    fn sender(&self) -> &Sender;
+    /// Returns the path to resolve.
+    fn reply_path(&self) -> &ReplyPath;
 
-    /// Returns the request, if it is one, which ends with its listener.
-    fn held(&self) -> Option<&Held> {
-        None
+    /// Prepares for a resolution in the background. Returns false if the request has ended.
+    ///
+    /// Fails with `ENOMEM`.
+    fn defer(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Ends the wait for the resolution. Returns false if the request has ended meanwhile.
+    fn resume(&self) -> bool {
+        true
     }
 
     /// Continues when the sender's address is known or cannot be resolved. No lock is held.
@@ -130,60 +64,31 @@ enum Progress {
 struct Resolve<T> {
     core: Arc<Core>,
     _permit: ResolvePermit,
-    waiting: T,
+    deferred: T,
     #[pin]
     progress: Mutex<Progress>,
 }
 
-/// The neighbour through which a sender is reached, as far as it is known without waiting.
-pub(super) enum Neighbour {
-    /// The link-layer address is known.
-    Resolved(DevAddr),
-    /// The link-layer address has to be resolved, and the limits allow it.
-    Unresolved(ResolvePermit),
-}
-
-impl Sender {
-    /// Looks up the address of the sender. Allocates nothing that lasts.
-    ///
-    /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
-    /// errors if there is no route to the sender.
-    pub(super) fn neighbour(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Neighbour> {
-        if let Some(link) = &self.link {
-            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
-            return Ok(Neighbour::Resolved(DevAddr::by_lid(hop_limit)));
-        }
-        let local = self.local.as_ref().ok_or(EINVAL)?;
-        match addr::lookup_gid(local, &self.back.dgid)? {
-            Some(found) => Ok(Neighbour::Resolved(found)),
-            None => ResolvePermit::take(&core.resolve_budget, purpose, &self.back.dgid)
-                .map(Neighbour::Unresolved)
-                .ok_or(EBUSY),
-        }
-    }
-}
-
-/// Calls [`Waiting::resolved`] when the address of the sender is known: at once if it is known
+/// Calls [`Deferred::resolved`] when the address of the sender is known: at once if it is known
 /// already.
-pub(super) fn resolve<T: Waiting>(core: &Arc<Core>, waiting: T) {
-    match waiting.sender().neighbour(core, T::PURPOSE) {
-        Ok(Neighbour::Resolved(found)) => waiting.resolved(Ok(&found)),
-        Ok(Neighbour::Unresolved(permit)) => resolve_later(core, permit, waiting),
-        Err(error) => waiting.resolved(Err(error)),
+pub(super) fn resolve<T: Deferred>(core: &Arc<Core>, deferred: T) {
+    match deferred.reply_path().neighbour(core, T::PURPOSE) {
+        Ok(Neighbour::Resolved(found)) => deferred.resolved(Ok(&found)),
+        Ok(Neighbour::Unresolved(permit)) => start_resolving(core, permit, deferred),
+        Err(error) => deferred.resolved(Err(error)),
     }
 }
 
-/// Starts to resolve the address of the sender, and calls [`Waiting::resolved`] when that is done.
-pub(super) fn resolve_later<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit, waiting: T) {
-    // The memory is allocated before `waiting` is moved, so that `waiting` can be told if there is
-    // none.
+/// Starts to resolve the address of the sender, and calls [`Deferred::resolved`] when that is done.
+pub(super) fn start_resolving<T: Deferred>(core: &Arc<Core>, permit: ResolvePermit, deferred: T) {
+    // The memory is allocated before `deferred` is moved, so that it can be told if there is none.
     let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL) else {
-        return waiting.resolved(Err(ENOMEM));
+        return deferred.resolved(Err(ENOMEM));
     };
     let resolve = memory.pin_init_with(pin_init!(Resolve {
         core: core.clone(),
         _permit: permit,
-        waiting,
+        deferred,
         progress <- new_mutex!(Progress::Starting, "rdma_cm_resolve"),
     }));
     match resolve {
@@ -192,18 +97,18 @@ pub(super) fn resolve_later<T: Waiting>(core: &Arc<Core>, permit: ResolvePermit,
     }
 }
 
-impl<T: Waiting> Resolve<T> {
+impl<T: Deferred> Resolve<T> {
     fn start(self: Arc<Self>) {
-        match self.waiting.held().map_or(Ok(true), Held::await_sender) {
+        match self.deferred.defer() {
             Ok(true) => {}
             // The listener has ended, and has ended the request.
             Ok(false) => return,
-            Err(error) => return self.waiting.resolved(Err(error)),
+            Err(error) => return self.deferred.resolved(Err(error)),
         }
-        let sender = self.waiting.sender();
-        let asked = sender.local.as_ref().ok_or(EINVAL).and_then(|local| {
-            let (resolver, peer) = (&self.core.resolver, &sender.back.dgid);
-            resolver.resolve_gid(local, peer, RESOLVE_TIMEOUT_MS, self.clone())
+        let path = self.deferred.reply_path();
+        let asked = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
+            let (resolver, peer) = (&self.core.resolver, &path.back.dgid);
+            resolver.resolve_gid(local, peer, TIMEOUT_MS, self.clone())
         });
         match asked {
             Ok(Started::Known(_, found)) => {
@@ -225,13 +130,13 @@ impl<T: Waiting> Resolve<T> {
 
     /// Reports the result of the resolution, unless the request has ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
-        if self.waiting.held().is_none_or(Held::take_back) {
-            self.waiting.resolved(link);
+        if self.deferred.resume() {
+            self.deferred.resolved(link);
         }
     }
 }
 
-impl<T: Waiting> AddrDone for Resolve<T> {
+impl<T: Deferred> AddrDone for Resolve<T> {
     fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
         let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
         drop(before);

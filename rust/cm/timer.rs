@@ -2,24 +2,7 @@
 
 //! The timer of an endpoint.
 
-use super::execute::Cause;
-use crate::{
-    endpoint::{Endpoint, EndpointRef, Exchange, Inner},
-    table::timers::{Due, Timed},
-};
-
-impl Timed for EndpointRef {
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn timer_is_due(&self, due: Due<Self>) {
-        let mut inner = self.inner.lock();
-        if self.core.timers.give_back(&mut inner.timer, due, self) {
-            self.timeout(&mut inner);
-        }
-    }
-}
+use crate::endpoint::{Endpoint, EndpointRef, Exchange, Inner};
 
 impl Endpoint {
     /// Sets the timer to the deadline of the connection or of the SIDR request.
@@ -33,23 +16,6 @@ impl Endpoint {
         match deadline {
             Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
             None => self.core.timers.disarm(&mut inner.timer, self),
-        }
-    }
-
-    /// Handles the expiry of the endpoint's timer.
-    fn timeout(self: &EndpointRef, inner: &mut Inner) {
-        let now = self.core.now();
-        self.keep_pace(inner, now);
-        match &mut inner.exchange {
-            Exchange::Connection(conn) => {
-                let actions = conn.machine.timeout(now);
-                self.execute(inner, actions, &Cause::None);
-            }
-            Exchange::Sidr(sidr) => {
-                let actions = sidr.machine.timeout(now);
-                self.execute_sidr(inner, actions, None);
-            }
-            Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
 }

@@ -11,6 +11,17 @@ use cmproto::{
     wire::{Attribute, MraMessage},
 };
 
+/// Returns the name of a peer's SIDR request for tracepoints. It has no communication id of this
+/// side.
+pub(super) fn sidr_icm_id(request_id: u32) -> IcmId<'static> {
+    IcmId {
+        head: None,
+        local_id: 0,
+        remote_id: request_id,
+        state: State::SidrReqRcvd as u32,
+    }
+}
+
 impl Endpoint {
     /// Returns the name of the connection for tracepoints, with its current state.
     pub(super) fn icm_id(&self, conn: &Conn) -> IcmId<'_> {

@@ -8,11 +8,8 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Exchange, IdKind, Inner},
-    ib::trace::{
-        self,
-        icm::{self, IcmId},
-    },
+    endpoint::{Endpoint, EndpointRef, Exchange, Inner},
+    ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
 };
 use cmproto::{
@@ -72,23 +69,6 @@ impl Endpoint {
                 icm::icm_send_unknown_rej_err(id);
             },
         )
-    }
-
-    /// Lets repeated REQs or REPs be answered with an MRA from now on, until the consumer has
-    /// decided.
-    pub(crate) fn prepare_mra(&self, inner: &mut Inner) -> Result {
-        if self.kind != IdKind::IbCm {
-            trace::cma::cm_prepare_mra(&self.head, inner.tos());
-        }
-        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
-        let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
-        conn.before = conn.machine.state();
-        if prepared.is_err() {
-            icm::icm_prepare_mra_unknown_err(&self.icm_id(conn));
-        }
-        prepared.kernel()?;
-        self.show_moved(inner);
-        Ok(())
     }
 
     /// Ends a connection with a DREQ.

@@ -6,7 +6,7 @@
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
 use crate::{
-    cm::target,
+    cm::child as request_child,
     device::source::{Source, SourceLink},
     endpoint::{
         Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
@@ -367,7 +367,7 @@ impl Endpoint {
         };
         // A request that meets a full backlog is refused: iWARP has no message that would make the
         // peer wait.
-        if attached.is_err() || target::offer(self, &child, &event, 0).is_err() {
+        if attached.is_err() || request_child::offer(self, &child, &event, 0).is_err() {
             child.end(DestroyCause::User);
         }
         Ok(())

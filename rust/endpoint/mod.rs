@@ -231,6 +231,13 @@ impl Endpoint {
         }
     }
 
+    /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
+    pub(crate) fn show_moved(&self, inner: &Inner) {
+        if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {
+            consumer.moved(inner);
+        }
+    }
+
     /// Traces the call of `tell`, which reports `event` to the consumer's owner and returns the
     /// owner's answer, 0 for success.
     pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, tell: impl FnOnce() -> i32) -> i32 {

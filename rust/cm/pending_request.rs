@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A REQ or SIDR_REQ whose sender is not reached yet.
+//! A REQ or SIDR_REQ that has an endpoint, until its sender can be answered.
 
-use super::{receive::Arrived, resolve::Sender};
+use super::{incoming_mad::IncomingMad, reply_path::ReplyPath};
 use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent, trace},
@@ -19,8 +19,8 @@ use cmproto::{
 use kernel::{prelude::*, sync::Arc};
 
 /// A request for which an endpoint was created, until its sender can be answered.
-pub(super) struct Held {
-    pub(super) sender: Sender,
+pub(super) struct PendingRequest {
+    pub(super) reply_path: ReplyPath,
     agent: Arc<Agent>,
     pub(super) counts: Arc<Counts>,
     pub(super) listener: EndpointRef,
@@ -28,14 +28,30 @@ pub(super) struct Held {
     pub(super) child: EndpointRef,
 }
 
-impl Held {
+impl PendingRequest {
+    /// Creates the state of the request in `mad`, which has the endpoint `child`.
+    pub(super) fn new(
+        mad: &IncomingMad<'_>,
+        reply_path: ReplyPath,
+        listener: EndpointRef,
+        child: EndpointRef,
+    ) -> Self {
+        PendingRequest {
+            reply_path,
+            agent: mad.agent.clone(),
+            counts: mad.port.counts.clone(),
+            listener,
+            child,
+        }
+    }
+
     /// Lets the request end with its listener while its sender is not reached. Returns false if
     /// the listener has ended meanwhile, before it could find the request; the request is ended
     /// then.
     ///
     /// Fails with [`ENOMEM`].
     pub(super) fn await_sender(&self) -> Result<bool> {
-        let Held {
+        let PendingRequest {
             listener, child, ..
         } = self;
         let unreached = &child.core.unreached;
@@ -61,7 +77,7 @@ impl Held {
     /// If that fails, the request is ended and counted as dropped, and the result is `None`: the
     /// sender cannot be told.
     pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Ah> {
-        let ah = link.and_then(|link| self.sender.address(&self.agent, link));
+        let ah = link.and_then(|link| self.reply_path.address(&self.agent, link));
         if ah.is_err() {
             self.counts.dropped(Dropped::Unreachable);
             self.child.end(DestroyCause::NoMemory);
@@ -94,19 +110,6 @@ impl Held {
         } else if inner.exchange.conn().is_some() {
             trace::cma::cm_send_rej(&child.head, tos);
             let _ = child.send_rej(&mut inner, reason, &[], &[]);
-        }
-    }
-}
-
-impl Arrived<'_> {
-    /// Creates the state of a request that has arrived and has the endpoint `child`.
-    pub(super) fn hold(&self, sender: Sender, listener: EndpointRef, child: EndpointRef) -> Held {
-        Held {
-            sender,
-            agent: self.agent.clone(),
-            counts: self.port.counts.clone(),
-            listener,
-            child,
         }
     }
 }

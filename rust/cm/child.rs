@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The endpoint of a request, which is a child of its listener.
+
+use super::matched_listener::MatchedListener;
+use crate::{
+    endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, Inner},
+    ib::interface::Interface,
+};
+use cmproto::{
+    cm::DestroyCause,
+    cma::{State, Trigger},
+    node::Declined,
+};
+use kernel::prelude::*;
+
+/// Initializes the endpoint of a request: its addresses and its attachment to the device, after
+/// `fill` has set the connection or resolution. If that fails, the endpoint is ended.
+pub(super) fn init_child(
+    child: &EndpointRef,
+    matched: &MatchedListener<'_>,
+    attachment: Attachment,
+    fill: impl FnOnce(&mut Inner) -> Result,
+) -> Result {
+    let link = match matched {
+        MatchedListener::Address(target, _) if !attachment.is_roce() => target.link(),
+        _ => Ok((None, 0)),
+    };
+    let mut inner = child.inner.lock();
+    let mut filled = fill(&mut inner);
+    match link {
+        Ok((link, pkey)) => (inner.link, inner.pkey) = (link, pkey),
+        Err(error) => filled = Err(error),
+    }
+    if let MatchedListener::Address(target, _) = matched {
+        inner.src = target.src;
+        inner.dst = target.dst;
+        if let Some(netdev) = &target.netdev {
+            inner.bound_if = netdev.ifindex();
+            inner.interface = Interface::of(netdev);
+        }
+    }
+    let started = filled.and_then(|()| child.step(&mut inner, Trigger::Request));
+    child.show(&inner);
+    let attached = started.and_then(|()| child.attach(&mut inner, attachment));
+    drop(inner);
+    if attached.is_err() {
+        child.end(DestroyCause::NoMemory);
+    }
+    attached
+}
+
+/// Checks whether the consumer would accept a request now, even if only to park it as one of up to
+/// `parking`.
+///
+/// A request that meets a full backlog costs no more than this check. Fails like [`offer`].
+pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result<(), Declined> {
+    let consumer = listener.inner.lock().consumer.clone();
+    consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
+}
+
+/// Offers the request of `child` to the consumer of `listener`.
+///
+/// A listener that has ended refuses it.
+pub(crate) fn offer<'a>(
+    listener: &Endpoint,
+    child: &'a EndpointRef,
+    event: &Event<'_>,
+    parking: u32,
+) -> Result<Admitted<'a>, Declined> {
+    let consumer = {
+        let inner = listener.inner.lock();
+        match inner.state() {
+            State::Listen => inner.consumer.clone(),
+            _ => None,
+        }
+    };
+    match consumer {
+        Some(consumer) => consumer.connect_request(child, event, parking),
+        None => Err(Declined::Refused),
+    }
+}

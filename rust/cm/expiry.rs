@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The expiry of an endpoint's timer.
+
+use super::execute::Cause;
+use crate::{
+    endpoint::{Endpoint, EndpointRef, Exchange, Inner},
+    table::timers::{Due, Timed},
+};
+
+impl Timed for EndpointRef {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn timer_is_due(&self, due: Due<Self>) {
+        let mut inner = self.inner.lock();
+        if self.core.timers.give_back(&mut inner.timer, due, self) {
+            self.timeout(&mut inner);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Handles the expiry of the endpoint's timer.
+    fn timeout(self: &EndpointRef, inner: &mut Inner) {
+        let now = self.core.now();
+        self.keep_pace(inner, now);
+        match &mut inner.exchange {
+            Exchange::Connection(conn) => {
+                let actions = conn.machine.timeout(now);
+                self.execute(inner, actions, &Cause::None);
+            }
+            Exchange::Sidr(sidr) => {
+                let actions = sidr.machine.timeout(now);
+                self.execute_sidr(inner, actions, None);
+            }
+            Exchange::None | Exchange::Iwarp(_) => {}
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The path by which the sender of a message is answered.
+
+use crate::{
+    core::Core,
+    device::port::Port,
+    endpoint::CmDevice,
+    ib::{
+        addr,
+        ah::{Ah, AhSpec},
+        dev_addr::DevAddr,
+        device::DeviceRef,
+        gid::GidAttr,
+        mad::{Agent, ReceivedMad},
+    },
+    table::resolve_budget::{Purpose, ResolvePermit},
+};
+use cmproto::{
+    path::{FromLink, Path},
+    ucma::query::Protocol,
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// The path by which the sender of a message is answered.
+pub(super) struct ReplyPath {
+    device: DeviceRef,
+    /// The GID of this host that the message was sent to. `None` on InfiniBand if there was no GRH.
+    pub(super) local: Option<GidAttr>,
+    /// Link-layer information of the message, on InfiniBand only.
+    pub(super) link: Option<FromLink>,
+    /// The path to the sender, except for the hop limit.
+    pub(super) back: Path,
+    /// P_Key index of the message.
+    pub(super) pkey_index: u16,
+}
+
+impl ReplyPath {
+    /// Returns the path to the sender of `mad`.
+    ///
+    /// Fails if the message was sent to a GID that the device does not have.
+    pub(super) fn of(port: &Port, device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
+        let source = mad.source();
+        let is_roce = port.protocol == Protocol::Roce;
+        let link = (!is_roce).then(|| source.link());
+        let local = if is_roce || source.has_grh {
+            Some(GidAttr::for_received(&device.device, source)?)
+        } else {
+            None
+        };
+        Ok(ReplyPath {
+            device: device.device.clone(),
+            local,
+            link,
+            back: Path {
+                sgid: source.dgid,
+                dgid: source.sgid,
+                flow_label: source.flow_label,
+                traffic_class: source.traffic_class,
+                sl: source.sl,
+                slid: link.map_or(0, |link| u16::from(link.path_bits)),
+                dlid: link.map_or(0, |link| link.lid),
+                ..Path::default()
+            },
+            pkey_index: source.pkey_index,
+        })
+    }
+
+    /// Sets the path for answers to `path`, which the sender has named. It is used on InfiniBand
+    /// only.
+    pub(super) fn answer_by(&mut self, path: &Path) {
+        if self.link.is_some() {
+            self.back = *path;
+        }
+    }
+
+    /// Creates an address handle for the sender, which was found at `link`.
+    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
+        let path = Path {
+            hop_limit: link.hop_limit,
+            ..self.back
+        };
+        let dmac = self.link.is_none().then(|| link.dst_mac());
+        let port = agent.port_num();
+        let spec = AhSpec::along(&path, &self.device, port, self.local.as_ref(), dmac);
+        Ah::new(agent, &self.device, &spec)
+    }
+}
+
+/// The neighbour through which a sender is reached, as far as it is known without waiting.
+pub(super) enum Neighbour {
+    /// The link-layer address is known.
+    Resolved(DevAddr),
+    /// The link-layer address has to be resolved, and the limits allow it.
+    Unresolved(ResolvePermit),
+}
+
+impl ReplyPath {
+    /// Looks up the address of the sender. Allocates nothing that lasts.
+    ///
+    /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
+    /// errors if there is no route to the sender.
+    pub(super) fn neighbour(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Neighbour> {
+        if let Some(link) = &self.link {
+            let hop_limit = if link.has_grh { u8::MAX } else { 0 };
+            return Ok(Neighbour::Resolved(DevAddr::by_lid(hop_limit)));
+        }
+        let local = self.local.as_ref().ok_or(EINVAL)?;
+        match addr::lookup_gid(local, &self.back.dgid)? {
+            Some(found) => Ok(Neighbour::Resolved(found)),
+            None => ResolvePermit::take(&core.resolve_budget, purpose, &self.back.dgid)
+                .map(Neighbour::Unresolved)
+                .ok_or(EBUSY),
+        }
+    }
+}

@@ -11,6 +11,7 @@
 
 pub(crate) mod child;
 mod connect;
+pub(crate) mod consumer_path;
 mod datagram;
 mod destroy;
 mod execute;

@@ -2,7 +2,7 @@
 
 //! Events of an endpoint, and the consumer to which they are reported.
 
-use super::{EndpointRef, Inner};
+use super::{EndpointRef, Inner, View};
 use cmproto::{
     ibcm::EventType,
     node::{Admission, Declined},
@@ -230,13 +230,23 @@ pub(crate) struct Admitted<'a> {
     pub(crate) admission: Admission,
 }
 
+impl<'a> Admitted<'a> {
+    /// Locks the endpoint of a request, which nobody can see yet.
+    pub(crate) fn lock(child: &'a EndpointRef, admission: Admission) -> Self {
+        Admitted {
+            inner: child.inner.lock(),
+            admission,
+        }
+    }
+}
+
 /// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
     /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
     ///
-    /// Called with the endpoint's lock held (`inner` is what the lock protects), in the order in
-    /// which the events happened. Must not lock the endpoint, and cannot fail.
-    fn event(&self, inner: &Inner, event: &Event<'_>);
+    /// Called with the endpoint's lock held, in the order in which the events happened. Must not
+    /// lock the endpoint, and cannot fail.
+    fn event(&self, view: View<'_>, event: &Event<'_>);
 
     /// Queues an event of the IB CM for an endpoint whose consumer is one of the [InfiniBand
     /// CM](super::IdKind::IbCm). `mad` is the message that caused the event, if one did.
@@ -245,11 +255,11 @@ pub(crate) trait Consumer: Send + Sync {
 
     /// Notes that the state of such an endpoint's connection may have changed. Called with the
     /// endpoint's lock held.
-    fn moved(&self, _inner: &Inner) {}
+    fn moved(&self, _view: View<'_>) {}
 
     /// Queues an event of the multicast group that the endpoint joined as `group`. Called as
     /// [`event`](Self::event).
-    fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>);
+    fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>);
 
     /// Checks whether a connection request would probably be taken now, which saves the work for
     /// one that would not. Up to `parking` requests may wait beyond the backlog.

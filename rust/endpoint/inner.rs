@@ -22,7 +22,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cm::Tuning,
+    cm::{self, Tuning},
     cma::{Qkey, State},
     path::Path,
     ucma::path::PathRecord,
@@ -153,6 +153,16 @@ impl Inner {
     /// Returns the state.
     pub(crate) fn state(&self) -> State {
         self.state
+    }
+
+    /// Returns the state as the InfiniBand CM defines it.
+    pub(crate) fn cm_state(&self) -> cm::State {
+        match &self.exchange {
+            Exchange::Connection(conn) => conn.machine.state(),
+            Exchange::Sidr(sidr) => sidr.machine.state(),
+            _ if self.state == State::Listen => cm::State::Listen,
+            Exchange::None | Exchange::Iwarp(_) => cm::State::Idle,
+        }
     }
 
     /// Returns whether the endpoint was destroyed or its device was removed.

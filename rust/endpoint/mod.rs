@@ -28,6 +28,7 @@ mod group;
 mod inner;
 mod iwarp;
 mod kept;
+mod view;
 
 pub(crate) use self::{
     addressee::Addressee,
@@ -40,6 +41,7 @@ pub(crate) use self::{
     inner::{Inner, Services},
     iwarp::{Iwarp, IwarpConnection},
     kept::KeptEvent,
+    view::View,
 };
 
 use crate::{
@@ -220,21 +222,21 @@ impl Endpoint {
             .as_ref()
             .filter(|_| self.kind != IdKind::IbCm)
         {
-            consumer.event(inner, event);
+            consumer.event(View::of(inner), event);
         }
     }
 
     /// Reports an event of the multicast group `group` to the consumer, if there is one.
     pub(crate) fn deliver_of_group(&self, inner: &Inner, group: u64, event: &Event<'_>) {
         if let Some(consumer) = inner.consumer.as_ref().filter(|_| !inner.is_dead()) {
-            consumer.group_event(inner, group, event);
+            consumer.group_event(View::of(inner), group, event);
         }
     }
 
     /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
     pub(crate) fn show_moved(&self, inner: &Inner) {
         if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {
-            consumer.moved(inner);
+            consumer.moved(View::of(inner));
         }
     }
 
@@ -268,6 +270,14 @@ impl Endpoint {
     /// Returns whether the source address is a native one (`AF_IB`).
     pub(crate) fn is_native(&self) -> bool {
         matches!(self.inner.lock().src, SockAddr::Ib { .. })
+    }
+
+    /// Calls `call` with the lock of the endpoint held, and what the lock protects.
+    pub(crate) fn with_lock<R>(
+        self: &EndpointRef,
+        call: impl FnOnce(&EndpointRef, &mut Inner) -> R,
+    ) -> R {
+        call(self, &mut self.inner.lock())
     }
 
     /// Returns the state.

@@ -3,13 +3,13 @@
 //! Dispatch of events to the handler of a kernel consumer.
 
 use super::{
-    cm::{show_state, Message},
+    cm::Message,
     ffi::{self, cm::CmHead, PathLink, ServiceRecs},
     queue::{Life, Queued, What},
     KernelId, Turn,
 };
 use crate::{
-    endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, Inner, KeptEvent},
+    endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, KeptEvent, View},
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
@@ -207,12 +207,12 @@ impl KernelId {
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
         if let Some(link) = &inner.link {
-            ffi::show_link(self, &inner, link);
+            ffi::show_link(self, View::of(&inner), link);
         } else if inner.is_ib() {
             // A connection between native addresses has no interface.
             let (own, peer) = inner.ends();
             if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
-                ffi::show_link(self, &inner, &link);
+                ffi::show_link(self, View::of(&inner), &link);
             }
         }
     }
@@ -226,7 +226,7 @@ impl KernelId {
         if let Some(records) = records {
             self.services.populate(records);
         }
-        ffi::show_services(self, &self.endpoint.inner.lock());
+        ffi::show_services(self, View::of(&self.endpoint.inner.lock()));
     }
 
     /// Shows the path to the consumer.
@@ -250,7 +250,7 @@ impl KernelId {
             Some(given) => **given,
             None => path.to_record(),
         };
-        ffi::show_path(self, &inner, &record, link);
+        ffi::show_path(self, View::of(&inner), &record, link);
     }
 
     /// Sets the path that the consumer has found itself, and shows it.
@@ -285,7 +285,7 @@ impl KernelId {
 }
 
 impl Consumer for KernelId {
-    fn event(&self, _: &Inner, event: &Event<'_>) {
+    fn event(&self, _: View<'_>, event: &Event<'_>) {
         // The event is lost if there is no memory and the spare memory is in use.
         let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
     }
@@ -294,13 +294,13 @@ impl Consumer for KernelId {
         let _ = self.push(Queued::new(What::Message(Message { event, mad })));
     }
 
-    fn moved(&self, inner: &Inner) {
+    fn moved(&self, view: View<'_>) {
         if let Some(head) = &self.cm_head {
-            show_state(head, inner);
+            head.show(view);
         }
     }
 
-    fn group_event(&self, _: &Inner, group: u64, event: &Event<'_>) {
+    fn group_event(&self, _: View<'_>, group: u64, event: &Event<'_>) {
         let name = {
             let queue = self.queue.lock();
             queue.groups.get(&group).map(|group| group.name)
@@ -346,16 +346,13 @@ impl Consumer for KernelId {
             child: Some(id.clone()),
             ..Queued::new(what)
         };
-        let inner = child.inner.lock();
+        let admitted = Admitted::lock(child, Admission::Queued);
         if let Err(declined) = self.push(request) {
-            drop(inner);
+            drop(admitted);
             id.close().discard();
             return Err(declined);
         }
-        Ok(Admitted {
-            inner,
-            admission: Admission::Queued,
-        })
+        Ok(admitted)
     }
 
     /// Does nothing: the event tells the consumer, which has the device until it destroys the

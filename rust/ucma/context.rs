@@ -16,8 +16,7 @@ use super::{
     Ucma,
 };
 use crate::{
-    endpoint::{Admitted, Consumer, Endpoint, EndpointRef, Event, IdKind, Inner},
-    ib::dev_addr::DevAddr,
+    endpoint::{Admitted, Consumer, Endpoint, EndpointRef, Event, IdKind, View},
     kext::{
         delay,
         error::{to_protocol, ToKernel},
@@ -25,7 +24,13 @@ use crate::{
         net::Net,
     },
 };
-use cmproto::{errno::Errno, node::Declined, qp::QpType, service_id::PortSpace, ucma_abi as abi};
+use cmproto::{
+    errno::Errno,
+    node::{Admission, Declined},
+    qp::QpType,
+    service_id::PortSpace,
+    ucma_abi as abi,
+};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -33,7 +38,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc, MutexGuard, SpinLock,
+        Arc, SpinLock,
     },
 };
 
@@ -218,11 +223,10 @@ impl Context {
     }
 
     /// Reports an event of this context, or of one of its multicast groups, to the program.
-    fn tell(&self, inner: &Inner, group: Option<u64>, event: &Event<'_>) {
-        let dmac = || inner.link.as_ref().map(DevAddr::dst_mac);
-        let _ = self.endpoint.traced(inner.tos(), event, || {
+    fn tell(&self, view: View<'_>, group: Option<u64>, event: &Event<'_>) {
+        let _ = self.endpoint.traced(view.tos(), event, || {
             let head = &self.endpoint.head;
-            head.show_event(event, || dmac().unwrap_or_default());
+            head.show_event(event, || view.dst_mac().unwrap_or_default());
             Channel::queue(self, group, event);
             0
         });
@@ -236,19 +240,17 @@ impl Context {
         parking: u32,
     ) -> Result<Admitted<'a>, Declined> {
         let admission = Channel::admit(self, parking)?;
-        let inner = self
-            .offer(child, event)
-            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))?;
-        Ok(Admitted { inner, admission })
+        self.offer(child, event, admission)
+            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))
     }
 
-    /// Creates the context of a connection request and queues the request. Returns the lock of the
-    /// request's endpoint.
+    /// Creates the context of a connection request and queues the request.
     fn offer<'a>(
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
-    ) -> Result<MutexGuard<'a, Inner>, Declined> {
+        admission: Admission,
+    ) -> Result<Admitted<'a>, Declined> {
         let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT).map_err(to_protocol)?;
         let channel = self.channel();
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone());
@@ -256,19 +258,19 @@ impl Context {
         let context = unpublished.context.clone();
         child.set_consumer(context).map_err(to_protocol)?;
         delay::point();
-        let inner = child.inner.lock();
+        let admitted = Admitted::lock(child, admission);
         Channel::add_request(self, unpublished, event, memory)?;
-        Ok(inner)
+        Ok(admitted)
     }
 }
 
 impl Consumer for Context {
-    fn event(&self, inner: &Inner, event: &Event<'_>) {
-        self.tell(inner, None, event);
+    fn event(&self, view: View<'_>, event: &Event<'_>) {
+        self.tell(view, None, event);
     }
 
-    fn group_event(&self, inner: &Inner, group: u64, event: &Event<'_>) {
-        self.tell(inner, Some(group), event);
+    fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>) {
+        self.tell(view, Some(group), event);
     }
 
     fn takes_requests(&self, parking: u32) -> Result<(), Declined> {

@@ -6,8 +6,8 @@ use super::super::{
     ffi::cm::{Asked, CmHead, Told},
     KernelId, Turn,
 };
-use crate::endpoint::{Endpoint, Event, EventParam, Exchange, Inner};
-use cmproto::{cm::State, cma, ibcm::EventType, wire::MAD_LEN};
+use crate::endpoint::{Endpoint, Event, EventParam, Exchange, View};
+use cmproto::{ibcm::EventType, wire::MAD_LEN};
 use kernel::{prelude::*, sync::Arc};
 
 /// An event for a consumer of the IB CM.
@@ -88,30 +88,11 @@ impl KernelId {
             Exchange::None | Exchange::Iwarp(_) => return Err(ENODEV),
         };
         head.show_service(service_id);
-        show_state(&head, &inner);
+        head.show(View::of(&inner));
         let message = Message {
             event,
             mad: Some(mad.clone()),
         };
         Ok((head, message))
-    }
-}
-
-/// Shows the state and the communication ids of an endpoint, whose lock is held.
-pub(in super::super) fn show_state(head: &CmHead, inner: &Inner) {
-    let (local, remote) = match inner.exchange.conn() {
-        Some(conn) => (conn.machine.local_comm_id(), conn.machine.remote_comm_id()),
-        None => (0, 0),
-    };
-    head.show(state(inner), local, remote);
-}
-
-/// Returns the state of an endpoint, as the IB CM defines it.
-pub(super) fn state(inner: &Inner) -> State {
-    match &inner.exchange {
-        Exchange::Connection(conn) => conn.machine.state(),
-        Exchange::Sidr(sidr) => sidr.machine.state(),
-        _ if inner.state() == cma::State::Listen => State::Listen,
-        Exchange::None | Exchange::Iwarp(_) => State::Idle,
     }
 }

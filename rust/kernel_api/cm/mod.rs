@@ -15,8 +15,7 @@ mod message;
 mod service;
 mod verbs;
 
-pub(super) use self::message::show_state;
-pub(crate) use self::{message::Message, verbs::ConsumerPath};
+pub(crate) use self::message::Message;
 
 use super::{ffi::cm::CmHead, queue::Life, KernelId};
 use crate::{

@@ -2,12 +2,9 @@
 
 //! Listeners on service ids.
 
-use super::{
-    super::KernelId,
-    message::{show_state, state},
-};
+use super::super::KernelId;
 use crate::{
-    endpoint::ServiceConsumer,
+    endpoint::{ServiceConsumer, View},
     ib::device::DeviceTraits,
     kext::error::ResultExt,
     table::listeners::{Added, ListenerReservation, ServiceListener},
@@ -59,7 +56,7 @@ impl KernelId {
         let head = self.cm_head().ok_or(EINVAL)?;
         let core = &self.endpoint.core;
         let mut inner = self.endpoint.inner.lock();
-        if inner.is_dead() || state(&inner) != cm::State::Idle {
+        if inner.is_dead() || inner.cm_state() != cm::State::Idle {
             return Err(EINVAL);
         }
         let service_id = match wanted(service_id).kernel()? {
@@ -78,7 +75,7 @@ impl KernelId {
         let before = head.service();
         head.show_service(service_id);
         self.endpoint.step(&mut inner, Trigger::Serve)?;
-        show_state(head, &inner);
+        head.show(View::of(&inner));
         let mut queue = self.queue.lock();
         let added = core.listeners.add_service(memory, service_id, listener);
         let other = match added {
@@ -92,7 +89,7 @@ impl KernelId {
         drop(queue);
         self.endpoint.step(&mut inner, Trigger::ServeFailed)?;
         head.show_service(before);
-        show_state(head, &inner);
+        head.show(View::of(&inner));
         other
     }
 }

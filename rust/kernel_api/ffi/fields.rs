@@ -8,7 +8,7 @@
 use super::path::{to_raw, PathLink};
 use crate::{
     bindings,
-    endpoint::Inner,
+    endpoint::View,
     ib::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
     kernel_api::KernelId,
 };
@@ -134,8 +134,8 @@ impl ReleasedQp {
 
 /// Copies the known link-layer addresses into the identifier.
 ///
-/// `_inner` proves that the lock of the endpoint is held, so that there is one writer at a time.
-pub(crate) fn show_link(id: &KernelId, _inner: &Inner, link: &DevAddr) {
+/// `_view` proves that the lock of the endpoint is held, so that there is one writer at a time.
+pub(crate) fn show_link(id: &KernelId, _view: View<'_>, link: &DevAddr) {
     let endpoint = id.endpoint();
     let [src_dev_addr, dst_dev_addr, broadcast] = link.hw_addrs();
     // SAFETY: The field is inside the object, and is not written by anybody else meanwhile. The
@@ -157,8 +157,8 @@ pub(crate) fn show_link(id: &KernelId, _inner: &Inner, link: &DevAddr) {
 
 /// Copies the path into the record of the identifier, which lives as long as the identifier.
 ///
-/// `_inner` proves that the lock of the endpoint is held.
-pub(crate) fn show_path(id: &KernelId, _inner: &Inner, path: &PathRecord, link: PathLink) {
+/// `_view` proves that the lock of the endpoint is held.
+pub(crate) fn show_path(id: &KernelId, _view: View<'_>, path: &PathRecord, link: PathLink) {
     let (room, raw) = (id.path_rec().as_raw(), id.endpoint().head.as_id());
     // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
     // `KernelId` holds a reference to itself until the consumer destroys it.
@@ -171,8 +171,8 @@ pub(crate) fn show_path(id: &KernelId, _inner: &Inner, path: &PathRecord, link: 
 
 /// Sets the pointer to the services that were found, which live as long as the identifier.
 ///
-/// `_inner` proves that the lock of the endpoint is held.
-pub(crate) fn show_services(id: &KernelId, _inner: &Inner) {
+/// `_view` proves that the lock of the endpoint is held.
+pub(crate) fn show_services(id: &KernelId, _view: View<'_>) {
     let Some(services) = id.service_recs() else {
         return;
     };

@@ -246,7 +246,7 @@ export! {
         };
         from_result(|| {
             let data = data?;
-            id.verb(|endpoint, inner| endpoint.send_rep(inner, accept_params(param), data))?;
+            id.endpoint().with_lock(|cm, inner| cm.send_rep(inner, accept_params(param), data))?;
             Ok(0)
         })
     }
@@ -259,7 +259,7 @@ export! {
     fn rust_ib_send_cm_rtu(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Rtu::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_rtu(inner, data))))
+        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_rtu(inner, data))))
     }
 
     /// Implements `ib_send_cm_dreq()`.
@@ -270,7 +270,7 @@ export! {
     fn rust_ib_send_cm_dreq(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Dreq::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_dreq(inner, data))))
+        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_dreq(inner, data))))
     }
 
     /// Implements `ib_send_cm_drep()`.
@@ -281,7 +281,7 @@ export! {
     fn rust_ib_send_cm_drep(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
         let (id, data) = unsafe { (id_of(id), bytes(data, len, Drep::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.verb(|endpoint, inner| endpoint.send_drep(inner, data))))
+        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_drep(inner, data))))
     }
 
     /// Implements `ib_send_cm_rej()`.
@@ -308,7 +308,7 @@ export! {
         from_result(|| {
             let (ari, data) = (ari?, data?);
             let reason = Reason(u16::try_from(reason).map_err(|_| EINVAL)?);
-            id.verb(|endpoint, inner| endpoint.send_rej(inner, reason, ari, data))?;
+            id.endpoint().with_lock(|cm, inner| cm.send_rej(inner, reason, ari, data))?;
             Ok(0)
         })
     }
@@ -321,7 +321,7 @@ export! {
     fn rust_ib_prepare_cm_mra(id: Id) -> c_int {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
-        result(id.verb(|endpoint, inner| endpoint.prepare_mra(inner)))
+        result(id.endpoint().with_lock(|cm, inner| cm.prepare_mra(inner)))
     }
 
     /// Implements `ib_cm_init_qp_attr()`.
@@ -366,7 +366,7 @@ export! {
         from_result(|| {
             let (info, data) = (info?, data?);
             let params = reply_params(param)?;
-            id.verb(|endpoint, inner| endpoint.send_sidr_rep(inner, &params, info, data))?;
+            id.endpoint().with_lock(|cm, inner| cm.send_sidr_rep(inner, &params, info, data))?;
             Ok(0)
         })
     }

@@ -2,7 +2,7 @@
 
 //! The `struct ib_cm_id` of a consumer.
 
-use crate::{bindings, ib::device::Device, kernel_api::KernelId};
+use crate::{bindings, endpoint::View, ib::device::Device, kernel_api::KernelId};
 use cmproto::cm::State;
 use core::ptr;
 use kernel::{prelude::*, sync::Arc, types::Opaque};
@@ -84,8 +84,10 @@ impl CmHead {
         unsafe { (&raw const (*self.as_id()).cm_handler).read_volatile() }
     }
 
-    /// Sets the state and the communication ids of both ends; 0 for an id that is not known.
-    pub(crate) fn show(&self, state: State, local: u32, remote: u32) {
+    /// Shows the state and the communication ids of the endpoint, whose lock is held, to the
+    /// consumer.
+    pub(crate) fn show(&self, view: View<'_>) {
+        let (state, (local, remote)) = (view.cm_state(), view.comm_ids());
         let id = self.as_id();
         // SAFETY: The fields are inside the object; readers accept any value.
         unsafe {

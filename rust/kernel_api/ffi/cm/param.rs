@@ -4,14 +4,13 @@
 
 use crate::{
     bindings,
-    cm::route::DataLids,
+    cm::{consumer_path::ConsumerPath, route::DataLids},
     core::Core,
     ib::{
         device::Device,
         gid::{GidAttr, GidType},
         sa::record::path_from_raw,
     },
-    kernel_api::cm::ConsumerPath,
     kext::error::ResultExt,
 };
 use cmproto::{

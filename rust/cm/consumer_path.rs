@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests along a path that the consumer has named, as in `<rdma/ib_cm.h>`.
+
+use super::route::{DataLids, Route};
+use crate::{
+    endpoint::{Attachment, CmDevice, Endpoint, EndpointRef, Inner},
+    ib::{dev_addr::DevAddr, gid::GidAttr},
+};
+use cmproto::{
+    cm::{ConnectParams, Limits, State},
+    path::Path,
+    sidr::ResolveParams,
+    ucma::path::PathRecord,
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// The path that a consumer has named for a request, and where it begins.
+pub(crate) struct ConsumerPath {
+    /// The device that sends the request.
+    pub(crate) device: Arc<CmDevice>,
+    /// The source GID at the device.
+    pub(crate) gid: GidAttr,
+    /// The path to the peer.
+    pub(crate) record: PathRecord,
+    /// The MAC address of the next hop on RoCE.
+    pub(crate) dmac: [u8; 6],
+}
+
+impl ConsumerPath {
+    /// Returns where the path begins, and the route along it.
+    ///
+    /// Fails with `EINVAL` if the port does not support connections, with `ENOENT` if it is not in
+    /// the partition of the path, and like [`Route::new`].
+    fn route(&self) -> Result<(Attachment, Route)> {
+        let port_num = self.gid.port_num();
+        let port = self.device.port(port_num).ok_or(EINVAL)?;
+        if !self.device.device.cap_ib_cm(port_num) {
+            return Err(EINVAL);
+        }
+        let attachment = Attachment {
+            device: self.device.clone(),
+            port_num,
+            protocol: port.protocol,
+            gid: Some(self.gid.clone()),
+        };
+        let is_roce = attachment.is_roce();
+        let path = Path::from_record(&self.record, !is_roce);
+        let dmac = is_roce.then_some(self.dmac);
+        let route = Route::new(&attachment, &path, path.flow_label, dmac)?;
+        Ok((attachment, route))
+    }
+}
+
+impl Endpoint {
+    /// Sends a REQ along `path`. The answer is reported as an event. The parameters of the path are
+    /// added to `params`.
+    ///
+    /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`,
+    /// `ENOMEM` and errors of the device. After an error nothing has changed.
+    pub(crate) fn request(
+        self: &EndpointRef,
+        path: &ConsumerPath,
+        data_lids: DataLids,
+        params: ConnectParams,
+        data: &[u8],
+    ) -> Result {
+        let (attachment, mut route) = path.route()?;
+        route.data_lids = data_lids;
+        let mut inner = self.inner.lock();
+        let limits = Self::limits_at(&inner, &attachment)?;
+        let attach = self.attacher(attachment, &route, path);
+        self.send_req(&mut inner, route, &limits, params, data, attach)
+    }
+
+    /// Sends a SIDR_REQ along `path`. The answer is reported as an event.
+    ///
+    /// Fails like [`Endpoint::request`].
+    pub(crate) fn request_sidr(
+        self: &EndpointRef,
+        path: &ConsumerPath,
+        mut params: ResolveParams,
+        data: &[u8],
+    ) -> Result {
+        let (attachment, route) = path.route()?;
+        let mut inner = self.inner.lock();
+        params.total = Self::limits_at(&inner, &attachment)?.total;
+        let attach = self.attacher(attachment, &route, path);
+        self.send_sidr_req(&mut inner, route, params, data, attach)
+    }
+
+    /// Returns the limits of a request from the port of `attachment`.
+    ///
+    /// Fails with `EINVAL` if the state allows no request, or if the endpoint is attached to
+    /// another device.
+    fn limits_at(inner: &Inner, attachment: &Attachment) -> Result<Limits> {
+        let is_elsewhere = |before: &Attachment| !Arc::ptr_eq(&before.device, &attachment.device);
+        if inner.is_dead()
+            || inner.cm_state() != State::Idle
+            || inner.device.as_ref().is_some_and(is_elsewhere)
+        {
+            return Err(EINVAL);
+        }
+        Ok(inner.tuning_at(attachment.port()).limits())
+    }
+
+    /// Returns what attaches the endpoint, or moves it to another port of its device, and gives it
+    /// the path of `route`.
+    fn attacher<'a>(
+        self: &'a EndpointRef,
+        attachment: Attachment,
+        route: &Route,
+        path: &'a ConsumerPath,
+    ) -> impl FnOnce(&mut Inner) -> Result + 'a {
+        let record = route.path;
+        move |inner| {
+            match &mut inner.device {
+                None => self.attach(inner, attachment)?,
+                Some(before) => *before = attachment,
+            }
+            inner.path = Some(record);
+            inner.link = Some(DevAddr::to_mac(path.dmac));
+            Ok(())
+        }
+    }
+}

@@ -16,14 +16,10 @@
 //! there until the lock is released ([`Channel::of`]).
 
 use super::{
-    closing,
     context::{Context, Unpublished},
-    event::{Need, Reserve, Unread},
+    entries::{About, Joined, Leavings, Need, Places, Reserve, Taken, Unread},
+    globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
-    place::Leavings,
-    places::{Joined, Places, Taken},
-    queue::About,
-    Ucma,
 };
 use crate::{
     endpoint::Event,
@@ -53,7 +49,7 @@ pub(crate) struct Channel {
     /// The state that all channels share.
     pub(super) ucma: Arc<Ucma>,
     #[pin]
-    places: Mutex<Places>,
+    places: Mutex<Places<Context>>,
     /// Readers and pollers; woken when an event can be read.
     #[pin]
     readable: WaitQueue,
@@ -76,7 +72,7 @@ impl Channel {
     /// too.
     fn of<R>(
         context: &Context,
-        run: impl FnOnce(&Arc<Channel>, &mut Places) -> R,
+        run: impl FnOnce(&Arc<Channel>, &mut Places<Context>) -> R,
     ) -> (Arc<Channel>, R) {
         loop {
             let channel = context.channel();
@@ -120,7 +116,7 @@ impl Channel {
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event<'_>,
-        mut memory: Reserve,
+        mut memory: Reserve<Context>,
     ) -> Result<(), Declined> {
         let Unpublished {
             context,
@@ -154,17 +150,14 @@ impl Channel {
     /// Removes a context from its channel, with its events.
     ///
     /// The endpoint of the context must be dead, and the number no longer published.
-    pub(super) fn remove(context: &Context) -> Option<Leavings> {
+    pub(super) fn remove(context: &Context) -> Option<Leavings<Context>> {
         Self::of(context, |_, places| places.remove(context)).1
     }
 
-    /// Destroys all contexts, when the file is closed.
-    ///
-    /// Waits for no peer. Unread events are discarded with their contexts.
-    pub(super) fn close(&self) {
-        let places = self.places.lock().clear();
-        // Requests that arrive from now on find no listener.
-        closing::end(&self.ucma, places);
+    /// Takes the entries of all contexts out, when the file is closed. Requests that arrive from
+    /// now on find no listener.
+    pub(super) fn close(&self) -> Places<Context> {
+        self.places.lock().clear()
     }
 
     /// Moves a context from one channel to another, with its unread events and the contexts that
@@ -203,7 +196,7 @@ impl Channel {
 
     /// Returns the number of events read of a context, if the context may leave the channel `from`.
     /// `places` are the entries of `from`.
-    fn departing(context: &Context, from: &Channel, places: &mut Places) -> Result<u32> {
+    fn departing(context: &Context, from: &Channel, places: &mut Places<Context>) -> Result<u32> {
         let place = places.get(context).ok_or(ENOENT)?;
         if context.is_published(from) {
             Ok(place.reported)
@@ -368,7 +361,11 @@ impl Channel {
     /// - `EINVAL` if the context's owner wants no events, or if the context has gone;
     /// - `EAGAIN` if too many such events of the channel are unread;
     /// - `ENOMEM` if `memory` is empty.
-    pub(super) fn write(context: &Context, event: &Event<'_>, mut memory: Reserve) -> Result {
+    pub(super) fn write(
+        context: &Context,
+        event: &Event<'_>,
+        mut memory: Reserve<Context>,
+    ) -> Result {
         let room = memory.take().ok_or(ENOMEM)?;
         let param = memory.take_param();
         let (channel, written) = Self::of(context, |_, places| {
@@ -429,12 +426,12 @@ impl Channel {
     }
 
     /// Disposes of an event of this channel that was copied to the user.
-    fn finish(&self, taken: Taken) {
+    fn finish(&self, taken: Taken<Context>) {
         let mut node = Some(taken.node);
         // Dropped when the lock has been released.
         let mut rest = None;
         let (owner, is_request) = (&taken.owner, taken.child.is_some());
-        let mut settle = |places: &mut Places| {
+        let mut settle = |places: &mut Places<Context>| {
             let place = places.get(owner)?;
             if is_request {
                 place.backlog.release();
@@ -453,7 +450,7 @@ impl Channel {
     ///
     /// If the context of the event has moved meanwhile, the event moves to the new channel, and the
     /// context that it announces does, too.
-    fn put_back(&self, taken: Taken) {
+    fn put_back(&self, taken: Taken<Context>) {
         let owner = taken.owner.clone();
         let (home, refused) = loop {
             let home = owner.channel();

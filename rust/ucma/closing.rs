@@ -7,7 +7,11 @@
 //! once, and the rest is done in the background, by several work items. If there are only a few
 //! contexts, they are destroyed before the file is closed.
 
-use super::{context::Context, place::Leavings, places::Places, Ucma};
+use super::{
+    context::Context,
+    entries::{Leavings, Places},
+    globals::Ucma,
+};
 use crate::kext::delay;
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -57,7 +61,7 @@ impl Drop for Counted {
 #[pin_data]
 struct Closing {
     #[pin]
-    places: Mutex<Places>,
+    places: Mutex<Places<Context>>,
     counted: Counted,
 }
 
@@ -75,7 +79,7 @@ impl Closing {
 
     /// Starts to destroy the contexts of `places`: gives their ports back and spawns the work
     /// items.
-    fn start(self: Arc<Self>, places: Places) {
+    fn start(self: Arc<Self>, places: Places<Context>) {
         for context in places.contexts() {
             if !context.endpoint().vacate() {
                 Context::discard(context);
@@ -100,7 +104,7 @@ impl Closing {
 }
 
 /// Destroys the contexts that `next` returns, one after the other.
-fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings)>) {
+fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings<Context>)>) {
     while let Some((context, leavings)) = next() {
         delay::point();
         Context::discard(&context);
@@ -111,7 +115,7 @@ fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings)>) {
 /// Destroys the contexts in `places`, the entries of a file that is being closed.
 ///
 /// Waits for no peer. Unread events are discarded with their contexts.
-pub(super) fn end(ucma: &Arc<Ucma>, mut places: Places) {
+pub(super) fn end(ucma: &Arc<Ucma>, mut places: Places<Context>) {
     let count = places.count();
     let closing = (count > FEW).then(|| Closing::new(ucma, count)).flatten();
     match closing {

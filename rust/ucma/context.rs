@@ -8,28 +8,22 @@
 //! context is destroyed.
 
 use super::{
-    call::Call,
     channel::Channel,
-    event::{Need, Reserve},
+    entries::{Leavings, Need, Numbered, PlaceRoom, Reserve},
+    globals::Ucma,
     multicast::Multicast,
-    place::{Leavings, PlaceRoom},
-    Ucma,
 };
 use crate::{
-    endpoint::{Admitted, Consumer, Endpoint, EndpointRef, Event, IdKind, View},
+    endpoint::{Admitted, Consumer, EndpointRef, Event, View},
     kext::{
         delay,
         error::{to_protocol, ToKernel},
         idtable::Reserved,
-        net::Net,
     },
 };
 use cmproto::{
     errno::Errno,
     node::{Admission, Declined},
-    qp::QpType,
-    service_id::PortSpace,
-    ucma_abi as abi,
 };
 use core::{mem, ptr};
 use kernel::{
@@ -71,7 +65,7 @@ pub(super) struct Unpublished<'a> {
     pub(super) context: Arc<Context>,
     pub(super) number: Reserved<'a, Context>,
     /// Memory for the entry in the channel.
-    pub(super) room: PlaceRoom,
+    pub(super) room: PlaceRoom<Context>,
 }
 
 impl<'a> Unpublished<'a> {
@@ -80,7 +74,11 @@ impl<'a> Unpublished<'a> {
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory or no free number.
-    fn new(ucma: &'a Ucma, channel: Arc<Channel>, endpoint: EndpointRef) -> Result<Self> {
+    pub(super) fn new(
+        ucma: &'a Ucma,
+        channel: Arc<Channel>,
+        endpoint: EndpointRef,
+    ) -> Result<Self> {
         let number = ucma.contexts.reserve().map_err(|_| ENOMEM)?;
         let id = number.id();
         let home = Atomic::new(address(&channel));
@@ -191,7 +189,7 @@ impl Context {
     ///
     /// After this, the context has no more events. The connections of its unread requests are
     /// destroyed, too. Waits for no peer. Returns the number of its events that were read.
-    fn end(&self, number: Reserved<'_, Self>) -> u32 {
+    pub(super) fn end(&self, number: Reserved<'_, Self>) -> u32 {
         delay::point();
         self.endpoint.destroy();
         delay::point();
@@ -209,7 +207,7 @@ impl Context {
 
     /// Destroys the connections that unread events announce, and the numbers of the multicast
     /// memberships.
-    pub(super) fn clear(&self, leavings: Leavings) {
+    pub(super) fn clear(&self, leavings: Leavings<Context>) {
         let Leavings {
             mut queue, groups, ..
         } = leavings;
@@ -264,6 +262,12 @@ impl Context {
     }
 }
 
+impl Numbered for Context {
+    fn id(&self) -> u32 {
+        self.id
+    }
+}
+
 impl Consumer for Context {
     fn event(&self, view: View<'_>, event: &Event<'_>) {
         self.tell(view, None, event);
@@ -304,93 +308,4 @@ impl Consumer for Context {
     fn device_removed(&self) {
         self.removed.store(true, ordering::Release);
     }
-}
-
-/// `CREATE_ID`: creates a context and its endpoint.
-///
-/// # Errors
-///
-/// - `EINVAL` for an unknown port space;
-/// - `ENOMEM` if there is no memory, or if the channel has too many contexts;
-/// - `EFAULT` if the response cannot be written; the context is destroyed then.
-pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
-    let ps = PortSpace::try_from(request.ps).map_err(|_| EINVAL)?;
-    let qp_type = match ps {
-        PortSpace::Tcp => QpType::RC,
-        PortSpace::Udp | PortSpace::Ipoib => QpType::UD,
-        // As in C, any type is accepted.
-        PortSpace::Ib => QpType(request.qp_type),
-    };
-    let channel = call.channel();
-    if !channel.has_room() {
-        return Err(ENOMEM);
-    }
-    let (core, net) = (&channel.ucma.core, Net::current());
-    let endpoint = Endpoint::create(core, net, ps, qp_type, IdKind::User, None)?;
-    create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
-}
-
-/// Creates the context of a new endpoint and writes the response.
-///
-/// The number is published last: a context whose number could not be told is never seen.
-fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) -> Result {
-    let channel = call.channel();
-    let unpublished = Unpublished::new(&channel.ucma, call.channel_arc(), endpoint.clone())?;
-    let id = unpublished.context.id();
-    call.respond(request.response, &abi::IdResp { id })?;
-    endpoint.set_consumer(unpublished.context.clone())?;
-    delay::point();
-    channel.add(unpublished, request.uid);
-    Ok(())
-}
-
-/// `DESTROY_ID`: destroys a context and returns the number of its events that were read.
-///
-/// librdmacm waits until that many events are acknowledged.
-///
-/// # Errors
-///
-/// - `ENOENT` if there is no such context or it is being destroyed;
-/// - `EINVAL` if the context belongs to another channel;
-/// - `EFAULT` if the response cannot be written; the context is destroyed nevertheless.
-pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
-    let channel = call.channel();
-    let (context, number) = channel
-        .ucma
-        .contexts
-        .take_if(request.id, |context| {
-            if context.is_in(channel) {
-                Ok(())
-            } else {
-                Err(EINVAL)
-            }
-        })?
-        .ok_or(ENOENT)?;
-    let events_reported = context.end(number);
-    call.respond(
-        request.response,
-        &abi::EventsReportedResp { events_reported },
-    )
-}
-
-/// `MIGRATE_ID`: moves a context of another open file to the channel that is written to, with its
-/// unread events, and returns the number of its events that were read.
-///
-/// # Errors
-///
-/// - `ENOENT` if there is no such descriptor or context, or if the context is being destroyed;
-/// - `EINVAL` if the descriptor is not a file of this device, or if the context does not belong to
-///   it;
-/// - `ENXIO` if the context's device was removed;
-/// - `ENOMEM` if the channel has too many contexts;
-/// - `EFAULT` if the response cannot be written; the context has moved nevertheless.
-pub(super) fn migrate(call: &Call<'_>, request: &abi::MigrateId) -> Result {
-    let from = call.sibling(request.fd)?;
-    let context = Context::find(&from, request.id)?;
-    delay::point();
-    let events_reported = Channel::migrate(&context, &from, &call.channel_arc())?;
-    call.respond(
-        request.response,
-        &abi::EventsReportedResp { events_reported },
-    )
 }

@@ -2,15 +2,11 @@
 
 //! Commands that make, accept, refuse and end connections.
 
-use super::{
-    call::{Call, Request},
-    channel::Channel,
-    context::Context,
-    event::Need,
-};
+use super::call::{Call, Request};
 use crate::{
     endpoint::{ConnParam, Ece},
     kext::sysctl,
+    ucma::{channel::Channel, context::Context, entries::Need},
 };
 use cmproto::{errno::Errno, ucma::backlog, ucma_abi as abi};
 use kernel::prelude::*;

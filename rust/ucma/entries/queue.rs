@@ -5,10 +5,7 @@
 //! The queue has memory for as many events of the context itself as usually come between two reads.
 //! All other events bring their memory along.
 
-use super::{
-    context::Context,
-    event::{Unread, Whole},
-};
+use super::event::{Unread, Whole};
 use cmproto::ucma::order::Numbers;
 use core::{array, iter, mem};
 use kernel::{
@@ -16,43 +13,54 @@ use kernel::{
     sync::Arc,
 };
 
+/// Number of slots that a queue has for events of its context.
+const SLOTS: usize = 5;
+
 /// The subject of an event, besides its context.
-#[derive(Default)]
-pub(super) struct About {
+pub(crate) struct About<C> {
     /// The multicast group that the event is about.
-    pub(super) group: Option<u64>,
+    pub(crate) group: Option<u64>,
     /// The context of a connection request, which is destroyed if the event is never read.
-    pub(super) child: Option<Arc<Context>>,
+    pub(crate) child: Option<Arc<C>>,
+}
+
+impl<C> Default for About<C> {
+    fn default() -> Self {
+        About {
+            group: None,
+            child: None,
+        }
+    }
 }
 
 /// Memory for an event outside the queue's own slots.
-pub(super) type Allocated = RBTreeNodeReservation<u64, (Unread, About)>;
+pub(crate) type Allocated<C> = RBTreeNodeReservation<u64, (Unread, About<C>)>;
 
 /// An event in memory outside the queue's own slots.
-pub(super) type AllocatedNode = RBTreeNode<u64, (Unread, About)>;
+pub(crate) type AllocatedNode<C> = RBTreeNode<u64, (Unread, About<C>)>;
 
 /// Memory for an event.
-pub(super) enum Room {
+pub(crate) enum Room<C> {
     /// A slot of the queue, for an event whose only subject is its context.
     Own,
     /// Memory outside the queue's own slots, for any event.
-    Allocated(Allocated),
+    Allocated(Allocated<C>),
 }
 
 /// An event that a reader has taken out of its queue.
-pub(super) enum Node {
+pub(crate) enum Node<C> {
     /// The event is in a slot of the queue, at this position.
     Own(u64),
     /// The event is in memory of its own, and was at this position.
-    Allocated(u64, AllocatedNode),
+    Allocated(u64, AllocatedNode<C>),
 }
 
 /// The remains of an event that was read, to be dropped without a lock.
-pub(super) enum Rest {
+pub(crate) enum Rest<C> {
     /// The event itself, whose slot stays in the queue.
     Own { _event: Option<Unread> },
     /// The memory of an event that was not in a slot.
-    Allocated(Allocated),
+    Allocated(Allocated<C>),
 }
 
 /// Memory for one event of the context itself.
@@ -71,15 +79,15 @@ enum Slot {
 /// # Invariants
 ///
 /// `full` of the slots are [`Slot::Full`].
-pub(super) struct Queue {
+pub(crate) struct Queue<C> {
     full: usize,
-    more: RBTree<u64, (Unread, About)>,
-    own: [Slot; Self::OWN],
+    more: RBTree<u64, (Unread, About<C>)>,
+    own: [Slot; SLOTS],
 }
 
-impl Node {
+impl<C> Node<C> {
     /// Returns the context that the event announces, if the event is a connection request.
-    pub(super) fn into_child(self) -> Option<Arc<Context>> {
+    pub(crate) fn into_child(self) -> Option<Arc<C>> {
         match self {
             Node::Own(_) => None,
             Node::Allocated(_, node) => {
@@ -119,12 +127,9 @@ impl Slot {
     }
 }
 
-impl Queue {
-    /// Number of slots.
-    const OWN: usize = 5;
-
+impl<C> Queue<C> {
     /// Creates an empty queue.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Queue {
             full: 0,
             more: RBTree::new(),
@@ -153,7 +158,7 @@ impl Queue {
     }
 
     /// Returns the turn of the oldest event.
-    pub(super) fn first_turn(&self) -> Option<u64> {
+    pub(crate) fn first_turn(&self) -> Option<u64> {
         if let Some(index) = self.first_own() {
             let (_, unread) = self.own.get(index)?.full()?;
             return Some(unread.turn());
@@ -166,7 +171,7 @@ impl Queue {
 
     /// Returns the first connection request whose position is not before `from`: its position, and
     /// the context that it announces.
-    pub(super) fn request(&self, from: u64) -> Option<(u64, Arc<Context>)> {
+    pub(crate) fn request(&self, from: u64) -> Option<(u64, Arc<C>)> {
         let mut from = from;
         loop {
             let cursor = self.more.cursor_lower_bound(&from)?;
@@ -180,7 +185,7 @@ impl Queue {
 
     /// Adds an event at the position `at`, which no other event has. If `room` is a slot of the
     /// queue, the event's only subject is its context, and `about` is not used.
-    pub(super) fn fill(&mut self, room: Room, at: u64, unread: Unread, about: About) {
+    pub(crate) fn fill(&mut self, room: Room<C>, at: u64, unread: Unread, about: About<C>) {
         match room {
             Room::Own => {
                 if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
@@ -197,10 +202,10 @@ impl Queue {
 
     /// Removes the oldest event, after `look` has been called on it. The queue keeps its slot for
     /// it.
-    pub(super) fn take_first<R>(
+    pub(crate) fn take_first<R>(
         &mut self,
-        look: impl FnOnce(&mut Unread, Option<&About>) -> R,
-    ) -> Option<(Node, R)> {
+        look: impl FnOnce(&mut Unread, Option<&About<C>>) -> R,
+    ) -> Option<(Node<C>, R)> {
         let Some(index) = self.first_own() else {
             let mut cursor = self.more.cursor_front_mut()?;
             let (&at, (unread, about)) = cursor.current_mut();
@@ -220,7 +225,7 @@ impl Queue {
     }
 
     /// Puts an event back at its position. `whole` is the part of the event that its reader took.
-    pub(super) fn put_back(&mut self, node: Node, whole: Option<Whole>) {
+    pub(crate) fn put_back(&mut self, node: Node<C>, whole: Option<Whole>) {
         match node {
             Node::Own(at) => {
                 let Some(slot) = self.own.iter_mut().find(|slot| slot.is_read(at)) else {
@@ -243,7 +248,7 @@ impl Queue {
     }
 
     /// Disposes of an event that was read. The caller drops the returned value without a lock.
-    pub(super) fn finish(&mut self, node: Node) -> Rest {
+    pub(crate) fn finish(&mut self, node: Node<C>) -> Rest<C> {
         match node {
             Node::Own(at) => {
                 let slot = self.own.iter_mut().find(|slot| slot.is_read(at));
@@ -258,7 +263,7 @@ impl Queue {
     }
 
     /// Removes the oldest event about the multicast group `group`.
-    pub(super) fn withdraw(&mut self, group: u64) -> Option<AllocatedNode> {
+    pub(crate) fn withdraw(&mut self, group: u64) -> Option<AllocatedNode<C>> {
         let mut events = self.more.iter();
         let (&at, _) = events.find(|(_, (_, about))| about.group == Some(group))?;
         self.more.remove_node(&at)
@@ -284,7 +289,7 @@ impl Queue {
     }
 
     /// Gives all events new turns. Returns the new turn of the first one.
-    pub(super) fn renew(&mut self, turns: &mut Numbers) -> Option<u64> {
+    pub(crate) fn renew(&mut self, turns: &mut Numbers) -> Option<u64> {
         self.sort_own();
         let mut own = self.own.iter_mut().filter_map(Slot::full_mut).peekable();
         let mut more = self.more.iter_mut().peekable();
@@ -304,19 +309,19 @@ impl Queue {
     // ------------------------------------------------------------------------------------------
 
     /// Returns the number of free slots.
-    pub(super) fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.own.iter().filter(|slot| slot.is_free()).count()
     }
 
     /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
-    pub(super) fn draw(&mut self) -> Option<Room> {
+    pub(crate) fn draw(&mut self) -> Option<Room<C>> {
         let slot = self.own.iter_mut().find(|slot| slot.is_free())?;
         *slot = Slot::Lent;
         Some(Room::Own)
     }
 
     /// Gives back a slot that was taken by [`draw`](Self::draw) and not used.
-    pub(super) fn undraw(&mut self) {
+    pub(crate) fn undraw(&mut self) {
         if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
             *slot = Slot::Free;
         }

@@ -4,16 +4,14 @@
 //!
 //! Each response is made from one snapshot of the endpoint, so that its parts fit together.
 
-use super::{
-    call::{Call, Request},
-    context::Context,
-};
+use super::call::{Call, Request};
 use crate::{
     cma::view::Asked,
     kext::{
         error::{ResultExt, ToKernel},
         uaccess,
     },
+    ucma::context::Context,
 };
 use cmproto::{
     errno::Errno,

@@ -9,10 +9,11 @@
 
 use super::{
     by_id::ById,
-    context::Context,
-    event::{Need, Reserve, Unread, Whole},
-    place::{Entry, Leavings, Place, Recipient},
+    event::{Unread, Whole},
+    membership::{Joined, Left},
+    place::{Entry, Leavings, Numbered, Place, Recipient},
     queue::{About, Allocated, AllocatedNode, Node, Room},
+    reserve::{Need, Reserve},
 };
 use crate::endpoint::Event;
 use cmproto::{ucma::order::Numbers, ucma_abi::EventStart};
@@ -39,30 +40,16 @@ const MAX_WRITTEN: usize = 4096;
 /// - `oldest` maps the turn of the first event in each queue that is not empty to the number of the
 ///   context, and has no other entry.
 /// - `joined` and `written` are the sums of those of all entries.
-pub(super) struct Places {
-    contexts: ById,
+pub(crate) struct Places<C> {
+    contexts: ById<C>,
     joined: usize,
     written: usize,
     oldest: RBTree<u64, u32>,
     turns: Numbers,
 }
 
-/// The entry of a multicast membership in its context's entry.
-pub(super) struct Joined {
-    /// The number by which user space names the membership.
-    pub(super) id: u32,
-    /// The user's value for the membership.
-    pub(super) uid: u64,
-    /// The number of its events that were read.
-    reported: u32,
-    pub(super) reserve: Reserve,
-}
-
-/// A membership that was removed from its channel, to be dropped without the lock.
-pub(super) struct Left {
-    joined: RBTreeNode<u64, Joined>,
-    _events: RBTree<u64, (Unread, About)>,
-}
+/// The entry of a context that was removed, with its entry in `oldest` if it had one.
+type Detached<C> = (RBTreeNode<u32, Place<C>>, Option<Entry>);
 
 /// An event that a reader has taken out of its queue, to copy it to the user.
 ///
@@ -70,45 +57,26 @@ pub(super) struct Left {
 /// as long as it likes, and whoever destroys the context meanwhile must not wait for that. If the
 /// copy fails afterwards, the destroyer has been told of one event too many.
 #[must_use]
-pub(super) struct Taken {
+pub(crate) struct Taken<C> {
     /// The context whose queue the event was in.
-    pub(super) owner: Arc<Context>,
+    pub(crate) owner: Arc<C>,
     /// The context that the event announces, if the event is a connection request.
-    pub(super) child: Option<Arc<Context>>,
+    pub(crate) child: Option<Arc<C>>,
     /// The multicast group that the event is about, if it is about one.
     group: Option<u64>,
     /// Set if a program wrote the event.
     is_written: bool,
     turn: u64,
     /// The value of [`Unread::start`].
-    pub(super) start: EventStart,
+    pub(crate) start: EventStart,
     /// The value of [`Unread::whole`].
-    pub(super) whole: Option<Whole>,
-    pub(super) node: Node,
+    pub(crate) whole: Option<Whole>,
+    pub(crate) node: Node<C>,
 }
 
-impl Joined {
-    /// Creates the entry of a membership, none of whose events was read.
-    pub(super) fn new(id: u32, uid: u64, reserve: Reserve) -> Self {
-        Joined {
-            id,
-            uid,
-            reported: 0,
-            reserve,
-        }
-    }
-}
-
-impl Left {
-    /// Returns the number of the membership's events that were read.
-    pub(super) fn reported(self) -> u32 {
-        self.joined.to_key_value().1.reported
-    }
-}
-
-impl Places {
+impl<C: Numbered> Places<C> {
     /// Creates an empty set of entries.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Places {
             contexts: ById::new(),
             joined: 0,
@@ -119,24 +87,24 @@ impl Places {
     }
 
     /// Returns whether the channel may have another context.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.count() < MAX_CONTEXTS
     }
 
     /// Returns whether a program may write another event.
-    pub(super) fn has_room_to_write(&self) -> bool {
+    pub(crate) fn has_room_to_write(&self) -> bool {
         self.written < MAX_WRITTEN
     }
 
     /// Returns whether an event can be read.
-    pub(super) fn is_readable(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         !self.oldest.is_empty()
     }
 
     /// Returns the entry of `context`, or `None` if the context has gone.
     ///
     /// The contexts are compared because the number may belong to another one by now.
-    pub(super) fn get(&mut self, context: &Context) -> Option<&mut Place> {
+    pub(crate) fn get(&mut self, context: &C) -> Option<&mut Place<C>> {
         Some(self.find(context)?.0)
     }
 
@@ -144,8 +112,8 @@ impl Places {
     /// event.
     fn find(
         &mut self,
-        context: &Context,
-    ) -> Option<(&mut Place, &mut RBTree<u64, u32>, &mut Numbers)> {
+        context: &C,
+    ) -> Option<(&mut Place<C>, &mut RBTree<u64, u32>, &mut Numbers)> {
         let place = self
             .contexts
             .get_mut(context.id())
@@ -154,35 +122,35 @@ impl Places {
     }
 
     /// Adds the entry of `context`.
-    pub(super) fn add(&mut self, context: &Context, place: RBTreeNode<u32, Place>) {
+    pub(crate) fn add(&mut self, context: &C, place: RBTreeNode<u32, Place<C>>) {
         self.contexts.insert(context.id(), place);
     }
 
     /// Removes the entry of a context, with its events.
-    pub(super) fn remove(&mut self, context: &Context) -> Option<Leavings> {
+    pub(crate) fn remove(&mut self, context: &C) -> Option<Leavings<C>> {
         let (node, _) = self.detach(context)?;
         let (_, place) = node.to_key_value();
         Some(place.leavings().1)
     }
 
     /// Returns the number of contexts that have an entry.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.contexts.count()
     }
 
     /// Iterates over all contexts, in no particular order.
-    pub(super) fn contexts(&self) -> impl Iterator<Item = &Arc<Context>> {
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Arc<C>> {
         self.contexts.places().map(|place| &place.context)
     }
 
     /// Takes all entries out.
-    pub(super) fn clear(&mut self) -> Self {
+    pub(crate) fn clear(&mut self) -> Self {
         mem::replace(self, Places::new())
     }
 
     /// Removes an arbitrary entry and takes it apart. Does not update `oldest`: only for entries
     /// that nobody reads events from any more.
-    pub(super) fn pop(&mut self) -> Option<(Arc<Context>, Leavings)> {
+    pub(crate) fn pop(&mut self) -> Option<(Arc<C>, Leavings<C>)> {
         let (_, place) = self.contexts.pop()?.to_key_value();
         Some(place.leavings())
     }
@@ -191,7 +159,7 @@ impl Places {
     // ------------------------------------------------------------------------------------------
 
     /// Removes the entry of a context, and its entry in `oldest` if it has one.
-    fn detach(&mut self, context: &Context) -> Option<(RBTreeNode<u32, Place>, Option<Entry>)> {
+    fn detach(&mut self, context: &C) -> Option<Detached<C>> {
         let place = self.get(context)?;
         let (first, joined, written) = (place.queue.first_turn(), place.joined, place.written);
         let entry = first.and_then(|first| self.oldest.remove_node(&first));
@@ -204,7 +172,7 @@ impl Places {
     /// Moves the entry of a context to another channel, with its events, which become the last ones
     /// there. Allocates and frees nothing.
     /// Returns whether the context had an entry.
-    pub(super) fn hand_over(&mut self, context: &Context, to: &mut Places) -> bool {
+    pub(crate) fn hand_over(&mut self, context: &C, to: &mut Places<C>) -> bool {
         let counts = self.get(context).map(|place| (place.joined, place.written));
         let (Some((joined, written)), Some((place, entry))) = (counts, self.detach(context)) else {
             return false;
@@ -218,7 +186,7 @@ impl Places {
 
     /// Gives the events of a context new turns. `entry` is memory for the first one's entry in
     /// `oldest`.
-    fn renew(&mut self, context: &Context, entry: Option<Entry>) {
+    fn renew(&mut self, context: &C, entry: Option<Entry>) {
         let id = context.id();
         let Some(place) = self.contexts.get_mut(id) else {
             return;
@@ -232,11 +200,7 @@ impl Places {
 
     /// Returns the first unread connection request of `listener` whose position is not before
     /// `from`: its position, and the context that it announces.
-    pub(super) fn announced(
-        &mut self,
-        listener: &Context,
-        from: u64,
-    ) -> Option<(u64, Arc<Context>)> {
+    pub(crate) fn announced(&mut self, listener: &C, from: u64) -> Option<(u64, Arc<C>)> {
         self.get(listener)?.queue.request(from)
     }
 
@@ -244,7 +208,7 @@ impl Places {
     // ------------------------------------------------------------------------------------------
 
     /// Returns whether another multicast group may be joined.
-    pub(super) fn has_room_for_group(&self) -> bool {
+    pub(crate) fn has_room_for_group(&self) -> bool {
         self.joined < MAX_GROUPS
     }
 
@@ -254,7 +218,7 @@ impl Places {
     ///
     /// - `ENOMEM` if the channel has too many memberships;
     /// - `ENOENT` if the context has gone.
-    pub(super) fn join(&mut self, context: &Context, node: RBTreeNode<u64, Joined>) -> Result {
+    pub(crate) fn join(&mut self, context: &C, node: RBTreeNode<u64, Joined<C>>) -> Result {
         if !self.has_room_for_group() {
             return Err(ENOMEM);
         }
@@ -267,7 +231,7 @@ impl Places {
     }
 
     /// Removes a membership of `context`, with its unread events.
-    pub(super) fn leave(&mut self, context: &Context, group: u64) -> Option<Left> {
+    pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<Left<C>> {
         let place = self.get(context)?;
         let joined = place.groups.remove_node(&group)?;
         place.joined = place.joined.saturating_sub(1);
@@ -276,14 +240,11 @@ impl Places {
         while let Some(node) = self.withdraw(context, group) {
             events.insert(node);
         }
-        Some(Left {
-            joined,
-            _events: events,
-        })
+        Some(Left::new(joined, events))
     }
 
     /// Removes an unread event about `group` from the queue of `context`.
-    fn withdraw(&mut self, context: &Context, group: u64) -> Option<AllocatedNode> {
+    fn withdraw(&mut self, context: &C, group: u64) -> Option<AllocatedNode<C>> {
         let place = self.get(context)?;
         let before = place.queue.first_turn();
         let node = place.queue.withdraw(group)?;
@@ -310,11 +271,11 @@ impl Places {
     /// turn.
     ///
     /// Does nothing if the context has gone.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
-        context: &Context,
-        room: Allocated,
-        about: About,
+        context: &C,
+        room: Allocated<C>,
+        about: About<C>,
         unread: impl FnOnce(u64) -> Unread,
     ) {
         let turn = self.turns.take();
@@ -332,7 +293,7 @@ impl Places {
     }
 
     /// Counts an event of `context` that a program wrote and that is about to be queued.
-    fn count_written(&mut self, context: &Context) {
+    fn count_written(&mut self, context: &C) {
         if let Some(place) = self.get(context) {
             place.written = place.written.saturating_add(1);
             self.written = self.written.saturating_add(1);
@@ -342,7 +303,7 @@ impl Places {
     /// Puts an event that was taken out and could not be copied back into its queue, where it is
     /// the oldest one. Returns its node if the context has gone, or if the group of the event was
     /// left. `moved` says whether the context has come from another channel since.
-    pub(super) fn put_back(&mut self, taken: Taken, moved: bool) -> Option<Node> {
+    pub(crate) fn put_back(&mut self, taken: Taken<C>, moved: bool) -> Option<Node<C>> {
         let Taken {
             owner,
             group,
@@ -387,12 +348,12 @@ impl Places {
     /// Memory comes from the reserve of the context or group. Without `extra`, a lack of memory is
     /// an error, which says how much is missing. With `extra`, the event is lost if neither
     /// has memory for it. Returns whether the event was queued.
-    pub(super) fn queue(
+    pub(crate) fn queue(
         &mut self,
-        context: &Context,
+        context: &C,
         group: Option<u64>,
         event: &Event<'_>,
-        extra: Option<&mut Reserve>,
+        extra: Option<&mut Reserve<C>>,
     ) -> Result<bool, Need> {
         // `written` need not be counted: an endpoint has no events of the kinds that programs
         // write.
@@ -420,7 +381,7 @@ impl Places {
     }
 
     /// Removes the oldest event of all contexts from its queue and counts it as read.
-    pub(super) fn take(&mut self) -> Option<Taken> {
+    pub(crate) fn take(&mut self) -> Option<Taken<C>> {
         let Places {
             contexts,
             written,

@@ -2,12 +2,11 @@
 
 //! The command that sets the options of a context.
 
-use super::{
-    call::{Call, Request},
-    context::Context,
-    event::Need,
+use super::call::{Call, Request};
+use crate::{
+    kext::{error::ResultExt, uaccess},
+    ucma::{context::Context, entries::Need},
 };
-use crate::kext::{error::ResultExt, uaccess};
 use cmproto::{
     errno::Errno,
     ucma::option::{IdOption, MAX_VALUE_LEN},

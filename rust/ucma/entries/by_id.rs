@@ -15,14 +15,14 @@ const TREES: usize = 64;
 /// # Invariants
 ///
 /// The trees have `count` entries in total.
-pub(super) struct ById {
-    trees: [RBTree<u32, Place>; TREES],
+pub(crate) struct ById<C> {
+    trees: [RBTree<u32, Place<C>>; TREES],
     count: usize,
 }
 
-impl ById {
+impl<C> ById<C> {
     /// Creates an empty set.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         ById {
             trees: array::from_fn(|_| RBTree::new()),
             count: 0,
@@ -30,27 +30,27 @@ impl ById {
     }
 
     /// Returns the number of entries.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Iterates over all entries, in no particular order.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Place<C>> {
         self.trees.iter().flat_map(RBTree::values)
     }
 
-    fn tree(&mut self, id: u32) -> Option<&mut RBTree<u32, Place>> {
+    fn tree(&mut self, id: u32) -> Option<&mut RBTree<u32, Place<C>>> {
         let index = usize::try_from(id).unwrap_or(0) & (TREES - 1);
         self.trees.get_mut(index)
     }
 
     /// Returns the entry of context `id`.
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Place> {
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Place<C>> {
         self.tree(id)?.get_mut(&id)
     }
 
     /// Adds an entry. No other entry may have the number `id`.
-    pub(super) fn insert(&mut self, id: u32, place: RBTreeNode<u32, Place>) {
+    pub(crate) fn insert(&mut self, id: u32, place: RBTreeNode<u32, Place<C>>) {
         if let Some(tree) = self.tree(id) {
             tree.insert(place);
             self.count = self.count.saturating_add(1);
@@ -58,14 +58,14 @@ impl ById {
     }
 
     /// Removes the entry of context `id` and returns it.
-    pub(super) fn remove(&mut self, id: u32) -> Option<RBTreeNode<u32, Place>> {
+    pub(crate) fn remove(&mut self, id: u32) -> Option<RBTreeNode<u32, Place<C>>> {
         let place = self.tree(id)?.remove_node(&id)?;
         self.count = self.count.saturating_sub(1);
         Some(place)
     }
 
     /// Removes an arbitrary entry and returns it.
-    pub(super) fn pop(&mut self) -> Option<RBTreeNode<u32, Place>> {
+    pub(crate) fn pop(&mut self) -> Option<RBTreeNode<u32, Place<C>>> {
         let mut trees = self.trees.iter_mut();
         let cursor = trees.find_map(|tree| tree.cursor_front_mut())?;
         let (_, place) = cursor.remove_current();

@@ -3,10 +3,11 @@
 //! The table of commands: the number of each command, its request, its handler and its least
 //! lengths.
 
-use super::{
-    address, call::Call, channel::Channel, connect, context, event, multicast, option, query,
+use super::{address, call::Call, connect, context, event, multicast, option, query};
+use crate::{
+    kext::{chardev::OpenFile, error::ResultExt, uaccess::UserBytes},
+    ucma::channel::Channel,
 };
-use crate::kext::{chardev::OpenFile, error::ResultExt, uaccess::UserBytes};
 use cmproto::{
     errno::Errno,
     ucma::frame::Frame,
@@ -118,7 +119,7 @@ static COMMANDS: [Row; 32] = TABLE;
 /// - `ENOSYS` if the command is not implemented;
 /// - `ENOSPC` if the response would not fit into the caller's buffer;
 /// - the errors of the command.
-pub(super) fn dispatch(
+pub(crate) fn dispatch(
     channel: ArcBorrow<'_, Channel>,
     file: &OpenFile<'_, Channel>,
     user: UserBytes,

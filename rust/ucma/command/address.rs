@@ -2,12 +2,11 @@
 
 //! Commands that bind a context to an address and resolve addresses, routes and services.
 
-use super::{
-    call::{Call, Request},
-    context::Context,
-    event::Need,
+use super::call::{Call, Request};
+use crate::{
+    kext::error::ResultExt,
+    ucma::{context::Context, entries::Need},
 };
-use crate::kext::error::ResultExt;
 use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuestion, ucma_abi as abi};
 use kernel::prelude::*;
 

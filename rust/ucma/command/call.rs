@@ -6,11 +6,13 @@
 //! header gives. C copies the whole structure of a request, however short the caller said it was;
 //! here, the part of the structure beyond that length is zero.
 
-use super::{channel::Channel, context::Context};
-use crate::kext::{
-    chardev::OpenFile,
-    error::ResultExt,
-    uaccess::{self, UserBytes},
+use crate::{
+    kext::{
+        chardev::OpenFile,
+        error::ResultExt,
+        uaccess::{self, UserBytes},
+    },
+    ucma::{channel::Channel, context::Context},
 };
 use cmproto::{
     errno::Errno,

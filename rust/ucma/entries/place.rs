@@ -3,10 +3,10 @@
 //! The entry of a context in its channel, which the channel's lock protects.
 
 use super::{
-    context::Context,
-    event::{Need, ParamSpace, Reserve},
-    places::Joined,
+    event::ParamSpace,
+    membership::Joined,
     queue::{Node, Queue, Rest, Room},
+    reserve::{Need, Reserve},
 };
 use crate::endpoint::Event;
 use cmproto::{
@@ -20,8 +20,14 @@ use kernel::{
     sync::Arc,
 };
 
+/// An object that has an entry in a channel and a number.
+pub(crate) trait Numbered {
+    /// Returns the number by which user space names the object.
+    fn id(&self) -> u32;
+}
+
 /// Memory for an entry in the tree that maps the turn of a context's oldest event to its number.
-pub(super) type Entry = RBTreeNodeReservation<u64, u32>;
+pub(crate) type Entry = RBTreeNodeReservation<u64, u32>;
 
 /// The entry of a context in its channel.
 ///
@@ -30,52 +36,52 @@ pub(super) type Entry = RBTreeNodeReservation<u64, u32>;
 /// - `spare` is `Some` if and only if `queue` is empty.
 /// - `groups` has `joined` entries.
 /// - `written` of the events in `queue` were written by programs.
-pub(super) struct Place {
-    pub(super) context: Arc<Context>,
+pub(crate) struct Place<C> {
+    pub(crate) context: Arc<C>,
     /// The user's value for the context; 0 as long as the context wants no events.
-    pub(super) uid: u64,
+    pub(crate) uid: u64,
     /// The number of events that were read.
-    pub(super) reported: u32,
+    pub(crate) reported: u32,
     /// Counts the connection requests in `queue`.
-    pub(super) backlog: Backlog,
-    pub(super) queue: Queue,
+    pub(crate) backlog: Backlog,
+    pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
-    pub(super) groups: RBTree<u64, Joined>,
-    pub(super) joined: usize,
-    pub(super) written: usize,
+    pub(crate) groups: RBTree<u64, Joined<C>>,
+    pub(crate) joined: usize,
+    pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
-    pub(super) numbers: Numbers,
-    pub(super) spare: Option<Entry>,
-    pub(super) reserve: Reserve,
+    pub(crate) numbers: Numbers,
+    pub(crate) spare: Option<Entry>,
+    pub(crate) reserve: Reserve<C>,
 }
 
 /// Memory for the entry of a context in its channel.
-pub(super) struct PlaceRoom {
-    node: RBTreeNodeReservation<u32, Place>,
+pub(crate) struct PlaceRoom<C> {
+    node: RBTreeNodeReservation<u32, Place<C>>,
     spare: Entry,
 }
 
 /// The state of a context that was removed from its channel.
-pub(super) struct Leavings {
+pub(crate) struct Leavings<C> {
     /// The number of events that were read.
-    pub(super) reported: u32,
+    pub(crate) reported: u32,
     /// The unread events.
-    pub(super) queue: Queue,
+    pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups.
-    pub(super) groups: RBTree<u64, Joined>,
+    pub(crate) groups: RBTree<u64, Joined<C>>,
 }
 
 /// The recipient of an event, with memory for the event.
-pub(super) struct Recipient {
-    pub(super) uid: u64,
-    pub(super) id: u32,
-    pub(super) room: Room,
-    pub(super) param: Option<ParamSpace>,
+pub(crate) struct Recipient<C> {
+    pub(crate) uid: u64,
+    pub(crate) id: u32,
+    pub(crate) room: Room<C>,
+    pub(crate) param: Option<ParamSpace>,
 }
 
-impl PlaceRoom {
+impl<C: Numbered> PlaceRoom<C> {
     /// Allocates memory for an entry.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Ok(PlaceRoom {
             node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             spare: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
@@ -83,7 +89,7 @@ impl PlaceRoom {
     }
 
     /// Makes the memory the entry of `context`, with the user's value `uid`.
-    pub(super) fn fill(self, context: Arc<Context>, uid: u64) -> RBTreeNode<u32, Place> {
+    pub(crate) fn fill(self, context: Arc<C>, uid: u64) -> RBTreeNode<u32, Place<C>> {
         let id = context.id();
         self.node.into_node(
             id,
@@ -104,9 +110,9 @@ impl PlaceRoom {
     }
 }
 
-impl Place {
+impl<C: Numbered> Place<C> {
     /// Returns the part of `need` for which there is no memory.
-    pub(super) fn lacks(&self, need: Need) -> Need {
+    pub(crate) fn lacks(&self, need: Need) -> Need {
         self.reserve.lacks(need.beyond(self.queue.free()))
     }
 
@@ -115,12 +121,12 @@ impl Place {
     ///
     /// Without `extra`, a lack of memory is an error, which says how much is missing. With `extra`,
     /// memory comes from there, too, and `None` is returned if neither has memory for the event.
-    pub(super) fn recipient(
+    pub(crate) fn recipient(
         &mut self,
         group: Option<u64>,
         event: &Event<'_>,
-        extra: Option<&mut Reserve>,
-    ) -> Result<Option<Recipient>, Need> {
+        extra: Option<&mut Reserve<C>>,
+    ) -> Result<Option<Recipient<C>>, Need> {
         if self.uid == 0 {
             return Ok(None);
         }
@@ -167,7 +173,7 @@ impl Place {
 
     /// Disposes of an event that was read, and keeps its memory for later events if it is needed.
     /// The caller drops the returned value without a lock.
-    pub(super) fn finish(&mut self, node: Node) -> Option<Rest> {
+    pub(crate) fn finish(&mut self, node: Node<C>) -> Option<Rest<C>> {
         match self.queue.finish(node) {
             Rest::Allocated(room) => self.reserve.put(room).map(Rest::Allocated),
             own => Some(own),
@@ -176,7 +182,7 @@ impl Place {
 
     /// Enters the context into the channel's `oldest` for an event with position `turn`, which is
     /// put into the queue next.
-    pub(super) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, turn: u64) {
+    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, turn: u64) {
         let entry = match self.queue.first_turn() {
             None => self.spare.take(),
             Some(first) if turn < first => {
@@ -191,7 +197,7 @@ impl Place {
     }
 
     /// Takes the entry apart, into its context and the state that is to be cleared.
-    pub(super) fn leavings(self) -> (Arc<Context>, Leavings) {
+    pub(crate) fn leavings(self) -> (Arc<C>, Leavings<C>) {
         let leavings = Leavings {
             reported: self.reported,
             queue: self.queue,

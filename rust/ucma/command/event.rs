@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands that read and write events.
+
+use super::call::{Call, Request};
+use crate::{
+    endpoint::{Event, EventParam},
+    kext::error::ResultExt,
+    ucma::{
+        channel::Channel,
+        context::Context,
+        entries::{Need, Reserve},
+    },
+};
+use cmproto::{
+    errno::Errno,
+    ucma_abi::{self as abi, EventResp},
+};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+
+/// `GET_EVENT`: reads the oldest event of the channel.
+///
+/// # Errors
+///
+/// The errors of [`Channel::read`](Channel::read), or `EFAULT` if the event cannot
+/// be written, which then stays unread.
+pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
+    call.channel().read(
+        || call.is_nonblocking(),
+        |start, whole| match whole {
+            Some(whole) => call.respond(request.response, whole),
+            None => call.respond_padded::<EventResp>(request.response, start),
+        },
+    )
+}
+
+impl Request for abi::WriteCmEvent {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        self.kind().map(drop)
+    }
+}
+
+/// `WRITE_CM_EVENT`: queues an event that the program made itself.
+///
+/// # Errors
+///
+/// - `EINVAL` if programs may not write events of this kind, or if the context has no uid;
+/// - `EAGAIN` if too many such events are unread;
+/// - `ENOMEM` if there is no memory.
+pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
+    let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
+    let status = i32::from_ne_bytes(request.status.to_ne_bytes());
+    let event = Event {
+        param: EventParam::Arg(request.arg()),
+        ..Event::new(request.kind().kernel()?, status)
+    };
+    Channel::write(context, &event, memory)
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events on their way from the endpoint to the program that reads them.
+
+use crate::{
+    endpoint::{ConnEventParam, Event, EventParam, UdEventParam},
+    kext::zeroed,
+};
+use cmproto::{
+    bytes::fill,
+    ucma_abi::{self as abi, CmEvent, EventResp, EventStart, FromZeros},
+};
+use kernel::{
+    alloc::{AllocError, Flags},
+    prelude::*,
+};
+
+/// An event that was not read yet.
+pub(crate) struct Unread {
+    /// The position of the event among all events of its channel.
+    turn: u64,
+    /// The user's value for the context or multicast group that the event is for.
+    uid: u64,
+    /// The number of that context or group; in a connection request, the number of the new context.
+    id: u32,
+    kind: CmEvent,
+    /// 0, a negative errno, or the reason that the peer gave.
+    status: i32,
+    /// The event in the layout of the ABI, if it has parameters.
+    whole: Option<Whole>,
+}
+
+impl Unread {
+    /// Creates an event for the context or group `id`, with the user's value `uid` and the position
+    /// `turn` among the events of its channel.
+    ///
+    /// `space` is used if the event has parameters. Without it, parameters are reported as zeros.
+    pub(crate) fn new(
+        uid: u64,
+        event: &Event<'_>,
+        space: Option<ParamSpace>,
+        id: u32,
+        turn: u64,
+    ) -> Self {
+        let mut unread = Unread {
+            turn,
+            uid,
+            id,
+            kind: event.kind,
+            status: event.status,
+            whole: None,
+        };
+        unread.whole = space
+            .filter(|_| event.param.is_some())
+            .map(|space| space.fill(&unread.start(), event));
+        unread
+    }
+
+    /// Returns whether a program wrote the event (`WRITE_CM_EVENT`).
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self.kind, CmEvent::User | CmEvent::Internal)
+    }
+
+    /// Returns the position of the event among all events of its channel.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Returns the position of the event, to be changed when the event moves to another channel.
+    pub(crate) fn turn_mut(&mut self) -> &mut u64 {
+        &mut self.turn
+    }
+
+    /// Returns the start of the event in the layout of the ABI.
+    pub(crate) fn start(&self) -> EventStart {
+        EventStart {
+            uid: self.uid,
+            id: self.id,
+            event: self.kind.number(),
+            status: u32::from_ne_bytes(self.status.to_ne_bytes()),
+            none: 0,
+        }
+    }
+
+    /// Returns the event in the layout of the ABI, if it has parameters. A reader takes it, and
+    /// puts it back if the event stays unread.
+    pub(crate) fn whole(&mut self) -> &mut Option<Whole> {
+        &mut self.whole
+    }
+}
+
+/// An event with parameters, in the layout of the ABI.
+pub(crate) type Whole = KBox<EventResp>;
+
+/// Memory for the parameters of an event.
+///
+/// # Invariants
+///
+/// The memory is all zeros.
+pub(crate) struct ParamSpace(Whole);
+
+impl ParamSpace {
+    pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
+        // INVARIANT: The memory was allocated zeroed.
+        zeroed::new(flags).map(Self)
+    }
+
+    /// Fills the memory with `event`, in the layout of the ABI.
+    fn fill(self, start: &EventStart, event: &Event<'_>) -> Whole {
+        let mut resp = self.0;
+        resp.uid = start.uid;
+        resp.id = start.id;
+        resp.event = start.event;
+        resp.status = start.status;
+        resp.ece = abi::Ece {
+            vendor_id: event.ece.vendor_id,
+            attr_mod: event.ece.attr_mod,
+        };
+        match &event.param {
+            EventParam::Conn(conn) => {
+                if let Some(param) = resp.conn_mut() {
+                    conn_to_user(conn, param);
+                }
+            }
+            EventParam::Ud(ud) => resp.set_ud(&ud_to_user(ud)),
+            EventParam::Arg(arg) => resp.set_arg(*arg),
+            EventParam::None | EventParam::Message(_) => {}
+        }
+        resp
+    }
+}
+
+/// Converts the parameters of a connection to the layout of the ABI. `param` is all zeros; its
+/// Q_Key and `valid` stay 0.
+fn conn_to_user(conn: &ConnEventParam<'_>, param: &mut abi::ConnParam) {
+    fill(&mut param.private_data, conn.private_data.bytes());
+    param.private_data_len = conn.private_data.len();
+    param.responder_resources = conn.responder_resources;
+    param.initiator_depth = conn.initiator_depth;
+    param.flow_control = conn.flow_control;
+    param.retry_count = conn.retry_count;
+    param.rnr_retry_count = conn.rnr_retry_count;
+    param.srq = conn.srq;
+    param.qp_num = conn.qp_num;
+}
+
+/// Converts the parameters of a datagram service to the layout of the ABI.
+fn ud_to_user(ud: &UdEventParam<'_>) -> abi::UdParam {
+    let mut param = abi::UdParam::new_zeroed();
+    fill(&mut param.private_data, ud.private_data.bytes());
+    param.private_data_len = ud.private_data.len();
+    param.qp_num = ud.qp_num;
+    param.qkey = ud.qkey;
+    param.ah_attr = ud.ah_attr;
+    param
+}

@@ -6,7 +6,7 @@
 //! # Lock order
 //!
 //! endpoint -> channel -> table shard -> context. The lock of a channel is held for a few
-//! operations on the trees of [`Places`], and while the number of a new context is published. Under
+//! operations on the trees of [`ChannelContexts`], and while the number of a new context is published. Under
 //! it, nothing is allocated, no user memory is touched and no method of an endpoint is called:
 //! endpoints deliver their events under their own lock.
 //!
@@ -17,7 +17,7 @@
 
 use super::{
     context::{Context, Unpublished},
-    entries::{About, Joined, Leavings, Need, Places, Reserve, Taken, Unread},
+    entries::{About, ChannelContexts, Joined, Need, RemovedEntry, Reserve, Taken, Unread},
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
 };
@@ -49,7 +49,7 @@ pub(crate) struct Channel {
     /// The state that all channels share.
     pub(super) ucma: Arc<Ucma>,
     #[pin]
-    places: Mutex<Places<Context>>,
+    contexts: Mutex<ChannelContexts<Context>>,
     /// Readers and pollers; woken when an event can be read.
     #[pin]
     readable: WaitQueue,
@@ -61,7 +61,7 @@ impl Channel {
         Arc::pin_init(
             pin_init!(Channel {
                 ucma,
-                places <- new_mutex!(Places::new(), "rdma_ucm_channel"),
+                contexts <- new_mutex!(ChannelContexts::new(), "rdma_ucm_channel"),
                 readable <- new_wait_queue!("rdma_ucm_channel_readable"),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -72,15 +72,15 @@ impl Channel {
     /// too.
     fn of<R>(
         context: &Context,
-        run: impl FnOnce(&Arc<Channel>, &mut Places<Context>) -> R,
+        run: impl FnOnce(&Arc<Channel>, &mut ChannelContexts<Context>) -> R,
     ) -> (Arc<Channel>, R) {
         loop {
             let channel = context.channel();
             delay::point();
-            let mut places = channel.places.lock();
+            let mut contexts = channel.contexts.lock();
             if context.is_in(&channel) {
-                let value = run(&channel, &mut places);
-                drop(places);
+                let value = run(&channel, &mut contexts);
+                drop(contexts);
                 return (channel, value);
             }
         }
@@ -91,7 +91,7 @@ impl Channel {
 
     /// Returns whether the channel may have another context.
     pub(super) fn has_room(&self) -> bool {
-        self.places.lock().has_room()
+        self.contexts.lock().has_room()
     }
 
     /// Adds the entry of a context and publishes the context's number.
@@ -101,9 +101,9 @@ impl Channel {
             number,
             room,
         } = unpublished;
-        let place = room.fill(context.clone(), uid);
-        let mut places = self.places.lock();
-        places.add(&context, place);
+        let entry = room.fill(context.clone(), uid);
+        let mut contexts = self.contexts.lock();
+        contexts.add(&context, entry);
         number.publish(context);
     }
 
@@ -123,19 +123,19 @@ impl Channel {
             number,
             room,
         } = unpublished;
-        let place = room.fill(context.clone(), 0);
+        let entry = room.fill(context.clone(), 0);
         let request = memory.take().ok_or(Declined::NoRoom)?;
         let param = memory.take_param();
 
-        let (channel, added) = Self::of(listener, |channel, places| {
-            let uid = places.get(listener).ok_or(Declined::Refused)?.uid;
+        let (channel, added) = Self::of(listener, |channel, contexts| {
+            let uid = contexts.get(listener).ok_or(Declined::Refused)?.uid;
             context.set_channel(channel);
-            places.add(&context, place);
+            contexts.add(&context, entry);
             let about = About {
                 child: Some(context.clone()),
                 ..About::default()
             };
-            places.append(listener, request, about, |turn| {
+            contexts.append(listener, request, about, |turn| {
                 Unread::new(uid, event, param, context.id(), turn)
             });
             number.publish(context);
@@ -150,14 +150,14 @@ impl Channel {
     /// Removes a context from its channel, with its events.
     ///
     /// The endpoint of the context must be dead, and the number no longer published.
-    pub(super) fn remove(context: &Context) -> Option<Leavings<Context>> {
-        Self::of(context, |_, places| places.remove(context)).1
+    pub(super) fn remove(context: &Context) -> Option<RemovedEntry<Context>> {
+        Self::of(context, |_, contexts| contexts.remove(context)).1
     }
 
     /// Takes the entries of all contexts out, when the file is closed. Requests that arrive from
     /// now on find no listener.
-    pub(super) fn close(&self) -> Places<Context> {
-        self.places.lock().clear()
+    pub(super) fn close(&self) -> ChannelContexts<Context> {
+        self.contexts.lock().clear()
     }
 
     /// Moves a context from one channel to another, with its unread events and the contexts that
@@ -169,10 +169,10 @@ impl Channel {
     /// - `ENOMEM` if there are too many contexts in `to`.
     pub(super) fn migrate(context: &Context, from: &Arc<Self>, to: &Arc<Self>) -> Result<u32> {
         if ptr::eq(&**from, &**to) {
-            let mut places = from.places.lock();
-            return Self::departing(context, from, &mut places);
+            let mut contexts = from.contexts.lock();
+            return Self::departing(context, from, &mut contexts);
         }
-        let (mut source, mut target) = lock_both(&from.places, &to.places);
+        let (mut source, mut target) = lock_both(&from.contexts, &to.contexts);
         let reported = Self::departing(context, from, &mut source)?;
         if !target.has_room() {
             return Err(ENOMEM);
@@ -195,11 +195,15 @@ impl Channel {
     }
 
     /// Returns the number of events read of a context, if the context may leave the channel `from`.
-    /// `places` are the entries of `from`.
-    fn departing(context: &Context, from: &Channel, places: &mut Places<Context>) -> Result<u32> {
-        let place = places.get(context).ok_or(ENOENT)?;
+    /// `contexts` are the entries of `from`.
+    fn departing(
+        context: &Context,
+        from: &Channel,
+        contexts: &mut ChannelContexts<Context>,
+    ) -> Result<u32> {
+        let entry = contexts.get(context).ok_or(ENOENT)?;
         if context.is_published(from) {
-            Ok(place.reported)
+            Ok(entry.reported)
         } else {
             Err(ENOENT)
         }
@@ -207,9 +211,9 @@ impl Channel {
 
     /// Sets the user's value for a context. The context gets events as soon as the value is not 0.
     pub(super) fn set_uid(context: &Context, uid: u64) {
-        Self::of(context, |_, places| {
-            if let Some(place) = places.get(context) {
-                place.uid = uid;
+        Self::of(context, |_, contexts| {
+            if let Some(entry) = contexts.get(context) {
+                entry.uid = uid;
             }
         });
     }
@@ -219,7 +223,7 @@ impl Channel {
 
     /// Returns whether another multicast group may be joined.
     pub(super) fn has_room_for_group(&self) -> bool {
-        self.places.lock().has_room_for_group()
+        self.contexts.lock().has_room_for_group()
     }
 
     /// Adds the entry of a membership of `context`, with the user's value `uid`, and publishes its
@@ -242,8 +246,8 @@ impl Channel {
         } = unpublished;
         let joined = Joined::new(number.id(), uid, reserve);
         let node = room.into_node(multicast.group(), joined);
-        Self::of(context, |_, places| {
-            places.join(context, node)?;
+        Self::of(context, |_, contexts| {
+            contexts.join(context, node)?;
             number.publish(multicast);
             Ok(())
         })
@@ -257,8 +261,8 @@ impl Channel {
     pub(super) fn remove_group(multicast: &Multicast) -> u32 {
         let context = multicast.context();
         // The events are dropped when the lock has been released.
-        let (_, left) = Self::of(context, |_, places| {
-            places.leave(context, multicast.group())
+        let (_, left) = Self::of(context, |_, contexts| {
+            contexts.leave(context, multicast.group())
         });
         left.map_or(0, |left| left.reported())
     }
@@ -268,9 +272,9 @@ impl Channel {
 
     /// Calls `change` on the backlog of a context.
     pub(super) fn with_backlog(context: &Context, change: impl FnOnce(&mut Backlog)) {
-        Self::of(context, |_, places| {
-            if let Some(place) = places.get(context) {
-                change(&mut place.backlog);
+        Self::of(context, |_, contexts| {
+            if let Some(entry) = contexts.get(context) {
+                change(&mut entry.backlog);
             }
         });
     }
@@ -278,12 +282,12 @@ impl Channel {
     /// Checks whether a connection request would be admitted now. A listener that has gone counts
     /// as admitting, so that the request gets as far as [`admit`](Self::admit), which refuses it.
     pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result<(), Declined> {
-        Self::of(listener, |_, places| {
-            if !places.has_room() {
+        Self::of(listener, |_, contexts| {
+            if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
-            match places.get(listener) {
-                Some(place) => place.backlog.room(parking).map(|_| ()),
+            match contexts.get(listener) {
+                Some(entry) => entry.backlog.room(parking).map(|_| ()),
                 None => Ok(()),
             }
         })
@@ -295,12 +299,12 @@ impl Channel {
     /// There is no room if the channel has too many contexts, and a listener that has gone refuses
     /// the request.
     pub(super) fn admit(listener: &Context, parking: u32) -> Offer {
-        Self::of(listener, |_, places| {
-            if !places.has_room() {
+        Self::of(listener, |_, contexts| {
+            if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
-            let place = places.get(listener).ok_or(Declined::Refused)?;
-            place.backlog.admit(parking)
+            let entry = contexts.get(listener).ok_or(Declined::Refused)?;
+            entry.backlog.admit(parking)
         })
         .1
     }
@@ -316,8 +320,8 @@ impl Channel {
     /// `ENOMEM` if there is not enough memory.
     pub(super) fn prepare(&self, context: &Context, need: Need) -> Result {
         // A context that has moved meanwhile has its entry in another channel.
-        let lacks = match self.places.lock().get(context) {
-            Some(place) => place.lacks(need),
+        let lacks = match self.contexts.lock().get(context) {
+            Some(entry) => entry.lacks(need),
             None => need,
         };
         if lacks.is_nothing() {
@@ -325,9 +329,9 @@ impl Channel {
         }
         let mut fresh = Reserve::allocate(lacks, GFP_KERNEL_ACCOUNT)?;
         delay::point();
-        Self::of(context, |_, places| {
-            if let Some(place) = places.get(context) {
-                place.reserve.fill_from(&mut fresh);
+        Self::of(context, |_, contexts| {
+            if let Some(entry) = contexts.get(context) {
+                entry.reserve.fill_from(&mut fresh);
             }
         });
         Ok(())
@@ -339,14 +343,14 @@ impl Channel {
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
     /// more events than [`Need`] foresees, none of them was read, and there is no memory.
     pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event<'_>) {
-        let (mut channel, mut queued) = Self::of(context, |_, places| {
-            places.queue(context, group, event, None)
+        let (mut channel, mut queued) = Self::of(context, |_, contexts| {
+            contexts.queue(context, group, event, None)
         });
         if let Err(lacks) = queued {
             delay::point();
             let mut extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
-            (channel, queued) = Self::of(context, |_, places| {
-                places.queue(context, group, event, Some(&mut extra))
+            (channel, queued) = Self::of(context, |_, contexts| {
+                contexts.queue(context, group, event, Some(&mut extra))
             });
         }
         if let Ok(true) = queued {
@@ -368,15 +372,15 @@ impl Channel {
     ) -> Result {
         let room = memory.take().ok_or(ENOMEM)?;
         let param = memory.take_param();
-        let (channel, written) = Self::of(context, |_, places| {
-            let uid = places.get(context).map_or(0, |place| place.uid);
+        let (channel, written) = Self::of(context, |_, contexts| {
+            let uid = contexts.get(context).map_or(0, |entry| entry.uid);
             if uid == 0 {
                 return Err(EINVAL);
             }
-            if !places.has_room_to_write() {
+            if !contexts.has_room_to_write() {
                 return Err(EAGAIN);
             }
-            places.append(context, room, About::default(), |turn| {
+            contexts.append(context, room, About::default(), |turn| {
                 Unread::new(uid, event, param, context.id(), turn)
             });
             Ok(())
@@ -406,7 +410,7 @@ impl Channel {
         copy: impl FnOnce(&EventStart, Option<&EventResp>) -> Result,
     ) -> Result {
         let taken = self.readable.wait_interruptible(|| {
-            let taken = self.places.lock().take();
+            let taken = self.contexts.lock().take();
             match taken {
                 Some(taken) => Some(Ok(taken)),
                 None => is_nonblocking().then_some(Err(EAGAIN)),
@@ -429,20 +433,20 @@ impl Channel {
     fn finish(&self, taken: Taken<Context>) {
         let mut node = Some(taken.node);
         // Dropped when the lock has been released.
-        let mut rest = None;
+        let mut removed = None;
         let (owner, is_request) = (&taken.owner, taken.child.is_some());
-        let mut settle = |places: &mut Places<Context>| {
-            let place = places.get(owner)?;
+        let mut settle = |contexts: &mut ChannelContexts<Context>| {
+            let entry = contexts.get(owner)?;
             if is_request {
-                place.backlog.release();
+                entry.backlog.release();
             }
-            rest = node.take().and_then(|node| place.finish(node));
+            removed = node.take().and_then(|node| entry.finish(node));
             Some(())
         };
-        let settled = settle(&mut self.places.lock());
+        let settled = settle(&mut self.contexts.lock());
         if settled.is_none() {
             // The context of the event has moved to another channel meanwhile, or has gone.
-            Self::of(owner, |_, places| settle(places));
+            Self::of(owner, |_, contexts| settle(contexts));
         }
     }
 
@@ -456,14 +460,14 @@ impl Channel {
             let home = owner.channel();
             delay::point();
             if ptr::eq(&*home, self) {
-                let mut places = self.places.lock();
+                let mut contexts = self.contexts.lock();
                 if owner.is_in(self) {
-                    let refused = places.put_back(taken, false);
-                    drop(places);
+                    let refused = contexts.put_back(taken, false);
+                    drop(contexts);
                     break (home, refused);
                 }
             } else {
-                let (mut here, mut there) = lock_both(&self.places, &home.places);
+                let (mut here, mut there) = lock_both(&self.contexts, &home.contexts);
                 if owner.is_in(&home) {
                     if let Some(child) = taken.child.as_ref().filter(|child| child.is_in(self)) {
                         here.hand_over(child, &mut there);
@@ -490,6 +494,6 @@ impl Channel {
     /// Returns whether an event can be read. A poller is woken when one can.
     pub(super) fn poll(&self, poll: &Poll<'_, Self>) -> bool {
         poll.register(&self.readable);
-        self.places.lock().is_readable()
+        self.contexts.lock().is_readable()
     }
 }

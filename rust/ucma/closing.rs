@@ -9,7 +9,7 @@
 
 use super::{
     context::Context,
-    entries::{Leavings, Places},
+    entries::{ChannelContexts, RemovedEntry},
     globals::Ucma,
 };
 use crate::kext::delay;
@@ -61,7 +61,7 @@ impl Drop for Counted {
 #[pin_data]
 struct Closing {
     #[pin]
-    places: Mutex<Places<Context>>,
+    contexts: Mutex<ChannelContexts<Context>>,
     counted: Counted,
 }
 
@@ -71,21 +71,21 @@ impl Closing {
     fn new(ucma: &Arc<Ucma>, count: usize) -> Option<Arc<Self>> {
         let counted = Counted::new(ucma, count)?;
         let closing = pin_init!(Closing {
-            places <- new_mutex!(Places::new(), "rdma_ucm_closing"),
+            contexts <- new_mutex!(ChannelContexts::new(), "rdma_ucm_closing"),
             counted,
         });
         Arc::pin_init(closing, GFP_KERNEL).ok()
     }
 
-    /// Starts to destroy the contexts of `places`: gives their ports back and spawns the work
+    /// Starts to destroy the contexts of `contexts`: gives their ports back and spawns the work
     /// items.
-    fn start(self: Arc<Self>, places: Places<Context>) {
-        for context in places.contexts() {
+    fn start(self: Arc<Self>, contexts: ChannelContexts<Context>) {
+        for context in contexts.iter() {
             if !context.endpoint().vacate() {
                 Context::discard(context);
             }
         }
-        *self.places.lock() = places;
+        *self.contexts.lock() = contexts;
         let queue = &self.counted.ucma.core.callbacks;
         let mut spawned = false;
         for _ in 0..WORKERS.min(nr_cpu_ids()) {
@@ -99,27 +99,27 @@ impl Closing {
 
     /// Destroys the contexts that are left, beside other work items that do the same.
     fn run(&self) {
-        end_each(|| self.places.lock().pop());
+        end_each(|| self.contexts.lock().pop());
     }
 }
 
 /// Destroys the contexts that `next` returns, one after the other.
-fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, Leavings<Context>)>) {
-    while let Some((context, leavings)) = next() {
+fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, RemovedEntry<Context>)>) {
+    while let Some((context, removed)) = next() {
         delay::point();
         Context::discard(&context);
-        context.clear(leavings);
+        context.clear(removed);
     }
 }
 
-/// Destroys the contexts in `places`, the entries of a file that is being closed.
+/// Destroys the contexts in `contexts`, the entries of a file that is being closed.
 ///
 /// Waits for no peer. Unread events are discarded with their contexts.
-pub(super) fn end(ucma: &Arc<Ucma>, mut places: Places<Context>) {
-    let count = places.count();
+pub(super) fn end(ucma: &Arc<Ucma>, mut contexts: ChannelContexts<Context>) {
+    let count = contexts.count();
     let closing = (count > FEW).then(|| Closing::new(ucma, count)).flatten();
     match closing {
-        Some(closing) => closing.start(places),
-        None => end_each(|| places.pop()),
+        Some(closing) => closing.start(contexts),
+        None => end_each(|| contexts.pop()),
     }
 }

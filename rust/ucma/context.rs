@@ -9,7 +9,7 @@
 
 use super::{
     channel::Channel,
-    entries::{Leavings, Need, Numbered, PlaceRoom, Reserve},
+    entries::{EntryReservation, Need, Numbered, RemovedEntry, Reserve},
     globals::Ucma,
     multicast::Multicast,
 };
@@ -65,7 +65,7 @@ pub(super) struct Unpublished<'a> {
     pub(super) context: Arc<Context>,
     pub(super) number: Reserved<'a, Context>,
     /// Memory for the entry in the channel.
-    pub(super) room: PlaceRoom<Context>,
+    pub(super) room: EntryReservation<Context>,
 }
 
 impl<'a> Unpublished<'a> {
@@ -97,7 +97,7 @@ impl<'a> Unpublished<'a> {
         Ok(Unpublished {
             context,
             number,
-            room: PlaceRoom::new()?,
+            room: EntryReservation::new()?,
         })
     }
 }
@@ -194,9 +194,9 @@ impl Context {
         self.endpoint.destroy();
         delay::point();
         let mut reported = 0;
-        if let Some(leavings) = Channel::remove(self) {
-            reported = leavings.reported;
-            self.clear(leavings);
+        if let Some(removed) = Channel::remove(self) {
+            reported = removed.reported;
+            self.clear(removed);
         }
         delay::point();
         // The number is free for another context only now that nothing is left in the channel under
@@ -207,10 +207,10 @@ impl Context {
 
     /// Destroys the connections that unread events announce, and the numbers of the multicast
     /// memberships.
-    pub(super) fn clear(&self, leavings: Leavings<Context>) {
-        let Leavings {
+    pub(super) fn clear(&self, removed: RemovedEntry<Context>) {
+        let RemovedEntry {
             mut queue, groups, ..
-        } = leavings;
+        } = removed;
         Multicast::forget(&self.channel().ucma, groups);
         while let Some((node, ())) = queue.take_first(|_, _| ()) {
             if let Some(child) = node.into_child() {

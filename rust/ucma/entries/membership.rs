@@ -17,7 +17,7 @@ pub(crate) struct Joined<C> {
 }
 
 /// A membership that was removed from its channel, to be dropped without the lock.
-pub(crate) struct Left<C> {
+pub(crate) struct RemovedMembership<C> {
     joined: RBTreeNode<u64, Joined<C>>,
     _events: RBTree<u64, (Unread, About<C>)>,
 }
@@ -34,13 +34,13 @@ impl<C> Joined<C> {
     }
 }
 
-impl<C> Left<C> {
+impl<C> RemovedMembership<C> {
     /// Creates it from the entry and the unread events of the membership.
     pub(crate) fn new(
         joined: RBTreeNode<u64, Joined<C>>,
         events: RBTree<u64, (Unread, About<C>)>,
     ) -> Self {
-        Left {
+        RemovedMembership {
             joined,
             _events: events,
         }

@@ -4,19 +4,19 @@
 //!
 //! Nothing here names the context itself: the entries are generic in what they are of.
 
-mod by_id;
+mod contexts;
+mod entry;
+mod entry_map;
 mod event;
 mod membership;
-mod place;
-mod places;
 mod queue;
 mod reserve;
 
 pub(crate) use self::{
+    contexts::{ChannelContexts, Taken},
+    entry::{EntryReservation, Numbered, RemovedEntry},
     event::Unread,
     membership::Joined,
-    place::{Leavings, Numbered, PlaceRoom},
-    places::{Places, Taken},
     queue::About,
     reserve::{Need, Reserve},
 };

@@ -55,8 +55,8 @@ pub(crate) enum Node<C> {
     Allocated(u64, AllocatedNode<C>),
 }
 
-/// The remains of an event that was read, to be dropped without a lock.
-pub(crate) enum Rest<C> {
+/// An event that was read and removed, to be dropped without a lock.
+pub(crate) enum RemovedEvent<C> {
     /// The event itself, whose slot stays in the queue.
     Own { _event: Option<Unread> },
     /// The memory of an event that was not in a slot.
@@ -121,9 +121,9 @@ impl Slot {
         matches!(self, Slot::Lent)
     }
 
-    /// Returns whether a reader has taken the event at position `place`.
-    fn is_read(&self, place: u64) -> bool {
-        matches!(self, Slot::Read(at, _) if *at == place)
+    /// Returns whether a reader has taken the event at `position`.
+    fn is_read(&self, position: u64) -> bool {
+        matches!(self, Slot::Read(at, _) if *at == position)
     }
 }
 
@@ -248,7 +248,7 @@ impl<C> Queue<C> {
     }
 
     /// Disposes of an event that was read. The caller drops the returned value without a lock.
-    pub(crate) fn finish(&mut self, node: Node<C>) -> Rest<C> {
+    pub(crate) fn finish(&mut self, node: Node<C>) -> RemovedEvent<C> {
         match node {
             Node::Own(at) => {
                 let slot = self.own.iter_mut().find(|slot| slot.is_read(at));
@@ -256,9 +256,9 @@ impl<C> Queue<C> {
                     Some(Slot::Read(_, event)) => Some(event),
                     _ => None,
                 };
-                Rest::Own { _event: event }
+                RemovedEvent::Own { _event: event }
             }
-            Node::Allocated(_, node) => Rest::Allocated(node.into_reservation()),
+            Node::Allocated(_, node) => RemovedEvent::Allocated(node.into_reservation()),
         }
     }
 
@@ -273,14 +273,14 @@ impl<C> Queue<C> {
     ///
     /// There are only a few slots, and the sorting functions of the core library can panic.
     fn sort_own(&mut self) {
-        let place = |slot: &Slot| slot.full().map(|(at, _)| at);
+        let position = |slot: &Slot| slot.full().map(|(at, _)| at);
         // Odd-even transposition sort: one pass for each slot; passes alternate between pairs that
         // start at even and at odd indices.
         for pass in 0..self.own.len() {
             let slots = self.own.get_mut(pass % 2..).unwrap_or_default();
             for pair in slots.chunks_exact_mut(2) {
                 if let [a, b] = pair {
-                    if place(a) > place(b) {
+                    if position(a) > position(b) {
                         mem::swap(a, b);
                     }
                 }

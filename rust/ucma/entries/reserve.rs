@@ -157,10 +157,10 @@ impl<C> Reserve<C> {
     /// Adds memory for one event. Returns it if the reserve is full.
     pub(crate) fn put(&mut self, room: Allocated<C>) -> Option<Allocated<C>> {
         match self.rooms.get_mut(self.count) {
-            Some(place) => {
+            Some(slot) => {
                 // INVARIANT: One more is `Some`, behind the others.
                 self.count = self.count.saturating_add(1);
-                place.replace(room)
+                slot.replace(room)
             }
             None => Some(room),
         }

@@ -5,7 +5,7 @@
 use super::{
     event::ParamSpace,
     membership::Joined,
-    queue::{Node, Queue, Rest, Room},
+    queue::{Node, Queue, RemovedEvent, Room},
     reserve::{Need, Reserve},
 };
 use crate::endpoint::Event;
@@ -27,7 +27,7 @@ pub(crate) trait Numbered {
 }
 
 /// Memory for an entry in the tree that maps the turn of a context's oldest event to its number.
-pub(crate) type Entry = RBTreeNodeReservation<u64, u32>;
+pub(crate) type OldestReservation = RBTreeNodeReservation<u64, u32>;
 
 /// The entry of a context in its channel.
 ///
@@ -36,7 +36,7 @@ pub(crate) type Entry = RBTreeNodeReservation<u64, u32>;
 /// - `spare` is `Some` if and only if `queue` is empty.
 /// - `groups` has `joined` entries.
 /// - `written` of the events in `queue` were written by programs.
-pub(crate) struct Place<C> {
+pub(crate) struct ChannelEntry<C> {
     pub(crate) context: Arc<C>,
     /// The user's value for the context; 0 as long as the context wants no events.
     pub(crate) uid: u64,
@@ -51,18 +51,18 @@ pub(crate) struct Place<C> {
     pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
-    pub(crate) spare: Option<Entry>,
+    pub(crate) spare: Option<OldestReservation>,
     pub(crate) reserve: Reserve<C>,
 }
 
 /// Memory for the entry of a context in its channel.
-pub(crate) struct PlaceRoom<C> {
-    node: RBTreeNodeReservation<u32, Place<C>>,
-    spare: Entry,
+pub(crate) struct EntryReservation<C> {
+    node: RBTreeNodeReservation<u32, ChannelEntry<C>>,
+    spare: OldestReservation,
 }
 
-/// The state of a context that was removed from its channel.
-pub(crate) struct Leavings<C> {
+/// What is left of an entry that was removed from its channel, to be cleared without its lock.
+pub(crate) struct RemovedEntry<C> {
     /// The number of events that were read.
     pub(crate) reported: u32,
     /// The unread events.
@@ -79,21 +79,21 @@ pub(crate) struct Recipient<C> {
     pub(crate) param: Option<ParamSpace>,
 }
 
-impl<C: Numbered> PlaceRoom<C> {
+impl<C: Numbered> EntryReservation<C> {
     /// Allocates memory for an entry.
     pub(crate) fn new() -> Result<Self> {
-        Ok(PlaceRoom {
+        Ok(EntryReservation {
             node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             spare: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
         })
     }
 
     /// Makes the memory the entry of `context`, with the user's value `uid`.
-    pub(crate) fn fill(self, context: Arc<C>, uid: u64) -> RBTreeNode<u32, Place<C>> {
+    pub(crate) fn fill(self, context: Arc<C>, uid: u64) -> RBTreeNode<u32, ChannelEntry<C>> {
         let id = context.id();
         self.node.into_node(
             id,
-            Place {
+            ChannelEntry {
                 context,
                 uid,
                 reported: 0,
@@ -110,7 +110,7 @@ impl<C: Numbered> PlaceRoom<C> {
     }
 }
 
-impl<C: Numbered> Place<C> {
+impl<C: Numbered> ChannelEntry<C> {
     /// Returns the part of `need` for which there is no memory.
     pub(crate) fn lacks(&self, need: Need) -> Need {
         self.reserve.lacks(need.beyond(self.queue.free()))
@@ -173,9 +173,9 @@ impl<C: Numbered> Place<C> {
 
     /// Disposes of an event that was read, and keeps its memory for later events if it is needed.
     /// The caller drops the returned value without a lock.
-    pub(crate) fn finish(&mut self, node: Node<C>) -> Option<Rest<C>> {
+    pub(crate) fn finish(&mut self, node: Node<C>) -> Option<RemovedEvent<C>> {
         match self.queue.finish(node) {
-            Rest::Allocated(room) => self.reserve.put(room).map(Rest::Allocated),
+            RemovedEvent::Allocated(room) => self.reserve.put(room).map(RemovedEvent::Allocated),
             own => Some(own),
         }
     }
@@ -183,26 +183,26 @@ impl<C: Numbered> Place<C> {
     /// Enters the context into the channel's `oldest` for an event with position `turn`, which is
     /// put into the queue next.
     pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, turn: u64) {
-        let entry = match self.queue.first_turn() {
+        let spare = match self.queue.first_turn() {
             None => self.spare.take(),
             Some(first) if turn < first => {
                 oldest.remove_node(&first).map(RBTreeNode::into_reservation)
             }
             Some(_) => None,
         };
-        if let Some(entry) = entry {
+        if let Some(spare) = spare {
             // INVARIANT: From here on `turn` is that of the first event in the queue.
-            oldest.insert(entry.into_node(turn, self.context.id()));
+            oldest.insert(spare.into_node(turn, self.context.id()));
         }
     }
 
     /// Takes the entry apart, into its context and the state that is to be cleared.
-    pub(crate) fn leavings(self) -> (Arc<C>, Leavings<C>) {
-        let leavings = Leavings {
+    pub(crate) fn into_removed(self) -> (Arc<C>, RemovedEntry<C>) {
+        let removed = RemovedEntry {
             reported: self.reported,
             queue: self.queue,
             groups: self.groups,
         };
-        (self.context, leavings)
+        (self.context, removed)
     }
 }

@@ -8,10 +8,10 @@
 //! search.
 
 use super::{
-    by_id::ById,
+    entry::{ChannelEntry, Numbered, OldestReservation, Recipient, RemovedEntry},
+    entry_map::EntryMap,
     event::{Unread, Whole},
-    membership::{Joined, Left},
-    place::{Entry, Leavings, Numbered, Place, Recipient},
+    membership::{Joined, RemovedMembership},
     queue::{About, Allocated, AllocatedNode, Node, Room},
     reserve::{Need, Reserve},
 };
@@ -40,8 +40,8 @@ const MAX_WRITTEN: usize = 4096;
 /// - `oldest` maps the turn of the first event in each queue that is not empty to the number of the
 ///   context, and has no other entry.
 /// - `joined` and `written` are the sums of those of all entries.
-pub(crate) struct Places<C> {
-    contexts: ById<C>,
+pub(crate) struct ChannelContexts<C> {
+    entries: EntryMap<C>,
     joined: usize,
     written: usize,
     oldest: RBTree<u64, u32>,
@@ -49,7 +49,7 @@ pub(crate) struct Places<C> {
 }
 
 /// The entry of a context that was removed, with its entry in `oldest` if it had one.
-type Detached<C> = (RBTreeNode<u32, Place<C>>, Option<Entry>);
+type Detached<C> = (RBTreeNode<u32, ChannelEntry<C>>, Option<OldestReservation>);
 
 /// An event that a reader has taken out of its queue, to copy it to the user.
 ///
@@ -74,11 +74,11 @@ pub(crate) struct Taken<C> {
     pub(crate) node: Node<C>,
 }
 
-impl<C: Numbered> Places<C> {
+impl<C: Numbered> ChannelContexts<C> {
     /// Creates an empty set of entries.
     pub(crate) fn new() -> Self {
-        Places {
-            contexts: ById::new(),
+        ChannelContexts {
+            entries: EntryMap::new(),
             joined: 0,
             written: 0,
             oldest: RBTree::new(),
@@ -104,7 +104,7 @@ impl<C: Numbered> Places<C> {
     /// Returns the entry of `context`, or `None` if the context has gone.
     ///
     /// The contexts are compared because the number may belong to another one by now.
-    pub(crate) fn get(&mut self, context: &C) -> Option<&mut Place<C>> {
+    pub(crate) fn get(&mut self, context: &C) -> Option<&mut ChannelEntry<C>> {
         Some(self.find(context)?.0)
     }
 
@@ -113,46 +113,46 @@ impl<C: Numbered> Places<C> {
     fn find(
         &mut self,
         context: &C,
-    ) -> Option<(&mut Place<C>, &mut RBTree<u64, u32>, &mut Numbers)> {
-        let place = self
-            .contexts
+    ) -> Option<(&mut ChannelEntry<C>, &mut RBTree<u64, u32>, &mut Numbers)> {
+        let entry = self
+            .entries
             .get_mut(context.id())
-            .filter(|place| ptr::eq(&*place.context, context))?;
-        Some((place, &mut self.oldest, &mut self.turns))
+            .filter(|entry| ptr::eq(&*entry.context, context))?;
+        Some((entry, &mut self.oldest, &mut self.turns))
     }
 
     /// Adds the entry of `context`.
-    pub(crate) fn add(&mut self, context: &C, place: RBTreeNode<u32, Place<C>>) {
-        self.contexts.insert(context.id(), place);
+    pub(crate) fn add(&mut self, context: &C, entry: RBTreeNode<u32, ChannelEntry<C>>) {
+        self.entries.insert(context.id(), entry);
     }
 
     /// Removes the entry of a context, with its events.
-    pub(crate) fn remove(&mut self, context: &C) -> Option<Leavings<C>> {
+    pub(crate) fn remove(&mut self, context: &C) -> Option<RemovedEntry<C>> {
         let (node, _) = self.detach(context)?;
-        let (_, place) = node.to_key_value();
-        Some(place.leavings().1)
+        let (_, entry) = node.to_key_value();
+        Some(entry.into_removed().1)
     }
 
     /// Returns the number of contexts that have an entry.
     pub(crate) fn count(&self) -> usize {
-        self.contexts.count()
+        self.entries.count()
     }
 
     /// Iterates over all contexts, in no particular order.
-    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Arc<C>> {
-        self.contexts.places().map(|place| &place.context)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<C>> {
+        self.entries.iter().map(|entry| &entry.context)
     }
 
     /// Takes all entries out.
     pub(crate) fn clear(&mut self) -> Self {
-        mem::replace(self, Places::new())
+        mem::replace(self, ChannelContexts::new())
     }
 
     /// Removes an arbitrary entry and takes it apart. Does not update `oldest`: only for entries
     /// that nobody reads events from any more.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<C>, Leavings<C>)> {
-        let (_, place) = self.contexts.pop()?.to_key_value();
-        Some(place.leavings())
+    pub(crate) fn pop(&mut self) -> Option<(Arc<C>, RemovedEntry<C>)> {
+        let (_, entry) = self.entries.pop()?.to_key_value();
+        Some(entry.into_removed())
     }
 
     // Moving
@@ -160,41 +160,41 @@ impl<C: Numbered> Places<C> {
 
     /// Removes the entry of a context, and its entry in `oldest` if it has one.
     fn detach(&mut self, context: &C) -> Option<Detached<C>> {
-        let place = self.get(context)?;
-        let (first, joined, written) = (place.queue.first_turn(), place.joined, place.written);
-        let entry = first.and_then(|first| self.oldest.remove_node(&first));
-        let place = self.contexts.remove(context.id())?;
+        let entry = self.get(context)?;
+        let (first, joined, written) = (entry.queue.first_turn(), entry.joined, entry.written);
+        let spare = first.and_then(|first| self.oldest.remove_node(&first));
+        let entry = self.entries.remove(context.id())?;
         self.joined = self.joined.saturating_sub(joined);
         self.written = self.written.saturating_sub(written);
-        Some((place, entry.map(RBTreeNode::into_reservation)))
+        Some((entry, spare.map(RBTreeNode::into_reservation)))
     }
 
     /// Moves the entry of a context to another channel, with its events, which become the last ones
     /// there. Allocates and frees nothing.
     /// Returns whether the context had an entry.
-    pub(crate) fn hand_over(&mut self, context: &C, to: &mut Places<C>) -> bool {
-        let counts = self.get(context).map(|place| (place.joined, place.written));
-        let (Some((joined, written)), Some((place, entry))) = (counts, self.detach(context)) else {
+    pub(crate) fn hand_over(&mut self, context: &C, to: &mut ChannelContexts<C>) -> bool {
+        let counts = self.get(context).map(|entry| (entry.joined, entry.written));
+        let (Some((joined, written)), Some((entry, spare))) = (counts, self.detach(context)) else {
             return false;
         };
-        to.add(context, place);
+        to.add(context, entry);
         to.joined = to.joined.saturating_add(joined);
         to.written = to.written.saturating_add(written);
-        to.renew(context, entry);
+        to.renew(context, spare);
         true
     }
 
     /// Gives the events of a context new turns. `entry` is memory for the first one's entry in
     /// `oldest`.
-    fn renew(&mut self, context: &C, entry: Option<Entry>) {
+    fn renew(&mut self, context: &C, spare: Option<OldestReservation>) {
         let id = context.id();
-        let Some(place) = self.contexts.get_mut(id) else {
+        let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
-        let first = place.queue.renew(&mut self.turns);
-        if let (Some(first), Some(entry)) = (first, entry) {
+        let first = entry.queue.renew(&mut self.turns);
+        if let (Some(first), Some(spare)) = (first, spare) {
             // INVARIANT: From here on `first` is the turn of the first event.
-            self.oldest.insert(entry.into_node(first, id));
+            self.oldest.insert(spare.into_node(first, id));
         }
     }
 
@@ -222,43 +222,43 @@ impl<C: Numbered> Places<C> {
         if !self.has_room_for_group() {
             return Err(ENOMEM);
         }
-        let place = self.get(context).ok_or(ENOENT)?;
+        let entry = self.get(context).ok_or(ENOENT)?;
         // Group numbers are unique, so that this replaces no other membership.
-        place.groups.insert(node);
-        place.joined = place.joined.saturating_add(1);
+        entry.groups.insert(node);
+        entry.joined = entry.joined.saturating_add(1);
         self.joined = self.joined.saturating_add(1);
         Ok(())
     }
 
     /// Removes a membership of `context`, with its unread events.
-    pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<Left<C>> {
-        let place = self.get(context)?;
-        let joined = place.groups.remove_node(&group)?;
-        place.joined = place.joined.saturating_sub(1);
+    pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<RemovedMembership<C>> {
+        let entry = self.get(context)?;
+        let joined = entry.groups.remove_node(&group)?;
+        entry.joined = entry.joined.saturating_sub(1);
         self.joined = self.joined.saturating_sub(1);
         let mut events = RBTree::new();
         while let Some(node) = self.withdraw(context, group) {
             events.insert(node);
         }
-        Some(Left::new(joined, events))
+        Some(RemovedMembership::new(joined, events))
     }
 
     /// Removes an unread event about `group` from the queue of `context`.
     fn withdraw(&mut self, context: &C, group: u64) -> Option<AllocatedNode<C>> {
-        let place = self.get(context)?;
-        let before = place.queue.first_turn();
-        let node = place.queue.withdraw(group)?;
-        let first = place.queue.first_turn();
+        let entry = self.get(context)?;
+        let before = entry.queue.first_turn();
+        let node = entry.queue.withdraw(group)?;
+        let first = entry.queue.first_turn();
         if before != first {
-            let entry = before.and_then(|before| self.oldest.remove_node(&before));
-            let entry = entry.map(RBTreeNode::into_reservation);
+            let spare = before.and_then(|before| self.oldest.remove_node(&before));
+            let spare = spare.map(RBTreeNode::into_reservation);
             // INVARIANT: The entry follows the first event, or is the spare one if there is no
             // event.
-            match (first, entry) {
-                (Some(first), Some(entry)) => {
-                    self.oldest.insert(entry.into_node(first, context.id()));
+            match (first, spare) {
+                (Some(first), Some(spare)) => {
+                    self.oldest.insert(spare.into_node(first, context.id()));
                 }
-                (_, entry) => self.get(context)?.spare = entry,
+                (_, spare) => self.get(context)?.spare = spare,
             }
         }
         Some(node)
@@ -279,23 +279,23 @@ impl<C: Numbered> Places<C> {
         unread: impl FnOnce(u64) -> Unread,
     ) {
         let turn = self.turns.take();
-        let Some(place) = self.get(context) else {
+        let Some(entry) = self.get(context) else {
             return;
         };
-        let (at, unread) = (place.numbers.take(), unread(turn));
+        let (at, unread) = (entry.numbers.take(), unread(turn));
         if unread.is_written() {
             self.count_written(context);
         }
-        if let Some((place, oldest, _)) = self.find(context) {
-            place.enter(oldest, turn);
-            place.queue.fill(Room::Allocated(room), at, unread, about);
+        if let Some((entry, oldest, _)) = self.find(context) {
+            entry.enter(oldest, turn);
+            entry.queue.fill(Room::Allocated(room), at, unread, about);
         }
     }
 
     /// Counts an event of `context` that a program wrote and that is about to be queued.
     fn count_written(&mut self, context: &C) {
-        if let Some(place) = self.get(context) {
-            place.written = place.written.saturating_add(1);
+        if let Some(entry) = self.get(context) {
+            entry.written = entry.written.saturating_add(1);
             self.written = self.written.saturating_add(1);
         }
     }
@@ -313,12 +313,12 @@ impl<C: Numbered> Places<C> {
             node,
             ..
         } = taken;
-        let Some(place) = self.get(&owner) else {
+        let Some(entry) = self.get(&owner) else {
             return Some(node);
         };
-        place.reported = place.reported.wrapping_sub(1);
+        entry.reported = entry.reported.wrapping_sub(1);
         if let Some(group) = group {
-            let Some(joined) = place.groups.get_mut(&group) else {
+            let Some(joined) = entry.groups.get_mut(&group) else {
                 return Some(node);
             };
             joined.reported = joined.reported.wrapping_sub(1);
@@ -326,19 +326,19 @@ impl<C: Numbered> Places<C> {
         if is_written {
             self.count_written(&owner);
         }
-        let (place, oldest, _) = self.find(&owner)?;
+        let (entry, oldest, _) = self.find(&owner)?;
         if !moved {
-            place.enter(oldest, turn);
-            place.queue.put_back(node, whole);
+            entry.enter(oldest, turn);
+            entry.queue.put_back(node, whole);
             return None;
         }
         // The turn of the event is one of the other channel.
-        let entry = match place.queue.first_turn() {
+        let spare = match entry.queue.first_turn() {
             Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
-            None => place.spare.take(),
+            None => entry.spare.take(),
         };
-        place.queue.put_back(node, whole);
-        self.renew(&owner, entry);
+        entry.queue.put_back(node, whole);
+        self.renew(&owner, spare);
         None
     }
 
@@ -357,10 +357,10 @@ impl<C: Numbered> Places<C> {
     ) -> Result<bool, Need> {
         // `written` need not be counted: an endpoint has no events of the kinds that programs
         // write.
-        let Some((place, oldest, turns)) = self.find(context) else {
+        let Some((entry, oldest, turns)) = self.find(context) else {
             return Ok(false);
         };
-        let Some(recipient) = place.recipient(group, event, extra)? else {
+        let Some(recipient) = entry.recipient(group, event, extra)? else {
             return Ok(false);
         };
         let Recipient {
@@ -369,54 +369,54 @@ impl<C: Numbered> Places<C> {
             room,
             param,
         } = recipient;
-        let (turn, at) = (turns.take(), place.numbers.take());
+        let (turn, at) = (turns.take(), entry.numbers.take());
         let unread = Unread::new(uid, event, param, id, turn);
         let about = About {
             group,
             ..About::default()
         };
-        place.enter(oldest, turn);
-        place.queue.fill(room, at, unread, about);
+        entry.enter(oldest, turn);
+        entry.queue.fill(room, at, unread, about);
         Ok(true)
     }
 
     /// Removes the oldest event of all contexts from its queue and counts it as read.
     pub(crate) fn take(&mut self) -> Option<Taken<C>> {
-        let Places {
-            contexts,
+        let ChannelContexts {
+            entries,
             written,
             oldest,
             ..
         } = self;
         let cursor = oldest.cursor_front_mut()?;
         let (&turn, &id) = cursor.current();
-        let (_, entry) = cursor.remove_current();
-        let entry = entry.into_reservation();
-        let place = contexts.get_mut(id)?;
+        let (_, spare) = cursor.remove_current();
+        let spare = spare.into_reservation();
+        let entry = entries.get_mut(id)?;
         let (node, (start, whole, child, group, is_written)) =
-            place.queue.take_first(|unread, about| {
+            entry.queue.take_first(|unread, about| {
                 let child = about.and_then(|about| about.child.clone());
                 let group = about.and_then(|about| about.group);
                 let whole = unread.whole().take();
                 (unread.start(), whole, child, group, unread.is_written())
             })?;
         // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
-        match place.queue.first_turn() {
+        match entry.queue.first_turn() {
             Some(first) => {
-                oldest.insert(entry.into_node(first, id));
+                oldest.insert(spare.into_node(first, id));
             }
-            None => place.spare = Some(entry),
+            None => entry.spare = Some(spare),
         }
-        place.reported = place.reported.wrapping_add(1);
+        entry.reported = entry.reported.wrapping_add(1);
         if is_written {
-            place.written = place.written.saturating_sub(1);
+            entry.written = entry.written.saturating_sub(1);
             *written = written.saturating_sub(1);
         }
-        if let Some(joined) = group.and_then(|group| place.groups.get_mut(&group)) {
+        if let Some(joined) = group.and_then(|group| entry.groups.get_mut(&group)) {
             joined.reported = joined.reported.wrapping_add(1);
         }
         Some(Taken {
-            owner: place.context.clone(),
+            owner: entry.context.clone(),
             child,
             group,
             is_written,

@@ -6,9 +6,9 @@
 //! # Lock order
 //!
 //! endpoint -> channel -> table shard -> context. The lock of a channel is held for a few
-//! operations on the trees of [`ChannelContexts`], and while the number of a new context is published. Under
-//! it, nothing is allocated, no user memory is touched and no method of an endpoint is called:
-//! endpoints deliver their events under their own lock.
+//! operations on the trees of [`ChannelContexts`], and while the number of a new context is
+//! published. Under it, nothing is allocated, no user memory is touched and no method of an
+//! endpoint is called: endpoints deliver their events under their own lock.
 //!
 //! A context changes its channel under the locks of both channels; the lock with the lower address
 //! is taken first. Nothing else takes the locks of two channels. So whoever has locked the channel
@@ -17,7 +17,10 @@
 
 use super::{
     context::{Context, Unpublished},
-    entries::{About, ChannelContexts, Joined, Need, RemovedEntry, Reserve, Taken, Unread},
+    entries::{
+        ChannelContexts, EventReservation, EventSubject, ExpectedEvents, MembershipEntry,
+        RemovedEntry, TakenEvent, Unread,
+    },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
 };
@@ -99,9 +102,9 @@ impl Channel {
         let Unpublished {
             context,
             number,
-            room,
+            reservation,
         } = unpublished;
-        let entry = room.fill(context.clone(), uid);
+        let entry = reservation.fill(context.clone(), uid);
         let mut contexts = self.contexts.lock();
         contexts.add(&context, entry);
         number.publish(context);
@@ -111,31 +114,31 @@ impl Channel {
     /// the request for the owner of `listener`, in one step: whoever reads the request finds the
     /// context, and nobody finds the context much earlier.
     ///
-    /// `memory` is the memory for the event. A listener that has gone refuses the request.
+    /// `events` has memory for the event. A listener that has gone refuses the request.
     pub(super) fn add_request(
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event<'_>,
-        mut memory: Reserve<Context>,
+        mut events: EventReservation<Context>,
     ) -> Result<(), Declined> {
         let Unpublished {
             context,
             number,
-            room,
+            reservation,
         } = unpublished;
-        let entry = room.fill(context.clone(), 0);
-        let request = memory.take().ok_or(Declined::NoRoom)?;
-        let param = memory.take_param();
+        let entry = reservation.fill(context.clone(), 0);
+        let request = events.take().ok_or(Declined::NoRoom)?;
+        let param = events.take_param();
 
         let (channel, added) = Self::of(listener, |channel, contexts| {
             let uid = contexts.get(listener).ok_or(Declined::Refused)?.uid;
             context.set_channel(channel);
             contexts.add(&context, entry);
-            let about = About {
+            let subject = EventSubject {
                 child: Some(context.clone()),
-                ..About::default()
+                ..EventSubject::default()
             };
-            contexts.append(listener, request, about, |turn| {
+            contexts.append(listener, request, subject, |turn| {
                 Unread::new(uid, event, param, context.id(), turn)
             });
             number.publish(context);
@@ -241,11 +244,11 @@ impl Channel {
         let UnpublishedGroup {
             multicast,
             number,
-            room,
-            reserve,
+            reservation,
+            events,
         } = unpublished;
-        let joined = Joined::new(number.id(), uid, reserve);
-        let node = room.into_node(multicast.group(), joined);
+        let joined = MembershipEntry::new(number.id(), uid, events);
+        let node = reservation.into_node(multicast.group(), joined);
         Self::of(context, |_, contexts| {
             contexts.join(context, node)?;
             number.publish(multicast);
@@ -318,20 +321,20 @@ impl Channel {
     /// # Errors
     ///
     /// `ENOMEM` if there is not enough memory.
-    pub(super) fn prepare(&self, context: &Context, need: Need) -> Result {
+    pub(super) fn reserve_events(&self, context: &Context, expected: ExpectedEvents) -> Result {
         // A context that has moved meanwhile has its entry in another channel.
-        let lacks = match self.contexts.lock().get(context) {
-            Some(entry) => entry.lacks(need),
-            None => need,
+        let missing = match self.contexts.lock().get(context) {
+            Some(entry) => entry.missing(expected),
+            None => expected,
         };
-        if lacks.is_nothing() {
+        if missing.is_none() {
             return Ok(());
         }
-        let mut fresh = Reserve::allocate(lacks, GFP_KERNEL_ACCOUNT)?;
+        let mut fresh = EventReservation::allocate(missing, GFP_KERNEL_ACCOUNT)?;
         delay::point();
         Self::of(context, |_, contexts| {
             if let Some(entry) = contexts.get(context) {
-                entry.reserve.fill_from(&mut fresh);
+                entry.reservation.fill_from(&mut fresh);
             }
         });
         Ok(())
@@ -341,14 +344,14 @@ impl Channel {
     /// events.
     ///
     /// Called with the lock of the endpoint held. The event is lost only if the context has had
-    /// more events than [`Need`] foresees, none of them was read, and there is no memory.
+    /// more events than [`ExpectedEvents`] foresees, none of them was read, and there is no memory.
     pub(super) fn queue(context: &Context, group: Option<u64>, event: &Event<'_>) {
         let (mut channel, mut queued) = Self::of(context, |_, contexts| {
             contexts.queue(context, group, event, None)
         });
-        if let Err(lacks) = queued {
+        if let Err(missing) = queued {
             delay::point();
-            let mut extra = Reserve::allocate_some(lacks, GFP_NOWAIT | __GFP_NOWARN);
+            let mut extra = EventReservation::allocate_some(missing, GFP_NOWAIT | __GFP_NOWARN);
             (channel, queued) = Self::of(context, |_, contexts| {
                 contexts.queue(context, group, event, Some(&mut extra))
             });
@@ -364,14 +367,14 @@ impl Channel {
     ///
     /// - `EINVAL` if the context's owner wants no events, or if the context has gone;
     /// - `EAGAIN` if too many such events of the channel are unread;
-    /// - `ENOMEM` if `memory` is empty.
+    /// - `ENOMEM` if `reservation` is empty.
     pub(super) fn write(
         context: &Context,
         event: &Event<'_>,
-        mut memory: Reserve<Context>,
+        mut reservation: EventReservation<Context>,
     ) -> Result {
-        let room = memory.take().ok_or(ENOMEM)?;
-        let param = memory.take_param();
+        let memory = reservation.take().ok_or(ENOMEM)?;
+        let param = reservation.take_param();
         let (channel, written) = Self::of(context, |_, contexts| {
             let uid = contexts.get(context).map_or(0, |entry| entry.uid);
             if uid == 0 {
@@ -380,7 +383,7 @@ impl Channel {
             if !contexts.has_room_to_write() {
                 return Err(EAGAIN);
             }
-            contexts.append(context, room, About::default(), |turn| {
+            contexts.append(context, memory, EventSubject::default(), |turn| {
                 Unread::new(uid, event, param, context.id(), turn)
             });
             Ok(())
@@ -430,7 +433,7 @@ impl Channel {
     }
 
     /// Disposes of an event of this channel that was copied to the user.
-    fn finish(&self, taken: Taken<Context>) {
+    fn finish(&self, taken: TakenEvent<Context>) {
         let mut node = Some(taken.node);
         // Dropped when the lock has been released.
         let mut removed = None;
@@ -454,7 +457,7 @@ impl Channel {
     ///
     /// If the context of the event has moved meanwhile, the event moves to the new channel, and the
     /// context that it announces does, too.
-    fn put_back(&self, taken: Taken<Context>) {
+    fn put_back(&self, taken: TakenEvent<Context>) {
         let owner = taken.owner.clone();
         let (home, refused) = loop {
             let home = owner.channel();

@@ -9,7 +9,7 @@
 
 use super::{
     channel::Channel,
-    entries::{EntryReservation, Need, Numbered, RemovedEntry, Reserve},
+    entries::{EntryReservation, EventReservation, ExpectedEvents, Numbered, RemovedEntry},
     globals::Ucma,
     multicast::Multicast,
 };
@@ -65,7 +65,7 @@ pub(super) struct Unpublished<'a> {
     pub(super) context: Arc<Context>,
     pub(super) number: Reserved<'a, Context>,
     /// Memory for the entry in the channel.
-    pub(super) room: EntryReservation<Context>,
+    pub(super) reservation: EntryReservation<Context>,
 }
 
 impl<'a> Unpublished<'a> {
@@ -97,7 +97,7 @@ impl<'a> Unpublished<'a> {
         Ok(Unpublished {
             context,
             number,
-            room: EntryReservation::new()?,
+            reservation: EntryReservation::new()?,
         })
     }
 }
@@ -249,7 +249,8 @@ impl Context {
         event: &Event<'_>,
         admission: Admission,
     ) -> Result<Admitted<'a>, Declined> {
-        let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT).map_err(to_protocol)?;
+        let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)
+            .map_err(to_protocol)?;
         let channel = self.channel();
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone());
         let unpublished = unpublished.map_err(to_protocol)?;

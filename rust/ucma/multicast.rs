@@ -7,7 +7,7 @@
 
 use super::{
     context::Context,
-    entries::{Joined, Need, Reserve},
+    entries::{EventReservation, ExpectedEvents, MembershipEntry},
     globals::Ucma,
 };
 use crate::kext::idtable::Reserved;
@@ -30,9 +30,9 @@ pub(super) struct UnpublishedGroup<'a> {
     pub(super) multicast: Arc<Multicast>,
     pub(super) number: Reserved<'a, Multicast>,
     /// Memory for the entry in the channel.
-    pub(super) room: RBTreeNodeReservation<u64, Joined<Context>>,
+    pub(super) reservation: RBTreeNodeReservation<u64, MembershipEntry<Context>>,
     /// Memory for the event of the membership.
-    pub(super) reserve: Reserve<Context>,
+    pub(super) events: EventReservation<Context>,
 }
 
 impl<'a> UnpublishedGroup<'a> {
@@ -49,8 +49,8 @@ impl<'a> UnpublishedGroup<'a> {
         Ok(UnpublishedGroup {
             multicast: Arc::new(multicast, GFP_KERNEL_ACCOUNT)?,
             number: ucma.groups.reserve().map_err(|_| ENOMEM)?,
-            room: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-            reserve: Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?,
+            reservation: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+            events: EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?,
         })
     }
 }
@@ -67,7 +67,7 @@ impl Multicast {
     }
 
     /// Removes the memberships of a context that is being destroyed from the table.
-    pub(super) fn forget(ucma: &Ucma, mut groups: RBTree<u64, Joined<Context>>) {
+    pub(super) fn forget(ucma: &Ucma, mut groups: RBTree<u64, MembershipEntry<Context>>) {
         while let Some(cursor) = groups.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (group, joined) = node.to_key_value();

@@ -5,7 +5,7 @@
 use super::call::{Call, Request};
 use crate::{
     kext::error::ResultExt,
-    ucma::{context::Context, entries::Need},
+    ucma::{context::Context, entries::ExpectedEvents},
 };
 use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuestion, ucma_abi as abi};
 use kernel::prelude::*;
@@ -133,7 +133,8 @@ fn resolve(
 ) -> Result {
     // Whoever resolves an address is about to connect. To allocate the memory of all the events at
     // once costs less.
-    call.channel().prepare(context, Need::CONNECT)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::CONNECT)?;
     context.endpoint().resolve_addr(src, dst, timeout_ms)
 }
 
@@ -149,7 +150,8 @@ pub(super) fn resolve_route(
     context: &Context,
     request: &abi::ResolveRoute,
 ) -> Result {
-    call.channel().prepare(context, Need::ROUTE)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::ROUTE)?;
     context.endpoint().resolve_route(request.timeout_ms)
 }
 
@@ -165,7 +167,8 @@ pub(super) fn resolve_ib_service(
     context: &Context,
     request: &abi::ResolveIbService,
 ) -> Result {
-    call.channel().prepare(context, Need::RESOLVE)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::RESOLVE)?;
     let question = ServiceQuestion::from_user(&request.ibs);
     context.endpoint().resolve_ib_service(&question)
 }

@@ -6,7 +6,7 @@ use super::call::{Call, Request};
 use crate::{
     endpoint::{ConnParam, Ece},
     kext::sysctl,
-    ucma::{channel::Channel, context::Context, entries::Need},
+    ucma::{channel::Channel, context::Context, entries::ExpectedEvents},
 };
 use cmproto::{errno::Errno, ucma::backlog, ucma_abi as abi};
 use kernel::prelude::*;
@@ -71,7 +71,8 @@ impl Request for abi::Connect {
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
     let param = param(context, &request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
-    call.channel().prepare(context, Need::CONNECT)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::CONNECT)?;
     context.endpoint().connect(&param, ece)
 }
 
@@ -110,7 +111,8 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
         return endpoint.accept(None, ece, || ());
     }
     let param = param(context, &request.conn_param);
-    call.channel().prepare(context, Need::CONNECT)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::CONNECT)?;
     endpoint.accept(Some(&param), ece, || {
         Channel::set_uid(context, request.uid);
     })

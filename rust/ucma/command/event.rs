@@ -9,7 +9,7 @@ use crate::{
     ucma::{
         channel::Channel,
         context::Context,
-        entries::{Need, Reserve},
+        entries::{EventReservation, ExpectedEvents},
     },
 };
 use cmproto::{
@@ -52,7 +52,7 @@ impl Request for abi::WriteCmEvent {
 /// - `EAGAIN` if too many such events are unread;
 /// - `ENOMEM` if there is no memory.
 pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
-    let memory = Reserve::allocate(Need::EVENT, GFP_KERNEL_ACCOUNT)?;
+    let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?;
     let status = i32::from_ne_bytes(request.status.to_ne_bytes());
     let event = Event {
         param: EventParam::Arg(request.arg()),

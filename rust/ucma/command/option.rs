@@ -5,7 +5,7 @@
 use super::call::{Call, Request};
 use crate::{
     kext::{error::ResultExt, uaccess},
-    ucma::{context::Context, entries::Need},
+    ucma::{context::Context, entries::ExpectedEvents},
 };
 use cmproto::{
     errno::Errno,
@@ -85,7 +85,8 @@ fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> R
     if !context.endpoint().has_device() {
         return Err(EINVAL);
     }
-    call.channel().prepare(context, Need::RESOLVE)?;
+    call.channel()
+        .reserve_events(context, ExpectedEvents::RESOLVE)?;
     let record = SaPathRecord::unpack(&path.path_rec);
     context.endpoint().set_path(&record, true)
 }

@@ -11,9 +11,9 @@ use super::{
     entry::{ChannelEntry, Numbered, OldestReservation, Recipient, RemovedEntry},
     entry_map::EntryMap,
     event::{Unread, Whole},
-    membership::{Joined, RemovedMembership},
-    queue::{About, Allocated, AllocatedNode, Node, Room},
-    reserve::{Need, Reserve},
+    membership::{MembershipEntry, RemovedMembership},
+    queue::{EventMemory, EventNode, EventNodeReservation, EventSubject, TakenMemory},
+    reservation::{EventReservation, ExpectedEvents},
 };
 use crate::endpoint::Event;
 use cmproto::{ucma::order::Numbers, ucma_abi::EventStart};
@@ -57,7 +57,7 @@ type Detached<C> = (RBTreeNode<u32, ChannelEntry<C>>, Option<OldestReservation>)
 /// as long as it likes, and whoever destroys the context meanwhile must not wait for that. If the
 /// copy fails afterwards, the destroyer has been told of one event too many.
 #[must_use]
-pub(crate) struct Taken<C> {
+pub(crate) struct TakenEvent<C> {
     /// The context whose queue the event was in.
     pub(crate) owner: Arc<C>,
     /// The context that the event announces, if the event is a connection request.
@@ -71,7 +71,7 @@ pub(crate) struct Taken<C> {
     pub(crate) start: EventStart,
     /// The value of [`Unread::whole`].
     pub(crate) whole: Option<Whole>,
-    pub(crate) node: Node<C>,
+    pub(crate) node: TakenMemory<C>,
 }
 
 impl<C: Numbered> ChannelContexts<C> {
@@ -218,7 +218,11 @@ impl<C: Numbered> ChannelContexts<C> {
     ///
     /// - `ENOMEM` if the channel has too many memberships;
     /// - `ENOENT` if the context has gone.
-    pub(crate) fn join(&mut self, context: &C, node: RBTreeNode<u64, Joined<C>>) -> Result {
+    pub(crate) fn join(
+        &mut self,
+        context: &C,
+        node: RBTreeNode<u64, MembershipEntry<C>>,
+    ) -> Result {
         if !self.has_room_for_group() {
             return Err(ENOMEM);
         }
@@ -244,7 +248,7 @@ impl<C: Numbered> ChannelContexts<C> {
     }
 
     /// Removes an unread event about `group` from the queue of `context`.
-    fn withdraw(&mut self, context: &C, group: u64) -> Option<AllocatedNode<C>> {
+    fn withdraw(&mut self, context: &C, group: u64) -> Option<EventNode<C>> {
         let entry = self.get(context)?;
         let before = entry.queue.first_turn();
         let node = entry.queue.withdraw(group)?;
@@ -274,8 +278,8 @@ impl<C: Numbered> ChannelContexts<C> {
     pub(crate) fn append(
         &mut self,
         context: &C,
-        room: Allocated<C>,
-        about: About<C>,
+        memory: EventNodeReservation<C>,
+        subject: EventSubject<C>,
         unread: impl FnOnce(u64) -> Unread,
     ) {
         let turn = self.turns.take();
@@ -288,7 +292,9 @@ impl<C: Numbered> ChannelContexts<C> {
         }
         if let Some((entry, oldest, _)) = self.find(context) {
             entry.enter(oldest, turn);
-            entry.queue.fill(Room::Allocated(room), at, unread, about);
+            entry
+                .queue
+                .fill(EventMemory::Node(memory), at, unread, subject);
         }
     }
 
@@ -303,8 +309,8 @@ impl<C: Numbered> ChannelContexts<C> {
     /// Puts an event that was taken out and could not be copied back into its queue, where it is
     /// the oldest one. Returns its node if the context has gone, or if the group of the event was
     /// left. `moved` says whether the context has come from another channel since.
-    pub(crate) fn put_back(&mut self, taken: Taken<C>, moved: bool) -> Option<Node<C>> {
-        let Taken {
+    pub(crate) fn put_back(&mut self, taken: TakenEvent<C>, moved: bool) -> Option<TakenMemory<C>> {
+        let TakenEvent {
             owner,
             group,
             is_written,
@@ -345,16 +351,16 @@ impl<C: Numbered> ChannelContexts<C> {
     /// Queues an event of `context`, or of its multicast group `group`, unless its owner wants no
     /// events.
     ///
-    /// Memory comes from the reserve of the context or group. Without `extra`, a lack of memory is
-    /// an error, which says how much is missing. With `extra`, the event is lost if neither
-    /// has memory for it. Returns whether the event was queued.
+    /// Memory comes from the reservation of the context or group. Without `extra`, a lack of memory
+    /// is an error, which says how much is missing. With `extra`, the event is lost if neither has
+    /// memory for it. Returns whether the event was queued.
     pub(crate) fn queue(
         &mut self,
         context: &C,
         group: Option<u64>,
         event: &Event<'_>,
-        extra: Option<&mut Reserve<C>>,
-    ) -> Result<bool, Need> {
+        extra: Option<&mut EventReservation<C>>,
+    ) -> Result<bool, ExpectedEvents> {
         // `written` need not be counted: an endpoint has no events of the kinds that programs
         // write.
         let Some((entry, oldest, turns)) = self.find(context) else {
@@ -366,22 +372,22 @@ impl<C: Numbered> ChannelContexts<C> {
         let Recipient {
             uid,
             id,
-            room,
+            memory,
             param,
         } = recipient;
         let (turn, at) = (turns.take(), entry.numbers.take());
         let unread = Unread::new(uid, event, param, id, turn);
-        let about = About {
+        let subject = EventSubject {
             group,
-            ..About::default()
+            ..EventSubject::default()
         };
         entry.enter(oldest, turn);
-        entry.queue.fill(room, at, unread, about);
+        entry.queue.fill(memory, at, unread, subject);
         Ok(true)
     }
 
     /// Removes the oldest event of all contexts from its queue and counts it as read.
-    pub(crate) fn take(&mut self) -> Option<Taken<C>> {
+    pub(crate) fn take(&mut self) -> Option<TakenEvent<C>> {
         let ChannelContexts {
             entries,
             written,
@@ -394,9 +400,9 @@ impl<C: Numbered> ChannelContexts<C> {
         let spare = spare.into_reservation();
         let entry = entries.get_mut(id)?;
         let (node, (start, whole, child, group, is_written)) =
-            entry.queue.take_first(|unread, about| {
-                let child = about.and_then(|about| about.child.clone());
-                let group = about.and_then(|about| about.group);
+            entry.queue.take_first(|unread, subject| {
+                let child = subject.and_then(|subject| subject.child.clone());
+                let group = subject.and_then(|subject| subject.group);
                 let whole = unread.whole().take();
                 (unread.start(), whole, child, group, unread.is_written())
             })?;
@@ -415,7 +421,7 @@ impl<C: Numbered> ChannelContexts<C> {
         if let Some(joined) = group.and_then(|group| entry.groups.get_mut(&group)) {
             joined.reported = joined.reported.wrapping_add(1);
         }
-        Some(Taken {
+        Some(TakenEvent {
             owner: entry.context.clone(),
             child,
             group,

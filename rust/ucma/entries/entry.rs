@@ -3,10 +3,10 @@
 //! The entry of a context in its channel, which the channel's lock protects.
 
 use super::{
-    event::ParamSpace,
-    membership::Joined,
-    queue::{Node, Queue, RemovedEvent, Room},
-    reserve::{Need, Reserve},
+    event::ParamReservation,
+    membership::MembershipEntry,
+    queue::{EventMemory, Queue, RemovedEvent, TakenMemory},
+    reservation::{EventReservation, ExpectedEvents},
 };
 use crate::endpoint::Event;
 use cmproto::{
@@ -46,13 +46,13 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) backlog: Backlog,
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
-    pub(crate) groups: RBTree<u64, Joined<C>>,
+    pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
     pub(crate) joined: usize,
     pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
     pub(crate) spare: Option<OldestReservation>,
-    pub(crate) reserve: Reserve<C>,
+    pub(crate) reservation: EventReservation<C>,
 }
 
 /// Memory for the entry of a context in its channel.
@@ -61,22 +61,22 @@ pub(crate) struct EntryReservation<C> {
     spare: OldestReservation,
 }
 
-/// What is left of an entry that was removed from its channel, to be cleared without its lock.
+/// The rest of an entry that was removed from its channel, to be cleared without its lock.
 pub(crate) struct RemovedEntry<C> {
     /// The number of events that were read.
     pub(crate) reported: u32,
     /// The unread events.
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups.
-    pub(crate) groups: RBTree<u64, Joined<C>>,
+    pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
 }
 
 /// The recipient of an event, with memory for the event.
 pub(crate) struct Recipient<C> {
     pub(crate) uid: u64,
     pub(crate) id: u32,
-    pub(crate) room: Room<C>,
-    pub(crate) param: Option<ParamSpace>,
+    pub(crate) memory: EventMemory<C>,
+    pub(crate) param: Option<ParamReservation>,
 }
 
 impl<C: Numbered> EntryReservation<C> {
@@ -104,16 +104,16 @@ impl<C: Numbered> EntryReservation<C> {
                 written: 0,
                 numbers: Numbers::new(),
                 spare: Some(self.spare),
-                reserve: Reserve::new(),
+                reservation: EventReservation::new(),
             },
         )
     }
 }
 
 impl<C: Numbered> ChannelEntry<C> {
-    /// Returns the part of `need` for which there is no memory.
-    pub(crate) fn lacks(&self, need: Need) -> Need {
-        self.reserve.lacks(need.beyond(self.queue.free()))
+    /// Returns the part of `expected` for which there is no memory.
+    pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
+        self.reservation.missing(expected.beyond(self.queue.free()))
     }
 
     /// Returns the recipient of an event, with memory for the event: the context, or `group` if the
@@ -125,57 +125,63 @@ impl<C: Numbered> ChannelEntry<C> {
         &mut self,
         group: Option<u64>,
         event: &Event<'_>,
-        extra: Option<&mut Reserve<C>>,
-    ) -> Result<Option<Recipient<C>>, Need> {
+        extra: Option<&mut EventReservation<C>>,
+    ) -> Result<Option<Recipient<C>>, ExpectedEvents> {
         if self.uid == 0 {
             return Ok(None);
         }
-        let (uid, id, reserve, own) = match group {
+        let (uid, id, reservation, own) = match group {
             None => (
                 self.uid,
                 self.context.id(),
-                &mut self.reserve,
+                &mut self.reservation,
                 self.queue.draw(),
             ),
             Some(group) => match self.groups.get_mut(&group) {
-                Some(joined) => (joined.uid, joined.id, &mut joined.reserve, None),
+                Some(joined) => (joined.uid, joined.id, &mut joined.reservation, None),
                 None => return Ok(None),
             },
         };
-        let lacks = reserve.lacks(Need::of(event).beyond(usize::from(own.is_some())));
-        if extra.is_none() && !lacks.is_nothing() {
+        let missing =
+            reservation.missing(ExpectedEvents::of(event).beyond(usize::from(own.is_some())));
+        if extra.is_none() && !missing.is_none() {
             if own.is_some() {
                 self.queue.undraw();
             }
-            return Err(lacks);
+            return Err(missing);
         }
-        let mut none = Reserve::new();
+        let mut none = EventReservation::new();
         let extra = extra.unwrap_or(&mut none);
-        let allocated = || reserve.take().or_else(|| extra.take()).map(Room::Allocated);
-        let Some(room) = own.or_else(allocated) else {
+        let allocated = || {
+            reservation
+                .take()
+                .or_else(|| extra.take())
+                .map(EventMemory::Node)
+        };
+        let Some(memory) = own.or_else(allocated) else {
             return Ok(None);
         };
         let param = match event.param.is_some() {
-            true => reserve.take_param().or_else(|| extra.take_param()),
+            true => reservation.take_param().or_else(|| extra.take_param()),
             false => None,
         };
         if event.kind == CmEvent::Established {
             // No event after this one has parameters.
-            drop(reserve.take_param());
+            drop(reservation.take_param());
         }
         Ok(Some(Recipient {
             uid,
             id,
-            room,
+            memory,
             param,
         }))
     }
 
     /// Disposes of an event that was read, and keeps its memory for later events if it is needed.
     /// The caller drops the returned value without a lock.
-    pub(crate) fn finish(&mut self, node: Node<C>) -> Option<RemovedEvent<C>> {
+    pub(crate) fn finish(&mut self, node: TakenMemory<C>) -> Option<RemovedEvent<C>> {
         match self.queue.finish(node) {
-            RemovedEvent::Allocated(room) => self.reserve.put(room).map(RemovedEvent::Allocated),
+            RemovedEvent::Node(memory) => self.reservation.put(memory).map(RemovedEvent::Node),
             own => Some(own),
         }
     }

@@ -34,11 +34,11 @@ impl Unread {
     /// Creates an event for the context or group `id`, with the user's value `uid` and the position
     /// `turn` among the events of its channel.
     ///
-    /// `space` is used if the event has parameters. Without it, parameters are reported as zeros.
+    /// `memory` is used if the event has parameters. Without it, parameters are reported as zeros.
     pub(crate) fn new(
         uid: u64,
         event: &Event<'_>,
-        space: Option<ParamSpace>,
+        memory: Option<ParamReservation>,
         id: u32,
         turn: u64,
     ) -> Self {
@@ -50,9 +50,9 @@ impl Unread {
             status: event.status,
             whole: None,
         };
-        unread.whole = space
+        unread.whole = memory
             .filter(|_| event.param.is_some())
-            .map(|space| space.fill(&unread.start(), event));
+            .map(|memory| memory.fill(&unread.start(), event));
         unread
     }
 
@@ -97,9 +97,9 @@ pub(crate) type Whole = KBox<EventResp>;
 /// # Invariants
 ///
 /// The memory is all zeros.
-pub(crate) struct ParamSpace(Whole);
+pub(crate) struct ParamReservation(Whole);
 
-impl ParamSpace {
+impl ParamReservation {
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
         // INVARIANT: The memory was allocated zeroed.
         zeroed::new(flags).map(Self)

@@ -2,34 +2,34 @@
 
 //! The entry of a multicast membership in its context's entry.
 
-use super::{event::Unread, queue::About, reserve::Reserve};
+use super::{event::Unread, queue::EventSubject, reservation::EventReservation};
 use kernel::rbtree::{RBTree, RBTreeNode};
 
 /// The entry of a multicast membership in its context's entry.
-pub(crate) struct Joined<C> {
+pub(crate) struct MembershipEntry<C> {
     /// The number by which user space names the membership.
     pub(crate) id: u32,
     /// The user's value for the membership.
     pub(crate) uid: u64,
     /// The number of its events that were read.
     pub(crate) reported: u32,
-    pub(crate) reserve: Reserve<C>,
+    pub(crate) reservation: EventReservation<C>,
 }
 
 /// A membership that was removed from its channel, to be dropped without the lock.
 pub(crate) struct RemovedMembership<C> {
-    joined: RBTreeNode<u64, Joined<C>>,
-    _events: RBTree<u64, (Unread, About<C>)>,
+    joined: RBTreeNode<u64, MembershipEntry<C>>,
+    _events: RBTree<u64, (Unread, EventSubject<C>)>,
 }
 
-impl<C> Joined<C> {
+impl<C> MembershipEntry<C> {
     /// Creates the entry of a membership, none of whose events was read.
-    pub(crate) fn new(id: u32, uid: u64, reserve: Reserve<C>) -> Self {
-        Joined {
+    pub(crate) fn new(id: u32, uid: u64, reservation: EventReservation<C>) -> Self {
+        MembershipEntry {
             id,
             uid,
             reported: 0,
-            reserve,
+            reservation,
         }
     }
 }
@@ -37,8 +37,8 @@ impl<C> Joined<C> {
 impl<C> RemovedMembership<C> {
     /// Creates it from the entry and the unread events of the membership.
     pub(crate) fn new(
-        joined: RBTreeNode<u64, Joined<C>>,
-        events: RBTree<u64, (Unread, About<C>)>,
+        joined: RBTreeNode<u64, MembershipEntry<C>>,
+        events: RBTree<u64, (Unread, EventSubject<C>)>,
     ) -> Self {
         RemovedMembership {
             joined,

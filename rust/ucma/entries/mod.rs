@@ -10,13 +10,13 @@ mod entry_map;
 mod event;
 mod membership;
 mod queue;
-mod reserve;
+mod reservation;
 
 pub(crate) use self::{
-    contexts::{ChannelContexts, Taken},
+    contexts::{ChannelContexts, TakenEvent},
     entry::{EntryReservation, Numbered, RemovedEntry},
     event::Unread,
-    membership::Joined,
-    queue::About,
-    reserve::{Need, Reserve},
+    membership::MembershipEntry,
+    queue::EventSubject,
+    reservation::{EventReservation, ExpectedEvents},
 };

@@ -17,16 +17,16 @@ use kernel::{
 const SLOTS: usize = 5;
 
 /// The subject of an event, besides its context.
-pub(crate) struct About<C> {
+pub(crate) struct EventSubject<C> {
     /// The multicast group that the event is about.
     pub(crate) group: Option<u64>,
     /// The context of a connection request, which is destroyed if the event is never read.
     pub(crate) child: Option<Arc<C>>,
 }
 
-impl<C> Default for About<C> {
+impl<C> Default for EventSubject<C> {
     fn default() -> Self {
-        About {
+        EventSubject {
             group: None,
             child: None,
         }
@@ -34,43 +34,43 @@ impl<C> Default for About<C> {
 }
 
 /// Memory for an event outside the queue's own slots.
-pub(crate) type Allocated<C> = RBTreeNodeReservation<u64, (Unread, About<C>)>;
+pub(crate) type EventNodeReservation<C> = RBTreeNodeReservation<u64, (Unread, EventSubject<C>)>;
 
 /// An event in memory outside the queue's own slots.
-pub(crate) type AllocatedNode<C> = RBTreeNode<u64, (Unread, About<C>)>;
+pub(crate) type EventNode<C> = RBTreeNode<u64, (Unread, EventSubject<C>)>;
 
 /// Memory for an event.
-pub(crate) enum Room<C> {
+pub(crate) enum EventMemory<C> {
     /// A slot of the queue, for an event whose only subject is its context.
-    Own,
+    Slot,
     /// Memory outside the queue's own slots, for any event.
-    Allocated(Allocated<C>),
+    Node(EventNodeReservation<C>),
 }
 
-/// An event that a reader has taken out of its queue.
-pub(crate) enum Node<C> {
+/// The memory of an event that a reader has taken out of its queue.
+pub(crate) enum TakenMemory<C> {
     /// The event is in a slot of the queue, at this position.
-    Own(u64),
+    Slot(u64),
     /// The event is in memory of its own, and was at this position.
-    Allocated(u64, AllocatedNode<C>),
+    Node(u64, EventNode<C>),
 }
 
 /// An event that was read and removed, to be dropped without a lock.
 pub(crate) enum RemovedEvent<C> {
     /// The event itself, whose slot stays in the queue.
-    Own { _event: Option<Unread> },
+    Slot { _event: Option<Unread> },
     /// The memory of an event that was not in a slot.
-    Allocated(Allocated<C>),
+    Node(EventNodeReservation<C>),
 }
 
 /// Memory for one event of the context itself.
 enum Slot {
     Free,
-    /// Lent to the caller as a [`Room::Own`], or for the moment of a look at an event.
+    /// Lent to the caller as a [`EventMemory::Slot`], or for the moment of a look at an event.
     Lent,
     /// A slot with an unread event, which has this position.
     Full(u64, Unread),
-    /// A slot with an event, at this position, that a reader has taken as a [`Node::Own`].
+    /// A slot with an event, at this position, that a reader has taken as a [`TakenMemory::Slot`].
     Read(u64, Unread),
 }
 
@@ -81,18 +81,18 @@ enum Slot {
 /// `full` of the slots are [`Slot::Full`].
 pub(crate) struct Queue<C> {
     full: usize,
-    more: RBTree<u64, (Unread, About<C>)>,
+    more: RBTree<u64, (Unread, EventSubject<C>)>,
     own: [Slot; SLOTS],
 }
 
-impl<C> Node<C> {
+impl<C> TakenMemory<C> {
     /// Returns the context that the event announces, if the event is a connection request.
     pub(crate) fn into_child(self) -> Option<Arc<C>> {
         match self {
-            Node::Own(_) => None,
-            Node::Allocated(_, node) => {
-                let (_, (_, about)) = node.to_key_value();
-                about.child
+            TakenMemory::Slot(_) => None,
+            TakenMemory::Node(_, node) => {
+                let (_, (_, subject)) = node.to_key_value();
+                subject.child
             }
         }
     }
@@ -175,27 +175,33 @@ impl<C> Queue<C> {
         let mut from = from;
         loop {
             let cursor = self.more.cursor_lower_bound(&from)?;
-            let (&at, (_, about)) = cursor.current();
-            if let Some(child) = &about.child {
+            let (&at, (_, subject)) = cursor.current();
+            if let Some(child) = &subject.child {
                 return Some((at, child.clone()));
             }
             from = at.checked_add(1)?;
         }
     }
 
-    /// Adds an event at the position `at`, which no other event has. If `room` is a slot of the
-    /// queue, the event's only subject is its context, and `about` is not used.
-    pub(crate) fn fill(&mut self, room: Room<C>, at: u64, unread: Unread, about: About<C>) {
-        match room {
-            Room::Own => {
+    /// Adds an event at the position `at`, which no other event has. If `memory` is a slot of the
+    /// queue, the event's only subject is its context, and `subject` is not used.
+    pub(crate) fn fill(
+        &mut self,
+        memory: EventMemory<C>,
+        at: u64,
+        unread: Unread,
+        subject: EventSubject<C>,
+    ) {
+        match memory {
+            EventMemory::Slot => {
                 if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
                     *slot = Slot::Full(at, unread);
                     // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
                 }
             }
-            Room::Allocated(room) => {
-                let _ = self.more.insert(room.into_node(at, (unread, about)));
+            EventMemory::Node(memory) => {
+                let _ = self.more.insert(memory.into_node(at, (unread, subject)));
             }
         }
     }
@@ -204,14 +210,14 @@ impl<C> Queue<C> {
     /// it.
     pub(crate) fn take_first<R>(
         &mut self,
-        look: impl FnOnce(&mut Unread, Option<&About<C>>) -> R,
-    ) -> Option<(Node<C>, R)> {
+        look: impl FnOnce(&mut Unread, Option<&EventSubject<C>>) -> R,
+    ) -> Option<(TakenMemory<C>, R)> {
         let Some(index) = self.first_own() else {
             let mut cursor = self.more.cursor_front_mut()?;
-            let (&at, (unread, about)) = cursor.current_mut();
-            let seen = look(unread, Some(about));
+            let (&at, (unread, subject)) = cursor.current_mut();
+            let seen = look(unread, Some(subject));
             let (_, node) = cursor.remove_current();
-            return Some((Node::Allocated(at, node), seen));
+            return Some((TakenMemory::Node(at, node), seen));
         };
         let slot = self.own.get_mut(index)?;
         let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
@@ -221,13 +227,13 @@ impl<C> Queue<C> {
         *slot = Slot::Read(at, unread);
         // INVARIANT: One slot less is full.
         self.full = self.full.saturating_sub(1);
-        Some((Node::Own(at), seen))
+        Some((TakenMemory::Slot(at), seen))
     }
 
     /// Puts an event back at its position. `whole` is the part of the event that its reader took.
-    pub(crate) fn put_back(&mut self, node: Node<C>, whole: Option<Whole>) {
+    pub(crate) fn put_back(&mut self, node: TakenMemory<C>, whole: Option<Whole>) {
         match node {
-            Node::Own(at) => {
+            TakenMemory::Slot(at) => {
                 let Some(slot) = self.own.iter_mut().find(|slot| slot.is_read(at)) else {
                     return;
                 };
@@ -238,7 +244,7 @@ impl<C> Queue<C> {
                     self.full = self.full.saturating_add(1);
                 }
             }
-            Node::Allocated(at, node) => {
+            TakenMemory::Node(at, node) => {
                 let _ = self.more.insert(node);
                 if let Some((unread, _)) = self.more.get_mut(&at) {
                     *unread.whole() = whole;
@@ -248,24 +254,24 @@ impl<C> Queue<C> {
     }
 
     /// Disposes of an event that was read. The caller drops the returned value without a lock.
-    pub(crate) fn finish(&mut self, node: Node<C>) -> RemovedEvent<C> {
+    pub(crate) fn finish(&mut self, node: TakenMemory<C>) -> RemovedEvent<C> {
         match node {
-            Node::Own(at) => {
+            TakenMemory::Slot(at) => {
                 let slot = self.own.iter_mut().find(|slot| slot.is_read(at));
                 let event = match slot.map(|slot| mem::replace(slot, Slot::Free)) {
                     Some(Slot::Read(_, event)) => Some(event),
                     _ => None,
                 };
-                RemovedEvent::Own { _event: event }
+                RemovedEvent::Slot { _event: event }
             }
-            Node::Allocated(_, node) => RemovedEvent::Allocated(node.into_reservation()),
+            TakenMemory::Node(_, node) => RemovedEvent::Node(node.into_reservation()),
         }
     }
 
     /// Removes the oldest event about the multicast group `group`.
-    pub(crate) fn withdraw(&mut self, group: u64) -> Option<AllocatedNode<C>> {
+    pub(crate) fn withdraw(&mut self, group: u64) -> Option<EventNode<C>> {
         let mut events = self.more.iter();
-        let (&at, _) = events.find(|(_, (_, about))| about.group == Some(group))?;
+        let (&at, _) = events.find(|(_, (_, subject))| subject.group == Some(group))?;
         self.more.remove_node(&at)
     }
 
@@ -314,10 +320,10 @@ impl<C> Queue<C> {
     }
 
     /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
-    pub(crate) fn draw(&mut self) -> Option<Room<C>> {
+    pub(crate) fn draw(&mut self) -> Option<EventMemory<C>> {
         let slot = self.own.iter_mut().find(|slot| slot.is_free())?;
         *slot = Slot::Lent;
-        Some(Room::Own)
+        Some(EventMemory::Slot)
     }
 
     /// Gives back a slot that was taken by [`draw`](Self::draw) and not used.

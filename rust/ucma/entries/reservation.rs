@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory for the events that a context is yet to have.
+
+use super::{event::ParamReservation, queue::EventNodeReservation};
+use crate::endpoint::Event;
+use kernel::{alloc::Flags, prelude::*};
+
+/// The most events for which a reservation has memory.
+const MOST_EVENTS: usize = 5;
+
+/// Memory for the events that a context is yet to have.
+///
+/// The commands that cause events fill it, in the process that is charged for the memory and while
+/// a failure can still be reported. So no event waits for memory, and no event is lost for lack of
+/// it.
+///
+/// # Invariants
+///
+/// The first `count` of `nodes` are `Some`, the others are `None`.
+pub(crate) struct EventReservation<C> {
+    nodes: [Option<EventNodeReservation<C>>; MOST_EVENTS],
+    count: usize,
+    param: Option<ParamReservation>,
+}
+
+/// The events that may come, for which memory is reserved.
+#[derive(Clone, Copy)]
+pub(crate) struct ExpectedEvents {
+    /// Number of events, at most [`MOST_EVENTS`].
+    events: usize,
+    /// Set if one of the events has parameters.
+    param: bool,
+}
+
+impl ExpectedEvents {
+    /// A device removal, which can come at any time, and the outcome of a resolution.
+    pub(crate) const RESOLVE: Self = ExpectedEvents {
+        events: 2,
+        param: false,
+    };
+
+    /// The events of a route resolution: [`RESOLVE`](Self::RESOLVE), and a change of the peer's
+    /// address, which can come from then on.
+    pub(crate) const ROUTE: Self = ExpectedEvents {
+        events: 3,
+        param: false,
+    };
+
+    /// The events of a connection: a device removal, a change of the peer's address, and the
+    /// outcome of the connection, its end and the end of its time wait. The outcome may come with
+    /// the parameters of a REP or a REJ.
+    pub(crate) const CONNECT: Self = ExpectedEvents {
+        events: 5,
+        param: true,
+    };
+
+    /// One event with parameters: a connection request, an event of a multicast group,
+    /// or an event that a program writes.
+    pub(crate) const ONE: Self = ExpectedEvents {
+        events: 1,
+        param: true,
+    };
+
+    /// Returns what one event needs.
+    pub(crate) fn of(event: &Event<'_>) -> Self {
+        ExpectedEvents {
+            events: 1,
+            param: event.param.is_some(),
+        }
+    }
+
+    /// Returns what is left if there is memory for `events` events already.
+    pub(crate) fn beyond(self, events: usize) -> Self {
+        ExpectedEvents {
+            events: self.events.saturating_sub(events),
+            ..self
+        }
+    }
+
+    /// Returns whether no memory is needed.
+    pub(crate) fn is_none(&self) -> bool {
+        self.events == 0 && !self.param
+    }
+}
+
+impl<C> EventReservation<C> {
+    /// Creates an empty reservation.
+    pub(crate) const fn new() -> Self {
+        EventReservation {
+            nodes: [const { None }; MOST_EVENTS],
+            count: 0,
+            param: None,
+        }
+    }
+
+    /// Allocates memory for `expected`, or fails with `ENOMEM`.
+    pub(crate) fn allocate(expected: ExpectedEvents, flags: Flags) -> Result<Self> {
+        let reservation = Self::allocate_some(expected, flags);
+        if reservation.missing(expected).is_none() {
+            Ok(reservation)
+        } else {
+            Err(ENOMEM)
+        }
+    }
+
+    /// Allocates memory for as much of `expected` as possible.
+    pub(crate) fn allocate_some(expected: ExpectedEvents, flags: Flags) -> Self {
+        let mut reservation = Self::new();
+        for _ in 0..expected.events {
+            let Ok(node) = EventNodeReservation::new(flags) else {
+                break;
+            };
+            let _ = reservation.put(node);
+        }
+        if expected.param {
+            reservation.param = ParamReservation::new(flags).ok();
+        }
+        reservation
+    }
+
+    /// Returns what has to be added to the reservation for `expected`.
+    pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
+        ExpectedEvents {
+            events: expected.events.saturating_sub(self.count),
+            param: expected.param && self.param.is_none(),
+        }
+    }
+
+    /// Moves as much memory as fits from `other` into this reservation.
+    pub(crate) fn fill_from(&mut self, other: &mut Self) {
+        while self.count < MOST_EVENTS {
+            let Some(node) = other.take() else {
+                break;
+            };
+            let _ = self.put(node);
+        }
+        if self.param.is_none() {
+            self.param = other.param.take();
+        }
+    }
+
+    /// Takes the memory for one event out.
+    pub(crate) fn take(&mut self) -> Option<EventNodeReservation<C>> {
+        let last = self.count.checked_sub(1)?;
+        let node = self.nodes.get_mut(last)?.take();
+        // INVARIANT: The last `Some` was taken.
+        self.count = last;
+        node
+    }
+
+    /// Takes the memory for the parameters of one event out.
+    pub(crate) fn take_param(&mut self) -> Option<ParamReservation> {
+        self.param.take()
+    }
+
+    /// Adds memory for one event. Returns it if the reservation is full.
+    pub(crate) fn put(&mut self, node: EventNodeReservation<C>) -> Option<EventNodeReservation<C>> {
+        match self.nodes.get_mut(self.count) {
+            Some(slot) => {
+                // INVARIANT: One more is `Some`, behind the others.
+                self.count = self.count.saturating_add(1);
+                slot.replace(node)
+            }
+            None => Some(node),
+        }
+    }
+}

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Events of an endpoint, and the consumer to which they are reported.
+//! Events of an endpoint.
 
-use super::{EndpointRef, Inner, View};
 use cmproto::{
-    ibcm::EventType,
-    node::{Admission, Declined},
     ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
 };
-use core::any::Any;
-use kernel::{
-    prelude::*,
-    sync::{Arc, MutexGuard},
-};
+use kernel::sync::Arc;
 use zerocopy::FromZeros;
-
-/// A reference to the consumer of a listener of the InfiniBand CM, whose type its API knows.
-pub(crate) type ServiceConsumer = Arc<dyn Any + Send + Sync>;
 
 /// The most private data, in bytes, that an event carries, which is what its 8-bit length field
 /// allows. iWARP uses all of it; messages of the IB CM carry at most 216 bytes (IBTA 12.11.1).
@@ -219,70 +209,4 @@ impl Event<'_> {
             ece: Ece::default(),
         }
     }
-}
-
-/// A connection request that a consumer has taken, but cannot answer yet: the endpoint of the
-/// request has been locked since before the consumer's owner could see the request.
-pub(crate) struct Admitted<'a> {
-    /// The state of the request's endpoint.
-    pub(crate) inner: MutexGuard<'a, Inner>,
-    /// The place of the request: in the backlog or parked.
-    pub(crate) admission: Admission,
-}
-
-impl<'a> Admitted<'a> {
-    /// Locks the endpoint of a request, which nobody can see yet.
-    pub(crate) fn lock(child: &'a EndpointRef, admission: Admission) -> Self {
-        Admitted {
-            inner: child.inner.lock(),
-            admission,
-        }
-    }
-}
-
-/// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
-pub(crate) trait Consumer: Send + Sync {
-    /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
-    ///
-    /// Called with the endpoint's lock held, in the order in which the events happened. Must not
-    /// lock the endpoint, and cannot fail.
-    fn event(&self, view: View<'_>, event: &Event<'_>);
-
-    /// Queues an event of the IB CM for an endpoint whose consumer is one of the [InfiniBand
-    /// CM](super::IdKind::IbCm). `mad` is the message that caused the event, if one did.
-    /// Called with the endpoint's lock held.
-    fn message(&self, _event: EventType, _mad: Option<Arc<[u8; MAD_LEN]>>) {}
-
-    /// Notes that the state of such an endpoint's connection may have changed. Called with the
-    /// endpoint's lock held.
-    fn moved(&self, _view: View<'_>) {}
-
-    /// Queues an event of the multicast group that the endpoint joined as `group`. Called as
-    /// [`event`](Self::event).
-    fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>);
-
-    /// Checks whether a connection request would probably be taken now, which saves the work for
-    /// one that would not. Up to `parking` requests may wait beyond the backlog.
-    ///
-    /// Called with no lock held.
-    fn takes_requests(&self, parking: u32) -> Result<(), Declined>;
-
-    /// Offers a connection request that arrived for this listener.
-    ///
-    /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
-    /// `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
-    /// request, and locks `child` before that, too. Up to `parking` requests may wait beyond the
-    /// backlog.
-    fn connect_request<'a>(
-        &self,
-        child: &'a EndpointRef,
-        event: &Event<'_>,
-        parking: u32,
-    ) -> Result<Admitted<'a>, Declined>;
-
-    /// Notes that the device is being removed. This comes before the event that reports the
-    /// removal; the endpoint is dead.
-    ///
-    /// Called with the endpoint's lock held.
-    fn device_removed(&self);
 }

@@ -22,26 +22,23 @@
 
 mod addressee;
 mod attach;
+mod consumer;
 mod event;
 mod exchange;
 mod group;
 mod inner;
 mod iwarp;
 mod kept;
-mod view;
 
 pub(crate) use self::{
     addressee::Addressee,
-    event::{
-        Admitted, ConnEventParam, ConnParam, Consumer, Ece, Event, EventParam, PrivateData,
-        ServiceConsumer, UdEventParam,
-    },
+    consumer::{Admitted, Consumer, ServiceConsumer, View},
+    event::{ConnEventParam, ConnParam, Ece, Event, EventParam, PrivateData, UdEventParam},
     exchange::{Conn, Exchange, Sidr},
     group::{Group, GroupAnswer},
     inner::{Inner, Services},
     iwarp::{Iwarp, IwarpConnection},
     kept::KeptEvent,
-    view::View,
 };
 
 use crate::{

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 
-use super::{device::DeviceRef, mad::MadSource};
+use super::{device::DeviceRef, mad_source::MadSource};
 use crate::{
     bindings,
     kext::{error::ToKernel, netdev::NetDevice},

@@ -50,6 +50,7 @@ pub(crate) mod gid;
 pub(crate) mod interface;
 pub(crate) mod iw;
 pub(crate) mod mad;
+mod mad_source;
 pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod restrack;

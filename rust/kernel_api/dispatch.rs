@@ -3,9 +3,8 @@
 //! Dispatch of events to the handler of a kernel consumer.
 
 use super::{
-    cm::Message,
     ffi::{self, cm::CmHead, PathLink, ServiceRecs},
-    queue::{Life, Queued, What},
+    queue::{Life, Message, Queued, What},
     KernelId, Turn,
 };
 use crate::{

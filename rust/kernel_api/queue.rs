@@ -2,13 +2,13 @@
 
 //! The queue of events that a kernel consumer has not been told of yet.
 
-use super::{cm::Message, KernelId};
+use super::KernelId;
 use crate::{
     endpoint::{EndpointRef, KeptEvent, ServiceConsumer},
     kext::delay,
     table::listeners::ServiceShare,
 };
-use cmproto::{addr::SockAddr, node::Declined};
+use cmproto::{addr::SockAddr, ibcm::EventType, node::Declined, wire::MAD_LEN};
 use core::mem;
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -21,6 +21,15 @@ use kernel::{
 ///
 /// Further requests are dropped, and their senders try again.
 const MAX_REQUESTS: u32 = 1024;
+
+/// An event for a consumer of the IB CM.
+#[derive(Clone)]
+pub(crate) struct Message {
+    /// The type of the event.
+    pub(crate) event: EventType,
+    /// The message that was received, if the event is about one.
+    pub(crate) mad: Option<Arc<[u8; MAD_LEN]>>,
+}
 
 /// An event for one of the two APIs.
 #[allow(clippy::large_enum_variant)] // The large variant is the frequent one.

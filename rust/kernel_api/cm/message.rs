@@ -4,20 +4,12 @@
 
 use super::super::{
     ffi::cm::{Asked, CmHead, Told},
+    queue::Message,
     KernelId, Turn,
 };
 use crate::endpoint::{Endpoint, Event, EventParam, Exchange, View};
-use cmproto::{ibcm::EventType, wire::MAD_LEN};
-use kernel::{prelude::*, sync::Arc};
-
-/// An event for a consumer of the IB CM.
-#[derive(Clone)]
-pub(crate) struct Message {
-    /// The type of the event.
-    pub(crate) event: EventType,
-    /// The message that was received, if the event is about one.
-    pub(crate) mad: Option<Arc<[u8; MAD_LEN]>>,
-}
+use cmproto::ibcm::EventType;
+use kernel::prelude::*;
 
 impl KernelId {
     /// Tells the consumer of an event and returns the result of its handler.

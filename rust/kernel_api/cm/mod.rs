@@ -15,8 +15,6 @@ mod message;
 mod service;
 mod verbs;
 
-pub(crate) use self::message::Message;
-
 use super::{ffi::cm::CmHead, queue::Life, KernelId};
 use crate::{
     core::Core,

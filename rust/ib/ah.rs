@@ -227,16 +227,6 @@ impl Ah {
     }
 }
 
-impl Clone for Ah {
-    fn clone(&self) -> Self {
-        if let Some(key) = &self.0.key {
-            // INVARIANT: Counts the new user. `self` is a user, so that the entry exists.
-            self.agent().ah_cache().count(key);
-        }
-        Ah(self.0.clone())
-    }
-}
-
 impl Drop for Ah {
     fn drop(&mut self) {
         if let Some(key) = &self.0.key {

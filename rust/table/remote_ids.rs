@@ -10,7 +10,7 @@ use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     error::Error,
     prelude::*,
-    rbtree::{Entry, RBTree, RBTreeNode, RBTreeNodeReservation},
+    rbtree::{Entry, RBTree, RBTreeNodeReservation},
     sync::Arc,
 };
 
@@ -77,7 +77,7 @@ impl<T> RemoteIdReservation<T> {
     }
 }
 
-impl<T: Clone + PartialEq> RemoteTable<T> for RemoteIdReservation<T> {
+impl<T: Clone> RemoteTable<T> for RemoteIdReservation<T> {
     fn owner(&self, key: &RemoteKey) -> Option<T> {
         self.table.get(key)
     }
@@ -98,8 +98,8 @@ impl<T: Clone + PartialEq> RemoteTable<T> for RemoteIdReservation<T> {
         Some(owner)
     }
 
-    fn leave(&mut self, key: &RemoteKey, endpoint: &T) {
-        if let Some(node) = self.table.leave(key, endpoint) {
+    fn leave(&mut self, key: &RemoteKey, _endpoint: &T) {
+        if let Some(node) = self.table.shards.take(hash(key), key) {
             let place = if key.is_qpn() {
                 &mut self.qpn
             } else {
@@ -142,16 +142,6 @@ impl<T> RemoteIdTable<T> {
             }
             Entry::Occupied(entry) => Err((memory, entry.get().clone())),
         }
-    }
-
-    /// Removes and returns the entry of `key`, if it belongs to `endpoint`.
-    fn leave(&self, key: &RemoteKey, endpoint: &T) -> Option<RBTreeNode<RemoteKey, T>>
-    where
-        T: PartialEq,
-    {
-        let mut tree = self.shards.shard(hash(key))?.lock();
-        let entry = tree.find_mut(key)?;
-        (entry.get() == endpoint).then(|| entry.remove_node())
     }
 
     /// Finds the endpoint whose connection has an id of a peer.

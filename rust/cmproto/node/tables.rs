@@ -111,6 +111,6 @@ pub trait RemoteTable<E> {
     /// nothing.
     fn enter(&mut self, key: RemoteKey, endpoint: &E) -> Option<E>;
 
-    /// Removes `key`, if it belongs to `endpoint`.
+    /// Removes `key`, which was just entered for `endpoint`.
     fn leave(&mut self, key: &RemoteKey, endpoint: &E);
 }

@@ -21,7 +21,7 @@ use core::mem;
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 
 /// The contents of a dead endpoint, to be released without its lock.
-struct Remains {
+struct Removed {
     query: Option<Query>,
     asking: Option<KBox<SaQuery>>,
     listening: Option<Listening>,
@@ -39,11 +39,11 @@ struct Remains {
 impl Endpoint {
     /// Takes everything out of the endpoint, which is dead, or will be before its lock is released,
     /// and sends its peer the last message.
-    fn strip(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) -> Remains {
+    fn strip(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) -> Removed {
         self.destroy_cm(inner, cause);
         self.core.timers.disarm(&mut inner.timer, self);
         inner.in_flight = None;
-        Remains {
+        Removed {
             query: inner.query.take(),
             asking: inner.asking.take(),
             listening: inner.listening.take(),
@@ -59,8 +59,8 @@ impl Endpoint {
     }
 
     /// Releases the contents of a dead endpoint.
-    fn bury(self: &EndpointRef, remains: Remains) {
-        let Remains {
+    fn bury(self: &EndpointRef, removed: Removed) {
+        let Removed {
             query,
             asking,
             listening,
@@ -72,7 +72,7 @@ impl Endpoint {
             device,
             stay,
             consumer,
-        } = remains;
+        } = removed;
         // A callback of a query that runs now finds a dead endpoint.
         drop(query);
         drop(asking);
@@ -121,7 +121,7 @@ impl Endpoint {
         }
         trace::cma::cm_id_destroy(&self.head, inner.tos());
         let listened = inner.state() == State::Listen;
-        let remains = self.strip(&mut inner, cause);
+        let removed = self.strip(&mut inner, cause);
         // Nothing happens to an endpoint that is being destroyed already.
         let _ = self.step(&mut inner, Trigger::Destroy);
         drop(inner);
@@ -129,7 +129,7 @@ impl Endpoint {
         if listened {
             self.end_unreached();
         }
-        self.bury(remains);
+        self.bury(removed);
     }
 
     /// Ends the requests to the endpoint, which does not listen any more, whose senders are not
@@ -179,14 +179,14 @@ impl Endpoint {
         if inner.state() != State::DeviceRemoval || inner.stay.is_some() {
             return;
         }
-        let mut remains = self.strip(&mut inner, DestroyCause::User);
+        let mut removed = self.strip(&mut inner, DestroyCause::User);
         // The groups are left later: the task that removes the device, and waits for this, may hold
         // the lock of all network interfaces (RTNL), which leaving them takes.
-        inner.groups = mem::replace(&mut remains.groups, RBTree::new());
+        inner.groups = mem::replace(&mut removed.groups, RBTree::new());
         let has_groups = !inner.groups.is_empty();
         drop(inner);
         delay::point();
-        self.bury(remains);
+        self.bury(removed);
         if has_groups {
             let this = self.clone();
             let leave = move || {

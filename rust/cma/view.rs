@@ -40,7 +40,7 @@ fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
 
 /// The parts of a snapshot that are needed, besides the addresses and the device.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct SnapshotParts {
     /// Set if the GIDs of both ends are needed.
     pub(crate) gids: bool,
     /// Set if the path is needed.
@@ -48,14 +48,14 @@ pub(crate) struct Asked {
 }
 
 impl Endpoint {
-    /// Takes a snapshot of the endpoint. Parts that are not in `asked` are as if they were not
+    /// Takes a snapshot of the endpoint. Parts that are not in `parts` are as if they were not
     /// known.
-    pub(crate) fn snapshot(&self, asked: Asked) -> Snapshot {
+    pub(crate) fn snapshot(&self, parts: SnapshotParts) -> Snapshot {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
             let protocol = attachment.protocol;
-            let (sgid, dgid) = match asked.gids {
+            let (sgid, dgid) = match parts.gids {
                 true => gids(&inner, protocol),
                 false => (Gid::ZERO, Gid::ZERO),
             };
@@ -67,7 +67,7 @@ impl Endpoint {
                 sgid,
                 dgid,
                 path: match &inner.given_path {
-                    _ if !asked.path => None,
+                    _ if !parts.path => None,
                     Some(given) => Some(**given),
                     None => inner.path.map(Path::to_record),
                 },

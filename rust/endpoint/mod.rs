@@ -237,14 +237,14 @@ impl Endpoint {
         }
     }
 
-    /// Traces the call of `tell`, which reports `event` to the consumer's owner and returns the
+    /// Traces the call of `deliver`, which reports `event` to the consumer's owner and returns the
     /// owner's answer, 0 for success.
-    pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, tell: impl FnOnce() -> i32) -> i32 {
+    pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, deliver: impl FnOnce() -> i32) -> i32 {
         let kind = event.kind.number();
         trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
-        let told = tell();
-        trace::cma::cm_event_done(&self.head, tos, kind, told);
-        told
+        let status = deliver();
+        trace::cma::cm_event_done(&self.head, tos, kind, status);
+        status
     }
 
     /// Updates the addresses and the QPN that ib_core reads (`rdma resource show cm_id`).

@@ -4,7 +4,7 @@
 
 use super::{
     ffi::{self, cm::CmHead, PathLink, ServiceRecs},
-    queue::{Life, Message, Queued, What},
+    queue::{Life, Message, Notification, Queued},
     KernelId, Turn,
 };
 use crate::{
@@ -47,7 +47,7 @@ impl WorkItem for KernelId {
         if this.has_data.xchg(false, Full) {
             let _ = this.endpoint.notify(COMM_EST);
         }
-        while this.tell_next() {}
+        while this.deliver_next() {}
     }
 }
 
@@ -73,7 +73,7 @@ impl KernelId {
     /// Tells the consumer of the oldest event.
     ///
     /// Returns false if there is none, or if the consumer has destroyed the identifier.
-    fn tell_next(self: &Arc<Self>) -> bool {
+    fn deliver_next(self: &Arc<Self>) -> bool {
         delay::point();
         let Some((turn, queued)) = self.next_turn() else {
             return false;
@@ -81,26 +81,26 @@ impl KernelId {
         delay::point();
         let goes_on = match queued.child {
             Some(child) => {
-                self.tell_request(&turn, &child, &queued.what);
+                self.deliver_request(&turn, &child, &queued.notification);
                 true
             }
-            None => self.tell(&turn, queued),
+            None => self.deliver(&turn, queued),
         };
         if !goes_on {
-            let leavings = self.close();
+            let removed = self.close();
             drop(turn);
             delay::point();
             self.endpoint.destroy();
-            leavings.discard();
+            removed.discard();
         }
         goes_on
     }
 
     /// Tells the consumer of an event; returns false if its handler asks to destroy the identifier.
-    fn tell(&self, turn: &Turn<'_>, queued: Queued) -> bool {
-        let mut event = match queued.what {
-            What::Event(event) => event,
-            What::Message(message) => return self.call_message(turn, None, &message) == 0,
+    fn deliver(&self, turn: &Turn<'_>, queued: Queued) -> bool {
+        let mut event = match queued.notification {
+            Notification::Event(event) => event,
+            Notification::Message(message) => return self.call_message(turn, None, &message) == 0,
         };
         match event.kind {
             CmEvent::AddrResolved => self.show_link(),
@@ -126,12 +126,12 @@ impl KernelId {
             (inner.tos(), dmac.unwrap_or_default())
         };
         self.caller.store(current_task(), Relaxed);
-        let told = self.endpoint.traced(tos, event, || {
+        let status = self.endpoint.traced(tos, event, || {
             let group = ptr::without_provenance_mut(group);
-            self.endpoint.head.tell(turn, event, dmac, group)
+            self.endpoint.head.deliver(turn, event, dmac, group)
         });
         self.caller.store(0, Relaxed);
-        told
+        status
     }
 
     /// Calls the handler of a consumer of the IB CM.
@@ -142,13 +142,13 @@ impl KernelId {
             return 0;
         };
         self.caller.store(current_task(), Relaxed);
-        let told = self.tell_message(turn, head, listener, message);
+        let status = self.deliver_message(turn, head, listener, message);
         self.caller.store(0, Relaxed);
-        told
+        status
     }
 
     /// Tells the consumer of this listener of a connection request.
-    fn tell_request(&self, turn: &Turn<'_>, child: &Arc<Self>, what: &What) {
+    fn deliver_request(&self, turn: &Turn<'_>, child: &Arc<Self>, notification: &Notification) {
         let handler = lock_nested(&child.handler);
         if child.endpoint.state() != State::Connect {
             // The device was removed before the consumer was told of the request.
@@ -160,24 +160,24 @@ impl KernelId {
         // A call of the handler for the child may destroy the listener, which must not wait for
         // itself.
         self.caller.store(current_task(), Relaxed);
-        let told = match what {
-            What::Event(event) => child.call(turn, &event.get(), 0),
-            What::Message(message) => child.call_message(turn, self.cm_head(), message),
+        let status = match notification {
+            Notification::Event(event) => child.call(turn, &event.get(), 0),
+            Notification::Message(message) => child.call_message(turn, self.cm_head(), message),
         };
         self.caller.store(0, Relaxed);
-        if told == 0 {
+        if status == 0 {
             child.reveal();
             return;
         }
-        let leavings = child.close();
+        let removed = child.close();
         drop(handler);
         // The sender of a request for which there was no memory tries again.
-        child.endpoint.end(if told == ENOMEM.to_errno() {
+        child.endpoint.end(if status == ENOMEM.to_errno() {
             DestroyCause::NoMemory
         } else {
             DestroyCause::User
         });
-        leavings.discard();
+        removed.discard();
     }
 
     /// Makes the queue pair ready and sends the RTU, after the peer has accepted.
@@ -286,11 +286,11 @@ impl KernelId {
 impl Consumer for KernelId {
     fn event(&self, _: View<'_>, event: &Event<'_>) {
         // The event is lost if there is no memory and the spare memory is in use.
-        let _ = self.push(Queued::new(What::Event(KeptEvent::new(event))));
+        let _ = self.push(Queued::new(Notification::Event(KeptEvent::new(event))));
     }
 
     fn message(&self, event: EventType, mad: Option<Arc<[u8; MAD_LEN]>>) {
-        let _ = self.push(Queued::new(What::Message(Message { event, mad })));
+        let _ = self.push(Queued::new(Notification::Message(Message { event, mad })));
     }
 
     fn moved(&self, view: View<'_>) {
@@ -307,7 +307,7 @@ impl Consumer for KernelId {
         if let Some(group) = name {
             let _ = self.push(Queued {
                 group,
-                ..Queued::new(What::Event(KeptEvent::new(event)))
+                ..Queued::new(Notification::Event(KeptEvent::new(event)))
             });
         }
     }
@@ -329,21 +329,21 @@ impl Consumer for KernelId {
         event: &Event<'_>,
         _: u32,
     ) -> Result<Admitted<'a>, Declined> {
-        let (cm_head, what) = match &self.cm_head {
+        let (cm_head, notification) = match &self.cm_head {
             None => {
                 child.head.inherit(&self.endpoint.head);
-                (None, What::Event(KeptEvent::new(event)))
+                (None, Notification::Event(KeptEvent::new(event)))
             }
             Some(head) => {
                 let (head, message) = Self::cm_request(head, child, event).map_err(to_protocol)?;
-                (Some(head), What::Message(message))
+                (Some(head), Notification::Message(message))
             }
         };
         let id = Self::of(child, Life::Hidden, cm_head).map_err(to_protocol)?;
         delay::point();
         let request = Queued {
             child: Some(id.clone()),
-            ..Queued::new(what)
+            ..Queued::new(notification)
         };
         let admitted = Admitted::lock(child, Admission::Queued);
         if let Err(declined) = self.push(request) {

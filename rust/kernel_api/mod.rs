@@ -148,17 +148,17 @@ impl KernelId {
             return self.end();
         }
         let handler = self.handler.lock();
-        let leavings = self.close();
+        let removed = self.close();
         drop(handler);
         delay::point();
         self.endpoint.destroy();
-        leavings.discard();
+        removed.discard();
     }
 
     /// Destroys the identifier without waiting for a callback.
     fn end(&self) {
-        let leavings = self.close();
+        let removed = self.close();
         self.endpoint.destroy();
-        leavings.discard();
+        removed.discard();
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Message {
 
 /// An event for one of the two APIs.
 #[allow(clippy::large_enum_variant)] // The large variant is the frequent one.
-pub(super) enum What {
+pub(super) enum Notification {
     /// An event of the RDMA CM.
     Event(KeptEvent),
     /// An event of the IB CM.
@@ -42,7 +42,7 @@ pub(super) enum What {
 
 /// An entry of the queue.
 pub(super) struct Queued {
-    pub(super) what: What,
+    pub(super) notification: Notification,
     /// The new identifier, if the event is a connection request.
     pub(super) child: Option<Arc<KernelId>>,
     /// The context of the multicast group that the event is about; 0 if there is none.
@@ -51,9 +51,9 @@ pub(super) struct Queued {
 
 impl Queued {
     /// Creates an entry for an event that is about nothing but its identifier.
-    pub(super) fn new(what: What) -> Self {
+    pub(super) fn new(notification: Notification) -> Self {
         Queued {
-            what,
+            notification,
             child: None,
             group: 0,
         }
@@ -61,7 +61,7 @@ impl Queued {
 }
 
 /// The memory of an entry.
-type Room = RBTreeNodeReservation<u64, Option<Queued>>;
+type QueuedReservation = RBTreeNodeReservation<u64, Option<Queued>>;
 
 /// The life cycle of an identifier, as the consumer sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(super) struct Queue {
     events: RBTree<u64, Option<Queued>>,
     /// Memory that is used first, and returns after the consumer was told, so that storage drivers
     /// do not depend on an allocation.
-    spare: [Option<Room>; 2],
+    spare: [Option<QueuedReservation>; 2],
     turn: u64,
     requests: u32,
     life: Life,
@@ -109,7 +109,10 @@ impl Queue {
     pub(super) fn new(life: Life) -> Result<Self> {
         Ok(Queue {
             events: RBTree::new(),
-            spare: [Some(Room::new(GFP_KERNEL)?), Some(Room::new(GFP_KERNEL)?)],
+            spare: [
+                Some(QueuedReservation::new(GFP_KERNEL)?),
+                Some(QueuedReservation::new(GFP_KERNEL)?),
+            ],
             turn: 0,
             requests: 0,
             life,
@@ -121,7 +124,7 @@ impl Queue {
 }
 
 /// The events and the reference that are left when the consumer destroys its identifier.
-pub(super) struct Leavings {
+pub(super) struct Removed {
     events: RBTree<u64, Option<Queued>>,
     this: Option<Arc<KernelId>>,
 }
@@ -149,10 +152,10 @@ impl KernelId {
         let mut queue = self.queue.lock();
         // The spare memory is not for requests, because their senders repeat them.
         let kept = queue.spare.iter_mut().filter(|_| !is_request);
-        let mut room = kept.into_iter().find_map(Option::take);
-        if room.is_none() {
+        let mut reservation = kept.into_iter().find_map(Option::take);
+        if reservation.is_none() {
             drop(queue);
-            room = Room::new(GFP_KERNEL).ok();
+            reservation = QueuedReservation::new(GFP_KERNEL).ok();
             delay::point();
             queue = self.queue.lock();
         }
@@ -161,7 +164,7 @@ impl KernelId {
         } else {
             (is_request && queue.requests >= MAX_REQUESTS).then_some(Declined::NoRoom)
         };
-        let (Some(room), None) = (room, refused) else {
+        let (Some(reservation), None) = (reservation, refused) else {
             // Drop the event without the lock, as it may hold a child.
             drop(queue);
             drop(queued);
@@ -170,7 +173,9 @@ impl KernelId {
         let turn = queue.turn;
         queue.turn = turn.wrapping_add(1);
         queue.requests = queue.requests.saturating_add(u32::from(is_request));
-        queue.events.insert(room.into_node(turn, Some(queued)));
+        queue
+            .events
+            .insert(reservation.into_node(turn, Some(queued)));
         let runner = queue.this.clone().filter(|_| queue.life == Life::Open);
         drop(queue);
         if let Some(runner) = runner {
@@ -191,12 +196,12 @@ impl KernelId {
         if queued.as_ref().is_some_and(|queued| queued.child.is_some()) {
             queue.requests = queue.requests.saturating_sub(1);
         }
-        let mut room = Some(node.into_reservation());
+        let mut reservation = Some(node.into_reservation());
         if let Some(spare) = queue.spare.iter_mut().find(|spare| spare.is_none()) {
-            *spare = room.take();
+            *spare = reservation.take();
         }
         drop(queue);
-        drop(room);
+        drop(reservation);
         queued
     }
 
@@ -215,20 +220,20 @@ impl KernelId {
     }
 
     /// Closes the queue, so that the consumer is not told of events any more. Returns the rest.
-    pub(super) fn close(&self) -> Leavings {
+    pub(super) fn close(&self) -> Removed {
         let mut queue = self.queue.lock();
         queue.life = Life::Closed;
-        Leavings {
+        Removed {
             events: mem::replace(&mut queue.events, RBTree::new()),
             this: queue.this.take(),
         }
     }
 }
 
-impl Leavings {
+impl Removed {
     /// Drops the events, and rejects connection requests that the consumer was not told of.
     pub(super) fn discard(self) {
-        let Leavings { mut events, this } = self;
+        let Removed { mut events, this } = self;
         while let Some(cursor) = events.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (_, queued) = node.to_key_value();

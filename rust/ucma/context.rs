@@ -221,7 +221,7 @@ impl Context {
     }
 
     /// Reports an event of this context, or of one of its multicast groups, to the program.
-    fn tell(&self, view: View<'_>, group: Option<u64>, event: &Event<'_>) {
+    fn deliver(&self, view: View<'_>, group: Option<u64>, event: &Event<'_>) {
         let _ = self.endpoint.traced(view.tos(), event, || {
             let head = &self.endpoint.head;
             head.show_event(event, || view.dst_mac().unwrap_or_default());
@@ -271,11 +271,11 @@ impl Numbered for Context {
 
 impl Consumer for Context {
     fn event(&self, view: View<'_>, event: &Event<'_>) {
-        self.tell(view, None, event);
+        self.deliver(view, None, event);
     }
 
     fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>) {
-        self.tell(view, Some(group), event);
+        self.deliver(view, Some(group), event);
     }
 
     fn takes_requests(&self, parking: u32) -> Result<(), Declined> {

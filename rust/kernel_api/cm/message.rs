@@ -3,7 +3,7 @@
 //! Events for consumers of the IB CM, with the messages that caused them.
 
 use super::super::{
-    ffi::cm::{Asked, CmHead, Told},
+    ffi::cm::{CmHead, CmNotification, ReceivedRequest},
     queue::Message,
     KernelId, Turn,
 };
@@ -15,7 +15,7 @@ impl KernelId {
     /// Tells the consumer of an event and returns the result of its handler.
     ///
     /// `listener` is the listener that has received the message, if it is a request.
-    pub(in super::super) fn tell_message(
+    pub(in super::super) fn deliver_message(
         &self,
         turn: &Turn<'_>,
         head: &CmHead,
@@ -39,21 +39,23 @@ impl KernelId {
             });
             (gid, at, conn.map(|conn| conn.machine.remote_qpn()))
         };
-        let asked = listener.zip(at).map(|(listener, (port, pkey))| Asked {
-            listener,
-            port,
-            pkey,
-            gid: gid.as_ref(),
-            path: &self.path,
-        });
-        let told = Told {
+        let request = listener
+            .zip(at)
+            .map(|(listener, (port, pkey))| ReceivedRequest {
+                listener,
+                port,
+                pkey,
+                gid: gid.as_ref(),
+                path: &self.path,
+            });
+        let notification = CmNotification {
             event: message.event,
             mad: message.mad.as_deref(),
-            asked,
+            request,
             gid: gid.as_ref(),
             peer_qpn,
         };
-        head.tell(turn, &told)
+        head.deliver(turn, &notification)
     }
 
     /// Creates the identifier for a request that `listener` has received, and the event for it.

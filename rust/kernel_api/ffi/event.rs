@@ -109,7 +109,7 @@ impl IdHead {
     /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
     /// group that the event is about, or null. `_turn` is the consumer's turn, taken for this
     /// identifier or for the listener of a connection request.
-    pub(crate) fn tell(
+    pub(crate) fn deliver(
         &self,
         _turn: &Turn<'_>,
         event: &Event<'_>,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     bindings,
-    cma::view::Asked,
+    cma::view::SnapshotParts,
     endpoint::Ece,
     ib::{device::NodeType, qp, qp::Qp, restrack::OwnerName, sa::record::path_from_raw, trace},
     kernel_api::KernelId,
@@ -550,11 +550,11 @@ export! {
     ) {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
-        let asked = Asked {
+        let parts = SnapshotParts {
             gids: true,
             path: false,
         };
-        let device = id.endpoint().snapshot(asked).device;
+        let device = id.endpoint().snapshot(parts).device;
         let gids = device.map(|device| (device.sgid, device.dgid));
         let (own, peer) = gids.unwrap_or((Gid::ZERO, Gid::ZERO));
         for (to, gid) in [(sgid, own), (dgid, peer)] {

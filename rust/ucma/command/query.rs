@@ -6,7 +6,7 @@
 
 use super::call::{Call, Request};
 use crate::{
-    cma::view::Asked,
+    cma::view::SnapshotParts,
     kext::{
         error::{ResultExt, ToKernel},
         uaccess,
@@ -31,13 +31,13 @@ impl Request for abi::Query {
 
 /// `QUERY_ROUTE`: reports addresses, device and path together, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
-    let asked = Asked {
+    let parts = SnapshotParts {
         gids: true,
         path: true,
     };
     call.respond(
         request.response,
-        &context.endpoint().snapshot(asked).route(),
+        &context.endpoint().snapshot(parts).route(),
     )
 }
 
@@ -58,7 +58,7 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     if call.response_len() < least {
         return Err(ENOSPC);
     }
-    let snapshot = context.endpoint().snapshot(Asked {
+    let snapshot = context.endpoint().snapshot(SnapshotParts {
         gids: option == QueryOption::Gid,
         path: option == QueryOption::Path,
     });

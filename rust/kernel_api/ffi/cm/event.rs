@@ -13,7 +13,7 @@ use core::ptr;
 use kernel::prelude::*;
 
 /// The origin of a request that a listener has received.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ReceivedRequest<'a> {
     /// The listener that has received the request.
     pub(crate) listener: &'a CmHead,
     /// The port that has received the request.
@@ -27,13 +27,13 @@ pub(crate) struct Asked<'a> {
 }
 
 /// An event for a consumer.
-pub(crate) struct Told<'a> {
+pub(crate) struct CmNotification<'a> {
     /// The type of the event.
     pub(crate) event: EventType,
     /// The message that was received, if the event is about one.
     pub(crate) mad: Option<&'a [u8; MAD_LEN]>,
     /// The origin of the message, if it is a request.
-    pub(crate) asked: Option<Asked<'a>>,
+    pub(crate) request: Option<ReceivedRequest<'a>>,
     /// The source GID of the identifier, if it has one.
     pub(crate) gid: Option<&'a GidAttr>,
     /// The QP number of the peer, if the event is about a connection that knows it.
@@ -50,13 +50,17 @@ fn ece(header: &Header, vendor_id: u32) -> bindings::rdma_ucm_ece {
 /// Converts a REQ to event parameters.
 ///
 /// The resources of the sender are swapped, so that they are from the point of view of this end.
-fn req_param(asked: &Asked<'_>, header: &Header, req: &Req<'_>) -> bindings::ib_cm_req_event_param {
+fn req_param(
+    request: &ReceivedRequest<'_>,
+    header: &Header,
+    req: &Req<'_>,
+) -> bindings::ib_cm_req_event_param {
     let mut param = bindings::ib_cm_req_event_param {
-        listen_id: asked.listener.as_id(),
-        bth_pkey: asked.pkey,
-        port: asked.port,
-        primary_path: asked.path.as_raw(),
-        ppath_sgid_attr: asked.gid.map_or(ptr::null(), GidAttr::as_raw),
+        listen_id: request.listener.as_id(),
+        bth_pkey: request.pkey,
+        port: request.port,
+        primary_path: request.path.as_raw(),
+        ppath_sgid_attr: request.gid.map_or(ptr::null(), GidAttr::as_raw),
         remote_ca_guid: req.local_ca_guid.to_be(),
         remote_qkey: req.local_qkey,
         remote_qpn: req.local_qpn,
@@ -113,13 +117,16 @@ fn rej_param(rej: &Rej<'_>) -> bindings::ib_cm_rej_event_param {
     }
 }
 
-fn sidr_req_param(asked: &Asked<'_>, req: &SidrReq<'_>) -> bindings::ib_cm_sidr_req_event_param {
+fn sidr_req_param(
+    request: &ReceivedRequest<'_>,
+    req: &SidrReq<'_>,
+) -> bindings::ib_cm_sidr_req_event_param {
     bindings::ib_cm_sidr_req_event_param {
-        listen_id: asked.listener.as_id(),
+        listen_id: request.listener.as_id(),
         service_id: req.service_id.to_be(),
-        sgid_attr: asked.gid.map_or(ptr::null(), GidAttr::as_raw),
-        bth_pkey: asked.pkey,
-        port: asked.port,
+        sgid_attr: request.gid.map_or(ptr::null(), GidAttr::as_raw),
+        bth_pkey: request.pkey,
+        port: request.port,
         pkey: req.pkey,
     }
 }
@@ -145,36 +152,36 @@ impl CmHead {
     /// nothing happens, and the result is 0.
     ///
     /// `_turn` is the consumer's turn, taken for this identifier or for the listener of a request.
-    pub(crate) fn tell(&self, _turn: &Turn<'_>, told: &Told<'_>) -> c_int {
+    pub(crate) fn deliver(&self, _turn: &Turn<'_>, notification: &CmNotification<'_>) -> c_int {
         let Some(handler) = self.handler() else {
             return 0;
         };
         let mut event = bindings::ib_cm_event {
-            event: told.event as u32,
+            event: notification.event as u32,
             ..pin_init::zeroed()
         };
-        if told.event.is_send_error() {
+        if notification.event.is_send_error() {
             event.param.send_status = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR;
         }
         // The message was decoded before, so this does not fail.
-        if let Some((header, message)) = told.mad.and_then(|mad| wire::decode(mad).ok()) {
-            match (&message, &told.asked) {
-                (Message::Req(req), Some(asked)) => {
-                    event.param.req_rcvd = req_param(asked, &header, req);
+        if let Some((header, message)) = notification.mad.and_then(|mad| wire::decode(mad).ok()) {
+            match (&message, &notification.request) {
+                (Message::Req(req), Some(request)) => {
+                    event.param.req_rcvd = req_param(request, &header, req);
                 }
-                (Message::SidrReq(req), Some(asked)) => {
-                    event.param.sidr_req_rcvd = sidr_req_param(asked, req);
+                (Message::SidrReq(req), Some(request)) => {
+                    event.param.sidr_req_rcvd = sidr_req_param(request, req);
                 }
                 (Message::Rep(rep), _) => {
                     event.param.rep_rcvd =
-                        rep_param(&header, rep, told.peer_qpn.unwrap_or(rep.local_qpn));
+                        rep_param(&header, rep, notification.peer_qpn.unwrap_or(rep.local_qpn));
                 }
                 (Message::Rej(rej), _) => event.param.rej_rcvd = rej_param(rej),
                 (Message::Mra(mra), _) => {
                     event.param.mra_rcvd.service_timeout = mra.service_timeout;
                 }
                 (Message::SidrRep(rep), _) => {
-                    event.param.sidr_rep_rcvd = sidr_rep_param(told.gid, rep);
+                    event.param.sidr_rep_rcvd = sidr_rep_param(notification.gid, rep);
                 }
                 _ => {}
             }

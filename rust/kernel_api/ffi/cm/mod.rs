@@ -21,6 +21,6 @@ mod head;
 mod param;
 
 pub(crate) use self::{
-    event::{Asked, Told},
+    event::{CmNotification, ReceivedRequest},
     head::CmHead,
 };

@@ -59,7 +59,7 @@ impl Endpoint {
     }
 
     /// Releases the contents of a dead endpoint.
-    fn bury(self: &EndpointRef, removed: Removed) {
+    fn tear_down(self: &EndpointRef, removed: Removed) {
         let Removed {
             query,
             asking,
@@ -129,7 +129,7 @@ impl Endpoint {
         if listened {
             self.end_unreached();
         }
-        self.bury(removed);
+        self.tear_down(removed);
     }
 
     /// Ends the requests to the endpoint, which does not listen any more, whose senders are not
@@ -145,7 +145,7 @@ impl Endpoint {
     /// Gives the port of an endpoint that will be destroyed soon back, so that others can use it at
     /// once. Returns false, and does nothing, if the endpoint listens or uses iWARP: such an
     /// endpoint has to be destroyed for that.
-    pub(crate) fn vacate(&self) -> bool {
+    pub(crate) fn release_port(&self) -> bool {
         let mut inner = self.inner.lock();
         if inner.listening.is_some() || inner.exchange.iwarp().is_some() {
             return false;
@@ -157,7 +157,7 @@ impl Endpoint {
     }
 
     /// Tells the consumer that the device is being removed. The endpoint is dead from here on.
-    pub(crate) fn announce_removal(&self) {
+    pub(crate) fn report_removal(&self) {
         let mut inner = self.inner.lock();
         if self.step(&mut inner, Trigger::RemoveDevice).is_err() {
             return;
@@ -174,7 +174,7 @@ impl Endpoint {
 
     /// Takes down an endpoint that was told of its device's removal, unless its consumer destroys
     /// it.
-    pub(crate) fn bury_removed(self: &EndpointRef) {
+    pub(crate) fn tear_down_removed(self: &EndpointRef) {
         let mut inner = self.inner.lock();
         if inner.state() != State::DeviceRemoval || inner.stay.is_some() {
             return;
@@ -186,7 +186,7 @@ impl Endpoint {
         let has_groups = !inner.groups.is_empty();
         drop(inner);
         delay::point();
-        self.bury(removed);
+        self.tear_down(removed);
         if has_groups {
             let this = self.clone();
             let leave = move || {

@@ -103,7 +103,7 @@ impl Endpoint {
             let is_new = mem::replace(&mut conn.before, state) != state;
             if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
                 if self.kind == IdKind::User {
-                    ah.rest();
+                    ah.release_idle();
                 }
             }
             if state != cm::State::MraReqSent {
@@ -113,7 +113,7 @@ impl Endpoint {
                 inner.watching = None;
             }
         }
-        self.show_moved(inner);
+        self.report_state(inner);
     }
 
     /// Sends a message of the connection, if there is an address handle for its peer.

@@ -24,7 +24,7 @@ impl Endpoint {
             icm::icm_prepare_mra_unknown_err(&self.icm_id(conn));
         }
         prepared.kernel()?;
-        self.show_moved(inner);
+        self.report_state(inner);
         Ok(())
     }
 }

@@ -45,7 +45,7 @@ impl Endpoint {
                 Action::Count(counter) => self.count(inner, counter),
             }
         }
-        self.show_moved(inner);
+        self.report_state(inner);
     }
 
     /// Sends a message of the resolution, if there is an address handle for its peer.

@@ -19,9 +19,9 @@ fn close(device: &CmDevice) {
     delay::point();
     // All endpoints are told before any is taken down. Otherwise the last message of one could
     // reach another at the same device before that has heard of the removal.
-    device.members.for_each(|member| member.announce_removal());
+    device.members.for_each(|member| member.report_removal());
     // An endpoint that was ending already may still be in the set.
-    device.members.drain(|member| member.bury_removed());
+    device.members.drain(|member| member.tear_down_removed());
     // The other consumers disconnect now.
     device.close_ports();
 }

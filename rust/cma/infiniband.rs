@@ -96,7 +96,7 @@ impl PathDone for Addressee {
         let (trigger, event) = match kept {
             Ok(record) => {
                 inner.path = Some(Path::from_record(&record, true));
-                inner.given_path = Some(record);
+                inner.path_record = Some(record);
                 (
                     Trigger::RouteResolved,
                     Event::new(CmEvent::RouteResolved, 0),

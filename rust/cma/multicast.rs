@@ -142,7 +142,7 @@ impl JoinDone for Joining {
 
 impl Endpoint {
     /// Joins the group of `addr`, with the number `number`, which no other membership has. Returns
-    /// the outcome, to be reported by [`Endpoint::tell_group`].
+    /// the outcome, to be reported by [`Endpoint::report_group`].
     ///
     /// Takes the lock of all network interfaces (RTNL).
     ///
@@ -172,7 +172,7 @@ impl Endpoint {
             attachment.is_ib()
         };
         if is_ib {
-            self.ask_group(number, addr, member)
+            self.join_ib_group(number, addr, member)
         } else {
             self.join_roce_group(number, addr, member)
         }
@@ -203,7 +203,7 @@ impl Endpoint {
     }
 
     /// Asks the subnet administrator for a membership.
-    fn ask_group(
+    fn join_ib_group(
         self: &EndpointRef,
         number: u64,
         addr: &SockAddr,
@@ -296,14 +296,14 @@ impl Endpoint {
                 waits: Some(waits), ..
             }) => *waits = GroupAnswer::Said(result),
             Some(Group::InfiniBand { waits: None, .. }) => {
-                self.tell_answer(&mut inner, number, result)
+                self.report_answer(&mut inner, number, result)
             }
             _ => {}
         }
     }
 
     /// Reports an answer about a membership on InfiniBand to the consumer.
-    fn tell_answer(&self, inner: &mut Inner, number: u64, result: Result<McMember>) {
+    fn report_answer(&self, inner: &mut Inner, number: u64, result: Result<McMember>) {
         let known = result.and_then(|member| {
             let at = inner.device.as_ref().ok_or(ENODEV)?;
             let (device, port) = (&at.device.device, at.port_num);
@@ -333,7 +333,7 @@ impl Endpoint {
 
     /// Reports the outcome of a join to the consumer, now or as soon as it is known, unless the
     /// endpoint has died meanwhile.
-    pub(crate) fn tell_group(&self, number: u64, joined: &Joined) {
+    pub(crate) fn report_group(&self, number: u64, joined: &Joined) {
         let mut inner = self.inner.lock();
         match joined {
             Joined::Member(event) => self.deliver_of_group(&inner, number, event),
@@ -343,7 +343,7 @@ impl Endpoint {
                     _ => None,
                 };
                 if let Some(GroupAnswer::Said(result)) = waited {
-                    self.tell_answer(&mut inner, number, result);
+                    self.report_answer(&mut inner, number, result);
                 }
             }
         }

@@ -64,7 +64,7 @@ impl Endpoint {
             let path = self.roce_path(&inner)?;
             inner.watching = self.watch_peer(&inner)?;
             inner.path = Some(path);
-            inner.given_path = None;
+            inner.path_record = None;
         }
         self.step(&mut inner, Trigger::ComputeRoute)?;
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -89,7 +89,7 @@ impl Endpoint {
         let has_lids = inner.is_ib();
         *given = path::shown(record, has_lids);
         inner.path = Some(Path::from_record(record, has_lids));
-        inner.given_path = Some(given);
+        inner.path_record = Some(given);
         self.step(&mut inner, Trigger::SetPath)?;
         if tells {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));

@@ -66,7 +66,7 @@ impl Endpoint {
                 pkey: inner.pkey,
                 sgid,
                 dgid,
-                path: match &inner.given_path {
+                path: match &inner.path_record {
                     _ if !parts.path => None,
                     Some(given) => Some(**given),
                     None => inner.path.map(Path::to_record),

@@ -90,7 +90,7 @@ pub(crate) trait Consumer: Send + Sync {
 
     /// Notes that the state of such an endpoint's connection may have changed. Called with the
     /// endpoint's lock held.
-    fn moved(&self, _view: View<'_>) {}
+    fn state_changed(&self, _view: View<'_>) {}
 
     /// Queues an event of the multicast group that the endpoint joined as `group`. Called as
     /// [`event`](Self::event).

@@ -89,7 +89,7 @@ pub(crate) struct Inner {
     pub(crate) path: Option<Path>,
     /// The path record that the consumer has set or the subnet administrator has found. `path` is
     /// made of it; some of its fields are only reported.
-    pub(crate) given_path: Option<KBox<PathRecord>>,
+    pub(crate) path_record: Option<KBox<PathRecord>>,
     /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
     /// The entry by which the endpoint is told that its peer's link-layer address has changed.
@@ -134,7 +134,7 @@ impl Inner {
             asking: None,
             services: None,
             path: None,
-            given_path: None,
+            path_record: None,
             interface: None,
             watching: None,
             has_peer_moved: false,

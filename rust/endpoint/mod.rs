@@ -231,9 +231,9 @@ impl Endpoint {
     }
 
     /// Tells a consumer of the InfiniBand CM that the state of the connection may have changed.
-    pub(crate) fn show_moved(&self, inner: &Inner) {
+    pub(crate) fn report_state(&self, inner: &Inner) {
         if let (true, Some(consumer)) = (self.kind == IdKind::IbCm, &inner.consumer) {
-            consumer.moved(View::of(inner));
+            consumer.state_changed(View::of(inner));
         }
     }
 

@@ -145,7 +145,7 @@ struct Description {
     sgid: Option<GidAttr>,
     /// The address vector without the source GID.
     spec: AhSpec<'static>,
-    /// The address handle, until [`Ah::rest`] drops it.
+    /// The address handle, until [`Ah::release_idle`] drops it.
     #[pin]
     handle: SpinLock<Option<Arc<Handle>>>,
 }
@@ -201,7 +201,7 @@ impl Ah {
     /// Drops the address handle if there are too many of them; the next message creates one again.
     ///
     /// To be called when no message is expected for a while. May sleep.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn release_idle(&self) {
         if let Kind::Described(description) = &self.0.kind {
             let handle = description.handle.lock().take();
             drop(handle);

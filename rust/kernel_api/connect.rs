@@ -14,7 +14,7 @@ use crate::{
 use cmproto::{
     cm::QpState,
     cma::{
-        qp::{steps, Occasion, Step, Transport},
+        qp::{steps, QpStage, Step, Transport},
         State,
     },
     qp::QpType,
@@ -25,21 +25,16 @@ use kernel::prelude::*;
 use zerocopy::FromZeros;
 
 impl KernelId {
-    /// Takes a queue pair through the states that the occasion requires.
+    /// Takes a queue pair through the states that the stage requires.
     ///
     /// `param` are the parameters of the consumer's answer, if it gives one.
-    fn take_through(
-        &self,
-        qp: &Qp<'_>,
-        occasion: Occasion,
-        param: Option<&ConnParam<'_>>,
-    ) -> Result {
+    fn modify_qp_for(&self, qp: &Qp<'_>, stage: QpStage, param: Option<&ConnParam<'_>>) -> Result {
         let transport = match self.endpoint.qp_type {
             _ if self.endpoint.is_iwarp() => Transport::Iwarp,
             QpType::UD => Transport::Datagram,
             _ => Transport::Connected,
         };
-        for step in steps(occasion, transport) {
+        for step in steps(stage, transport) {
             match *step {
                 Step::Full(state) => {
                     let mut attr = self.endpoint.init_qp_attr(state as u32)?;
@@ -65,12 +60,12 @@ impl KernelId {
         Ok(())
     }
 
-    /// Takes the identifier's queue pair, if it has one, through the states that the occasion
+    /// Takes the identifier's queue pair, if it has one, through the states that the stage
     /// requires.
-    pub(super) fn change_qp(&self, occasion: Occasion, param: Option<&ConnParam<'_>>) -> Result {
+    pub(super) fn change_qp(&self, stage: QpStage, param: Option<&ConnParam<'_>>) -> Result {
         let held = self.qp.lock();
         match self.endpoint.head.qp(&held) {
-            Some(qp) => self.take_through(&qp, occasion, param),
+            Some(qp) => self.modify_qp_for(&qp, stage, param),
             None => Ok(()),
         }
     }
@@ -81,7 +76,7 @@ impl KernelId {
     /// has changed except for the state of the queue pair.
     pub(crate) fn adopt_qp(&self, qp: &Qp<'_>) -> Result {
         let mut held = self.qp.lock();
-        self.on_the_way(self.take_through(qp, Occasion::Created, None))?;
+        self.on_the_way(self.modify_qp_for(qp, QpStage::Created, None))?;
         self.endpoint.head.set_qp(&mut held, qp);
         self.endpoint.set_qp(qp.number(), qp.has_srq());
         Ok(())
@@ -118,7 +113,7 @@ impl KernelId {
             self.endpoint.set_service_level(sl);
         }
         self.name_qp(&mut param);
-        let ready = || self.change_qp(Occasion::Asked, Some(&param));
+        let ready = || self.change_qp(QpStage::Connecting, Some(&param));
         self.on_the_way(self.endpoint.connect_with(&param, ece, ready))
     }
 
@@ -140,12 +135,12 @@ impl KernelId {
             self.name_qp(param);
         }
         let ready = self
-            .change_qp(Occasion::Accepted, param.as_ref())
+            .change_qp(QpStage::Accepting, param.as_ref())
             .inspect_err(|_| self.refuse());
         // On failure the endpoint rejects the peer by itself.
         let accepted = ready.and_then(|()| self.endpoint.accept(param.as_ref(), ece, || ()));
         accepted.inspect_err(|_| {
-            let _ = self.change_qp(Occasion::Ended, None);
+            let _ = self.change_qp(QpStage::Ended, None);
         })
     }
 
@@ -164,7 +159,7 @@ impl KernelId {
             inner.exchange.peer().is_some()
         };
         if has_peer {
-            self.change_qp(Occasion::Ended, None)?;
+            self.change_qp(QpStage::Ended, None)?;
         }
         self.endpoint.disconnect()
     }

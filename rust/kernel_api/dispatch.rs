@@ -17,7 +17,7 @@ use crate::{
 };
 use cmproto::{
     cm::DestroyCause,
-    cma::{qp::Occasion, State},
+    cma::{qp::QpStage, State},
     ibcm::{EventType, COMM_EST, PATH_MIG},
     node::{Admission, Declined},
     ucma::path::PathRecord,
@@ -111,7 +111,7 @@ impl KernelId {
             }
             // Over iWARP the driver changes the state of the queue pair.
             CmEvent::Rejected if !self.endpoint.is_iwarp() => {
-                let _ = self.change_qp(Occasion::Ended, None);
+                let _ = self.change_qp(QpStage::Ended, None);
             }
             _ => {}
         }
@@ -185,11 +185,11 @@ impl KernelId {
     /// Changes the event to that of the result. On failure the peer is rejected.
     fn establish(&self, event: &mut KeptEvent) {
         let established = self
-            .change_qp(Occasion::Accepted, None)
+            .change_qp(QpStage::Accepting, None)
             .inspect_err(|_| self.refuse())
             .and_then(|()| self.endpoint.accept(None, Ece::default(), || ()))
             .inspect_err(|_| {
-                let _ = self.change_qp(Occasion::Ended, None);
+                let _ = self.change_qp(QpStage::Ended, None);
             });
         match established {
             Ok(()) => event.kind = CmEvent::Established,
@@ -245,7 +245,7 @@ impl KernelId {
             PathLink::RoceV1(dmac)
         };
         // A path that the consumer or the administrator has given is shown unchanged.
-        let record = match &inner.given_path {
+        let record = match &inner.path_record {
             Some(given) => **given,
             None => path.to_record(),
         };
@@ -293,7 +293,7 @@ impl Consumer for KernelId {
         let _ = self.push(Queued::new(Notification::Message(Message { event, mad })));
     }
 
-    fn moved(&self, view: View<'_>) {
+    fn state_changed(&self, view: View<'_>) {
         if let Some(head) = &self.cm_head {
             head.show(view);
         }

@@ -21,7 +21,7 @@ impl KernelId {
         let joined = self.endpoint.join_group(number, addr, member)?;
         let before = self.queue.lock().groups.insert(node);
         drop(before);
-        self.endpoint.tell_group(number, &joined);
+        self.endpoint.report_group(number, &joined);
         Ok(())
     }
 

@@ -81,7 +81,7 @@ impl Closing {
     /// items.
     fn start(self: Arc<Self>, contexts: ChannelContexts<Context>) {
         for context in contexts.iter() {
-            if !context.endpoint().vacate() {
+            if !context.endpoint().release_port() {
                 Context::discard(context);
             }
         }

@@ -8,15 +8,15 @@
 
 use crate::cm::{QpAttrMask, QpState};
 
-/// An event in the life of a queue pair or its connection.
+/// A stage in the life of a queue pair or its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum QpStage {
     /// The queue pair was created.
     Created,
     /// The consumer requests a connection.
-    Asked,
+    Connecting,
     /// The consumer accepts a REQ, or a REP has arrived.
-    Accepted,
+    Accepting,
     /// The peer has refused, the accept has failed, or the consumer disconnects.
     Ended,
 }
@@ -41,14 +41,12 @@ pub enum Step {
     Bare(QpState, QpAttrMask),
 }
 
-/// Returns the state transitions of a queue pair on an occasion, in their order.
-pub const fn steps(occasion: Occasion, transport: Transport) -> &'static [Step] {
-    match (occasion, transport) {
-        (Occasion::Created, Transport::Connected | Transport::Iwarp) => {
-            &[Step::Full(QpState::Init)]
-        }
+/// Returns the state transitions of a queue pair at a stage, in their order.
+pub const fn steps(stage: QpStage, transport: Transport) -> &'static [Step] {
+    match (stage, transport) {
+        (QpStage::Created, Transport::Connected | Transport::Iwarp) => &[Step::Full(QpState::Init)],
         // Datagrams need no peer, so that the queue pair is ready at once.
-        (Occasion::Created, Transport::Datagram) => &[
+        (QpStage::Created, Transport::Datagram) => &[
             Step::Full(QpState::Init),
             Step::Bare(QpState::Rtr, QpAttrMask::STATE),
             Step::Bare(
@@ -58,17 +56,17 @@ pub const fn steps(occasion: Occasion, transport: Transport) -> &'static [Step] 
         ],
         // The transition to INIT is repeated, because only now it is known which operations the
         // peer may use.
-        (Occasion::Accepted, Transport::Connected) => &[
+        (QpStage::Accepting, Transport::Connected) => &[
             Step::Full(QpState::Init),
             Step::Full(QpState::Rtr),
             Step::Full(QpState::Rts),
         ],
         // The driver does the rest when the connection is established.
-        (Occasion::Asked | Occasion::Accepted, Transport::Iwarp) => {
+        (QpStage::Connecting | QpStage::Accepting, Transport::Iwarp) => {
             &[Step::Full(QpState::Init), Step::Full(QpState::Rtr)]
         }
-        (Occasion::Asked, _) | (Occasion::Accepted, Transport::Datagram) => &[],
-        (Occasion::Ended, _) => &[Step::Bare(QpState::Err, QpAttrMask::STATE)],
+        (QpStage::Connecting, _) | (QpStage::Accepting, Transport::Datagram) => &[],
+        (QpStage::Ended, _) => &[Step::Bare(QpState::Err, QpAttrMask::STATE)],
     }
 }
 
@@ -77,9 +75,9 @@ pub const fn steps(occasion: Occasion, transport: Transport) -> &'static [Step] 
 mod tests {
     use super::*;
 
-    fn states(occasion: Occasion, transport: Transport) -> [Option<QpState>; 4] {
+    fn states(stage: QpStage, transport: Transport) -> [Option<QpState>; 4] {
         let mut states = [None; 4];
-        for (state, step) in states.iter_mut().zip(steps(occasion, transport)) {
+        for (state, step) in states.iter_mut().zip(steps(stage, transport)) {
             *state = Some(match step {
                 Step::Full(to) | Step::Bare(to, _) => *to,
             });
@@ -93,12 +91,12 @@ mod tests {
         let (rtr, rts) = (Some(QpState::Rtr), Some(QpState::Rts));
         let connected = Transport::Connected;
         assert_eq!(
-            states(Occasion::Created, connected),
+            states(QpStage::Created, connected),
             [init, None, None, None]
         );
-        assert_eq!(states(Occasion::Asked, connected), [None; 4]);
+        assert_eq!(states(QpStage::Connecting, connected), [None; 4]);
         assert_eq!(
-            states(Occasion::Accepted, connected),
+            states(QpStage::Accepting, connected),
             [init, rtr, rts, None]
         );
     }
@@ -107,9 +105,9 @@ mod tests {
     fn iwarp_needs_a_queue_pair_that_receives_before_it_asks() {
         let (init, rtr) = (Some(QpState::Init), Some(QpState::Rtr));
         let iwarp = Transport::Iwarp;
-        assert_eq!(states(Occasion::Created, iwarp), [init, None, None, None]);
-        assert_eq!(states(Occasion::Asked, iwarp), [init, rtr, None, None]);
-        assert_eq!(states(Occasion::Accepted, iwarp), [init, rtr, None, None]);
+        assert_eq!(states(QpStage::Created, iwarp), [init, None, None, None]);
+        assert_eq!(states(QpStage::Connecting, iwarp), [init, rtr, None, None]);
+        assert_eq!(states(QpStage::Accepting, iwarp), [init, rtr, None, None]);
     }
 
     #[test]
@@ -117,9 +115,9 @@ mod tests {
         let init = Some(QpState::Init);
         let (rtr, rts) = (Some(QpState::Rtr), Some(QpState::Rts));
         let datagram = Transport::Datagram;
-        assert_eq!(states(Occasion::Created, datagram), [init, rtr, rts, None]);
-        assert_eq!(states(Occasion::Asked, datagram), [None; 4]);
-        assert_eq!(states(Occasion::Accepted, datagram), [None; 4]);
+        assert_eq!(states(QpStage::Created, datagram), [init, rtr, rts, None]);
+        assert_eq!(states(QpStage::Connecting, datagram), [None; 4]);
+        assert_eq!(states(QpStage::Accepting, datagram), [None; 4]);
     }
 
     const ALL: [Transport; 3] = [Transport::Connected, Transport::Datagram, Transport::Iwarp];
@@ -128,7 +126,7 @@ mod tests {
     fn the_end_needs_nothing_but_the_state() {
         for transport in ALL {
             assert_eq!(
-                steps(Occasion::Ended, transport),
+                steps(QpStage::Ended, transport),
                 [Step::Bare(QpState::Err, QpAttrMask::STATE)]
             );
         }
@@ -136,15 +134,15 @@ mod tests {
 
     #[test]
     fn every_change_names_the_state() {
-        let occasions = [
-            Occasion::Created,
-            Occasion::Asked,
-            Occasion::Accepted,
-            Occasion::Ended,
+        let stages = [
+            QpStage::Created,
+            QpStage::Connecting,
+            QpStage::Accepting,
+            QpStage::Ended,
         ];
-        for occasion in occasions {
+        for stage in stages {
             for transport in ALL {
-                for step in steps(occasion, transport) {
+                for step in steps(stage, transport) {
                     if let Step::Bare(_, mask) = step {
                         assert!(mask.contains(QpAttrMask::STATE));
                     }

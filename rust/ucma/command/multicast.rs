@@ -93,7 +93,7 @@ impl Join {
         let announced = self.announce(call, &context, unpublished);
         match announced {
             // The event comes after the number is published, so that its reader can use the number.
-            Ok(()) => endpoint.tell_group(group, &joined),
+            Ok(()) => endpoint.report_group(group, &joined),
             Err(_) => endpoint.leave_group(group),
         }
         announced

@@ -6,11 +6,7 @@ use crate::{
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef, ServiceConsumer},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
-    kext::{
-        bug, clock, random,
-        slab::SlabCache,
-        workqueue::{Kind, OwnedQueue},
-    },
+    kext::{bug, clock, random, slab::SlabCache, workqueue::OwnedQueue},
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
         parked::Parking, port_spaces::PortSpaces, remote_ids::RemoteIdTable,
@@ -79,7 +75,7 @@ impl Core {
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
-        let callbacks = OwnedQueue::new(c"rdma_cm", Kind::Unbound)?;
+        let callbacks = OwnedQueue::new(c"rdma_cm")?;
         Arc::pin_init(
             pin_init!(Core {
                 endpoints,

@@ -32,7 +32,7 @@ mod endpoint;
 #[allow(unsafe_code)]
 mod ib;
 mod kernel_api;
-#[allow(unsafe_code, dead_code, unused_imports)]
+#[allow(unsafe_code)]
 mod kext;
 mod module;
 mod table;

@@ -23,7 +23,7 @@ use crate::{
         gate::{Gate, OwnedGuard},
         net::Net,
         reclaim::NoIo,
-        workqueue::{Kind, OwnedQueue},
+        workqueue::OwnedQueue,
     },
 };
 use cmproto::addr::{Gid, SockAddr, STORAGE_LEN};
@@ -381,10 +381,7 @@ impl Resolver {
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
-            queue: Arc::new(
-                OwnedQueue::new(c"rust_rdma_addr", Kind::Unbound)?,
-                GFP_KERNEL,
-            )?,
+            queue: Arc::new(OwnedQueue::new(c"rust_rdma_addr")?, GFP_KERNEL)?,
         })
     }
 

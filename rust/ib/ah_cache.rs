@@ -103,13 +103,6 @@ impl AhCache {
         Ok(handle)
     }
 
-    /// Counts another user of the handle for `key`, which must be in the cache.
-    pub(super) fn count(&self, key: &AhKey) {
-        if let Some(used) = self.used.lock().get_mut(key) {
-            used.users = used.users.saturating_add(1);
-        }
-    }
-
     /// Uncounts a user of the handle for `key`; the last one removes it from the cache.
     pub(super) fn leave(&self, key: &AhKey) {
         let mut entries = self.used.lock();

@@ -169,12 +169,6 @@ impl Counts {
             counter.value.add(1, Relaxed);
         }
     }
-
-    /// Returns the number of messages with the attribute id `attr_id`.
-    pub(crate) fn get(&self, group: CounterGroup, attr_id: u16) -> u64 {
-        self.counter(group, attr_id)
-            .map_or(0, |counter| counter.value.load(Relaxed))
-    }
 }
 
 /// The attribute tables for sysfs. A null pointer ends each list.

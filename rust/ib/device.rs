@@ -176,12 +176,6 @@ impl Device {
         flags & u64::try_from(flush).unwrap_or(0) != 0
     }
 
-    /// Returns whether the driver is soft-RoCE, which works over any kind of interface.
-    pub(crate) fn is_rxe(&self) -> bool {
-        // SAFETY: The device is registered by the type invariant.
-        unsafe { (*self.as_raw()).ops.driver_id == bindings::rdma_driver_id_RDMA_DRIVER_RXE }
-    }
-
     /// Returns the port numbers: 1 to the number of ports, or only 0 for a switch.
     pub(crate) fn ports(&self) -> RangeInclusive<u32> {
         if self.node_type() == NodeType::IbSwitch {

@@ -21,7 +21,7 @@ use crate::{
         error::ToKernel,
         gate::{Gate, OwnedGuard},
         reclaim::NoIo,
-        workqueue::{Kind, OwnedQueue},
+        workqueue::OwnedQueue,
     },
 };
 use cmproto::{
@@ -57,10 +57,7 @@ impl IwCm {
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
-            queue: Arc::new(
-                OwnedQueue::new(c"rust_rdma_iwarp", Kind::Unbound)?,
-                GFP_KERNEL,
-            )?,
+            queue: Arc::new(OwnedQueue::new(c"rust_rdma_iwarp")?, GFP_KERNEL)?,
         })
     }
 
@@ -553,7 +550,9 @@ pub(crate) struct IwAddress {
 ///
 /// Dropping it destroys it, and waits for a request that is being handled; so it must not be
 /// dropped in an event.
-pub(crate) struct IwListener(Pin<KBox<Id>>);
+pub(crate) struct IwListener(
+    #[expect(dead_code, reason = "dropping it destroys the listener")] Pin<KBox<Id>>,
+);
 
 impl IwListener {
     /// Starts to listen. May sleep.

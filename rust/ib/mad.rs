@@ -41,9 +41,6 @@ const CLASS_CM: u8 = 7;
 const CLASS_VERSION: u8 = 2;
 /// The method `Send`, the only one that the CM uses (IBTA 13.4.5).
 const METHOD_SEND: u32 = 3;
-/// The length of a GRH in bytes (IBTA 8.3), and of the headers that replace it on RoCE.
-const GRH_LEN: usize = wire::GRH_LEN;
-
 /// The result of sending a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SendStatus {

@@ -25,8 +25,6 @@ pub(crate) struct MadSource {
     pub(crate) network: NetworkType,
     /// The index of the P_Key of the message.
     pub(crate) pkey_index: u16,
-    /// The QP number of the sender.
-    pub(crate) src_qp: u32,
     /// The LID of the sender; meaningless on RoCE.
     pub(crate) slid: u32,
     /// The path bits: the low bits of the destination LID.
@@ -76,7 +74,6 @@ impl MadSource {
             has_grh,
             network: NetworkType::Ib,
             pkey_index: wc.pkey_index,
-            src_qp: wc.src_qp,
             slid: wc.slid,
             dlid_path_bits: wc.dlid_path_bits,
             sl: wc.sl,

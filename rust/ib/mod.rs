@@ -34,7 +34,6 @@
 //! [`SaQuery`]: sa::SaQuery
 
 // The abstractions are complete, like a library's, and not all of them are used.
-#![allow(dead_code)]
 
 pub(crate) mod addr;
 pub(crate) mod ah;

@@ -106,7 +106,7 @@ enum Entry {
     /// The entry is being added, and will be removed directly after that.
     Unwanted,
     /// The entry is in the table of a device, which the reference keeps.
-    Shown(DeviceRef),
+    Shown(#[expect(dead_code, reason = "keeps the device")] DeviceRef),
 }
 
 /// The state of the resource entry of an identifier, and its owner.
@@ -374,12 +374,6 @@ impl IdHead {
         drop(before);
         delay::point();
         self.record.lock().entry = Entry::Blank;
-    }
-
-    /// Returns the number of the identifier in netlink, which is meaningless while it is not shown.
-    pub(crate) fn id(&self) -> u32 {
-        // SAFETY: The field is inside the object.
-        unsafe { (&raw const (*self.res()).id).read_volatile() }
     }
 }
 

@@ -19,7 +19,6 @@ use kernel::{
     error::{from_result, to_result},
     fs::{file::flags, File, LocalFile},
     prelude::*,
-    str::CStrExt as _,
     sync::{aref::ARef, Arc, ArcBorrow},
     types::{ForeignOwnable, Opaque},
 };
@@ -90,11 +89,6 @@ impl<'a, T: CharFile> OpenFile<'a, T> {
         }
     }
 
-    /// Returns the kernel's file object.
-    pub(crate) fn file(&self) -> &'a File {
-        self.file
-    }
-
     /// Returns the object behind the file.
     pub(crate) fn get(&self) -> ArcBorrow<'a, T> {
         // SAFETY: By the type invariant. The file is open for the whole of `'a`.
@@ -146,11 +140,6 @@ pub(crate) struct Poll<'a, T: CharFile> {
 }
 
 impl<T: CharFile> Poll<'_, T> {
-    /// Returns the file that is polled.
-    pub(crate) fn file(&self) -> &OpenFile<'_, T> {
-        &self.file
-    }
-
     /// Registers the caller to be woken by `queue`, a field of the object behind the file.
     ///
     /// The poll table refers to the queue, without a reference count, until the file is released.
@@ -217,11 +206,6 @@ impl<T: CharFile> Registration<T> {
                 to_result(unsafe { bindings::misc_register(slot) })
             }),
         }? Error)
-    }
-
-    /// Returns the data that all files of the device share.
-    pub(crate) fn context(&self) -> &T::Context {
-        &self.context
     }
 
     /// Returns the device in `/sys/class/misc`.

@@ -12,9 +12,7 @@
 
 use crate::{bindings, kext::this_module::THIS_MODULE};
 use core::{marker::PhantomPinned, ptr, slice};
-use kernel::{
-    container_of, error::to_result, prelude::*, str::CStrExt as _, sync::Arc, types::Opaque,
-};
+use kernel::{container_of, error::to_result, prelude::*, sync::Arc, types::Opaque};
 
 /// A set of settings in configfs with paths `<NAME>/<thing>/<PARTS>/<number>/<file>`.
 ///

@@ -15,10 +15,6 @@ pub(crate) struct Capability(c_int);
 impl Capability {
     /// `CAP_NET_BIND_SERVICE`: binding to ports that are reserved for system services.
     pub(crate) const NET_BIND_SERVICE: Self = Self(10);
-    /// `CAP_NET_RAW`: sending packets that otherwise only the network stack sends.
-    pub(crate) const NET_RAW: Self = Self(13);
-    /// `CAP_NET_ADMIN`: network administration.
-    pub(crate) const NET_ADMIN: Self = Self(12);
 }
 
 /// Returns whether the current task has a capability in the initial user namespace.

@@ -8,7 +8,7 @@
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{ordering::Acquire, ordering::Full, ordering::Relaxed, Atomic},
+        atomic::{ordering::Full, ordering::Relaxed, Atomic},
         Arc, Completion,
     },
 };
@@ -48,11 +48,6 @@ impl Gate {
     /// Enters the gate with a guard that may outlive the caller, for work that continues elsewhere.
     pub(crate) fn enter_owned(this: &Arc<Self>) -> Option<OwnedGuard> {
         this.count_in().then(|| OwnedGuard { gate: this.clone() })
-    }
-
-    /// Returns whether the gate is closed. A closed gate stays closed.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.load(Acquire) & CLOSED != 0
     }
 
     /// Closes the gate without waiting. All later attempts to enter fail.

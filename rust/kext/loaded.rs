@@ -3,7 +3,7 @@
 //! Presence of other modules.
 
 use crate::{bindings, kext::this_module::THIS_MODULE};
-use kernel::{prelude::*, str::CStrExt as _};
+use kernel::prelude::*;
 
 /// Returns whether a module called `name` is loaded, or is built in and has parameters.
 ///

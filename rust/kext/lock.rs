@@ -21,9 +21,6 @@ use kernel::{
 /// [`SpinLock`](kernel::sync::SpinLock) does not suffice.
 pub(crate) type SpinLockIrq<T> = Lock<T, SpinLockIrqBackend>;
 
-/// The guard of a [`SpinLockIrq`].
-pub(crate) type SpinLockIrqGuard<'a, T> = Guard<'a, T, SpinLockIrqBackend>;
-
 /// Creates an initialiser for a [`SpinLockIrq`] with a lock class of its own.
 macro_rules! new_spinlock_irq {
     ($value:expr, $name:literal) => {

@@ -8,7 +8,6 @@ use super::net::Net;
 use crate::bindings;
 use core::ptr::{self, NonNull};
 use kernel::{
-    prelude::*,
     sync::aref::{ARef, AlwaysRefCounted},
     types::Opaque,
 };
@@ -106,12 +105,6 @@ impl NetDevice {
     pub(crate) fn is_up(&self) -> bool {
         // SAFETY: The device is valid.
         unsafe { bindings::rust_rdma_netdev_flags(self.as_raw()) & IFF_UP != 0 }
-    }
-
-    /// Returns the hardware type (`ARPHRD_*`).
-    pub(crate) fn hw_type(&self) -> u16 {
-        // SAFETY: The device is valid.
-        unsafe { bindings::rust_rdma_netdev_type(self.as_raw()) }
     }
 
     /// Returns the link-layer address and its length in bytes.

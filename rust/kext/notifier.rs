@@ -18,8 +18,6 @@ const NOTIFY_DONE: c_int = 0;
 pub(crate) struct NetdevEvent(pub(crate) c_ulong);
 
 impl NetdevEvent {
-    /// The link-layer address has changed (`NETDEV_CHANGEADDR`).
-    pub(crate) const CHANGEADDR: Self = Self(8);
     /// The active device of a bond has changed (`NETDEV_BONDING_FAILOVER`).
     pub(crate) const BONDING_FAILOVER: Self = Self(13);
     /// The device is being unregistered (`NETDEV_UNREGISTER`).

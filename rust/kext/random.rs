@@ -24,12 +24,3 @@ pub(crate) fn u64() -> u64 {
     fill(&mut bytes);
     u64::from_ne_bytes(bytes)
 }
-
-/// Returns a uniformly distributed random number below `limit`, or 0 if `limit` is 0.
-pub(crate) fn below(limit: u32) -> u32 {
-    if limit <= 1 {
-        return 0;
-    }
-    // SAFETY: Just an FFI call.
-    unsafe { bindings::__get_random_u32_below(limit) }
-}

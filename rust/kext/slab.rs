@@ -17,7 +17,7 @@ use core::{
     ops::Deref,
     ptr::{self, NonNull},
 };
-use kernel::{prelude::*, str::CStrExt as _, sync::Refcount};
+use kernel::{prelude::*, sync::Refcount};
 
 /// An object and its counter.
 #[repr(C)]
@@ -130,11 +130,6 @@ unsafe impl<T: Send + Sync> Send for SlabArc<T> {}
 unsafe impl<T: Send + Sync> Sync for SlabArc<T> {}
 
 impl<T> SlabArc<T> {
-    /// Returns whether both are references to the same object.
-    pub(crate) fn ptr_eq(this: &Self, other: &Self) -> bool {
-        ptr::eq(this.0.as_ptr(), other.0.as_ptr())
-    }
-
     /// Drops the object and frees its memory.
     ///
     /// # Safety

@@ -10,10 +10,7 @@
 
 use crate::bindings;
 use core::{mem::MaybeUninit, ptr};
-use kernel::{
-    prelude::*,
-    uaccess::{UserPtr, UserSlice, UserSliceReader},
-};
+use kernel::{prelude::*, uaccess::UserSliceReader};
 use zerocopy::FromBytes;
 
 /// A range of user memory, whose address may be invalid.
@@ -114,23 +111,4 @@ pub(crate) fn write_prefix(addr: u64, len: usize, bytes: &[u8]) -> Result {
 pub(crate) fn write_zeros(addr: u64, len: usize) -> Result {
     static ZEROS: [u8; 512] = [0; 512];
     write_prefix(addr, len, &ZEROS)
-}
-
-/// Reads `N` bytes from a user address.
-///
-/// Fails with [`EFAULT`] if an address is bad.
-pub(crate) fn read_at<const N: usize>(addr: u64) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    read_slice_at(addr, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// Fills `bytes` from a user address.
-///
-/// Fails with [`EFAULT`] if an address is bad.
-pub(crate) fn read_slice_at(addr: u64, bytes: &mut [u8]) -> Result {
-    let addr = usize::try_from(addr).map_err(|_| EFAULT)?;
-    UserSlice::new(UserPtr::from_addr(addr), bytes.len())
-        .reader()
-        .read_slice(bytes)
 }

@@ -5,10 +5,9 @@
 //! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
 
 use crate::bindings;
-use kernel::{prelude::*, str::CStrExt as _, sync::LockClassKey, types::Opaque};
+use kernel::{prelude::*, sync::LockClassKey, types::Opaque};
 
 /// Creates an initialiser for a [`WaitQueue`] with a lock class of its own.
-#[allow(unused_macros)]
 macro_rules! new_wait_queue {
     ($name:literal) => {
         $crate::kext::wait::WaitQueue::new(

@@ -19,22 +19,10 @@ use kernel::{
     alloc::Flags,
     container_of, impl_has_work, new_work,
     prelude::*,
-    str::CStrExt as _,
     sync::{Arc, LockClassKey},
     types::Opaque,
-    workqueue::{HasWork, Queue, RawWorkItem, Work, WorkItem},
+    workqueue::{Queue, RawWorkItem, Work, WorkItem},
 };
-
-/// The way in which a queue runs its work.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// One item at a time, in the order of enqueueing.
-    Ordered,
-    /// On any processor, with a concurrency of the kernel's choice.
-    Unbound,
-    /// On the processor that enqueues the item.
-    PerCpu,
-}
 
 /// A work queue that is destroyed when dropped, after its pending work was run.
 ///
@@ -52,24 +40,17 @@ unsafe impl Send for OwnedQueue {}
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {
-    /// Creates a queue that makes progress under memory pressure (`WQ_MEM_RECLAIM`).
+    /// Creates a queue that runs its work on any processor, with a concurrency of the kernel's
+    /// choice, and makes progress under memory pressure (`WQ_MEM_RECLAIM`).
     ///
     /// May sleep. Fails with [`ENOMEM`].
-    pub(crate) fn new(name: &CStr, kind: Kind) -> Result<Self> {
-        let (flags, max_active) = match kind {
-            Kind::Ordered => (
-                bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags___WQ_ORDERED,
-                1,
-            ),
-            Kind::Unbound => (bindings::wq_flags_WQ_UNBOUND, 0),
-            Kind::PerCpu => (bindings::wq_flags_WQ_PERCPU, 0),
-        };
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
         // SAFETY: `name` is a string, which is copied.
         let wq = unsafe {
             bindings::rust_rdma_alloc_workqueue(
                 name.as_char_ptr(),
-                flags | bindings::wq_flags_WQ_MEM_RECLAIM,
-                max_active,
+                bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM,
+                0,
             )
         };
         // INVARIANT: The queue was created just now and is owned by the new value.
@@ -146,23 +127,6 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Spawned<F> {
     }
 }
 
-/// Cancels a work item and sleeps until it is not running either.
-///
-/// Returns the reference that a pending item held, so that the caller can drop it in a suitable
-/// context. The item can be enqueued again afterwards. Must not be called by the work itself.
-pub(crate) fn cancel_sync<T, const ID: u64>(item: &Arc<T>) -> Option<Arc<T>>
-where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
-{
-    let object: *const T = &**item;
-    // SAFETY: The object is valid. Its work item is initialised.
-    let was_pending =
-        unsafe { bindings::cancel_work_sync(Work::raw_get(T::raw_get_work(object.cast_mut()))) };
-    // SAFETY: The work was pending, so that the queue owned a reference made by `Arc::into_raw`,
-    // which no one else drops any more.
-    was_pending.then(|| unsafe { Arc::from_raw(object) })
-}
-
 /// An object with work for a [`DelayedRunner`].
 pub(crate) trait RunDelayed: Send + Sync + Sized + 'static {
     /// Does the work, on the queue and in process context. Its allocations start no I/O.
@@ -173,7 +137,6 @@ pub(crate) trait RunDelayed: Send + Sync + Sized + 'static {
 }
 
 /// Creates an initialiser for a [`DelayedRunner`] with a lock class of its own.
-#[allow(unused_macros)]
 macro_rules! new_delayed_runner {
     ($name:literal) => {
         $crate::kext::workqueue::DelayedRunner::new(

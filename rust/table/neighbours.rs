@@ -15,7 +15,7 @@ use crate::{
         lock::{new_spinlock_irq, SpinLockIrq},
         notifier::{Neighbour, NeighbourAddr},
         reclaim::NoIo,
-        workqueue::{Kind, OwnedQueue},
+        workqueue::OwnedQueue,
     },
 };
 use kernel::{
@@ -113,7 +113,7 @@ pub(crate) struct Neighbours<T: NeighbourObserver> {
 impl<T: NeighbourObserver> Neighbours<T> {
     /// Creates an empty table.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        let queue = OwnedQueue::new(c"rust_rdma_net", Kind::Unbound)?;
+        let queue = OwnedQueue::new(c"rust_rdma_net")?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_spinlock_irq!(RBTree::new(), "rdma_cm_neighbours"),

@@ -11,7 +11,7 @@
 
 use crate::kext::{
     clock, delay,
-    workqueue::{new_delayed_runner, DelayedRunner, Kind, OwnedQueue, RunDelayed},
+    workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
 };
 use cmproto::time::Instant;
 use core::mem;
@@ -168,7 +168,7 @@ pub(crate) struct Timers<T: Timed> {
 impl<T: Timed> Timers<T> {
     /// Creates the timers.
     pub(crate) fn new() -> Result<Self> {
-        let queue = OwnedQueue::new(c"rdma_cm_timers", Kind::Unbound)?;
+        let queue = OwnedQueue::new(c"rdma_cm_timers")?;
         let queue = Arc::new(queue, GFP_KERNEL)?;
         let mut shards = [const { None }; SHARDS];
         for shard in shards.iter_mut() {

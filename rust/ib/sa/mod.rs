@@ -22,12 +22,10 @@ mod query;
 pub(crate) mod record;
 
 // The abstraction is complete, like all of `ib`, and not all of it is used.
-#[allow(unused_imports)]
 pub(crate) use self::{
     membership::{broadcast_group, JoinDone, SaMembership},
     query::{PathDone, SaQuery, ServiceDone},
 };
-#[allow(unused_imports)]
 pub(crate) use cmproto::{
     mcast::{McMember, McRequest},
     sa::{PathClass, PathQuestion, ServiceQuestion, ServiceRecord},
@@ -37,11 +35,7 @@ use self::query::Queries;
 use super::device::Device;
 use crate::{
     bindings,
-    kext::{
-        error::ToKernel,
-        gate::Gate,
-        workqueue::{Kind, OwnedQueue},
-    },
+    kext::{error::ToKernel, gate::Gate, workqueue::OwnedQueue},
 };
 use cmproto::errno::Errno;
 use core::ptr;
@@ -115,7 +109,7 @@ impl SaClient {
     /// Fails with [`ENOMEM`], and [`EBUSY`] if there is one already.
     pub(crate) fn new() -> Result<Self> {
         let gate = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
-        let queue = Arc::new(OwnedQueue::new(c"rust_rdma_sa", Kind::Unbound)?, GFP_KERNEL)?;
+        let queue = Arc::new(OwnedQueue::new(c"rust_rdma_sa")?, GFP_KERNEL)?;
         let client = Arc::pin_init(Client::new(), GFP_KERNEL)?;
         CLIENT
             .cmpxchg(ptr::null(), Arc::as_ptr(&client), Full)

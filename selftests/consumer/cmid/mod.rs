@@ -91,7 +91,9 @@ fn run_all(run: &mut Run, ground: &Arc<Ground>, tests: &[(&str, Test)]) {
 }
 
 /// The module, loaded: the tests are over, or an identifier is there instead.
-pub(crate) struct Cmid(#[allow(dead_code)] Option<Resident>);
+pub(crate) struct Cmid(
+    #[expect(dead_code, reason = "it is there as long as the module")] Option<Resident>,
+);
 
 impl kernel::Module for Cmid {
     fn init(_module: &'static ThisModule) -> Result<Self> {

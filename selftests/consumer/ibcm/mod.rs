@@ -20,7 +20,9 @@ use resident::Resident;
 use world::World;
 
 /// The module, loaded: the tests are over, or a listener is there instead.
-pub(crate) struct Ibcm(#[allow(dead_code)] Option<Resident>);
+pub(crate) struct Ibcm(
+    #[expect(dead_code, reason = "it is there as long as the module")] Option<Resident>,
+);
 
 impl kernel::Module for Ibcm {
     fn init(_module: &'static ThisModule) -> Result<Self> {

@@ -23,7 +23,9 @@ impl Handler for Refusal {
 }
 
 /// The listener; it ends when dropped.
-pub(crate) struct Resident(#[allow(dead_code)] IbCmId<Refusal>);
+pub(crate) struct Resident(
+    #[expect(dead_code, reason = "it listens as long as it is there")] IbCmId<Refusal>,
+);
 
 impl Resident {
     /// Listens at the device that the parameters name.

@@ -65,6 +65,17 @@ one service, two owners at once who may not have it
 one service, two owners at once of whom one goes'
 ! wanted ibcm || tests ibcm <<<"$IBCM_TESTS"
 
+# The first request of an identifier is bounded by the port that it leaves from.
+if ! wanted ibcm; then
+	:
+elif [ "$(cm-use)" != c ]; then
+	port_setting cm_deadline_ms 500 rxe0
+	tests ibcm bounded=1 <<<"a first request that the port bounds"
+	port_setting cm_deadline_ms 0 rxe0
+else
+	skip "a first request that the port bounds" "C has no such setting"
+fi
+
 # Somebody in the kernel has the service of a TCP port, and nobody else gets it.
 beside() {
 	local status=0

@@ -11,6 +11,15 @@ unsigned long long rust_test_service(void)
 	return service;
 }
 
+static bool bounded;
+module_param(bounded, bool, 0);
+MODULE_PARM_DESC(bounded, "the only test is that of a request whose time the port bounds");
+
+bool rust_test_bounded(void)
+{
+	return bounded;
+}
+
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req)
 {
 	return (struct rust_test_req_bits) {

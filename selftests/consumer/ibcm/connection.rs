@@ -553,6 +553,24 @@ pub(super) fn silence(world: &Arc<World>) {
     }
 }
 
+/// Nobody answers, for longer than this waits; but for the setting of the port.
+pub(super) fn bounded(world: &Arc<World>) {
+    let Some(mut a) = one(world, next_service()) else {
+        return;
+    };
+    let asked = a.does(|end, id| {
+        let mut req = end.request();
+        req.path = Some(end.world.path_to_nobody());
+        // 4.3 s, 16 times.
+        req.remote_cm_response_timeout = 20;
+        req.max_cm_retries = 15;
+        id.send_req(&req)
+    });
+    is!(asked, Ok(()));
+    a.expect(EventType::REQ_ERROR);
+    a.is_in(State::IDLE);
+}
+
 pub(super) fn texts() {
     is!(
         RejectReason::CONSUMER_DEFINED.message(),

@@ -31,6 +31,13 @@ impl kernel::Module for Ibcm {
         }
         let world = &World::new()?;
         let mut run = Run::new();
+        if service::bounded() {
+            run.test("a first request that the port bounds", || {
+                connection::bounded(world);
+            });
+            run.outcome()?;
+            return Ok(Self(None));
+        }
         run.test("an unused identifier", || connection::unused(world));
         run.test("listeners", || connection::listeners(world));
         run.test("a connection from outside", || {

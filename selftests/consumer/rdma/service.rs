@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parameter of ibcm.
+//! The parameters of ibcm.
 
 use crate::bindings;
 
@@ -9,4 +9,10 @@ pub(crate) fn resident() -> Option<u64> {
     // SAFETY: It may always be asked.
     let service_id = unsafe { bindings::rust_test_service() };
     (service_id != 0).then_some(service_id)
+}
+
+/// Whether the only test is that of a request whose time the port bounds.
+pub(crate) fn bounded() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_bounded() }
 }

@@ -94,12 +94,16 @@ impl Sent {
         }
         self.early += 1;
         // An early one may come shortly before the one that does not.
-        let doubted = self.doubted.take();
-        let began = doubted.unwrap_or(self.classic);
-        if doubted.is_some() {
+        let began = self.doubted.unwrap_or(self.classic);
+        let mut is_in_time = true;
+        if self.doubted.is_some() {
+            let since = now.saturating_sub(began);
+            is_in_time = since <= wait + slack;
             self.classic = now;
+            // There may be more than one.
+            self.doubted = self.doubted.filter(|_| since < wait);
         }
-        let is_first_interval = began == self.times[0];
+        let is_first_interval = began == self.times[0] && is_in_time;
         is_first_interval && self.early <= usize::from(EARLY_SENDS)
     }
 

@@ -44,6 +44,15 @@ fn w5_request() {
     near().after(500).a(&req()).breaks(&[W5]);
     let second = near().after(3700).a(&req()).after(500).a(&req());
     second.breaks(&[W5]);
+    let two = Scene::new()
+        .a(&req())
+        .after(3600)
+        .a(&req())
+        .after(300)
+        .a(&req());
+    two.after(200).a(&req()).is_fine();
+    let short = Scene::new().a(&req()).after(4090).a(&req()).after(3210);
+    short.a(&req()).breaks(&[W5]);
     let mut two = req();
     set(&mut two, Kind::Req, "retries", 1);
     times(Scene::new(), &two, 2, 4608).is_fine();

@@ -4,7 +4,7 @@
 
 use super::matched_listener::MatchedListener;
 use crate::{
-    endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{Attachment, Consumer, Endpoint, EndpointRef, Inner},
     ib::interface::Interface,
 };
 use cmproto::{
@@ -12,7 +12,7 @@ use cmproto::{
     cma::{State, Trigger},
     node::Declined,
 };
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 
 /// Initializes the endpoint of a request: its addresses and its attachment to the device, after
 /// `fill` has set the connection or resolution. If that fails, the endpoint is ended.
@@ -53,30 +53,22 @@ pub(super) fn init_child(
 /// Checks whether the consumer would accept a request now, even if only to park it as one of up to
 /// `parking`.
 ///
-/// A request that meets a full backlog costs no more than this check. Fails like [`offer`].
+/// A request that meets a full backlog costs no more than this check. Fails
+/// like [`Consumer::connect_request`].
 pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result<(), Declined> {
     let consumer = listener.inner.lock().consumer.clone();
     consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
 }
 
-/// Offers the request of `child` to the consumer of `listener`.
+/// Returns the consumer of `listener`, to which a request can be offered with
+/// [`Consumer::connect_request`].
 ///
-/// A listener that has ended refuses it.
-pub(crate) fn offer<'a>(
-    listener: &Endpoint,
-    child: &'a EndpointRef,
-    event: &Event<'_>,
-    parking: u32,
-) -> Result<Admitted<'a>, Declined> {
-    let consumer = {
-        let inner = listener.inner.lock();
-        match inner.state() {
-            State::Listen => inner.consumer.clone(),
-            _ => None,
-        }
-    };
-    match consumer {
-        Some(consumer) => consumer.connect_request(child, event, parking),
-        None => Err(Declined::Refused),
+/// The consumer must be dropped after what that returns, which is the lock of the request's
+/// endpoint. Fails if the listener has ended, which refuses the request.
+pub(crate) fn consumer_of(listener: &Endpoint) -> Result<Arc<dyn Consumer>, Declined> {
+    let inner = listener.inner.lock();
+    match (inner.state(), &inner.consumer) {
+        (State::Listen, Some(consumer)) => Ok(consumer.clone()),
+        _ => Err(Declined::Refused),
     }
 }

@@ -40,7 +40,7 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         let now = self.core.now();
-        let pace = self.pace(inner, &route.peer, now);
+        let pace = self.pace(inner, &route, now);
         let mut machine = Connection::new(comm_id.value(), route.guid, tid);
         machine.set_limits(limits);
         machine.set_pace(pace);

@@ -54,7 +54,8 @@ impl ConsumerPath {
 
 impl Endpoint {
     /// Sends a REQ along `path`. The answer is reported as an event. The parameters of the path are
-    /// added to `params`.
+    /// added to `params`. `begin` is called before the REQ is sent, when nothing can fail any more,
+    /// with the lock of the endpoint.
     ///
     /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`,
     /// `ENOMEM` and errors of the device. After an error nothing has changed.
@@ -64,16 +65,18 @@ impl Endpoint {
         data_lids: DataLids,
         params: ConnectParams,
         data: &[u8],
+        begin: impl FnOnce(),
     ) -> Result {
         let (attachment, mut route) = path.route()?;
         route.data_lids = data_lids;
         let mut inner = self.inner.lock();
         let limits = Self::limits_at(&inner, &attachment)?;
-        let attach = self.attacher(attachment, &route, path);
+        let attach = self.attacher(attachment, &route, path, begin);
         self.send_req(&mut inner, route, &limits, params, data, attach)
     }
 
-    /// Sends a SIDR_REQ along `path`. The answer is reported as an event.
+    /// Sends a SIDR_REQ along `path`. The answer is reported as an event. `begin` is called as by
+    /// [`Endpoint::request`].
     ///
     /// Fails like [`Endpoint::request`].
     pub(crate) fn request_sidr(
@@ -81,11 +84,12 @@ impl Endpoint {
         path: &ConsumerPath,
         mut params: ResolveParams,
         data: &[u8],
+        begin: impl FnOnce(),
     ) -> Result {
         let (attachment, route) = path.route()?;
         let mut inner = self.inner.lock();
         params.total = Self::limits_at(&inner, &attachment)?.total;
-        let attach = self.attacher(attachment, &route, path);
+        let attach = self.attacher(attachment, &route, path, begin);
         self.send_sidr_req(&mut inner, route, params, data, attach)
     }
 
@@ -105,12 +109,13 @@ impl Endpoint {
     }
 
     /// Returns what attaches the endpoint, or moves it to another port of its device, and gives it
-    /// the path of `route`.
+    /// the path of `route`, and then calls `begin`.
     fn attacher<'a>(
         self: &'a EndpointRef,
         attachment: Attachment,
         route: &Route,
         path: &'a ConsumerPath,
+        begin: impl FnOnce() + 'a,
     ) -> impl FnOnce(&mut Inner) -> Result + 'a {
         let record = route.path;
         move |inner| {
@@ -120,6 +125,7 @@ impl Endpoint {
             }
             inner.path = Some(record);
             inner.link = Some(DevAddr::to_mac(path.dmac));
+            begin();
             Ok(())
         }
     }

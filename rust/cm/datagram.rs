@@ -34,6 +34,8 @@ impl Endpoint {
         let comm_id = CommId::new(&self.core.comm_ids)?;
         let id = comm_id.value();
         let tid = route.ah.agent().transaction_id(id);
+        let now = self.core.now();
+        let pace = self.pace(inner, &route, now);
         let mut sidr = KBox::new(
             Sidr {
                 machine: Resolution::new(id, tid),
@@ -46,8 +48,7 @@ impl Endpoint {
             GFP_KERNEL_ACCOUNT,
         )?;
         params.pkey = route.path.pkey;
-        let now = self.core.now();
-        sidr.machine.set_pace(self.pace(inner, &route.peer, now));
+        sidr.machine.set_pace(pace);
         icm::icm_send_sidr_req(&IcmId {
             head: Some(&self.head),
             local_id: id,

@@ -27,8 +27,8 @@ struct Removed {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching<Arc<Core>>>,
-    /// The exchange, whose communication id and address handle are given back.
     iwarp: Option<Iwarp>,
+    /// The exchange, whose communication id and address handle are given back.
     exchange: Exchange,
     groups: RBTree<u64, Group>,
     device: Option<Attachment>,

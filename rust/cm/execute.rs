@@ -12,6 +12,7 @@ use crate::{
         trace,
     },
     kext::error::ResultExt,
+    table::parked::Parked,
 };
 use cmproto::{
     cm::{self, Action, Actions, Connection, Counter, Outgoing},
@@ -220,14 +221,15 @@ impl Endpoint {
         );
     }
 
-    /// Parks a REQ: its sender is told by an MRA to wait until the consumer has room for the
-    /// request.
-    pub(super) fn park(self: &EndpointRef, inner: &mut Inner) {
+    /// Parks a REQ, which `parked` counts: its sender is told by an MRA to wait until the consumer
+    /// has room for the request. A request that its sender has withdrawn is not parked.
+    pub(super) fn park(self: &EndpointRef, inner: &mut Inner, parked: Option<Parked>) {
         trace::cma::cm_prepare_mra(&self.head, inner.tos());
         let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
         if let Ok(actions) = conn.machine.park(cm::Connection::PARKING_TIMEOUT) {
+            conn.parked = parked;
             self.execute(inner, actions, &Cause::None);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The InfiniBand CM: messages, timers, and the tables that find endpoints.
+//! The InfiniBand CM: messages, timers, and the end of an endpoint.
 //!
 //! [`cmproto::cm`], [`cmproto::sidr`] and [`cmproto::node`] make the decisions, and this layer
 //! executes them.

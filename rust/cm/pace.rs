@@ -2,6 +2,7 @@
 
 //! The pace of an endpoint's early retries.
 
+use super::route::Route;
 use crate::{
     endpoint::{Endpoint, Exchange, Inner},
     table::round_trips::InFlight,
@@ -13,26 +14,23 @@ use cmproto::{
 };
 
 impl Endpoint {
-    /// Returns the pace of a new request to `peer`, at the time `now`.
-    pub(super) fn pace(&self, inner: &Inner, peer: &Origin, now: Instant) -> Pace {
-        self.pace_of(inner, peer, None, now)
+    /// Returns the pace of a new request along `route`, at the time `now`.
+    pub(super) fn pace(&self, inner: &Inner, route: &Route, now: Instant) -> Pace {
+        let own = inner.tuning.own(Tunable::EarlyRetry);
+        let early_retry = own.unwrap_or(route.early_retry);
+        self.pace_of(early_retry, &route.peer, None, now)
     }
 
     /// Returns the pace of a request to `peer`, which is new or `waiting` for its answer.
+    /// `early_retry` is in milliseconds.
     fn pace_of(
         &self,
-        inner: &Inner,
+        early_retry: u32,
         peer: &Origin,
         waiting: Option<Waiting>,
         now: Instant,
     ) -> Pace {
-        let tuned = || {
-            let port = inner.cm_port();
-            port.map_or(Tunable::EarlyRetry.default_value(), |port| {
-                port.tuned(Tunable::EarlyRetry)
-            })
-        };
-        match inner.tuning.own(Tunable::EarlyRetry).unwrap_or_else(tuned) {
+        match early_retry {
             0 => Pace::Classic,
             ms => {
                 let floor = Duration::from_millis(u64::from(ms));
@@ -47,7 +45,14 @@ impl Endpoint {
         let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        let pace = self.pace_of(inner, peer, waiting, now);
+        let tuned = || {
+            let port = inner.cm_port();
+            port.map_or(Tunable::EarlyRetry.default_value(), |port| {
+                port.tuned(Tunable::EarlyRetry)
+            })
+        };
+        let early_retry = inner.tuning.own(Tunable::EarlyRetry);
+        let pace = self.pace_of(early_retry.unwrap_or_else(tuned), peer, waiting, now);
         match &mut inner.exchange {
             Exchange::Connection(conn) => conn.machine.set_pace(pace),
             Exchange::Sidr(sidr) => sidr.machine.set_pace(pace),

@@ -62,7 +62,9 @@ pub(crate) fn open_port(core: &Arc<Core>, device: &Arc<CmDevice>, port: &Arc<Por
 
 impl MadHandler for Receiver {
     fn receive(&self, agent: &Arc<Agent>, mad: ReceivedMad) {
-        self.dispatch(agent, &mad);
+        if self.port.is_open() {
+            self.dispatch(agent, &mad);
+        }
     }
 
     fn truncated(&self) {

@@ -115,19 +115,20 @@ impl PendingReq {
             None => 0,
         };
         delay::point();
+        let consumer = match child::consumer_of(listener) {
+            Ok(consumer) => consumer,
+            Err(declined) => return self.pending.end(&Unwanted::req(declined)),
+        };
         let Admitted {
             mut inner,
             admission,
-        } = match child::offer(listener, child, event, parking) {
+        } = match consumer.connect_request(child, event, parking) {
             Ok(admitted) => admitted,
             Err(declined) => return self.pending.end(&Unwanted::req(declined)),
         };
         match (inner.exchange.conn_mut(), admission) {
             (None, _) => {}
-            (Some(conn), Admission::Parked) => {
-                conn.parked = parked;
-                child.park(&mut inner);
-            }
+            (Some(_), Admission::Parked) => child.park(&mut inner, parked),
             // A consumer of the InfiniBand CM prepares the MRA itself.
             (Some(_), Admission::Queued) if child.kind == IdKind::IbCm => {}
             (Some(_), Admission::Queued) => {

@@ -6,7 +6,7 @@ use crate::{
     endpoint::Attachment,
     ib::ah::{Ah, AhSpec},
 };
-use cmproto::{origin::Origin, path::Path, wire::ReqPath};
+use cmproto::{cm::Tunable, origin::Origin, path::Path, wire::ReqPath};
 use kernel::prelude::*;
 
 /// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
@@ -36,6 +36,8 @@ pub(crate) struct Route {
     pub(super) guid: u64,
     /// Time that the device takes to acknowledge a packet, as IBA time code.
     pub(super) ca_ack_delay: u8,
+    /// The port's value of [`Tunable::EarlyRetry`], in milliseconds.
+    pub(super) early_retry: u32,
 }
 
 impl Route {
@@ -73,6 +75,7 @@ impl Route {
             pkey_index,
             guid: port.guid,
             ca_ack_delay: port.ca_ack_delay,
+            early_retry: port.tuned(Tunable::EarlyRetry),
         })
     }
 

@@ -71,7 +71,12 @@ impl Deferred for PendingSidrReq {
             // The device is being removed.
             None => return,
         }
-        if let Err(declined) = child::offer(listener, child, &self.event.get(), 0) {
+        let offered = child::consumer_of(listener).and_then(|consumer| {
+            let admitted = consumer.connect_request(child, &self.event.get(), 0)?;
+            drop(admitted);
+            Ok(())
+        });
+        if let Err(declined) = offered {
             self.pending.end(&Unwanted::sidr_req(declined));
         }
     }

@@ -6,7 +6,7 @@
 //! is taken again to store the outcome. [`cmproto::iwarp`] decides which verb is allowed when.
 
 use crate::{
-    cm::child as request_child,
+    cm::child::consumer_of,
     device::source::{Source, SourceLink},
     endpoint::{
         Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
@@ -367,7 +367,12 @@ impl Endpoint {
         };
         // A request that meets a full backlog is refused: iWARP has no message that would make the
         // peer wait.
-        if attached.is_err() || request_child::offer(self, &child, &event, 0).is_err() {
+        let is_offered = attached.is_ok()
+            && consumer_of(self).is_ok_and(|consumer| {
+                let offered = consumer.connect_request(&child, &event, 0);
+                offered.is_ok()
+            });
+        if !is_offered {
             child.end(DestroyCause::User);
         }
         Ok(())

@@ -68,6 +68,8 @@ pub(crate) struct Port {
     tuning: [Atomic<u32>; Tunable::ALL.len()],
     /// Counters that the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
+    /// Set while messages are handled.
+    is_open: Atomic<bool>,
     #[pin]
     inner: Mutex<Inner>,
 }
@@ -107,6 +109,7 @@ impl Port {
                 default_tos: Atomic::new(0),
                 tuning: Tunable::ALL.map(|tunable| Atomic::new(tunable.default_value())),
                 counts,
+                is_open: Atomic::new(false),
                 inner <- new_mutex!(inner, "rdma_cm_port"),
             }),
             GFP_KERNEL,
@@ -169,11 +172,19 @@ impl Port {
             agent,
             _capability: capability,
         });
+        self.is_open.store(true, Relaxed);
         Ok(())
+    }
+
+    /// Returns whether the port is open. Messages that come before and after that are dropped.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Relaxed)
     }
 
     /// Closes the port. Waits for the messages that are being handled or sent.
     pub(crate) fn close(&self) {
+        self.is_open.store(false, Relaxed);
         let (link, counters) = {
             let mut inner = self.inner.lock();
             (inner.link.take(), inner.counters.take())

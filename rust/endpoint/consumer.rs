@@ -77,7 +77,8 @@ impl<'a> Admitted<'a> {
 
 /// The owner of an endpoint: a context of a user's channel, or a kernel consumer.
 pub(crate) trait Consumer: Send + Sync {
-    /// Queues an event, which the consumer also [traces](Endpoint::traced) when it tells its owner.
+    /// Queues an event, which the consumer also [traces](super::Endpoint::traced) when it tells its
+    /// owner.
     ///
     /// Called with the endpoint's lock held, in the order in which the events happened. Must not
     /// lock the endpoint, and cannot fail.
@@ -105,9 +106,8 @@ pub(crate) trait Consumer: Send + Sync {
     /// Offers a connection request that arrived for this listener.
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
-    /// `child` a consumer of its own ([`Endpoint::set_consumer`]) before anybody can see the
-    /// request, and locks `child` before that, too. Up to `parking` requests may wait beyond the
-    /// backlog.
+    /// `child` a consumer of its own, and locks `child`, before anybody can see the request. Up to
+    /// `parking` requests may wait beyond the backlog.
     fn connect_request<'a>(
         &self,
         child: &'a EndpointRef,

@@ -157,10 +157,13 @@ impl Inner {
 
     /// Returns the state as the InfiniBand CM defines it.
     pub(crate) fn cm_state(&self) -> cm::State {
+        // A listener may still have the exchange that it had before, which is over.
+        if self.state == State::Listen {
+            return cm::State::Listen;
+        }
         match &self.exchange {
             Exchange::Connection(conn) => conn.machine.state(),
             Exchange::Sidr(sidr) => sidr.machine.state(),
-            _ if self.state == State::Listen => cm::State::Listen,
             Exchange::None | Exchange::Iwarp(_) => cm::State::Idle,
         }
     }

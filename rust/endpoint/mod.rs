@@ -5,7 +5,7 @@
 //! It takes the place of two objects of the C modules, the `rdma_cm_id` and the `ib_cm_id`, and has
 //! one lock. Its operations are spread over the layers: addresses, routes, ports and listening are
 //! in [`crate::cma`], messages and timers in [`crate::cm`]. This module has the state that they
-//! share, and the birth and death of endpoints.
+//! share, and the birth of endpoints; their end is in [`crate::cm`].
 //!
 //! # Lock order
 //!

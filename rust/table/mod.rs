@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tables that the module has once, which know nothing of what they hold.
+//! The tables that the module has once.
 //!
-//! A table is generic in its entries where those are endpoints. Whoever enters something gets a
-//! handle, which holds the table and removes the entry.
+//! A table knows nothing of endpoints: where those are its entries, it is generic in them. In most
+//! tables whoever enters something gets a handle, which holds the table and removes the entry.
 
 pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;

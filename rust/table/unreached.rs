@@ -90,7 +90,7 @@ impl<T: Unpin> Unreached<T> {
     /// Calls `end` for each request to a listener, which does not listen any more, after the
     /// request was removed.
     pub(crate) fn end_of(&self, listener: u64, end: impl Fn(T)) {
-        // A task that enters a request takes the listener's lock after counting it. If it then
+        // Whoever enters a request takes the listener's lock after that. If it then
         // found that the listener listens, this was before the listener's state was changed, so
         // that the request is counted here.
         if self.count.load(Relaxed) == 0 {

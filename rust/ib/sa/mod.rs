@@ -21,7 +21,6 @@ mod membership;
 mod query;
 pub(crate) mod record;
 
-// The abstraction is complete, like all of `ib`, and not all of it is used.
 pub(crate) use self::{
     membership::{broadcast_group, JoinDone, SaMembership},
     query::{PathDone, SaQuery, ServiceDone},

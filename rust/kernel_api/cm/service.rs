@@ -72,9 +72,9 @@ impl KernelId {
             device,
             name,
         };
+        self.endpoint.step(&mut inner, Trigger::Serve)?;
         let before = head.service();
         head.show_service(service_id);
-        self.endpoint.step(&mut inner, Trigger::Serve)?;
         head.show(View::of(&inner));
         let mut queue = self.queue.lock();
         let added = core.listeners.add_service(memory, service_id, listener);

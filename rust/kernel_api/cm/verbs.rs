@@ -31,9 +31,8 @@ impl KernelId {
         params: ConnectParams,
         data: &[u8],
     ) -> Result {
-        self.showing_service(params.service_id, || {
-            self.endpoint.request(path, data_lids, params, data)
-        })
+        let begin = self.service_shower(params.service_id);
+        self.endpoint.request(path, data_lids, params, data, begin)
     }
 
     /// Sends a SIDR_REQ; an event reports the answer. Fails like [`KernelId::send_req`].
@@ -43,18 +42,17 @@ impl KernelId {
         params: ResolveParams,
         data: &[u8],
     ) -> Result {
-        self.showing_service(params.service_id, || {
-            self.endpoint.request_sidr(path, params, data)
-        })
+        let begin = self.service_shower(params.service_id);
+        self.endpoint.request_sidr(path, params, data, begin)
     }
 
-    /// Calls `request` with the service of the request shown to the consumer, which may be told of
-    /// the answer before this returns. If it fails, the service before is shown again.
-    fn showing_service(&self, service_id: u64, request: impl FnOnce() -> Result) -> Result {
-        let head = self.cm_head().ok_or(EINVAL)?;
-        let before = head.service();
-        head.show_service(service_id);
-        request().inspect_err(|_| head.show_service(before))
+    /// Returns what shows the service of a request to the consumer.
+    fn service_shower(&self, service_id: u64) -> impl FnOnce() + '_ {
+        move || {
+            if let Some(head) = self.cm_head() {
+                head.show_service(service_id);
+            }
+        }
     }
 
     /// Returns the attributes for a transition of the queue pair to `state`, an `enum ib_qp_state`.

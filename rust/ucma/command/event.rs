@@ -22,7 +22,7 @@ use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 ///
 /// # Errors
 ///
-/// The errors of [`Channel::read`](Channel::read), or `EFAULT` if the event cannot
+/// The errors of [`Channel::read`], or `EFAULT` if the event cannot
 /// be written, which then stays unread.
 pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     call.channel().read(

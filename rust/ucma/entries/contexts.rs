@@ -184,7 +184,7 @@ impl<C: Numbered> ChannelContexts<C> {
         true
     }
 
-    /// Gives the events of a context new turns. `entry` is memory for the first one's entry in
+    /// Gives the events of a context new turns. `spare` is memory for the first one's entry in
     /// `oldest`.
     fn renew(&mut self, context: &C, spare: Option<OldestReservation>) {
         let id = context.id();

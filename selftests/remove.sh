@@ -75,6 +75,8 @@ with_itself() {
 	await_listener "comm rping" || return
 	stdbuf -oL rping -c -v -a "$A4" >"$TMP/near" 2>&1 & client=$!
 	wait_for 10 grep -q "ping data" "$TMP/near" || fail "no connection" || return
+	# A REP that was sent again early, and its RTU, may still be on the way.
+	sleep 0.5
 	echo >/sys/kernel/tracing/trace
 	echo 1 >"$traced"
 	unplug || return

@@ -38,12 +38,7 @@ impl ConsumerPath {
         if !self.device.device.cap_ib_cm(port_num) {
             return Err(EINVAL);
         }
-        let attachment = Attachment {
-            device: self.device.clone(),
-            port_num,
-            protocol: port.protocol,
-            gid: Some(self.gid.clone()),
-        };
+        let attachment = Attachment::new(&self.device, port, Some(self.gid.clone()));
         let is_roce = attachment.is_roce();
         let path = Path::from_record(&self.record, !is_roce);
         let dmac = is_roce.then_some(self.dmac);

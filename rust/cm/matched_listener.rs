@@ -208,12 +208,8 @@ impl IncomingMad<'_> {
         reply_path: &ReplyPath,
     ) -> Result<Attachment> {
         let MatchedListener::Address(target, listener) = matched else {
-            return Ok(Attachment {
-                gid: reply_path.local.clone(),
-                device: self.device.clone(),
-                port_num: self.port.num,
-                protocol: self.port.protocol,
-            });
+            let gid = reply_path.local.clone();
+            return Ok(Attachment::new(self.device, self.port, gid));
         };
         let is_roce = reply_path.link.is_none();
         let is_native = matches!(listener.addr, SockAddr::Ib { .. });
@@ -239,12 +235,7 @@ impl IncomingMad<'_> {
             self.port.default_gid_type(),
             netdev.filter(|_| is_roce),
         )?;
-        Ok(Attachment {
-            gid: Some(gid),
-            device: self.device.clone(),
-            port_num: self.port.num,
-            protocol: self.port.protocol,
-        })
+        Ok(Attachment::new(self.device, self.port, Some(gid)))
     }
 }
 

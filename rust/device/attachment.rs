@@ -21,6 +21,17 @@ pub(crate) struct Attachment<M> {
 }
 
 impl<M: Clone> Attachment<M> {
+    /// Creates the attachment of an endpoint with the source GID `gid` to `port` of `device`.
+    #[inline]
+    pub(crate) fn new(device: &Arc<CmDevice<M>>, port: &Port, gid: Option<GidAttr>) -> Self {
+        Self {
+            device: device.clone(),
+            port_num: port.num,
+            protocol: port.protocol,
+            gid,
+        }
+    }
+
     /// Returns the port.
     pub(crate) fn port(&self) -> Option<&Arc<Port>> {
         self.device.port(self.port_num)

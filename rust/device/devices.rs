@@ -2,7 +2,7 @@
 
 //! The devices that connections can be made over.
 
-use super::{attachment::Attachment, cm_device::CmDevice, port::Port, source::Source};
+use super::{attachment::Attachment, cm_device::CmDevice, source::Source};
 use crate::{
     ib::{device_filter::DeviceFilter, gid::GidAttr},
     kext::net::Net,
@@ -117,12 +117,7 @@ impl<M: Clone> Devices<M> {
             return None;
         }
         let (port, gid) = device.find_gid(source)?;
-        Some(Attachment {
-            device: device.clone(),
-            port_num: port.num,
-            protocol: port.protocol,
-            gid: Some(gid),
-        })
+        Some(Attachment::new(device, port, Some(gid)))
     }
 
     /// Finds the device of `devices`, and its port, that lead to a native address, and the port's
@@ -141,13 +136,8 @@ impl<M: Clone> Devices<M> {
             let (port_num, own) = device.find_native(net, gid, pkey)?;
             let port = device.port(port_num)?;
             let gid_type = port.default_gid_type();
-            let attachment = Attachment {
-                device: device.clone(),
-                port_num,
-                protocol: port.protocol,
-                gid: GidAttr::find_by_port(&device.device, port_num, &own, gid_type, None).ok(),
-            };
-            Some((attachment, own))
+            let gid = GidAttr::find_by_port(&device.device, port_num, &own, gid_type, None).ok();
+            Some((Attachment::new(device, port, gid), own))
         })
         .ok_or(ENODEV)
     }
@@ -155,12 +145,6 @@ impl<M: Clone> Devices<M> {
     /// Finds a port of `devices` that is up, or else any port of the first device. Fails with
     /// `ENODEV` if there is no device.
     pub(crate) fn any_active(&self, devices: DeviceFilter) -> Result<Attachment<M>> {
-        let attachment = |device: &Arc<CmDevice<M>>, port: &Port| Attachment {
-            device: device.clone(),
-            port_num: port.num,
-            protocol: port.protocol,
-            gid: None,
-        };
         self.find_map(|device| {
             let mut ports = device.ports().filter(|_| devices.admits(&device.traits));
             let port = ports.find(|port| {
@@ -169,12 +153,12 @@ impl<M: Clone> Devices<M> {
                     .port_state(port.num)
                     .is_ok_and(|state| state.is_active())
             })?;
-            Some(attachment(device, port))
+            Some(Attachment::new(device, port, None))
         })
         .or_else(|| {
             self.find_map(|device| {
                 let port = device.ports().find(|_| devices.admits(&device.traits))?;
-                Some(attachment(device, port))
+                Some(Attachment::new(device, port, None))
             })
         })
         .ok_or(ENODEV)

@@ -116,14 +116,6 @@ pub(crate) type Listening = listeners::Listening<EndpointRef, ServiceConsumer>;
 /// The attachment of an endpoint to a port of a device.
 pub(crate) type Attachment = attachment::Attachment<EndpointRef>;
 
-// An endpoint is equal to itself only.
-impl PartialEq for Endpoint {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self, other)
-    }
-}
-
 impl Endpoint {
     /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current
     /// task, as netlink reports it.

@@ -154,14 +154,6 @@ impl<T> Deref for SlabArc<T> {
     }
 }
 
-// As with `Arc`, references are equal if the objects are.
-impl<T: PartialEq> PartialEq for SlabArc<T> {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
 impl<T> Clone for SlabArc<T> {
     fn clone(&self) -> Self {
         // SAFETY: By the type invariant the object is initialised and not freed.

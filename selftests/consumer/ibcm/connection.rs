@@ -395,17 +395,19 @@ pub(super) fn notices(world: &Arc<World>) {
     );
 }
 
+/// Sends a REQ with more private data than the message has room for.
+fn send_long_req(end: &Inbox, id: &IbCmIdRef) -> Result {
+    let mut req = end.request();
+    req.private_data = zeros(REQ_DATA + 1);
+    id.send_req(&req)
+}
+
 pub(super) fn parameters(world: &Arc<World>) {
     let Some(mut pair) = Pair::start(world) else {
         return;
     };
     let Pair { a, b, .. } = &mut pair;
-    let refused = a.does(|end, id| {
-        let mut req = end.request();
-        req.private_data = zeros(REQ_DATA + 1);
-        id.send_req(&req)
-    });
-    is!(refused, Err(EINVAL));
+    is!(a.does(send_long_req), Err(EINVAL));
     let refused = a.does(|end, id| {
         let mut req = end.request();
         req.qp_type = QpType::Ud;
@@ -490,12 +492,7 @@ pub(super) fn refused_then_elsewhere(world: &Arc<World>) {
         return;
     };
     let Pair { a, b, .. } = &mut pair;
-    let refused = a.does(|end, id| {
-        let mut req = end.request();
-        req.private_data = zeros(REQ_DATA + 1);
-        id.send_req(&req)
-    });
-    is!(refused, Err(EINVAL));
+    is!(a.does(send_long_req), Err(EINVAL));
     let refused = a.does(|end, id| {
         id.send_sidr_req(&SidrReqParam {
             private_data: zeros(SIDR_REQ_DATA + 1),

@@ -59,7 +59,10 @@ class Refused(Exception):
 
 
 def bits(mask, *numbers):
-    return any(mask >> n & 1 for n in numbers)
+    for n in numbers:
+        if mask >> n & 1:
+            return True
+    return False
 
 
 def gid_bytes(text):
@@ -300,24 +303,23 @@ class Control:
 
     def __init__(self, path):
         self.path = path
+        self.lines = []
         self.seen = {}
 
-    def lines(self):
-        if self.path:
-            try:
-                with open(self.path, encoding="ascii") as file:
-                    return file.read().splitlines()
-            except OSError:
-                pass
-        return []
+    def read(self):
+        """Reads the file, which is done once for each request."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                self.lines = file.read().decode("ascii").splitlines()
+        except (OSError, TypeError):                  # there is none
+            self.lines = []
+        self.seen = {line: n for line, n in self.seen.items() if line in self.lines}
 
     def values(self, name):
-        return [line.partition(" ")[2] for line in self.lines() if line.partition(" ")[0] == name]
+        return [line.partition(" ")[2] for line in self.lines if line.partition(" ")[0] == name]
 
     def action(self, kind):
-        lines = self.lines()
-        self.seen = {line: n for line, n in self.seen.items() if line in lines}
-        for line in lines:
+        for line in self.lines:
             what, _, action = line.partition(" ")
             if what not in (kind, "all"):
                 continue
@@ -346,17 +348,16 @@ class Agent:
         fcntl.ioctl(self.file, REGISTER_AGENT2, request)
         self.id = struct.unpack_from("=I", request)[0]
 
-    def read(self):
-        """All that have come; one of those that are the same."""
-        packets = {}
+    def read(self, waiting):
+        """Adds all that have come to the requests that wait; one that waits already is not added again."""
         while True:
             try:
                 packet = os.read(self.file, 1 << 16)
             except BlockingIOError:
-                return packets.values()
+                return
             header, request = packet[:HDR.size], packet[HDR.size:]
             if not HDR.unpack(header)[1]:             # else it could not be sent
-                packets[header[28:30], request[8:18]] = header, request
+                waiting.setdefault((header[28:30], request[8:18]), (header, request))
 
     def send(self, header, mad, rmpp):
         fields = list(HDR.unpack(header))
@@ -420,17 +421,21 @@ def main():
 
     control = Control(args.control)
     subnet, agent = Subnet(args, control), Agent(args.device)
+    waiting = {}                                      # header and request, by who asks and the transaction
     later = []                                        # (when, header, mad, rmpp)
     print("ready", flush=True)
     while True:
         pause = max(0.0, later[0][0] - time.monotonic()) if later else None
-        came = []
-        if select.select([agent.file], [], [], pause)[0]:
+        if waiting or select.select([agent.file], [], [], pause)[0]:
             try:
-                came = agent.read()
+                agent.read(waiting)
             except OSError as why:
                 sys.exit(f"sa.py: {why}")             # the device is gone
-        for header, request in came:
+        # One, and then what came meanwhile is read: where many ask at once, each asks again every 200 ms, and
+        # to answer each of these takes longer than to answer them all.
+        if waiting:
+            header, request = waiting.pop(next(iter(waiting)))
+            control.read()
             method, attribute = request[3], int.from_bytes(request[16:18], "big")
             kind = KINDS.get(attribute, "info")
             if attribute == PATH and not request[AT_SA + 19] & 3:
@@ -444,7 +449,7 @@ def main():
                 later.append((due, header, mad, rmpp))
                 later.sort(key=lambda item: item[0])
             print(f"{kind} {NAMES.get(method, method)}{describe(attribute, request[AT_DATA:])}: {what}",
-                  file=log, flush=True)
+                  file=log, flush=not waiting)
         while later and later[0][0] <= time.monotonic():
             _, header, mad, rmpp = later.pop(0)
             try:

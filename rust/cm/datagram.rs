@@ -50,7 +50,7 @@ impl Endpoint {
         params.pkey = route.path.pkey;
         sidr.machine.set_pace(pace);
         icm::icm_send_sidr_req(&IcmId {
-            head: Some(&self.head),
+            id_priv: Some(&self.id_priv),
             local_id: id,
             remote_id: 0,
             state: cm::State::Idle as u32,

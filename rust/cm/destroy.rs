@@ -119,7 +119,7 @@ impl Endpoint {
         if inner.is_dead() && inner.device.is_none() && inner.groups.is_empty() {
             return;
         }
-        trace::cma::cm_id_destroy(&self.head, inner.tos());
+        trace::cma::cm_id_destroy(&self.id_priv, inner.tos());
         let listened = inner.state() == State::Listen;
         let removed = self.strip(&mut inner, cause);
         // Nothing happens to an endpoint that is being destroyed already.

@@ -201,7 +201,7 @@ impl Endpoint {
                 let _ = self.prepare_mra(inner);
             }
             cm::Event::RejReceived { .. } => {
-                debug::tell(&self.head, Failure::Rejected, upcall.status);
+                debug::tell(&self.id_priv, Failure::Rejected, upcall.status);
             }
             _ => {}
         }
@@ -224,7 +224,7 @@ impl Endpoint {
     /// Parks a REQ, which `parked` counts: its sender is told by an MRA to wait until the consumer
     /// has room for the request. A request that its sender has withdrawn is not parked.
     pub(super) fn park(self: &EndpointRef, inner: &mut Inner, parked: Option<Parked>) {
-        trace::cma::cm_prepare_mra(&self.head, inner.tos());
+        trace::cma::cm_prepare_mra(&self.id_priv, inner.tos());
         let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };

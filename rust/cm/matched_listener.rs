@@ -194,7 +194,7 @@ impl IncomingMad<'_> {
             return None;
         }
         let tos = listener.endpoint.inner.lock().tos();
-        trace::cma::cm_req_handler(&listener.endpoint.head, tos);
+        trace::cma::cm_req_handler(&listener.endpoint.id_priv, tos);
         Some(listener)
     }
 

@@ -15,7 +15,7 @@ impl Endpoint {
     /// decided.
     pub(crate) fn prepare_mra(&self, inner: &mut Inner) -> Result {
         if self.kind != IdKind::IbCm {
-            trace::cma::cm_prepare_mra(&self.head, inner.tos());
+            trace::cma::cm_prepare_mra(&self.id_priv, inner.tos());
         }
         let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
         let prepared = conn.machine.prepare_mra(Connection::SERVICE_TIMEOUT);

@@ -104,11 +104,11 @@ impl PendingRequest {
         let mut inner = child.inner.lock();
         let tos = inner.tos();
         if inner.exchange.sidr().is_some() {
-            trace::cma::cm_send_sidr_rep(&child.head, tos);
+            trace::cma::cm_send_sidr_rep(&child.id_priv, tos);
             let params = ReplyParams::failure(Status::REJECT);
             let _ = child.send_sidr_rep(&mut inner, &params, &[], &[]);
         } else if inner.exchange.conn().is_some() {
-            trace::cma::cm_send_rej(&child.head, tos);
+            trace::cma::cm_send_rej(&child.id_priv, tos);
             let _ = child.send_rej(&mut inner, reason, &[], &[]);
         }
     }

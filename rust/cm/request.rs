@@ -164,7 +164,7 @@ fn req_event<'a>(header: &Header, req: &Req<'_>, private_data: &'a [u8]) -> Even
 /// Returns the name of a REQ for tracepoints. It has no communication id of this side.
 fn icm_id(req: &Req<'_>) -> IcmId<'static> {
     IcmId {
-        head: None,
+        id_priv: None,
         local_id: 0,
         remote_id: req.local_comm_id,
         state: cm::State::ReqRcvd as u32,

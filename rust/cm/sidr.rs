@@ -61,7 +61,7 @@ impl Endpoint {
             sidr.machine.encode(outgoing, mad).kernel()?;
             if outgoing == Outgoing::Rep {
                 icm::icm_send_sidr_rep(&IcmId {
-                    head: Some(&self.head),
+                    id_priv: Some(&self.id_priv),
                     ..sidr_icm_id(sidr.machine.request_id())
                 });
             }
@@ -120,7 +120,7 @@ impl Endpoint {
             _ => None,
         };
         if let Some(failure) = failure {
-            debug::tell(&self.head, failure, upcall.status);
+            debug::tell(&self.id_priv, failure, upcall.status);
         }
         let event = Event {
             param,

@@ -15,7 +15,7 @@ use cmproto::{
 /// side.
 pub(super) fn sidr_icm_id(request_id: u32) -> IcmId<'static> {
     IcmId {
-        head: None,
+        id_priv: None,
         local_id: 0,
         remote_id: request_id,
         state: State::SidrReqRcvd as u32,
@@ -30,7 +30,7 @@ impl Endpoint {
 
     fn icm_id_in(&self, conn: &Conn, state: State) -> IcmId<'_> {
         IcmId {
-            head: Some(&self.head),
+            id_priv: Some(&self.id_priv),
             local_id: conn.comm_id.value(),
             remote_id: conn.machine.remote_comm_id(),
             state: state as u32,

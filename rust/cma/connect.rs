@@ -88,11 +88,11 @@ impl Endpoint {
         let data = Self::request_data::<{ Req::PRIVATE_DATA_LEN }>(&inner, param)?;
         let tuning = inner.full_tuning();
         let params = self.connect_params(&inner, transport, &tuning, param, ece);
-        self.head.set_qp_num(param.qp_num);
-        trace::cma::cm_send_req(&self.head, inner.tos());
+        self.id_priv.set_qp_num(param.qp_num);
+        trace::cma::cm_send_req(&self.id_priv, inner.tos());
         let (limits, data) = (tuning.limits(), data.bytes());
         self.send_req(&mut inner, route, &limits, params, data, |_| Ok(()))
-            .inspect_err(|_| self.head.set_qp_num(inner.qp_num))
+            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp_num))
     }
 
     /// Returns the private data of a request, in a field of `LEN` bytes, behind the header that the
@@ -182,7 +182,7 @@ impl Endpoint {
         }
         let tos = inner.tos();
         let Some(param) = param else {
-            trace::cma::cm_send_rtu(&self.head, tos);
+            trace::cma::cm_send_rtu(&self.id_priv, tos);
             return self.send_rtu(inner, &[]);
         };
         let params = AcceptParams {
@@ -197,10 +197,10 @@ impl Endpoint {
             attr_mod: ece.attr_mod,
             ..AcceptParams::default()
         };
-        self.head.set_qp_num(param.qp_num);
-        trace::cma::cm_send_rep(&self.head, tos);
+        self.id_priv.set_qp_num(param.qp_num);
+        trace::cma::cm_send_rep(&self.id_priv, tos);
         self.send_rep(inner, params, param.private_data)
-            .inspect_err(|_| self.head.set_qp_num(inner.qp_num))
+            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp_num))
     }
 
     /// Refuses a connection request.
@@ -227,7 +227,7 @@ impl Endpoint {
         if inner.exchange.conn().is_none() {
             return Err(EINVAL);
         }
-        trace::cma::cm_send_rej(&self.head, inner.tos());
+        trace::cma::cm_send_rej(&self.id_priv, inner.tos());
         self.send_rej(inner, reason, &[], private_data)
     }
 
@@ -250,11 +250,11 @@ impl Endpoint {
             return Err(EINVAL);
         }
         let tos = inner.tos();
-        trace::cma::cm_disconnect(&self.head, tos);
+        trace::cma::cm_disconnect(&self.id_priv, tos);
         if self.send_dreq(&mut inner, &[]).is_ok() {
-            trace::cma::cm_sent_dreq(&self.head, tos);
+            trace::cma::cm_sent_dreq(&self.id_priv, tos);
         } else if self.send_drep(&mut inner, &[]).is_ok() {
-            trace::cma::cm_sent_drep(&self.head, tos);
+            trace::cma::cm_sent_drep(&self.id_priv, tos);
         }
         Ok(())
     }

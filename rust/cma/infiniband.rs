@@ -104,7 +104,7 @@ impl PathDone for Addressee {
             }
             Err(error) => {
                 let status = error.to_errno();
-                debug::tell(&endpoint.head, Failure::RouteUnresolved, status);
+                debug::tell(&endpoint.id_priv, Failure::RouteUnresolved, status);
                 (
                     Trigger::RouteFailed,
                     Event::new(CmEvent::RouteError, status),

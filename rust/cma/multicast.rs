@@ -316,7 +316,7 @@ impl Endpoint {
             Ok(ah_attr) => joined(ah_attr, inner.qkey.value()),
             Err(error) => {
                 let status = error.to_errno();
-                debug::tell(&self.head, Failure::MulticastFailed, status);
+                debug::tell(&self.id_priv, Failure::MulticastFailed, status);
                 Event::new(CmEvent::MulticastError, status)
             }
         };

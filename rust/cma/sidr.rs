@@ -32,7 +32,7 @@ impl Endpoint {
             total: tuning.limits().total,
             ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.dst).0, 0)
         };
-        trace::cma::cm_send_sidr_req(&self.head, inner.tos());
+        trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());
         self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;
         inner.qp_num = param.qp_num;
         inner.srq = param.srq != 0;
@@ -94,7 +94,7 @@ impl Endpoint {
         if inner.exchange.sidr().is_none() {
             return Err(EINVAL);
         }
-        trace::cma::cm_send_sidr_rep(&self.head, inner.tos());
+        trace::cma::cm_send_sidr_rep(&self.id_priv, inner.tos());
         self.send_sidr_rep(inner, params, &[], private_data)
     }
 }

@@ -5,7 +5,7 @@
 use crate::{
     core::Core,
     endpoint::{CmDevice, Endpoint, EndpointRef},
-    ib::{iw::IwListener, restrack::IdHead},
+    ib::{iw::IwListener, restrack::RdmaIdPrivate},
     kext::{delay, net::Net},
     table::wildcard_listeners::DeviceListener,
 };
@@ -56,16 +56,16 @@ impl Endpoint {
             let inner = self.inner.lock();
             (inner.src, inner.dst)
         };
-        let head = IdHead::new(self.ps.number(), self.qp_type);
-        let head = KBox::pin_init(head, GFP_KERNEL_ACCOUNT)?;
-        head.own_as(&self.head);
-        head.set_addresses(&src, &dst);
-        head.set_state(State::Listen as u32);
+        let id_priv = RdmaIdPrivate::new(self.ps.number(), self.qp_type);
+        let id_priv = KBox::pin_init(id_priv, GFP_KERNEL_ACCOUNT)?;
+        id_priv.own_as(&self.id_priv);
+        id_priv.set_addresses(&src, &dst);
+        id_priv.set_state(State::Listen as u32);
         delay::point();
-        head.add(&device.device, 0)?;
+        id_priv.add(&device.device, 0)?;
         let entries = &self.core.wildcard_listeners;
         let index = device.device.index();
-        entries.insert(self.number, index, DeviceListener::new(head, iwarp))?;
+        entries.insert(self.number, index, DeviceListener::new(id_priv, iwarp))?;
         delay::point();
         // The listener or the device may have ended meanwhile, and may not have found the entry,
         // which keeps the device.

@@ -16,7 +16,7 @@ impl Endpoint {
         };
         device.members.join(self.number, self)?;
         if self.kind != IdKind::IbCm {
-            if let Err(error) = self.head.add(&device.device, attachment.port_num) {
+            if let Err(error) = self.id_priv.add(&device.device, attachment.port_num) {
                 device.members.leave(self.number);
                 return Err(error);
             }
@@ -29,7 +29,7 @@ impl Endpoint {
     /// Undoes [`Endpoint::attach`]. Called without the endpoint's lock.
     pub(crate) fn detach(&self, attachment: Attachment) {
         // This waits for a netlink dump that is reading the endpoint.
-        self.head.del();
+        self.id_priv.del();
         delay::point();
         attachment.device.members.leave(self.number);
     }

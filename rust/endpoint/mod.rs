@@ -45,7 +45,7 @@ use crate::{
     core::Core,
     device::{attachment, cm_device},
     ib::{
-        restrack::{IdHead, OwnerName},
+        restrack::{OwnerName, RdmaIdPrivate},
         trace,
     },
     kext::{net::Net, slab::SlabArc},
@@ -80,13 +80,13 @@ pub(crate) enum IdKind {
 ///
 /// # Invariants
 ///
-/// `head` agrees with `inner`: whoever changes the state or an address under the lock calls
+/// `id_priv` agrees with `inner`: whoever changes the state or an address under the lock calls
 /// [`Endpoint::show`] before releasing it.
 #[pin_data]
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.
     #[pin]
-    pub(crate) head: IdHead,
+    pub(crate) id_priv: RdmaIdPrivate,
     /// The tables and services of the module.
     pub(crate) core: Arc<Core>,
     /// A number that no other endpoint has or had; the key in the tables of the module.
@@ -129,8 +129,8 @@ impl Endpoint {
     ) -> Result<EndpointRef> {
         let endpoint = Self::new(core, net, ps, qp_type, kind)?;
         match owner {
-            Some(owner) => endpoint.head.own_by_kernel(owner),
-            None => endpoint.head.own_by_current(),
+            Some(owner) => endpoint.id_priv.own_by_kernel(owner),
+            None => endpoint.id_priv.own_by_current(),
         }
         Ok(endpoint)
     }
@@ -144,7 +144,7 @@ impl Endpoint {
     ) -> Result<EndpointRef> {
         let net = listener.net.clone();
         let child = Self::new(&listener.core, net, ps, qp_type, listener.kind)?;
-        child.head.own_as(&listener.head);
+        child.id_priv.own_as(&listener.id_priv);
         Ok(child)
     }
 
@@ -158,7 +158,7 @@ impl Endpoint {
         let timer = TimerSlot::new()?;
         let number = core.next_number();
         core.endpoints.pin_init(pin_init!(Endpoint {
-            head <- IdHead::new(ps.number(), qp_type),
+            id_priv <- RdmaIdPrivate::new(ps.number(), qp_type),
             core: core.clone(),
             number,
             net,
@@ -200,7 +200,7 @@ impl Endpoint {
     #[inline]
     pub(crate) fn step(&self, inner: &mut Inner, trigger: Trigger) -> Result {
         inner.state = inner.state.next(trigger).ok_or(EINVAL)?;
-        self.head.set_state(inner.state as u32);
+        self.id_priv.set_state(inner.state as u32);
         Ok(())
     }
 
@@ -233,16 +233,16 @@ impl Endpoint {
     /// owner's answer, 0 for success.
     pub(crate) fn traced(&self, tos: u8, event: &Event<'_>, deliver: impl FnOnce() -> i32) -> i32 {
         let kind = event.kind.number();
-        trace::cma::cm_event_handler(&self.head, tos, kind, event.status);
+        trace::cma::cm_event_handler(&self.id_priv, tos, kind, event.status);
         let status = deliver();
-        trace::cma::cm_event_done(&self.head, tos, kind, status);
+        trace::cma::cm_event_done(&self.id_priv, tos, kind, status);
         status
     }
 
     /// Updates the addresses and the QPN that ib_core reads (`rdma resource show cm_id`).
     pub(crate) fn show(&self, inner: &Inner) {
         self.show_addresses(&inner.src, &inner.dst);
-        self.head.set_qp_num(inner.qp_num);
+        self.id_priv.set_qp_num(inner.qp_num);
     }
 
     /// Updates the addresses that ib_core reads. As in C, an unspecified peer's address gets the
@@ -253,7 +253,7 @@ impl Endpoint {
         } else {
             *dst
         };
-        self.head.set_addresses(src, &dst);
+        self.id_priv.set_addresses(src, &dst);
     }
 
     /// Returns whether the source address is a native one (`AF_IB`).

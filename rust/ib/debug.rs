@@ -4,7 +4,7 @@
 //!
 //! A disabled message is not formatted.
 
-use super::restrack::IdHead;
+use super::restrack::RdmaIdPrivate;
 use crate::bindings;
 
 /// A failure that a debug message reports.
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
 }
 
 /// Logs a failure of an id, with its error number, reason or status, if debug messages are enabled.
-pub(crate) fn tell(head: &IdHead, failure: Failure, status: i32) {
+pub(crate) fn tell(id_priv: &RdmaIdPrivate, failure: Failure, status: i32) {
     // SAFETY: The id is valid for the call, and is only read.
-    unsafe { bindings::rust_rdma_cm_debug(head.as_id(), failure as u32, status) };
+    unsafe { bindings::rust_rdma_cm_debug(id_priv.as_id(), failure as u32, status) };
 }

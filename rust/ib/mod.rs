@@ -14,7 +14,7 @@
 //! A device belongs to its driver, which may remove it at any time. A client sees the device
 //! between [`ClientOps::add`] and [`ClientOps::remove`], through a [`DeviceRef`]. Every object that
 //! the RDMA core keeps for a client per device (a [`GidAttr`], an [`Ah`], an [`AgentRegistration`],
-//! an [`IdHead`] that is shown, [`PortCounters`], an [`SaQuery`] that is not answered, an
+//! an [`RdmaIdPrivate`] that is shown, [`PortCounters`], an [`SaQuery`] that is not answered, an
 //! [`SaMembership`]) holds a [`DeviceRef`], and the removal of the device waits until the last one
 //! is dropped. So none of these objects can be used after the device is gone. A client that keeps
 //! one for too long makes the removal hang, with warnings in the log, instead of crashing the
@@ -28,7 +28,7 @@
 //! [`ClientOps::remove`]: client::ClientOps::remove
 //! [`DeviceRef`]: device::DeviceRef
 //! [`GidAttr`]: gid::GidAttr
-//! [`IdHead`]: restrack::IdHead
+//! [`RdmaIdPrivate`]: restrack::RdmaIdPrivate
 //! [`PortCounters`]: counters::PortCounters
 //! [`SaMembership`]: sa::SaMembership
 //! [`SaQuery`]: sa::SaQuery

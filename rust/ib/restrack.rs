@@ -132,7 +132,7 @@ struct Record {
 ///   [`Entry::Blank`] nor [`Entry::Owned`]. The device is registered then, and the pointer is not
 ///   changed.
 #[pin_data(PinnedDrop)]
-pub(crate) struct IdHead {
+pub(crate) struct RdmaIdPrivate {
     #[pin]
     raw: Opaque<bindings::rdma_id_private_head>,
     #[pin]
@@ -142,13 +142,13 @@ pub(crate) struct IdHead {
 }
 
 // SAFETY: ib_core reads the object from any task, and so may its owner.
-unsafe impl Send for IdHead {}
+unsafe impl Send for RdmaIdPrivate {}
 
 // SAFETY: All fields that change are written with volatile or atomic accesses, or by one task at a
 // time as the type invariant says.
-unsafe impl Sync for IdHead {}
+unsafe impl Sync for RdmaIdPrivate {}
 
-impl IdHead {
+impl RdmaIdPrivate {
     /// Creates an identifier without an owner, addresses or a device.
     ///
     /// `ps` is an `enum rdma_ucm_port_space`.
@@ -287,7 +287,7 @@ impl IdHead {
     /// Makes the owner of `parent` the owner, unless there is an owner.
     ///
     /// If `parent` has no owner (any more), the kernel becomes the owner.
-    pub(crate) fn own_as(&self, parent: &IdHead) {
+    pub(crate) fn own_as(&self, parent: &RdmaIdPrivate) {
         // SAFETY: The owner is a task, taken over from an entry that has one, or a name, which is
         // static or returned.
         unsafe {
@@ -309,8 +309,8 @@ impl IdHead {
 
     /// Shows the identifier at a device, and at one of its ports unless `port` is 0. May sleep.
     ///
-    /// Keeps the device until [`IdHead::del`]. If memory is short the identifier is not shown,
-    /// without an error.
+    /// Keeps the device until [`RdmaIdPrivate::del`]. If memory is short the identifier is not
+    /// shown, without an error.
     ///
     /// Fails with [`EINVAL`] if there is no owner, and [`EBUSY`] if the identifier is shown
     /// already.
@@ -378,7 +378,7 @@ impl IdHead {
 }
 
 #[pinned_drop]
-impl PinnedDrop for IdHead {
+impl PinnedDrop for RdmaIdPrivate {
     fn drop(self: Pin<&mut Self>) {
         self.del();
     }

@@ -7,7 +7,7 @@
 //! C headers: `include/trace/rdma_cma.h`, `include/trace/ib_cma.h`,
 //! [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
-use super::{device::Device, restrack::IdHead};
+use super::{device::Device, restrack::RdmaIdPrivate};
 use crate::bindings;
 
 /// Calls a tracepoint if it is enabled; otherwise the arguments are not evaluated.
@@ -42,8 +42,8 @@ pub(crate) mod cma {
         ($($(#[$doc:meta])* $name:ident;)*) => {$(
             $(#[$doc])*
             #[inline(always)]
-            pub(crate) fn $name(head: &IdHead, tos: u8) {
-                call!($name(head.as_raw(), tos));
+            pub(crate) fn $name(id_priv: &RdmaIdPrivate, tos: u8) {
+                call!($name(id_priv.as_raw(), tos));
             }
         )*};
     }
@@ -84,26 +84,26 @@ pub(crate) mod cma {
     /// `pd` and `attr` must be valid.
     #[inline(always)]
     pub(crate) unsafe fn cm_qp_create(
-        head: &IdHead,
+        id_priv: &RdmaIdPrivate,
         tos: u8,
         pd: *const bindings::ib_pd,
         attr: *const bindings::ib_qp_init_attr,
         result: i32,
     ) {
-        call!(cm_qp_create(head.as_raw(), tos, pd, attr, result));
+        call!(cm_qp_create(id_priv.as_raw(), tos, pd, attr, result));
     }
 
     /// Traces that an identifier was attached to a device.
     #[inline(always)]
-    pub(crate) fn cm_id_attach(head: &IdHead, device: &Device) {
-        call!(cm_id_attach(head.as_raw(), device.as_raw()));
+    pub(crate) fn cm_id_attach(id_priv: &RdmaIdPrivate, device: &Device) {
+        call!(cm_id_attach(id_priv.as_raw(), device.as_raw()));
     }
 
     /// Traces that the listener for a REQ was found.
     #[inline(always)]
-    pub(crate) fn cm_req_handler(head: &IdHead, tos: u8) {
+    pub(crate) fn cm_req_handler(id_priv: &RdmaIdPrivate, tos: u8) {
         call!(cm_req_handler(
-            head.as_raw(),
+            id_priv.as_raw(),
             tos,
             bindings::ib_cm_event_type_IB_CM_REQ_RECEIVED
         ));
@@ -111,14 +111,14 @@ pub(crate) mod cma {
 
     /// Traces that the consumer is about to be told of `event`, an `enum rdma_cm_event_type`.
     #[inline(always)]
-    pub(crate) fn cm_event_handler(head: &IdHead, tos: u8, event: u32, status: i32) {
-        call!(cm_event_handler(head.as_raw(), tos, event, status));
+    pub(crate) fn cm_event_handler(id_priv: &RdmaIdPrivate, tos: u8, event: u32, status: i32) {
+        call!(cm_event_handler(id_priv.as_raw(), tos, event, status));
     }
 
     /// Traces that the consumer was told of `event`, and returned 0 or a negative error number.
     #[inline(always)]
-    pub(crate) fn cm_event_done(head: &IdHead, tos: u8, event: u32, result: i32) {
-        call!(cm_event_done(head.as_raw(), tos, event, result));
+    pub(crate) fn cm_event_done(id_priv: &RdmaIdPrivate, tos: u8, event: u32, result: i32) {
+        call!(cm_event_done(id_priv.as_raw(), tos, event, result));
     }
 
     /// Traces that a device was added.
@@ -146,7 +146,7 @@ pub(crate) mod icm {
     /// The connection that an event is about.
     pub(crate) struct IcmId<'a> {
         /// The identifier of the connection, if there is one.
-        pub(crate) head: Option<&'a IdHead>,
+        pub(crate) id_priv: Option<&'a RdmaIdPrivate>,
         /// The local communication id.
         pub(crate) local_id: u32,
         /// The peer's communication id; 0 if it is not known.
@@ -157,8 +157,8 @@ pub(crate) mod icm {
 
     impl IcmId<'_> {
         fn pointer(&self) -> *const c_void {
-            self.head
-                .map_or(ptr::null(), |head| head.as_raw().cast_const().cast())
+            self.id_priv
+                .map_or(ptr::null(), |id_priv| id_priv.as_raw().cast_const().cast())
         }
     }
 

@@ -64,7 +64,7 @@ impl KernelId {
     /// requires.
     pub(super) fn change_qp(&self, stage: QpStage, param: Option<&ConnParam<'_>>) -> Result {
         let held = self.qp.lock();
-        match self.endpoint.head.qp(&held) {
+        match self.endpoint.id_priv.qp(&held) {
             Some(qp) => self.modify_qp_for(&qp, stage, param),
             None => Ok(()),
         }
@@ -77,21 +77,21 @@ impl KernelId {
     pub(crate) fn adopt_qp(&self, qp: &Qp<'_>) -> Result {
         let mut held = self.qp.lock();
         self.on_the_way(self.modify_qp_for(qp, QpStage::Created, None))?;
-        self.endpoint.head.set_qp(&mut held, qp);
+        self.endpoint.id_priv.set_qp(&mut held, qp);
         self.endpoint.set_qp(qp.number(), qp.has_srq());
         Ok(())
     }
 
     /// Removes the queue pair from the identifier and returns it, if there is one.
     pub(crate) fn release_qp(&self) -> Option<ReleasedQp> {
-        self.endpoint.head.release_qp(&mut self.qp.lock())
+        self.endpoint.id_priv.release_qp(&mut self.qp.lock())
     }
 
     /// Sets the number and the SRQ flag in the parameters from the identifier's queue pair, if it
     /// has one.
     fn name_qp(&self, param: &mut ConnParam<'_>) {
         let _held = self.qp.lock();
-        if self.endpoint.head.has_qp() {
+        if self.endpoint.id_priv.has_qp() {
             let inner = self.endpoint.inner.lock();
             param.qp_num = inner.qp_num;
             param.srq = u8::from(inner.srq);

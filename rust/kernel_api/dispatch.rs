@@ -3,7 +3,7 @@
 //! Dispatch of events to the handler of a kernel consumer.
 
 use super::{
-    ffi::{self, cm::CmHead, PathLink, ServiceRecs},
+    ffi::{self, cm::IbCmId, PathLink, ServiceRecs},
     queue::{Life, Message, Notification, Queued},
     KernelId, Turn,
 };
@@ -106,7 +106,7 @@ impl KernelId {
             CmEvent::AddrResolved => self.show_link(),
             CmEvent::RouteResolved => self.show_path(),
             CmEvent::AddrinfoResolved => self.show_services(),
-            CmEvent::ConnectResponse if self.endpoint.head.has_qp() => {
+            CmEvent::ConnectResponse if self.endpoint.id_priv.has_qp() => {
                 self.establish(&mut event);
             }
             // Over iWARP the driver changes the state of the queue pair.
@@ -128,7 +128,7 @@ impl KernelId {
         self.caller.store(current_task(), Relaxed);
         let status = self.endpoint.traced(tos, event, || {
             let group = ptr::without_provenance_mut(group);
-            self.endpoint.head.deliver(turn, event, dmac, group)
+            self.endpoint.id_priv.deliver(turn, event, dmac, group)
         });
         self.caller.store(0, Relaxed);
         status
@@ -137,12 +137,12 @@ impl KernelId {
     /// Calls the handler of a consumer of the IB CM.
     ///
     /// `listener` is the listener that has received the message, if it is a request.
-    fn call_message(&self, turn: &Turn<'_>, listener: Option<&CmHead>, message: &Message) -> i32 {
-        let Some(head) = self.cm_head() else {
+    fn call_message(&self, turn: &Turn<'_>, listener: Option<&IbCmId>, message: &Message) -> i32 {
+        let Some(ib_cm_id) = self.ib_cm_id() else {
             return 0;
         };
         self.caller.store(current_task(), Relaxed);
-        let status = self.deliver_message(turn, head, listener, message);
+        let status = self.deliver_message(turn, ib_cm_id, listener, message);
         self.caller.store(0, Relaxed);
         status
     }
@@ -162,7 +162,7 @@ impl KernelId {
         self.caller.store(current_task(), Relaxed);
         let status = match notification {
             Notification::Event(event) => child.call(turn, &event.get(), 0),
-            Notification::Message(message) => child.call_message(turn, self.cm_head(), message),
+            Notification::Message(message) => child.call_message(turn, self.ib_cm_id(), message),
         };
         self.caller.store(0, Relaxed);
         if status == 0 {
@@ -196,8 +196,8 @@ impl KernelId {
             Err(error) => {
                 event.kind = CmEvent::ConnectError;
                 event.status = error.to_errno();
-                let head = &self.endpoint.head;
-                debug::tell(head, Failure::NotEstablished, event.status);
+                let id_priv = &self.endpoint.id_priv;
+                debug::tell(id_priv, Failure::NotEstablished, event.status);
             }
         }
     }
@@ -267,7 +267,7 @@ impl KernelId {
     /// Can be called in any context, so that the event is passed on later. Fails with `EINVAL` if
     /// there is no connection, or for an event that a connection does not use.
     pub(crate) fn notify(self: Arc<Self>, event: u32) -> Result {
-        if self.endpoint.head.state() != State::Connect as u32 {
+        if self.endpoint.id_priv.state() != State::Connect as u32 {
             return Err(EINVAL);
         }
         match event {
@@ -294,8 +294,8 @@ impl Consumer for KernelId {
     }
 
     fn state_changed(&self, view: View<'_>) {
-        if let Some(head) = &self.cm_head {
-            head.show(view);
+        if let Some(ib_cm_id) = &self.ib_cm_id {
+            ib_cm_id.show(view);
         }
     }
 
@@ -329,17 +329,18 @@ impl Consumer for KernelId {
         event: &Event<'_>,
         _: u32,
     ) -> Result<Admitted<'a>, Declined> {
-        let (cm_head, notification) = match &self.cm_head {
+        let (ib_cm_id, notification) = match &self.ib_cm_id {
             None => {
-                child.head.inherit(&self.endpoint.head);
+                child.id_priv.inherit(&self.endpoint.id_priv);
                 (None, Notification::Event(KeptEvent::new(event)))
             }
-            Some(head) => {
-                let (head, message) = Self::cm_request(head, child, event).map_err(to_protocol)?;
-                (Some(head), Notification::Message(message))
+            Some(ib_cm_id) => {
+                let (ib_cm_id, message) =
+                    Self::cm_request(ib_cm_id, child, event).map_err(to_protocol)?;
+                (Some(ib_cm_id), Notification::Message(message))
             }
         };
-        let id = Self::of(child, Life::Hidden, cm_head).map_err(to_protocol)?;
+        let id = Self::of(child, Life::Hidden, ib_cm_id).map_err(to_protocol)?;
         delay::point();
         let request = Queued {
             child: Some(id.clone()),

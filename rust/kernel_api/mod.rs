@@ -27,7 +27,7 @@ mod turn;
 pub(crate) use self::turn::Turn;
 
 use self::{
-    ffi::{cm::CmHead, PathRec, QpUse, ServiceRecs},
+    ffi::{cm::IbCmId, PathRec, QpUse, ServiceRecs},
     queue::{Life, Queue},
 };
 use crate::{
@@ -49,12 +49,12 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `cm_head` is `Some` if the kind of the endpoint is [`IdKind::IbCm`], and only then.
+/// `ib_cm_id` is `Some` if the kind of the endpoint is [`IdKind::IbCm`], and only then.
 #[pin_data]
 pub(crate) struct KernelId {
     endpoint: EndpointRef,
     /// The `struct ib_cm_id`. A `struct rdma_cm_id` is in the endpoint.
-    cm_head: Option<CmHead>,
+    ib_cm_id: Option<IbCmId>,
     /// A lock that is held while the consumer's callback runs.
     #[pin]
     handler: Mutex<()>,
@@ -93,12 +93,12 @@ impl KernelId {
     }
 
     /// Creates an identifier for an endpoint and makes it the consumer of the endpoint.
-    fn of(endpoint: &EndpointRef, life: Life, cm_head: Option<CmHead>) -> Result<Arc<Self>> {
+    fn of(endpoint: &EndpointRef, life: Life, ib_cm_id: Option<IbCmId>) -> Result<Arc<Self>> {
         let queue = Queue::new(life)?;
         let this = Arc::pin_init(
             pin_init!(KernelId {
                 endpoint: endpoint.clone(),
-                cm_head,
+                ib_cm_id,
                 handler <- new_mutex!((), "rdma_cm_handler"),
                 qp <- new_mutex!(QpUse::new(), "rdma_cm_qp"),
                 queue <- new_mutex!(queue, "rdma_cm_callbacks"),
@@ -111,9 +111,9 @@ impl KernelId {
             }),
             GFP_KERNEL,
         )?;
-        match &this.cm_head {
-            None => endpoint.head.set_consumer(&this),
-            Some(head) => head.set_owner(&this),
+        match &this.ib_cm_id {
+            None => endpoint.id_priv.set_consumer(&this),
+            Some(ib_cm_id) => ib_cm_id.set_owner(&this),
         }
         endpoint.set_consumer(this.clone())?;
         this.give();

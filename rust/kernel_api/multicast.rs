@@ -12,7 +12,7 @@ impl KernelId {
     /// Fails with `EINVAL` for an identifier that has created a queue pair, and like
     /// [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
     pub(crate) fn join(&self, addr: &SockAddr, member: Member, name: usize) -> Result {
-        if self.endpoint.head.has_qp() {
+        if self.endpoint.id_priv.has_qp() {
             return Err(EINVAL);
         }
         let number = self.endpoint.core.next_number();

@@ -11,7 +11,7 @@
 //! nothing is allocated.
 
 use crate::{
-    ib::{iw::IwListener, restrack::IdHead},
+    ib::{iw::IwListener, restrack::RdmaIdPrivate},
     kext::delay,
 };
 use kernel::{
@@ -35,15 +35,15 @@ struct Key {
 pub(crate) struct DeviceListener {
     // Dropped first, so that no request comes while the rest is dropped.
     _iwarp: Option<IwListener>,
-    _head: Pin<KBox<IdHead>>,
+    _id_priv: Pin<KBox<RdmaIdPrivate>>,
 }
 
 impl DeviceListener {
-    /// Creates an entry that is listed as `head`, with the listener at an iWARP device.
-    pub(crate) fn new(head: Pin<KBox<IdHead>>, iwarp: Option<IwListener>) -> Self {
+    /// Creates an entry that is listed as `id_priv`, with the listener at an iWARP device.
+    pub(crate) fn new(id_priv: Pin<KBox<RdmaIdPrivate>>, iwarp: Option<IwListener>) -> Self {
         DeviceListener {
             _iwarp: iwarp,
-            _head: head,
+            _id_priv: id_priv,
         }
     }
 }

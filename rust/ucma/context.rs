@@ -92,8 +92,8 @@ impl<'a> Unpublished<'a> {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        let head = &context.endpoint.head;
-        head.belong_to_program(Arc::as_ptr(&context).cast());
+        let id_priv = &context.endpoint.id_priv;
+        id_priv.belong_to_program(Arc::as_ptr(&context).cast());
         Ok(Unpublished {
             context,
             number,
@@ -223,8 +223,8 @@ impl Context {
     /// Reports an event of this context, or of one of its multicast groups, to the program.
     fn deliver(&self, view: View<'_>, group: Option<u64>, event: &Event<'_>) {
         let _ = self.endpoint.traced(view.tos(), event, || {
-            let head = &self.endpoint.head;
-            head.show_event(event, || view.dst_mac().unwrap_or_default());
+            let id_priv = &self.endpoint.id_priv;
+            id_priv.show_event(event, || view.dst_mac().unwrap_or_default());
             Channel::queue(self, group, event);
             0
         });
@@ -292,11 +292,11 @@ impl Consumer for Context {
         parking: u32,
     ) -> Result<Admitted<'a>, Declined> {
         // As in C, the child has the listener's context until it has its own.
-        child.head.belong_to_program(ptr::from_ref(self).cast());
+        child.id_priv.belong_to_program(ptr::from_ref(self).cast());
         let mut taken = Err(Declined::Refused);
         let _ = child.traced(0, event, || {
             // The MAC address is for the address vector of an event, and a request has none.
-            child.head.show_event(event, Default::default);
+            child.id_priv.show_event(event, Default::default);
             taken = self.take_request(child, event, parking);
             match &taken {
                 Ok(_) => 0,

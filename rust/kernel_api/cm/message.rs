@@ -3,7 +3,7 @@
 //! Events for consumers of the IB CM, with the messages that caused them.
 
 use super::super::{
-    ffi::cm::{CmHead, CmNotification, ReceivedRequest},
+    ffi::cm::{CmNotification, IbCmId, ReceivedRequest},
     queue::Message,
     KernelId, Turn,
 };
@@ -18,8 +18,8 @@ impl KernelId {
     pub(in super::super) fn deliver_message(
         &self,
         turn: &Turn<'_>,
-        head: &CmHead,
-        listener: Option<&CmHead>,
+        ib_cm_id: &IbCmId,
+        listener: Option<&IbCmId>,
         message: &Message,
     ) -> i32 {
         let (gid, at, peer_qpn) = {
@@ -55,17 +55,17 @@ impl KernelId {
             gid: gid.as_ref(),
             peer_qpn,
         };
-        head.deliver(turn, &notification)
+        ib_cm_id.deliver(turn, &notification)
     }
 
     /// Creates the identifier for a request that `listener` has received, and the event for it.
     ///
     /// Fails with `ENODEV` if the device was removed.
     pub(in super::super) fn cm_request(
-        listener: &CmHead,
+        listener: &IbCmId,
         child: &Endpoint,
         event: &Event<'_>,
-    ) -> Result<(CmHead, Message)> {
+    ) -> Result<(IbCmId, Message)> {
         let EventParam::Message(mad) = &event.param else {
             return Err(EINVAL);
         };
@@ -74,19 +74,19 @@ impl KernelId {
         // ib_srpt does.
         inner.psn = 0;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
-        let head = CmHead::new();
-        head.inherit(listener, &attachment.device.device);
+        let ib_cm_id = IbCmId::new();
+        ib_cm_id.inherit(listener, &attachment.device.device);
         let (event, service_id) = match &inner.exchange {
             Exchange::Connection(conn) => (EventType::ReqReceived, conn.machine.service_id()),
             Exchange::Sidr(sidr) => (EventType::SidrReqReceived, sidr.machine.service_id()),
             Exchange::None | Exchange::Iwarp(_) => return Err(ENODEV),
         };
-        head.show_service(service_id);
-        head.show(View::of(&inner));
+        ib_cm_id.show_service(service_id);
+        ib_cm_id.show(View::of(&inner));
         let message = Message {
             event,
             mad: Some(mad.clone()),
         };
-        Ok((head, message))
+        Ok((ib_cm_id, message))
     }
 }

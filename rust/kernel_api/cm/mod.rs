@@ -15,7 +15,7 @@ mod message;
 mod service;
 mod verbs;
 
-use super::{ffi::cm::CmHead, queue::Life, KernelId};
+use super::{ffi::cm::IbCmId, queue::Life, KernelId};
 use crate::{
     core::Core,
     endpoint::{Endpoint, IdKind},
@@ -27,19 +27,19 @@ use cmproto::{qp::QpType, service_id::PortSpace};
 use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {
-    /// Creates an identifier for the IB CM, which the consumer knows as `head`.
+    /// Creates an identifier for the IB CM, which the consumer knows as `ib_cm_id`.
     ///
     /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy_cm`].
-    pub(crate) fn create_cm(core: &Arc<Core>, head: CmHead) -> Result<Arc<Self>> {
+    pub(crate) fn create_cm(core: &Arc<Core>, ib_cm_id: IbCmId) -> Result<Arc<Self>> {
         let (net, owner) = (Net::init().into(), Some(OwnerName::IbCm));
         let kind = IdKind::IbCm;
         let endpoint = Endpoint::create(core, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
-        Self::of(&endpoint, Life::Open, Some(head)).inspect_err(|_| endpoint.destroy())
+        Self::of(&endpoint, Life::Open, Some(ib_cm_id)).inspect_err(|_| endpoint.destroy())
     }
 
     /// Returns the `struct ib_cm_id`, if this is an identifier of the IB CM.
-    pub(crate) fn cm_head(&self) -> Option<&CmHead> {
-        self.cm_head.as_ref()
+    pub(crate) fn ib_cm_id(&self) -> Option<&IbCmId> {
+        self.ib_cm_id.as_ref()
     }
 
     /// Destroys the identifier, like [`KernelId::destroy`], unless other users share it.

@@ -53,7 +53,7 @@ impl KernelId {
         service_id: u64,
         name: Option<usize>,
     ) -> Result<Option<ServiceConsumer>> {
-        let head = self.cm_head().ok_or(EINVAL)?;
+        let ib_cm_id = self.ib_cm_id().ok_or(EINVAL)?;
         let core = &self.endpoint.core;
         let mut inner = self.endpoint.inner.lock();
         if inner.is_dead() || inner.cm_state() != cm::State::Idle {
@@ -73,9 +73,9 @@ impl KernelId {
             name,
         };
         self.endpoint.step(&mut inner, Trigger::Serve)?;
-        let before = head.service();
-        head.show_service(service_id);
-        head.show(View::of(&inner));
+        let before = ib_cm_id.service();
+        ib_cm_id.show_service(service_id);
+        ib_cm_id.show(View::of(&inner));
         let mut queue = self.queue.lock();
         let added = core.listeners.add_service(memory, service_id, listener);
         let other = match added {
@@ -88,8 +88,8 @@ impl KernelId {
         };
         drop(queue);
         self.endpoint.step(&mut inner, Trigger::ServeFailed)?;
-        head.show_service(before);
-        head.show(View::of(&inner));
+        ib_cm_id.show_service(before);
+        ib_cm_id.show(View::of(&inner));
         other
     }
 }

@@ -49,8 +49,8 @@ impl KernelId {
     /// Returns what shows the service of a request to the consumer.
     fn service_shower(&self, service_id: u64) -> impl FnOnce() + '_ {
         move || {
-            if let Some(head) = self.cm_head() {
-                head.show_service(service_id);
+            if let Some(ib_cm_id) = self.ib_cm_id() {
+                ib_cm_id.show_service(service_id);
             }
         }
     }
@@ -74,7 +74,7 @@ impl KernelId {
     /// the connection is established already, even by an earlier call of this, and with `EINVAL` in
     /// other states and for other events.
     pub(crate) fn notify_cm(self: Arc<Self>, event: u32) -> Result {
-        let state = self.cm_head().ok_or(EINVAL)?.state();
+        let state = self.ib_cm_id().ok_or(EINVAL)?.state();
         match notify(state, event).kernel()? {
             Notice::Nothing => Ok(()),
             Notice::Established => {

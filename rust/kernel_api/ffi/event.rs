@@ -5,7 +5,7 @@
 use crate::{
     bindings,
     endpoint::{ConnEventParam, Event, EventParam, PrivateData, UdEventParam},
-    ib::{qp, restrack::IdHead},
+    ib::{qp, restrack::RdmaIdPrivate},
     kernel_api::Turn,
 };
 use core::ptr;
@@ -50,7 +50,7 @@ pub(super) fn conn(param: &ConnEventParam<'_>) -> bindings::rdma_conn_param {
     }
 }
 
-impl IdHead {
+impl RdmaIdPrivate {
     /// Converts the parameters of a datagram event; the result borrows the private data.
     fn ud(
         &self,

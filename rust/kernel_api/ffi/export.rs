@@ -66,8 +66,8 @@ unsafe fn id_of<'a>(id: Id) -> ArcBorrow<'a, KernelId> {
     // SAFETY: An identifier is the first field of the object that ib_core reads, which points to
     // its owner: a `KernelId` that holds a reference to itself until the consumer destroys it.
     unsafe {
-        let head = id.cast::<bindings::rdma_id_private_head>();
-        ArcBorrow::from_raw((*head).consumer.cast_const().cast())
+        let id_priv = id.cast::<bindings::rdma_id_private_head>();
+        ArcBorrow::from_raw((*id_priv).consumer.cast_const().cast())
     }
 }
 
@@ -99,10 +99,10 @@ unsafe fn create(
     // SAFETY: This is the name of a module, which is loaded while it calls.
     let owner = unsafe { OwnerName::copy(owner) }?;
     let id = KernelId::create(&core, net.into(), ps, qp_type, owner)?;
-    let head = &id.endpoint().head;
+    let id_priv = &id.endpoint().id_priv;
     // SAFETY: The handler belongs to a consumer.
-    unsafe { head.set_handler(handler, context) };
-    Ok(head.as_id())
+    unsafe { id_priv.set_handler(handler, context) };
+    Ok(id_priv.as_id())
 }
 
 /// Creates a queue pair for the identifier, for [`rust_cma_create_qp`].
@@ -115,7 +115,7 @@ unsafe fn create_qp(
     pd: *mut bindings::ib_pd,
     attr: *mut bindings::ib_qp_init_attr,
 ) -> Result {
-    let raw = id.endpoint().head.as_id();
+    let raw = id.endpoint().id_priv.as_id();
     // SAFETY: All pointers are valid by the promises of the consumer.
     let qp = unsafe {
         if (*raw).device != (*pd).device {
@@ -139,7 +139,7 @@ unsafe fn init_qp_attr(id: &KernelId, attr: *mut bindings::ib_qp_attr, mask: *mu
     // SAFETY: All pointers are valid by the promises of the consumer.
     unsafe {
         let known = id.endpoint().init_qp_attr((*attr).qp_state)?;
-        let device = (*id.endpoint().head.as_id()).device;
+        let device = (*id.endpoint().id_priv.as_id()).device;
         *attr = qp::to_raw(device, &known, id.endpoint().peer_mac());
         *mask = c_int::try_from(known.qp_attr_mask).map_err(|_| EINVAL)?;
     }
@@ -277,7 +277,7 @@ export! {
             let id = id_of(id);
             let created = result(create_qp(&id, pd, attr));
             let tos = id.endpoint().inner.lock().tos();
-            trace::cma::cm_qp_create(&id.endpoint().head, tos, pd, attr, created);
+            trace::cma::cm_qp_create(&id.endpoint().id_priv, tos, pd, attr, created);
             created
         }
     }
@@ -291,7 +291,7 @@ export! {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
         let tos = id.endpoint().inner.lock().tos();
-        trace::cma::cm_qp_destroy(&id.endpoint().head, tos);
+        trace::cma::cm_qp_destroy(&id.endpoint().id_priv, tos);
         if let Some(qp) = id.release_qp() {
             // SAFETY: The consumer gives up the queue pair, and the identifier does not refer to it
             // any more.

@@ -9,14 +9,14 @@ use super::path::{to_raw, PathLink};
 use crate::{
     bindings,
     endpoint::View,
-    ib::{dev_addr::DevAddr, qp::Qp, restrack::IdHead},
+    ib::{dev_addr::DevAddr, qp::Qp, restrack::RdmaIdPrivate},
     kernel_api::KernelId,
 };
 use cmproto::ucma::path::PathRecord;
 use core::ptr::{self, NonNull};
 use kernel::{prelude::*, sync::Arc};
 
-impl IdHead {
+impl RdmaIdPrivate {
     /// Returns the identifier that the consumer uses.
     pub(crate) fn as_id(&self) -> *mut bindings::rdma_cm_id {
         // SAFETY: The field is inside the object.
@@ -53,7 +53,7 @@ impl IdHead {
     }
 
     /// Copies handler and context of a listener.
-    pub(crate) fn inherit(&self, listener: &IdHead) {
+    pub(crate) fn inherit(&self, listener: &RdmaIdPrivate) {
         let from = listener.as_id();
         // SAFETY: The fields are inside the object. The handler belongs to a consumer already.
         unsafe {
@@ -141,7 +141,7 @@ pub(crate) fn show_link(id: &KernelId, _view: View<'_>, link: &DevAddr) {
     // SAFETY: The field is inside the object, and is not written by anybody else meanwhile. The
     // endpoint, which contains the object, keeps the namespace.
     unsafe {
-        (*endpoint.head.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
+        (*endpoint.id_priv.as_id()).route.addr.dev_addr = bindings::rdma_dev_addr {
             src_dev_addr,
             dst_dev_addr,
             broadcast,
@@ -159,7 +159,7 @@ pub(crate) fn show_link(id: &KernelId, _view: View<'_>, link: &DevAddr) {
 ///
 /// `_view` proves that the lock of the endpoint is held.
 pub(crate) fn show_path(id: &KernelId, _view: View<'_>, path: &PathRecord, link: PathLink) {
-    let (room, raw) = (id.path_rec().as_raw(), id.endpoint().head.as_id());
+    let (room, raw) = (id.path_rec().as_raw(), id.endpoint().id_priv.as_id());
     // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
     // `KernelId` holds a reference to itself until the consumer destroys it.
     unsafe {
@@ -176,7 +176,7 @@ pub(crate) fn show_services(id: &KernelId, _view: View<'_>) {
     let Some(services) = id.service_recs() else {
         return;
     };
-    let (records, raw) = (services.records(), id.endpoint().head.as_id());
+    let (records, raw) = (services.records(), id.endpoint().id_priv.as_id());
     // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
     // consumer only reads the records.
     unsafe {
@@ -190,7 +190,7 @@ pub(crate) fn show_services(id: &KernelId, _view: View<'_>) {
 pub(crate) fn service_level(id: &KernelId) -> Option<u8> {
     // SAFETY: The fields are inside the objects.
     unsafe {
-        let path = (&raw const (*id.endpoint().head.as_id()).route.path_rec).read_volatile();
+        let path = (&raw const (*id.endpoint().id_priv.as_id()).route.path_rec).read_volatile();
         let room = id.path_rec().as_raw();
         (!path.is_null()).then(|| (&raw const (*room).sl).read_volatile())
     }

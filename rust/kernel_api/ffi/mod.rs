@@ -6,9 +6,10 @@
 //!
 //! A consumer calls an exported C function (`rust/helpers/rdma_cm.c`), which calls the
 //! corresponding function in [`export`], which turns pointers into values and calls
-//! [`crate::kernel_api`]. In the other direction, [`IdHead::tell`] calls the consumer's handler.
+//! [`crate::kernel_api`]. In the other direction, [`RdmaIdPrivate::tell`] calls the consumer's
+//! handler.
 //!
-//! [`IdHead::tell`]: crate::ib::restrack::IdHead::tell
+//! [`RdmaIdPrivate::tell`]: crate::ib::restrack::RdmaIdPrivate::tell
 //!
 //! # Promises of a consumer
 //!

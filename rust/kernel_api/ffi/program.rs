@@ -9,12 +9,12 @@ use super::event::{conn, plain};
 use crate::{
     bindings,
     endpoint::{Event, EventParam},
-    ib::restrack::IdHead,
+    ib::restrack::RdmaIdPrivate,
 };
 use core::ptr;
 use kernel::prelude::*;
 
-impl IdHead {
+impl RdmaIdPrivate {
     /// Marks the identifier as a program's, with a `context` that is unique but is not
     /// dereferenced.
     pub(crate) fn belong_to_program(&self, context: *const c_void) {

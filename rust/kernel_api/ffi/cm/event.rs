@@ -2,7 +2,7 @@
 
 //! Calls of a consumer's handler (`ib_cm_handler`).
 
-use super::{super::PathRec, head::CmHead};
+use super::{super::PathRec, ib_cm_id::IbCmId};
 use crate::{bindings, ib::gid::GidAttr, kernel_api::Turn};
 use cmproto::{
     ibcm::EventType,
@@ -15,7 +15,7 @@ use kernel::prelude::*;
 /// The origin of a request that a listener has received.
 pub(crate) struct ReceivedRequest<'a> {
     /// The listener that has received the request.
-    pub(crate) listener: &'a CmHead,
+    pub(crate) listener: &'a IbCmId,
     /// The port that has received the request.
     pub(crate) port: u8,
     /// The P_Key of the request; 0 if it is not known any more.
@@ -145,7 +145,7 @@ fn sidr_rep_param(
     }
 }
 
-impl CmHead {
+impl IbCmId {
     /// Calls the consumer's handler and returns its result.
     ///
     /// A result other than 0 means that the identifier is to be destroyed. Without a handler

@@ -9,7 +9,7 @@ use super::{
         export::{export, result},
         registration::the_core,
     },
-    head::CmHead,
+    ib_cm_id::IbCmId,
     param::{
         accept_params, bytes, connect_params, consumer_path, data_lids, reply_params,
         resolve_params,
@@ -42,8 +42,8 @@ unsafe fn id_of<'a>(id: Id) -> ArcBorrow<'a, KernelId> {
     // SAFETY: An identifier is the first field of an object that points to its owner: a `KernelId`
     // that holds a reference to itself until the consumer destroys it.
     unsafe {
-        let head = id.cast::<bindings::rust_ib_cm_id>();
-        ArcBorrow::from_raw((*head).owner.cast_const().cast())
+        let ib_cm_id = id.cast::<bindings::rust_ib_cm_id>();
+        ArcBorrow::from_raw((*ib_cm_id).owner.cast_const().cast())
     }
 }
 
@@ -57,11 +57,11 @@ unsafe fn create(
     handler: bindings::ib_cm_handler,
     context: *mut c_void,
 ) -> Result<Arc<KernelId>> {
-    let head = CmHead::new();
+    let ib_cm_id = IbCmId::new();
     // SAFETY: The handler belongs to a consumer.
-    unsafe { head.set_consumer(device, handler, context) };
+    unsafe { ib_cm_id.set_consumer(device, handler, context) };
     // SAFETY: A consumer depends on this module.
-    KernelId::create_cm(&unsafe { the_core() }?, head)
+    KernelId::create_cm(&unsafe { the_core() }?, ib_cm_id)
 }
 
 /// Returns a number that identifies a handler; never 0.
@@ -84,10 +84,10 @@ unsafe fn insert_listen(
     // SAFETY: By the safety requirements.
     let device = unsafe { Device::from_raw(device) }.traits();
     match id.share_service(device, service_id, name_of(handler)) {
-        Ok(None) => Ok(id.cm_head().ok_or(EINVAL)?.as_id()),
+        Ok(None) => Ok(id.ib_cm_id().ok_or(EINVAL)?.as_id()),
         Ok(Some(other)) => {
             id.destroy();
-            let other = KernelId::of_service(&other).and_then(KernelId::cm_head);
+            let other = KernelId::of_service(&other).and_then(KernelId::ib_cm_id);
             Ok(other.ok_or(EINVAL)?.as_id())
         }
         Err(error) => {
@@ -157,7 +157,7 @@ unsafe fn init_qp_attr(id: &KernelId, attr: *mut bindings::ib_qp_attr, mask: *mu
     // endpoint is attached to the device, so that this is valid too.
     unsafe {
         let known = id.cm_qp_attr((*attr).qp_state)?;
-        let device = (*id.cm_head().ok_or(EINVAL)?.as_id()).device;
+        let device = (*id.ib_cm_id().ok_or(EINVAL)?.as_id()).device;
         *attr = qp::to_raw(device, &known, id.endpoint().peer_mac());
         *mask = c_int::try_from(known.qp_attr_mask).map_err(|_| EINVAL)?;
     }
@@ -178,7 +178,7 @@ export! {
     ) -> Id {
         // SAFETY: By the safety requirements.
         let id = unsafe { create(device, handler, context) };
-        let id = id.and_then(|id| Ok(id.cm_head().ok_or(EINVAL)?.as_id()));
+        let id = id.and_then(|id| Ok(id.ib_cm_id().ok_or(EINVAL)?.as_id()));
         id.unwrap_or_else(|error| error.to_ptr())
     }
 

@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 //!
 //! This module does for `struct ib_cm_id` what [`super`] does for `struct rdma_cm_id`: see
-//! `rust/helpers/ib_cm.c`, [`export`] and [`CmHead::tell`].
+//! `rust/helpers/ib_cm.c`, [`export`] and [`IbCmId::tell`].
 //!
 //! # Promises of a consumer
 //!
@@ -17,10 +17,10 @@
 
 mod event;
 pub(crate) mod export;
-mod head;
+mod ib_cm_id;
 mod param;
 
 pub(crate) use self::{
     event::{CmNotification, ReceivedRequest},
-    head::CmHead,
+    ib_cm_id::IbCmId,
 };

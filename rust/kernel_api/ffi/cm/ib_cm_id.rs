@@ -14,15 +14,15 @@ const GSI_QPN: u32 = 1;
 ///
 /// Consumers read the fields directly, and may write the context and the handler, which are read
 /// again for each use.
-pub(crate) struct CmHead(Opaque<bindings::rust_ib_cm_id>);
+pub(crate) struct IbCmId(Opaque<bindings::rust_ib_cm_id>);
 
 // SAFETY: The fields are read and written by any task, with volatile accesses here.
-unsafe impl Send for CmHead {}
+unsafe impl Send for IbCmId {}
 
 // SAFETY: The fields are read and written by any task, with volatile accesses here.
-unsafe impl Sync for CmHead {}
+unsafe impl Sync for IbCmId {}
 
-impl CmHead {
+impl IbCmId {
     /// Creates an unused identifier without an owner.
     pub(crate) fn new() -> Self {
         Self(Opaque::new(bindings::rust_ib_cm_id {
@@ -68,7 +68,7 @@ impl CmHead {
     }
 
     /// Copies handler and context of a listener, for a request received by `device`.
-    pub(crate) fn inherit(&self, listener: &CmHead, device: &Device) {
+    pub(crate) fn inherit(&self, listener: &IbCmId, device: &Device) {
         let from = listener.as_id();
         // SAFETY: The fields are inside the objects. The handler belongs to a consumer already.
         unsafe {

@@ -4,8 +4,8 @@
 
 use crate::{
     cma::network::NetworkListener,
-    core::Core,
     endpoint::{CmDevice, Endpoint},
+    globals::Globals,
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
@@ -31,7 +31,7 @@ const RIVALS: [&CStr; 3] = [c"rdma_ucm", c"rdma_cm", c"ib_cm"];
 
 /// The module as a client of ib_core.
 pub(crate) struct Client {
-    core: Arc<Core>,
+    globals: Arc<Globals>,
     /// The character device, which netlink asks for.
     chardev: SetOnce<ARef<Device>>,
 }
@@ -48,11 +48,11 @@ impl ClientOps for Client {
     }
 
     fn add(&self, device: &DeviceRef) -> Result<Arc<CmDevice>> {
-        self.core.add_device(device)
+        self.globals.add_device(device)
     }
 
     fn remove(&self, _device: &DeviceRef, data: Arc<CmDevice>) {
-        self.core.remove_device(&data);
+        self.globals.remove_device(&data);
     }
 
     fn global_nl_info(&self) -> Option<NlInfo<'_>> {
@@ -70,7 +70,7 @@ impl ClientOps for Client {
 #[pin_data]
 pub(crate) struct RdmaCm {
     // No directory is in use, because its user would hold a reference to the module.
-    _settings: Option<Pin<KBox<configfs::Registration<Core>>>>,
+    _settings: Option<Pin<KBox<configfs::Registration<Globals>>>>,
     _kernel: ffi::Registration,
     #[pin]
     _client: Registration<Client>,
@@ -86,7 +86,7 @@ pub(crate) struct RdmaCm {
 }
 
 /// A guard that stops timers, work items and queries when dropped.
-struct Stop(Arc<Core>);
+struct Stop(Arc<Globals>);
 
 impl Drop for Stop {
     fn drop(&mut self) {
@@ -100,29 +100,29 @@ impl kernel::InPlaceModule for RdmaCm {
             refuse_rivals()?;
             delay::announce();
             let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
-            let core = Core::new(endpoints.clone())?;
+            let globals = Globals::new(endpoints.clone())?;
             let client = Arc::new(
                 Client {
-                    core: core.clone(),
+                    globals: globals.clone(),
                     chardev: SetOnce::new(),
                 },
                 GFP_KERNEL,
             )?;
             let shown = client.clone();
-            let network = Arc::new(NetworkListener(core.clone()), GFP_KERNEL)?;
+            let network = Arc::new(NetworkListener(globals.clone()), GFP_KERNEL)?;
             Ok(try_pin_init!(RdmaCm {
                 _endpoints: endpoints,
-                _stop: Stop(core.clone()),
+                _stop: Stop(globals.clone()),
                 _client <- Registration::new(client),
-                _: { refuse_taken_ports(&core)?; },
-                _kernel: ffi::Registration::new(core.clone()),
+                _: { refuse_taken_ports(&globals)?; },
+                _kernel: ffi::Registration::new(globals.clone()),
                 _neighbours <- NeighbourRegistration::new(network.clone()),
                 _netdevs <- NetdevRegistration::new(network),
                 // The character device is registered last, because a program may open it at once,
                 // and then loading must not fail.
-                _ucma <- ucma::Registration::new(core.clone()),
+                _ucma <- ucma::Registration::new(globals.clone()),
                 _: { shown.chardev.populate(_ucma.device()); },
-                _settings: show_settings(core),
+                _settings: show_settings(globals),
             }? Error))
         })
     }
@@ -132,8 +132,8 @@ impl kernel::InPlaceModule for RdmaCm {
 ///
 /// An error is only logged, because the module works without them and loading must not fail any
 /// more.
-fn show_settings(core: Arc<Core>) -> Option<Pin<KBox<configfs::Registration<Core>>>> {
-    KBox::pin_init(configfs::Registration::new(core), GFP_KERNEL)
+fn show_settings(globals: Arc<Globals>) -> Option<Pin<KBox<configfs::Registration<Globals>>>> {
+    KBox::pin_init(configfs::Registration::new(globals), GFP_KERNEL)
         .inspect_err(|error| pr_err!("no settings in configfs: error {}\n", error.to_errno()))
         .ok()
 }
@@ -153,8 +153,8 @@ fn refuse_rivals() -> Result {
 }
 
 /// Fails with `EBUSY` if another module receives the CM messages of a port.
-fn refuse_taken_ports(core: &Core) -> Result {
-    if core.is_port_taken() {
+fn refuse_taken_ports(globals: &Globals) -> Result {
+    if globals.is_port_taken() {
         pr_err!("another connection manager uses the devices: unload it first\n");
         return Err(EBUSY);
     }

@@ -26,9 +26,9 @@ use kernel::prelude::*;
 mod bindings;
 mod cm;
 mod cma;
-mod core;
 mod device;
 mod endpoint;
+mod globals;
 #[allow(unsafe_code)]
 mod ib;
 mod kernel_api;

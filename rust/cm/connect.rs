@@ -32,14 +32,14 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.core.comm_ids)?;
+        let comm_id = CommId::new(&self.globals.comm_ids)?;
         let tid = route.ah.agent().transaction_id(comm_id.value());
         params.pkey = route.path.pkey;
         params.path_mtu = route.path.mtu;
         params.primary = route.primary();
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
-        let now = self.core.now();
+        let now = self.globals.now();
         let pace = self.pace(inner, &route, now);
         let mut machine = Connection::new(comm_id.value(), route.guid, tid);
         machine.set_limits(limits);

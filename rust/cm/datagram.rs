@@ -31,10 +31,10 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.core.comm_ids)?;
+        let comm_id = CommId::new(&self.globals.comm_ids)?;
         let id = comm_id.value();
         let tid = route.ah.agent().transaction_id(id);
-        let now = self.core.now();
+        let now = self.globals.now();
         let pace = self.pace(inner, &route, now);
         let mut sidr = KBox::new(
             Sidr {
@@ -80,7 +80,7 @@ impl Endpoint {
         let sidr = inner.exchange.sidr_mut().ok_or(EINVAL)?;
         let actions = sidr
             .machine
-            .reply(params, info, private_data, self.core.now());
+            .reply(params, info, private_data, self.globals.now());
         self.execute_sidr(inner, actions.kernel()?, None);
         Ok(())
     }

@@ -3,11 +3,11 @@
 //! The end of an endpoint, by its consumer's wish or with its device.
 
 use crate::{
-    core::Core,
     endpoint::{
         Attachment, Consumer, Endpoint, EndpointRef, Event, Exchange, Group, Inner, Iwarp,
         Listening,
     },
+    globals::Globals,
     ib::{addr::Query, sa::SaQuery, trace},
     kext::{delay, gate::OwnedGuard},
     table::{neighbours::Watching, port_spaces::PortClaim},
@@ -26,7 +26,7 @@ struct Removed {
     asking: Option<KBox<SaQuery>>,
     listening: Option<Listening>,
     port: Option<PortClaim>,
-    watching: Option<Watching<Arc<Core>>>,
+    watching: Option<Watching<Arc<Globals>>>,
     iwarp: Option<Iwarp>,
     /// The exchange, whose communication id and address handle are given back.
     exchange: Exchange,
@@ -41,7 +41,7 @@ impl Endpoint {
     /// and sends its peer the last message.
     fn strip(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) -> Removed {
         self.destroy_cm(inner, cause);
-        self.core.timers.disarm(&mut inner.timer, self);
+        self.globals.timers.disarm(&mut inner.timer, self);
         inner.in_flight = None;
         Removed {
             query: inner.query.take(),
@@ -79,7 +79,7 @@ impl Endpoint {
         if let Some(listening) = listening {
             drop(listening);
             delay::point();
-            self.core.wildcard_listeners.remove_listener(self.number);
+            self.globals.wildcard_listeners.remove_listener(self.number);
         }
         // The state machines have given the ids of the peer back, and a SIDR_REQ that was received
         // and not answered has no table entry any more.
@@ -137,7 +137,7 @@ impl Endpoint {
     ///
     /// Their senders cannot be told, because their addresses are not known.
     pub(crate) fn end_unreached(&self) {
-        self.core
+        self.globals
             .unreached
             .end_of(self.number, |child| child.end(DestroyCause::NoMemory));
     }
@@ -194,7 +194,7 @@ impl Endpoint {
                 drop(groups);
             };
             // Without memory, the groups are left when the consumer destroys the endpoint.
-            let _ = self.core.callbacks.try_spawn(GFP_KERNEL, leave);
+            let _ = self.globals.callbacks.try_spawn(GFP_KERNEL, leave);
         }
     }
 }

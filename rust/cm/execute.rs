@@ -276,7 +276,7 @@ impl Endpoint {
         source: Origin,
         step: impl FnOnce(&mut Connection, Instant) -> Actions,
     ) {
-        let now = self.core.now();
+        let now = self.globals.now();
         let mut inner = self.inner.lock();
         let Some(conn) = inner.exchange.conn_mut() else {
             return;

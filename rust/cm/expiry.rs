@@ -15,7 +15,7 @@ impl Timed for EndpointRef {
 
     fn timer_is_due(&self, due: Due<Self>) {
         let mut inner = self.inner.lock();
-        if self.core.timers.give_back(&mut inner.timer, due, self) {
+        if self.globals.timers.give_back(&mut inner.timer, due, self) {
             self.timeout(&mut inner);
         }
     }
@@ -24,7 +24,7 @@ impl Timed for EndpointRef {
 impl Endpoint {
     /// Handles the expiry of the endpoint's timer.
     fn timeout(self: &EndpointRef, inner: &mut Inner) {
-        let now = self.core.now();
+        let now = self.globals.now();
         self.keep_pace(inner, now);
         match &mut inner.exchange {
             Exchange::Connection(conn) => {

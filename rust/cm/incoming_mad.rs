@@ -4,9 +4,9 @@
 
 use super::reply_path::ReplyPath;
 use crate::{
-    core::Core,
     device::port::Port,
     endpoint::CmDevice,
+    globals::Globals,
     ib::mad::{Agent, ReceivedMad},
 };
 use cmproto::{origin::Origin, wire::Header};
@@ -14,7 +14,7 @@ use kernel::{error::Result, sync::Arc};
 
 /// A received message, and the port that has received it.
 pub(super) struct IncomingMad<'a> {
-    pub(super) core: &'a Arc<Core>,
+    pub(super) globals: &'a Arc<Globals>,
     pub(super) port: &'a Port,
     pub(super) device: &'a Arc<CmDevice>,
     pub(super) agent: &'a Arc<Agent>,

@@ -122,7 +122,7 @@ impl MatchedListener<'_> {
 impl IncomingMad<'_> {
     /// Returns whether there is a listener for a service id at the device.
     pub(super) fn is_served(&self, service_id: u64) -> bool {
-        let listeners = &self.core.listeners;
+        let listeners = &self.globals.listeners;
         listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
@@ -133,7 +133,7 @@ impl IncomingMad<'_> {
         reply_path: &ReplyPath,
     ) -> Option<MatchedListener<'a>> {
         let device = self.device.device.index();
-        if let Some(endpoint) = self.core.listeners.find_service(key.service_id, device) {
+        if let Some(endpoint) = self.globals.listeners.find_service(key.service_id, device) {
             return Some(MatchedListener::Messages(endpoint));
         }
         let mut target = RequestTarget::new(key)?;
@@ -177,7 +177,7 @@ impl IncomingMad<'_> {
             Some(netdev) => netdev.net()?,
             None => Net::init().into(),
         };
-        let listener = self.core.listeners.find(&Destination {
+        let listener = self.globals.listeners.find(&Destination {
             service_id: target.service_id,
             net: net.hash_key(),
             device: &self.device.traits,

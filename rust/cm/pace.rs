@@ -34,7 +34,7 @@ impl Endpoint {
             0 => Pace::Classic,
             ms => {
                 let floor = Duration::from_millis(u64::from(ms));
-                self.core.round_trips.pace(peer, waiting, floor, now)
+                self.globals.round_trips.pace(peer, waiting, floor, now)
             }
         }
     }
@@ -64,7 +64,7 @@ impl Endpoint {
     pub(super) fn count_in_flight(&self, inner: &mut Inner) {
         match (inner.exchange.waiting(), &inner.in_flight) {
             (Some((peer, Some(_))), None) => {
-                inner.in_flight = Some(InFlight::new(&self.core.round_trips, peer));
+                inner.in_flight = Some(InFlight::new(&self.globals.round_trips, peer));
             }
             (Some((_, None)) | None, Some(_)) => inner.in_flight = None,
             _ => {}
@@ -77,11 +77,11 @@ impl Endpoint {
         let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        self.core.round_trips.received(peer, now);
+        self.globals.round_trips.received(peer, now);
         match (waited, waiting) {
-            (Some(waited), None) => self.core.round_trips.answered(peer, waited, now),
+            (Some(waited), None) => self.globals.round_trips.answered(peer, waited, now),
             (Some(before), Some(after)) if before.hurried && !after.hurried => {
-                self.core.round_trips.acknowledged(peer, after, now);
+                self.globals.round_trips.acknowledged(peer, after, now);
             }
             _ => {}
         }

@@ -54,7 +54,7 @@ impl PendingRequest {
         let PendingRequest {
             listener, child, ..
         } = self;
-        let unreached = &child.core.unreached;
+        let unreached = &child.globals.unreached;
         unreached.enter(listener.number, child.number, child.clone())?;
         delay::point();
         let listens = listener.inner.lock().state() == State::Listen;
@@ -66,7 +66,7 @@ impl PendingRequest {
 
     /// Ends the wait for the sender. Returns false if the request has ended with its listener.
     pub(super) fn take_back(&self) -> bool {
-        let unreached = &self.child.core.unreached;
+        let unreached = &self.child.globals.unreached;
         unreached
             .remove(self.listener.number, self.child.number)
             .is_some()

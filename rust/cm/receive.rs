@@ -8,9 +8,9 @@
 
 use super::{execute::Cause, incoming_mad::IncomingMad};
 use crate::{
-    core::Core,
     device::port::Port,
     endpoint::{CmDevice, Endpoint, EndpointRef, IdKind},
+    globals::Globals,
     ib::{
         counters::CounterGroup,
         mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
@@ -32,7 +32,7 @@ use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 ///
 /// The port has the MAD agent, which has this, until the port is closed.
 struct Receiver {
-    core: Arc<Core>,
+    globals: Arc<Globals>,
     device: Arc<CmDevice>,
     port: Arc<Port>,
 }
@@ -41,20 +41,24 @@ struct Receiver {
 /// of the InfiniBand CM.
 ///
 /// Fails if another agent receives the messages of the CM class at this port, and notes that.
-pub(crate) fn open_port(core: &Arc<Core>, device: &Arc<CmDevice>, port: &Arc<Port>) -> Result {
+pub(crate) fn open_port(
+    globals: &Arc<Globals>,
+    device: &Arc<CmDevice>,
+    port: &Arc<Port>,
+) -> Result {
     let at = &device.device;
     if !at.cap_ib_cm(port.num) {
         return Ok(());
     }
     let receiver = Receiver {
-        core: core.clone(),
+        globals: globals.clone(),
         device: device.clone(),
         port: port.clone(),
     };
     let receiver = Arc::new(receiver, GFP_KERNEL)?;
     let agent = AgentRegistration::new(at, port.num, receiver).inspect_err(|error| {
         if *error == EINVAL {
-            core.note_port_taken();
+            globals.note_port_taken();
         }
     })?;
     port.open(at, agent)
@@ -100,7 +104,7 @@ impl Receiver {
         let attr_id = header.attr_id.id();
         port.counts.add(CounterGroup::RxMsgs, attr_id, 1);
         let mad = IncomingMad {
-            core: &self.core,
+            globals: &self.globals,
             port,
             device: &self.device,
             agent,
@@ -108,7 +112,7 @@ impl Receiver {
             header,
             origin: self.origin(mad),
         };
-        match node::route(&*self.core, mad.origin, message) {
+        match node::route(&*self.globals, mad.origin, message) {
             Route::Req(req) => mad.request(req),
             Route::SidrReq(req) => mad.sidr_request(req),
             Route::Endpoint(endpoint) => endpoint.receive(&mad, message),
@@ -117,7 +121,7 @@ impl Receiver {
     }
 }
 
-impl Tables for Core {
+impl Tables for Globals {
     type Endpoint = EndpointRef;
 
     fn by_comm_id(&self, comm_id: u32) -> Option<EndpointRef> {
@@ -164,13 +168,13 @@ impl Endpoint {
     fn receive(self: &EndpointRef, mad: &IncomingMad<'_>, message: &Message<'_>) {
         // The first REP enters the ids of the peer, for which memory is needed.
         let memory = match message {
-            Message::Rep(_) => match RemoteIdReservation::new(&self.core.remote_ids) {
+            Message::Rep(_) => match RemoteIdReservation::new(&self.globals.remote_ids) {
                 Ok(memory) => Some(memory),
                 Err(_) => return mad.port.counts.dropped(Dropped::Overload),
             },
             _ => None,
         };
-        let now = self.core.now();
+        let now = self.globals.now();
         let mut inner = self.inner.lock();
         let verdict = node::judge(&inner.exchange.conversation(), mad.origin, message);
         if let Verdict::Nobody(response) = verdict {

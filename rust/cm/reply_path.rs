@@ -3,9 +3,9 @@
 //! The path by which the sender of a message is answered.
 
 use crate::{
-    core::Core,
     device::port::Port,
     endpoint::CmDevice,
+    globals::Globals,
     ib::{
         addr,
         ah::{Ah, AhSpec},
@@ -100,7 +100,7 @@ impl ReplyPath {
     ///
     /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
     /// errors if there is no route to the sender.
-    pub(super) fn neighbour(&self, core: &Arc<Core>, purpose: Purpose) -> Result<Neighbour> {
+    pub(super) fn neighbour(&self, globals: &Arc<Globals>, purpose: Purpose) -> Result<Neighbour> {
         if let Some(link) = &self.link {
             let hop_limit = if link.has_grh { u8::MAX } else { 0 };
             return Ok(Neighbour::Resolved(DevAddr::by_lid(hop_limit)));
@@ -108,7 +108,7 @@ impl ReplyPath {
         let local = self.local.as_ref().ok_or(EINVAL)?;
         match addr::lookup_gid(local, &self.back.dgid)? {
             Some(found) => Ok(Neighbour::Resolved(found)),
-            None => ResolvePermit::take(&core.resolve_budget, purpose, &self.back.dgid)
+            None => ResolvePermit::take(&globals.resolve_budget, purpose, &self.back.dgid)
                 .map(Neighbour::Unresolved)
                 .ok_or(EBUSY),
         }

@@ -109,7 +109,7 @@ impl PendingReq {
         } = &self.pending;
         // The request is counted as parked before it is known whether it will be. If it is not, the
         // count is too high only for a moment.
-        let parked = Parked::take(&child.core.parking);
+        let parked = Parked::take(&child.globals.parking);
         let parking = match parked {
             Some(_) => self.parking,
             None => 0,
@@ -250,7 +250,7 @@ impl<'a> IncomingReq<'a> {
             Neighbour::Unresolved(permit) => {
                 let event = KeptEvent::new(&event);
                 start_resolving(
-                    &matched.endpoint().core,
+                    &matched.endpoint().globals,
                     permit,
                     UnresolvedReq { request, event },
                 );
@@ -262,14 +262,14 @@ impl<'a> IncomingReq<'a> {
     fn create_child(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Error> {
         let (mad, req, path) = (self.mad, self.req, self.path);
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
-        let core = mad.core;
-        self.remote_ids = Some(RemoteIdReservation::new(&core.remote_ids)?);
+        let globals = mad.globals;
+        self.remote_ids = Some(RemoteIdReservation::new(&globals.remote_ids)?);
         let listener = matched.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = mad.attachment(matched, reply_path)?;
         let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
         let tuning = listener.inner.lock().tuning;
-        let comm_id = CommId::new(&core.comm_ids)?;
+        let comm_id = CommId::new(&globals.comm_ids)?;
         let tid = mad.agent.transaction_id(comm_id.value());
         let limits = tuning.over(&mad.port.tuning()).limits();
         let (own_id, guid) = (comm_id.value(), mad.port.guid);
@@ -356,7 +356,7 @@ impl<'a> Passive for IncomingReq<'a> {
 
 impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn owner(&self, key: &RemoteKey) -> Option<EndpointRef> {
-        self.mad.core.remote_ids.get(key)
+        self.mad.globals.remote_ids.get(key)
     }
 
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
@@ -401,9 +401,9 @@ impl PassiveReq for IncomingReq<'_> {
     }
 
     fn reach(&mut self) -> bool {
-        let (reply_path, core) = (self.reply_path.as_ref(), self.mad.core);
+        let (reply_path, globals) = (self.reply_path.as_ref(), self.mad.globals);
         self.neighbour = reply_path
-            .and_then(|reply_path| reply_path.neighbour(core, UnresolvedReq::PURPOSE).ok());
+            .and_then(|reply_path| reply_path.neighbour(globals, UnresolvedReq::PURPOSE).ok());
         self.neighbour.is_some()
     }
 

@@ -9,7 +9,7 @@
 
 use super::reply_path::{Neighbour, ReplyPath};
 use crate::{
-    core::Core,
+    globals::Globals,
     ib::{
         addr::{AddrDone, Query, Started},
         dev_addr::DevAddr,
@@ -62,7 +62,7 @@ enum Progress {
 /// A running resolution, which owns the request or answer that waits for it.
 #[pin_data]
 struct Resolve<T> {
-    core: Arc<Core>,
+    globals: Arc<Globals>,
     _permit: ResolvePermit,
     deferred: T,
     #[pin]
@@ -71,22 +71,26 @@ struct Resolve<T> {
 
 /// Calls [`Deferred::resolved`] when the address of the sender is known: at once if it is known
 /// already.
-pub(super) fn resolve<T: Deferred>(core: &Arc<Core>, deferred: T) {
-    match deferred.reply_path().neighbour(core, T::PURPOSE) {
+pub(super) fn resolve<T: Deferred>(globals: &Arc<Globals>, deferred: T) {
+    match deferred.reply_path().neighbour(globals, T::PURPOSE) {
         Ok(Neighbour::Resolved(found)) => deferred.resolved(Ok(&found)),
-        Ok(Neighbour::Unresolved(permit)) => start_resolving(core, permit, deferred),
+        Ok(Neighbour::Unresolved(permit)) => start_resolving(globals, permit, deferred),
         Err(error) => deferred.resolved(Err(error)),
     }
 }
 
 /// Starts to resolve the address of the sender, and calls [`Deferred::resolved`] when that is done.
-pub(super) fn start_resolving<T: Deferred>(core: &Arc<Core>, permit: ResolvePermit, deferred: T) {
+pub(super) fn start_resolving<T: Deferred>(
+    globals: &Arc<Globals>,
+    permit: ResolvePermit,
+    deferred: T,
+) {
     // The memory is allocated before `deferred` is moved, so that it can be told if there is none.
     let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL) else {
         return deferred.resolved(Err(ENOMEM));
     };
     let resolve = memory.pin_init_with(pin_init!(Resolve {
-        core: core.clone(),
+        globals: globals.clone(),
         _permit: permit,
         deferred,
         progress <- new_mutex!(Progress::Starting, "rdma_cm_resolve"),
@@ -107,7 +111,7 @@ impl<T: Deferred> Resolve<T> {
         }
         let path = self.deferred.reply_path();
         let asked = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
-            let (resolver, peer) = (&self.core.resolver, &path.back.dgid);
+            let (resolver, peer) = (&self.globals.resolver, &path.back.dgid);
             resolver.resolve_gid(local, peer, TIMEOUT_MS, self.clone())
         });
         match asked {

@@ -152,7 +152,7 @@ impl Endpoint {
 
     /// Handles a repeated SIDR_REQ of this endpoint.
     pub(super) fn duplicate_sidr_req(self: &EndpointRef) {
-        let now = self.core.now();
+        let now = self.globals.now();
         let mut inner = self.inner.lock();
         if let Some(sidr) = inner.exchange.sidr_mut() {
             let actions = sidr.machine.duplicate_req(now);

@@ -109,7 +109,7 @@ impl IncomingMad<'_> {
 
     /// Sends the answer to a repeated SIDR_REQ.
     fn answer_again(&self, mut answer: Resolution) {
-        for action in answer.duplicate_req(self.core.now()) {
+        for action in answer.duplicate_req(self.globals.now()) {
             match action {
                 Action::Send(outgoing) => {
                     let mut mad = [0; MAD_LEN];
@@ -170,7 +170,7 @@ impl<'a> IncomingSidr<'a> {
             pending: PendingRequest::new(self.mad, reply_path, listener, child),
             event: KeptEvent::new(&event),
         };
-        resolve(self.mad.core, request);
+        resolve(self.mad.globals, request);
     }
 
     /// Creates the endpoint of the request, and the event for the consumer.
@@ -245,7 +245,7 @@ impl<'a> Passive for IncomingSidr<'a> {
 
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<EndpointRef> {
-        self.mad.core.sidr_requests.find(&self.key)
+        self.mad.globals.sidr_requests.find(&self.key)
     }
 
     fn takes_datagrams(&self, matched: &MatchedListener<'_>) -> bool {
@@ -253,7 +253,7 @@ impl PassiveSidr for IncomingSidr<'_> {
     }
 
     fn enter(&mut self, child: &EndpointRef) -> Entry {
-        let table = &self.mad.core.sidr_requests;
+        let table = &self.mad.globals.sidr_requests;
         let memory = self.memory.take();
         let request = memory.and_then(|memory| table.enter(memory, self.key, child));
         let Some(request) = request else {

@@ -14,8 +14,8 @@ impl Endpoint {
             Exchange::None | Exchange::Iwarp(_) => None,
         };
         match deadline {
-            Some(deadline) => self.core.timers.arm(&mut inner.timer, deadline, self),
-            None => self.core.timers.disarm(&mut inner.timer, self),
+            Some(deadline) => self.globals.timers.arm(&mut inner.timer, deadline, self),
+            None => self.globals.timers.disarm(&mut inner.timer, self),
         }
     }
 }

@@ -28,7 +28,7 @@ impl Endpoint {
         mut params: AcceptParams,
         private_data: &[u8],
     ) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         params.target_ack_delay = inner.cm_port().map_or(0, |port| port.ca_ack_delay);
         self.keep_pace(inner, now);
         self.verb(
@@ -44,7 +44,7 @@ impl Endpoint {
 
     /// Answers a REP with an RTU.
     pub(crate) fn send_rtu(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         self.verb(
             inner,
             |machine| machine.establish(private_data, now),
@@ -60,7 +60,7 @@ impl Endpoint {
         info: &[u8],
         private_data: &[u8],
     ) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         self.verb(
             inner,
             |machine| machine.reject(reason, info, private_data, now),
@@ -73,7 +73,7 @@ impl Endpoint {
 
     /// Ends a connection with a DREQ.
     pub(crate) fn send_dreq(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         self.keep_pace(inner, now);
         self.verb(
             inner,
@@ -84,7 +84,7 @@ impl Endpoint {
 
     /// Answers a DREQ with a DREP.
     pub(crate) fn send_drep(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         self.verb(
             inner,
             |machine| machine.confirm_disconnect(private_data, now),
@@ -97,7 +97,7 @@ impl Endpoint {
     /// Fails with `EISCONN` if the connection is established already, and with `EINVAL` for other
     /// events.
     pub(crate) fn notify_cm(self: &EndpointRef, inner: &mut Inner, event: u32) -> Result {
-        let now = self.core.now();
+        let now = self.globals.now();
         let conn = inner.exchange.conn().ok_or(EINVAL)?;
         match event {
             COMM_EST => self.verb(
@@ -120,11 +120,11 @@ impl Endpoint {
     pub(crate) fn destroy_cm(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) {
         match &mut inner.exchange {
             Exchange::Connection(conn) => {
-                let actions = conn.machine.destroy(cause, self.core.now());
+                let actions = conn.machine.destroy(cause, self.globals.now());
                 self.execute(inner, actions, &Cause::None);
             }
             Exchange::Sidr(sidr) => {
-                let actions = sidr.machine.destroy(cause, self.core.now());
+                let actions = sidr.machine.destroy(cause, self.globals.now());
                 self.execute_sidr(inner, actions, None);
             }
             Exchange::None | Exchange::Iwarp(_) => {}

@@ -126,7 +126,7 @@ impl Endpoint {
         };
         let started = match addr::lookup_ip(&self.net, &inner.src, dst, interface) {
             Some((src, link)) => Started::Known(src, link),
-            None => self.core.resolver.resolve_ip(
+            None => self.globals.resolver.resolve_ip(
                 &self.net,
                 &inner.src,
                 dst,
@@ -145,7 +145,7 @@ impl Endpoint {
     /// Resolves a loopback address: any device will do, preferably one with a port that is up.
     fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
-            let mut attachment = self.core.devices.any_active(inner.device_filter())?;
+            let mut attachment = self.globals.devices.any_active(inner.device_filter())?;
             let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
             if attachment.is_ib() {
                 let gid = GidAttr::get(&attachment.device.device, attachment.port_num, 0)?;
@@ -177,7 +177,8 @@ impl Endpoint {
     fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
             let devices = inner.device_filter();
-            let (attachment, own) = (self.core.devices).by_native(devices, &self.net, gid, pkey)?;
+            let (attachment, own) =
+                (self.globals.devices).by_native(devices, &self.net, gid, pkey)?;
             self.attach(inner, attachment)?;
             let src = with_gid(inner.src, own);
             if let SockAddr::Ib { pkey, .. } = src {

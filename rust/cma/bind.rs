@@ -42,7 +42,7 @@ impl Endpoint {
                 interface: None,
                 link: SourceLink::InfiniBand(*gid),
             };
-            return Ok((self.core.devices.by_source(devices, &source)?, None));
+            return Ok((self.globals.devices.by_source(devices, &source)?, None));
         }
         let link = addr::translate_ip(&self.net, addr, bound_if)?;
         let attachment = self.attachment_at(devices, addr, &link)?;
@@ -71,7 +71,7 @@ impl Endpoint {
                 None => SourceLink::Other,
             },
         };
-        self.core.devices.by_source(devices, &source)
+        self.globals.devices.by_source(devices, &source)
     }
 
     /// Binds the endpoint to `addr`.
@@ -127,7 +127,7 @@ impl Endpoint {
             afonly,
         };
         let port = self
-            .core
+            .globals
             .port_spaces
             .claim(&self.net, ps, owner, self.number, || {
                 cred::capable(Capability::NET_BIND_SERVICE)

@@ -4,9 +4,9 @@
 
 use crate::{
     cm::receive::open_port,
-    core::Core,
     device::port::Port,
     endpoint::CmDevice,
+    globals::Globals,
     ib::{device::DeviceRef, trace},
     kext::{delay, error::ToKernel},
 };
@@ -26,7 +26,7 @@ fn close(device: &CmDevice) {
     device.close_ports();
 }
 
-impl Core {
+impl Globals {
     /// Adds a device that ib_core has.
     ///
     /// Fails with `EOPNOTSUPP` if no port can carry connections.

@@ -110,7 +110,7 @@ impl Endpoint {
             attachment.device.device.clone()
         };
         let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let id = IwId::create(&self.core.iw, &device, Addressee::new(self)?)?;
+        let id = IwId::create(&self.globals.iw, &device, Addressee::new(self)?)?;
         drop(device);
         let connection = KBox::write(
             room,
@@ -177,7 +177,7 @@ impl Endpoint {
             (id, inner.src, inner.dst)
         };
         let lock = AcceptLock::new(
-            &self.core.accept_locks,
+            &self.globals.accept_locks,
             reservation,
             self.number,
             &src,
@@ -223,7 +223,7 @@ impl Endpoint {
         kind: IwarpEvent,
         what: &IwEvent<'_>,
     ) -> bool {
-        let locks = &self.core.accept_locks;
+        let locks = &self.globals.accept_locks;
         if !locks.is_locked(&what.local, &what.remote) {
             return false;
         }
@@ -315,7 +315,7 @@ impl Endpoint {
             }
         };
         let addressee = Addressee::new(self)?;
-        IwListener::new(&self.core.iw, &device.device, addressee, &address)
+        IwListener::new(&self.globals.iw, &device.device, addressee, &address)
     }
 
     /// Creates an endpoint for a connection request, and offers it to the listener's consumer.
@@ -337,7 +337,10 @@ impl Endpoint {
             link: SourceLink::Other,
         };
         let near = request.device().index();
-        let attachment = self.core.devices.by_source_near(devices, near, &source)?;
+        let attachment = self
+            .globals
+            .devices
+            .by_source_near(devices, near, &source)?;
         let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC)?;
         let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = request.adopt(Addressee::new(&child)?)?;

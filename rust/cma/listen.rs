@@ -67,7 +67,7 @@ impl Endpoint {
         delay::point();
         drop(listening);
         self.end_unreached();
-        self.core.wildcard_listeners.remove_listener(self.number);
+        self.globals.wildcard_listeners.remove_listener(self.number);
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {
@@ -83,7 +83,10 @@ impl Endpoint {
         };
         let service_id = ServiceId::of_address(self.ps, &inner.src);
         let (net, number) = (self.net.hash_key(), self.number);
-        let listening = self.core.listeners.add(service_id, net, number, listener)?;
+        let listening = self
+            .globals
+            .listeners
+            .add(service_id, net, number, listener)?;
         // A listener does not share its address. This comes last because it changes the owner of
         // the port, and must not if something else fails.
         if let Some(port) = &inner.port {

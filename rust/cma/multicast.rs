@@ -247,7 +247,7 @@ impl Endpoint {
             inner.groups.insert(node);
             (request, device, port)
         };
-        let asked = self.core.sa.join(&device, port, &request, joining);
+        let asked = self.globals.sa.join(&device, port, &request, joining);
         drop(device);
         let asked = match asked {
             Ok(asked) => asked,

@@ -8,8 +8,8 @@
 //! the endpoints, which it looks for among the members of all devices.
 
 use crate::{
-    core::Core,
     endpoint::{Endpoint, Event, Inner},
+    globals::Globals,
     ib::interface::{Interface, Mac},
     kext::{
         error::ToKernel,
@@ -23,7 +23,7 @@ use cmproto::{addr::SockAddr, errno::Errno, ucma_abi::CmEvent};
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
 /// The receiver of the network's notifications.
-pub(crate) struct NetworkListener(pub(crate) Arc<Core>);
+pub(crate) struct NetworkListener(pub(crate) Arc<Globals>);
 
 impl NeighbourListener for NetworkListener {
     fn neighbour_update(&self, neighbour: &Neighbour<'_>) {
@@ -42,9 +42,10 @@ impl NetdevListener for NetworkListener {
         let (Some(now), Some(net)) = (Interface::of(dev), dev.net()) else {
             return;
         };
-        let (core, net) = (self.0.clone(), net.hash_key());
+        let (globals, net) = (self.0.clone(), net.hash_key());
         let tell = move || {
-            core.devices
+            globals
+                .devices
                 .for_each_member(|member| member.source_moved(net, now));
         };
         // Without memory, the endpoints are not told.
@@ -52,7 +53,7 @@ impl NetdevListener for NetworkListener {
     }
 }
 
-impl NeighbourObserver for Arc<Core> {
+impl NeighbourObserver for Arc<Globals> {
     fn neighbour_moved(&self, neighbour: &NeighbourKey, mac: Mac) {
         self.devices
             .for_each_member(|member| member.peer_moved(neighbour, mac));
@@ -63,7 +64,7 @@ impl Endpoint {
     /// Watches the peer, whose address is in `inner`.
     ///
     /// Fails with `ENOMEM`. Returns `None` if the peer is not a neighbour by IP.
-    pub(super) fn watch_peer(&self, inner: &Inner) -> Result<Option<Watching<Arc<Core>>>> {
+    pub(super) fn watch_peer(&self, inner: &Inner) -> Result<Option<Watching<Arc<Globals>>>> {
         let addr = match inner.dst {
             SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
             SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),
@@ -73,7 +74,7 @@ impl Endpoint {
             return Ok(None);
         };
         let key = NeighbourKey::new(self.net.hash_key(), link.bound_dev_if, addr);
-        self.core.neighbours.watch(key, &self.core).map(Some)
+        self.globals.neighbours.watch(key, &self.globals).map(Some)
     }
 
     /// Tells the consumer that its peer has moved, if its peer is the neighbour `key`, the address

@@ -43,7 +43,7 @@ impl Endpoint {
         // If the answer comes before this returns, its callback waits for the endpoint's lock.
         let addressee = Addressee::new(self)?;
         let query = self
-            .core
+            .globals
             .sa
             .query_service(device, port, question, addressee)?;
         inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);

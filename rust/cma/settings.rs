@@ -7,9 +7,9 @@
 //! do not set them themselves.
 
 use crate::{
-    core::Core,
     device::port::Port,
     endpoint::CmDevice,
+    globals::Globals,
     ib::gid::GidType,
     kext::{
         configfs::{Settings, Text, FILES},
@@ -34,7 +34,7 @@ fn tunable(file: usize) -> Option<Tunable> {
     Tunable::ALL.get(index).copied()
 }
 
-impl Core {
+impl Globals {
     /// Returns the device with the name `name`. Fails with `ENODEV` if there is none.
     fn device_named(&self, name: &[u8]) -> Result<Arc<CmDevice>> {
         self.devices
@@ -51,7 +51,7 @@ impl Core {
     }
 }
 
-impl Settings for Core {
+impl Settings for Globals {
     const NAME: &'static CStr = c"rdma_cm";
     const PARTS: &'static CStr = c"ports";
     const FILES: [&'static CStr; FILES] = [

@@ -3,8 +3,8 @@
 //! Wildcard listeners at each device: what is listed of them there, and listeners over iWARP.
 
 use crate::{
-    core::Core,
     endpoint::{CmDevice, Endpoint, EndpointRef},
+    globals::Globals,
     ib::{iw::IwListener, restrack::RdmaIdPrivate},
     kext::{delay, net::Net},
     table::wildcard_listeners::DeviceListener,
@@ -63,7 +63,7 @@ impl Endpoint {
         id_priv.set_state(State::Listen as u32);
         delay::point();
         id_priv.add(&device.device, 0)?;
-        let entries = &self.core.wildcard_listeners;
+        let entries = &self.globals.wildcard_listeners;
         let index = device.device.index();
         entries.insert(self.number, index, DeviceListener::new(id_priv, iwarp))?;
         delay::point();
@@ -78,7 +78,7 @@ impl Endpoint {
     /// Adds the entries of a wildcard listener at all devices. Fails if it cannot listen at an
     /// iWARP device.
     pub(super) fn add_device_listeners(self: &EndpointRef, backlog: u32) -> Result {
-        let failed = self.core.devices.find_map(|device| {
+        let failed = self.globals.devices.find_map(|device| {
             let added = self.add_device_listener(device, backlog);
             // At other devices the listener takes requests without an entry.
             device.iwarp_port().and(added.err())
@@ -87,7 +87,7 @@ impl Endpoint {
     }
 }
 
-impl Core {
+impl Globals {
     /// Adds the entries of all wildcard listeners at a new device.
     pub(super) fn add_wildcard_listeners_at(&self, device: &Arc<CmDevice>) {
         self.listeners.for_each(|listener| {

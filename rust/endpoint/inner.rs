@@ -4,8 +4,8 @@
 
 use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef, Listening};
 use crate::{
-    core::Core,
     device::port::Port,
+    globals::Globals,
     ib::{
         addr::Query,
         dev_addr::DevAddr,
@@ -93,7 +93,7 @@ pub(crate) struct Inner {
     /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
     /// The entry by which the endpoint is told that its peer's link-layer address has changed.
-    pub(crate) watching: Option<Watching<Arc<Core>>>,
+    pub(crate) watching: Option<Watching<Arc<Globals>>>,
     /// Set when the consumer was told that the peer's address has changed.
     pub(crate) has_peer_moved: bool,
     pub(crate) exchange: Exchange,

@@ -42,8 +42,8 @@ pub(crate) use self::{
 };
 
 use crate::{
-    core::Core,
     device::{attachment, cm_device},
+    globals::Globals,
     ib::{
         restrack::{OwnerName, RdmaIdPrivate},
         trace,
@@ -88,7 +88,7 @@ pub(crate) struct Endpoint {
     #[pin]
     pub(crate) id_priv: RdmaIdPrivate,
     /// The tables and services of the module.
-    pub(crate) core: Arc<Core>,
+    pub(crate) globals: Arc<Globals>,
     /// A number that no other endpoint has or had; the key in the tables of the module.
     pub(crate) number: u64,
     /// The network namespace of the addresses.
@@ -120,14 +120,14 @@ impl Endpoint {
     /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current
     /// task, as netlink reports it.
     pub(crate) fn create(
-        core: &Arc<Core>,
+        globals: &Arc<Globals>,
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: QpType,
         kind: IdKind,
         owner: Option<OwnerName>,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(core, net, ps, qp_type, kind)?;
+        let endpoint = Self::new(globals, net, ps, qp_type, kind)?;
         match owner {
             Some(owner) => endpoint.id_priv.own_by_kernel(owner),
             None => endpoint.id_priv.own_by_current(),
@@ -143,23 +143,23 @@ impl Endpoint {
         qp_type: QpType,
     ) -> Result<EndpointRef> {
         let net = listener.net.clone();
-        let child = Self::new(&listener.core, net, ps, qp_type, listener.kind)?;
+        let child = Self::new(&listener.globals, net, ps, qp_type, listener.kind)?;
         child.id_priv.own_as(&listener.id_priv);
         Ok(child)
     }
 
     fn new(
-        core: &Arc<Core>,
+        globals: &Arc<Globals>,
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: QpType,
         kind: IdKind,
     ) -> Result<EndpointRef> {
         let timer = TimerSlot::new()?;
-        let number = core.next_number();
-        core.endpoints.pin_init(pin_init!(Endpoint {
+        let number = globals.next_number();
+        globals.endpoints.pin_init(pin_init!(Endpoint {
             id_priv <- RdmaIdPrivate::new(ps.number(), qp_type),
-            core: core.clone(),
+            globals: globals.clone(),
             number,
             net,
             ps,

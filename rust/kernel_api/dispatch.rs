@@ -60,7 +60,7 @@ impl KernelId {
     /// Enqueues the work item that tells the consumer of queued events. Can be called in any
     /// context.
     pub(super) fn wake(self: Arc<Self>) {
-        let queue = &self.endpoint.core.clone().callbacks;
+        let queue = &self.endpoint.globals.clone().callbacks;
         // A work item that is pending already is returned.
         let _ = queue.enqueue(self);
     }

@@ -31,8 +31,8 @@ use self::{
     queue::{Life, Queue},
 };
 use crate::{
-    core::Core,
     endpoint::{Endpoint, EndpointRef, IdKind},
+    globals::Globals,
     ib::restrack::OwnerName,
     kext::{delay, net::Net},
 };
@@ -82,13 +82,13 @@ impl KernelId {
     ///
     /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy`].
     pub(crate) fn create(
-        core: &Arc<Core>,
+        globals: &Arc<Globals>,
         net: ARef<Net>,
         ps: PortSpace,
         qp_type: QpType,
         owner: Option<OwnerName>,
     ) -> Result<Arc<Self>> {
-        let endpoint = Endpoint::create(core, net, ps, qp_type, IdKind::RdmaCm, owner)?;
+        let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::RdmaCm, owner)?;
         Self::of(&endpoint, Life::Open, None).inspect_err(|_| endpoint.destroy())
     }
 

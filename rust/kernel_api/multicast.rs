@@ -15,7 +15,7 @@ impl KernelId {
         if self.endpoint.id_priv.has_qp() {
             return Err(EINVAL);
         }
-        let number = self.endpoint.core.next_number();
+        let number = self.endpoint.globals.next_number();
         let group = Group { addr: *addr, name };
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(number, group);
         let joined = self.endpoint.join_group(number, addr, member)?;

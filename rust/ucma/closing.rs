@@ -86,7 +86,7 @@ impl Closing {
             }
         }
         *self.contexts.lock() = contexts;
-        let queue = &self.counted.ucma.core.callbacks;
+        let queue = &self.counted.ucma.globals.callbacks;
         let mut spawned = false;
         for _ in 0..WORKERS.min(nr_cpu_ids()) {
             let this = self.clone();

@@ -3,7 +3,7 @@
 //! The state that all channels share.
 
 use super::{context::Context, multicast::Multicast};
-use crate::{core::Core, kext::idtable::IdTable};
+use crate::{globals::Globals, kext::idtable::IdTable};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     prelude::*,
@@ -14,7 +14,7 @@ use kernel::{
 #[pin_data]
 pub(crate) struct Ucma {
     /// The tables and services of the module.
-    pub(super) core: Arc<Core>,
+    pub(super) globals: Arc<Globals>,
     /// The contexts of all channels, by number.
     #[pin]
     pub(super) contexts: IdTable<Context>,
@@ -27,10 +27,10 @@ pub(crate) struct Ucma {
 
 impl Ucma {
     /// Creates the state, without a context.
-    pub(super) fn new(core: Arc<Core>) -> Result<Arc<Self>> {
+    pub(super) fn new(globals: Arc<Globals>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Ucma {
-                core,
+                globals,
                 contexts <- IdTable::new(),
                 groups <- IdTable::new(),
                 ending: Atomic::new(0),

@@ -44,7 +44,7 @@ impl<'a> UnpublishedGroup<'a> {
     pub(super) fn new(ucma: &'a Ucma, context: &Arc<Context>) -> Result<Self> {
         let multicast = Multicast {
             context: context.clone(),
-            group: ucma.core.next_number(),
+            group: ucma.globals.next_number(),
         };
         Ok(UnpublishedGroup {
             multicast: Arc::new(multicast, GFP_KERNEL_ACCOUNT)?,

@@ -4,7 +4,7 @@
 
 use super::{channel::Channel, closing, command, globals::Ucma};
 use crate::{
-    core::Core,
+    globals::Globals,
     kext::{
         chardev::{self, CharFile, OpenFile, Poll, POLL_IN},
         sysctl,
@@ -29,9 +29,9 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Registers the device and its sysctls.
-    pub(crate) fn new(core: Arc<Core>) -> impl PinInit<Self, Error> {
+    pub(crate) fn new(globals: Arc<Globals>) -> impl PinInit<Self, Error> {
         try_pin_init!(Registration {
-            device <- chardev::Registration::new(Ucma::new(core)?),
+            device <- chardev::Registration::new(Ucma::new(globals)?),
             sysctl: sysctl::Registration::new()?,
         }? Error)
     }

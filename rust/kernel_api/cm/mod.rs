@@ -17,8 +17,8 @@ mod verbs;
 
 use super::{ffi::cm::IbCmId, queue::Life, KernelId};
 use crate::{
-    core::Core,
     endpoint::{Endpoint, IdKind},
+    globals::Globals,
     ib::restrack::OwnerName,
     kext::net::Net,
     table::listeners::ServiceShare,
@@ -30,10 +30,10 @@ impl KernelId {
     /// Creates an identifier for the IB CM, which the consumer knows as `ib_cm_id`.
     ///
     /// The caller passes it to a consumer, which destroys it with [`KernelId::destroy_cm`].
-    pub(crate) fn create_cm(core: &Arc<Core>, ib_cm_id: IbCmId) -> Result<Arc<Self>> {
+    pub(crate) fn create_cm(globals: &Arc<Globals>, ib_cm_id: IbCmId) -> Result<Arc<Self>> {
         let (net, owner) = (Net::init().into(), Some(OwnerName::IbCm));
         let kind = IdKind::IbCm;
-        let endpoint = Endpoint::create(core, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
+        let endpoint = Endpoint::create(globals, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
         Self::of(&endpoint, Life::Open, Some(ib_cm_id)).inspect_err(|_| endpoint.destroy())
     }
 

@@ -54,13 +54,13 @@ impl KernelId {
         name: Option<usize>,
     ) -> Result<Option<ServiceConsumer>> {
         let ib_cm_id = self.ib_cm_id().ok_or(EINVAL)?;
-        let core = &self.endpoint.core;
+        let globals = &self.endpoint.globals;
         let mut inner = self.endpoint.inner.lock();
         if inner.is_dead() || inner.cm_state() != cm::State::Idle {
             return Err(EINVAL);
         }
         let service_id = match wanted(service_id).kernel()? {
-            Wanted::Assigned => core.listeners.assign(),
+            Wanted::Assigned => globals.listeners.assign(),
             Wanted::Exactly(service_id) => service_id,
         };
         // A task that finds the entry and shares it has a listener, and may release it. That needs
@@ -77,7 +77,7 @@ impl KernelId {
         ib_cm_id.show_service(service_id);
         ib_cm_id.show(View::of(&inner));
         let mut queue = self.queue.lock();
-        let added = core.listeners.add_service(memory, service_id, listener);
+        let added = globals.listeners.add_service(memory, service_id, listener);
         let other = match added {
             Ok(Added::New(service)) => {
                 queue.service = Some(service);

@@ -8,7 +8,7 @@
 use super::{
     address,
     param::{conn_param, ece, timeout},
-    registration::the_core,
+    registration::the_globals,
 };
 use crate::{
     bindings,
@@ -90,7 +90,7 @@ unsafe fn create(
     owner: *const c_char,
 ) -> Result<Id> {
     // SAFETY: By the safety requirements.
-    let core = unsafe { the_core() }?;
+    let globals = unsafe { the_globals() }?;
     // SAFETY: The consumer has a reference to the namespace.
     let net = unsafe { Net::from_raw(net) };
     let ps = u16::try_from(ps).map_err(|_| EINVAL)?;
@@ -98,7 +98,7 @@ unsafe fn create(
     let qp_type = QpType::try_from(qp_type).kernel()?;
     // SAFETY: This is the name of a module, which is loaded while it calls.
     let owner = unsafe { OwnerName::copy(owner) }?;
-    let id = KernelId::create(&core, net.into(), ps, qp_type, owner)?;
+    let id = KernelId::create(&globals, net.into(), ps, qp_type, owner)?;
     let id_priv = &id.endpoint().id_priv;
     // SAFETY: The handler belongs to a consumer.
     unsafe { id_priv.set_handler(handler, context) };

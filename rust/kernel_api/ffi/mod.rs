@@ -6,10 +6,10 @@
 //!
 //! A consumer calls an exported C function (`rust/helpers/rdma_cm.c`), which calls the
 //! corresponding function in [`export`], which turns pointers into values and calls
-//! [`crate::kernel_api`]. In the other direction, [`RdmaIdPrivate::tell`] calls the consumer's
+//! [`crate::kernel_api`]. In the other direction, [`RdmaIdPrivate::deliver`] calls the consumer's
 //! handler.
 //!
-//! [`RdmaIdPrivate::tell`]: crate::ib::restrack::RdmaIdPrivate::tell
+//! [`RdmaIdPrivate::deliver`]: crate::ib::restrack::RdmaIdPrivate::deliver
 //!
 //! # Promises of a consumer
 //!

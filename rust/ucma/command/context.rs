@@ -33,8 +33,8 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
     if !channel.has_room() {
         return Err(ENOMEM);
     }
-    let (core, net) = (&channel.ucma.core, Net::current());
-    let endpoint = Endpoint::create(core, net, ps, qp_type, IdKind::User, None)?;
+    let (globals, net) = (&channel.ucma.globals, Net::current());
+    let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::User, None)?;
     create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 

@@ -7,7 +7,7 @@
 use super::{
     super::{
         export::{export, result},
-        registration::the_core,
+        registration::the_globals,
     },
     ib_cm_id::IbCmId,
     param::{
@@ -61,7 +61,7 @@ unsafe fn create(
     // SAFETY: The handler belongs to a consumer.
     unsafe { ib_cm_id.set_consumer(device, handler, context) };
     // SAFETY: A consumer depends on this module.
-    KernelId::create_cm(&unsafe { the_core() }?, ib_cm_id)
+    KernelId::create_cm(&unsafe { the_globals() }?, ib_cm_id)
 }
 
 /// Returns a number that identifies a handler; never 0.
@@ -118,7 +118,7 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
                 Req::PRIVATE_DATA_LEN,
             )?,
             consumer_path(
-                &id.endpoint().core,
+                &id.endpoint().globals,
                 param.primary_path,
                 param.ppath_sgid_attr,
             )?,
@@ -141,7 +141,7 @@ unsafe fn send_sidr_req(id: &KernelId, param: &bindings::ib_cm_sidr_req_param) -
                 param.private_data_len,
                 SidrReq::PRIVATE_DATA_LEN,
             )?,
-            consumer_path(&id.endpoint().core, param.path, param.sgid_attr)?,
+            consumer_path(&id.endpoint().globals, param.path, param.sgid_attr)?,
         )
     };
     id.send_sidr_req(&path, resolve_params(param), data)

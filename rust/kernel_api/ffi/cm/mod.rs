@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 //!
 //! This module does for `struct ib_cm_id` what [`super`] does for `struct rdma_cm_id`: see
-//! `rust/helpers/ib_cm.c`, [`export`] and [`IbCmId::tell`].
+//! `rust/helpers/ib_cm.c`, [`export`] and [`IbCmId::deliver`].
 //!
 //! # Promises of a consumer
 //!

@@ -5,7 +5,7 @@
 use crate::{
     bindings,
     cm::{consumer_path::ConsumerPath, route::DataLids},
-    core::Core,
+    globals::Globals,
     ib::{
         device::Device,
         gid::{GidAttr, GidType},
@@ -59,7 +59,7 @@ fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
 ///
 /// Both must be null or valid, and `sgid` must belong to a registered device.
 pub(super) unsafe fn consumer_path(
-    core: &Core,
+    globals: &Globals,
     path: *const bindings::sa_path_rec,
     sgid: *const bindings::ib_gid_attr,
 ) -> Result<ConsumerPath> {
@@ -72,12 +72,12 @@ pub(super) unsafe fn consumer_path(
         Some(attr) => {
             // SAFETY: By the safety requirements.
             let index = unsafe { Device::from_raw(attr.device) }.index();
-            let device = core.devices.by_index(index).ok_or(EINVAL)?;
+            let device = globals.devices.by_index(index).ok_or(EINVAL)?;
             // SAFETY: By the safety requirements.
             let gid = unsafe { GidAttr::hold(attr, &device.device) }?;
             Some((device, gid))
         }
-        None => core.devices.find_map(|device| {
+        None => globals.devices.find_map(|device| {
             let gid = GidAttr::find(&device.device, &record.sgid, ty, None).ok()?;
             Some((device.clone(), gid))
         }),

@@ -26,7 +26,7 @@ use kernel::{
 
 /// The tables, timers, devices and services of the module, shared by all endpoints.
 #[pin_data]
-pub(crate) struct Core {
+pub(crate) struct Globals {
     /// The slab cache of all endpoints.
     pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
     pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) devices: Devices<EndpointRef>,
     #[pin]
     pub(crate) wildcard_listeners: WildcardListeners,
-    pub(crate) neighbours: Arc<Neighbours<Arc<Core>>>,
+    pub(crate) neighbours: Arc<Neighbours<Arc<Globals>>>,
     pub(crate) timers: Timers<EndpointRef>,
     pub(crate) sidr_requests: Arc<SidrRequests<EndpointRef>>,
     pub(crate) resolver: Resolver,
@@ -55,10 +55,10 @@ pub(crate) struct Core {
     port_taken: Atomic<bool>,
 }
 
-impl Core {
-    /// Creates the core with empty tables, for endpoints of the given cache.
+impl Globals {
+    /// Creates the globals with empty tables, for endpoints of the given cache.
     ///
-    /// Each endpoint holds a reference to the core, so that the core must not be the only owner of
+    /// Each endpoint holds a reference to the globals, so that these must not be the only owner of
     /// the cache.
     pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
@@ -77,7 +77,7 @@ impl Core {
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
         let callbacks = OwnedQueue::new(c"rdma_cm")?;
         Arc::pin_init(
-            pin_init!(Core {
+            pin_init!(Globals {
                 endpoints,
                 comm_ids,
                 remote_ids,
@@ -108,7 +108,7 @@ impl Core {
     /// of the tables that nobody would remove.
     ///
     /// To be called when no endpoint is left and before the module is unloaded. The last reference
-    /// to the core may be dropped by work that is stopped here, which could not wait for itself.
+    /// to the globals may be dropped by work that is stopped here, which could not wait for itself.
     pub(crate) fn shut_down(&self) {
         self.callbacks.flush();
         self.neighbours.shut_down();

@@ -9,7 +9,7 @@ use crate::{
     },
     globals::Globals,
     ib::{addr::Query, sa::SaQuery, trace},
-    kext::{delay, gate::OwnedGuard},
+    kext::{delay, use_count::OwnedUse},
     table::{neighbours::Watching, port_spaces::PortClaim},
 };
 use cmproto::{
@@ -32,7 +32,7 @@ struct Removed {
     exchange: Exchange,
     groups: RBTree<u64, Group>,
     device: Option<Attachment>,
-    stay: Option<OwnedGuard>,
+    device_use: Option<OwnedUse>,
     consumer: Option<Arc<dyn Consumer>>,
 }
 
@@ -53,7 +53,7 @@ impl Endpoint {
             exchange: mem::replace(&mut inner.exchange, Exchange::None),
             groups: mem::replace(&mut inner.groups, RBTree::new()),
             device: inner.device.take(),
-            stay: inner.stay.take(),
+            device_use: inner.device_use.take(),
             consumer: inner.consumer.take(),
         }
     }
@@ -70,7 +70,7 @@ impl Endpoint {
             exchange,
             groups,
             device,
-            stay,
+            device_use,
             consumer,
         } = removed;
         // A callback of a query that runs now finds a dead endpoint.
@@ -95,7 +95,7 @@ impl Endpoint {
             self.detach(device);
         }
         // Nothing of the endpoint keeps the device from here on.
-        drop(stay);
+        drop(device_use);
         // This comes last: leaving the groups takes the lock of all network interfaces (RTNL),
         // which a task that removes the device, and waits for this endpoint, may hold.
         drop(groups);
@@ -176,7 +176,7 @@ impl Endpoint {
     /// it.
     pub(crate) fn tear_down_removed(self: &EndpointRef) {
         let mut inner = self.inner.lock();
-        if inner.state() != State::DeviceRemoval || inner.stay.is_some() {
+        if inner.state() != State::DeviceRemoval || inner.device_use.is_some() {
             return;
         }
         let mut removed = self.strip(&mut inner, DestroyCause::User);

@@ -12,9 +12,9 @@ use crate::{
         gid::GidAttr,
     },
     kext::{
-        gate::{Gate, OwnedGuard},
         net::Net,
         netdev::NetDevice,
+        use_count::{OwnedUse, UseCount},
     },
     table::members::Members,
 };
@@ -35,7 +35,7 @@ pub(crate) struct CmDevice<M> {
     pub(crate) members: Members<M>,
     /// The users of the device that end themselves. The removal of the device
     /// waits until there are none.
-    residents: Arc<Gate>,
+    kernel_users: Arc<UseCount>,
 }
 
 impl<M: Clone> CmDevice<M> {
@@ -43,13 +43,13 @@ impl<M: Clone> CmDevice<M> {
     pub(crate) fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();
         let traits = device.traits();
-        let residents = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
+        let kernel_users = Arc::pin_init(UseCount::new(), GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(CmDevice {
                 device,
                 traits,
                 ports,
-                residents,
+                kernel_users,
                 members <- Members::new(),
             }),
             GFP_KERNEL,
@@ -76,13 +76,13 @@ impl<M: Clone> CmDevice<M> {
 
     /// Keeps the removal of the device waiting until the guard is dropped. Returns `None` if the
     /// device is being removed.
-    pub(crate) fn stay(&self) -> Option<OwnedGuard> {
-        Gate::enter_owned(&self.residents)
+    pub(crate) fn kernel_use(&self) -> Option<OwnedUse> {
+        UseCount::try_get_owned(&self.kernel_users)
     }
 
     /// Waits until no user stays, and closes the ports, through which the last users disconnect.
     pub(crate) fn close_ports(&self) {
-        self.residents.close_and_wait();
+        self.kernel_users.close_and_wait();
         for port in self.ports.values() {
             port.close();
         }

@@ -10,8 +10,8 @@ impl Endpoint {
     /// Attaches the endpoint to a device. Fails with `ENODEV` if the device is being removed.
     pub(crate) fn attach(self: &EndpointRef, inner: &mut Inner, attachment: Attachment) -> Result {
         let device = &attachment.device;
-        let stay = match &inner.consumer {
-            Some(_) if self.kind == IdKind::RdmaCm => Some(device.stay().ok_or(ENODEV)?),
+        let device_use = match &inner.consumer {
+            Some(_) if self.kind == IdKind::RdmaCm => Some(device.kernel_use().ok_or(ENODEV)?),
             _ => None,
         };
         device.members.join(self.number, self)?;
@@ -22,7 +22,7 @@ impl Endpoint {
             }
         }
         inner.device = Some(attachment);
-        inner.stay = stay;
+        inner.device_use = device_use;
         Ok(())
     }
 

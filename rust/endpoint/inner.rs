@@ -15,7 +15,7 @@ use crate::{
         interface::Interface,
         sa::{SaQuery, ServiceRecord},
     },
-    kext::{gate::OwnedGuard, random},
+    kext::{random, use_count::OwnedUse},
     table::{
         neighbours::Watching, port_spaces::PortClaim, round_trips::InFlight, timers::TimerSlot,
     },
@@ -58,7 +58,7 @@ pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 /// - `exchange` is not [`Exchange::None`] only while `device` is `Some`.
 /// - A dead endpoint (see [`Inner::is_dead`]) has no consumer, no device, no port and no
 ///   connection; or it is about to be taken down, by the removal of its device, or by its consumer
-///   if `stay` is `Some`.
+///   if `device_use` is `Some`.
 pub(crate) struct Inner {
     /// The state, which [`Endpoint::step`](super::Endpoint::step) changes.
     pub(super) state: State,
@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub(crate) device: Option<Attachment>,
     /// Keeps the device in use, if the consumer is a part of the kernel, which uses the device
     /// until it destroys the endpoint.
-    pub(crate) stay: Option<OwnedGuard>,
+    pub(crate) device_use: Option<OwnedUse>,
     /// The P_Key of the interface or of the native address; 0 if there is none.
     pub(crate) pkey: u16,
     /// The result of address resolution: interface and link-layer addresses.
@@ -127,7 +127,7 @@ impl Inner {
             port: None,
             listening: None,
             device: None,
-            stay: None,
+            device_use: None,
             pkey: 0,
             link: None,
             query: None,

@@ -181,12 +181,12 @@ impl Endpoint {
             return Err(ENODEV);
         }
         if let (true, Some(attachment)) = (self.kind == IdKind::RdmaCm, &inner.device) {
-            let Some(stay) = attachment.device.stay() else {
+            let Some(device_use) = attachment.device.kernel_use() else {
                 drop(inner);
                 drop(consumer);
                 return Err(ENODEV);
             };
-            inner.stay = Some(stay);
+            inner.device_use = Some(device_use);
         }
         let before = inner.consumer.replace(consumer);
         drop(inner);

@@ -20,9 +20,9 @@ use crate::{
     bindings,
     kext::{
         delay,
-        gate::{Gate, OwnedGuard},
         net::Net,
         reclaim::NoIo,
+        use_count::{OwnedUse, UseCount},
         workqueue::OwnedQueue,
     },
 };
@@ -115,7 +115,7 @@ struct Request {
     _sgid: Option<GidAttr>,
     // Dropped last: the resolver waits for this guard, and then holds the last reference to the
     // queue, which must not be dropped by work on the queue itself.
-    _inside: OwnedGuard,
+    _use: OwnedUse,
 }
 
 impl_has_work! {
@@ -266,7 +266,7 @@ pub(crate) enum Started {
 
 /// A service that starts address queries and waits for their end when it is closed.
 pub(crate) struct Resolver {
-    gate: Arc<Gate>,
+    users: Arc<UseCount>,
     queue: Arc<OwnedQueue>,
 }
 
@@ -380,7 +380,7 @@ impl Resolver {
     /// Creates a resolver. May sleep.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
-            gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
+            users: Arc::pin_init(UseCount::new(), GFP_KERNEL)?,
             queue: Arc::new(OwnedQueue::new(c"rust_rdma_addr")?, GFP_KERNEL)?,
         })
     }
@@ -437,7 +437,7 @@ impl Resolver {
     /// Must be called before the module is unloaded, and not in [`AddrDone::done`]. Dropping the
     /// resolver closes it too.
     pub(crate) fn close(&self) {
-        self.gate.close_and_wait();
+        self.users.close_and_wait();
     }
 
     /// Asks the neighbour of `question`.
@@ -448,7 +448,7 @@ impl Resolver {
         context: Arc<dyn AddrDone>,
     ) -> Result<Query> {
         question.check()?;
-        let inside = Gate::enter_owned(&self.gate).ok_or(ENODEV)?;
+        let in_use = UseCount::try_get_owned(&self.users).ok_or(ENODEV)?;
         let addr = question.to_dev_addr();
         let net = question.net.clone();
         let sgid = question.sgid.clone();
@@ -462,7 +462,7 @@ impl Resolver {
                 queue,
                 _net: net,
                 _sgid: sgid,
-                _inside: inside,
+                _use: in_use,
             }),
             GFP_KERNEL_ACCOUNT,
         )?;

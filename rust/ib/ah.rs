@@ -245,21 +245,21 @@ impl Handle {
     ) -> Result<Arc<Self>> {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
-        let entered = agent.enter()?;
+        let registered = agent.registered()?;
         delay::point();
-        if entered.device() != device.as_raw() {
+        if registered.device() != device.as_raw() {
             return Err(EINVAL);
         }
-        // SAFETY: The agent and its protection domain are registered while we are inside the gate;
+        // SAFETY: The agent and its protection domain are registered while we use the agent;
         // the function takes its own reference to the GID.
         let ah = from_err_ptr(unsafe {
             bindings::rdma_create_ah(
-                entered.pd(),
+                registered.pd(),
                 &raw mut attr,
                 bindings::rdma_create_ah_flags_RDMA_CREATE_AH_SLEEPABLE,
             )
         })?;
-        drop(entered);
+        drop(registered);
         let ah = NonNull::new(ah).ok_or(ENOMEM)?;
         agent.count_handle();
         let this = Handle {

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
-use super::device::{DeviceRef, Leash};
+use super::device::{DeviceRef, LastRef};
 use crate::{bindings, kext::error::ToKernel};
 use cmproto::errno::Errno;
 use core::{
@@ -88,7 +88,7 @@ impl<T> Slot<T> {
 struct Context<T: ClientOps> {
     data: Arc<T::Data>,
     device: DeviceRef,
-    leash: Leash,
+    last_ref: LastRef,
 }
 
 /// A registered client; dropping it removes all devices and unregisters the client.
@@ -189,15 +189,15 @@ impl<T: ClientOps> Registration<T> {
             let device_ptr = NonNull::new(device).ok_or(EINVAL)?;
             let context = KBox::<Context<T>>::new_uninit(GFP_KERNEL)?;
             // SAFETY: The device stays registered until `add` fails or `remove` returns; both wait
-            // for the leash.
-            let (device_ref, leash) = unsafe { DeviceRef::new(device_ptr) }?;
+            // for the handle.
+            let (device_ref, last_ref) = unsafe { DeviceRef::new(device_ptr) }?;
 
             let data = match ops.add(&device_ref) {
                 Ok(data) => data,
                 Err(e) => {
                     let name = device_ref.name();
                     drop(device_ref);
-                    leash.wait(&name);
+                    last_ref.wait(&name);
                     return Err(e);
                 }
             };
@@ -206,7 +206,7 @@ impl<T: ClientOps> Registration<T> {
                 Context::<T> {
                     data,
                     device: device_ref,
-                    leash,
+                    last_ref,
                 },
             );
             let client = T::slot().client.load(Acquire).cast_mut();
@@ -227,7 +227,7 @@ impl<T: ClientOps> Registration<T> {
         let Context {
             data,
             device,
-            leash,
+            last_ref,
         } = KBox::into_inner(context);
         let name = device.name();
         // SAFETY: This is a callback.
@@ -236,7 +236,7 @@ impl<T: ClientOps> Registration<T> {
             Err(_) => drop(data),
         }
         drop(device);
-        leash.wait(&name);
+        last_ref.wait(&name);
     }
 
     /// Fills in the character device for a netlink query; called by the RDMA core.

@@ -367,20 +367,20 @@ unsafe impl Send for DeviceRef {}
 unsafe impl Sync for DeviceRef {}
 
 impl DeviceRef {
-    /// Creates the first reference to a device, and the leash that waits for the last one.
+    /// Creates the first reference to a device, and the handle that waits for the last one.
     ///
     /// # Safety
     ///
-    /// `device` must stay registered until [`Leash::wait`] returns, and the returned leash must not
-    /// be dropped before.
-    pub(super) unsafe fn new(device: NonNull<bindings::ib_device>) -> Result<(Self, Leash)> {
+    /// `device` must stay registered until [`LastRef::wait`] returns, and the returned handle
+    /// must not be dropped before.
+    pub(super) unsafe fn new(device: NonNull<bindings::ib_device>) -> Result<(Self, LastRef)> {
         let end = Arc::pin_init(End::new(), GFP_KERNEL)?;
         // INVARIANT: The caller guarantees that the device outlives all references.
         let shared = Shared {
             device,
             end: end.clone(),
         };
-        Ok((Self(Arc::new(shared, GFP_KERNEL)?), Leash(end)))
+        Ok((Self(Arc::new(shared, GFP_KERNEL)?), LastRef(end)))
     }
 }
 
@@ -403,9 +403,9 @@ impl PartialEq for DeviceRef {
 impl Eq for DeviceRef {}
 
 /// A handle to wait for the drop of the last reference to a device.
-pub(super) struct Leash(Arc<End>);
+pub(super) struct LastRef(Arc<End>);
 
-impl Leash {
+impl LastRef {
     /// Waits until all references are dropped, and logs a warning every 10 seconds.
     pub(super) fn wait(self, name: &DeviceName) {
         let timeout = kernel::time::msecs_to_jiffies(PATIENCE_MS);

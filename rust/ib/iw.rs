@@ -19,8 +19,8 @@ use crate::{
     kext::{
         delay,
         error::ToKernel,
-        gate::{Gate, OwnedGuard},
         reclaim::NoIo,
+        use_count::{OwnedUse, UseCount},
         workqueue::OwnedQueue,
     },
 };
@@ -48,7 +48,7 @@ use kernel::{
 
 /// A service that creates identifiers, and destroys dropped ones in the background.
 pub(crate) struct IwCm {
-    gate: Arc<Gate>,
+    users: Arc<UseCount>,
     queue: Arc<OwnedQueue>,
 }
 
@@ -56,7 +56,7 @@ impl IwCm {
     /// Creates the service. May sleep.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
-            gate: Arc::pin_init(Gate::new(), GFP_KERNEL)?,
+            users: Arc::pin_init(UseCount::new(), GFP_KERNEL)?,
             queue: Arc::new(OwnedQueue::new(c"rust_rdma_iwarp")?, GFP_KERNEL)?,
         })
     }
@@ -65,7 +65,7 @@ impl IwCm {
     ///
     /// Must be called before the module is unloaded. Dropping the service closes it too.
     pub(crate) fn close(&self) {
-        self.gate.close_and_wait();
+        self.users.close_and_wait();
     }
 }
 
@@ -149,11 +149,11 @@ struct Id {
     #[pin]
     work: Work<Self>,
     queue: Arc<OwnedQueue>,
-    gate: Arc<Gate>,
+    users: Arc<UseCount>,
     device: DeviceRef,
-    // Dropped last: the task that closes the gate waits for this guard, and has the last reference
+    // Dropped last: the task that closes the count waits for this use, and has the last reference
     // to the queue.
-    _inside: OwnedGuard,
+    _use: OwnedUse,
 }
 
 impl_has_work! {
@@ -177,9 +177,9 @@ impl Id {
         handler: Arc<dyn IwHandler>,
         device: DeviceRef,
         queue: Arc<OwnedQueue>,
-        gate: Arc<Gate>,
+        users: Arc<UseCount>,
     ) -> Result<Pin<KBox<Self>>> {
-        let inside = Gate::enter_owned(&gate).ok_or(ENODEV)?;
+        let in_use = UseCount::try_get_owned(&users).ok_or(ENODEV)?;
         // INVARIANT: The caller gives up the identifier. Its context is set below.
         let id = KBox::pin_init(
             pin_init!(Self {
@@ -187,9 +187,9 @@ impl Id {
                 handler,
                 work <- new_work!("rdma_cm_iwarp"),
                 queue,
-                gate,
+                users,
                 device,
-                _inside: inside,
+                _use: in_use,
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -212,9 +212,9 @@ impl Id {
             bindings::iw_create_cm_id(device.as_raw(), Some(callback), ptr::null_mut())
         })?;
         let raw = NonNull::new(raw).ok_or(ENOMEM)?;
-        let (queue, gate) = (cm.queue.clone(), cm.gate.clone());
+        let (queue, users) = (cm.queue.clone(), cm.users.clone());
         // SAFETY: The identifier was created above, for this device.
-        unsafe { Self::of(raw, handler, device.clone(), queue, gate) }.inspect_err(|_| {
+        unsafe { Self::of(raw, handler, device.clone(), queue, users) }.inspect_err(|_| {
             // SAFETY: The identifier was not transferred.
             unsafe { bindings::iw_destroy_cm_id(raw.as_ptr()) };
         })
@@ -348,10 +348,10 @@ impl IwRequest<'_> {
             return Err(EBUSY);
         }
         let room = UniqueArc::<IwId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let (queue, gate) = (self.listener.queue.clone(), self.listener.gate.clone());
+        let (queue, users) = (self.listener.queue.clone(), self.listener.users.clone());
         // SAFETY: The identifier is one of the listener's device, and is ours because the callback
         // is going to return 0.
-        let id = unsafe { Id::of(self.raw, handler, self.device().clone(), queue, gate) }?;
+        let id = unsafe { Id::of(self.raw, handler, self.device().clone(), queue, users) }?;
         self.is_adopted.set(true);
         // SAFETY: The identifier is valid, and has no events before the request is answered.
         unsafe { (*self.raw.as_ptr()).cm_handler = Some(on_event) };

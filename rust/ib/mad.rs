@@ -15,8 +15,8 @@ use crate::{
     bindings,
     kext::{
         delay,
-        gate::{Gate, Guard},
         reclaim::NoIo,
+        use_count::{Use, UseCount},
     },
 };
 use cmproto::wire;
@@ -88,12 +88,12 @@ pub(crate) enum Memory {
 ///
 /// # Invariants
 ///
-/// `agent` is null, or is registered for as long as somebody is inside `gate`.
+/// `agent` is null, or is registered for as long as `users` counts somebody.
 #[pin_data]
 pub(crate) struct Agent {
     agent: Atomic<*mut bindings::ib_mad_agent>,
     #[pin]
-    gate: Gate,
+    users: UseCount,
     port: u32,
     /// The number of address handles for the messages of the agent.
     handles: Atomic<u32>,
@@ -134,7 +134,8 @@ impl Agent {
     ///
     /// It is 0 if the agent is not registered.
     fn hi_tid(&self) -> u32 {
-        self.enter().map_or(0, |entered| entered.hi_tid())
+        self.registered()
+            .map_or(0, |registered| registered.hi_tid())
     }
 
     /// Returns the transaction id of an exchange that the communication id `comm_id` starts.
@@ -142,14 +143,14 @@ impl Agent {
         (u64::from(self.hi_tid()) << 32) | u64::from(comm_id)
     }
 
-    /// Enters the gate, which keeps the agent registered. Fails with [`ENODEV`] if it is closed.
-    pub(super) fn enter(&self) -> Result<Entered<'_>> {
-        let guard = self.gate.enter().ok_or(ENODEV)?;
+    /// Keeps the agent registered. Fails with [`ENODEV`] if it is not registered (any more).
+    pub(super) fn registered(&self) -> Result<Registered<'_>> {
+        let in_use = self.users.try_get().ok_or(ENODEV)?;
         let agent = NonNull::new(self.agent.load(Acquire)).ok_or(ENODEV)?;
-        // INVARIANT: We are inside the gate.
-        Ok(Entered {
+        // INVARIANT: We are counted.
+        Ok(Registered {
             agent,
-            _guard: guard,
+            _use: in_use,
         })
     }
 
@@ -181,11 +182,11 @@ impl Agent {
             return Err(EINVAL);
         }
         let ah = ah.for_message()?;
-        let entered = self.enter()?;
+        let registered = self.registered()?;
         delay::point();
         let mut buffer = match memory {
-            Memory::New => SendBuffer::new(&entered, pkey_index)?,
-            Memory::Kept => self.buffers.take(&entered, pkey_index)?,
+            Memory::New => SendBuffer::new(&registered, pkey_index)?,
+            Memory::Kept => self.buffers.take(&registered, pkey_index)?,
         };
         let sent = match write(buffer.mad()) {
             Ok(()) => buffer.post(ah),
@@ -203,12 +204,12 @@ impl Agent {
 /// # Invariants
 ///
 /// `agent` is registered for as long as `self` exists.
-pub(super) struct Entered<'a> {
+pub(super) struct Registered<'a> {
     agent: NonNull<bindings::ib_mad_agent>,
-    _guard: Guard<'a>,
+    _use: Use<'a>,
 }
 
-impl Entered<'_> {
+impl Registered<'_> {
     /// Returns the C object.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_mad_agent {
         self.agent.as_ptr()
@@ -262,7 +263,7 @@ impl AgentRegistration {
         let agent = Arc::pin_init(
             pin_init!(Agent {
                 agent: Atomic::new(ptr::null_mut()),
-                gate <- Gate::new(),
+                users <- UseCount::new(),
                 port,
                 handles: Atomic::new(0),
                 ah_cache <- AhCache::new(),
@@ -295,7 +296,8 @@ impl AgentRegistration {
                 0,
             )
         })?;
-        // INVARIANT: The agent is registered until the drop has closed and emptied the gate.
+        // INVARIANT: The agent is registered until the drop has closed the count of users and
+        // waited for all of them.
         context.agent.agent.store(raw, Release);
         Ok(Self {
             context,
@@ -312,9 +314,9 @@ impl AgentRegistration {
 impl Drop for AgentRegistration {
     fn drop(&mut self) {
         let agent = &self.context.agent;
-        agent.gate.close_and_wait();
+        agent.users.close_and_wait();
         agent.buffers.close();
-        // SAFETY: By the type invariant the agent is registered, and nobody is inside the gate to
+        // SAFETY: By the type invariant the agent is registered, and there is no user to
         // use it. After this no callback uses the context any more.
         unsafe { bindings::ib_unregister_mad_agent(agent.agent.load(Relaxed)) };
     }

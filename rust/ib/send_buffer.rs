@@ -11,7 +11,7 @@
 
 use super::{
     ah::Handle,
-    mad::{Entered, MAD_LEN},
+    mad::{Registered, MAD_LEN},
 };
 use crate::bindings;
 use core::{
@@ -58,16 +58,20 @@ unsafe impl Send for SendBuffer {}
 impl SendBuffer {
     /// Allocates a zeroed buffer for messages with the P_Key at this index of the port.
     #[inline]
-    pub(super) fn new(entered: &Entered<'_>, pkey_index: u16) -> Result<Self> {
-        Self::allocate(entered, pkey_index, bindings::GFP_KERNEL)
+    pub(super) fn new(registered: &Registered<'_>, pkey_index: u16) -> Result<Self> {
+        Self::allocate(registered, pkey_index, bindings::GFP_KERNEL)
     }
 
     #[inline]
-    fn allocate(entered: &Entered<'_>, pkey_index: u16, flags: bindings::gfp_t) -> Result<Self> {
-        // SAFETY: The agent is registered while we are inside.
+    fn allocate(
+        registered: &Registered<'_>,
+        pkey_index: u16,
+        flags: bindings::gfp_t,
+    ) -> Result<Self> {
+        // SAFETY: The agent is registered while we use it.
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_send_mad(
-                entered.as_raw(),
+                registered.as_raw(),
                 GSI_QPN,
                 pkey_index,
                 0,
@@ -191,11 +195,11 @@ impl KeptBuffers {
     /// Takes a zeroed buffer, or allocates one without waiting if all are in use.
     ///
     /// Fails with [`ENOMEM`], and [`ENODEV`] if the agent is being unregistered.
-    pub(super) fn take(&self, entered: &Entered<'_>, pkey_index: u16) -> Result<SendBuffer> {
+    pub(super) fn take(&self, registered: &Registered<'_>, pkey_index: u16) -> Result<SendBuffer> {
         let found = match self.find(pkey_index) {
             Some(found) => found,
             None => {
-                self.fill(entered, pkey_index)?;
+                self.fill(registered, pkey_index)?;
                 self.find(pkey_index).ok_or(ENODEV)?
             }
         };
@@ -204,7 +208,7 @@ impl KeptBuffers {
                 buffer.mad().fill(0);
                 Ok(buffer)
             }
-            None => SendBuffer::allocate(entered, pkey_index, bindings::GFP_NOWAIT),
+            None => SendBuffer::allocate(registered, pkey_index, bindings::GFP_NOWAIT),
         }
     }
 
@@ -219,10 +223,10 @@ impl KeptBuffers {
     }
 
     /// Allocates the buffers for a P_Key. May sleep.
-    fn fill(&self, entered: &Entered<'_>, pkey_index: u16) -> Result {
+    fn fill(&self, registered: &Registered<'_>, pkey_index: u16) -> Result {
         let mut shelf: Shelf = [const { None }; KEPT];
         for place in &mut shelf {
-            let mut buffer = SendBuffer::new(entered, pkey_index)?;
+            let mut buffer = SendBuffer::new(registered, pkey_index)?;
             buffer.kept_for = usize::from(pkey_index).wrapping_add(1);
             *place = Some(buffer);
         }

@@ -19,8 +19,8 @@ use crate::{
     kext::{
         delay,
         error::from_code,
-        gate::{Gate, OwnedGuard},
         reclaim::NoIo,
+        use_count::{OwnedUse, UseCount},
         workqueue::OwnedQueue,
     },
 };
@@ -81,9 +81,9 @@ struct Membership {
     work: Work<Self>,
     queue: Arc<OwnedQueue>,
     _device: DeviceRef,
-    // Dropped last: the task that closes the gate waits for this guard, and has the last reference
+    // Dropped last: the task that closes the count waits for this use, and has the last reference
     // to the queue.
-    _inside: OwnedGuard,
+    _use: OwnedUse,
 }
 
 impl_has_work! {
@@ -197,7 +197,7 @@ impl SaClient {
         context: Arc<dyn JoinDone>,
     ) -> Result<SaMembership> {
         check_port(device, port)?;
-        let inside = Gate::enter_owned(&self.gate).ok_or(ENODEV)?;
+        let in_use = UseCount::try_get_owned(&self.users).ok_or(ENODEV)?;
         let (queue, device) = (self.queue.clone(), device.clone());
         let state = State {
             context: Some(context),
@@ -211,7 +211,7 @@ impl SaClient {
                 work <- new_work!("rdma_cm_sa_membership"),
                 queue,
                 _device: device,
-                _inside: inside,
+                _use: in_use,
             }),
             GFP_KERNEL_ACCOUNT,
         )?;

@@ -34,7 +34,7 @@ use self::query::Queries;
 use super::device::Device;
 use crate::{
     bindings,
-    kext::{error::ToKernel, gate::Gate, workqueue::OwnedQueue},
+    kext::{error::ToKernel, use_count::UseCount, workqueue::OwnedQueue},
 };
 use cmproto::errno::Errno;
 use core::ptr;
@@ -97,7 +97,7 @@ impl Client {
 /// The module as a client of the subnet administrators (`struct ib_sa_client`).
 pub(crate) struct SaClient {
     client: Arc<Client>,
-    gate: Arc<Gate>,
+    users: Arc<UseCount>,
     /// The queue on which memberships end.
     queue: Arc<OwnedQueue>,
 }
@@ -107,7 +107,7 @@ impl SaClient {
     ///
     /// Fails with [`ENOMEM`], and [`EBUSY`] if there is one already.
     pub(crate) fn new() -> Result<Self> {
-        let gate = Arc::pin_init(Gate::new(), GFP_KERNEL)?;
+        let users = Arc::pin_init(UseCount::new(), GFP_KERNEL)?;
         let queue = Arc::new(OwnedQueue::new(c"rust_rdma_sa")?, GFP_KERNEL)?;
         let client = Arc::pin_init(Client::new(), GFP_KERNEL)?;
         CLIENT
@@ -115,7 +115,7 @@ impl SaClient {
             .map_err(|_| EBUSY)?;
         Ok(Self {
             client,
-            gate,
+            users,
             queue,
         })
     }
@@ -126,10 +126,10 @@ impl SaClient {
     /// and all callbacks have returned. Must be called before the module is unloaded, and not in a
     /// callback. Dropping the client closes it too.
     pub(crate) fn close(&self) {
-        self.gate.close_and_wait();
+        self.users.close_and_wait();
         let mut is_registered = self.client.is_registered.lock();
         if *is_registered {
-            // SAFETY: By the type invariant the client is registered. The gate is closed, so that
+            // SAFETY: By the type invariant the client is registered. The count is closed, so that
             // there are no new requests.
             unsafe { bindings::ib_sa_unregister_client(self.client.raw.get()) };
             // There are no callbacks any more.

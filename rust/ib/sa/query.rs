@@ -333,7 +333,7 @@ impl SaClient {
         get: impl FnOnce(Call) -> c_int,
     ) -> Result<SaQuery> {
         check_port(device, port)?;
-        let _inside = self.gate.enter().ok_or(ENODEV)?;
+        let _use = self.users.try_get().ok_or(ENODEV)?;
         let number = self.client.enter(Pending {
             done,
             _device: device.clone(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A gate counts its users until it is closed; the one who closes it can wait until all have left.
+//! A count of the users of an object that can be closed; who closes it can wait for all users.
 //!
 //! It protects an object that C code removes while Rust code may be using it, such as a device. It
 //! consists of a counter and a [`Completion`], which C code usually combines by hand.
@@ -13,26 +13,26 @@ use kernel::{
     },
 };
 
-/// The bit of the state that is set once the gate is closed.
+/// The bit of the state that is set once the count is closed.
 const CLOSED: u64 = 1;
 /// The amount that one user adds to the state.
-const VISITOR: u64 = 2;
+const ONE: u64 = 2;
 
 /// A counter of users that can be closed once.
 ///
 /// # Invariants
 ///
-/// `state` is [`CLOSED`] or 0, plus [`VISITOR`] times the number of [`Guard`]s and [`OwnedGuard`]s.
+/// `state` is [`CLOSED`] or 0, plus [`ONE`] times the number of [`Use`]s and [`OwnedUse`]s.
 /// `empty` is completed exactly once, by the task that makes `state` equal to [`CLOSED`].
 #[pin_data]
-pub(crate) struct Gate {
+pub(crate) struct UseCount {
     state: Atomic<u64>,
     #[pin]
     empty: Completion,
 }
 
-impl Gate {
-    /// Creates an initialiser for an open gate.
+impl UseCount {
+    /// Creates an initialiser for an open count.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
@@ -40,17 +40,19 @@ impl Gate {
         })
     }
 
-    /// Enters the gate, unless it is closed. Never sleeps.
-    pub(crate) fn enter(&self) -> Option<Guard<'_>> {
-        self.count_in().then(|| Guard { gate: self })
+    /// Counts a user, unless the count is closed. Never sleeps.
+    pub(crate) fn try_get(&self) -> Option<Use<'_>> {
+        self.try_inc().then(|| Use { count: self })
     }
 
-    /// Enters the gate with a guard that may outlive the caller, for work that continues elsewhere.
-    pub(crate) fn enter_owned(this: &Arc<Self>) -> Option<OwnedGuard> {
-        this.count_in().then(|| OwnedGuard { gate: this.clone() })
+    /// Counts a user that may outlive the caller, for work that continues elsewhere.
+    pub(crate) fn try_get_owned(this: &Arc<Self>) -> Option<OwnedUse> {
+        this.try_inc().then(|| OwnedUse {
+            count: this.clone(),
+        })
     }
 
-    /// Closes the gate without waiting. All later attempts to enter fail.
+    /// Closes the count without waiting. No user is counted from then on.
     pub(crate) fn close(&self) {
         let mut state = self.state.load(Relaxed);
         while state & CLOSED == 0 {
@@ -67,9 +69,9 @@ impl Gate {
         }
     }
 
-    /// Closes the gate and sleeps until all users have left.
+    /// Closes the count and sleeps until there is no user left.
     ///
-    /// Can be called more than once, and by several tasks, but not by a task that holds a guard.
+    /// Can be called more than once, and by several tasks, but not by a task that is a user.
     pub(crate) fn close_and_wait(&self) {
         self.close();
         // Wait even if the counter is zero: the last user may not have returned from
@@ -77,11 +79,11 @@ impl Gate {
         self.empty.wait_for_completion();
     }
 
-    fn count_in(&self) -> bool {
+    fn try_inc(&self) -> bool {
         let mut state = self.state.load(Relaxed);
         while state & CLOSED == 0 {
-            // The counter cannot overflow, as there is not enough memory for that many guards.
-            match self.state.cmpxchg(state, state.wrapping_add(VISITOR), Full) {
+            // The counter cannot overflow, as there is not enough memory for that many users.
+            match self.state.cmpxchg(state, state.wrapping_add(ONE), Full) {
                 Ok(_) => return true,
                 Err(now) => state = now,
             }
@@ -89,35 +91,35 @@ impl Gate {
         false
     }
 
-    fn count_out(&self) {
-        let before = self.state.fetch_sub(VISITOR, Full);
-        if before == VISITOR | CLOSED {
+    fn dec(&self) {
+        let before = self.state.fetch_sub(ONE, Full);
+        if before == ONE | CLOSED {
             // INVARIANT: This made the state equal to `CLOSED`.
             self.empty.complete_all();
         }
     }
 }
 
-/// A guard that proves that its holder is inside a [`Gate`]; dropping it leaves the gate.
-#[must_use = "dropping it leaves the gate at once"]
-pub(crate) struct Guard<'a> {
-    gate: &'a Gate,
+/// A user of the object of a [`UseCount`], until it is dropped.
+#[must_use = "dropping it ends the use at once"]
+pub(crate) struct Use<'a> {
+    count: &'a UseCount,
 }
 
-impl Drop for Guard<'_> {
+impl Drop for Use<'_> {
     fn drop(&mut self) {
-        self.gate.count_out();
+        self.count.dec();
     }
 }
 
-/// A guard like [`Guard`] that holds a reference to the gate.
-#[must_use = "dropping it leaves the gate at once"]
-pub(crate) struct OwnedGuard {
-    gate: Arc<Gate>,
+/// A user like [`Use`] that holds a reference to the count.
+#[must_use = "dropping it ends the use at once"]
+pub(crate) struct OwnedUse {
+    count: Arc<UseCount>,
 }
 
-impl Drop for OwnedGuard {
+impl Drop for OwnedUse {
     fn drop(&mut self) {
-        self.gate.count_out();
+        self.count.dec();
     }
 }

@@ -40,10 +40,10 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         let now = self.globals.now();
-        let pace = self.pace(inner, &route, now);
+        let policy = self.retry_policy(inner, &route, now);
         let mut machine = Connection::new(comm_id.value(), route.guid, tid);
         machine.set_limits(limits);
-        machine.set_pace(pace);
+        machine.set_retry_policy(policy);
         let actions = machine.connect(&params, private_data, now).kernel()?;
         attach(inner)?;
         self.step_to_connect(inner)?;

@@ -35,7 +35,7 @@ impl Endpoint {
         let id = comm_id.value();
         let tid = route.ah.agent().transaction_id(id);
         let now = self.globals.now();
-        let pace = self.pace(inner, &route, now);
+        let policy = self.retry_policy(inner, &route, now);
         let mut sidr = KBox::new(
             Sidr {
                 machine: Resolution::new(id, tid),
@@ -48,7 +48,7 @@ impl Endpoint {
             GFP_KERNEL_ACCOUNT,
         )?;
         params.pkey = route.path.pkey;
-        sidr.machine.set_pace(pace);
+        sidr.machine.set_retry_policy(policy);
         icm::icm_send_sidr_req(&IcmId {
             id_priv: Some(&self.id_priv),
             local_id: id,

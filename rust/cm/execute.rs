@@ -87,7 +87,7 @@ impl Endpoint {
             match action {
                 Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
                 Action::Timer => self.set_timer(inner),
-                Action::Untrack => {
+                Action::ReleaseRemoteIds => {
                     if let Some(conn) = inner.exchange.conn_mut() {
                         conn.remote_ids = None;
                     }

@@ -25,7 +25,7 @@ impl Endpoint {
     /// Handles the expiry of the endpoint's timer.
     fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.globals.now();
-        self.keep_pace(inner, now);
+        self.update_retry_policy(inner, now);
         match &mut inner.exchange {
             Exchange::Connection(conn) => {
                 let actions = conn.machine.timeout(now);

@@ -34,7 +34,7 @@ impl Endpoint {
             match action {
                 Action::Send(outgoing) => self.transmit_sidr(inner, outgoing),
                 Action::Timer => self.time_sidr(inner),
-                Action::Untrack => {
+                Action::ReleaseRequest => {
                     if let Some(sidr) = inner.exchange.sidr_mut() {
                         sidr.request = None;
                     }

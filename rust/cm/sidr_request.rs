@@ -124,7 +124,7 @@ impl IncomingMad<'_> {
                 // The repeated answer is counted when it is sent. Nothing else changes.
                 Action::Count(_)
                 | Action::Timer
-                | Action::Untrack
+                | Action::ReleaseRequest
                 | Action::Deliver(_)
                 | Action::Release => {}
             }

@@ -30,7 +30,7 @@ impl Endpoint {
     ) -> Result {
         let now = self.globals.now();
         params.target_ack_delay = inner.cm_port().map_or(0, |port| port.ca_ack_delay);
-        self.keep_pace(inner, now);
+        self.update_retry_policy(inner, now);
         self.verb(
             inner,
             |machine| machine.accept(&params, private_data, now),
@@ -74,7 +74,7 @@ impl Endpoint {
     /// Ends a connection with a DREQ.
     pub(crate) fn send_dreq(self: &EndpointRef, inner: &mut Inner, private_data: &[u8]) -> Result {
         let now = self.globals.now();
-        self.keep_pace(inner, now);
+        self.update_retry_policy(inner, now);
         self.verb(
             inner,
             |machine| machine.disconnect(private_data, now),

@@ -23,7 +23,7 @@ use kernel::{
 
 /// The time after which the removal of a device warns that it waits for references, in
 /// milliseconds.
-const PATIENCE_MS: u32 = 10_000;
+const WARN_INTERVAL_MS: u32 = 10_000;
 
 /// The type of a device (`enum rdma_node_type`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -408,7 +408,7 @@ pub(super) struct LastRef(Arc<End>);
 impl LastRef {
     /// Waits until all references are dropped, and logs a warning every 10 seconds.
     pub(super) fn wait(self, name: &DeviceName) {
-        let timeout = kernel::time::msecs_to_jiffies(PATIENCE_MS);
+        let timeout = kernel::time::msecs_to_jiffies(WARN_INTERVAL_MS);
         // SAFETY: The completion is initialised and alive.
         while unsafe { bindings::wait_for_completion_timeout(self.0.reached.get(), timeout) } == 0 {
             pr_warn!("{name}: removal of the device waits for references to it\n");

@@ -2,13 +2,13 @@
 
 //! Round-trip times of peers, their requests in flight, and the times of their last messages.
 //!
-//! The pace of early retries is computed from them. Peers are identified by a hash of their origin,
-//! so that the memory is bounded for any number of peers. Two peers may share a slot; then the
-//! early retries of the one depend a little on the other, which does no harm. There is no lock: all
-//! variables are atomic, and no correctness depends on the order of accesses to two of them.
+//! The policy of early retries is computed from them. Peers are identified by a hash of their
+//! origin, so that the memory is bounded for any number of peers. Two peers may share a slot; then
+//! the early retries of the one depend a little on the other, which does no harm. There is no lock:
+//! all variables are atomic, and no correctness depends on the order of accesses to two of them.
 
 use cmproto::{
-    cm::{Pace, RoundTrip, Waiting},
+    cm::{RetryPolicy, RoundTrip, Waiting},
     origin::Origin,
     time::{Duration, Instant},
     wire::Attribute,
@@ -117,7 +117,7 @@ impl RoundTrips {
         let trip = RoundTrip::from(slot.trip.load(Relaxed));
         let after = now.saturating_duration_since(waited.since);
         slot.trip
-            .store(trip.answered(after, waited.hurried).into(), Relaxed);
+            .store(trip.answered(after, waited.ambiguous).into(), Relaxed);
         if let Some(latest) = slot.latest(waited.message) {
             let since = waited.since.as_micros();
             if since > latest.load(Relaxed) {
@@ -136,20 +136,20 @@ impl RoundTrips {
         }
     }
 
-    /// Returns the pace of a request to the peer, which is new or was `waiting`. It is not faster
+    /// Returns the policy of a request to the peer, which is new or was `waiting`. It is not faster
     /// than `floor`.
-    pub(crate) fn pace(
+    pub(crate) fn retry_policy(
         &self,
         peer: &Origin,
         waiting: Option<Waiting>,
         floor: Duration,
         now: Instant,
-    ) -> Pace {
+    ) -> RetryPolicy {
         let Some(slot) = self.slot(peer) else {
-            return Pace::Classic;
+            return RetryPolicy::Classic;
         };
         let last_received = Instant(slot.last_received.load(Relaxed));
-        Pace::of(
+        RetryPolicy::of(
             slot.in_flight.load(Relaxed),
             now.saturating_duration_since(last_received),
             RoundTrip::from(slot.trip.load(Relaxed)),

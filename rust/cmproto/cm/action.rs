@@ -107,7 +107,7 @@ pub enum Action {
     /// Set the timer to the new [`deadline`](super::Connection::deadline), or stop it.
     Timer,
     /// Remove the ids of the peer from the tables of duplicate requests and of stale peers.
-    Untrack,
+    ReleaseRemoteIds,
     /// Deliver an event to the user.
     Deliver(Event),
     /// Release the connection, which is over for good: its communication id may be freed. Until it

@@ -5,7 +5,7 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     params::{low24, AcceptParams, ConnectParams, Limits},
-    retransmit::{KeptPace, Pace, Retransmit, Schedule, Total, Waiting},
+    retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, Total, Waiting},
     state::State,
 };
 use crate::{
@@ -62,14 +62,14 @@ pub(super) struct Rejection {
 
 /// Waiting times of a connection: the part of [`Limits`] that is needed until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Patience {
+pub(super) struct PackedLimits {
     /// Longest wait for an MRA, in microseconds, at most 71 minutes.
     mra_wait: u32,
     total: Total,
     timewait: TimeCode,
 }
 
-impl Patience {
+impl PackedLimits {
     fn new(limits: &Limits) -> Self {
         Self {
             mra_wait: u32::try_from(limits.mra_wait.as_micros()).unwrap_or(u32::MAX),
@@ -176,7 +176,7 @@ pub struct Connection {
     pub(super) life: Life,
     /// Set if the ids of the peer are in the tables of duplicate requests and of stale peers.
     pub(super) tracked: bool,
-    pub(super) patience: Patience,
+    pub(super) limits: PackedLimits,
     pub(super) local_comm_id: u32,
     /// The peer's communication id, known from the REQ on the passive side and from the REP on the
     /// active side.
@@ -210,7 +210,7 @@ pub struct Connection {
     /// Service timeout of an MRA.
     pub(super) service_timeout: TimeCode,
     pub(super) schedule: Schedule,
-    pub(super) pace: KeptPace,
+    pub(super) policy: PackedRetryPolicy,
     pub(super) timer: Timer,
     pub(super) offer: Offer,
     pub(super) rejection: Option<Rejection>,
@@ -230,7 +230,7 @@ impl Connection {
             state: State::Idle,
             life: Life::Fresh,
             tracked: false,
-            patience: Patience::new(&Limits::DEFAULT),
+            limits: PackedLimits::new(&Limits::DEFAULT),
             local_comm_id,
             remote_comm_id: None,
             local_ca_guid,
@@ -254,7 +254,7 @@ impl Connection {
             is_alternate_declined: false,
             service_timeout: TimeCode::new(0),
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
-            pace: Pace::Classic.kept(),
+            policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
             offer: Offer::None,
             rejection: None,
@@ -291,7 +291,7 @@ impl Connection {
             state: State::ReqRcvd,
             life: Life::Open,
             tracked: true,
-            patience: Patience::new(limits),
+            limits: PackedLimits::new(limits),
             remote_comm_id: Some(req.local_comm_id),
             remote_ca_guid: req.local_ca_guid,
             tid: hdr.tid,
@@ -326,13 +326,13 @@ impl Connection {
 
     /// Sets the limits, before the connection is used. A new connection has [`Limits::DEFAULT`].
     pub fn set_limits(&mut self, limits: &Limits) {
-        self.patience = Patience::new(limits);
+        self.limits = PackedLimits::new(limits);
     }
 
     /// Sets how soon requests may be sent early, from now on. A new connection has
-    /// [`Pace::Classic`].
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace.kept();
+    /// [`RetryPolicy::Classic`].
+    pub fn set_retry_policy(&mut self, policy: RetryPolicy) {
+        self.policy = policy.packed();
     }
 
     /// Returns the request that waits for its answer, if any.
@@ -479,8 +479,8 @@ impl Connection {
     /// Sends a request and starts the timer for its answer.
     pub(super) fn request(&mut self, message: Outgoing, now: Instant, actions: &mut Actions) {
         let request = Retransmit::start(self.schedule, now)
-            .within(self.patience.total)
-            .paced(self.pace.pace(), self.local_comm_id);
+            .within(self.limits.total)
+            .with_policy(self.policy.unpacked(), self.local_comm_id);
         self.timer = Timer::Request(request);
         actions.push(Action::Send(message));
         actions.push(Action::Timer);
@@ -495,18 +495,18 @@ impl Connection {
     }
 
     /// Removes the ids of the peer from the tables.
-    pub(super) fn untrack(&mut self, actions: &mut Actions) {
+    pub(super) fn release_remote_ids(&mut self, actions: &mut Actions) {
         if self.tracked {
             self.tracked = false;
-            actions.push(Action::Untrack);
+            actions.push(Action::ReleaseRemoteIds);
         }
     }
 
     /// Ends the connection, and waits until its packets have left the network.
     pub(super) fn enter_timewait(&mut self, now: Instant, actions: &mut Actions) {
-        let wait = self.ack_timeout.min(self.patience.timewait).to_duration();
+        let wait = self.ack_timeout.min(self.limits.timewait).to_duration();
         self.state = State::Timewait;
-        self.untrack(actions);
+        self.release_remote_ids(actions);
         self.timer = Timer::Timewait(now + wait);
         actions.push(Action::Timer);
     }
@@ -514,7 +514,7 @@ impl Connection {
     /// Ends the connection at once. The last action to add is [`release`](Self::release).
     pub(super) fn enter_idle(&mut self, actions: &mut Actions) {
         self.state = State::Idle;
-        self.untrack(actions);
+        self.release_remote_ids(actions);
         self.disarm(actions);
     }
 

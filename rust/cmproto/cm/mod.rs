@@ -35,7 +35,7 @@ pub use self::{
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{QpAttr, QpAttrMask, QpState},
-    retransmit::{Expiry, Pace, Retransmit, Schedule, Total, Waiting, EARLY_SENDS},
+    retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, Total, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,
     state::State,
     tuning::{Tunable, Tuning},

@@ -6,7 +6,7 @@ use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::{Connection, Payload, Timer},
     params::low24,
-    retransmit::Pace,
+    retransmit::RetryPolicy,
     state::State,
 };
 use crate::{
@@ -192,7 +192,7 @@ impl Connection {
         };
         let service = TimeCode::new(mra.service_timeout).to_duration();
         let wait = service + self.ack_timeout.to_duration();
-        let wait = self.patience.after_mra(wait);
+        let wait = self.limits.after_mra(wait);
         // The user is told of the first MRA only.
         let is_first = self.state != next;
         self.state = next;
@@ -204,8 +204,8 @@ impl Connection {
             if request.extend(self.schedule, wait, now) {
                 // A peer that has sent an MRA for a REP sends the RTU once, and does not send it
                 // again if it is lost.
-                if next == State::MraRepRcvd && self.pace.pace() != Pace::Classic {
-                    request.linger(self.schedule, now);
+                if next == State::MraRepRcvd && self.policy.unpacked() != RetryPolicy::Classic {
+                    request.resume_early(self.schedule, now);
                 }
                 actions.push(Action::Timer);
             }

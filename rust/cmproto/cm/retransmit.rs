@@ -68,9 +68,9 @@ impl Schedule {
     }
 }
 
-/// The pace of early sends of a request.
+/// The policy of early sends of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
+pub enum RetryPolicy {
     /// No early sends.
     #[default]
     Classic,
@@ -84,29 +84,29 @@ pub enum Pace {
     Hold(Duration),
 }
 
-/// A [`Pace`] in half the space, with a time of up to 71 minutes.
+/// A [`RetryPolicy`] in half the space, with a time of up to 71 minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeptPace {
+pub(super) struct PackedRetryPolicy {
     kind: u8,
     first: u32,
 }
 
-impl KeptPace {
-    /// Returns the pace.
-    pub(super) const fn pace(self) -> Pace {
+impl PackedRetryPolicy {
+    /// Returns the policy.
+    pub(super) const fn unpacked(self) -> RetryPolicy {
         let first = Duration::from_micros(self.first as u64);
         match self.kind {
-            1 => Pace::After(first),
-            2 => Pace::Hold(first),
-            3 => Pace::Overtaken(first),
-            _ => Pace::Classic,
+            1 => RetryPolicy::After(first),
+            2 => RetryPolicy::Hold(first),
+            3 => RetryPolicy::Overtaken(first),
+            _ => RetryPolicy::Classic,
         }
     }
 }
 
-impl Pace {
-    /// Returns the pace in its small form.
-    pub(super) fn kept(self) -> KeptPace {
+impl RetryPolicy {
+    /// Returns the policy in its small form.
+    pub(super) fn packed(self) -> PackedRetryPolicy {
         let (kind, first) = match self {
             Self::Classic => (0, Duration::ZERO),
             Self::After(first) => (1, first),
@@ -114,7 +114,7 @@ impl Pace {
             Self::Overtaken(first) => (3, first),
         };
         let first = u32::try_from(first.as_micros()).unwrap_or(u32::MAX);
-        KeptPace { kind, first }
+        PackedRetryPolicy { kind, first }
     }
 
     /// Maximum number of unanswered requests to a silent peer that are sent early.
@@ -122,11 +122,11 @@ impl Pace {
     /// Time after its last message from which a peer is silent.
     pub const SILENCE: Duration = Duration::from_millis(1_000);
 
-    /// Returns the pace of a request to a peer.
+    /// Returns the policy of a request to a peer.
     ///
     /// The peer has `unanswered` requests and has sent its last message `silent` ago; `trip` is its
-    /// round-trip time. The pace is not faster than `floor`. `overtaken` is set if a later request
-    /// of the same kind was answered.
+    /// round-trip time. The first early send is not before `floor`. `overtaken` is set if a later
+    /// request of the same kind was answered.
     pub fn of(
         unanswered: u32,
         silent: Duration,
@@ -134,7 +134,7 @@ impl Pace {
         floor: Duration,
         overtaken: bool,
     ) -> Self {
-        let first = trip.patience(floor);
+        let first = trip.retry_timeout(floor);
         if unanswered > Self::WINDOW && silent > Self::SILENCE {
             Self::Hold(first)
         } else if overtaken {
@@ -167,7 +167,7 @@ pub struct Waiting {
     pub since: Instant,
     /// Set if the request was sent early, and nothing shows that this was needless: the answer may
     /// then be to any of the sends.
-    pub hurried: bool,
+    pub ambiguous: bool,
 }
 
 /// Returns a duration in half the space: in microseconds, at most 71 minutes.
@@ -226,13 +226,13 @@ pub struct Retransmit {
     gap: u32,
     /// Time after `sent` before which there is no early send unless later requests are answered,
     /// because the peer is known to have the request. 0 if it is not known.
-    lingers: u32,
+    resumes_after: u32,
     /// State of the generator that makes the gaps of requests differ which were sent at the same
     /// time.
     seed: u32,
     retries_left: u8,
     early_left: u8,
-    hurried: bool,
+    sent_early: bool,
     /// Set if the peer has asked for more time since the last classic send.
     extended: bool,
 }
@@ -253,11 +253,11 @@ impl Retransmit {
             deferred: 0,
             early: NEVER,
             gap: 0,
-            lingers: 0,
+            resumes_after: 0,
             seed: 0,
             retries_left: schedule.retries,
             early_left: EARLY_SENDS,
-            hurried: false,
+            sent_early: false,
             extended: false,
         }
     }
@@ -271,10 +271,13 @@ impl Retransmit {
         }
     }
 
-    /// Returns the retransmission with early sends at `pace`. The gaps depend on `seed`.
-    pub fn paced(mut self, pace: Pace, seed: u32) -> Self {
+    /// Returns the retransmission with early sends by `policy`. The gaps depend on `seed`.
+    pub fn with_policy(mut self, policy: RetryPolicy, seed: u32) -> Self {
         self.seed = seed;
-        if let Pace::After(first) | Pace::Overtaken(first) | Pace::Hold(first) = pace {
+        if let RetryPolicy::After(first)
+        | RetryPolicy::Overtaken(first)
+        | RetryPolicy::Hold(first) = policy
+        {
             let first = first.min(Self::LOOK).max(Self::LEAST);
             self.plan(self.sent, first, first.saturating_mul(2));
         }
@@ -291,7 +294,7 @@ impl Retransmit {
         Waiting {
             message,
             since: self.sent,
-            hurried: self.hurried && !known,
+            ambiguous: self.sent_early && !known,
         }
     }
 
@@ -330,11 +333,11 @@ impl Retransmit {
         };
     }
 
-    /// Handles the expiry of the timer at `now`, with the current `pace`.
+    /// Handles the expiry of the timer at `now`, with the current `policy`.
     ///
     /// If the timer expires late, the next classic interval starts at `now` nevertheless, so that
     /// classic sends are never closer to each other than the interval.
-    pub fn expire(&mut self, schedule: Schedule, pace: Pace, now: Instant) -> Expiry {
+    pub fn expire(&mut self, schedule: Schedule, policy: RetryPolicy, now: Instant) -> Expiry {
         if now < self.deadline() {
             return Expiry::Early;
         }
@@ -342,7 +345,7 @@ impl Retransmit {
             return Expiry::GiveUp;
         }
         if now < self.classic {
-            return self.expire_early(pace, now);
+            return self.expire_early(policy, now);
         }
         match self.retries_left.checked_sub(1) {
             Some(left) => {
@@ -357,35 +360,35 @@ impl Retransmit {
         }
     }
 
-    fn expire_early(&mut self, pace: Pace, now: Instant) -> Expiry {
+    fn expire_early(&mut self, policy: RetryPolicy, now: Instant) -> Expiry {
         let gap = long(self.gap);
         let waited = now.saturating_duration_since(self.sent);
-        match pace {
-            Pace::Classic => {
+        match policy {
+            RetryPolicy::Classic => {
                 self.early = NEVER;
                 Expiry::Later
             }
-            Pace::Hold(_) => {
+            RetryPolicy::Hold(_) => {
                 self.plan(now, gap, gap.saturating_mul(2));
                 Expiry::Later
             }
             // Answers take longer than when the request was sent, or the peer is known to have the
             // request.
-            Pace::After(first) if self.sent + first.max(long(self.lingers)) > now => {
+            RetryPolicy::After(first) if self.sent + first.max(long(self.resumes_after)) > now => {
                 let look = now + Self::LOOK.max(waited.divided_by(2));
-                let due = self.sent + first.max(long(self.lingers));
+                let due = self.sent + first.max(long(self.resumes_after));
                 self.plan_at(look.min(due), gap.max(first));
                 Expiry::Later
             }
-            Pace::Overtaken(first) if self.sent + first > now => {
+            RetryPolicy::Overtaken(first) if self.sent + first > now => {
                 self.plan_at(self.sent + first, gap.max(first));
                 Expiry::Later
             }
-            Pace::After(_) | Pace::Overtaken(_) => {
+            RetryPolicy::After(_) | RetryPolicy::Overtaken(_) => {
                 self.early_left = self.early_left.saturating_sub(1);
-                self.hurried = true;
-                if self.lingers != 0 {
-                    self.lingers = short(waited.saturating_mul(2));
+                self.sent_early = true;
+                if self.resumes_after != 0 {
+                    self.resumes_after = short(waited.saturating_mul(2));
                 }
                 self.plan(now, gap, gap.saturating_mul(2));
                 Expiry::Resend
@@ -408,7 +411,7 @@ impl Retransmit {
         self.early = NEVER;
         // Without early sends, the next classic send would have been answered with this MRA. If
         // there is no retry left, the current wait is the last one and is extended.
-        let is_answer_to_early = self.hurried && now < self.sent + schedule.interval;
+        let is_answer_to_early = self.sent_early && now < self.sent + schedule.interval;
         if is_answer_to_early && self.retries_left > 0 {
             self.deferred = short(wait);
         } else {
@@ -420,9 +423,9 @@ impl Retransmit {
     /// Starts early sends again after an extension at `now`, because the peer does not report the
     /// loss of its next message. The first one is after an eighth of the interval, unless later
     /// requests are answered.
-    pub fn linger(&mut self, schedule: Schedule, now: Instant) {
+    pub fn resume_early(&mut self, schedule: Schedule, now: Instant) {
         let until = now + schedule.interval.divided_by(8);
-        self.lingers = short(until.saturating_duration_since(self.sent));
+        self.resumes_after = short(until.saturating_duration_since(self.sent));
         self.plan(now, Self::LOOK, Self::LOOK.saturating_mul(2));
     }
 }

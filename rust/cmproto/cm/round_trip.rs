@@ -24,14 +24,14 @@ impl RoundTrip {
     /// which send was answered. If a quarter more than the mean is greater, that is the limit, so
     /// that a peer that has become slow is recognized after some answers. Losses of a third of the
     /// requests make the mean about a sixth too large.
-    const HURRIED: Duration = Duration::from_millis(100);
+    const AMBIGUOUS: Duration = Duration::from_millis(100);
 
-    /// Returns the estimate after an answer `after` the first send of a request. `hurried` is set
+    /// Returns the estimate after an answer `after` the first send of a request. `ambiguous` is set
     /// if the request was sent early.
-    pub fn answered(self, after: Duration, hurried: bool) -> Self {
-        let longest = match hurried {
+    pub fn answered(self, after: Duration, ambiguous: bool) -> Self {
+        let longest = match ambiguous {
             true => Duration::from_micros(u64::from(self.mean.saturating_add(self.mean / 4)))
-                .max(Self::HURRIED)
+                .max(Self::AMBIGUOUS)
                 .min(Self::LONGEST),
             false => Self::LONGEST,
         };
@@ -69,7 +69,7 @@ impl RoundTrip {
     }
 
     /// Returns the time after which a request without an answer is probably lost, at least `floor`.
-    pub fn patience(self, floor: Duration) -> Duration {
+    pub fn retry_timeout(self, floor: Duration) -> Duration {
         let margin = self.deviation.saturating_mul(4).max(self.mean / 2);
         Duration::from_micros(u64::from(self.mean.saturating_add(margin))).max(floor)
     }
@@ -104,22 +104,22 @@ mod tests {
 
     #[test]
     fn a_fast_peer_is_waited_for_the_shortest_time() {
-        assert_eq!(RoundTrip::UNKNOWN.patience(FLOOR), FLOOR);
-        assert_eq!(after([100; 9]).patience(FLOOR), FLOOR);
-        assert_eq!(after([0; 9]).patience(Duration::ZERO), Duration(1));
+        assert_eq!(RoundTrip::UNKNOWN.retry_timeout(FLOOR), FLOOR);
+        assert_eq!(after([100; 9]).retry_timeout(FLOOR), FLOOR);
+        assert_eq!(after([0; 9]).retry_timeout(Duration::ZERO), Duration(1));
     }
 
     #[test]
     fn a_slow_peer_is_waited_for() {
         for us in [30_000, 300_000, 1_000_000, u64::MAX] {
-            let patience = after([us; 60]).patience(FLOOR).as_micros();
+            let timeout = after([us; 60]).retry_timeout(FLOOR).as_micros();
             let us = us.min(1_000_000);
-            assert!((us * 11 / 8..us * 13 / 8).contains(&patience), "{us}");
+            assert!((us * 11 / 8..us * 13 / 8).contains(&timeout), "{us}");
         }
-        // The patience grows like the queue of the peer.
+        // The timeout grows like the queue of the peer.
         for n in 20..300 {
             let times = (0..n).map(|i| i * 1_000);
-            assert!(after(times).patience(FLOOR).as_micros() > n * 1_000);
+            assert!(after(times).retry_timeout(FLOOR).as_micros() > n * 1_000);
         }
     }
 
@@ -131,18 +131,20 @@ mod tests {
             let slow = Duration::from_millis(5_000);
             let mut most = Duration::ZERO;
             let trip = (0..1_000).fold(RoundTrip::UNKNOWN, |trip, n| {
-                most = most.max(trip.patience(FLOOR));
+                most = most.max(trip.retry_timeout(FLOOR));
                 match n % 3 {
                     1 => trip.answered(slow, true),
                     _ => trip.answered(usual, false),
                 }
             });
-            // The first answer of all sets the patience to three times its time.
+            // The first answer of all sets the timeout to three times its time.
             let bound = usual.saturating_mul(3).max(Duration::from_millis(300));
             assert!(most <= bound, "{ms}: {most:?}");
             // From now on, nothing is lost.
             let again = (0..60).fold(trip, |trip, _| trip.answered(usual, false));
-            assert!(again.patience(FLOOR) < usual.saturating_mul(2).max(Duration::from_millis(21)));
+            assert!(
+                again.retry_timeout(FLOOR) < usual.saturating_mul(2).max(Duration::from_millis(21))
+            );
         }
     }
 
@@ -153,33 +155,33 @@ mod tests {
             let mut trip = after([100; 9]);
             let mut early = 0;
             for _ in 0..1_000 {
-                let hurried = trip.patience(FLOOR) < slow.min(RoundTrip::LONGEST);
-                early += u32::from(hurried);
-                trip = trip.answered(slow, hurried);
+                let ambiguous = trip.retry_timeout(FLOOR) < slow.min(RoundTrip::LONGEST);
+                early += u32::from(ambiguous);
+                trip = trip.answered(slow, ambiguous);
             }
             assert!(early < 80, "{ms}: {early}");
-            assert!(trip.patience(FLOOR) > slow.min(RoundTrip::LONGEST));
+            assert!(trip.retry_timeout(FLOOR) > slow.min(RoundTrip::LONGEST));
         }
     }
 
     #[test]
     fn a_user_who_takes_long_is_waited_for() {
         let mut trip = after([100; 9]);
-        // Each request that was needlessly sent again doubles the patience.
+        // Each request that was needlessly sent again doubles the timeout.
         for n in 1..6 {
-            trip = trip.acknowledged(trip.patience(FLOOR));
-            let patience = trip.patience(FLOOR);
-            assert!(patience >= FLOOR.saturating_mul(1 << n), "{n} {patience:?}");
-            assert!(patience <= FLOOR.saturating_mul(1 << n).saturating_mul(2));
+            trip = trip.acknowledged(trip.retry_timeout(FLOOR));
+            let timeout = trip.retry_timeout(FLOOR);
+            assert!(timeout >= FLOOR.saturating_mul(1 << n), "{n} {timeout:?}");
+            assert!(timeout <= FLOOR.saturating_mul(1 << n).saturating_mul(2));
         }
         assert_eq!(trip.acknowledged(Duration(5)), trip);
         let longest = trip
             .acknowledged(Duration::from_millis(60_000))
-            .patience(FLOOR);
+            .retry_timeout(FLOOR);
         assert_eq!(longest, Duration::from_millis(2_000));
-        // The patience becomes short again.
+        // The timeout becomes short again.
         let again = (0..60).fold(trip, |trip, _| trip.answered(Duration(100), false));
-        assert_eq!(again.patience(FLOOR), FLOOR);
+        assert_eq!(again.retry_timeout(FLOOR), FLOOR);
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Connection {
 
     fn expire(&mut self, message: Outgoing, now: Instant) -> Actions {
         let expiry = match &mut self.timer {
-            Timer::Request(request) => request.expire(self.schedule, self.pace.pace(), now),
+            Timer::Request(request) => request.expire(self.schedule, self.policy.unpacked(), now),
             Timer::Off | Timer::Timewait(_) => Expiry::Early,
         };
         let mut actions = Actions::none();

@@ -45,7 +45,7 @@ pub enum Action {
     /// Set the timer to the new [`deadline`](super::Resolution::deadline), or stop it.
     Timer,
     /// Take the resolution out of the table of SIDR requests.
-    Untrack,
+    ReleaseRequest,
     /// Deliver an event to the user.
     Deliver(Event),
     /// Release the resolution, which is over for good.

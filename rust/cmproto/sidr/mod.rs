@@ -14,8 +14,8 @@
 //! SIDR_REP comes from the peer's address. On the answering side, a resolution is found by (source
 //! GID, request id) in a table of the caller's. The caller enters a new resolution there, passes a
 //! SIDR_REQ that the table has already to [`Resolution::duplicate_req`], and takes the resolution
-//! out on [`Action::Untrack`]. A SIDR_REQ for which nobody listens is answered with [`refusal`],
-//! and nothing of it is kept.
+//! out on [`Action::ReleaseRequest`]. A SIDR_REQ for which nobody listens is answered with
+//! [`refusal`], and nothing of it is kept.
 //!
 //! A SIDR_REP can be lost, and then the SIDR_REQ is sent again. For this case, an answered
 //! resolution stays in the table, as data without a user, until the peer has surely given up or has

@@ -8,7 +8,7 @@ use super::{
     status::Status,
 };
 use crate::{
-    cm::{Counter, DestroyCause, Expiry, Pace, Retransmit, Schedule, State, Waiting},
+    cm::{Counter, DestroyCause, Expiry, Retransmit, RetryPolicy, Schedule, State, Waiting},
     errno::Errno,
     time::{Duration, Instant},
     wire::{Attribute, Header, Message, SidrRep, SidrReq, INFO_LEN},
@@ -91,7 +91,7 @@ pub struct Resolution {
     pkey: u16,
     /// Time for which a SIDR_REP is kept.
     memory: Duration,
-    pace: Pace,
+    policy: RetryPolicy,
     sent: Sent,
     payload: Payload,
 }
@@ -110,7 +110,7 @@ impl Resolution {
             service_id: 0,
             pkey: 0,
             memory: Self::MEMORY,
-            pace: Pace::Classic,
+            policy: RetryPolicy::Classic,
             sent: Sent::Nothing,
             payload: Payload::EMPTY,
         }
@@ -155,9 +155,9 @@ impl Resolution {
     }
 
     /// Sets how soon the SIDR_REQ may be sent early, from now on. A new resolution has
-    /// [`Pace::Classic`].
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
+    /// [`RetryPolicy::Classic`].
+    pub fn set_retry_policy(&mut self, policy: RetryPolicy) {
+        self.policy = policy;
     }
 
     /// Returns the SIDR_REQ, if it waits for its answer.
@@ -232,7 +232,7 @@ impl Resolution {
         let schedule = Schedule::fixed(params.timeout, params.max_cm_retries.min(15));
         let request = Retransmit::start(schedule, now)
             .within(params.total)
-            .paced(self.pace, self.request_id);
+            .with_policy(self.policy, self.request_id);
         self.phase = Phase::Asking(schedule, request);
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Req));
@@ -333,7 +333,7 @@ impl Resolution {
     /// SIDR_REP. Does nothing before the [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {
         match &mut self.phase {
-            Phase::Asking(schedule, request) => match request.expire(*schedule, self.pace, now) {
+            Phase::Asking(schedule, request) => match request.expire(*schedule, self.policy, now) {
                 Expiry::Early => Actions::none(),
                 Expiry::Later => {
                     let mut actions = Actions::none();
@@ -390,7 +390,7 @@ impl Resolution {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();
         actions.push(last);
-        actions.push(Action::Untrack);
+        actions.push(Action::ReleaseRequest);
         actions.push(Action::Release);
         actions
     }

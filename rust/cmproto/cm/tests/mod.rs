@@ -8,17 +8,17 @@ mod limits;
 mod local;
 mod lookup;
 #[cfg(test)]
-mod pace;
+mod mra;
 #[cfg(test)]
 mod pair;
-#[cfg(test)]
-mod patience;
 #[cfg(test)]
 mod properties;
 mod qp_attr;
 #[cfg(test)]
 mod reasons;
 mod received;
+#[cfg(test)]
+mod retry_policy;
 #[cfg(test)]
 mod schedule;
 mod table;

@@ -131,7 +131,7 @@ impl Network {
                         _ => {}
                     }
                 }
-                Action::Untrack => {
+                Action::ReleaseRemoteIds => {
                     assert!(side.tracked);
                     side.tracked = false;
                 }

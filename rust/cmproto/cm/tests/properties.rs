@@ -147,7 +147,7 @@ impl Watch {
                     self.told.push(event);
                     assert!(self.told.len() <= Event::MOST, "{:?}", self.told);
                 }
-                Action::Untrack => {
+                Action::ReleaseRemoteIds => {
                     assert!(self.tracked);
                     self.tracked = false;
                 }
@@ -237,10 +237,10 @@ impl Watch {
             Step::Wait(ms) => {
                 self.now += Duration::from_millis(ms);
                 let span = Duration::from_millis(ms / 7);
-                self.c.set_pace(match ms % 3 {
-                    0 => Pace::Classic,
-                    1 => Pace::After(span),
-                    _ => Pace::Hold(span),
+                self.c.set_retry_policy(match ms % 3 {
+                    0 => RetryPolicy::Classic,
+                    1 => RetryPolicy::After(span),
+                    _ => RetryPolicy::Hold(span),
                 });
                 self.input(Connection::timeout);
             }

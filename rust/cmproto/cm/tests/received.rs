@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         input: "REP",
         apply: |c| Ok(receive(c, Message::Rep(peer_rep()), now())),
         cells: &[
-            ("ReqSent MraReqRcvd", "RepRcvd: timer, tell RepReceived"),
+            ("ReqSent MraReqRcvd", "RepRcvd: timer, deliver RepReceived"),
             ("MraRepSent", "=: duplicate REP, send MRA, repeat MRA"),
             ("EstablishedActive", "=: duplicate REP, send RTU, repeat RTU"),
             (
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         input: "RTU",
         apply: |c| Ok(receive(c, Message::Rtu(peer_rtu()), now())),
         cells: &[
-            ("RepSent MraRepRcvd", "Established: timer, tell RtuReceived"),
+            ("RepSent MraRepRcvd", "Established: timer, deliver RtuReceived"),
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: duplicate RTU"),
             ("EstablishedPassive DreqSent DreqRcvd Timewait Detached Closed", "=: duplicate RTU"),
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch RTU"),
@@ -75,15 +75,15 @@ pub(super) const ROWS: &[Row] = &[
             Ok(receive(c, Message::Rej(rej), now()))
         },
         cells: &[
-            ("ReqSent MraReqRcvd", "Idle: timer, tell RejReceived(28), release"),
-            ("ReqRcvd MraReqSent", "Idle: untrack, tell RejReceived(28), release"),
-            ("RepSent MraRepRcvd", "Idle: untrack, timer, tell RejReceived(28), release"),
-            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(28)"),
+            ("ReqSent MraReqRcvd", "Idle: timer, deliver RejReceived(28), release"),
+            ("ReqRcvd MraReqSent", "Idle: release ids, deliver RejReceived(28), release"),
+            ("RepSent MraRepRcvd", "Idle: release ids, timer, deliver RejReceived(28), release"),
+            ("RepRcvd MraRepSent", "Timewait: release ids, timer, deliver RejReceived(28)"),
             (
                 "EstablishedActive EstablishedPassive",
-                "Timewait: untrack, timer, tell RejReceived(28)",
+                "Timewait: release ids, timer, deliver RejReceived(28)",
             ),
-            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(28)"),
+            ("DreqSent", "Timewait: release ids, timer, deliver RejReceived(28)"),
             ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
             ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected REJ"),
         ],
@@ -95,17 +95,17 @@ pub(super) const ROWS: &[Row] = &[
             Ok(receive(c, Message::Rej(rej), now()))
         },
         cells: &[
-            ("ReqSent MraReqRcvd", "Timewait: timer, tell RejReceived(10)"),
+            ("ReqSent MraReqRcvd", "Timewait: timer, deliver RejReceived(10)"),
             (
                 "ReqRcvd MraReqSent RepSent MraRepRcvd",
-                "Timewait: untrack, timer, tell RejReceived(10)",
+                "Timewait: release ids, timer, deliver RejReceived(10)",
             ),
-            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(10)"),
+            ("RepRcvd MraRepSent", "Timewait: release ids, timer, deliver RejReceived(10)"),
             (
                 "EstablishedActive EstablishedPassive",
-                "Timewait: untrack, timer, tell RejReceived(10)",
+                "Timewait: release ids, timer, deliver RejReceived(10)",
             ),
-            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(10)"),
+            ("DreqSent", "Timewait: release ids, timer, deliver RejReceived(10)"),
             ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
             ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected REJ"),
         ],
@@ -118,14 +118,14 @@ pub(super) const ROWS: &[Row] = &[
         },
         cells: &[
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch REJ"),
-            ("ReqRcvd MraReqSent", "Idle: untrack, tell RejReceived(4), release"),
-            ("RepSent MraRepRcvd", "Idle: untrack, timer, tell RejReceived(4), release"),
-            ("RepRcvd MraRepSent", "Timewait: untrack, timer, tell RejReceived(4)"),
+            ("ReqRcvd MraReqSent", "Idle: release ids, deliver RejReceived(4), release"),
+            ("RepSent MraRepRcvd", "Idle: release ids, timer, deliver RejReceived(4), release"),
+            ("RepRcvd MraRepSent", "Timewait: release ids, timer, deliver RejReceived(4)"),
             (
                 "EstablishedActive EstablishedPassive",
-                "Timewait: untrack, timer, tell RejReceived(4)",
+                "Timewait: release ids, timer, deliver RejReceived(4)",
             ),
-            ("DreqSent", "Timewait: untrack, timer, tell RejReceived(4)"),
+            ("DreqSent", "Timewait: release ids, timer, deliver RejReceived(4)"),
             ("DreqRcvd Timewait Detached Closed", "=: unexpected REJ"),
         ],
     },
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
             ))
         },
         cells: &[
-            ("ReqSent", "MraReqRcvd: timer, tell MraReceived"),
+            ("ReqSent", "MraReqRcvd: timer, deliver MraReceived"),
             ("MraReqRcvd", "=: duplicate MRA"),
             ("Fresh Listen SidrReqSent SidrReqRcvd", "=: unexpected MRA"),
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: mismatch MRA"),
@@ -173,7 +173,7 @@ pub(super) const ROWS: &[Row] = &[
             ))
         },
         cells: &[
-            ("RepSent", "MraRepRcvd: timer, tell MraReceived"),
+            ("RepSent", "MraRepRcvd: timer, deliver MraReceived"),
             ("MraRepRcvd", "=: duplicate MRA"),
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected MRA"),
             ("EstablishedPassive DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected MRA"),
@@ -224,8 +224,8 @@ pub(super) const ROWS: &[Row] = &[
             Ok(receive(c, Message::Dreq(dreq), now()))
         },
         cells: &[
-            ("RepSent MraRepRcvd DreqSent", "DreqRcvd: timer, tell DreqReceived"),
-            ("EstablishedActive EstablishedPassive", "DreqRcvd: tell DreqReceived"),
+            ("RepSent MraRepRcvd DreqSent", "DreqRcvd: timer, deliver DreqReceived"),
+            ("EstablishedActive EstablishedPassive", "DreqRcvd: deliver DreqReceived"),
             ("DreqRcvd", "=: duplicate DREQ"),
             ("Timewait Detached", "=: duplicate DREQ, send DREP, repeat DREP"),
             ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected DREQ"),
@@ -254,8 +254,8 @@ pub(super) const ROWS: &[Row] = &[
         input: "DREP",
         apply: |c| Ok(receive(c, Message::Drep(peer_drep()), now())),
         cells: &[
-            ("DreqSent", "Timewait: untrack, timer, tell DrepReceived"),
-            ("DreqRcvd", "Timewait: untrack, timer, tell DrepReceived"),
+            ("DreqSent", "Timewait: release ids, timer, deliver DrepReceived"),
+            ("DreqRcvd", "Timewait: release ids, timer, deliver DrepReceived"),
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected DREP"),
             ("RepSent MraRepRcvd EstablishedPassive", "=: unexpected DREP"),
             ("Timewait Detached Closed", "=: unexpected DREP"),

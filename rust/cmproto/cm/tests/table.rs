@@ -44,12 +44,12 @@ fn write_action(out: &mut Text, action: Action) -> fmt::Result {
     match action {
         Action::Send(sent) => write!(out, "send {}", message(sent.attribute())),
         Action::Timer => out.write_str("timer"),
-        Action::Untrack => out.write_str("untrack"),
+        Action::ReleaseRemoteIds => out.write_str("release ids"),
         Action::Release => out.write_str("release"),
         Action::Deliver(Event::RejReceived { reason }) => {
-            write!(out, "tell RejReceived({})", reason.0)
+            write!(out, "deliver RejReceived({})", reason.0)
         }
-        Action::Deliver(event) => write!(out, "tell {event:?}"),
+        Action::Deliver(event) => write!(out, "deliver {event:?}"),
         Action::Count(Counter::Duplicate(of)) => write!(out, "duplicate {}", message(of)),
         Action::Count(Counter::Retry(of)) => write!(out, "retry {}", message(of)),
         Action::Count(Counter::Repeat(of)) => write!(out, "repeat {}", message(of)),
@@ -146,7 +146,7 @@ mod tests {
         let actions = c.destroy(DestroyCause::User, now());
         assert_eq!(
             *outcome(State::Established, c.state(), Ok(actions)),
-            *"Idle: untrack, release"
+            *"Idle: release ids, release"
         );
     }
 

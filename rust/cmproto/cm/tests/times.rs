@@ -6,7 +6,7 @@
 //! `tools/transitions` makes `Documentation/times.rst`.
 
 use super::*;
-use crate::cm::{Pace, Tunable, Tuning};
+use crate::cm::{RetryPolicy, Tunable, Tuning};
 use core::fmt::Write;
 
 /// The behaviour of the peer.
@@ -30,11 +30,11 @@ fn tuned(values: &[(Tunable, u32)]) -> Tuning {
     tuning
 }
 
-/// Returns the pace of a request to a peer of which nothing is known.
-fn pace(tuning: &Tuning) -> Pace {
+/// Returns the policy of a request to a peer of which nothing is known.
+fn policy(tuning: &Tuning) -> RetryPolicy {
     match tuning.get(Tunable::EarlyRetry) {
-        0 => Pace::Classic,
-        ms => Pace::After(Duration::from_millis(ms.into())),
+        0 => RetryPolicy::Classic,
+        ms => RetryPolicy::After(Duration::from_millis(ms.into())),
     }
 }
 
@@ -42,7 +42,7 @@ fn pace(tuning: &Tuning) -> Pace {
 fn asked(tuning: &Tuning) -> Connection {
     let mut connection = active();
     connection.set_limits(&tuning.limits());
-    connection.set_pace(pace(tuning));
+    connection.set_retry_policy(policy(tuning));
     let params = ConnectParams {
         remote_cm_response_timeout: tuning.response_timeout().get(),
         max_cm_retries: tuning.max_retries(),
@@ -117,10 +117,10 @@ fn rows() -> Vec<String> {
     let req = |tuning, peer| course(asked(tuning), Outgoing::Req, peer);
     let silent = |connection: Connection, message| course(connection, message, Peer::Silent);
     let mut rep = passive();
-    rep.set_pace(pace(&defaults));
+    rep.set_retry_policy(policy(&defaults));
     let _ = rep.accept(&accept_params(), &[], at(0)).unwrap();
     let mut dreq = Situation::EstablishedActive.connection();
-    dreq.set_pace(pace(&defaults));
+    dreq.set_retry_policy(policy(&defaults));
     let _ = dreq.disconnect(&[], at(0)).unwrap();
     vec![
         row("REQ, unanswered", req(&defaults, Peer::Silent)),

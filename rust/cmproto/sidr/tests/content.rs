@@ -3,7 +3,7 @@
 //! Tests of the contents of messages, and of when they are sent.
 
 use super::*;
-use crate::cm::{Pace, EARLY_SENDS};
+use crate::cm::{RetryPolicy, EARLY_SENDS};
 
 /// Returns the message of an action, as on the wire.
 fn encoded(r: &Resolution, message: Outgoing) -> [u8; MAD_LEN] {
@@ -134,7 +134,7 @@ fn run(mut r: Resolution) -> (Vec<u64>, u64) {
             match action {
                 Action::Send(_) => sends.push(ms),
                 Action::Release => return (sends, ms),
-                Action::Timer | Action::Untrack | Action::Deliver(_) | Action::Count(_) => {}
+                Action::Timer | Action::ReleaseRequest | Action::Deliver(_) | Action::Count(_) => {}
             }
         }
     }
@@ -166,11 +166,11 @@ fn retries_are_clamped() {
 /// Tests that a SIDR_REQ is sent early, but only looked at again while early sends are held back.
 #[test]
 fn a_question_is_asked_early() {
-    let fast = Pace::After(Duration::from_millis(20));
+    let fast = RetryPolicy::After(Duration::from_millis(20));
     let mut firsts = Vec::new();
     for id in 0..50 {
         let mut r = Resolution::new(id, TID);
-        r.set_pace(fast);
+        r.set_retry_policy(fast);
         let params = ResolveParams::new(SERVICE, 0xffff);
         let _ = r.resolve(&params, b"question", at(0)).unwrap();
         let first = r.deadline().unwrap();
@@ -178,14 +178,14 @@ fn a_question_is_asked_early() {
         firsts.push(first);
         let waiting = r.waiting().unwrap();
         assert_eq!(
-            (waiting.message, waiting.since, waiting.hurried),
+            (waiting.message, waiting.since, waiting.ambiguous),
             (Attribute::SidrReq, at(0), false)
         );
 
         // Early sends are held back because the peer is silent, and enough other requests wait for
         // it.
         let mut held = r.clone();
-        held.set_pace(Pace::Hold(Duration::from_millis(20)));
+        held.set_retry_policy(RetryPolicy::Hold(Duration::from_millis(20)));
         let actions = held.timeout(first);
         assert_eq!(actions.collect::<Vec<_>>(), [Action::Timer]);
         assert!(held.deadline().is_some_and(|next| next > first));
@@ -193,7 +193,7 @@ fn a_question_is_asked_early() {
         let actions = r.timeout(first);
         assert!(actions.contains(Action::Send(Outgoing::Req)));
         assert!(actions.contains(Action::Timer));
-        assert!(r.waiting().unwrap().hurried);
+        assert!(r.waiting().unwrap().ambiguous);
         let (sends, end) = run(r);
         assert!((15..=15 + usize::from(EARLY_SENDS) - 1).contains(&sends.len()));
         assert_eq!(sends[sends.len() - 15], 4_096);
@@ -206,9 +206,12 @@ fn a_question_is_asked_early() {
 
 #[test]
 fn a_question_ends_at_its_deadline() {
-    for pace in [Pace::Classic, Pace::After(Duration::from_millis(20))] {
+    for policy in [
+        RetryPolicy::Classic,
+        RetryPolicy::After(Duration::from_millis(20)),
+    ] {
         let mut r = Situation::Fresh.resolution();
-        r.set_pace(pace);
+        r.set_retry_policy(policy);
         let params = ResolveParams {
             total: Duration::from_millis(10_000),
             ..ResolveParams::new(SERVICE, 0xffff)

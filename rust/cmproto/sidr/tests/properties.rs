@@ -116,7 +116,7 @@ proptest! {
                     Action::Count(Counter::Repeat(_)) => repeated += 1,
                     Action::Deliver(_) => told += 1,
                     Action::Release => released += 1,
-                    Action::Timer | Action::Untrack | Action::Count(_) => {}
+                    Action::Timer | Action::ReleaseRequest | Action::Count(_) => {}
                 }
                 if matches!(action, Action::Release) {
                     prop_assert!(r.is_closed());

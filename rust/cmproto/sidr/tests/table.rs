@@ -31,10 +31,12 @@ fn action(action: Action) -> String {
     match action {
         Action::Send(out) => format!("send {}", message(out.attribute())),
         Action::Timer => "timer".into(),
-        Action::Untrack => "untrack".into(),
+        Action::ReleaseRequest => "release ids".into(),
         Action::Release => "release".into(),
-        Action::Deliver(Event::RepReceived { status }) => format!("tell RepReceived({})", status.0),
-        Action::Deliver(Event::ReqError) => "tell ReqError".into(),
+        Action::Deliver(Event::RepReceived { status }) => {
+            format!("deliver RepReceived({})", status.0)
+        }
+        Action::Deliver(Event::ReqError) => "deliver ReqError".into(),
         Action::Count(Counter::Duplicate(of)) => format!("duplicate {}", message(of)),
         Action::Count(Counter::Retry(of)) => format!("retry {}", message(of)),
         Action::Count(Counter::Repeat(of)) => format!("repeat {}", message(of)),
@@ -67,7 +69,7 @@ const ROWS: &[Row] = &[
         input: "SIDR_REP, success",
         apply: |r| Ok(r.receive(&Message::SidrRep(answer(Status::SUCCESS)), now())),
         cells: &[
-            ("ReqSent", "Idle: timer, tell RepReceived(0), release"),
+            ("ReqSent", "Idle: timer, deliver RepReceived(0), release"),
             ("ReqRcvd Answered", "=: mismatch SIDR_REP"),
             ("Fresh Resolved Forgotten", "=: unexpected SIDR_REP"),
         ],
@@ -76,7 +78,7 @@ const ROWS: &[Row] = &[
         input: "SIDR_REP, reject",
         apply: |r| Ok(r.receive(&Message::SidrRep(answer(Status::REJECT)), now())),
         cells: &[
-            ("ReqSent", "Idle: timer, tell RepReceived(2), release"),
+            ("ReqSent", "Idle: timer, deliver RepReceived(2), release"),
             ("ReqRcvd Answered", "=: mismatch SIDR_REP"),
             ("Fresh Resolved Forgotten", "=: unexpected SIDR_REP"),
         ],
@@ -85,7 +87,7 @@ const ROWS: &[Row] = &[
         input: "SIDR_REP with a status unheard of",
         apply: |r| Ok(r.receive(&Message::SidrRep(answer(Status(255))), now())),
         cells: &[
-            ("ReqSent", "Idle: timer, tell RepReceived(255), release"),
+            ("ReqSent", "Idle: timer, deliver RepReceived(255), release"),
             ("ReqRcvd Answered", "=: mismatch SIDR_REP"),
             ("Fresh Resolved Forgotten", "=: unexpected SIDR_REP"),
         ],
@@ -162,7 +164,7 @@ const ROWS: &[Row] = &[
         cells: &[
             ("Fresh", "=: release"),
             ("ReqSent", "Idle: timer, release"),
-            ("ReqRcvd", "Idle: send SIDR_REP, untrack, release"),
+            ("ReqRcvd", "Idle: send SIDR_REP, release ids, release"),
             ("Answered Resolved Forgotten", "=: nothing"),
         ],
     },
@@ -176,7 +178,7 @@ const ROWS: &[Row] = &[
         apply: |r| Ok(r.timeout(r.deadline().unwrap_or(now()))),
         cells: &[
             ("ReqSent", "=: send SIDR_REQ, retry SIDR_REQ, timer"),
-            ("Answered", "=: timer, untrack, release"),
+            ("Answered", "=: timer, release ids, release"),
             ("Fresh ReqRcvd Resolved Forgotten", "=: nothing"),
         ],
     },
@@ -190,8 +192,8 @@ const ROWS: &[Row] = &[
             Ok(last)
         },
         cells: &[
-            ("ReqSent", "Idle: timer, tell ReqError, release"),
-            ("Answered", "=: timer, untrack, release"),
+            ("ReqSent", "Idle: timer, deliver ReqError, release"),
+            ("Answered", "=: timer, release ids, release"),
             ("Fresh ReqRcvd Resolved Forgotten", "=: nothing"),
         ],
     },

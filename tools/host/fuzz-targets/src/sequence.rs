@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use cmproto::{
     cm::{
         AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Limits, Outgoing,
-        Pace, QpState, State,
+        QpState, RetryPolicy, State,
     },
     errno::Errno,
     reject::Reason,
@@ -24,14 +24,14 @@ fn transport(byte: u8) -> Transport {
     }
 }
 
-/// A pace, of no time at all, too.
-fn pace(byte: u8) -> Pace {
+/// A policy, of no time at all, too.
+fn policy(byte: u8) -> RetryPolicy {
     let first = Duration::from_millis(u64::from(byte >> 2) * 7);
     match byte % 4 {
-        0 => Pace::Classic,
-        1 => Pace::After(first),
-        2 => Pace::Overtaken(first),
-        _ => Pace::Hold(first),
+        0 => RetryPolicy::Classic,
+        1 => RetryPolicy::After(first),
+        2 => RetryPolicy::Overtaken(first),
+        _ => RetryPolicy::Hold(first),
     }
 }
 
@@ -122,7 +122,7 @@ impl Watched {
                 Action::Send(message) => self.sent.push(self.encoded(message)),
                 Action::Deliver(_) => assert!(!self.destroyed, "an event after destroy"),
                 Action::Release => self.released = true,
-                Action::Timer | Action::Untrack | Action::Count(_) => {}
+                Action::Timer | Action::ReleaseRemoteIds | Action::Count(_) => {}
             }
         }
         assert_eq!(self.released, self.c.is_closed());
@@ -170,7 +170,7 @@ impl Watched {
             6 => self.verb(|c| c.prepare_mra(byte).map(|()| Actions::default())),
             7 => self.verb(|c| c.notify_established(now)),
             8 => self.input(|c| c.stale_peer(now)),
-            10 => self.c.set_pace(pace(byte)),
+            10 => self.c.set_retry_policy(policy(byte)),
             _ => {
                 let cause = match byte & 1 {
                     0 => DestroyCause::User,

@@ -95,7 +95,7 @@ pub struct Outcome {
     pub done: bool,
     pub sends: Vec<Sent>,
     pub events: Vec<Event>,
-    pub untrack: bool,
+    pub release_remote_ids: bool,
     pub release: bool,
 }
 
@@ -337,7 +337,7 @@ impl Machines {
             done: result.is_ok(),
             sends: Vec::new(),
             events: Vec::new(),
-            untrack: false,
+            release_remote_ids: false,
             release: false,
         };
         if result.is_err() {
@@ -353,7 +353,7 @@ impl Machines {
                     });
                 }
                 Action::Deliver(event) => outcome.events.push(event),
-                Action::Untrack => outcome.untrack = true,
+                Action::ReleaseRemoteIds => outcome.release_remote_ids = true,
                 Action::Release => outcome.release = true,
                 Action::Timer | Action::Count(_) => {}
             }

@@ -444,7 +444,7 @@ impl Rules {
                 end.past.was_established |= matches!(event, Event::DreqReceived);
             }
         }
-        if outcome.untrack && self.bounds.plant != Plant::KeepPeers {
+        if outcome.release_remote_ids && self.bounds.plant != Plant::KeepPeers {
             end.tracked = false;
         }
         let view = self.machines.view(end.value);

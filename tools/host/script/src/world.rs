@@ -185,7 +185,7 @@ pub trait World {
     /// The time.
     fn now(&self) -> Micros;
     /// How long after its time something may come, if the script names none.
-    fn patience(&self) -> Micros;
+    fn retry_timeout(&self) -> Micros;
     /// How inexact the clock is.
     fn slack(&self) -> Micros;
     /// Sends the bytes to the system under test.

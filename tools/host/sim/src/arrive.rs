@@ -328,13 +328,13 @@ impl Passive for IncomingReq<'_> {
             node.ids.free(comm_id);
             return Err(Declined::Refused);
         };
-        machine.set_pace(node.pace());
+        machine.set_retry_policy(node.retry_policy());
         let ep = node.take_ep();
         let interval = TimeCode::new(req.local_cm_response_timeout)
             .to_duration()
             .min(limits.passive_interval);
         let watch = Watch::new(arrived.tag, Side::Passive, req.max_cm_retries, interval);
-        let mut watch = watch.paced(node.pace());
+        let mut watch = watch.with_policy(node.retry_policy());
         watch.apply(Attribute::Req, arrived.digest());
         let endpoint = Endpoint::new(machine, arrived.origin, watch);
         node.endpoints.insert(ep, endpoint);

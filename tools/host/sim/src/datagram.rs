@@ -7,7 +7,7 @@
 
 use cmproto::{
     addr::{Gid, SockAddr},
-    cm::{DestroyCause, Pace, EARLY_SENDS},
+    cm::{DestroyCause, RetryPolicy, EARLY_SENDS},
     errno::Errno,
     node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
     origin::Origin,
@@ -105,10 +105,12 @@ impl Node {
         }
         .encode(&mut data);
         let mut machine = Resolution::new(request_id, u64::from(request_id));
-        machine.set_pace(self.pace());
-        let early = match self.pace() {
-            Pace::Classic => 0,
-            Pace::After(_) | Pace::Overtaken(_) | Pace::Hold(_) => u32::from(EARLY_SENDS),
+        machine.set_retry_policy(self.retry_policy());
+        let early = match self.retry_policy() {
+            RetryPolicy::Classic => 0,
+            RetryPolicy::After(_) | RetryPolicy::Overtaken(_) | RetryPolicy::Hold(_) => {
+                u32::from(EARLY_SENDS)
+            }
         };
         let actions = machine.resolve(&params, &data, now).unwrap_or_default();
         let datagram = Datagram {
@@ -243,12 +245,12 @@ impl Node {
 
     /// The timer of a datagram endpoint has run out.
     pub(crate) fn datagram_timeout(&mut self, ep: EpId, deadline: Instant, now: Instant) {
-        let pace = self.pace_at(now);
+        let policy = self.retry_policy_at(now);
         let Some(datagram) = self.datagrams.get_mut(&ep) else {
             return;
         };
         if datagram.machine.deadline() == Some(deadline) {
-            datagram.machine.set_pace(pace);
+            datagram.machine.set_retry_policy(policy);
             let actions = datagram.machine.timeout(now);
             self.carry_out(ep, actions, now);
         }
@@ -276,7 +278,7 @@ impl Node {
                         self.effects.push(Effect::Timer { ep, deadline });
                     }
                 }
-                Action::Untrack => {
+                Action::ReleaseRequest => {
                     if let Some(datagram) = self.datagrams.get_mut(&ep) {
                         datagram.tracked = false;
                         let key = (datagram.peer, datagram.machine.request_id());

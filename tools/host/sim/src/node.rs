@@ -12,7 +12,7 @@ use cmproto::{
     bucket::TokenBucket,
     cm::{
         self, AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Outgoing,
-        Pace,
+        RetryPolicy,
     },
     cma,
     errno::Errno,
@@ -194,8 +194,12 @@ impl Node {
         let tid = (1 << 32) | u64::from(comm_id);
         let watch = Watch::new(tag, Side::Active, dial.max_cm_retries, Self::interval(dial));
         let mut machine = Connection::new(comm_id, self.guid, tid);
-        machine.set_pace(self.pace());
-        let mut endpoint = Endpoint::new(machine, Origin::of_gid(to), watch.paced(self.pace()));
+        machine.set_retry_policy(self.retry_policy());
+        let mut endpoint = Endpoint::new(
+            machine,
+            Origin::of_gid(to),
+            watch.with_policy(self.retry_policy()),
+        );
         endpoint.qpn = qpn;
         endpoint.reached = true;
         endpoint.has_user = true;
@@ -378,22 +382,22 @@ impl Node {
     }
 
     /// How soon the node sends requests early.
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn retry_policy(&self) -> RetryPolicy {
         match self.setup.early >> self.index & 1 {
-            0 => Pace::Classic,
-            _ => Pace::After(Duration::from_millis(20)),
+            0 => RetryPolicy::Classic,
+            _ => RetryPolicy::After(Duration::from_millis(20)),
         }
     }
 
     /// What the node has found out about the peers by now, which changes all the time.
-    pub(crate) fn pace_at(&self, now: Instant) -> Pace {
+    pub(crate) fn retry_policy_at(&self, now: Instant) -> RetryPolicy {
         let floor = Duration::from_millis(20);
-        match (self.pace(), now.as_micros() / 100_000 % 4) {
-            (Pace::Classic, _) => Pace::Classic,
-            (_, 0) => Pace::Overtaken(floor),
-            (_, 1) => Pace::After(Duration::from_millis(300)),
-            (_, 2) => Pace::Hold(floor),
-            _ => Pace::After(floor),
+        match (self.retry_policy(), now.as_micros() / 100_000 % 4) {
+            (RetryPolicy::Classic, _) => RetryPolicy::Classic,
+            (_, 0) => RetryPolicy::Overtaken(floor),
+            (_, 1) => RetryPolicy::After(Duration::from_millis(300)),
+            (_, 2) => RetryPolicy::Hold(floor),
+            _ => RetryPolicy::After(floor),
         }
     }
 
@@ -440,7 +444,7 @@ impl Node {
 
     /// The timer of an endpoint has run out.
     pub fn timeout(&mut self, ep: EpId, deadline: Instant, now: Instant) {
-        let pace = self.pace_at(now);
+        let policy = self.retry_policy_at(now);
         let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return self.datagram_timeout(ep, deadline, now);
         };
@@ -453,7 +457,7 @@ impl Node {
         if planted && before == cm::State::RepSent {
             return;
         }
-        endpoint.machine.set_pace(pace);
+        endpoint.machine.set_retry_policy(policy);
         let actions = endpoint.machine.timeout(now);
         self.execute(ep, before, actions, now);
     }
@@ -480,7 +484,7 @@ impl Node {
     fn bury(&mut self, ep: EpId) {
         if let Some(endpoint) = self.endpoints.remove(&ep) {
             if let Some(ids) = endpoint.tracked {
-                self.remotes.untrack(&ids, ep);
+                self.remotes.release_remote_ids(&ids, ep);
             }
             self.ids.free(endpoint.machine.local_comm_id());
         }
@@ -497,11 +501,11 @@ impl Node {
                         self.effects.push(Effect::Timer { ep, deadline });
                     }
                 }
-                Action::Untrack if self.setup.plant == Some(Plant::NoUntrack) => {}
-                Action::Untrack => {
+                Action::ReleaseRemoteIds if self.setup.plant == Some(Plant::KeepRemoteIds) => {}
+                Action::ReleaseRemoteIds => {
                     let tracked = self.endpoints.get_mut(&ep).and_then(|e| e.tracked.take());
                     if let Some(ids) = tracked {
-                        self.remotes.untrack(&ids, ep);
+                        self.remotes.release_remote_ids(&ids, ep);
                     }
                 }
                 Action::Deliver(event) => self.report(ep, event, now),

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use cmproto::{
-    cm::{Connection, Pace, State, EARLY_SENDS},
+    cm::{Connection, RetryPolicy, State, EARLY_SENDS},
     time::{Duration, Instant, TimeCode},
     ucma_abi::CmEvent,
     wire::{Attribute, MraMessage},
@@ -228,11 +228,13 @@ impl Watch {
         }
     }
 
-    /// The same for a connection in this pace.
-    pub fn paced(self, pace: Pace) -> Self {
-        let early = match pace {
-            Pace::Classic => 0,
-            Pace::After(_) | Pace::Overtaken(_) | Pace::Hold(_) => u16::from(EARLY_SENDS),
+    /// The same for a connection with this policy.
+    pub fn with_policy(self, policy: RetryPolicy) -> Self {
+        let early = match policy {
+            RetryPolicy::Classic => 0,
+            RetryPolicy::After(_) | RetryPolicy::Overtaken(_) | RetryPolicy::Hold(_) => {
+                u16::from(EARLY_SENDS)
+            }
         };
         Self { early, ..self }
     }

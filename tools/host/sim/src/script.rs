@@ -23,7 +23,7 @@ pub enum Plant {
     /// REQs are not looked up in the table of duplicates and stale peers.
     NoDuplicates,
     /// The tables are not left when a connection ends.
-    NoUntrack,
+    KeepRemoteIds,
     /// The timer of a REP is never set.
     NoRepTimer,
     /// DREQs for nobody are not answered.
@@ -40,7 +40,7 @@ impl Plant {
     /// Every bug.
     pub const ALL: [Self; 7] = [
         Self::NoDuplicates,
-        Self::NoUntrack,
+        Self::KeepRemoteIds,
         Self::NoRepTimer,
         Self::NoConfirm,
         Self::EagerRep,

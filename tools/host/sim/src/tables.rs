@@ -74,7 +74,7 @@ impl Remotes {
     }
 
     /// Removes the entries if they are `ep`'s.
-    pub fn untrack(&mut self, ids: &RemoteIds, ep: EpId) {
+    pub fn release_remote_ids(&mut self, ids: &RemoteIds, ep: EpId) {
         self.leave(&ids.comm_id_key(), &ep);
         self.leave(&ids.qpn_key(), &ep);
     }

@@ -77,9 +77,9 @@ fn no_connection_is_lost_that_classic_nodes_keep() {
         let classic = sum(0, dial, weather);
         assert!(classic.unreachable > 0);
         for early in [0b01, 0b10, 0b11] {
-            let paced = sum(early, dial, weather);
-            assert!(paced.established > classic.established);
-            assert!(paced.unreachable < classic.unreachable);
+            let early_sends = sum(early, dial, weather);
+            assert!(early_sends.established > classic.established);
+            assert!(early_sends.unreachable < classic.unreachable);
         }
     }
 }
@@ -97,9 +97,9 @@ fn what_it_costs() {
     // A fifth of all messages lost: what is sent in addition is what was lost, and what the other
     // side does not see because its answer is. At most the bound for each of two requests.
     let classic = sum(0, Dial::PLAIN, lossy);
-    let paced = sum(0b01, Dial::PLAIN, lossy);
-    let more = paced.messages.saturating_sub(classic.messages);
-    let requests = 3 * paced.connections;
+    let early_sends = sum(0b01, Dial::PLAIN, lossy);
+    let more = early_sends.messages.saturating_sub(classic.messages);
+    let requests = 3 * early_sends.connections;
     assert!(more < requests, "{more} more for {requests} requests");
     assert!(more < requests * u64::from(EARLY_SENDS));
 }

@@ -139,7 +139,7 @@ fn find(plant: Plant) -> (Rule, usize) {
 fn planted_bugs_are_found() {
     for (plant, rule) in [
         (Plant::NoDuplicates, Rule::S5),
-        (Plant::NoUntrack, Rule::S5),
+        (Plant::KeepRemoteIds, Rule::S5),
         (Plant::NoRepTimer, Rule::S3),
         (Plant::NoConfirm, Rule::S4),
         (Plant::EagerRep, Rule::S6),

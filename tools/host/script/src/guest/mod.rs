@@ -250,7 +250,7 @@ impl World for Guest {
         self.net.now()
     }
 
-    fn patience(&self) -> Micros {
+    fn retry_timeout(&self) -> Micros {
         3_000_000 * slowness()
     }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::world::{Answer, Call, ConnParam, Endpoint, QpAttr, Space};
 use cmproto::{
     addr::SockAddr,
-    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, Pace, QpState},
+    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, QpState, RetryPolicy},
     cma,
     errno::Errno,
     origin::Origin,
@@ -31,7 +31,7 @@ impl Node {
             let actions = sidr.machine.destroy(cause, now);
             self.execute_sidr(index, actions, None);
         }
-        self.untrack(index);
+        self.release_remote_ids(index);
         let Some(object) = self.objects.get_mut(index) else {
             return;
         };
@@ -68,8 +68,10 @@ impl Node {
     }
 
     /// How soon requests are sent early: the peers of a script are fast.
-    pub(super) fn pace(&self) -> Pace {
-        self.tuning.early_retry().map_or(Pace::Classic, Pace::After)
+    pub(super) fn retry_policy(&self) -> RetryPolicy {
+        self.tuning
+            .early_retry()
+            .map_or(RetryPolicy::Classic, RetryPolicy::After)
     }
 
     /// The addresses of a new connection.
@@ -126,7 +128,7 @@ impl Node {
         };
         let mut machine = Connection::new(comm_id, GUID, 0x1000_0000_0000 | u64::from(comm_id));
         machine.set_limits(&self.tuning.limits());
-        machine.set_pace(self.pace());
+        machine.set_retry_policy(self.retry_policy());
         let actions = machine.connect(&params, &data, self.now)?;
         let index = self.object(Object {
             conn: Some(Conn {

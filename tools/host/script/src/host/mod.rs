@@ -256,7 +256,7 @@ impl Node {
         for action in actions {
             match action {
                 Action::Send(outgoing) => self.transmit(index, outgoing),
-                Action::Untrack => self.untrack(index),
+                Action::ReleaseRemoteIds => self.release_remote_ids(index),
                 Action::Deliver(event) => self.report(index, event, cause),
                 Action::Timer | Action::Release | Action::Count(_) => {}
             }
@@ -276,7 +276,7 @@ impl Node {
         self.wire.push_back(Sent { at, to, mad });
     }
 
-    fn untrack(&mut self, index: usize) {
+    fn release_remote_ids(&mut self, index: usize) {
         let tracked = self.conn(index).and_then(|conn| conn.tracked.take());
         if let Some(ids) = tracked {
             self.remotes.leave(&ids.comm_id_key(), &index);
@@ -361,7 +361,7 @@ impl World for Node {
         self.now.as_micros()
     }
 
-    fn patience(&self) -> Micros {
+    fn retry_timeout(&self) -> Micros {
         0
     }
 

@@ -325,7 +325,7 @@ impl Passive for IncomingReq<'_> {
         let limits = node.tuning.limits();
         let machine = Connection::from_req(comm_id, GUID, tid, header, req, &limits);
         let mut machine = machine.map_err(|_| Declined::Refused)?;
-        machine.set_pace(node.pace());
+        machine.set_retry_policy(node.retry_policy());
         Ok(node.object(Object {
             conn: Some(Conn {
                 machine,

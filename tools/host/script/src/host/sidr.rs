@@ -66,7 +66,7 @@ impl Node {
                         self.questions.insert(asker, Question::Answered(answer));
                     }
                 }
-                Action::Untrack => {
+                Action::ReleaseRequest => {
                     let asker = self.sidr(index).and_then(|sidr| sidr.question.take());
                     if let Some(asker) = asker {
                         self.questions.remove(&asker);
@@ -132,7 +132,7 @@ impl Node {
         };
         let tid = 0x1000_0000_0000 | u64::from(request_id);
         let mut machine = Resolution::new(request_id, tid);
-        machine.set_pace(self.pace());
+        machine.set_retry_policy(self.retry_policy());
         let actions = machine.resolve(&params, &data, self.now)?;
         let index = self.object(Object {
             sidr: Some(Sidr {

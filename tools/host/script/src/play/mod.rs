@@ -94,7 +94,7 @@ pub fn play(script: &Script, world: &mut dyn World) -> Result {
             play.step(step)
                 .map_err(|error| format!("line {}: {}\n  {error}", step.line, step.text))
         })
-        .and_then(|()| play.nothing(play.world.patience().min(50_000)));
+        .and_then(|()| play.nothing(play.world.retry_timeout().min(50_000)));
     played.map_err(|error| format!("{error}\n  what happened:\n{}", play.log))
 }
 
@@ -277,7 +277,7 @@ impl Play<'_> {
         // Late is not wrong on a machine that others use, too.
         let slack = self.world.slack() * 10;
         match timing {
-            Timing::Now => self.world.now() + self.world.patience(),
+            Timing::Now => self.world.now() + self.world.retry_timeout(),
             Timing::Within(time) => from + time + slack,
             Timing::After(time, percent) => from + time + time * percent / 100 + slack,
         }

@@ -3,15 +3,15 @@
 //! Tests of the waits that a peer asks for by MRAs, and of their limits.
 
 use super::*;
-use crate::cm::{Pace, Tunable, Tuning, EARLY_SENDS};
+use crate::cm::{RetryPolicy, Tunable, Tuning, EARLY_SENDS};
 
-const FAST: Pace = Pace::After(Duration::from_millis(20));
-const PACES: [Pace; 2] = [Pace::Classic, FAST];
+const FAST: RetryPolicy = RetryPolicy::After(Duration::from_millis(20));
+const POLICIES: [RetryPolicy; 2] = [RetryPolicy::Classic, FAST];
 
 /// Returns a connection whose REQ was sent at time 0.
-fn asking(pace: Pace, retries: u8) -> Connection {
+fn asking(policy: RetryPolicy, retries: u8) -> Connection {
     let mut c = active();
-    c.set_pace(pace);
+    c.set_retry_policy(policy);
     let params = ConnectParams {
         max_cm_retries: retries,
         ..connect_params()
@@ -21,9 +21,9 @@ fn asking(pace: Pace, retries: u8) -> Connection {
 }
 
 /// Returns a connection whose REP was sent at time 0.
-fn answering(pace: Pace) -> Connection {
+fn answering(policy: RetryPolicy) -> Connection {
     let mut c = passive();
-    c.set_pace(pace);
+    c.set_retry_policy(policy);
     let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
     c
 }
@@ -66,17 +66,17 @@ const REP: (Outgoing, MraMessage) = (Outgoing::Rep, MraMessage::Rep);
 /// answered. The waits are of 60 s, the limit for an MRA.
 #[test]
 fn every_send_may_be_answered_by_an_mra() {
-    for pace in PACES {
-        let (sends, end) = run(&mut asking(pace, 15), REQ, |_| Some(24));
-        let early = usize::from(pace == FAST);
+    for policy in POLICIES {
+        let (sends, end) = run(&mut asking(policy, 15), REQ, |_| Some(24));
+        let early = usize::from(policy == FAST);
         assert_eq!(sends.len(), 15 + early);
         assert_eq!(sends[early], 4_608);
         for (n, send) in (0..).zip(&sends[early..]) {
-            assert_eq!(*send, 4_608 + n * 60_000, "{pace:?}");
+            assert_eq!(*send, 4_608 + n * 60_000, "{policy:?}");
         }
-        assert_eq!(end, 4_608 + 15 * 60_000, "{pace:?}");
+        assert_eq!(end, 4_608 + 15 * 60_000, "{policy:?}");
     }
-    let (sends, end) = run(&mut answering(Pace::Classic), REP, |_| Some(24));
+    let (sends, end) = run(&mut answering(RetryPolicy::Classic), REP, |_| Some(24));
     assert_eq!((sends.len(), sends[14], end), (15, 844_096, 904_096));
 }
 
@@ -84,17 +84,17 @@ fn every_send_may_be_answered_by_an_mra() {
 /// wait that the MRA asks for.
 #[test]
 fn a_parked_request_asks_as_often_as_it_may() {
-    for pace in PACES {
-        let mut c = asking(pace, 15);
+    for policy in POLICIES {
+        let mut c = asking(policy, 15);
         let told = receive(&mut c, Message::Mra(peer_mra(MraMessage::Req, 22)), at(1));
         assert!(told.contains(Action::Deliver(Event::MraReceived)));
         let (sends, end) = run(&mut c, REQ, |_| Some(22));
         let wait = 16_384 + 512;
         assert_eq!(sends.len(), 15);
         for (n, send) in (1..).zip(sends) {
-            assert!(send.abs_diff(n * wait) < 5, "{pace:?} {n}: {send}");
+            assert!(send.abs_diff(n * wait) < 5, "{policy:?} {n}: {send}");
         }
-        assert!(end.abs_diff(16 * wait) < 5, "{pace:?}: {end}");
+        assert!(end.abs_diff(16 * wait) < 5, "{policy:?}: {end}");
     }
 }
 
@@ -129,7 +129,7 @@ fn a_flood_of_mras_is_no_longer_wait() {
 /// the user is not told of it.
 #[test]
 fn one_mra_for_each_send() {
-    let mut c = asking(Pace::Classic, 15);
+    let mut c = asking(RetryPolicy::Classic, 15);
     let mra = |c: &mut Connection, code, ms| {
         receive(c, Message::Mra(peer_mra(MraMessage::Req, code)), at(ms))
     };
@@ -153,8 +153,8 @@ fn one_mra_for_each_send() {
 fn an_mra_is_worth_the_same_in_any_pace() {
     for retries in [0, 1, 2, 15] {
         for code in [16, 20, 22, 24] {
-            let [classic, fast] = PACES.map(|pace| {
-                let mut c = asking(pace, retries);
+            let [classic, fast] = POLICIES.map(|policy| {
+                let mut c = asking(policy, retries);
                 while c.deadline().unwrap() < at(30) {
                     let now = c.deadline().unwrap();
                     let _ = c.timeout(now);
@@ -199,13 +199,13 @@ fn an_mra_for_a_later_send_counts_at_once() {
 /// Tests that a REP is sent again before the wait of an MRA is over, because the RTU may have been
 /// sent and lost since.
 #[test]
-fn a_rep_lingers_after_each_mra() {
+fn a_rep_resumes_after_each_mra() {
     // The first MRA is for an early send or for the first classic retry, and the second for the
     // next retry.
-    for pace in PACES {
-        let mut c = answering(pace);
+    for policy in POLICIES {
+        let mut c = answering(policy);
         let mra = Message::Mra(peer_mra(MraMessage::Rep, 24));
-        if pace == FAST {
+        if policy == FAST {
             let first = c.deadline().unwrap();
             assert!(c.timeout(first).contains(Action::Send(Outgoing::Rep)));
             let _ = receive(&mut c, mra, at(30));
@@ -215,21 +215,21 @@ fn a_rep_lingers_after_each_mra() {
             let _ = c.timeout(now);
         }
         assert!(c.timeout(at(4_096)).contains(Action::Send(Outgoing::Rep)));
-        c.set_pace(FAST);
+        c.set_retry_policy(FAST);
         let _ = receive(&mut c, mra, at(4_100));
         let (sends, _) = run(&mut c, REP, |_| None);
-        assert!((4_612..5_300).contains(&sends[0]), "{pace:?} {sends:?}");
+        assert!((4_612..5_300).contains(&sends[0]), "{policy:?} {sends:?}");
         // In total there are no more early sends than without an MRA.
         assert!(
             sends.len() <= 14 + usize::from(EARLY_SENDS),
-            "{pace:?} {sends:?}"
+            "{policy:?} {sends:?}"
         );
     }
 }
 
 /// Tests that the gaps between early sends of a REP double after an MRA.
 #[test]
-fn a_rep_that_lingers_is_sent_at_gaps_that_double() {
+fn a_rep_that_resumes_is_sent_at_gaps_that_double() {
     let mut c = answering(FAST);
     let first = c.deadline().unwrap();
     let _ = c.timeout(first);
@@ -250,10 +250,10 @@ fn a_rep_that_lingers_is_sent_at_gaps_that_double() {
 #[test]
 fn gaps_are_no_shorter_than_the_first_wait() {
     let first = Duration::from_millis(400);
-    for pace in [Pace::After(first), Pace::Overtaken(first)] {
-        let (sends, _) = run(&mut asking(pace, 15), REQ, |_| None);
-        assert_eq!(sends[0], 400, "{pace:?}");
-        assert!(sends[1] >= 800, "{pace:?} {sends:?}");
+    for policy in [RetryPolicy::After(first), RetryPolicy::Overtaken(first)] {
+        let (sends, _) = run(&mut asking(policy, 15), REQ, |_| None);
+        assert_eq!(sends[0], 400, "{policy:?}");
+        assert!(sends[1] >= 800, "{policy:?} {sends:?}");
     }
 }
 
@@ -264,21 +264,21 @@ fn no_mra_puts_off_the_deadline() {
     let mut tuning = Tuning::NONE;
     tuning.set(Tunable::Deadline, 10_000).unwrap();
     let limits = tuning.limits();
-    for pace in PACES {
+    for policy in POLICIES {
         for code in [None, Some(8), Some(20), Some(24), Some(31)] {
             let mut c = active();
             c.set_limits(&limits);
-            c.set_pace(pace);
+            c.set_retry_policy(policy);
             let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
-            assert_eq!(run(&mut c, REQ, |_| code).1, 10_000, "{pace:?} {code:?}");
+            assert_eq!(run(&mut c, REQ, |_| code).1, 10_000, "{policy:?} {code:?}");
             let mut c = passive_with(&peer_req(), &limits);
-            c.set_pace(pace);
+            c.set_retry_policy(policy);
             let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
-            assert_eq!(run(&mut c, REP, |_| code).1, 10_000, "{pace:?} {code:?}");
+            assert_eq!(run(&mut c, REP, |_| code).1, 10_000, "{policy:?} {code:?}");
         }
         let mut c = Situation::EstablishedActive.connection();
         c.set_limits(&limits);
-        c.set_pace(pace);
+        c.set_retry_policy(policy);
         let _ = c.disconnect(&[], at(0)).unwrap();
         let dreq = (Outgoing::Dreq, MraMessage::Other);
         assert_eq!(run(&mut c, dreq, |_| None).1, 10_000);
@@ -348,10 +348,14 @@ fn the_largest_values() {
     }
 }
 
-/// Tests that a pace of no time is one of a millisecond, and that the request ends.
+/// Tests that a policy of no time is one of a millisecond, and that the request ends.
 #[test]
 fn a_pace_of_zero_advances() {
-    for make in [Pace::Hold, Pace::After, Pace::Overtaken] {
+    for make in [
+        RetryPolicy::Hold,
+        RetryPolicy::After,
+        RetryPolicy::Overtaken,
+    ] {
         let mut c = asking(make(Duration::ZERO), 15);
         let mut steps = 0;
         while c.deadline().unwrap() < at(4_608) {
@@ -371,7 +375,7 @@ fn each_connection_has_gaps_of_its_own() {
     let mut firsts: Vec<_> = (0..100)
         .map(|id| {
             let mut c = Connection::new(id, OWN_GUID, OWN_TID);
-            c.set_pace(FAST);
+            c.set_retry_policy(FAST);
             let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
             c.deadline()
         })

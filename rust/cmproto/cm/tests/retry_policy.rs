@@ -4,18 +4,18 @@
 
 use super::*;
 use crate::{
-    cm::{Expiry, Pace, Retransmit, RoundTrip, Schedule, Waiting, EARLY_SENDS},
+    cm::{Expiry, Retransmit, RetryPolicy, RoundTrip, Schedule, Waiting, EARLY_SENDS},
     errno::Errno,
 };
 
 const FIRST: Duration = Duration::from_millis(20);
-const FAST: Pace = Pace::After(FIRST);
+const FAST: RetryPolicy = RetryPolicy::After(FIRST);
 
 /// Returns the times of the sends after the first one, and the time of the end, in microseconds.
-/// `pace` returns the pace at each expiry.
+/// `policy` returns the policy at each expiry.
 fn run(
     (schedule, mut request): (Schedule, Retransmit),
-    mut pace: impl FnMut(Instant) -> Pace,
+    mut policy: impl FnMut(Instant) -> RetryPolicy,
 ) -> (Vec<u64>, u64) {
     let mut sends = Vec::new();
     loop {
@@ -24,7 +24,7 @@ fn run(
             request.expire(schedule, FAST, now - Duration(1)),
             Expiry::Early
         );
-        match request.expire(schedule, pace(now), now) {
+        match request.expire(schedule, policy(now), now) {
             Expiry::Early => panic!("due at {now:?}"),
             Expiry::Later => assert!(request.deadline() > now),
             Expiry::Resend => sends.push(now.as_micros()),
@@ -42,12 +42,12 @@ fn start(schedule: Schedule) -> (Schedule, Retransmit) {
 }
 
 /// Returns the retransmission of a request with early sends.
-fn paced(schedule: Schedule, pace: Pace, seed: u32) -> (Schedule, Retransmit) {
-    (schedule, start(schedule).1.paced(pace, seed))
+fn with_policy(schedule: Schedule, policy: RetryPolicy, seed: u32) -> (Schedule, Retransmit) {
+    (schedule, start(schedule).1.with_policy(policy, seed))
 }
 
 fn classic(schedule: Schedule) -> (Vec<u64>, u64) {
-    run(start(schedule), |_| Pace::Classic)
+    run(start(schedule), |_| RetryPolicy::Classic)
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn classic_sends_stay_and_a_bounded_number_comes_before_the_first() {
             let schedule = schedule(ms, retries);
             let (classic_sends, classic_end) = classic(schedule);
             for seed in (0..50u32).map(|i| i.wrapping_mul(0x9e37_79b9)) {
-                let (sends, end) = run(paced(schedule, FAST, seed), |_| FAST);
+                let (sends, end) = run(with_policy(schedule, FAST, seed), |_| FAST);
                 assert_eq!(end, classic_end);
                 let (early, rest): (Vec<u64>, Vec<u64>) =
                     sends.iter().partition(|send| **send < ms * 1_000);
@@ -75,13 +75,13 @@ fn classic_sends_stay_and_a_bounded_number_comes_before_the_first() {
             }
         }
     }
-    let (sends, _) = run(paced(schedule(4608, 15), FAST, 7), |_| FAST);
+    let (sends, _) = run(with_policy(schedule(4608, 15), FAST, 7), |_| FAST);
     assert_eq!(sends.len(), 15 + 7);
 }
 
 #[test]
 fn gaps_differ() {
-    let first = |seed| paced(schedule(4608, 15), FAST, seed).1.deadline();
+    let first = |seed| with_policy(schedule(4608, 15), FAST, seed).1.deadline();
     let mut all: Vec<Instant> = (0..100).map(first).collect();
     all.sort();
     all.dedup();
@@ -91,30 +91,30 @@ fn gaps_differ() {
 #[test]
 fn a_peer_whose_answers_take_longer_is_waited_for() {
     let slow = |now: Instant| match now < at(300) {
-        true => Pace::After(Duration::from_millis(300)),
+        true => RetryPolicy::After(Duration::from_millis(300)),
         false => FAST,
     };
-    let (sends, end) = run(paced(schedule(4608, 15), FAST, 3), slow);
+    let (sends, end) = run(with_policy(schedule(4608, 15), FAST, 3), slow);
     assert_eq!((sends[0], end), (300_000, classic(schedule(4608, 15)).1));
     // Answers take too long for any early send.
-    let slower = |_| Pace::After(Duration::from_millis(4_000));
-    let request = paced(schedule(4608, 15), FAST, 3);
+    let slower = |_| RetryPolicy::After(Duration::from_millis(4_000));
+    let request = with_policy(schedule(4608, 15), FAST, 3);
     assert_eq!(run(request, slower), classic(schedule(4608, 15)));
 }
 
 #[test]
 fn nothing_is_sent_early_to_a_silent_peer_that_many_ask() {
-    let request = paced(schedule(4608, 15), Pace::Hold(FIRST), 3);
+    let request = with_policy(schedule(4608, 15), RetryPolicy::Hold(FIRST), 3);
     let mut asked = 0;
     let held = run(request, |_| {
         asked += 1;
-        Pace::Hold(FIRST)
+        RetryPolicy::Hold(FIRST)
     });
     assert_eq!(held, classic(schedule(4608, 15)));
     assert!(asked < 16 + 10, "{asked}");
     // The peer is no longer silent.
     let (sends, _) = run(request, |now| match now < at(1000) {
-        true => Pace::Hold(FIRST),
+        true => RetryPolicy::Hold(FIRST),
         false => FAST,
     });
     assert!((1_000_000..2_000_000).contains(&sends[0]), "{sends:?}");
@@ -122,14 +122,14 @@ fn nothing_is_sent_early_to_a_silent_peer_that_many_ask() {
 
 #[test]
 fn a_dead_peer_costs_only_itself() {
-    let pace = |unanswered, silent| {
+    let policy = |unanswered, silent| {
         let silent = Duration::from_millis(silent);
-        Pace::of(unanswered, silent, RoundTrip::UNKNOWN, FIRST, false)
+        RetryPolicy::of(unanswered, silent, RoundTrip::UNKNOWN, FIRST, false)
     };
-    assert_eq!(pace(32, 99_999), FAST);
-    assert_eq!(pace(33, 1_001), Pace::Hold(FIRST));
-    assert_eq!(pace(33, 1_000), FAST);
-    assert_eq!(pace(u32::MAX, 0), FAST);
+    assert_eq!(policy(32, 99_999), FAST);
+    assert_eq!(policy(33, 1_001), RetryPolicy::Hold(FIRST));
+    assert_eq!(policy(33, 1_000), FAST);
+    assert_eq!(policy(u32::MAX, 0), FAST);
 }
 
 /// Tests the effect of a later request that was answered, when a peer with a long queue takes long
@@ -139,18 +139,18 @@ fn a_request_that_others_overtake_is_sent_again() {
     let slow = (0..60).fold(RoundTrip::UNKNOWN, |trip, _| {
         trip.answered(Duration::from_millis(600), false)
     });
-    let pace = |overtaken| Pace::of(1, Duration::ZERO, slow, FIRST, overtaken);
-    let Pace::After(patience) = pace(false) else {
+    let policy = |overtaken| RetryPolicy::of(1, Duration::ZERO, slow, FIRST, overtaken);
+    let RetryPolicy::After(timeout) = policy(false) else {
         panic!("held");
     };
-    assert!(patience > Duration::from_millis(800));
-    let overtaken = Pace::Overtaken(FIRST);
-    assert_eq!(pace(true), overtaken);
-    let of_silent = Pace::of(33, Duration::from_millis(1_001), slow, FIRST, true);
-    assert_eq!(of_silent, Pace::Hold(patience));
+    assert!(timeout > Duration::from_millis(800));
+    let overtaken = RetryPolicy::Overtaken(FIRST);
+    assert_eq!(policy(true), overtaken);
+    let of_silent = RetryPolicy::of(33, Duration::from_millis(1_001), slow, FIRST, true);
+    assert_eq!(of_silent, RetryPolicy::Hold(timeout));
     for overtaken_at in [0, 5, 100, 300, 700] {
-        let request = paced(schedule(4608, 15), pace(false), 3);
-        let (sends, _) = run(request, |now| pace(now >= at(overtaken_at)));
+        let request = with_policy(schedule(4608, 15), policy(false), 3);
+        let (sends, _) = run(request, |now| policy(now >= at(overtaken_at)));
         let soonest = overtaken_at.max(100);
         let latest = soonest.saturating_mul(3).div_ceil(2) + 25;
         let first = sends[0] / 1_000;
@@ -160,20 +160,23 @@ fn a_request_that_others_overtake_is_sent_again() {
         );
     }
     // A request that is not overtaken waits as long as answers take.
-    let request = paced(schedule(4608, 15), pace(false), 3);
+    let request = with_policy(schedule(4608, 15), policy(false), 3);
     let mut looks = 0;
     let (sends, _) = run(request, |_| {
         looks += 1;
-        pace(false)
+        policy(false)
     });
-    assert_eq!(sends[0], patience.as_micros());
+    assert_eq!(sends[0], timeout.as_micros());
     assert!(looks < 15 + 10, "{looks}");
 }
 
 #[test]
 fn switched_off_meanwhile() {
-    let request = paced(schedule(4608, 15), FAST, 3);
-    assert_eq!(run(request, |_| Pace::Classic), classic(schedule(4608, 15)));
+    let request = with_policy(schedule(4608, 15), FAST, 3);
+    assert_eq!(
+        run(request, |_| RetryPolicy::Classic),
+        classic(schedule(4608, 15))
+    );
 }
 
 #[test]
@@ -181,11 +184,11 @@ fn the_total_is_a_limit() {
     for (total, sends) in [(1, 0), (100, 0), (10_000, 2), (1_000_000, 15)] {
         let (schedule, request) = start(schedule(4608, 15));
         let limited = request.within(Duration::from_millis(total));
-        let (classic_sends, end) = run((schedule, limited), |_| Pace::Classic);
+        let (classic_sends, end) = run((schedule, limited), |_| RetryPolicy::Classic);
         assert_eq!(classic_sends.len(), sends);
         assert_eq!(end, 1_000 * total.min(16 * 4608));
-        let (_, paced) = run((schedule, limited.paced(FAST, 9)), |_| FAST);
-        assert_eq!(paced, end);
+        let (_, early_sends) = run((schedule, limited.with_policy(FAST, 9)), |_| FAST);
+        assert_eq!(early_sends, end);
     }
 }
 
@@ -194,14 +197,14 @@ fn the_total_is_a_limit() {
 #[test]
 fn an_mra_for_an_early_send() {
     let mut c = active();
-    c.set_pace(FAST);
+    c.set_retry_policy(FAST);
     let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
     let first = c.deadline().unwrap();
     assert!(c.timeout(first).contains(Action::Send(Outgoing::Req)));
-    let waiting = |hurried| Waiting {
+    let waiting = |ambiguous| Waiting {
         message: Attribute::Req,
         since: at(0),
-        hurried,
+        ambiguous,
     };
     assert_eq!(c.waiting(), Some(waiting(true)));
     let _ = receive(
@@ -224,7 +227,7 @@ fn an_mra_for_an_early_send() {
 #[test]
 fn an_mra_for_an_early_rep() {
     let mut c = passive();
-    c.set_pace(FAST);
+    c.set_retry_policy(FAST);
     let _ = c.accept(&accept_params(), &[], at(0)).unwrap();
     let first = c.deadline().unwrap();
     assert!(c.timeout(first).contains(Action::Send(Outgoing::Rep)));
@@ -238,7 +241,7 @@ fn an_mra_for_an_early_rep() {
     };
     assert!((at(512)..at(700)).contains(&second), "{second:?}");
     // The REP is sent earlier if later requests are answered, because then the RTU was lost.
-    late.set_pace(Pace::Overtaken(FIRST));
+    late.set_retry_policy(RetryPolicy::Overtaken(FIRST));
     let second = late.deadline().unwrap();
     assert!((at(120)..at(160)).contains(&second), "{second:?}");
     assert!(late.timeout(second).contains(Action::Send(Outgoing::Rep)));
@@ -257,14 +260,14 @@ fn an_mra_for_an_early_rep() {
 #[test]
 fn every_request_of_a_connection() {
     let mut req = active();
-    req.set_pace(FAST);
+    req.set_retry_policy(FAST);
     let _ = req.connect(&connect_params(), &[], at(0)).unwrap();
     let mut rep = passive();
-    rep.set_pace(FAST);
+    rep.set_retry_policy(FAST);
     let _ = rep.accept(&accept_params(), &[], at(0)).unwrap();
     let mut dreq = Situation::EstablishedPassive.connection();
     assert_eq!(dreq.waiting(), None);
-    dreq.set_pace(FAST);
+    dreq.set_retry_policy(FAST);
     let _ = dreq.disconnect(&[], at(0)).unwrap();
     for (mut c, message) in [
         (req, Outgoing::Req),
@@ -273,16 +276,16 @@ fn every_request_of_a_connection() {
     ] {
         let first = c.deadline().unwrap();
         assert!((at(20)..=at(25)).contains(&first));
-        let waiting = |hurried| Waiting {
+        let waiting = |ambiguous| Waiting {
             message: message.attribute(),
             since: at(0),
-            hurried,
+            ambiguous,
         };
         assert_eq!(c.waiting(), Some(waiting(false)));
         assert!(c.timeout(first).contains(Action::Send(message)));
         assert_eq!(c.waiting(), Some(waiting(true)));
         // The peer becomes slow.
-        c.set_pace(Pace::After(Duration::from_millis(150)));
+        c.set_retry_policy(RetryPolicy::After(Duration::from_millis(150)));
         let second = c.deadline().unwrap();
         let only_later = c.timeout(second);
         assert!(only_later.contains(Action::Timer));

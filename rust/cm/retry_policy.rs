@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The pace of an endpoint's early retries.
+//! The policy of an endpoint's early retries.
 
 use super::route::Route;
 use crate::{
@@ -8,40 +8,42 @@ use crate::{
     table::round_trips::InFlight,
 };
 use cmproto::{
-    cm::{Pace, Tunable, Waiting},
+    cm::{RetryPolicy, Tunable, Waiting},
     origin::Origin,
     time::{Duration, Instant},
 };
 
 impl Endpoint {
-    /// Returns the pace of a new request along `route`, at the time `now`.
-    pub(super) fn pace(&self, inner: &Inner, route: &Route, now: Instant) -> Pace {
+    /// Returns the policy of a new request along `route`, at the time `now`.
+    pub(super) fn retry_policy(&self, inner: &Inner, route: &Route, now: Instant) -> RetryPolicy {
         let own = inner.tuning.own(Tunable::EarlyRetry);
         let early_retry = own.unwrap_or(route.early_retry);
-        self.pace_of(early_retry, &route.peer, None, now)
+        self.retry_policy_to(early_retry, &route.peer, None, now)
     }
 
-    /// Returns the pace of a request to `peer`, which is new or `waiting` for its answer.
+    /// Returns the policy of a request to `peer`, which is new or `waiting` for its answer.
     /// `early_retry` is in milliseconds.
-    fn pace_of(
+    fn retry_policy_to(
         &self,
         early_retry: u32,
         peer: &Origin,
         waiting: Option<Waiting>,
         now: Instant,
-    ) -> Pace {
+    ) -> RetryPolicy {
         match early_retry {
-            0 => Pace::Classic,
+            0 => RetryPolicy::Classic,
             ms => {
                 let floor = Duration::from_millis(u64::from(ms));
-                self.globals.round_trips.pace(peer, waiting, floor, now)
+                self.globals
+                    .round_trips
+                    .retry_policy(peer, waiting, floor, now)
             }
         }
     }
 
-    /// Updates the pace of the state machine. To be called before a request is sent or a timer is
+    /// Updates the policy of the state machine. To be called before a request is sent or a timer is
     /// handled.
-    pub(super) fn keep_pace(&self, inner: &mut Inner, now: Instant) {
+    pub(super) fn update_retry_policy(&self, inner: &mut Inner, now: Instant) {
         let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
@@ -52,10 +54,10 @@ impl Endpoint {
             })
         };
         let early_retry = inner.tuning.own(Tunable::EarlyRetry);
-        let pace = self.pace_of(early_retry.unwrap_or_else(tuned), peer, waiting, now);
+        let policy = self.retry_policy_to(early_retry.unwrap_or_else(tuned), peer, waiting, now);
         match &mut inner.exchange {
-            Exchange::Connection(conn) => conn.machine.set_pace(pace),
-            Exchange::Sidr(sidr) => sidr.machine.set_pace(pace),
+            Exchange::Connection(conn) => conn.machine.set_retry_policy(policy),
+            Exchange::Sidr(sidr) => sidr.machine.set_retry_policy(policy),
             Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
@@ -80,7 +82,7 @@ impl Endpoint {
         self.globals.round_trips.received(peer, now);
         match (waited, waiting) {
             (Some(waited), None) => self.globals.round_trips.answered(peer, waited, now),
-            (Some(before), Some(after)) if before.hurried && !after.hurried => {
+            (Some(before), Some(after)) if before.ambiguous && !after.ambiguous => {
                 self.globals.round_trips.acknowledged(peer, after, now);
             }
             _ => {}

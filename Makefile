@@ -49,7 +49,7 @@ clean:
 	@tools/clean
 
 distclean mrproper: clean
-	@rm -rf doc rust-project.json tools/host/target
+	@rm -rf doc rust-project.json selftests/host/target
 
 distclean-cache:
 	@bash -c '. tools/env.sh && remove_tree "$$CACHE"'

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # There is no cargo in a guest: the host has built it, beside here or in the
 # repository. It is static, so that it runs with any C library.
 for program in "$PWD/cm-script" \
-	"$here/../tools/host/target/x86_64-unknown-linux-gnu/release/cm-script"; do
+	"$here/host/target/x86_64-unknown-linux-gnu/release/cm-script"; do
 	[ ! -x "$program" ] || exec "$program" guest "$here/scenarios" "$@"
 done
 echo "Bail out! cm-script is missing: run tools/script on the host"

@@ -4,7 +4,7 @@
 
 use std::{env, error::Error, fmt::Write, fs, path::Path};
 
-const SCENARIOS: &str = "../../../selftests/scenarios";
+const SCENARIOS: &str = "../../scenarios";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SCENARIOS}");

@@ -97,7 +97,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
 
 /// What the scenarios come to on the host.
 fn seen() -> BTreeSet<(String, String)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../selftests/scenarios");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut seen = BTreeSet::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

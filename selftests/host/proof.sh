@@ -7,7 +7,7 @@
 # A step is a function that prints what it does; the last line of that is its
 # result in figures. Status 77: it was skipped, and the last line says why.
 
-HOST=$REPO/tools/host
+HOST=$REPO/selftests/host
 CARGO_TOOLS=$CACHE/cargo-tools
 # Versions that are known to work together.
 CARGO_FUZZ=0.13.2
@@ -163,7 +163,7 @@ proof_fuzz() {
 	done
 	[ -z "$failed" ] || status=1
 	[ -z "$failed" ] || echo "findings of$failed are in $found: shrink them with cargo fuzz tmin, then" \
-		"keep them in tools/host/fuzz-targets/regressions/TARGET"
+		"keep them in selftests/host/fuzz-targets/regressions/TARGET"
 	awk -v n="${#targets[@]}" -v failed="${failed:- none}" '
 		/stat::number_of_executed_units/ { runs += $2 }
 		/\tDONE / { for (i = 1; i < NF; i++) if ($i == "cov:") edges += $(i + 1) }

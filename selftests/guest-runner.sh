@@ -85,10 +85,10 @@ logged() {
 	printf 'cat >/run/report <<END\n%s\nEND\nwhile IFS= read -r line; do echo "$line" >/dev/kmsg; done </run/report\n' "$1"
 }
 mkdir "$tmp/suites"
-cp "$here"/{run,lib,capture}.sh "$tmp/suites"
+mkdir "$tmp/suites/suites" && cp -r "$here"/{run.sh,lib} "$tmp/suites"
 printf '%s\n' '#!/bin/bash' "$(logged "$(rxe_post_recv ib_mad_recv_done)")" 'echo ok 1 - x' 'echo 1..1' \
-	>"$tmp/suites/late.sh"
-chmod +x "$tmp/suites/late.sh"
+	>"$tmp/suites/suites/late.sh"
+chmod +x "$tmp/suites/suites/late.sh"
 check "a report of ib_core's own is a skip" 0 "^ok - the kernel log # SKIP" -- ./suites/run.sh late
 says "and of the suite" "^ok - late: the kernel log has no report # SKIP"
 log_is clean "a log without a report" "rxe0: all is well"

@@ -3,7 +3,7 @@
 #
 # selftests/run.sh [--capture DIR] [--slow N] [--first] [--cases PATTERN|PATTERN...] [SUITE...]: run
 # these suites in the guest, by default all, and print one line per case and the totals. Each suite is a
-# script of this directory that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300),
+# script in suites/ that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300),
 # with --slow N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
@@ -12,7 +12,7 @@
 # With --cases there are only these cases of a suite that is a shell script.
 # With --first all ends with the first case that fails, or the first report in the kernel log.
 #
-# With --capture the CM messages that pass INTERFACE (capture.sh) while a suite with a line
+# With --capture the CM messages that pass INTERFACE (lib/capture.sh) while a suite with a line
 # "# captured: INTERFACE" runs are in DIR/SUITE.pcap afterwards, for tools/wirecheck.
 set -uo pipefail
 
@@ -35,7 +35,7 @@ done
 
 # What is mistyped would leave out what it should choose: nothing is run then.
 for suite; do
-	[ -x "$here/${suite%% *}.sh" ] || {
+	[ -x "$here/suites/${suite%% *}.sh" ] || {
 		echo "run.sh: no such suite: ${suite%% *}" >&2
 		exit 2
 	}
@@ -105,14 +105,14 @@ one() {
 from_lib() {
 	# shellcheck disable=SC2030
 	(
-		# shellcheck source=selftests/lib.sh
-		. "$here/lib.sh" >/dev/null
+		# shellcheck source=selftests/lib/lib.sh
+		. "$here/lib/lib.sh" >/dev/null
 		"$@"
 	)
 }
 
-# shellcheck source=selftests/capture.sh
-. "$here/capture.sh"
+# shellcheck source=selftests/lib/capture.sh
+. "$here/lib/capture.sh"
 
 if [ -n "$first" ]; then
 	trap 'kernel-log-clean | sed "s/^/# | /"; echo "not ok - $suite: the kernel log has no report"; exit 1' USR1
@@ -121,7 +121,7 @@ fi
 for suite; do
 	read -ra arguments <<<"$suite"
 	suite=${arguments[0]}
-	script=$here/$suite.sh
+	script=$here/suites/$suite.sh
 	began=$SECONDS
 	counts=$(mktemp)
 	kernel-log-clean --mark

@@ -51,7 +51,7 @@ refused "bench: no measurement to report" "no measurements" "$tools/bench" --rep
 : >"$tmp/empty"
 refused "bench: nothing is measured of what has a bound" "not measured" "$tools/bench.d/bound" "$tmp/empty"
 refused "wirecheck: no capture" "usage" "$tools/wirecheck"
-refused "two-guests: an unknown end" "no such end: bogus" "$here/two-guests.sh" --end bogus
+refused "two-guests: an unknown end" "no such end: bogus" "$here/pairs/two-guests.sh" --end bogus
 refused "walk: nothing to compare" "no case to compare" "$here/walk/compare" "$tmp/empty" "$tmp/empty"
 refused "run.sh: an unknown suite" "no such suite: bogus" "$here/run.sh" bogus
 refused "run.sh: an unknown suite after a known one" "no such suite: bogus" "$here/run.sh" rping bogus

@@ -32,7 +32,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #define DEVICE "/dev/infiniband/rdma_cm"
-/* OVER_IB: for the programs of ../walk, of IPoIB (../softib.sh). */
+/* OVER_IB: for the programs of ../walk, of IPoIB (../lib/softib.sh). */
 #ifdef OVER_IB
 #define ADDR4 "10.78.0.1"	/* of the interface of ib_a */
 #define ADDR6 "fd78::1"

@@ -20,7 +20,7 @@ static bool there(const char *device)
 void need_ib(void)
 {
 	if (!there("ib_a") || !there("ib_b") || access(CONTROL, W_OK))
-		skip("no InfiniBand devices ib_a and ib_b: selftests/ib.sh makes them");
+		skip("no InfiniBand devices ib_a and ib_b: the suite ib makes them");
 	sa("%s", "");
 }
 
@@ -331,7 +331,7 @@ void plug_ib(void)
 	need_ib();
 	if (!there("ib_c")) {
 		if (if_nametoindex("m2") == 0)
-			skip("no interface m2: selftests/ib.sh makes it");
+			skip("no interface m2: the suite ib makes it");
 		REQUIRE_EQ(0, run_within(20, "rdma link add ib_c type softib netdev m2"));
 		for (int i = 0; i < 100 && !ipoib_of("ib_c")[0]; i++)
 			usleep(50000);

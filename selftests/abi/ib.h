@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Connections over InfiniBand: the devices ib_a (LID 1, here) and ib_b (LID 2), whose IPoIB
- * interface is in the namespace "peer", and a subnet administrator, which selftests/softib.sh
+ * interface is in the namespace "peer", and a subnet administrator, which selftests/lib/softib.sh
  * makes.
  */
 #ifndef IB_H

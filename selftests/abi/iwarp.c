@@ -15,7 +15,7 @@ void need_device(void)
 		if (strcmp(ibv_get_device_name(list[i]), "siw0") == 0)
 			device = ibv_open_device(list[i]);
 	if (!device)
-		skip("no iWARP device siw0: selftests/iwarp.sh makes it");
+		skip("no iWARP device siw0: the suite iwarp makes it");
 	pd = ibv_alloc_pd(device);
 	cq = ibv_create_cq(device, 10, NULL, NULL, 0);
 	REQUIRE(pd && cq);

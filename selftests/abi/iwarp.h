@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Connections over iWARP: device siw0 over interface w0, which selftests/iwarp.sh
+ * Connections over iWARP: device siw0 over interface w0, which the suite iwarp
  * makes. The iWARP CM takes queue pairs by number, so these are real ones.
  */
 #ifndef IWARP_H

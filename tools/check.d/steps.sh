@@ -107,7 +107,7 @@ in_guest() {
 	# shellcheck disable=SC2046 # names without blanks
 	need $(needs_of "${suites[@]}") || return
 	for i in "${!suites[@]}"; do
-		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/${suites[i]%% *}.sh")
+		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/suites/${suites[i]%% *}.sh")
 		seconds=$((seconds + ${limit:-300}))
 		case ${suites[i]} in
 		walk)
@@ -137,7 +137,7 @@ record_of_c() {
 	kernel_image=$("$TOOLS/kernel" --print-image) && sysroot=$("$TOOLS/sysroot") || return
 	echo "$CACHE/$1-c-$(hash_of "$kernel_image" "$sysroot" "$(cat "$REPO"/selftests/walk/*.[ch] \
 		"$REPO"/selftests/abi/{abi.h,command.c,kernel.c,memory.c,pair.c} \
-		"$REPO"/selftests/{lib,softib,walk}.sh "$REPO"/selftests/sa.py "$TOOLS"/softib.d/* \
+		"$REPO"/selftests/lib/{lib.sh,softib.sh,sa.py} "$REPO"/selftests/suites/walk.sh "$TOOLS"/softib.d/* \
 		"$TOOLS"/guest.d/{guest-init,cm-use})").txt"
 }
 
@@ -156,7 +156,7 @@ ask_c() {
 		# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
 		# that differs from this module, too.
 		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * lanes)) -- \
-			"$over/mnt/repo/selftests/walk.sh --keep c" >"$work/$1-c" 2>&1
+			"$over/mnt/repo/selftests/suites/walk.sh --keep c" >"$work/$1-c" 2>&1
 		cp "$here/c/c.txt" "$record.$$" || { sed 's/^/# /' "$work/$1-c" && return 1; }
 		mv "$record.$$" "$record"
 	fi
@@ -177,7 +177,7 @@ keep_record() {
 planted() {
 	need planted || return
 	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" --timeout $((2000 * lanes)) -- \
-		/mnt/repo/selftests/planted.sh
+		/mnt/repo/selftests/suites/planted.sh
 }
 
 # A guest that is switched off with the module loaded: unloading it is what the kernel cannot do.
@@ -186,16 +186,16 @@ rds() {
 	mkdir -p "$share"
 	if [ "$kernel" = debug ]; then
 		need planted || return
-		last='/mnt/repo/selftests/kmemleak.sh --loaded'
+		last='/mnt/repo/selftests/suites/kmemleak.sh --loaded'
 	fi
-	run_guest 300 -- "/mnt/repo/selftests/rds.sh; status=\$?; $last && exit \$status"
+	run_guest 300 -- "/mnt/repo/selftests/suites/rds.sh; status=\$?; $last && exit \$status"
 }
 
 two_guests() {
 	local pair=(rust c)
 	[ "$cm" = rust ] || pair=(c c)
 	mkdir -p "$share"
-	"$REPO/selftests/two-guests.sh" "$@" "${pair[@]}"
+	"$REPO/selftests/pairs/two-guests.sh" "$@" "${pair[@]}"
 }
 
 # storage_pair END [OPTION...]: the same with programs that administer storage.

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the suites of kernel consumers share, besides lib.sh. To be sourced.
+
+# Many queues that are connected one after the other keep who asked for them waiting for longer than the
+# 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.
+[ "$PATIENCE" -eq 1 ] || sysctl -q kernel.hung_task_timeout_secs=60
+
+# Over which device: rxe0, or with OVER=siw or OVER=softib one that is made for it.
+case ${OVER:-rxe} in
+rxe)
+	DEVICE=rxe0 DEVICE_TYPE=rxe NETDEV=v0
+	;;
+siw)
+	DEVICE=siw0 DEVICE_TYPE=siw NETDEV=w0 A4=$C4 A6=$C6
+	has_siw || {
+		skip "all of it" "this kernel has no siw, and there is no siw.ko (tools/siw)"
+		finish
+	}
+	check "siw0" siw0 || finish
+	;;
+softib)
+	# shellcheck source=selftests/lib/softib.sh
+	. "$SELFTESTS/lib/softib.sh"
+	DEVICE=ib_a DEVICE_TYPE=softib NETDEV=m0 A4=$I4 A6=$I6
+	has_softib || {
+		skip "all of it" "there is no softib.ko (tools/softib)"
+		finish
+	}
+	check "two ports, IPoIB, a subnet administrator" softib_up || finish
+	;;
+esac
+
+# The module that kernel consumers use, and that cannot be unloaded then.
+case $CM in
+rust) CONSUMED=rust_rdma_cm ;;
+*) CONSUMED=rdma_cm ;;
+esac
+
+# needs MODULE...: ends the suite where the kernel has not got them.
+needs() {
+	local module
+	for module; do
+		modinfo "$module" >/dev/null 2>&1 || {
+			skip "all of it" "the kernel has no $module"
+			finish
+		}
+	done
+}
+
+# use_storage [IMAGE]: the programs of tools/storage from here on, as if they were installed. Fails
+# where this file (storage.sqfs) is not in the current directory.
+use_storage() {
+	local image=${1:-storage.sqfs} root=/run/storage modules
+	[ ! -e "$root/usr" ] || return 0
+	[ -e "$image" ] || return
+	modules=/usr/lib/modules/$(uname -r)
+	modprobe -a loop squashfs overlay
+	mkdir -p "$root/modules" /run/modules && mount -o loop,ro "$image" "$root" || return
+	# With what cm-use has put there.
+	mount --rbind "$modules" /run/modules || return
+	mount -t overlay -o "lowerdir=/usr:$root/usr" storage /usr || return
+	mount --rbind /run/modules "$modules" && umount -R /run/modules || return
+	cp -an "$root/etc/." /etc/ && cp -an "$root/var/lib/." /var/lib/
+}
+
+# in_use: the connection manager cannot be unloaded.
+in_use() {
+	! rmmod "$CONSUMED" 2>/dev/null || fail "$CONSUMED was unloaded"
+}
+
+# unloaded MODULE...: they can be, and then nobody uses the connection manager.
+unloaded() {
+	local module
+	for module; do
+		wait_for 60 rmmod "$module" || fail "$module is in use: $(lsmod | grep "^$module")" || return
+	done
+	wait_for 60 no_cm_ids || fail "$(cm_ids)" || return
+	wait_for 60 eval "[ \"\$(</sys/module/$CONSUMED/refcnt)\" -le $HOLDERS ]" ||
+		fail "references on $CONSUMED: $(<"/sys/module/$CONSUMED/refcnt")"
+}
+# C's rdma_ucm holds rdma_cm.
+HOLDERS=$(<"/sys/module/$CONSUMED/refcnt")
+
+# tree DIRECTORY: checksums of the files below.
+tree() {
+	(cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
+}
+
+# The device goes once all that is stored there has been answered or given up.
+UNPLUG_SECONDS=100
+
+# plug: it comes back.
+plug() {
+	[ "$DEVICE_TYPE" != softib ] || {
+		softib_a_again
+		return
+	}
+	rdma link add "$DEVICE" type "$DEVICE_TYPE" netdev "$NETDEV" || return
+	[ "$DEVICE_TYPE" != rxe ] ||
+		wait_for 10 grep -q ffff "/sys/class/infiniband/$DEVICE/ports/1/gids/1" || fail "no address"
+}
+
+# made_for_it_goes: what was made for this suite.
+made_for_it_goes() {
+	case $DEVICE_TYPE in
+	siw) check "siw0 goes" no_siw0 ;;
+	softib) check "the ports go" softib_down ;;
+	esac
+}

@@ -1,0 +1,218 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
+# every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
+# where there is siw, and both over an InfiniBand link layer, where there is softib. Arguments choose parts: ibcm,
+# beside, cmid, device, iwarp, ib.
+# seconds: 800
+# shellcheck source=selftests/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/softib.sh
+. "$SELFTESTS/lib/softib.sh"
+
+parts=" ${*:-ibcm beside cmid device iwarp ib} "
+wanted() {
+	[[ $parts == *" $1 "* ]]
+}
+
+# said MODULE NUMBER NAME: what the module said about a test, since it was loaded.
+said() {
+	grep -F "$1: ok $2 - $3" "$TMP/said" || { cat "$TMP/said"; return 1; }
+}
+
+whole() {
+	[ "$3" -eq 0 ] || fail "insmod: $3" || { cat "$TMP/said"; return 1; }
+	grep -qx "$1: 1..$2" "$TMP/said" || fail "another number of tests" || return
+	rmmod "$1"
+}
+
+# tests MODULE [PARAMETER...]: its tests are named on standard input.
+tests() {
+	local module=$1 number=0 status=0 name mark
+	shift
+	if [ ! -e "$module.ko" ]; then
+		skip "$module" "there is no $module.ko"
+		return
+	fi
+	# The log is not cleared: what is in it is for others, too.
+	mark="consumer: mark $(date +%s%N)"
+	echo "$mark" >/dev/kmsg
+	insmod "$module.ko" "$@" || status=$?
+	dmesg | sed -n "1,/$mark/d; s/^.*\($module: .*\)/\1/p" >"$TMP/said"
+	while read -r name; do
+		number=$((number + 1))
+		check "$name" said "$module" "$number" "$name"
+	done
+	check "$module${*:+ with $*} loads and unloads" whole "$module" "$number" "$status"
+}
+
+IBCM_TESTS='an unused identifier
+listeners
+a connection from outside
+a connection in callbacks
+rejections
+data before the RTU
+identifiers destroyed in each state
+parameters
+refused, then sent from another device
+nobody answers
+questions
+texts
+destroyed in haste
+one service, two kinds of listeners at once
+one service, two owners at once who may not have it
+one service, two owners at once of whom one goes'
+! wanted ibcm || tests ibcm <<<"$IBCM_TESTS"
+
+# The first request of an identifier is bounded by the port that it leaves from.
+if ! wanted ibcm; then
+	:
+elif [ "$(cm-use)" != c ]; then
+	port_setting cm_deadline_ms 500 rxe0
+	tests ibcm bounded=1 <<<"a first request that the port bounds"
+	port_setting cm_deadline_ms 0 rxe0
+else
+	skip "a first request that the port bounds" "C has no such setting"
+fi
+
+# Somebody in the kernel has the service of a TCP port, and nobody else gets it.
+beside() {
+	local status=0
+	insmod ibcm.ko service=$((0x1060000 + 7490)) || return
+	"$SELFTESTS/suites/abi.sh" 'beside.*' || status=$?
+	rmmod ibcm && return "$status"
+}
+if ! wanted beside; then
+	:
+elif [ -e ibcm.ko ]; then
+	check "listeners beside a service" beside
+else
+	skip "listeners beside a service" "there is no ibcm.ko"
+fi
+
+# An address of nobody that does not have to be looked for.
+CMID_FIRST='nobody is asked
+an unused identifier
+texts
+addresses
+options
+resolution
+listeners
+a connection from outside
+a connection in callbacks
+parameters
+rejections
+extensions
+data before the RTU
+callbacks held back
+queue pairs
+queue pairs in each state
+callbacks that want no more
+identifiers destroyed in each state
+datagrams
+groups
+destroyed in haste'
+if wanted cmid; then
+	ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
+	tests cmid <<<"$CMID_FIRST
+a neighbour that comes and goes
+nobody answers"
+	ip neigh del 10.0.0.98 dev v0
+fi
+
+# taken_away DEVICE: as soon as it is used. $TMP/gone has the milliseconds that it takes.
+taken_away() {
+	local start
+	rm -f "$TMP/gone"
+	wait_for 60 cm_id_in ROUTE_RESOLVED || return
+	start=$(date +%s%N)
+	timeout 60 rdma link del "$1" && echo $((($(date +%s%N) - start) / 1000000)) >"$TMP/gone"
+}
+
+# stayed: the removal waited for the module, which destroys its identifiers 2 s after it was told.
+stayed() {
+	[ "$(cat "$TMP/gone")" -ge 1900 ] || fail "it was gone after $(cat "$TMP/gone") ms"
+}
+
+# taken_away_locked DEVICE: while the module holds the lock of all network interfaces, of which it is told then.
+taken_away_locked() {
+	local locked=/sys/module/cmid/parameters/locked
+	rm -f "$TMP/gone"
+	wait_for 60 grep -qsx Y "$locked" && timeout 60 rdma link del "$1" &&
+		grep -qx Y "$locked" && : >"$TMP/gone"
+	echo 0 >"$locked"
+}
+if ! wanted device; then
+	:
+elif [ -e cmid.ko ]; then
+	# What is said then. C has another word for it, which NFS does not try again after.
+	gone=103
+	[ "$(cm-use)" != c ] || gone=22
+	taken_away rxe0 &
+	tests cmid removal="$gone" <<'END'
+the device goes
+END
+	check "and is gone" wait_for 60 test -s "$TMP/gone"
+	check "when the last identifier is" stayed
+	check "and comes" rdma link add rxe0 type rxe netdev v0
+
+	# C leaves the groups of the device while it takes it away, and waits for the lock.
+	if [ "$(cm-use)" != c ]; then
+		taken_away_locked rxe0 &
+		tests cmid lock=1 <<<"a group's device goes"
+		check "and is gone, whoever has the lock of the interfaces" wait_for 60 test -e "$TMP/gone"
+		check "and comes once more" rdma link add rxe0 type rxe netdev v0
+	else
+		skip "a group's device goes" "C waits for the lock of the interfaces then (differences.rst)"
+	fi
+else
+	skip "cmid whose device goes" "there is no cmid.ko"
+fi
+
+if ! wanted iwarp; then
+	:
+elif has_siw; then
+	check "siw0" siw0
+	tests cmid device=siw0 ipv4="$C4" <<'END'
+a connection over iWARP
+data at once over iWARP
+rejections over iWARP
+a wildcard listener over iWARP
+identifiers destroyed over iWARP
+destroyed in haste over iWARP
+END
+	# C tells of the connection with the lock of its handler, which who accepts has.
+	if [ "$(cm-use)" != c ]; then
+		tests cmid device=siw0 ipv4="$C4" stuck=1 <<<"an accept that does not return over iWARP"
+	else
+		skip "an accept that does not return over iWARP" "all of iWARP waits for it then (differences.rst)"
+	fi
+	check "siw0 goes" no_siw0
+else
+	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"
+fi
+
+if ! wanted ib; then
+	:
+elif has_softib; then
+	# A service at the port itself, and somebody who is not there.
+	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
+		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
+	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
+	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
+	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
+	tests cmid device=ib_a ipv4="$I4" <<<"$CMID_FIRST
+services
+nobody answers"
+	if [ -e cmid.ko ]; then
+		taken_away ib_a &
+		tests cmid device=ib_a ipv4="$I4" removal="$gone" <<<"the device goes"
+		check "and is gone" wait_for 60 test -e "$TMP/gone"
+		check "and comes" softib_a_again
+	fi
+	check "the ports go" softib_down
+else
+	skip "InfiniBand" "there is no softib.ko (tools/softib)"
+fi
+finish

@@ -1,0 +1,288 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Connections over ports with an InfiniBand link layer: two of softib, which tools/softib builds into the
+# guest's share, ib_a here and ib_b in the namespace "peer", IPoIB over both, and a subnet administrator
+# (sa.py).
+# seconds: 900
+# shellcheck disable=SC2086,SC2015,SC2119 # prefixes are commands
+# captured: infiniband
+# shellcheck source=selftests/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/softib.sh
+. "$SELFTESTS/lib/softib.sh"
+
+if ! has_softib; then
+	skip "InfiniBand" "there is no softib.ko (tools/softib)"
+	finish
+fi
+
+check "two ports, IPoIB, a subnet administrator" softib_up || finish
+IA=$(gid_address ib_a) IB=$(gid_address ib_b)
+
+check "IPv4, one port" exchange "" "" "$I4" "$I4"
+check "IPv6, one port" exchange "" "" "$I6" "$I6"
+check "IPv4, server in the other namespace" exchange "$PEER" "" "$J4" "$J4"
+check "IPv4, client in the other namespace" exchange "" "$PEER" "$I4" "$I4"
+check "IPv6, server in the other namespace" exchange "$PEER" "" "$J6" "$J6"
+check "IPv6, client in the other namespace" exchange "" "$PEER" "$I6" "$I6"
+check "IPv4, wildcard listener" exchange "" "$PEER" 0.0.0.0 "$I4"
+check "IPv6, wildcard listener" exchange "" "$PEER" :: "$I6"
+check "IPv4 to an IPv6 wildcard listener" exchange "" "$PEER" :: "$I4"
+check "queue pairs of the program's own" exchange "" "$PEER" "$I4" "$I4" -q
+
+persistent() {
+	local server clients=() i bad=0
+	rping -s -P -a "$I4" >"$TMP/server" 2>&1 & server=$!
+	await_listener "comm rping" || return
+	for i in $(seq 8); do
+		$PEER timeout $((40 * PATIENCE)) rping -c -a "$I4" -C 3 >"$TMP/client.$i" 2>&1 & clients+=($!)
+	done
+	for i in "${clients[@]}"; do
+		wait "$i" || bad=$((bad + 1))
+	done
+	end "$server" || return
+	[ "$bad" -eq 0 ] || fail "$bad of 8 clients failed" || return
+	nothing_left
+}
+check "persistent server, 8 clients at once" persistent
+
+# listening COMMAND [GIDS]: until it does. The "rdma" program cannot show an id whose address is a GID, nor
+# any other while there is one.
+listening() {
+	if [ -z "${2-}" ]; then
+		await_listener "comm $1"
+	else
+		wait_for 20 sh -c "rdma resource | grep '^[0-9]*: ib_' | grep -q 'cm_id [1-9]'" && pause 0.5
+	fi || { cat "$TMP/server" && false; }
+}
+
+# both SERVER -- CLIENT: command lines; the server runs in the other namespace unless SERVER_HERE is set, and
+# both end with success.
+SERVER_HERE=
+both() {
+	local words=() server status=0 gids=''
+	while [ "$1" != -- ]; do
+		[ "$1" != gid ] || gids=1
+		words+=("$1") && shift
+	done
+	shift
+	${SERVER_HERE:-$PEER} timeout $((90 * PATIENCE)) "${words[@]}" >"$TMP/server" 2>&1 & server=$!
+	listening "${words[0]}" $gids || return
+	timeout $((90 * PATIENCE)) "$@" || { status=$?; echo "client: $status"; }
+	ends_within 30 "$server" || { status=$?; echo "server: $status"; }
+	cat "$TMP/server"
+	[ "$status" -eq 0 ] || return "$status"
+	nothing_left
+}
+
+# The same, and both say that all is well.
+both_say() {
+	local status
+	both "$@" >"$TMP/both" 2>&1 || { status=$?; cat "$TMP/both"; return "$status"; }
+	[ "$(grep -c "return status 0" "$TMP/both")" -eq 2 ] || { cat "$TMP/both" && false; }
+}
+for count in 1 20 100; do
+	check "ucmatose -c $count" both_say ucmatose -c "$count" -- ucmatose -s "$J4" -c "$count"
+done
+check "ucmatose, IPv6" both_say ucmatose -f ip6 -b "$J6" -- ucmatose -f ip6 -s "$J6"
+check "ucmatose, type of service and timeout" both_say ucmatose -c 5 -t 32 -a 14 -- \
+	ucmatose -s "$J4" -c 5 -t 32 -a 14
+check "ucmatose, bound source" both_say ucmatose -b "$J4" -c 5 -- ucmatose -s "$J4" -b "$I4" -c 5
+check "udaddy" both_say udaddy -c 10 -- udaddy -s "$J4" -c 10
+check "udaddy, IPv6" both_say udaddy -f ip6 -b "$J6" -- udaddy -f ip6 -s "$J6"
+
+says_no() {
+	local want=$1
+	shift
+	! timeout $((20 * PATIENCE)) "$@" >"$TMP/client" 2>&1 && grep -q "$want" "$TMP/client" ||
+		{ cat "$TMP/client" && false; }
+}
+
+# Addresses that are GIDs, AF_IB, of no IPoIB. Requests to these are all of the first namespace, so only
+# listeners there are found, wherever the port's interface is; clients can be anywhere.
+SERVER_HERE="env"
+check "ucmatose, GIDs" both_say ucmatose -f gid -P ib -b "$IB" -- \
+	ucmatose -f gid -P ib -b "$IA" -s "$IB"
+check "ucmatose, GIDs, 20 connections" both_say ucmatose -f gid -P ib -b "$IB" -c 20 -- \
+	ucmatose -f gid -P ib -b "$IA" -s "$IB" -c 20
+check "ucmatose, GIDs, client in the other namespace" both_say ucmatose -f gid -P ib -b "$IA" -- \
+	$PEER ucmatose -f gid -P ib -b "$IB" -s "$IA"
+check "ucmatose, GIDs, one port" both_say ucmatose -f gid -P ib -b "$IB" -- \
+	ucmatose -f gid -P ib -b "$IB" -s "$IB"
+check "udaddy, GIDs" both_say udaddy -f gid -b "$IB" -- udaddy -f gid -b "$IA" -s "$IB"
+SERVER_HERE=
+# Without an address of its own the first port of the same prefix is taken, though it be RoCE's.
+check "ucmatose, GIDs, no source" says_no "resolve route failed: No such device" \
+	ucmatose -f gid -P ib -s "$IB"
+elsewhere() {
+	local server
+	$PEER ucmatose -f gid -P ib -b "$IB" >"$TMP/server" 2>&1 & server=$!
+	listening ucmatose gids || return
+	says_no "REJECTED, error: 28" ucmatose -f gid -P ib -b "$IA" -s "$IB" || return
+	end "$server" || return
+	nothing_left
+}
+check "ucmatose, GIDs, a listener in the other namespace is not found" elsewhere
+
+check "rdma_server and rdma_client" thrice both rdma_server -s "$J4" -- rdma_client -s "$J4"
+check "rdma_xserver and rdma_xclient" thrice both rdma_xserver -c r -- rdma_xclient -s "$J4" -c r
+check "rstream" thrice both rstream -b "$J4" -I 5 -C 5 -S 4096 -T b -- \
+	rstream -s "$J4" -I 5 -C 5 -S 4096 -T b
+check "riostream" thrice both riostream -b "$J4" -I 5 -C 5 -S 4096 -- riostream -s "$J4" -I 5 -C 5 -S 4096
+
+perf() {
+	local program=$1
+	shift
+	# Its server listens twice, and a client that is faster is refused and crashes (programs.sh).
+	thrice both "$program" -R -d ib_b -F -n 50 "$@" -- "$program" -R -d ib_a -F -n 50 "$@" "$J4"
+}
+for program in ib_write_bw ib_send_bw ib_read_lat; do
+	check "$program -R" perf "$program"
+done
+
+cmtime_pair() {
+	if cmtime_meets; then
+		skip "cmtime" "of another version"
+	else
+		both cmtime -b "$J4" "$@" -q 2000000 -- cmtime -s "$J4" -b "$I4" "$@" -q 1000000
+	fi
+}
+check "cmtime, 50 connections" cmtime_pair -c 50 -m 0
+check "cmtime, 200 connections" cmtime_pair -c 200 -m 0
+
+# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: a receiver in the other namespace (programs.sh).
+mckeys() {
+	local receiver status=0 group=$1 how=${4:--m}
+	: >"$TMP/receiver"
+	# shellcheck disable=SC2086
+	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey "$how" "$group" -b "$J4" $2 >"$TMP/receiver" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
+	# shellcheck disable=SC2086
+	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s "$how" "$group" -b "$I4" $3 >"$TMP/sender" 2>&1 || status=$?
+	ends_within 30 "$receiver" || status=$?
+	cat "$TMP/receiver" "$TMP/sender"
+	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
+	[ "$status" -eq 0 ] && nothing_left
+}
+check "mckey" thrice mckeys 239.1.2.3 "-C 3" "-C 1000"
+check "mckey, sends only" thrice mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
+check "mckey, several ids" thrice mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
+check "mckey, a GID" thrice mckeys ff12:a01b:fe80::1234 "-C 3" "-C 1000" -M
+
+# A group of link-local scope is at the interface that is named: at both ends there is another.
+mckeys_by_scope() {
+	local receiver status=0 there here
+	there=$(ipoib_of ib_b "$PEER") && here=$(ipoib_of ib_a) || return
+	: >"$TMP/receiver"
+	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$1%$there" -C 3 >"$TMP/receiver" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
+	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$1%$here" -C 1000 >"$TMP/sender" 2>&1 ||
+		status=$?
+	ends_within 30 "$receiver" || status=$?
+	cat "$TMP/receiver" "$TMP/sender"
+	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
+	[ "$status" -eq 0 ] && nothing_left
+}
+check "mckey, a group of the link" thrice mckeys_by_scope ff12::99
+check "mckey, a group of the link that IANA gives" thrice mckeys_by_scope ff02::1:99
+
+# fails WANT SECONDS COMMAND...: with this in its output, and no later.
+fails() {
+	local want=$1 limit=$2 start=$SECONDS
+	shift 2
+	timeout $((60 * PATIENCE)) "$@" >"$TMP/client" 2>&1
+	sa
+	cat "$TMP/client"
+	grep -q "$want" "$TMP/client" || fail "not: $want" || return
+	[ $((SECONDS - start)) -le $((limit * PATIENCE)) ] || fail "took $((SECONDS - start)) s" || return
+	nothing_left
+}
+check "no server: refused at once" fails "REJECTED, error: 8" 5 ucmatose -s "$J4"
+check "no server: refused at once, GIDs" fails "REJECTED, error: 8" 5 ucmatose -f gid -P ib -b "$IA" -s "$IB"
+check "nobody has the address" fails "ADDR_ERROR, error: -110" 20 ucmatose -s 10.78.0.77
+
+# What the subnet administrator does with queries for paths.
+route() {
+	local action=$1
+	shift
+	sa path "$action"
+	"$@"
+}
+check "no answer: no route" route silent fails "ROUTE_ERROR, error: -110" 10 ucmatose -s "$J4"
+check "an error: no route" route refuse fails "ROUTE_ERROR, error: -22" 5 ucmatose -s "$J4"
+check "no answer in time: no route" route delay=15000 fails "ROUTE_ERROR, error: -110" 12 ucmatose -s "$J4"
+check "no path to the GID: no route" fails "ROUTE_ERROR, error: -22" 5 \
+	ucmatose -f gid -P ib -b "$IA" -s fe80::1:2:3:4
+answered() {
+	local status=0
+	sa path "$1"
+	both_say ucmatose -c 3 -- ucmatose -s "$J4" -c 3 || status=$?
+	sa
+	return "$status"
+}
+check "three queries are lost" answered drop=3
+check "a late answer" answered delay=500
+
+silent_multicast() {
+	sa mcast "$1"
+	fails "MULTICAST_ERROR, error: $2" 90 $PEER mckey -m 239.1.9.9 -b "$J4"
+}
+check "no group: refused" silent_multicast refuse -22
+
+check "a killed server is missed" killed server "$I4"
+check "a killed client is missed" killed client "$I4"
+
+# shows WANT: the columns of what there is, with letters for numbers that differ from run to run.
+shows() {
+	diff -u <(echo "$1") <(cm_ids | sed -E -e 's/cm-idn [0-9]+/cm-idn N/' -e 's/lqpn [0-9]+/lqpn Q/' \
+		-e 's/pid [0-9]+/pid P/' -e 's/(10\.78\.0\.[12]):[3-6][0-9]{4}/\1:E/' -e 's/ +$//' | sort)
+}
+both_ends_have_numbers() {
+	[ "$(cm_ids | grep -c "lqpn .* state CONNECT")" -eq 2 ]
+}
+columns() {
+	local server client
+	rping -s -P -a "$I4" -p 7200 & server=$!
+	await_listener || return
+	$PEER rping -c -a "$I4" -p 7200 & client=$!
+	wait_for 10 both_ends_have_numbers || fail "no connection" || return
+	shows \
+"link ib_a/1 cm-idn N lqpn Q qp-type RC state CONNECT ps TCP pid P comm rping src-addr $I4:7200 dst-addr $J4:E
+link ib_a/1 cm-idn N state LISTEN ps TCP pid P comm rping src-addr $I4:7200 dst-addr 0.0.0.0:0
+link ib_b/1 cm-idn N lqpn Q qp-type RC state CONNECT ps TCP pid P comm rping src-addr $J4:E dst-addr $I4:7200" ||
+		return
+	kill -9 "$server" "$client"
+	wait "$server" "$client" 2>/dev/null
+	nothing_left
+}
+check "rdma resource show cm_id" columns
+
+DEVICE=ib_b AT=$PEER
+plug() {
+	softib_b && softib_pings
+}
+check "the device of a connected client goes" replugged end_unplugged client server "$I4"
+check "the device of a listener goes" replugged listener_unplugged "" "$J4"
+
+# The port is down for a while, which those who look at the subnet are told.
+cable() {
+	$PEER ip link set m1 down || return
+	wait_for 10 grep -q DOWN /sys/class/infiniband/ib_b/ports/1/state || fail "still up" || return
+	$PEER ip link set m1 up || return
+	wait_for 10 grep -q ACTIVE /sys/class/infiniband/ib_b/ports/1/state || fail "still down" || return
+	softib_pings || fail "no ping" || return
+	exchange "$PEER" "" "$J4" "$J4"
+}
+check "a port is down for a while" cable
+
+check "RoCE and InfiniBand at the same time, one listener" both_kinds "$I4"
+
+check "a third interface" softib_c
+conformance 'ib.*'
+sa
+
+check "everything goes" softib_down
+finish

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Loading and unloading of the module.
+# seconds: 200
+# shellcheck source=selftests/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+ko=/run/guest/package/updates/rust_rdma_cm.ko
+
+refused_while_open() {
+	local status
+	exec 7<>/dev/infiniband/rdma_cm
+	rmmod "$CM_MODULE"
+	status=$?
+	exec 7>&-
+	[ "$status" -ne 0 ] || fail "unloaded below an open file" || return
+	[ -d "/sys/module/$CM_MODULE" ] || fail "it is gone"
+}
+check "rmmod is refused while the device is open" refused_while_open
+
+refused_while_connected() {
+	local server client status
+	$PEER rping -s -a "$B4" >/dev/null 2>&1 &
+	server=$!
+	await_listener "comm rping" || return
+	rping -c -a "$B4" >/dev/null 2>&1 &
+	client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
+	rmmod "$CM_MODULE"
+	status=$?
+	kill -9 "$server" "$client"
+	nothing_left || return
+	[ "$status" -ne 0 ] || fail "unloaded below a connection"
+}
+check "rmmod is refused while connected" refused_while_connected
+
+cycles() {
+	local i
+	for i in $(seq 10); do
+		cm-use none || return
+		[ ! -e /dev/infiniband/rdma_cm ] || fail "the device node is left" || return
+		[ ! -e /proc/sys/net/rdma_ucm ] || fail "the sysctl is left" || return
+		[ ! -e /sys/class/infiniband/rxe0/ports/1/cm_tx_msgs ] ||
+			fail "the counters are left" || return
+		cm-use "$CM" || return
+		[ -c /dev/infiniband/rdma_cm ] || fail "no device node" || return
+	done
+}
+check "unload and load, ten times" cycles
+
+use_then_unload() {
+	local server
+	$PEER rping -s -a "$B4" -C 3 &
+	server=$!
+	await_listener "comm rping" || return
+	timeout $((30 * PATIENCE)) rping -c -a "$B4" -C 3 || return
+	ends_within 10 "$server" || return
+	# At once: connections are still in timewait.
+	cm-use none || return
+	cm-use "$CM"
+}
+check "unload right after a connection" use_then_unload
+
+counters() {
+	local group message
+	for group in cm_tx_msgs cm_tx_retries cm_rx_msgs cm_rx_duplicates; do
+		for message in req mra rej rep rtu dreq drep sidr_req sidr_rep lap apr; do
+			grep -Eqx '[0-9]+' "/sys/class/infiniband/rxe0/ports/1/$group/$message" ||
+				fail "no counter $group/$message" || return
+		done
+	done
+}
+check "counters of messages" counters
+
+port_capability() {
+	# Bit 16: this port has a connection manager.
+	local bits
+	bits=$(cat /sys/class/infiniband/rxe0/ports/1/cap_mask) || return
+	[ $((bits & 0x10000)) -ne 0 ] || fail "capabilities $bits" || return
+	cm-use none || return
+	bits=$(cat /sys/class/infiniband/rxe0/ports/1/cap_mask)
+	cm-use "$CM" || return
+	[ $((bits & 0x10000)) -eq 0 ] || fail "capabilities $bits after unloading"
+}
+check "capability bit of the port" port_capability
+
+# Beside the C modules the kernel itself finds what both export.
+beside_c() {
+	local loaded=$CM lines mark
+	cm-use c || return
+	mark=$(dmesg | wc -l)
+	insmod "$ko" 2>"$TMP/insmod"
+	if [ $? -eq 0 ]; then
+		rmmod rust_rdma_cm
+		cm-use "$loaded"
+		fail "loaded beside the C modules"
+		return
+	fi
+	lines=$(dmesg | tail -n +$((mark + 1)) | grep -v 'module verification failed\|loading out-of-tree')
+	cm-use "$loaded" || return
+	cat "$TMP/insmod"
+	echo "$lines"
+	grep -qi "invalid module format" "$TMP/insmod" || fail "not ENOEXEC" || return
+	[ "$(echo "$lines" | grep -c .)" -eq 1 ] || fail "want one line in the log" || return
+	echo "$lines" | grep -Eq "owned by (rdma|ib)_cm" || fail "it does not name the module"
+}
+# Only one of the C modules, which is enough to be in the way.
+beside_ib_cm() {
+	local loaded=$CM mark lines
+	cm-use none || return
+	rm -f /etc/modprobe.d/cm-use.conf
+	modprobe ib_cm || return
+	mark=$(dmesg | wc -l)
+	if insmod "$ko" 2>"$TMP/insmod"; then
+		rmmod rust_rdma_cm
+		fail "loaded beside ib_cm"
+		return
+	fi
+	lines=$(dmesg | tail -n +$((mark + 1)) | grep -v 'module verification failed\|loading out-of-tree')
+	rmmod ib_cm
+	cm-use "$loaded" || return
+	grep -qi "invalid module format" "$TMP/insmod" ||
+		fail "not ENOEXEC: $(cat "$TMP/insmod")" || return
+	[ "$(echo "$lines" | grep -c "owned by ib_cm")" -eq 1 ] ||
+		fail "want one line in the log: $lines"
+}
+if [ -e "$ko" ]; then
+	check "refused beside the C modules" beside_c
+	check "refused beside ib_cm alone" beside_ib_cm
+else
+	skip "refused beside the C modules" "no rust_rdma_cm.ko"
+	skip "refused beside ib_cm alone" "no rust_rdma_cm.ko"
+fi
+
+device_after_load() {
+	# Devices that were there before the module and such that come later.
+	rdma link del rxe0 && cm-use none && cm-use "$CM" &&
+		rdma link add rxe0 type rxe netdev v0 || return
+	local server
+	rping -s -a "$A4" -C 2 & server=$!
+	await_listener "comm rping" || return
+	$PEER timeout $((30 * PATIENCE)) rping -c -a "$A4" -C 2 || return
+	ends_within 10 "$server"
+}
+check "a device that comes after the module" device_after_load
+finish

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Removal of the device while programs use it.
+# seconds: 300
+# shellcheck source=selftests/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+DEVICE=rxe0 NETDEV=v0 AT=''
+plug() {
+	$AT rdma link add "$DEVICE" type rxe netdev "$NETDEV"
+	# Its GIDs come a moment later.
+	wait_for 5 grep -q ffff "/sys/class/infiniband/$DEVICE/ports/1/gids/1"
+}
+
+check "the device of a connected server" replugged end_unplugged server client "$A4"
+check "the device of a connected client" \
+	eval 'DEVICE=rxe1 NETDEV=v1 AT=$PEER replugged end_unplugged client server "$A4"'
+check "the device of a listener" replugged listener_unplugged "$PEER" "$A4"
+
+wildcard() {
+	local server status=0
+	rping -s -P -a 0.0.0.0 >"$TMP/near" 2>&1 & server=$!
+	await_listener "comm rping" || return
+	unplug || return
+	kill -0 "$server" || fail "the listener is gone" || return
+	plug || return
+	# It listens on the new device, too.
+	$PEER timeout $((30 * PATIENCE)) rping -c -a "$A4" -C 2 || status=$?
+	kill -9 "$server"
+	ends_within 10 "$server"
+	[ "$status" -eq 0 ] || fail "client: $status" || return
+	nothing_left
+}
+check "a device of a wildcard listener" wildcard
+
+many() {
+	local server clients=() i
+	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!
+	await_listener "comm rping" || return
+	for i in $(seq 10); do
+		$PEER rping -c -a "$A4" >/dev/null 2>&1 &
+		clients+=($!)
+	done
+	sleep 1.5
+	unplug || return
+	kill -9 "$server" "${clients[@]}" 2>/dev/null
+	plug || return
+	nothing_left 20 || return
+	exchange "" "$PEER" "$A4" "$A4"
+}
+check "a device with ten connections" many
+
+both() {
+	local server client
+	$PEER rping -s -a "$B4" >/dev/null 2>&1 & server=$!
+	await_listener "comm rping" || return
+	rping -c -a "$B4" >/dev/null 2>&1 & client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || fail "no connection" || return
+	unplug & local one=$!
+	DEVICE=rxe1 AT=$PEER unplug || return
+	wait "$one" || return
+	kill -9 "$server" "$client" 2>/dev/null
+	plug && $PEER rdma link add rxe1 type rxe netdev v1 || return
+	sleep 0.5
+	nothing_left || return
+	exchange "" "$PEER" "$A4" "$A4"
+}
+check "both devices at the same time" both
+
+# Both ends at the device that goes: what they said to each other then would come too late.
+with_itself() {
+	local server client traced=/sys/kernel/tracing/events/ib_mad/ib_mad_send_done_handler/enable
+	rping -s -a "$A4" >/dev/null 2>&1 & server=$!
+	await_listener "comm rping" || return
+	stdbuf -oL rping -c -v -a "$A4" >"$TMP/near" 2>&1 & client=$!
+	wait_for 10 grep -q "ping data" "$TMP/near" || fail "no connection" || return
+	# A REP that was sent again early, and its RTU, may still be on the way.
+	sleep 0.5
+	echo >/sys/kernel/tracing/trace
+	echo 1 >"$traced"
+	unplug || return
+	echo 0 >"$traced"
+	kill -9 "$server" "$client" 2>/dev/null
+	plug || return
+	! grep -F ib_mad_send_done_handler /sys/kernel/tracing/trace || fail "messages were sent" || return
+	nothing_left || return
+	exchange "" "$PEER" "$A4" "$A4"
+}
+if [ "$CM" = rust ]; then
+	check "the device of both ends" with_itself
+else
+	skip "the device of both ends" "C has it send to itself, which ib_mad does not always survive"
+fi
+
+cycles() {
+	local i
+	for i in $(seq 10); do
+		unplug && plug || return
+	done
+	exchange "" "$PEER" "$A4" "$A4"
+}
+check "remove and add, ten times" cycles
+
+check "the network interface below the device" interface_goes rxe 10.79.0.1
+finish

@@ -8,6 +8,7 @@
 //! - `bindings`, `kext` and `ib` wrap C interfaces, and `kernel_api::ffi` is what C calls; they are
 //!   the only folders with `unsafe`.
 //! - The crate [`cmproto`] is the protocol; it does not depend on the kernel.
+//! - The crate [`containers`] has the trees of the tables; it does not depend on the kernel either.
 //! - `ucma`, `kernel_api`, `cma` and `cm` connect both: they have the locks, queues and tables.
 //!   They share one object, the `endpoint`.
 

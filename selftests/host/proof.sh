@@ -77,7 +77,14 @@ proof_build() {
 	"${cargo[@]}" test --locked --quiet --no-run --manifest-path "$HOST/Cargo.toml" --workspace
 	"${cargo[@]}" build --locked --quiet --release --manifest-path "$HOST/Cargo.toml" \
 		-p cm-sim -p cm-model
+	loom_tests --no-run
 	echo "built"
+}
+
+# loom_tests [ARG...]: those of rust/containers for loom, which is a build of its own.
+loom_tests() {
+	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" -p containers --lib \
+		--config 'build.rustflags=["--cfg", "loom"]' --target-dir "$HOST/target/loom" "$@"
 }
 
 # What the fuzzers need. No unsafe code, no sanitizer: and so no nightly toolchain either.
@@ -94,6 +101,7 @@ proof_tests() {
 	log=$(mktemp)
 	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" --workspace 2>&1 |
 		tee "$log" || status=$?
+	loom_tests 2>&1 | tee -a "$log" || status=$?
 	CARGO="${cargo[*]}" "$TOOLS/transitions" --check || status=$?
 	"$HOST/hand-mutants" --check || status=$?
 	awk '/^test result:/ { p += $4; f += $6; i += $8 }
@@ -196,25 +204,36 @@ proof_coverage() {
 	export LLVM_COV=$dir/llvm-cov LLVM_PROFDATA=$dir/llvm-profdata
 	export CARGO_LLVM_COV_TARGET_DIR=$HOST/target/coverage
 	cd "$HOST" || return
-	cargo "${toolchain[@]}" llvm-cov "${branch[@]}" -p cmproto --no-report || return
-	cargo "${toolchain[@]}" llvm-cov report "${branch[@]}" -p cmproto --lcov --output-path "$lcov" || return
+	cargo "${toolchain[@]}" llvm-cov "${branch[@]}" -p cmproto -p containers --no-report || return
+	cargo "${toolchain[@]}" llvm-cov report "${branch[@]}" -p cmproto -p containers --lcov \
+		--output-path "$lcov" || return
 	python3 "$HOST/coverage" "$lcov"
 }
 
-# Undefined behaviour.
+# Undefined behaviour: the containers with both models of aliasing, and the protocol crate, which
+# forbids unsafe code.
 proof_miri() {
-	local toolchain
+	local toolchain log flags status=0
+	log=$(mktemp)
 	for toolchain in '' +nightly; do
 		# shellcheck disable=SC2086 # no argument if it is empty
 		if [ -n "$own_cargo" ] && cargo $toolchain miri --version >/dev/null 2>&1; then
 			cd "$HOST" || return
+			for flags in '' -Zmiri-tree-borrows; do
+				# shellcheck disable=SC2086
+				MIRIFLAGS=$flags cargo $toolchain miri test -p containers --lib 2>&1 |
+					tee -a "$log" || status=$?
+			done
 			# shellcheck disable=SC2086
 			PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
-				cargo $toolchain miri test -p cmproto --lib
-			return
+				cargo $toolchain miri test -p cmproto --lib 2>&1 | tee -a "$log" || status=$?
+			awk '/^test result:/ { p += $4; f += $6 }
+				END { printf "%d tests passed, %d failed\n", p, f; exit !p }' "$log" || status=1
+			rm -f "$log"
+			return "$status"
 		fi
 	done
-	skip "no toolchain here has Miri; the crate forbids unsafe code, so it could find little"
+	skip "no toolchain here has Miri"
 }
 
 # --- running them ---

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The part of an object by which it is in a container.
+
+use crate::{avl::Node, mark::Mark};
+use core::cell::UnsafeCell;
+
+/// The part of an object by which it is in a container, in the order of keys of the type `K`.
+///
+/// An object that can be in several containers at a time has a link for each, with keys of
+/// different types.
+///
+/// # Invariants
+///
+/// `node` is accessed only by the container of which `mark` is, and which owns a reference to the
+/// object: read with a shared reference to the container, and written with an exclusive one.
+pub struct Link<K> {
+    pub(crate) mark: Mark,
+    pub(crate) node: UnsafeCell<Node<K>>,
+}
+
+// SAFETY: Whoever has the link has no access to the node. A container, which has, is sent to
+// another task only if its keys may be.
+unsafe impl<K> Send for Link<K> {}
+// SAFETY: As for `Send`; the mark is atomic.
+unsafe impl<K> Sync for Link<K> {}
+
+impl<K> Link<K> {
+    /// Creates a link that is in no container.
+    pub fn new() -> Self {
+        Link {
+            mark: Mark::new(),
+            node: UnsafeCell::new(Node::new()),
+        }
+    }
+
+    /// Returns whether the object is in a container.
+    ///
+    /// Others may enter or remove it at the same time, unless the caller keeps them from it.
+    #[inline]
+    pub fn is_linked(&self) -> bool {
+        self.mark.is_claimed()
+    }
+}
+
+impl<K> Default for Link<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An object that can be in a container with keys of the type `K`.
+///
+/// It is implemented by [`impl_has_link!`](crate::impl_has_link).
+///
+/// # Safety
+///
+/// At the offset [`HasLink::OFFSET`] each object of the type has a field of the type [`Link<K>`].
+pub unsafe trait HasLink<K> {
+    /// The offset of the link in the object.
+    const OFFSET: usize;
+}
+
+/// Implements [`HasLink`](crate::HasLink) for a type that has a [`Link`](crate::Link) among its
+/// fields.
+///
+/// ```
+/// struct Timer {
+///     link: containers::Link<u64>,
+/// }
+///
+/// containers::impl_has_link! {
+///     impl HasLink<u64> for Timer { self.link }
+/// }
+/// ```
+///
+/// The field is the link itself, and not something that refers to one:
+///
+/// ```compile_fail,E0308
+/// struct Timer {
+///     link: Box<containers::Link<u64>>,
+/// }
+///
+/// containers::impl_has_link! {
+///     impl HasLink<u64> for Timer { self.link }
+/// }
+/// ```
+///
+/// It is aligned:
+///
+/// ```compile_fail,E0793
+/// #[repr(packed)]
+/// struct Timer {
+///     number: u8,
+///     link: containers::Link<u64>,
+/// }
+///
+/// containers::impl_has_link! {
+///     impl HasLink<u64> for Timer { self.link }
+/// }
+/// ```
+///
+/// And it is a field of the type, not of one that this refers to:
+///
+/// ```compile_fail,E0609
+/// struct Inner {
+///     link: containers::Link<u64>,
+/// }
+///
+/// struct Timer(Inner);
+///
+/// impl core::ops::Deref for Timer {
+///     type Target = Inner;
+///     fn deref(&self) -> &Inner {
+///         &self.0
+///     }
+/// }
+///
+/// containers::impl_has_link! {
+///     impl HasLink<u64> for Timer { self.link }
+/// }
+/// ```
+#[macro_export]
+macro_rules! impl_has_link {
+    (
+        impl $({$($generics:tt)*})? HasLink<$key:ty> for $object:ty { self.$field:ident }
+    ) => {
+        // SAFETY: This is the offset of the field, whose type is compared. A field that is
+        // referred to is aligned.
+        unsafe impl $(<$($generics)*>)? $crate::HasLink<$key> for $object {
+            const OFFSET: usize = {
+                // In an array nothing is converted, for instance dereferenced.
+                let _: fn(&Self) -> [&$crate::Link<$key>; 1] = |object| {
+                    let field = [&object.$field];
+                    field
+                };
+                ::core::mem::offset_of!(Self, $field)
+            };
+        }
+    };
+}

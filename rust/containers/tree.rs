@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A tree of objects, sorted by key.
+
+use crate::{
+    avl::{Place, Root},
+    counted::{Borrowed, Counted},
+    link::{HasLink, Link},
+};
+use core::{marker::PhantomData, ptr::NonNull};
+
+/// A tree of objects, sorted by keys of the type `K`, that owns a reference `R` to each.
+///
+/// Each method takes time that grows with the logarithm of the number of objects, and none
+/// allocates. Several objects may have equal keys; they are in the order in which they were
+/// entered.
+///
+/// If the comparison of keys panics or contradicts itself, the order is not specified; an object
+/// that is to be removed is found all the same.
+///
+/// # Invariants
+///
+/// For each link in `root` the tree owns what [`Counted::into_raw`] has made of a reference to the
+/// object, and the pointer to the link was made of that pointer.
+pub struct Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    root: Root<K>,
+    _objects: PhantomData<R>,
+}
+
+// SAFETY: The tree has references and keys, both of which may be sent.
+unsafe impl<R, K> Send for Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>> + Send,
+    K: Copy + Ord + Send,
+{
+}
+
+// SAFETY: With a shared reference to the tree, its references and keys are only read.
+unsafe impl<R, K> Sync for Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>> + Sync,
+    K: Copy + Ord + Sync,
+{
+}
+
+impl<R, K> Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    /// Creates an empty tree.
+    pub fn new() -> Self {
+        Tree {
+            root: Root::new(),
+            _objects: PhantomData,
+        }
+    }
+
+    /// Returns whether the tree is empty.
+    pub fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+
+    /// Enters an object with the key `key`.
+    ///
+    /// If the object is in a tree already, it stays there, and the reference is returned.
+    pub fn insert(&mut self, key: K, object: R) -> Result<(), R> {
+        let object = Raw::<R>::new(object);
+        // SAFETY: By the safety requirements of `HasLink` there is a link, and by those of
+        // `Counted` it stays where it is until `remove_place` has removed it.
+        if unsafe { self.root.insert(key, object.link()) } {
+            // INVARIANT: The tree owns what the reference was turned into.
+            core::mem::forget(object);
+            Ok(())
+        } else {
+            Err(object.into_reference())
+        }
+    }
+
+    /// Removes an object, and returns the reference to it, if it is in this tree.
+    pub fn remove(&mut self, object: &R::Target) -> Option<R> {
+        let place = self.root.find(link_of(object))?;
+        // SAFETY: The place was found in this tree.
+        Some(unsafe { self.remove_place(place) })
+    }
+
+    /// Removes the first object, and returns the reference to it.
+    pub fn pop_first(&mut self) -> Option<R> {
+        let place = self.root.first()?;
+        // SAFETY: The place was found in this tree.
+        Some(unsafe { self.remove_place(place) })
+    }
+
+    /// Removes an object.
+    ///
+    /// # Safety
+    ///
+    /// The place must be one of this tree.
+    unsafe fn remove_place(&mut self, place: Place<K>) -> R {
+        let object = object_of::<R, K>(place);
+        // SAFETY: By the safety requirements.
+        unsafe { self.root.remove(place) };
+        // SAFETY: By the type invariant the tree owned what a reference was turned into. The link
+        // is not in the tree any more, so that this is the last use of it.
+        unsafe { R::from_raw(object) }
+    }
+
+    /// Returns the key of an object, if it is in this tree.
+    pub fn key(&self, object: &R::Target) -> Option<K> {
+        Some(self.root.find(link_of(object))?.key())
+    }
+
+    /// Returns the first object, and its key.
+    pub fn first(&self) -> Option<(K, Borrowed<'_, R>)> {
+        Some(self.lend(self.root.first()?))
+    }
+
+    /// Returns the first object whose key is not below `key`, and its key.
+    pub fn lower_bound(&self, key: &K) -> Option<(K, Borrowed<'_, R>)> {
+        Some(self.lend(self.root.lower_bound(key)?))
+    }
+
+    /// Lends the reference to the object at `place`, which is one of this tree.
+    fn lend(&self, place: Place<K>) -> (K, Borrowed<'_, R>) {
+        // SAFETY: By the type invariant the tree owns what a reference was turned into, and it
+        // keeps that as long as it is borrowed.
+        let object = unsafe { Borrowed::new(object_of::<R, K>(place)) };
+        (place.key(), object)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl<R, K> Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    /// Checks the invariants, and returns the keys and the objects in order.
+    pub(crate) fn check(&self) -> std::vec::Vec<(K, Borrowed<'_, R>)> {
+        let places = self.root.check();
+        places.into_iter().map(|place| self.lend(place)).collect()
+    }
+}
+
+impl<R, K> Default for Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R, K> Drop for Tree<R, K>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    fn drop(&mut self) {
+        /// Goes on if the end of an object panics.
+        struct Rest<'a, R, K>(&'a mut Tree<R, K>)
+        where
+            R: Counted<Target: HasLink<K>>,
+            K: Copy + Ord;
+
+        impl<R, K> Drop for Rest<'_, R, K>
+        where
+            R: Counted<Target: HasLink<K>>,
+            K: Copy + Ord,
+        {
+            fn drop(&mut self) {
+                while self.0.pop_first().is_some() {}
+            }
+        }
+
+        let rest = Rest(self);
+        while rest.0.pop_first().is_some() {}
+    }
+}
+
+/// A pointer that a reference was turned into, which it becomes again when this is dropped.
+///
+/// # Invariants
+///
+/// The pointer was returned by [`Counted::into_raw`], and belongs to this object.
+struct Raw<R: Counted>(NonNull<R::Target>);
+
+impl<R: Counted> Raw<R> {
+    fn new(object: R) -> Self {
+        // INVARIANT: This owns the pointer.
+        Self(R::into_raw(object))
+    }
+
+    fn into_reference(self) -> R {
+        let pointer = self.0;
+        core::mem::forget(self);
+        // SAFETY: By the type invariant; the object that the pointer belonged to is gone.
+        unsafe { R::from_raw(pointer) }
+    }
+
+    /// Returns the link of the object.
+    fn link<K>(&self) -> NonNull<Link<K>>
+    where
+        R::Target: HasLink<K>,
+    {
+        // SAFETY: By the safety requirements of `HasLink` this is within the object.
+        unsafe { self.0.byte_add(R::Target::OFFSET) }.cast()
+    }
+}
+
+impl<R: Counted> Drop for Raw<R> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; this is the end of the object.
+        drop(unsafe { R::from_raw(self.0) });
+    }
+}
+
+/// Returns the link of an object.
+fn link_of<T: HasLink<K>, K>(object: &T) -> &Link<K> {
+    // SAFETY: By the safety requirements of `HasLink`, with the lifetime of the object.
+    unsafe {
+        NonNull::from(object)
+            .byte_add(T::OFFSET)
+            .cast::<Link<K>>()
+            .as_ref()
+    }
+}
+
+/// Returns the object that has the link at `place`.
+fn object_of<R, K>(place: Place<K>) -> NonNull<R::Target>
+where
+    R: Counted<Target: HasLink<K>>,
+{
+    // SAFETY: By the invariant of `Tree` the pointer was made by adding this to that of an object.
+    unsafe { place.as_ptr().byte_sub(R::Target::OFFSET) }.cast()
+}

@@ -98,9 +98,6 @@ bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
 /* rust/helpers/slab.c */
 void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);
 
-/* rust/helpers/stand_in.c; not called from Rust */
-void rust_rdma_cm_in_place(void);
-
 /* rust/helpers/reclaim.c */
 unsigned int rust_rdma_memalloc_noio_save(void);
 void rust_rdma_memalloc_noio_restore(unsigned int flags);

@@ -9,7 +9,7 @@
 
 #include <linux/module.h>
 
-#include "rust_rdma_cm.h"
+#include "rust_rdma_cm_in_place.h"
 
 /*
  * The struct refers to a type of the kernel. Where the build has a vmlinux, making BTF fails for a

@@ -12,7 +12,7 @@
 //! [`private_data`] and [`ucma_abi`] know byte positions.
 
 // The kernel's build names `no_std` on the command line.
-#![cfg_attr(not(any(test, MODULE)), no_std)]
+#![cfg_attr(not(any(test, CONFIG_RUST)), no_std)]
 #![cfg_attr(not(CONFIG_KUNIT), forbid(unsafe_code))]
 // The attribute that makes KUnit suites of the tests uses `unsafe`.
 #![cfg_attr(CONFIG_KUNIT, deny(unsafe_code))]

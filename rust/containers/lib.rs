@@ -22,7 +22,7 @@
 //! cargo on a host.
 
 // The kernel's build names `no_std` on the command line.
-#![cfg_attr(not(any(test, MODULE)), no_std)]
+#![cfg_attr(not(any(test, CONFIG_RUST)), no_std)]
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![cfg_attr(

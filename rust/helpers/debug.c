@@ -23,7 +23,8 @@ void rust_rdma_cm_debug(struct rdma_cm_id *id, enum rust_rdma_cm_failure failure
 				     status);
 		break;
 	case RUST_RDMA_CM_ROUTE_UNRESOLVED:
-		pr_debug_ratelimited("RDMA CM: ROUTE_ERROR: no path was found, status %d\n", status);
+		pr_debug_ratelimited("RDMA CM: ROUTE_ERROR: no path was found, status %d\n",
+				     status);
 		break;
 	case RUST_RDMA_CM_SERVICE_UNRESOLVED:
 		pr_debug_ratelimited("RDMA CM: SERVICE_ERROR: no service was found, status %d\n",

@@ -7,10 +7,12 @@
 
 /*
  * Looks a module up in the kset of all modules, since find_module() is not exported. Each module
- * has a kobject with its name there for as long as it is loaded.
+ * has a kobject with its name there for as long as it is loaded. This module does not if it is
+ * built in.
  */
 bool rust_rdma_module_is_loaded(const struct module *self, const char *name)
 {
+#ifdef MODULE
 	struct kobject *kobj;
 
 	if (!self->mkobj.kobj.kset)
@@ -20,4 +22,7 @@ bool rust_rdma_module_is_loaded(const struct module *self, const char *name)
 		return false;
 	kobject_put(kobj);
 	return true;
+#else
+	return false;
+#endif
 }

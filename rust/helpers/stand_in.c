@@ -2,7 +2,7 @@
 
 #include <linux/export.h>
 
-#include "rust_rdma_cm.h"
+#include "rust_rdma_cm_in_place.h"
 
 /*
  * The stand-in modules refer to this function, so that they depend on this module. It is not

@@ -7,9 +7,10 @@ use kernel::prelude::*;
 
 /// Returns whether a module called `name` is loaded, or is built in and has parameters.
 ///
-/// The answer may be outdated at once, so it serves as a hint for a message only. Must not be
-/// called in atomic context.
+/// Returns false in a kernel that has this module built in. The answer may be outdated at once, so
+/// it serves as a hint for a message only. Must not be called in atomic context.
 pub(crate) fn module_is_loaded(name: &CStr) -> bool {
-    // SAFETY: Our own module is loaded while its code runs, and `name` is a string.
+    // SAFETY: Our own module is loaded while its code runs, or it is built in and the pointer is
+    // null; `name` is a string.
     unsafe { bindings::rust_rdma_module_is_loaded(THIS_MODULE, name.as_char_ptr()) }
 }

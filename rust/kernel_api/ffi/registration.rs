@@ -18,7 +18,8 @@ static GLOBALS: Atomic<*const Globals> = Atomic::new(ptr::null());
 /// A registration that lets consumers create identifiers until it is dropped.
 ///
 /// Consumers are modules that depend on this one, so that there are none before it is loaded and
-/// none when it is unloaded.
+/// none when it is unloaded. In a kernel that has both built in, a consumer that comes first gets
+/// `ENODEV`, and there is none yet while this one starts, because it starts before all devices.
 pub(crate) struct Registration(Arc<Globals>);
 
 impl Registration {

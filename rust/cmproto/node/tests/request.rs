@@ -145,8 +145,8 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         fault(&mut node);
         assert_eq!(take(&mut node), expected, "{last}");
         let asked = node.log.borrow();
-        let upto = ALL.iter().position(|check| *check == last).unwrap();
-        assert_eq!(*asked, ALL[..=upto], "{last}");
+        let end = ALL.iter().position(|check| *check == last).unwrap();
+        assert_eq!(*asked, ALL[..=end], "{last}");
         // If the device is gone, the node itself removes the ids in `publish`.
         let entered = if last == "publish" { 2 } else { 0 };
         assert_eq!(node.tables.remotes.len(), entered);

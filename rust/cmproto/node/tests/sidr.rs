@@ -79,7 +79,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         assert_eq!(take(&mut node), expected, "{last}");
         let asked = node.log.borrow();
         match ALL.iter().position(|check| *check == last) {
-            Some(upto) => assert_eq!(*asked, ALL[..=upto], "{last}"),
+            Some(end) => assert_eq!(*asked, ALL[..=end], "{last}"),
             None => assert_eq!((&asked[..7], asked.last()), (&ALL[..], Some(&"discard"))),
         }
     }

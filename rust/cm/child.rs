@@ -29,15 +29,15 @@ pub(super) fn init_child(
     let mut inner = child.inner.lock();
     let mut filled = fill(&mut inner);
     match link {
-        Ok((link, pkey)) => (inner.link, inner.pkey) = (link, pkey),
+        Ok((link, pkey)) => (inner.resolution.dev_addr, inner.addr.pkey) = (link, pkey),
         Err(error) => filled = Err(error),
     }
     if let MatchedListener::Address(target, _) = matched {
-        inner.src = target.src;
-        inner.dst = target.dst;
+        inner.addr.src = target.src;
+        inner.addr.dst = target.dst;
         if let Some(netdev) = &target.netdev {
-            inner.bound_if = netdev.ifindex();
-            inner.interface = Interface::of(netdev);
+            inner.addr.bound_if = netdev.ifindex();
+            inner.resolution.interface = Interface::of(netdev);
         }
     }
     let started = filled.and_then(|()| child.step(&mut inner, Trigger::Request));

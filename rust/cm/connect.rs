@@ -59,9 +59,9 @@ impl Endpoint {
             parked: None,
             before: cm::State::Idle,
         });
-        inner.psn = params.starting_psn;
-        inner.qp_num = params.local_qpn;
-        inner.srq = params.srq;
+        inner.qp.psn = params.starting_psn;
+        inner.qp.num = params.local_qpn;
+        inner.qp.srq = params.srq;
         self.execute(inner, actions, &Cause::None);
         Ok(())
     }

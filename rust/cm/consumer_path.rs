@@ -118,8 +118,8 @@ impl Endpoint {
                 None => self.attach(inner, attachment)?,
                 Some(before) => *before = attachment,
             }
-            inner.path = Some(record);
-            inner.link = Some(DevAddr::to_mac(path.dmac));
+            inner.route.path = Some(record);
+            inner.resolution.dev_addr = Some(DevAddr::to_mac(path.dmac));
             begin();
             Ok(())
         }

@@ -44,10 +44,10 @@ impl Endpoint {
         self.globals.timers.disarm(&mut inner.timer, self);
         inner.in_flight = None;
         Removed {
-            query: inner.query.take(),
-            asking: inner.asking.take(),
+            query: inner.resolution.query.take(),
+            asking: inner.route.sa_query.take(),
             listening: inner.listening.take(),
-            port: inner.port.take(),
+            port: inner.addr.port.take(),
             watching: inner.watching.take(),
             iwarp: inner.exchange.take_iwarp(),
             exchange: mem::replace(&mut inner.exchange, Exchange::None),
@@ -150,7 +150,7 @@ impl Endpoint {
         if inner.listening.is_some() || inner.exchange.iwarp().is_some() {
             return false;
         }
-        let port = inner.port.take();
+        let port = inner.addr.port.take();
         drop(inner);
         drop(port);
         true

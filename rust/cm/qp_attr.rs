@@ -20,7 +20,7 @@ const ACCESS_FLUSH: u32 = (1 << 8) | (1 << 9);
 impl Inner {
     /// Returns the address vector of the path, as `struct ib_uverbs_ah_attr`, if there is a path.
     pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
-        let (path, attachment) = (self.path.as_ref()?, self.device.as_ref()?);
+        let (path, attachment) = (self.route.path.as_ref()?, self.device.as_ref()?);
         let mut vector = UverbsAhAttr {
             sl: path.sl,
             static_rate: path.rate,
@@ -78,7 +78,7 @@ impl Endpoint {
         attr.path_mtu = u32::from(known.path_mtu);
         attr.dest_qp_num = known.dest_qpn;
         attr.rq_psn = if attr.qp_state == QpState::Rtr as u32 {
-            inner.psn
+            inner.qp.psn
         } else {
             known.rq_psn
         };

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     endpoint::{
         Admitted, Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange,
-        IdKind, KeptEvent,
+        IdKind, OwnedEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -55,7 +55,7 @@ struct PendingReq {
 struct UnresolvedReq {
     request: PendingReq,
     /// The event for the listener's consumer.
-    event: KeptEvent,
+    event: OwnedEvent,
 }
 
 impl Deferred for UnresolvedReq {
@@ -93,10 +93,10 @@ impl PendingReq {
             }
             // On InfiniBand the hop limit and the link were known before.
             if self.pending.reply_path.link.is_none() {
-                if let Some(path) = &mut inner.path {
+                if let Some(path) = &mut inner.route.path {
                     path.hop_limit = link.hop_limit;
                 }
-                inner.link = Some(link.clone());
+                inner.resolution.dev_addr = Some(link.clone());
             }
         }
         self.offer(event);
@@ -248,7 +248,7 @@ impl<'a> IncomingReq<'a> {
         match neighbour {
             Neighbour::Resolved(link) => request.resolved(Ok(&link), &event),
             Neighbour::Unresolved(permit) => {
-                let event = KeptEvent::new(&event);
+                let event = OwnedEvent::new(&event);
                 start_resolving(
                     &matched.endpoint().globals,
                     permit,
@@ -300,7 +300,7 @@ impl<'a> IncomingReq<'a> {
                 parked: None,
                 before: cm::State::ReqRcvd,
             });
-            inner.path = Some(path);
+            inner.route.path = Some(path);
             inner.tuning = tuning;
             Ok(())
         })?;

@@ -96,7 +96,7 @@ impl Endpoint {
         }
         let qkey = match (event, rep) {
             (sidr::Event::RepReceived { status }, Some(rep)) if status.is_success() => {
-                inner.qkey.take(rep.qkey)
+                inner.qp.qkey.take(rep.qkey)
             }
             _ => Ok(()),
         };

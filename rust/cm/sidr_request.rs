@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     endpoint::{
-        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, Exchange, KeptEvent, Sidr,
+        ConnEventParam, Endpoint, EndpointRef, Event, EventParam, Exchange, OwnedEvent, Sidr,
         UdEventParam,
     },
     ib::{counters::CounterGroup, dev_addr::DevAddr},
@@ -41,7 +41,7 @@ use kernel::{alloc::flags::GFP_KERNEL, error::Error, prelude::*};
 struct PendingSidrReq {
     pending: PendingRequest,
     /// The event for the listener's consumer.
-    event: KeptEvent,
+    event: OwnedEvent,
 }
 
 impl Deferred for PendingSidrReq {
@@ -168,7 +168,7 @@ impl<'a> IncomingSidr<'a> {
         let listener = matched.endpoint().clone();
         let request = PendingSidrReq {
             pending: PendingRequest::new(self.mad, reply_path, listener, child),
-            event: KeptEvent::new(&event),
+            event: OwnedEvent::new(&event),
         };
         resolve(self.mad.globals, request);
     }

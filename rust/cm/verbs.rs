@@ -36,9 +36,9 @@ impl Endpoint {
             |machine| machine.accept(&params, private_data, now),
             |id, _| icm::icm_send_rep_err(id.local_id, id.state),
         )?;
-        inner.psn = params.starting_psn;
-        inner.qp_num = params.local_qpn;
-        inner.srq = params.srq;
+        inner.qp.psn = params.starting_psn;
+        inner.qp.num = params.local_qpn;
+        inner.qp.srq = params.srq;
         Ok(())
     }
 

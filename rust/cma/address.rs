@@ -84,19 +84,19 @@ impl Endpoint {
             let src = if src.is_unspec() { wildcard(dst) } else { *src };
             self.bind_to(&mut inner, &src, Some(dst))?;
         }
-        if inner.src.family() != dst.family() {
+        if inner.addr.src.family() != dst.family() {
             return Err(EINVAL);
         }
         self.step(&mut inner, Trigger::ResolveAddr)?;
         // A query that has ended, or is about to end. Its callback finds that it is no longer
         // wanted.
-        let before = inner.query.take();
-        let previous = core::mem::replace(&mut inner.dst, *dst);
+        let before = inner.resolution.query.take();
+        let previous = core::mem::replace(&mut inner.addr.dst, *dst);
         let started = self.start_resolving(&mut inner, dst, timeout_ms);
         if started.is_err() {
-            inner.dst = previous;
+            inner.addr.dst = previous;
             self.step(&mut inner, Trigger::AddrFailed)?;
-        } else if let Some(port) = &inner.port {
+        } else if let Some(port) = &inner.addr.port {
             port.update(|owner| owner.dst = *dst);
         }
         self.show(&inner);
@@ -118,17 +118,17 @@ impl Endpoint {
             return self.resolve_native(inner, *gid, *pkey);
         }
         // Without a scope, the routes determine the peer's interface.
-        let interface = match (inner.bound_if, interface_of(dst)?) {
+        let interface = match (inner.addr.bound_if, interface_of(dst)?) {
             (0, interface) | (interface, 0) => interface,
             (interface, other) if interface == other => interface,
             // On another interface, the same link-local address is another peer.
             _ => return Err(EINVAL),
         };
-        let started = match addr::lookup_ip(&self.net, &inner.src, dst, interface) {
+        let started = match addr::lookup_ip(&self.net, &inner.addr.src, dst, interface) {
             Some((src, link)) => Started::Known(src, link),
             None => self.globals.resolver.resolve_ip(
                 &self.net,
-                &inner.src,
+                &inner.addr.src,
                 dst,
                 interface,
                 timeout_ms,
@@ -137,7 +137,7 @@ impl Endpoint {
         };
         match started {
             Started::Known(src, link) => self.resolution_done(inner, Ok(()), &src, &link),
-            Started::Asked(query) => inner.query = Some(query),
+            Started::Asked(query) => inner.resolution.query = Some(query),
         }
         Ok(())
     }
@@ -152,9 +152,9 @@ impl Endpoint {
                 attachment.gid = Some(gid);
             }
             self.attach(inner, attachment)?;
-            inner.pkey = pkey;
+            inner.addr.pkey = pkey;
             let localhost = core::net::Ipv6Addr::LOCALHOST.octets();
-            let loopback = match inner.src {
+            let loopback = match inner.addr.src {
                 SockAddr::V4 { port, .. } => SockAddr::V4 {
                     addr: [127, 0, 0, 1],
                     port,
@@ -167,7 +167,7 @@ impl Endpoint {
                 },
                 other => with_gid(other, Gid(localhost)),
             };
-            inner.src = loopback;
+            inner.addr.src = loopback;
         }
         self.addr_resolved(inner)
     }
@@ -180,12 +180,12 @@ impl Endpoint {
             let (attachment, own) =
                 (self.globals.devices).by_native(devices, &self.net, gid, pkey)?;
             self.attach(inner, attachment)?;
-            let src = with_gid(inner.src, own);
+            let src = with_gid(inner.addr.src, own);
             if let SockAddr::Ib { pkey, .. } = src {
-                inner.pkey = pkey;
+                inner.addr.pkey = pkey;
             }
-            inner.src = src;
-            if let Some(port) = &inner.port {
+            inner.addr.src = src;
+            if let Some(port) = &inner.addr.port {
                 port.update(|owner| owner.addr = src);
             }
         }
@@ -230,17 +230,17 @@ impl Endpoint {
 
     /// Attaches the endpoint to the device that was found, and stores what is known about the link.
     fn resolved(self: &EndpointRef, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
-        let src = with_address_of(&inner.src, src);
+        let src = with_address_of(&inner.addr.src, src);
         if inner.device.is_none() {
             let attachment = self.attachment_at(inner.device_filter(), &src, link)?;
-            self.show_addresses(&src, &inner.dst);
+            self.show_addresses(&src, &inner.addr.dst);
             self.attach(inner, attachment)?;
         }
-        inner.src = src;
-        inner.pkey = link.pkey();
-        inner.link = Some(link.clone());
-        inner.interface = Some(Interface::from(link));
-        if let Some(port) = &inner.port {
+        inner.addr.src = src;
+        inner.addr.pkey = link.pkey();
+        inner.resolution.dev_addr = Some(link.clone());
+        inner.resolution.interface = Some(Interface::from(link));
+        if let Some(port) = &inner.addr.port {
             port.update(|owner| owner.addr = src);
         }
         Ok(())
@@ -254,7 +254,7 @@ impl AddrDone for Addressee {
         if inner.state() != State::AddrQuery {
             return;
         }
-        let query = inner.query.take();
+        let query = inner.resolution.query.take();
         endpoint.resolution_done(&mut inner, status, &src, link);
         drop(inner);
         drop(query);

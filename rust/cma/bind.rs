@@ -142,24 +142,24 @@ impl Endpoint {
                 self.show(inner);
                 return Err(error);
             }
-            inner.pkey = match (&addr, &link) {
+            inner.addr.pkey = match (&addr, &link) {
                 (SockAddr::Ib { pkey, .. }, _) => *pkey,
                 (_, Some(link)) => link.pkey(),
                 (_, None) => 0,
             };
             if let Some(link) = &link {
                 bound_if = link.bound_dev_if;
-                inner.interface = Some(Interface::from(link));
+                inner.resolution.interface = Some(Interface::from(link));
             }
-            inner.link = link;
+            inner.resolution.dev_addr = link;
         }
-        inner.src = addr;
+        inner.addr.src = addr;
         if let Some(dst) = dst.filter(|dst| dst.family() == addr.family()) {
-            inner.dst = *dst;
+            inner.addr.dst = *dst;
         }
-        inner.bound_if = bound_if;
-        inner.afonly = afonly;
-        inner.port = Some(port);
+        inner.addr.bound_if = bound_if;
+        inner.addr.afonly = afonly;
+        inner.addr.port = Some(port);
         let bound = self.step(inner, Trigger::Bind);
         self.show(inner);
         bound

@@ -33,11 +33,11 @@ impl Endpoint {
         if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
-        let (Some(attachment), Some(path)) = (&inner.device, &inner.path) else {
+        let (Some(attachment), Some(path)) = (&inner.device, &inner.route.path) else {
             return Err(EINVAL);
         };
         let dmac = if attachment.is_roce() {
-            let link = inner.link.as_ref().ok_or(EINVAL)?;
+            let link = inner.resolution.dev_addr.as_ref().ok_or(EINVAL)?;
             // Without a GID there is no source address: a loopback address was resolved.
             attachment.gid.as_ref().ok_or(ENODEV)?;
             Some(link.dst_mac())
@@ -92,7 +92,7 @@ impl Endpoint {
         trace::cma::cm_send_req(&self.id_priv, inner.tos());
         let (limits, data) = (tuning.limits(), data.bytes());
         self.send_req(&mut inner, route, &limits, params, data, |_| Ok(()))
-            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp_num))
+            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp.num))
     }
 
     /// Returns the private data of a request, in a field of `LEN` bytes, behind the header that the
@@ -105,7 +105,7 @@ impl Endpoint {
         if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
-        RequestData::new(&inner.src, &inner.dst, param.private_data).kernel()
+        RequestData::new(&inner.addr.src, &inner.addr.dst, param.private_data).kernel()
     }
 
     /// Returns the parameters of a REQ, without those of the route.
@@ -119,11 +119,11 @@ impl Endpoint {
     ) -> ConnectParams {
         let response_timeout = tuning.response_timeout().get();
         ConnectParams {
-            service_id: ServiceId::of_address(self.ps, &inner.dst).0,
+            service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
             local_qpn: param.qp_num,
             srq: param.srq != 0,
             transport,
-            starting_psn: inner.psn,
+            starting_psn: inner.qp.psn,
             responder_resources: param.responder_resources,
             initiator_depth: param.initiator_depth,
             flow_control: param.flow_control & 1 != 0,
@@ -187,7 +187,7 @@ impl Endpoint {
         };
         let params = AcceptParams {
             local_qpn: param.qp_num,
-            starting_psn: inner.psn,
+            starting_psn: inner.qp.psn,
             responder_resources: param.responder_resources,
             initiator_depth: param.initiator_depth,
             flow_control: param.flow_control & 1 != 0,
@@ -200,7 +200,7 @@ impl Endpoint {
         self.id_priv.set_qp_num(param.qp_num);
         trace::cma::cm_send_rep(&self.id_priv, tos);
         self.send_rep(inner, params, param.private_data)
-            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp_num))
+            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp.num))
     }
 
     /// Refuses a connection request.

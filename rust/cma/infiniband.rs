@@ -30,17 +30,21 @@ impl Inner {
     /// Returns the GIDs of both ends on an InfiniBand link, that of this end first. A GID that is
     /// not known is zero.
     pub(crate) fn ends(&self) -> (Gid, Gid) {
-        let link = self.link.as_ref().and_then(|link| link.ipoib());
-        let own = match (link, &self.src) {
+        let link = self
+            .resolution
+            .dev_addr
+            .as_ref()
+            .and_then(|link| link.ipoib());
+        let own = match (link, &self.addr.src) {
             (Some(link), _) => link.own_gid(),
-            (None, SockAddr::Ib { gid, .. }) if !self.src.is_any_or_loopback() => *gid,
+            (None, SockAddr::Ib { gid, .. }) if !self.addr.src.is_any_or_loopback() => *gid,
             _ => self
                 .device
                 .as_ref()
                 .and_then(|at| at.gid.as_ref())
                 .map_or(Gid::ZERO, GidAttr::gid),
         };
-        let peer = match (&self.dst, link) {
+        let peer = match (&self.addr.dst, link) {
             (SockAddr::Unspec, _) => Gid::ZERO,
             (dst, _) if dst.is_any_or_loopback() => own,
             (SockAddr::Ib { gid, .. }, _) => *gid,
@@ -63,9 +67,9 @@ impl Endpoint {
         let question = PathQuestion {
             dgid,
             sgid,
-            pkey: inner.pkey,
-            service_id: ServiceId::of_address(self.ps, &inner.dst).0,
-            class: match inner.src {
+            pkey: inner.addr.pkey,
+            service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
+            class: match inner.addr.src {
                 SockAddr::V6 { flowinfo, .. } | SockAddr::Ib { flowinfo, .. } => {
                     PathClass::Traffic(traffic_class(flowinfo))
                 }
@@ -79,7 +83,7 @@ impl Endpoint {
             .globals
             .sa
             .query_path(device, port, &question, timeout_ms, addressee)?;
-        inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
+        inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(inner, Trigger::ResolveRoute)
     }
 }
@@ -92,11 +96,11 @@ impl PathDone for Addressee {
         if inner.state() != State::RouteQuery {
             return;
         }
-        let asked = inner.asking.take();
+        let asked = inner.route.sa_query.take();
         let (trigger, event) = match kept {
             Ok(record) => {
-                inner.path = Some(Path::from_record(&record, true));
-                inner.path_record = Some(record);
+                inner.route.path = Some(Path::from_record(&record, true));
+                inner.route.path_record = Some(record);
                 (
                     Trigger::RouteResolved,
                     Event::new(CmEvent::RouteResolved, 0),

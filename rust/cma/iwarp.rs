@@ -129,10 +129,10 @@ impl Endpoint {
             IwId::destroy(id);
             return Err(EINVAL);
         }
-        let before = (inner.qp_num, inner.srq);
-        let (src, dst, tos) = (inner.src, inner.dst, inner.options.tos);
-        inner.qp_num = param.qp_num;
-        inner.srq = param.srq != 0;
+        let before = (inner.qp.num, inner.qp.srq);
+        let (src, dst, tos) = (inner.addr.src, inner.addr.dst, inner.options.tos);
+        inner.qp.num = param.qp_num;
+        inner.qp.srq = param.srq != 0;
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(connection));
         self.show(&inner);
         drop(inner);
@@ -143,7 +143,7 @@ impl Endpoint {
             // The endpoint may have ended meanwhile.
             if self.step(&mut inner, Trigger::ConnectFailed).is_ok() {
                 inner.exchange = Exchange::None;
-                (inner.qp_num, inner.srq) = before;
+                (inner.qp.num, inner.qp.srq) = before;
                 self.show(&inner);
             }
             drop(inner);
@@ -171,10 +171,10 @@ impl Endpoint {
             let (machine, id) = inner.iwarp_connection()?;
             machine.accept().kernel()?;
             let id = id.clone();
-            inner.qp_num = param.qp_num;
-            inner.srq = param.srq != 0;
+            inner.qp.num = param.qp_num;
+            inner.qp.srq = param.srq != 0;
             self.show(&inner);
-            (id, inner.src, inner.dst)
+            (id, inner.addr.src, inner.addr.dst)
         };
         let lock = AcceptLock::new(
             &self.globals.accept_locks,
@@ -308,9 +308,9 @@ impl Endpoint {
         let address = {
             let inner = self.inner.lock();
             IwAddress {
-                addr: inner.src,
+                addr: inner.addr.src,
                 tos: inner.options.tos,
-                afonly: inner.afonly,
+                afonly: inner.addr.afonly,
                 backlog: i32::try_from(backlog).unwrap_or(i32::MAX),
             }
         };
@@ -354,11 +354,11 @@ impl Endpoint {
                 held: KVec::new(),
             },
         )));
-        inner.src = what.local;
-        inner.dst = what.remote;
-        inner.bound_if = link.bound_dev_if;
-        inner.interface = Some(Interface::from(&link));
-        inner.link = Some(link);
+        inner.addr.src = what.local;
+        inner.addr.dst = what.remote;
+        inner.addr.bound_if = link.bound_dev_if;
+        inner.resolution.interface = Some(Interface::from(&link));
+        inner.resolution.dev_addr = Some(link);
         let started = child.step(&mut inner, Trigger::Request);
         child.show(&inner);
         let attached = started.and_then(|()| child.attach(&mut inner, attachment));
@@ -419,7 +419,10 @@ impl IwHandler for Addressee {
             return;
         }
         if matches!(kind, IwarpEvent::Reply { .. }) {
-            for (addr, said) in [(&mut inner.src, what.local), (&mut inner.dst, what.remote)] {
+            for (addr, said) in [
+                (&mut inner.addr.src, what.local),
+                (&mut inner.addr.dst, what.remote),
+            ] {
                 if said != SockAddr::Unspec {
                     *addr = said;
                 }

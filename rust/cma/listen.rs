@@ -59,7 +59,7 @@ impl Endpoint {
                 return;
             }
             inner.options.reuseaddr = reuseaddr;
-            if let Some(port) = &inner.port {
+            if let Some(port) = &inner.addr.port {
                 port.update(|owner| owner.reuseaddr = reuseaddr);
             }
             inner.listening.take()
@@ -74,14 +74,14 @@ impl Endpoint {
         let attachment = inner.device.as_ref();
         let listener = AddressListener {
             endpoint: self.clone(),
-            addr: inner.src,
-            afonly: inner.afonly,
-            bound_if: inner.bound_if,
+            addr: inner.addr.src,
+            afonly: inner.addr.afonly,
+            bound_if: inner.addr.bound_if,
             backlog,
             devices: inner.device_filter(),
             port: attachment.map(|attachment| attachment.port_num),
         };
-        let service_id = ServiceId::of_address(self.ps, &inner.src);
+        let service_id = ServiceId::of_address(self.ps, &inner.addr.src);
         let (net, number) = (self.net.hash_key(), self.number);
         let listening = self
             .globals
@@ -89,7 +89,7 @@ impl Endpoint {
             .add(service_id, net, number, listener)?;
         // A listener does not share its address. This comes last because it changes the owner of
         // the port, and must not if something else fails.
-        if let Some(port) = &inner.port {
+        if let Some(port) = &inner.addr.port {
             port.make_exclusive()?;
         }
         inner.options.reuseaddr = false;

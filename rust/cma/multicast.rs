@@ -80,7 +80,7 @@ impl Site {
             return Err(Errno::ENOSYS.to_kernel());
         }
         RoceGroup::check(addr).kernel()?;
-        let link = inner.link.as_ref().ok_or(ENODEV)?;
+        let link = inner.resolution.dev_addr.as_ref().ok_or(ENODEV)?;
         let netdev = NetDevice::by_index(&endpoint.net, link.bound_dev_if).ok_or(ENODEV)?;
         let port = attachment.device.port(attachment.port_num).ok_or(ENODEV)?;
         let encapsulation = match port.default_gid_type() {
@@ -90,7 +90,7 @@ impl Site {
         let own = GidAttr::find_by_port(
             &attachment.device.device,
             attachment.port_num,
-            &inner.src.to_gid(),
+            &inner.addr.src.to_gid(),
             port.default_gid_type(),
             Some(&netdev),
         );
@@ -195,11 +195,11 @@ impl Endpoint {
             return Err(ENODEV);
         }
         inner.groups.insert(node);
-        if inner.qkey == Qkey::unknown() {
+        if inner.qp.qkey == Qkey::unknown() {
             // If the port space has no default Q_Key, the groups are reported with 0.
-            let _ = inner.qkey.take_default(self.ps);
+            let _ = inner.qp.qkey.take_default(self.ps);
         }
-        Ok(Joined::Member(site.event(inner.qkey.value())))
+        Ok(Joined::Member(site.event(inner.qp.qkey.value())))
     }
 
     /// Asks the subnet administrator for a membership.
@@ -228,17 +228,21 @@ impl Endpoint {
             }
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             let (device, port) = (attachment.device.device.clone(), attachment.port_num);
-            let link = inner.link.as_ref().and_then(|link| link.ipoib());
+            let link = inner
+                .resolution
+                .dev_addr
+                .as_ref()
+                .and_then(|link| link.ipoib());
             let link = link.copied().unwrap_or_default();
             let template = broadcast_group(&device, port, &link.broadcast_gid())?;
-            if inner.qkey == Qkey::unknown() {
+            if inner.qp.qkey == Qkey::unknown() {
                 self.take_default_qkey(&mut inner)?;
             }
             let request = McRequest {
                 mgid: link.group(self.ps, addr),
                 port_gid: inner.ends().0,
-                pkey: inner.pkey,
-                qkey: inner.qkey.value(),
+                pkey: inner.addr.pkey,
+                qkey: inner.qp.qkey.value(),
                 member,
                 template,
                 is_ipoib: self.ps == PortSpace::Ipoib,
@@ -279,12 +283,16 @@ impl Endpoint {
     pub(super) fn take_default_qkey(&self, inner: &mut Inner) -> Result {
         let at = inner.device.as_ref().filter(|at| at.is_ib());
         let (PortSpace::Ipoib, Some(at)) = (self.ps, at) else {
-            return inner.qkey.take_default(self.ps).kernel();
+            return inner.qp.qkey.take_default(self.ps).kernel();
         };
-        let link = inner.link.as_ref().and_then(|link| link.ipoib());
+        let link = inner
+            .resolution
+            .dev_addr
+            .as_ref()
+            .and_then(|link| link.ipoib());
         let mgid = link.copied().unwrap_or_default().broadcast_gid();
         let group = broadcast_group(&at.device.device, at.port_num, &mgid)?;
-        inner.qkey.take_group(group.qkey);
+        inner.qp.qkey.take_group(group.qkey);
         Ok(())
     }
 
@@ -307,13 +315,13 @@ impl Endpoint {
         let known = result.and_then(|member| {
             let at = inner.device.as_ref().ok_or(ENODEV)?;
             let (device, port) = (&at.device.device, at.port_num);
-            inner.qkey.take(member.qkey).kernel()?;
+            inner.qp.qkey.take(member.qkey).kernel()?;
             let own = GidAttr::find_by_port(device, port, &member.port_gid, GidType::Ib, None)?;
             let index = u8::try_from(own.index()).unwrap_or(0);
             Ok(member.address_vector(u8::try_from(port).unwrap_or(0), index))
         });
         let event = match known {
-            Ok(ah_attr) => joined(ah_attr, inner.qkey.value()),
+            Ok(ah_attr) => joined(ah_attr, inner.qp.qkey.value()),
             Err(error) => {
                 let status = error.to_errno();
                 debug::tell(&self.id_priv, Failure::MulticastFailed, status);

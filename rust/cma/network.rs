@@ -65,12 +65,12 @@ impl Endpoint {
     ///
     /// Fails with `ENOMEM`. Returns `None` if the peer is not a neighbour by IP.
     pub(super) fn watch_peer(&self, inner: &Inner) -> Result<Option<Watching<Arc<Globals>>>> {
-        let addr = match inner.dst {
+        let addr = match inner.addr.dst {
             SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
             SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),
             SockAddr::Unspec | SockAddr::Ib { .. } => return Ok(None),
         };
-        let Some(link) = &inner.link else {
+        let Some(link) = &inner.resolution.dev_addr else {
             return Ok(None);
         };
         let key = NeighbourKey::new(self.net.hash_key(), link.bound_dev_if, addr);
@@ -85,13 +85,14 @@ impl Endpoint {
             return;
         }
         let is_news = inner
-            .link
+            .resolution
+            .dev_addr
             .as_ref()
             .is_some_and(|link| link.dst_mac() != mac);
-        if !is_news || inner.has_peer_moved || inner.is_dead() {
+        if !is_news || inner.resolution.has_peer_moved || inner.is_dead() {
             return;
         }
-        inner.has_peer_moved = true;
+        inner.resolution.has_peer_moved = true;
         let status = Errno::ETIMEDOUT.to_kernel().to_errno();
         self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
     }
@@ -101,6 +102,7 @@ impl Endpoint {
     fn source_moved(&self, net: u64, now: Interface) {
         let inner = self.inner.lock();
         let is_news = inner
+            .resolution
             .interface
             .is_some_and(|was| was.index == now.index && was.mac != now.mac);
         if is_news && self.net.hash_key() == net && !inner.is_dead() {

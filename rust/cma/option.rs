@@ -31,7 +31,7 @@ impl Endpoint {
             return Err(EINVAL);
         }
         inner.options.reuseaddr = reuseaddr;
-        if let Some(port) = &inner.port {
+        if let Some(port) = &inner.addr.port {
             port.update(|owner| owner.reuseaddr = reuseaddr);
         }
         Ok(())
@@ -46,8 +46,8 @@ impl Endpoint {
             return Err(EINVAL);
         }
         inner.options.afonly = Some(afonly);
-        inner.afonly = afonly;
-        if let Some(port) = &inner.port {
+        inner.addr.afonly = afonly;
+        if let Some(port) = &inner.addr.port {
             port.update(|owner| owner.afonly = afonly);
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Endpoint {
 
     /// Sets the service level of a resolved route, 4 bits.
     pub(crate) fn set_service_level(&self, sl: u8) {
-        if let Some(path) = &mut self.inner.lock().path {
+        if let Some(path) = &mut self.inner.lock().route.path {
             path.sl = sl & 0xf;
         }
     }
@@ -94,8 +94,8 @@ impl Endpoint {
     /// Sets the QPN of the consumer's QP, 24 bits, and whether the QP uses a shared receive queue.
     pub(crate) fn set_qp(&self, qp_num: u32, srq: bool) {
         let mut inner = self.inner.lock();
-        inner.qp_num = qp_num;
-        inner.srq = srq;
+        inner.qp.num = qp_num;
+        inner.qp.srq = srq;
         self.show(&inner);
     }
 

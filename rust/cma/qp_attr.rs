@@ -17,7 +17,8 @@ impl Endpoint {
     pub(crate) fn peer_mac(&self) -> [u8; 6] {
         self.inner
             .lock()
-            .link
+            .resolution
+            .dev_addr
             .as_ref()
             .map_or([0; 6], |link| link.dst_mac())
     }
@@ -51,12 +52,12 @@ impl Endpoint {
                 let pkey = if attachment.is_roce() {
                     ROCE_PKEY
                 } else {
-                    inner.pkey
+                    inner.addr.pkey
                 };
                 attr.pkey_index = device.find_pkey(attachment.port_num, pkey)?;
                 let last = if is_datagram {
                     self.take_default_qkey(inner)?;
-                    attr.qkey = inner.qkey.value();
+                    attr.qkey = inner.qp.qkey.value();
                     QpAttrMask::QKEY
                 } else {
                     QpAttrMask::ACCESS_FLAGS
@@ -64,7 +65,7 @@ impl Endpoint {
                 let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | last;
                 attr.qp_attr_mask = mask.0;
                 if state == QpState::Rtr as u32 {
-                    attr.rq_psn = inner.psn;
+                    attr.rq_psn = inner.qp.psn;
                 }
             }
             Some(_) => self.init_cm_qp_attr(inner, &mut attr)?,

@@ -63,8 +63,8 @@ impl Endpoint {
         if !inner.is_iwarp() {
             let path = self.roce_path(&inner)?;
             inner.watching = self.watch_peer(&inner)?;
-            inner.path = Some(path);
-            inner.path_record = None;
+            inner.route.path = Some(path);
+            inner.route.path_record = None;
         }
         self.step(&mut inner, Trigger::ComputeRoute)?;
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -83,13 +83,13 @@ impl Endpoint {
             return Err(EINVAL);
         }
         if inner.is_roce() {
-            let link = inner.link.as_ref().ok_or(ENODEV)?;
+            let link = inner.resolution.dev_addr.as_ref().ok_or(ENODEV)?;
             NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         }
         let has_lids = inner.is_ib();
         *given = path::shown(record, has_lids);
-        inner.path = Some(Path::from_record(record, has_lids));
-        inner.path_record = Some(given);
+        inner.route.path = Some(Path::from_record(record, has_lids));
+        inner.route.path_record = Some(given);
         self.step(&mut inner, Trigger::SetPath)?;
         if tells {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -99,7 +99,7 @@ impl Endpoint {
 
     /// Computes the path from the source to the destination address on RoCE.
     fn roce_path(&self, inner: &Inner) -> Result<Path> {
-        let link = inner.link.as_ref().ok_or(ENODEV)?;
+        let link = inner.resolution.dev_addr.as_ref().ok_or(ENODEV)?;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let netdev = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         let default_tos = || inner.cm_port().map_or(0, |port| port.default_tos());
@@ -111,10 +111,10 @@ impl Endpoint {
             .protocol_roce_udp_encap(attachment.port_num);
         Ok(Path {
             service_id: 0,
-            sgid: inner.src.to_gid(),
-            dgid: inner.dst.to_gid(),
+            sgid: inner.addr.src.to_gid(),
+            dgid: inner.addr.dst.to_gid(),
             flow_label: if v2 {
-                flow_label(&inner.src, &inner.dst)
+                flow_label(&inner.addr.src, &inner.addr.dst)
             } else {
                 0
             },

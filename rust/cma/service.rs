@@ -46,13 +46,13 @@ impl Endpoint {
             .globals
             .sa
             .query_service(device, port, question, addressee)?;
-        inner.asking = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
+        inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(&mut inner, Trigger::ResolveService)
     }
 
     /// Returns the service records that were found, if there are any.
     pub(crate) fn services(&self) -> Option<Services> {
-        self.inner.lock().services.clone()
+        self.inner.lock().route.services.clone()
     }
 }
 
@@ -79,8 +79,8 @@ impl ServiceDone for Addressee {
         if inner.state() != State::AddrinfoQuery {
             return;
         }
-        let asked = inner.asking.take();
-        let found = match &inner.services {
+        let asked = inner.route.sa_query.take();
+        let found = match &inner.route.services {
             Some(_) => Err(Errno::EALREADY.to_kernel()),
             None => found,
         };
@@ -88,10 +88,10 @@ impl ServiceDone for Addressee {
             Ok((first, services)) => {
                 // The route will lead to the first record's port.
                 if let SockAddr::Ib { pkey, .. } = first {
-                    inner.pkey = pkey;
+                    inner.addr.pkey = pkey;
                 }
-                inner.dst = first;
-                inner.services = Some(services);
+                inner.addr.dst = first;
+                inner.route.services = Some(services);
                 let event = Event::new(CmEvent::AddrinfoResolved, 0);
                 (Trigger::ServiceResolved, event)
             }

@@ -30,12 +30,12 @@ impl Endpoint {
             timeout: tuning.response_timeout().to_duration(),
             max_cm_retries: tuning.max_retries(),
             total: tuning.limits().total,
-            ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.dst).0, 0)
+            ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.addr.dst).0, 0)
         };
         trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());
         self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;
-        inner.qp_num = param.qp_num;
-        inner.srq = param.srq != 0;
+        inner.qp.num = param.qp_num;
+        inner.qp.srq = param.srq != 0;
         self.show(&inner);
         Ok(())
     }
@@ -50,13 +50,13 @@ impl Endpoint {
         param: Option<&ConnParam<'_>>,
         ece: Ece,
     ) -> Result {
-        let before = inner.qkey;
+        let before = inner.qp.qkey;
         match param.map_or(0, |param| param.qkey) {
             0 => self.take_default_qkey(inner)?,
-            named => inner.qkey.take(named).kernel()?,
+            named => inner.qp.qkey.take(named).kernel()?,
         }
-        let qkey = core::mem::replace(&mut inner.qkey, before);
-        let qp_num = param.map_or(inner.qp_num, |param| param.qp_num);
+        let qkey = core::mem::replace(&mut inner.qp.qkey, before);
+        let qp_num = param.map_or(inner.qp.num, |param| param.qp_num);
         let params = ReplyParams {
             vendor_id: ece.vendor_id,
             attr_mod: ece.attr_mod,
@@ -64,9 +64,9 @@ impl Endpoint {
         };
         let private_data = param.map_or(&[][..], |param| param.private_data);
         self.reply_datagram(inner, &params, private_data)?;
-        inner.qkey = qkey;
-        inner.qp_num = qp_num;
-        inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
+        inner.qp.qkey = qkey;
+        inner.qp.num = qp_num;
+        inner.qp.srq = param.map_or(inner.qp.srq, |param| param.srq != 0);
         self.show(inner);
         Ok(())
     }

@@ -27,11 +27,11 @@ fn link_gid(mac: [u8; 6]) -> Gid {
 
 /// Returns the GIDs of both ends.
 fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
-    match (protocol, &inner.link) {
+    match (protocol, &inner.resolution.dev_addr) {
         (Protocol::Ib, _) => inner.ends(),
         (Protocol::Roce, _) => {
-            let peer = shown_peer(&inner.src, &inner.dst);
-            (gid(&inner.src), gid(&peer))
+            let peer = shown_peer(&inner.addr.src, &inner.addr.dst);
+            (gid(&inner.addr.src), gid(&peer))
         }
         (Protocol::Iwarp, Some(link)) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
         (Protocol::Iwarp, None) => (Gid::ZERO, Gid::ZERO),
@@ -63,21 +63,21 @@ impl Endpoint {
                 node_guid: device.node_guid(),
                 index: device.index(),
                 port_num: u8::try_from(attachment.port_num).unwrap_or(0),
-                pkey: inner.pkey,
+                pkey: inner.addr.pkey,
                 sgid,
                 dgid,
-                path: match &inner.path_record {
+                path: match &inner.route.path_record {
                     _ if !parts.path => None,
                     Some(given) => Some(**given),
-                    None => inner.path.map(Path::to_record),
+                    None => inner.route.path.map(Path::to_record),
                 },
                 protocol,
             }
         });
         Snapshot {
             ps: self.ps,
-            src: inner.src,
-            dst: inner.dst,
+            src: inner.addr.src,
+            dst: inner.addr.dst,
             device,
         }
     }

@@ -54,7 +54,7 @@ impl Endpoint {
         };
         let (src, dst) = {
             let inner = self.inner.lock();
-            (inner.src, inner.dst)
+            (inner.addr.src, inner.addr.dst)
         };
         let id_priv = RdmaIdPrivate::new(self.ps.number(), self.qp_type);
         let id_priv = KBox::pin_init(id_priv, GFP_KERNEL_ACCOUNT)?;

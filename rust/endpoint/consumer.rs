@@ -39,7 +39,7 @@ impl<'a> View<'a> {
 
     /// Returns the MAC address of the next hop, if it is known.
     pub(crate) fn dst_mac(self) -> Option<[u8; 6]> {
-        self.0.link.as_ref().map(DevAddr::dst_mac)
+        self.0.resolution.dev_addr.as_ref().map(DevAddr::dst_mac)
     }
 
     /// Returns the state as the InfiniBand CM defines it.

@@ -2,30 +2,25 @@
 
 //! The state of an endpoint that its lock protects.
 
-use super::{exchange::Exchange, group::Group, Attachment, Consumer, EndpointRef, Listening};
+use super::{
+    addresses::{AddrResolution, Addresses},
+    exchange::Exchange,
+    group::Group,
+    path_resolution::PathResolution,
+    qp_info::QpInfo,
+    Attachment, Consumer, EndpointRef, Listening,
+};
 use crate::{
     device::port::Port,
     globals::Globals,
-    ib::{
-        addr::Query,
-        dev_addr::DevAddr,
-        device::NodeType,
-        device_filter::DeviceFilter,
-        gid::GidAttr,
-        interface::Interface,
-        sa::{SaQuery, ServiceRecord},
-    },
-    kext::{random, use_count::OwnedUse},
-    table::{
-        neighbours::Watching, port_spaces::PortClaim, round_trips::InFlight, timers::TimerSlot,
-    },
+    ib::{device::NodeType, device_filter::DeviceFilter, gid::GidAttr},
+    kext::use_count::OwnedUse,
+    table::{neighbours::Watching, round_trips::InFlight, timers::TimerSlot},
 };
 use cmproto::{
     addr::SockAddr,
     cm::{self, Tuning},
-    cma::{Qkey, State},
-    path::Path,
-    ucma::path::PathRecord,
+    cma::State,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -48,9 +43,6 @@ pub(crate) struct Options {
     pub(crate) node_type: Option<NodeType>,
 }
 
-/// Service records that a subnet administrator has returned.
-pub(crate) type Services = Arc<KVec<ServiceRecord>>;
-
 /// The state of an endpoint that its lock protects.
 ///
 /// # Invariants
@@ -63,52 +55,28 @@ pub(crate) struct Inner {
     /// The state, which [`Endpoint::step`](super::Endpoint::step) changes.
     pub(super) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
-    pub(crate) src: SockAddr,
-    pub(crate) dst: SockAddr,
-    /// Index of the interface that a link-local or resolved address belongs to; 0 for any.
-    pub(crate) bound_if: i32,
+    /// The addresses, and the claim to the port.
+    pub(crate) addr: Addresses,
     pub(crate) options: Options,
-    /// The value of `options.afonly`, or its default, when the address was bound.
-    pub(crate) afonly: bool,
-    pub(crate) port: Option<PortClaim>,
     pub(crate) listening: Option<Listening>,
     pub(crate) device: Option<Attachment>,
     /// Keeps the device in use, if the consumer is a part of the kernel, which uses the device
     /// until it destroys the endpoint.
     pub(crate) device_use: Option<OwnedUse>,
-    /// The P_Key of the interface or of the native address; 0 if there is none.
-    pub(crate) pkey: u16,
-    /// The result of address resolution: interface and link-layer addresses.
-    pub(crate) link: Option<DevAddr>,
-    /// The address query that is under way, or the last one.
-    pub(crate) query: Option<Query>,
-    /// The query to the subnet administrator that is under way.
-    pub(crate) asking: Option<KBox<SaQuery>>,
-    /// The service records that the subnet administrator has found.
-    pub(crate) services: Option<Services>,
-    pub(crate) path: Option<Path>,
-    /// The path record that the consumer has set or the subnet administrator has found. `path` is
-    /// made of it; some of its fields are only reported.
-    pub(crate) path_record: Option<KBox<PathRecord>>,
-    /// The interface that the endpoint sends from, once it is known.
-    pub(crate) interface: Option<Interface>,
+    /// The result of address resolution.
+    pub(crate) resolution: AddrResolution,
     /// The entry by which the endpoint is told that its peer's link-layer address has changed.
     pub(crate) watching: Option<Watching<Arc<Globals>>>,
-    /// Set when the consumer was told that the peer's address has changed.
-    pub(crate) has_peer_moved: bool,
+    /// The path to the peer.
+    pub(crate) route: PathResolution,
     pub(crate) exchange: Exchange,
     pub(crate) timer: TimerSlot<EndpointRef>,
     /// Counts the request that waits for its answer.
     pub(crate) in_flight: Option<InFlight>,
     /// The tunables that the consumer has set. Those of a listener also hold for its requests.
     pub(crate) tuning: Tuning,
-    /// Starting packet sequence number (PSN) of this end; 24 bits.
-    pub(crate) psn: u32,
-    /// QPN of this end, as the consumer named it; 24 bits.
-    pub(crate) qp_num: u32,
-    pub(crate) srq: bool,
-    /// Q_Key of datagrams.
-    pub(crate) qkey: Qkey,
+    /// The consumer's queue pair.
+    pub(crate) qp: QpInfo,
     /// The memberships in multicast groups, by the numbers that the consumer gave them.
     pub(crate) groups: RBTree<u64, Group>,
 }
@@ -119,33 +87,19 @@ impl Inner {
         init!(Inner {
             state: State::Idle,
             consumer: None,
-            src: SockAddr::Unspec,
-            dst: SockAddr::Unspec,
-            bound_if: 0,
+            addr: Addresses::UNKNOWN,
             options: Options::default(),
-            afonly: false,
-            port: None,
             listening: None,
             device: None,
             device_use: None,
-            pkey: 0,
-            link: None,
-            query: None,
-            asking: None,
-            services: None,
-            path: None,
-            path_record: None,
-            interface: None,
+            resolution: AddrResolution::NONE,
             watching: None,
-            has_peer_moved: false,
+            route: PathResolution::NONE,
             exchange: Exchange::None,
             timer,
             in_flight: None,
             tuning: Tuning::NONE,
-            psn: random::u32() & 0x00ff_ffff,
-            qp_num: 0,
-            srq: false,
-            qkey: Qkey::unknown(),
+            qp: QpInfo::new(),
             groups: RBTree::new(),
         })
     }
@@ -178,7 +132,7 @@ impl Inner {
         // If the peer is known by its LID, its GID is in the path.
         let peer = self.exchange.peer().and_then(|peer| match peer.gid() {
             Some(gid) => Some(*gid),
-            None => self.path.as_ref().map(|path| path.dgid),
+            None => self.route.path.as_ref().map(|path| path.dgid),
         });
         peer.zip(self.device.as_ref()).is_some_and(|(peer, at)| {
             // The GID of the attachment counts, too: it may have been removed from the device's
@@ -214,7 +168,7 @@ impl Inner {
         DeviceFilter {
             only: at.map(|attachment| attachment.device.device.index()),
             node_type: self.options.node_type,
-            is_native: matches!(self.src, SockAddr::Ib { .. }),
+            is_native: matches!(self.addr.src, SockAddr::Ib { .. }),
         }
     }
 

@@ -21,6 +21,7 @@
 //! that is running.
 
 mod addressee;
+mod addresses;
 mod attach;
 mod consumer;
 mod event;
@@ -28,7 +29,9 @@ mod exchange;
 mod group;
 mod inner;
 mod iwarp;
-mod kept;
+mod owned_event;
+mod path_resolution;
+mod qp_info;
 
 pub(crate) use self::{
     addressee::Addressee,
@@ -36,9 +39,10 @@ pub(crate) use self::{
     event::{ConnEventParam, ConnParam, Ece, Event, EventParam, PrivateData, UdEventParam},
     exchange::{Conn, Exchange, Sidr},
     group::{Group, GroupAnswer},
-    inner::{Inner, Services},
+    inner::Inner,
     iwarp::{Iwarp, IwarpConnection},
-    kept::KeptEvent,
+    owned_event::OwnedEvent,
+    path_resolution::Services,
 };
 
 use crate::{
@@ -241,8 +245,8 @@ impl Endpoint {
 
     /// Updates the addresses and the QPN that ib_core reads (`rdma resource show cm_id`).
     pub(crate) fn show(&self, inner: &Inner) {
-        self.show_addresses(&inner.src, &inner.dst);
-        self.id_priv.set_qp_num(inner.qp_num);
+        self.show_addresses(&inner.addr.src, &inner.addr.dst);
+        self.id_priv.set_qp_num(inner.qp.num);
     }
 
     /// Updates the addresses that ib_core reads. As in C, an unspecified peer's address gets the
@@ -258,7 +262,7 @@ impl Endpoint {
 
     /// Returns whether the source address is a native one (`AF_IB`).
     pub(crate) fn is_native(&self) -> bool {
-        matches!(self.inner.lock().src, SockAddr::Ib { .. })
+        matches!(self.inner.lock().addr.src, SockAddr::Ib { .. })
     }
 
     /// Calls `call` with the lock of the endpoint held, and what the lock protects.

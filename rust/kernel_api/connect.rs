@@ -93,8 +93,8 @@ impl KernelId {
         let _held = self.qp.lock();
         if self.endpoint.id_priv.has_qp() {
             let inner = self.endpoint.inner.lock();
-            param.qp_num = inner.qp_num;
-            param.srq = u8::from(inner.srq);
+            param.qp_num = inner.qp.num;
+            param.srq = u8::from(inner.qp.srq);
         }
     }
 

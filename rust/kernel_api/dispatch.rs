@@ -8,7 +8,7 @@ use super::{
     KernelId, Turn,
 };
 use crate::{
-    endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, KeptEvent, View},
+    endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, OwnedEvent, View},
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
@@ -122,7 +122,11 @@ impl KernelId {
     fn call(&self, turn: &Turn<'_>, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
-            let dmac = inner.link.as_ref().map(|link| link.dst_mac());
+            let dmac = inner
+                .resolution
+                .dev_addr
+                .as_ref()
+                .map(|link| link.dst_mac());
             (inner.tos(), dmac.unwrap_or_default())
         };
         self.caller.store(current_task(), Relaxed);
@@ -183,7 +187,7 @@ impl KernelId {
     /// Makes the queue pair ready and sends the RTU, after the peer has accepted.
     ///
     /// Changes the event to that of the result. On failure the peer is rejected.
-    fn establish(&self, event: &mut KeptEvent) {
+    fn establish(&self, event: &mut OwnedEvent) {
         let established = self
             .change_qp(QpStage::Accepting, None)
             .inspect_err(|_| self.refuse())
@@ -205,12 +209,12 @@ impl KernelId {
     /// Shows the link-layer addresses to the consumer.
     fn show_link(&self) {
         let inner = self.endpoint.inner.lock();
-        if let Some(link) = &inner.link {
+        if let Some(link) = &inner.resolution.dev_addr {
             ffi::show_link(self, View::of(&inner), link);
         } else if inner.is_ib() {
             // A connection between native addresses has no interface.
             let (own, peer) = inner.ends();
-            if let Ok(link) = DevAddr::native(own, peer, inner.pkey) {
+            if let Ok(link) = DevAddr::native(own, peer, inner.addr.pkey) {
                 ffi::show_link(self, View::of(&inner), &link);
             }
         }
@@ -231,11 +235,15 @@ impl KernelId {
     /// Shows the path to the consumer.
     fn show_path(&self) {
         let inner = self.endpoint.inner.lock();
-        let (Some(path), Some(attachment)) = (inner.path, &inner.device) else {
+        let (Some(path), Some(attachment)) = (inner.route.path, &inner.device) else {
             return;
         };
         let device = &attachment.device.device;
-        let dmac = inner.link.as_ref().map(|link| link.dst_mac());
+        let dmac = inner
+            .resolution
+            .dev_addr
+            .as_ref()
+            .map(|link| link.dst_mac());
         let dmac = dmac.unwrap_or_default();
         let link = if attachment.is_ib() {
             PathLink::Ib
@@ -245,7 +253,7 @@ impl KernelId {
             PathLink::RoceV1(dmac)
         };
         // A path that the consumer or the administrator has given is shown unchanged.
-        let record = match &inner.path_record {
+        let record = match &inner.route.path_record {
             Some(given) => **given,
             None => path.to_record(),
         };
@@ -286,7 +294,7 @@ impl KernelId {
 impl Consumer for KernelId {
     fn event(&self, _: View<'_>, event: &Event<'_>) {
         // The event is lost if there is no memory and the spare memory is in use.
-        let _ = self.push(Queued::new(Notification::Event(KeptEvent::new(event))));
+        let _ = self.push(Queued::new(Notification::Event(OwnedEvent::new(event))));
     }
 
     fn message(&self, event: EventType, mad: Option<Arc<[u8; MAD_LEN]>>) {
@@ -307,7 +315,7 @@ impl Consumer for KernelId {
         if let Some(group) = name {
             let _ = self.push(Queued {
                 group,
-                ..Queued::new(Notification::Event(KeptEvent::new(event)))
+                ..Queued::new(Notification::Event(OwnedEvent::new(event)))
             });
         }
     }
@@ -332,7 +340,7 @@ impl Consumer for KernelId {
         let (ib_cm_id, notification) = match &self.ib_cm_id {
             None => {
                 child.id_priv.inherit(&self.endpoint.id_priv);
-                (None, Notification::Event(KeptEvent::new(event)))
+                (None, Notification::Event(OwnedEvent::new(event)))
             }
             Some(ib_cm_id) => {
                 let (ib_cm_id, message) =

@@ -4,7 +4,7 @@
 
 use super::KernelId;
 use crate::{
-    endpoint::{EndpointRef, KeptEvent, ServiceConsumer},
+    endpoint::{EndpointRef, OwnedEvent, ServiceConsumer},
     kext::delay,
     table::listeners::ServiceShare,
 };
@@ -35,7 +35,7 @@ pub(crate) struct Message {
 #[allow(clippy::large_enum_variant)] // The large variant is the frequent one.
 pub(super) enum Notification {
     /// An event of the RDMA CM.
-    Event(KeptEvent),
+    Event(OwnedEvent),
     /// An event of the IB CM.
     Message(Message),
 }

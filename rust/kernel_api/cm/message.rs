@@ -26,7 +26,7 @@ impl KernelId {
             let inner = self.endpoint.inner.lock();
             let gid = inner.device.as_ref().and_then(|at| {
                 // Over InfiniBand, most messages carry no GID.
-                let path = inner.path.filter(|_| at.is_ib());
+                let path = inner.route.path.filter(|_| at.is_ib());
                 let is_said = path.is_none_or(|path| path.has_grh());
                 at.gid.clone().filter(|_| is_said)
             });
@@ -72,7 +72,7 @@ impl KernelId {
         let mut inner = child.inner.lock();
         // The queue pair can be given this PSN before the consumer sets another one in its REP, as
         // ib_srpt does.
-        inner.psn = 0;
+        inner.qp.psn = 0;
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let ib_cm_id = IbCmId::new();
         ib_cm_id.inherit(listener, &attachment.device.device);

@@ -10,7 +10,7 @@ use cmproto::{bytes::fill, ucma_abi::CmEvent};
 /// # Invariants
 ///
 /// `param` has no private data; the private data is the first `len` bytes of `bytes`.
-pub(crate) struct KeptEvent {
+pub(crate) struct OwnedEvent {
     /// The kind of event.
     pub(crate) kind: CmEvent,
     /// The status, as in [`Event`].
@@ -21,13 +21,13 @@ pub(crate) struct KeptEvent {
     bytes: [u8; MAX_PRIVATE_DATA],
 }
 
-impl KeptEvent {
+impl OwnedEvent {
     /// Copies an event, with its private data.
     pub(crate) fn new(event: &Event<'_>) -> Self {
         let mut bytes = [0; MAX_PRIVATE_DATA];
         let len = fill(&mut bytes, event.param.private_data());
         // INVARIANT: `len` bytes were just written.
-        KeptEvent {
+        OwnedEvent {
             kind: event.kind,
             status: event.status,
             ece: event.ece,

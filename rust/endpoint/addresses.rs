@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The addresses of an endpoint, and what they were resolved to.
+
+use crate::{
+    ib::{addr::Query, dev_addr::DevAddr, interface::Interface},
+    table::port_spaces::PortClaim,
+};
+use cmproto::addr::SockAddr;
+
+/// The addresses of an endpoint, and its claim to a port.
+pub(crate) struct Addresses {
+    pub(crate) src: SockAddr,
+    pub(crate) dst: SockAddr,
+    /// Index of the interface that a link-local or resolved address belongs to; 0 for any.
+    pub(crate) bound_if: i32,
+    /// Set if a wildcard address covers its own address family only. It is the value of
+    /// [`Options::afonly`](super::Options::afonly), or its default, when the address was bound.
+    pub(crate) afonly: bool,
+    pub(crate) port: Option<PortClaim>,
+    /// The P_Key of the interface or of the native address; 0 if there is none.
+    pub(crate) pkey: u16,
+}
+
+impl Addresses {
+    /// The addresses of an endpoint that is not bound.
+    pub(super) const UNKNOWN: Self = Self {
+        src: SockAddr::Unspec,
+        dst: SockAddr::Unspec,
+        bound_if: 0,
+        afonly: false,
+        port: None,
+        pkey: 0,
+    };
+}
+
+/// The resolution of the peer's address, and its result.
+pub(crate) struct AddrResolution {
+    /// The address query that is under way, or the last one.
+    pub(crate) query: Option<Query>,
+    /// The interface and the link-layer addresses that the addresses were resolved to.
+    pub(crate) dev_addr: Option<DevAddr>,
+    /// The interface that the endpoint sends from, once it is known.
+    pub(crate) interface: Option<Interface>,
+    /// Set when the consumer was told that the peer's address has changed.
+    pub(crate) has_peer_moved: bool,
+}
+
+impl AddrResolution {
+    /// The state before an address is resolved.
+    pub(super) const NONE: Self = Self {
+        query: None,
+        dev_addr: None,
+        interface: None,
+        has_peer_moved: false,
+    };
+}

@@ -303,6 +303,9 @@ struct chardev {
 	char name[64];
 };
 int get_chardev(struct chardev *c, int dev_index);
+/* The index that ib_core has for a device, or a negative error; a GUID is one of QUERY. */
+long device_index(const char *name);
+long device_index_of_guid(uint64_t node_guid);
 long read_number(const char *path);
 
 #endif

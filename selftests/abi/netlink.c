@@ -201,7 +201,7 @@ static int add_device(const void *attrs, size_t len, void *arg)
 	return 0;
 }
 
-uint64_t shown_cm_ids(void)
+static int ask_devices(int (*fn)(const void *attrs, size_t len, void *arg), void *arg)
 {
 	struct request all = {
 		.h = {
@@ -210,10 +210,55 @@ uint64_t shown_cm_ids(void)
 			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_DUMP,
 		},
 	};
+
+	return ask(&all, fn, arg);
+}
+
+struct wanted {
+	int attr;
+	const void *value;
+	size_t len;
+	long index;
+};
+
+static int find_device(const void *attrs, size_t len, void *arg)
+{
+	struct wanted *wanted = arg;
+	const struct nlattr *index = find(attrs, len, RDMA_NLDEV_ATTR_DEV_INDEX);
+	const struct nlattr *attr = find(attrs, len, wanted->attr);
+
+	if (index && attr && body_len(attr) == wanted->len &&
+	    memcmp(body(attr), wanted->value, wanted->len) == 0)
+		wanted->index = *(const uint32_t *)body(index);
+	return 0;
+}
+
+static long index_of(int attr, const void *value, size_t len)
+{
+	struct wanted wanted = { .attr = attr, .value = value, .len = len, .index = -ENODEV };
+	int ret = ask_devices(find_device, &wanted);
+
+	return ret ? ret : wanted.index;
+}
+
+long device_index(const char *name)
+{
+	return index_of(RDMA_NLDEV_ATTR_DEV_NAME, name, strlen(name) + 1);
+}
+
+long device_index_of_guid(uint64_t node_guid)
+{
+	uint64_t guid = be64toh(node_guid);
+
+	return index_of(RDMA_NLDEV_ATTR_NODE_GUID, &guid, sizeof(guid));
+}
+
+uint64_t shown_cm_ids(void)
+{
 	struct devices devices = { .count = 0 };
 	uint64_t sum = 0;
 
-	ask(&all, add_device, &devices);
+	ask_devices(add_device, &devices);
 	for (size_t i = 0; i < devices.count; i++) {
 		struct request r = {
 			.h = {

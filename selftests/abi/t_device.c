@@ -93,9 +93,19 @@ TEST(device, netlink_chardev)
 
 TEST(device, netlink_chardev_of_a_device)
 {
+	struct rdma_ucm_query_addr_resp addr;
+	union addr src = addr4(ADDR4, 0);
 	struct chardev c = { 0 };
+	int fd = cm_open(O_RDWR);
+	uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
+	long index;
 
-	CHECK_ERR(EOPNOTSUPP, get_chardev(&c, 0));
+	REQUIRE_OK(bind_addr(fd, id, &src));
+	REQUIRE_OK(query_addr(fd, id, &addr));
+	index = device_index_of_guid(addr.node_guid);
+	REQUIRE(index >= 0);
+	CHECK_EQ(index, addr.ibdev_index);
+	CHECK_ERR(EOPNOTSUPP, get_chardev(&c, index));
 }
 
 TEST(device, module_alias)

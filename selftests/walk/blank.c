@@ -30,8 +30,27 @@ static void blank_port(uint8_t *answer, const bool *written, size_t at)
 	blank_bytes(answer, written, at + (family == AF_IB ? 30 : 2), 2);
 }
 
+/*
+ * The index of the device whose GUID the answer begins with, if it is that: another one whenever the device
+ * is made anew.
+ */
+static void blank_device(uint8_t *answer, const bool *written, size_t at)
+{
+	uint64_t guid;
+	uint32_t index;
+
+	for (size_t i = 0; i < sizeof(index); i++)
+		if (!written[at + i])
+			return;
+	memcpy(&guid, answer, sizeof(guid));
+	memcpy(&index, answer + at, sizeof(index));
+	if (guid && device_index_of_guid(guid) == index)
+		memset(answer + at, 0xcc, sizeof(index));
+}
+
 void blank_route(uint8_t *answer, const bool *written)
 {
+	blank_device(answer, written, 200);
 	blank_port(answer, written, 136);
 	blank_port(answer, written, 164);
 	/* The flow label depends on the ports. */
@@ -43,6 +62,7 @@ void blank_query(uint8_t *answer, const bool *written)
 	if (written[279] || written[271]) {
 		blank_port(answer, written, 16);
 		blank_port(answer, written, 144);
+		blank_device(answer, written, 272);
 		return;
 	}
 	/* Paths: the port is in the service id. */

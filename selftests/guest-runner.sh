@@ -89,6 +89,7 @@ mkdir "$tmp/suites/suites" && cp -r "$here"/{run.sh,lib} "$tmp/suites"
 printf '%s\n' '#!/bin/bash' "$(logged "$(rxe_post_recv ib_mad_recv_done)")" 'echo ok 1 - x' 'echo 1..1' \
 	>"$tmp/suites/suites/late.sh"
 chmod +x "$tmp/suites/suites/late.sh"
+echo 'late late 300 - - -' >"$tmp/suites/suites/index"
 check "a report of ib_core's own is a skip" 0 "^ok - the kernel log # SKIP" -- ./suites/run.sh late
 says "and of the suite" "^ok - late: the kernel log has no report # SKIP"
 log_is clean "a log without a report" "rxe0: all is well"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # selftests/run.sh [--capture DIR] [--slow N] [--first] [--cases PATTERN|PATTERN...] [SUITE...]: run
-# these suites in the guest, by default all, and print one line per case and the totals. Each suite is a
-# script in suites/ that prints KTAP; it gets as many seconds as its line "# seconds: N" says (300),
+# these suites in the guest, by default those that suites/index says, and print one line per case and the totals. Each
+# suite is a script in suites/ that prints KTAP; it gets as many seconds as suites/index gives it,
 # with --slow N times as many. A word with blanks is a suite with arguments, as in run.sh rping 'abi bind.* listen.*'.
 #
 # After each suite come cases of this script's own: the kernel log has no report, lockdep (where
@@ -12,14 +12,13 @@
 # With --cases there are only these cases of a suite that is a shell script.
 # With --first all ends with the first case that fails, or the first report in the kernel log.
 #
-# With --capture the CM messages that pass INTERFACE (lib/capture.sh) while a suite with a line
-# "# captured: INTERFACE" runs are in DIR/SUITE.pcap afterwards, for tools/wirecheck.
+# With --capture the CM messages that pass INTERFACE (lib/capture.sh) while a suite with the flag
+# "captured=INTERFACE" runs are in DIR/SUITE.pcap afterwards, for tools/wirecheck.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-# Those that change the devices come last.
-all=(kunit abi rping kill restrack programs pyverbs trace probe observe drops loss trouble unreached
-	iwarp module install remove netns kmemleak)
+# shellcheck source=selftests/lib/suites.sh
+. "$here/lib/suites.sh"
 capture='' slow=1 first=''
 while :; do
 	case ${1:-} in
@@ -31,11 +30,15 @@ while :; do
 	esac
 	shift 2
 done
-[ $# -gt 0 ] || set -- "${all[@]}"
+if [ $# -eq 0 ]; then
+	for suite in "${SUITES[@]}"; do
+		! has_flag "$suite" default || set -- "$@" "$suite"
+	done
+fi
 
 # What is mistyped would leave out what it should choose: nothing is run then.
 for suite; do
-	[ -x "$here/suites/${suite%% *}.sh" ] || {
+	is_suite "$suite" || {
 		echo "run.sh: no such suite: ${suite%% *}" >&2
 		exit 2
 	}
@@ -121,18 +124,18 @@ fi
 for suite; do
 	read -ra arguments <<<"$suite"
 	suite=${arguments[0]}
-	script=$here/suites/$suite.sh
+	over=${SUITE_OVER[$suite]}
 	began=$SECONDS
 	counts=$(mktemp)
 	kernel-log-clean --mark
-	limit=$(sed -n 's/^# seconds: //p' "$script")
-	limit=$((${limit:-300} * slow))
+	limit=$((SUITE_SECONDS[$suite] * slow))
 	# A kernel with all the checks takes several times as long.
 	[ ! -e /sys/kernel/debug/kmemleak ] || limit=$((limit * 5))
 	interface=''
-	[ -z "$capture" ] || interface=$(sed -n 's/^# captured: //p' "$script")
+	[[ -z $capture || ! ${SUITE_FLAGS[$suite]} =~ captured=([^ ]*) ]] || interface=${BASH_REMATCH[1]}
 	[ -z "$interface" ] || capture_start "$interface" /tmp/capture.pcap
-	filter "$suite" "$counts" < <(timeout -k 5 "$limit" "$script" "${arguments[@]:1}" </dev/null 2>&1)
+	filter "$suite" "$counts" < <(timeout -k 5 "$limit" env ${over:+"OVER=$over"} \
+		"${SUITE_SCRIPT[$suite]}" "${arguments[@]:1}" </dev/null 2>&1)
 	[ -z "$interface" ] || one "$suite: captured" \
 		capture_end /tmp/capture.pcap "$capture/$suite.pcap"
 	read -r p f s <"$counts"

@@ -87,8 +87,8 @@ one_line "the disk is too small" "the sysroot needs 6 GB in $tmp/cache, where [0
 tree=$tmp/tree
 mkdir -p "$tree/tools" "$tree/rust/cmproto" && cp -r "$tools/checks" "$tree/tools/" &&
 	git -C "$tree" init -q && echo '*' >"$tree/.git/info/exclude"
-for check in spdx unsafe kunit shell comments; do
-	(cd "$tree" && refused "checks/$check: nothing to check" "there is no (file|test) to check" \
+for check in spdx unsafe kunit shell comments suites; do
+	(cd "$tree" && refused "checks/$check: nothing to check" "there is no (file|test|suite) to check" \
 		"tools/checks/$check" && exit "$failed")
 	[ $? -eq 0 ] || failed=1
 	n=$((n + 1))
@@ -124,6 +124,33 @@ refused "checks/comments: a long comment of a build file" "Kbuild:1: over 100 co
 words words.rs "//! A module." "" "/// Returns whether the queue is empty." "///" "/// It is a hint." \
 	"// What follows is no doc comment." "let x = \"$long\";" "// ${long:3}" "/// Creates an empty counter." >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
 result $? "checks/comments: what is right passes"
+
+# registry ROW...: what checks/suites says of these rows, beside a script one.sh, a step "step" and a part "part".
+mkdir -p "$tree/selftests/suites" "$tree/tools/check.d" "$tree/Documentation"
+printf '#!/bin/bash\necho step\n' >"$tree/tools/check" && cp "$tree/tools/check" "$tree/selftests/suites/one.sh"
+chmod +x "$tree/tools/check" "$tree/selftests/suites/one.sh"
+echo 'make_part() {' >"$tree/tools/check.d/share.sh"
+registry() {
+	printf '%s\n\tabout\n' "$@" >"$tree/selftests/suites/index"
+	[ -s "$tree/Documentation/testing.rst" ] || printf '%s\n' \
+		'.. The table of suites: written by tools/checks/suites --write.' '.. End of the table of suites.' \
+		>"$tree/Documentation/testing.rst"
+	"$tree/tools/checks/suites" ${write:+--write}
+}
+refused "checks/suites: an old table" "the table of suites is not up to date" registry 'one one 300 step part default'
+write=1 registry 'one one 300 step part default' 'other one@ib 300 - - captured=v0' >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
+result $? "checks/suites: what is right passes"
+refused "checks/suites: a suite without a script" "other: no selftests/suites/other.sh" \
+	registry 'one one 300 step - -' 'other other 300 step - -'
+refused "checks/suites: a script without a suite" "one.sh: no suite" registry 'other other 300 step - -'
+refused "checks/suites: a suite that is there twice" "one: is there more than once" \
+	registry 'one one 300 step - -' 'one one 300 step - -'
+refused "checks/suites: an unknown device" "one: no device bogus" registry 'one one@bogus 300 step - -'
+refused "checks/suites: an unknown step" "no step bogus" registry 'one one 300 bogus - -'
+refused "checks/suites: an unknown part" "cannot make bogus" registry 'one one 300 step part,bogus -'
+refused "checks/suites: an unknown flag" "no flag bogus" registry 'one one 300 step - default,bogus'
+refused "checks/suites: no time" "no number of seconds: -" registry 'one one - step - -'
+refused "checks/suites: a row that is too short" "not six words" registry 'one one 300 step -' 'one one 300 step - -'
 
 # steps STEP-DECLARATION...: what run_steps does with these, and prints.
 steps() {

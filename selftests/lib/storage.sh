@@ -7,12 +7,12 @@
 # 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.
 [ "$PATIENCE" -eq 1 ] || sysctl -q kernel.hung_task_timeout_secs=60
 
-# Over which device: rxe0, or with OVER=siw or OVER=softib one that is made for it.
+# Over which device: rxe0, or with OVER=iwarp (siw) or OVER=ib (softib) one that is made for it.
 case ${OVER:-rxe} in
 rxe)
 	DEVICE=rxe0 DEVICE_TYPE=rxe NETDEV=v0
 	;;
-siw)
+iwarp)
 	DEVICE=siw0 DEVICE_TYPE=siw NETDEV=w0 A4=$C4 A6=$C6
 	has_siw || {
 		skip "all of it" "this kernel has no siw, and there is no siw.ko (tools/siw)"
@@ -20,7 +20,7 @@ siw)
 	}
 	check "siw0" siw0 || finish
 	;;
-softib)
+ib)
 	# shellcheck source=selftests/lib/softib.sh
 	. "$SELFTESTS/lib/softib.sh"
 	DEVICE=ib_a DEVICE_TYPE=softib NETDEV=m0 A4=$I4 A6=$I6

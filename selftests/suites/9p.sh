@@ -3,7 +3,6 @@
 #
 # 9P over RDMA: the kernel's client, a kernel consumer of the connection manager, mounts over rxe0 what
 # is served in the namespace "peer". Needs p9rdma and storage.sqfs in the current directory.
-# seconds: 400
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -4,7 +4,6 @@
 # Conformance of /dev/infiniband/rdma_cm, command by command. Arguments choose
 # tests by pattern: abi.sh 'bind.*'. Without any, those that iwarp.sh and ib.sh run
 # over their devices, and consumer.sh beside a listener of the kernel, are left to them.
-# seconds: 900
 set -uo pipefail
 
 # The host may have compiled it already; else that is done here.

@@ -5,7 +5,6 @@
 # by modprobe for each. They are in the directory blktests of the current one, where somebody has put
 # a checkout of it and run make, and the kernel's configuration as config-kernel. Arguments: numbers of
 # tests (all that know rdma).
-# seconds: 3400
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh

@@ -5,7 +5,6 @@
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
 # where there is siw, and both over an InfiniBand link layer, where there is softib. Arguments choose parts: ibcm,
 # beside, cmid, device, iwarp, ib.
-# seconds: 800
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh

@@ -3,7 +3,6 @@
 #
 # What is dropped is counted by its reason, below cm_rx_drops, and nothing else of it
 # is seen. The scenarios send it; that they end well shows that it was dropped.
-# seconds: 200
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -5,7 +5,6 @@
 # (walk/fault.c), and then some of those of the whole connection manager at random, also in its
 # work queues, while commands are given. Arguments: -v, and a pattern for "STATE: COMMAND"; or
 # "random": only those at random.
-# seconds: 1500
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

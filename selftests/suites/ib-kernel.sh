@@ -4,11 +4,10 @@
 # Parts of the kernel that speak of messages (ib_cm) over ports with an InfiniBand link layer: IPoIB in
 # connected mode, and ib_srp, which logs in to ib_srpt by GID, service and a path that it asks the subnet
 # administrator for.
-# seconds: 900
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh
-OVER=softib . "$SELFTESTS/lib/storage.sh"
+OVER=ib . "$SELFTESTS/lib/storage.sh"
 # shellcheck source=selftests/targets/lio.sh
 . "$SELFTESTS/targets/lio.sh"
 # shellcheck source=selftests/targets/srpt.sh

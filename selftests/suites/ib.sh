@@ -4,9 +4,7 @@
 # Connections over ports with an InfiniBand link layer: two of softib, which tools/softib builds into the
 # guest's share, ib_a here and ib_b in the namespace "peer", IPoIB over both, and a subnet administrator
 # (sa.py).
-# seconds: 900
 # shellcheck disable=SC2086,SC2015,SC2119 # prefixes are commands
-# captured: infiniband
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh

@@ -4,7 +4,6 @@
 # modprobe on a system where this package is installed: a Debian package ("make deb") or what "make
 # modules_install INSTALL_MOD_PATH=installed" left, in the shared directory, beside the
 # distribution's modules.
-# seconds: 400
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

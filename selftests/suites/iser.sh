@@ -3,7 +3,6 @@
 #
 # iSCSI extensions for RDMA: the initiator of open-iscsi and ib_iser logs in to LIO's ib_isert over
 # rxe0, or with OVER over another device (storage.sh), both consumers of the connection manager.
-# seconds: 600
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh

@@ -4,7 +4,6 @@
 # Connections over iWARP, with the software driver siw: the debug kernel has it, for the
 # stock kernel tools/siw builds siw.ko into the guest's share. Two devices over
 # an interface pair of their own: siw0 here and siw1 in the namespace "peer".
-# seconds: 900
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

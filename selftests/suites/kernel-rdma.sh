@@ -5,7 +5,6 @@
 # directory (with kselftest beside it) is given as KERNEL_SELFTESTS, or is
 # kernel-selftests in the shared directory. They want names of devices that the
 # guest has already, and unload the driver: use a guest for these alone.
-# seconds: 200
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

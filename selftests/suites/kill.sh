@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # kill -9 of either end: the other is told, and nothing is left.
-# seconds: 400
-# captured: v0
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

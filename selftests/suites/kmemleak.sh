@@ -4,7 +4,6 @@
 # What kmemleak finds after all that ran before, with the module loaded and again
 # when it is unloaded. To be run last. With shadow.ko (planted/shadow.c) in the current
 # directory a search takes a third of the time. With --loaded not when it is unloaded, for what cannot be.
-# seconds: 600
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -3,7 +3,6 @@
 #
 # The unit tests of the protocol crate that are compiled into the module: one case
 # per test, as KUnit reports it.
-# seconds: 600
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

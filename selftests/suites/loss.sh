@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Programs, while packets of one host are lost, come twice, or in another order.
-# seconds: 400
-# captured: v0
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Loading and unloading of the module.
-# seconds: 200
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -4,7 +4,6 @@
 # Devices that belong to one network namespace ("rdma system set netns exclusive").
 # The setting can only change while there is one namespace: that of the guest's other
 # device ends here.
-# seconds: 200
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -4,7 +4,6 @@
 # The suites programs and pyverbs once more, with the RDMA user space of Debian
 # testing: an image that is given as NEWEST, or is newest.sqfs in the shared directory
 # (tools/newest prints a directory that has one, root.sqfs).
-# seconds: 1800
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

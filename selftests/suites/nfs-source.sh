@@ -4,7 +4,6 @@
 # A whole kernel source over NFS over RDMA, as the suite nfs mounts it: the server is restarted while it is
 # unpacked. Needs linux.tar as the guest's disk, storage.sqfs in the current directory, and 8 GB. Takes hours where
 # the guest is emulated; another linux.tar may have less, and FILES= say when the server is restarted.
-# seconds: 20000
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"

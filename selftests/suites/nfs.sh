@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # NFS over RDMA: the kernel's client, in the namespace "peer" over rxe1, mounts what the kernel's
-# server exports over rxe0, or with OVER=softib over ib_b and ib_a; both are rpcrdma, a kernel consumer of
+# server exports over rxe0, or with OVER=ib over ib_b and ib_a; both are rpcrdma, a kernel consumer of
 # the connection manager.
-# seconds: 900
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh

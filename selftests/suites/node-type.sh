@@ -6,7 +6,6 @@
 # they come later. Seen from outside: the devices at which "rdma resource" shows them, who is refused by
 # the listener and who by nobody, and who gets the TCP port.
 # Needs cmid.ko (consumer/) in the current directory, and siw.
-# seconds: 120
 #
 # shellcheck disable=SC2317,SC2329 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

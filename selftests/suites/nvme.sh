@@ -3,7 +3,6 @@
 #
 # NVMe over RDMA: nvme-rdma connects to nvmet-rdma over rxe0, or with OVER over another device
 # (storage.sh), both of this kernel and both kernel consumers of the connection manager.
-# seconds: 800
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh

@@ -3,7 +3,6 @@
 #
 # What monitoring sees of connections that are well: the checks that were proposed for the kernel's own
 # selftests in May 2026 (baseline, trace sequence, counter delta, fault injection), each as a case here.
-# seconds: 400
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

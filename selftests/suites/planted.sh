@@ -41,6 +41,7 @@ suite() {
 	printf '%s\n' '#!/bin/bash' "insmod $module what=warning" 'rmmod planted' \
 		'echo ok 1 - x' 'echo 1..1' >"$TMP/suites/suites/bad.sh"
 	chmod +x "$TMP/suites/suites/bad.sh"
+	echo 'bad bad 300 - - -' >"$TMP/suites/suites/index"
 	"$TMP/suites/run.sh" bad >"$TMP/bad" && fail "run.sh passes" && return 1
 	cat "$TMP/bad"
 	grep -q '^not ok - bad: the kernel log has no report' "$TMP/bad" &&

@@ -3,7 +3,6 @@
 #
 # What tools that look into a kernel find: the function that they attach to, with its
 # arguments, and lines for the log that dynamic debug switches on.
-# seconds: 240
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Programs of rdmacm-utils and perftest, unmodified.
-# seconds: 1400
-# captured: v0
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

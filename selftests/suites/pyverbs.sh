@@ -4,7 +4,6 @@
 # rdma-core's own tests of the connection manager, in Python and unmodified. The
 # directory that has them as "tests" is given as PYVERBS_TESTS, or is pyverbs in the
 # shared directory (tools/pyverbs-tests prints one).
-# seconds: 400
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -6,7 +6,6 @@
 # seconds for each change of the world (15), and the number of the first round (0). None of the
 # former two, 0, leaves that part out. With OVER=ib the ids are those of a port with an InfiniBand
 # link layer (softib.sh), and the world does not change.
-# seconds: 1200
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

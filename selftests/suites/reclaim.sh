@@ -4,7 +4,6 @@
 # What the connection manager allocates for parts of the kernel, while they do all that the modules of
 # consumer/ do, waits for no input or output: it may be that of storage which waits for the connection. And
 # what it sends again needs no memory at all. Needs reclaim.ko, ibcm.ko and cmid.ko in the current directory.
-# seconds: 900
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

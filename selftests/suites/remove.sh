@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Removal of the device while programs use it.
-# seconds: 300
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

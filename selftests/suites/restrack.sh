@@ -3,8 +3,6 @@
 #
 # What "rdma resource show cm_id" shows: the same columns and values for the same
 # ids, whichever connection manager is loaded.
-# seconds: 120
-# captured: v0
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

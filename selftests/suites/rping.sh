@@ -3,8 +3,6 @@
 #
 # rping as Debian ships it: both address families, on one host and between two
 # network namespaces, a persistent server with many clients.
-# seconds: 400
-# captured: v0
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

@@ -3,7 +3,6 @@
 #
 # The scenarios of scenarios/*.cm, with real frames; all at the same time.
 # Arguments choose scenarios by a part of their names: scenarios.sh stale timewait
-# seconds: 200
 set -uo pipefail
 
 selftests=$(cd "$(dirname "$0")/.." && pwd)

@@ -4,7 +4,6 @@
 # SCSI RDMA Protocol: ib_srp logs in to ib_srpt over rxe0, or with OVER over another device
 # (storage.sh), both of this kernel and both consumers of the connection manager; ib_srpt also is one
 # of ib_cm, which it listens with.
-# seconds: 600
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/storage.sh

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # tools/cmstorm: storms of connections, and what it says when there can be none.
-# seconds: 900
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -3,7 +3,6 @@
 #
 # Tracepoints: groups, names and fields are those of the C modules, and a connection
 # leaves the same trace whichever connection manager is loaded.
-# seconds: 120
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 

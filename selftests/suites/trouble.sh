@@ -4,7 +4,6 @@
 # Connection storms when something goes wrong: lost packets, a full backlog, a dead peer, senders whose
 # neighbour does not resolve. What is judged is that all connections are made, in order, and with how
 # many messages; how fast it went is shown.
-# seconds: 400
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -16,8 +16,8 @@
 # --only what the one that is loaded does is in FILE afterwards, and nothing is compared;
 # with --against FILE what the C modules did comes from such a c.txt. Where walk-c.txt is it comes from there: on the
 # debug kernel, whose KASAN finds the C modules using freed memory, and after a report lockdep looks no further; and
-# on another one to save time. There C is asked again about the cases that differ.
-# seconds: 900
+# on another one to save time. There C is asked again about the cases that differ. With OVER=ib it comes from
+# walk-ib-c.txt, of a guest that had the C modules (--keep).
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -90,6 +90,9 @@ if [ -n "$only" ]; then
 	finish
 fi
 
+if [ "${OVER:-}" = ib ] && [ -z "$against$keep" ]; then
+	against=walk-ib-c.txt
+fi
 # Whether C can be asked, in the end, too.
 ask_c=1
 [ -z "$against" ] || ask_c=''
@@ -106,6 +109,7 @@ if [ "$CM" = c ]; then other=c known=(); fi
 # Whether it answers in time is not what is asked.
 ip neigh replace "$B4" lladdr "$($PEER cat /sys/class/net/v1/address)" dev v0 nud permanent
 if [ -n "$against" ]; then
+	[ -e "$against" ] || { echo "Bail out! there is no $against" && exit 1; }
 	cp "$against" "$TMP/c" || exit 1
 else
 	check "the C modules" walk c "$TMP/c" "${chosen[@]}"

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # What tools/check has in the directory that its guests share: test programs and modules, each made when the first
-# step needs it, and once for all steps. To be sourced after tools/env.sh; "work", "share" and "kernel" are set.
+# step needs it, and once for all steps. To be sourced after tools/env.sh and selftests/lib/suites.sh; "work", "share" and
+# "kernel" are set.
 
 # need PART...: these are in the share.
 need() {
@@ -159,30 +160,6 @@ make_blktests() {
 needs_of() {
 	local suite
 	for suite; do
-		case ${suite%% *} in
-		abi) echo conformance ;;
-		iwarp) echo conformance siw ;;
-		ib) echo conformance softib ;;
-		walk | race | fault) echo walk ;;
-		walk-ib | race-ib) echo walk softib ;;
-		scenarios) echo script ;;
-		selection) echo conformance script walk ;;
-		storm) echo cmstorm ;;
-		trouble | unreached) echo storm ;;
-		pyverbs) echo pyverbs ;;
-		install) echo package ;;
-		consumer) echo consumer conformance siw softib ;;
-		node-type) echo consumer siw ;;
-		reclaim) echo consumer reclaim ;;
-		kernel-rdma) echo kernel_selftests ;;
-		kmemleak) echo planted ;;
-		ib-kernel) echo softib ;;
-		nvme | nfs | iser | nfs-source) echo storage ;;
-		nvme-iwarp) echo storage siw ;;
-		nvme-ib | nfs-ib | srp-ib | iser-ib) echo storage softib ;;
-		9p) echo storage p9rdma ;;
-		blktests) echo storage blktests ;;
-		newest) echo newest pyverbs ;;
-		esac
+		echo "${SUITE_NEEDS[${suite%% *}]}"
 	done | tr ' ' '\n' | sort -u
 }

@@ -82,22 +82,22 @@ declare -A boot_options=()
 # The suites of a boot.
 declare -A boot_suites=()
 
-# boot NAME [OPTION...] -- SUITE...: these suites run in one guest, started with these options.
+# boot NAME [OPTION...]: the suites of this step run in one guest, started with these options.
 boot() {
-	local name=$1 options=()
+	local name=$1 suite suites=()
 	shift
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
+	boot_options[$name]=$*
+	for suite in "${SUITES[@]}"; do
+		[ "${SUITE_STEP[$suite]}" = "$name" ] || continue
+		[ "$kernel" = stock ] || ! has_flag "$suite" stock || continue
+		suites+=("$suite")
 	done
-	shift
-	boot_options[$name]=${options[*]}
-	boot_suites[$name]=$*
+	boot_suites[$name]=${suites[*]}
 }
 
 # in_guest [SUITE...]: those of the boot that were chosen.
 in_guest() {
-	local options=() suites=() seconds=300 status=0 i limit
+	local options=() suites=() seconds=300 status=0 i
 	read -ra options <<<"${boot_options[$boot]:-}"
 	suites=("$@")
 	if [ $# -eq 0 ]; then
@@ -107,8 +107,7 @@ in_guest() {
 	# shellcheck disable=SC2046 # names without blanks
 	need $(needs_of "${suites[@]}") || return
 	for i in "${!suites[@]}"; do
-		limit=$(sed -n 's/^# seconds: //p' "$REPO/selftests/suites/${suites[i]%% *}.sh")
-		seconds=$((seconds + ${limit:-300}))
+		seconds=$((seconds + SUITE_SECONDS[${suites[i]%% *}]))
 		case ${suites[i]} in
 		walk)
 			# By itself it asks both, in this guest.
@@ -136,7 +135,7 @@ record_of_c() {
 	local kernel_image sysroot
 	kernel_image=$("$TOOLS/kernel" --print-image) && sysroot=$("$TOOLS/sysroot") || return
 	echo "$CACHE/$1-c-$(hash_of "$kernel_image" "$sysroot" "$(cat "$REPO"/selftests/walk/*.[ch] \
-		"$REPO"/selftests/abi/{abi.h,command.c,kernel.c,memory.c,pair.c} \
+		"$REPO"/selftests/abi/{abi.h,command.c,footprint.c,kernel.c,memory.c,netlink.c,pair.c} \
 		"$REPO"/selftests/lib/{lib.sh,softib.sh,sa.py} "$REPO"/selftests/suites/walk.sh "$TOOLS"/softib.d/* \
 		"$TOOLS"/guest.d/{guest-init,cm-use})").txt"
 }
@@ -176,7 +175,8 @@ keep_record() {
 
 planted() {
 	need planted || return
-	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" --timeout $((2000 * lanes)) -- \
+	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" \
+		--timeout $((SUITE_SECONDS[planted] * lanes)) -- \
 		/mnt/repo/selftests/suites/planted.sh
 }
 
@@ -188,7 +188,7 @@ rds() {
 		need planted || return
 		last='/mnt/repo/selftests/suites/kmemleak.sh --loaded'
 	fi
-	run_guest 300 -- "/mnt/repo/selftests/suites/rds.sh; status=\$?; $last && exit \$status"
+	run_guest "${SUITE_SECONDS[rds]}" -- "/mnt/repo/selftests/suites/rds.sh; status=\$?; $last && exit \$status"
 }
 
 two_guests() {
@@ -229,35 +229,31 @@ with_kernel_source() {
 
 # What is allocated holds no zeros there, as it does in Debian's kernel otherwise: what is read, or told to a program, before
 # it is written shows.
-boot commands --append slab_debug=P -- abi consumer node-type reclaim
+boot commands --append slab_debug=P
 # A guest of its own: the C modules, which it asks, too, keep a reference to a GID, which ib_core reports when the device
 # goes (differences.rst).
-boot states -- walk
-boot scenarios -- selection scenarios drops storm trouble
+boot states
+boot scenarios
 # What the storms of trouble leave in the tables of neighbours is not to be seen here.
-boot unreached -- unreached race
-boot programs -- rping kill restrack programs loss pyverbs trace iwarp
-# walk-ib comes first: it compares the numbers of devices, and ib makes more of them.
-boot infiniband -- walk-ib ib race-ib ib-kernel
-boot storage -- nvme nvme-iwarp nfs srp iser nvme-ib nfs-ib srp-ib iser-ib
+boot unreached
+boot programs
+boot infiniband
+boot storage
 # In counted time: the kernel's client asks for no retries, so that one answer that is late, because a virtual CPU waits for
 # one of the host, ends its connection.
-boot 9p --icount --shift 0 --smp 2 -- 9p
+boot 9p --icount --shift 0 --smp 2
 # netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.
-removal=(kunit probe observe module install remove netns)
-[ "$kernel" != stock ] || removal+=(kernel-rdma)
-boot removal -- "${removal[@]}"
-boot faults -- fault
-boot newest -- newest
-boot nfs-source --mem 8G --disk "$work/linux.tar" -- nfs-source
-boot blktests --mem 4G -- blktests
-boot quick -- rping drops module
+boot removal
+boot faults
+boot newest
+boot nfs-source --mem 8G --disk "$work/linux.tar"
+boot blktests --mem 4G
 
 # boot_step [OPTION...] NAME: the step that is that boot.
 boot_step() {
 	local name=${*: -1} suite
 	for suite in ${boot_suites[$name]}; do
-		step_of_suite[${suite%% *}]=$name
+		step_of_suite[$suite]=$name
 	done
 	step --needs build "$@" eval "boot=$name in_guest"
 }
@@ -336,9 +332,10 @@ quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
 long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk)
 
 # A slice of what there is in a guest.
+quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)
+boot_suites[quick]="${quick_suites[*]%% *}"
 quick() {
-	boot=quick && in_guest rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' \
-		selection drops module
+	boot=quick && in_guest "${quick_suites[@]}"
 }
 
 list_steps() {

@@ -13,9 +13,9 @@ impl Timed for EndpointRef {
         self.number
     }
 
-    fn timer_is_due(&self, due: Due<Self>) {
+    fn timer_is_due(&self, due: Due) {
         let mut inner = self.inner.lock();
-        if self.globals.timers.give_back(&mut inner.timer, due, self) {
+        if self.globals.timers.expire(&mut inner.timer, due, self) {
             self.timeout(&mut inner);
         }
     }

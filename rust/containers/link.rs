@@ -3,7 +3,7 @@
 //! The part of an object by which it is in a container.
 
 use crate::{avl::Node, mark::Mark};
-use core::cell::UnsafeCell;
+use core::{cell::UnsafeCell, ptr::NonNull};
 
 /// The part of an object by which it is in a container, in the order of keys of the type `K`.
 ///
@@ -59,6 +59,21 @@ impl<K> Default for Link<K> {
 pub unsafe trait HasLink<K> {
     /// The offset of the link in the object.
     const OFFSET: usize;
+
+    /// Returns the link of the object.
+    #[inline]
+    fn link(&self) -> &Link<K>
+    where
+        Self: Sized,
+    {
+        // SAFETY: By the safety requirements, with the lifetime of the object.
+        unsafe {
+            NonNull::from(self)
+                .byte_add(Self::OFFSET)
+                .cast::<Link<K>>()
+                .as_ref()
+        }
+    }
 }
 
 /// Implements [`HasLink`](crate::HasLink) for a type that has a [`Link`](crate::Link) among its

@@ -83,7 +83,7 @@ where
 
     /// Removes an object, and returns the reference to it, if it is in this tree.
     pub fn remove(&mut self, object: &R::Target) -> Option<R> {
-        let place = self.root.find(link_of(object))?;
+        let place = self.root.find(HasLink::<K>::link(object))?;
         // SAFETY: The place was found in this tree.
         Some(unsafe { self.remove_place(place) })
     }
@@ -111,7 +111,7 @@ where
 
     /// Returns the key of an object, if it is in this tree.
     pub fn key(&self, object: &R::Target) -> Option<K> {
-        Some(self.root.find(link_of(object))?.key())
+        Some(self.root.find(HasLink::<K>::link(object))?.key())
     }
 
     /// Returns the first object, and its key.
@@ -217,17 +217,6 @@ impl<R: Counted> Drop for Raw<R> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; this is the end of the object.
         drop(unsafe { R::from_raw(self.0) });
-    }
-}
-
-/// Returns the link of an object.
-fn link_of<T: HasLink<K>, K>(object: &T) -> &Link<K> {
-    // SAFETY: By the safety requirements of `HasLink`, with the lifetime of the object.
-    unsafe {
-        NonNull::from(object)
-            .byte_add(T::OFFSET)
-            .cast::<Link<K>>()
-            .as_ref()
     }
 }
 

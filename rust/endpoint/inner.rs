@@ -8,14 +8,14 @@ use super::{
     group::Group,
     path_resolution::PathResolution,
     qp_info::QpInfo,
-    Attachment, Consumer, EndpointRef, Listening,
+    Attachment, Consumer, Listening,
 };
 use crate::{
     device::port::Port,
     globals::Globals,
     ib::{device::NodeType, device_filter::DeviceFilter, gid::GidAttr},
     kext::use_count::OwnedUse,
-    table::{neighbours::Watching, round_trips::InFlight, timers::TimerSlot},
+    table::{neighbours::Watching, round_trips::InFlight, timers::Timer},
 };
 use cmproto::{
     addr::SockAddr,
@@ -70,7 +70,8 @@ pub(crate) struct Inner {
     /// The path to the peer.
     pub(crate) route: PathResolution,
     pub(crate) exchange: Exchange,
-    pub(crate) timer: TimerSlot<EndpointRef>,
+    /// The right to arm the endpoint's timer.
+    pub(crate) timer: Timer,
     /// Counts the request that waits for its answer.
     pub(crate) in_flight: Option<InFlight>,
     /// The tunables that the consumer has set. Those of a listener also hold for its requests.
@@ -83,7 +84,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Initializes the state of a new endpoint, in place.
-    pub(crate) fn new(timer: TimerSlot<EndpointRef>) -> impl Init<Self> {
+    pub(crate) fn new() -> impl Init<Self> {
         init!(Inner {
             state: State::Idle,
             consumer: None,
@@ -96,7 +97,7 @@ impl Inner {
             watching: None,
             route: PathResolution::NONE,
             exchange: Exchange::None,
-            timer,
+            timer: Timer::new(),
             in_flight: None,
             tuning: Tuning::NONE,
             qp: QpInfo::new(),

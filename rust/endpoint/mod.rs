@@ -53,7 +53,10 @@ use crate::{
         trace,
     },
     kext::{net::Net, slab::SlabArc},
-    table::{listeners, timers::TimerSlot},
+    table::{
+        listeners,
+        timers::{Deadline, TimerLink},
+    },
 };
 use cmproto::{
     addr::SockAddr,
@@ -61,6 +64,7 @@ use cmproto::{
     qp::QpType,
     service_id::PortSpace,
 };
+use containers::impl_has_link;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -103,9 +107,15 @@ pub(crate) struct Endpoint {
     pub(crate) qp_type: QpType,
     /// The kind of the identifier.
     pub(crate) kind: IdKind,
+    /// The link of the timer. `inner` has the right to arm it.
+    timer: TimerLink,
     /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
+}
+
+impl_has_link! {
+    impl HasLink<Deadline> for Endpoint { self.timer }
 }
 
 /// A counted reference to an endpoint.
@@ -159,7 +169,6 @@ impl Endpoint {
         qp_type: QpType,
         kind: IdKind,
     ) -> Result<EndpointRef> {
-        let timer = TimerSlot::new()?;
         let number = globals.next_number();
         globals.endpoints.pin_init(pin_init!(Endpoint {
             id_priv <- RdmaIdPrivate::new(ps.number(), qp_type),
@@ -169,7 +178,8 @@ impl Endpoint {
             ps,
             qp_type,
             kind,
-            inner <- new_mutex!(Inner::new(timer), "rdma_cm_endpoint"),
+            timer: TimerLink::new(),
+            inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
     }
 

@@ -13,7 +13,7 @@
 use crate::bindings;
 use core::{
     marker::PhantomData,
-    mem::{align_of, size_of, MaybeUninit},
+    mem::{align_of, offset_of, size_of, ManuallyDrop, MaybeUninit},
     ops::Deref,
     ptr::{self, NonNull},
 };
@@ -160,6 +160,22 @@ impl<T> Clone for SlabArc<T> {
         unsafe { self.0.as_ref() }.count.inc();
         // INVARIANT: The new reference was just counted.
         Self(self.0)
+    }
+}
+
+// SAFETY: By the type invariant the object is pinned, nobody lends it mutably, and it is dropped
+// only when no reference is left. The pointer was made of that to the whole allocation.
+unsafe impl<T> containers::Counted for SlabArc<T> {
+    fn into_raw(this: Self) -> NonNull<T> {
+        let this = ManuallyDrop::new(this);
+        // SAFETY: By the type invariant the object is valid, and so is the offset.
+        unsafe { this.0.byte_add(offset_of!(Counted<T>, data)) }.cast()
+    }
+
+    unsafe fn from_raw(data: NonNull<T>) -> Self {
+        // INVARIANT: By the safety requirements this is the reference that the pointer was.
+        // SAFETY: Such a pointer is to the `data` of a valid object.
+        Self(unsafe { data.byte_sub(offset_of!(Counted<T>, data)) }.cast())
     }
 }
 

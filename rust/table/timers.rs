@@ -3,23 +3,33 @@
 //! Timers, each of which belongs to an object with a lock, its owner.
 //!
 //! Each owner has one timer. The timers of a shard are sorted by deadline, and one delayed work
-//! item per shard waits for the first of them, so that no work runs while no timer is due. The
-//! memory of a timer is allocated with its owner, so that arming it cannot fail.
+//! item per shard waits for the first of them, so that no work runs while no timer is due.
+//!
+//! A timer has no memory of its own: its link lies in the owner, so that to arm it cannot fail. It
+//! is armed exactly as long as the link is in the tree of its shard, which has a reference to the
+//! owner until then: an owner is not dropped while its timer is armed.
+//!
+//! Two locks protect a timer. A link is entered and removed only with the lock of the owner and
+//! that of the shard. So with either of them it can be seen whether the timer is armed, and with
+//! the owner's, whoever has found that can rely on it. The work item of the shard has only the
+//! shard's when it looks for a timer that is due. It leaves the timer armed, takes the owner's
+//! lock, and looks again: the owner may have stopped the timer, or set another deadline.
 //!
 //! Lock order: the shard locks are of the class "table shard". An expired timer is handled with no
-//! lock held but that which its owner takes.
+//! lock held but that which its owner takes. A reference to an owner that a shard had is dropped
+//! without the lock of the shard. With the owner's lock it is not the last, as whoever has locked
+//! the owner has a reference, too.
 
 use crate::kext::{
     clock, delay,
     workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
 };
 use cmproto::time::Instant;
-use core::mem;
+use containers::{Counted, HasLink, Link, Tree};
 use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
     sync::{Arc, Mutex},
 };
 
@@ -27,67 +37,45 @@ use kernel::{
 const SHARDS: usize = 8;
 
 /// A counted reference to the owner of a timer.
-pub(crate) trait Timed: Clone + Send + Unpin + 'static {
-    /// Returns a number that no other owner has.
+pub(crate) trait Timed:
+    Counted<Target: HasLink<Deadline>> + Clone + Send + Unpin + 'static
+{
+    /// Returns a number that chooses the shard of the timer, always the same.
     fn number(&self) -> u64;
 
-    /// Gives the timer back to its slot, with [`Timers::give_back`], and handles its expiry. Called
-    /// with no lock held.
-    fn timer_is_due(&self, due: Due<Self>);
+    /// Locks the owner, asks [`Timers::expire`] whether the timer has expired, and handles that.
+    /// Called with no lock held.
+    fn timer_is_due(&self, due: Due);
 }
 
-/// A deadline, and the owner of the timer.
+/// The time when a timer expires. Only the trees of the shards have such keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    deadline: Instant,
-    /// The number of the owner.
-    number: u64,
+pub(crate) struct Deadline(Instant);
+
+/// The link of a timer, by which it is in its shard while it is armed. It lies in the owner.
+pub(crate) type TimerLink = Link<Deadline>;
+
+/// The right to arm and to stop the timer of an owner. It is among what the owner's lock protects,
+/// so that whoever uses it has the lock.
+pub(crate) struct Timer(());
+
+impl Timer {
+    /// Creates the right for a new owner, whose timer is not armed.
+    pub(crate) fn new() -> Self {
+        Timer(())
+    }
 }
+
+/// The time when the work item of a shard has found a timer to be due.
+pub(crate) struct Due(Instant);
 
 /// The armed timers of a shard.
-struct Armed<T> {
-    tree: RBTree<Key, T>,
+struct Armed<T: Timed> {
+    tree: Tree<T, Deadline>,
     /// The time when the work item of the shard runs next, if it is scheduled. Possibly no timer is
     /// due then: such a run costs less than to reschedule the work whenever the first timer is
     /// stopped.
     wakes: Option<Instant>,
-}
-
-/// A timer that its shard has removed because it is due.
-pub(crate) struct Due<T> {
-    key: Key,
-    node: RBTreeNodeReservation<Key, T>,
-}
-
-/// The timer of an owner, protected by the owner's lock.
-///
-/// # Invariants
-///
-/// `node` is empty while the timer is armed, and while its shard has taken it out to handle it.
-pub(crate) struct TimerSlot<T> {
-    node: Option<RBTreeNodeReservation<Key, T>>,
-    setting: Setting,
-}
-
-/// The setting of a timer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Setting {
-    /// The timer is not armed.
-    Off,
-    /// The timer is armed in its shard, with this deadline.
-    Armed(Instant),
-    /// The timer is to be armed with this deadline when its shard has returned the node.
-    Wanted(Instant),
-}
-
-impl<T> TimerSlot<T> {
-    /// Creates a timer that is not armed. Fails with `ENOMEM`.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(TimerSlot {
-            node: Some(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?),
-            setting: Setting::Off,
-        })
-    }
 }
 
 /// A shard of the timers.
@@ -107,7 +95,7 @@ impl<T: Timed> Shard<T> {
             pin_init!(Shard {
                 queue,
                 timers <- new_mutex!(Armed {
-                    tree: RBTree::new(),
+                    tree: Tree::new(),
                     wakes: None,
                 }, "rdma_cm_timers"),
                 runner <- new_delayed_runner!("rdma_cm_timers"),
@@ -116,27 +104,19 @@ impl<T: Timed> Shard<T> {
         )
     }
 
-    /// Removes and returns the first timer if it is due.
-    fn take_due(&self, now: Instant) -> Option<(T, Due<T>)> {
-        let mut timers = self.timers.lock();
-        let cursor = timers.tree.cursor_front_mut()?;
-        let (key, owner) = cursor.current();
-        let (key, owner) = (*key, owner.clone());
-        if key.deadline > now {
-            return None;
-        }
-        let (_, node) = cursor.remove_current();
-        let node = node.into_reservation();
-        Some((owner, Due { key, node }))
+    /// Returns the owner of the first timer if that is due.
+    fn first_due(&self, now: Instant) -> Option<T> {
+        let timers = self.timers.lock();
+        let (deadline, owner) = timers.tree.first()?;
+        (deadline.0 <= now).then(|| (*owner).clone())
     }
 
     /// Schedules the work item for the first deadline of `timers`, which are those of this shard.
     /// Their lock is held, so that the last of several callers sees the earliest deadline.
     fn wait(self: &Arc<Self>, timers: &mut Armed<T>) {
-        let Some(cursor) = timers.tree.cursor_front() else {
+        let Some((Deadline(first), _)) = timers.tree.first() else {
             return;
         };
-        let first = cursor.current().0.deadline;
         if timers.wakes.is_some_and(|wakes| wakes <= first) {
             return;
         }
@@ -150,9 +130,13 @@ impl<T: Timed> Shard<T> {
 impl<T: Timed> RunDelayed for Shard<T> {
     fn run_delayed(this: Arc<Self>) {
         this.timers.lock().wakes = None;
-        while let Some((owner, due)) = this.take_due(Instant(clock::now_us())) {
+        loop {
+            let now = Instant(clock::now_us());
+            let Some(owner) = this.first_due(now) else {
+                break;
+            };
             delay::point();
-            owner.timer_is_due(due);
+            owner.timer_is_due(Due(now));
         }
         this.wait(&mut this.timers.lock());
     }
@@ -189,70 +173,68 @@ impl<T: Timed> Timers<T> {
         }
     }
 
-    fn shard(&self, number: u64) -> Option<&Arc<Shard<T>>> {
-        let shard = usize::try_from(number).unwrap_or(0) & (SHARDS - 1);
+    /// Returns the shard of the timer of `owner`. There always is one.
+    fn shard(&self, owner: &T) -> Option<&Arc<Shard<T>>> {
+        let shard = usize::try_from(owner.number()).unwrap_or(0) & (SHARDS - 1);
         self.shards.get(shard)?.as_ref()
     }
 
-    /// Stops the timer of `owner`, whose lock is held.
-    pub(crate) fn disarm(&self, slot: &mut TimerSlot<T>, owner: &T) {
-        let Setting::Armed(deadline) = mem::replace(&mut slot.setting, Setting::Off) else {
-            return;
-        };
-        let key = Key {
-            deadline,
-            number: owner.number(),
-        };
-        let node = self
-            .shard(key.number)
-            .and_then(|shard| shard.timers.lock().tree.remove_node(&key));
-        // INVARIANT: if there is no node, the shard has taken it out, and will return it.
-        slot.node = node.map(|node| node.into_reservation());
-    }
-
-    /// Arms the timer of `owner`, whose lock is held, with `deadline`.
-    pub(crate) fn arm(&self, slot: &mut TimerSlot<T>, deadline: Instant, owner: &T) {
-        if slot.setting == Setting::Armed(deadline) {
+    /// Stops the timer of `owner`, to whose lock `_timer` belongs.
+    pub(crate) fn disarm(&self, _timer: &mut Timer, owner: &T) {
+        if !HasLink::<Deadline>::link(&**owner).is_linked() {
             return;
         }
-        self.disarm(slot, owner);
-        let key = Key {
-            deadline,
-            number: owner.number(),
-        };
-        let Some(shard) = self.shard(key.number) else {
+        let removed = self
+            .shard(owner)
+            .and_then(|shard| shard.timers.lock().tree.remove(owner));
+        // The reference is dropped outside the shard lock.
+        drop(removed);
+    }
+
+    /// Arms the timer of `owner`, to whose lock `_timer` belongs, with `deadline`.
+    pub(crate) fn arm(&self, _timer: &mut Timer, deadline: Instant, owner: &T) {
+        let Some(shard) = self.shard(owner) else {
             return;
         };
-        let Some(node) = slot.node.take() else {
-            slot.setting = Setting::Wanted(deadline);
-            return;
-        };
-        slot.setting = Setting::Armed(deadline);
+        let deadline = Deadline(deadline);
         let mut timers = shard.timers.lock();
-        // No two keys are equal, because an owner has only one timer.
-        let _ = timers.tree.insert(node.into_node(key, owner.clone()));
-        if timers.wakes.is_none_or(|wakes| key.deadline < wakes) {
+        let before = timers.tree.key(owner);
+        if before == Some(deadline) {
+            return;
+        }
+        let reference = match before {
+            Some(_) => timers.tree.remove(owner),
+            None => None,
+        };
+        let reference = reference.unwrap_or_else(|| owner.clone());
+        // No other tree has the link: there is none in another file, and this is its shard.
+        let refused = timers.tree.insert(deadline, reference);
+        if timers.wakes.is_none_or(|wakes| deadline.0 < wakes) {
             shard.wait(&mut timers);
         }
+        drop(timers);
+        drop(refused);
     }
 
-    /// Gives a timer that is due back to its slot. The lock of its `owner` is held.
+    /// Stops the timer of `owner`, to whose lock `_timer` belongs, if it has expired. Returns
+    /// whether it has.
     ///
-    /// Returns whether the timer has expired. Otherwise the owner has stopped it since it was
-    /// removed from its shard, or has set another deadline, with which it is armed again.
-    pub(crate) fn give_back(&self, slot: &mut TimerSlot<T>, due: Due<T>, owner: &T) -> bool {
-        // INVARIANT: The shard has returned the node.
-        slot.node = Some(due.node);
-        match slot.setting {
-            Setting::Armed(deadline) if deadline == due.key.deadline => {
-                slot.setting = Setting::Off;
-                true
-            }
-            Setting::Wanted(deadline) => {
-                self.arm(slot, deadline, owner);
-                false
-            }
-            Setting::Off | Setting::Armed(_) => false,
+    /// Otherwise the owner has stopped it since it was found to be due, or has set a deadline that
+    /// is not over.
+    pub(crate) fn expire(&self, _timer: &mut Timer, due: Due, owner: &T) -> bool {
+        let Some(shard) = self.shard(owner) else {
+            return false;
+        };
+        let mut timers = shard.timers.lock();
+        if timers
+            .tree
+            .key(owner)
+            .is_none_or(|deadline| deadline.0 > due.0)
+        {
+            return false;
         }
+        let removed = timers.tree.remove(owner);
+        drop(timers);
+        removed.is_some()
     }
 }

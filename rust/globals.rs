@@ -45,8 +45,7 @@ pub(crate) struct Globals {
     pub(crate) sa: SaClient,
     pub(crate) accept_locks: Arc<AcceptLocks<EndpointRef>>,
     pub(crate) resolve_budget: Arc<ResolveBudget>,
-    #[pin]
-    pub(crate) unreached: Unreached<EndpointRef>,
+    pub(crate) unreached: Arc<Unreached<EndpointRef>>,
     pub(crate) round_trips: Arc<RoundTrips>,
     pub(crate) parking: Arc<Parking>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
@@ -72,6 +71,7 @@ impl Globals {
         let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
+        let unreached = Unreached::new()?;
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
@@ -93,7 +93,7 @@ impl Globals {
                 sa,
                 accept_locks,
                 resolve_budget,
-                unreached <- Unreached::new(),
+                unreached,
                 round_trips,
                 parking,
                 callbacks,

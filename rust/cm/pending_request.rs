@@ -7,6 +7,7 @@ use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent, trace},
     kext::delay,
+    table::unreached::UnreachedRequest,
 };
 use cmproto::{
     cm::DestroyCause,
@@ -26,6 +27,8 @@ pub(super) struct PendingRequest {
     pub(super) listener: EndpointRef,
     /// The endpoint of the request.
     pub(super) child: EndpointRef,
+    /// Ends the request with its listener while its sender is not reached.
+    unreached: Option<UnreachedRequest<EndpointRef>>,
 }
 
 impl PendingRequest {
@@ -42,6 +45,7 @@ impl PendingRequest {
             counts: mad.port.counts.clone(),
             listener,
             child,
+            unreached: None,
         }
     }
 
@@ -50,26 +54,26 @@ impl PendingRequest {
     /// then.
     ///
     /// Fails with [`ENOMEM`].
-    pub(super) fn await_sender(&self) -> Result<bool> {
+    pub(super) fn await_sender(&mut self) -> Result<bool> {
         let PendingRequest {
             listener, child, ..
         } = self;
-        let unreached = &child.globals.unreached;
-        unreached.enter(listener.number, child.number, child.clone())?;
+        let table = &child.globals.unreached;
+        let unreached = UnreachedRequest::new(table, listener.number, child.clone())?;
         delay::point();
         let listens = listener.inner.lock().state() == State::Listen;
         if !listens {
             listener.end_unreached();
         }
+        self.unreached = Some(unreached);
         Ok(listens)
     }
 
     /// Ends the wait for the sender. Returns false if the request has ended with its listener.
     pub(super) fn take_back(&self) -> bool {
-        let unreached = &self.child.globals.unreached;
-        unreached
-            .remove(self.listener.number, self.child.number)
-            .is_some()
+        self.unreached
+            .as_ref()
+            .is_some_and(UnreachedRequest::remove)
     }
 
     /// Creates the address handle of the sender, which was found at `link`.

@@ -65,7 +65,7 @@ impl Deferred for UnresolvedReq {
         &self.request.pending.reply_path
     }
 
-    fn defer(&self) -> Result<bool, Error> {
+    fn defer(&mut self) -> Result<bool, Error> {
         self.request.pending.await_sender()
     }
 

@@ -39,7 +39,7 @@ pub(super) trait Deferred: Send + Sync + 'static {
     /// Prepares for a resolution in the background. Returns false if the request has ended.
     ///
     /// Fails with `ENOMEM`.
-    fn defer(&self) -> Result<bool> {
+    fn defer(&mut self) -> Result<bool> {
         Ok(true)
     }
 
@@ -83,12 +83,18 @@ pub(super) fn resolve<T: Deferred>(globals: &Arc<Globals>, deferred: T) {
 pub(super) fn start_resolving<T: Deferred>(
     globals: &Arc<Globals>,
     permit: ResolvePermit,
-    deferred: T,
+    mut deferred: T,
 ) {
     // The memory is allocated before `deferred` is moved, so that it can be told if there is none.
     let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL) else {
         return deferred.resolved(Err(ENOMEM));
     };
+    match deferred.defer() {
+        Ok(true) => {}
+        // The listener has ended, and has ended the request.
+        Ok(false) => return,
+        Err(error) => return deferred.resolved(Err(error)),
+    }
     let resolve = memory.pin_init_with(pin_init!(Resolve {
         globals: globals.clone(),
         _permit: permit,
@@ -103,12 +109,6 @@ pub(super) fn start_resolving<T: Deferred>(
 
 impl<T: Deferred> Resolve<T> {
     fn start(self: Arc<Self>) {
-        match self.deferred.defer() {
-            Ok(true) => {}
-            // The listener has ended, and has ended the request.
-            Ok(false) => return,
-            Err(error) => return self.deferred.resolved(Err(error)),
-        }
         let path = self.deferred.reply_path();
         let asked = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
             let (resolver, peer) = (&self.globals.resolver, &path.back.dgid);

@@ -51,7 +51,7 @@ impl Deferred for PendingSidrReq {
         &self.pending.reply_path
     }
 
-    fn defer(&self) -> Result<bool, Error> {
+    fn defer(&mut self) -> Result<bool, Error> {
         self.pending.await_sender()
     }
 

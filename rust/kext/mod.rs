@@ -9,6 +9,7 @@ pub(crate) mod bug;
 pub(crate) mod chardev;
 pub(crate) mod clock;
 pub(crate) mod configfs;
+pub(crate) mod counted;
 pub(crate) mod cred;
 pub(crate) mod delay;
 pub(crate) mod error;

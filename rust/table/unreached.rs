@@ -9,96 +9,121 @@
 //! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
 //! nothing is allocated.
 
+use crate::kext::counted::CountedArc;
+use containers::{impl_has_link, Link, Tree};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
     sync::{
         atomic::{Atomic, Relaxed},
-        Mutex,
+        Arc, Mutex,
     },
 };
 
-/// The key of a request: its listener's number and its own, which no other request has.
+/// The number of a listener, by which its requests are found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    listener: u64,
-    request: u64,
+struct Listener(u64);
+
+/// A request whose sender is not reached, or was not before it was removed.
+struct Entry<T> {
+    link: Link<Listener>,
+    table: Arc<Unreached<T>>,
+    request: T,
+}
+
+impl_has_link! {
+    impl{T} HasLink<Listener> for Entry<T> { self.link }
 }
 
 /// The table of requests whose sender is not reached yet.
 #[pin_data]
 pub(crate) struct Unreached<T> {
     #[pin]
-    table: Mutex<RBTree<Key, T>>,
+    requests: Mutex<Tree<CountedArc<Entry<T>>, Listener>>,
     /// The number of requests, so that a listener that ends need not take the lock if there are
     /// none.
     count: Atomic<u32>,
 }
 
-impl<T: Unpin> Unreached<T> {
-    /// Creates an empty table.
-    pub(crate) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            table <- new_mutex!(RBTree::new(), "rdma_cm_unreached"),
-            count: Atomic::new(0),
-        })
-    }
+/// A request that was entered into the table. It is removed when this is dropped, at the latest.
+pub(crate) struct UnreachedRequest<T>(CountedArc<Entry<T>>);
 
-    /// Enters the request with the number `number`. Fails with [`ENOMEM`].
+impl<T> UnreachedRequest<T> {
+    /// Enters `request`, which is one to the listener with the number `listener`. Fails with
+    /// [`ENOMEM`].
     ///
     /// The caller must then see whether the listener still listens, as one that ends at the same
     /// time may not find the request.
-    pub(crate) fn enter(&self, listener: u64, number: u64, request: T) -> Result {
-        let key = Key {
-            listener,
-            request: number,
+    pub(crate) fn new(table: &Arc<Unreached<T>>, listener: u64, request: T) -> Result<Self> {
+        let entry = Entry {
+            link: Link::new(),
+            table: table.clone(),
+            request,
         };
-        let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(key, request);
-        self.count.fetch_add(1, Relaxed);
-        let before = self.table.lock().insert(node);
-        drop(before);
-        Ok(())
+        let entry = CountedArc::new(entry, GFP_KERNEL)?;
+        table.count.fetch_add(1, Relaxed);
+        // A new entry is in no table yet.
+        let _ = table
+            .requests
+            .lock()
+            .insert(Listener(listener), entry.clone());
+        Ok(UnreachedRequest(entry))
     }
 
-    /// Removes the request with the number `number` and returns it, if it is still there.
-    pub(crate) fn remove(&self, listener: u64, number: u64) -> Option<T> {
-        self.take(&Key {
-            listener,
-            request: number,
-        })
+    /// Removes the request. Returns whether it was still there.
+    pub(crate) fn remove(&self) -> bool {
+        self.0.table.remove(&self.0)
+    }
+}
+
+impl<T> Drop for UnreachedRequest<T> {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl<T> Unreached<T> {
+    /// Creates an empty table. Fails with [`ENOMEM`].
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                requests <- new_mutex!(Tree::new(), "rdma_cm_unreached"),
+                count: Atomic::new(0),
+            }),
+            GFP_KERNEL,
+        )
     }
 
-    fn take(&self, key: &Key) -> Option<T> {
-        let node = self.table.lock().remove_node(key)?;
-        self.count.fetch_sub(1, Relaxed);
-        Some(node.to_key_value().1)
+    /// Removes a request. Returns whether it was still there.
+    fn remove(&self, entry: &Entry<T>) -> bool {
+        let removed = self.requests.lock().remove(entry);
+        if removed.is_some() {
+            self.count.fetch_sub(1, Relaxed);
+        }
+        // The reference is dropped without the lock.
+        removed.is_some()
     }
 
     /// Returns the first request to the listener with this number.
-    fn first_of(&self, listener: u64) -> Option<Key> {
-        let first = Key {
-            listener,
-            request: 0,
-        };
-        let table = self.table.lock();
-        let found = *table.cursor_lower_bound(&first)?.current().0;
-        (found.listener == listener).then_some(found)
+    fn first_of(&self, listener: Listener) -> Option<CountedArc<Entry<T>>> {
+        let requests = self.requests.lock();
+        let (found, entry) = requests.lower_bound(&listener)?;
+        (found == listener).then(|| (*entry).clone())
     }
 
     /// Calls `end` for each request to a listener, which does not listen any more, after the
     /// request was removed.
-    pub(crate) fn end_of(&self, listener: u64, end: impl Fn(T)) {
+    pub(crate) fn end_of(&self, listener: u64, end: impl Fn(&T)) {
         // Whoever enters a request takes the listener's lock after that. If it then
         // found that the listener listens, this was before the listener's state was changed, so
         // that the request is counted here.
         if self.count.load(Relaxed) == 0 {
             return;
         }
-        while let Some(key) = self.first_of(listener) {
-            if let Some(request) = self.take(&key) {
-                end(request);
+        while let Some(entry) = self.first_of(Listener(listener)) {
+            if self.remove(&entry) {
+                end(&entry.request);
             }
         }
     }

@@ -24,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
 	help doc rustdoc htmldocs clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
-	check-host prove run \
+	check-host prove intree run \
 	deps bench deb update
 all: modules
 
@@ -49,7 +49,7 @@ clean:
 	@tools/clean
 
 distclean mrproper: clean
-	@rm -rf doc rust-project.json selftests/host/target
+	@rm -rf doc intree rust-project.json selftests/host/target
 
 distclean-cache:
 	@bash -c '. tools/env.sh && remove_tree "$$CACHE"'
@@ -92,6 +92,10 @@ check-host:
 prove:
 	@tools/prove --budget $(or $(BUDGET),3600)
 
+# PARTS are those of "tools/intree --help".
+intree:
+	@tools/intree $(PARTS)
+
 # POINTS are those of "tools/bench --list"; all of them take hours.
 bench: modules
 	@tools/deps --plots
@@ -126,6 +130,8 @@ help:
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
 	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
 	@echo '                      BUDGET=<seconds> for the whole (3600)'
+	@echo '  intree            - patches against the kernel tree, in intree/; they are built with the debug'
+	@echo '                      configuration, as a module and built in, and run rping in a guest each'
 	@echo '  bench             - connection storms, C against Rust; POINTS=<"tools/bench --list">'
 	@echo '  deps              - check for host packages, install them as root'
 	@echo ''

@@ -27,6 +27,9 @@ case $CM in
 rust) CM_MODULE=rust_rdma_cm ;;
 *) CM_MODULE=rdma_ucm ;;
 esac
+# In a kernel that has it built in (tools/intree) nothing counts references, and there is no directory in /sys/module.
+CM_BUILT_IN=''
+! grep -qs "/$CM_MODULE.ko" "/lib/modules/$(uname -r)/modules.builtin" || CM_BUILT_IN=1
 
 # A kernel with all the checks, emulated, needs several times as long.
 PATIENCE=1
@@ -166,6 +169,7 @@ early_retry() {
 
 # References on the connection manager, but for those of modules that call it, as ib_ipoib does.
 references() {
+	[ -z "$CM_BUILT_IN" ] || { echo 0 && return; }
 	local holders=("/sys/module/$CM_MODULE/holders"/*)
 	[ -e "${holders[0]}" ] || holders=()
 	echo $(($(<"/sys/module/$CM_MODULE/refcnt") - ${#holders[@]}))
@@ -176,7 +180,7 @@ references() {
 # module nothing is counted.
 endpoints() {
 	local cache=/sys/kernel/slab/rdma_cm_endpoint number=0
-	[ -z "$(ls "/sys/module/$CM_MODULE/holders")" ] || cache=''
+	[ -n "$CM_BUILT_IN" ] || [ -z "$(ls "/sys/module/$CM_MODULE/holders")" ] || cache=''
 	# Without those that processors keep for the next to come.
 	if [ -e "$cache" ]; then
 		echo 1 >"$cache/shrink"

@@ -324,12 +324,13 @@ declare_steps() {
 	step --named --needs build nvme-reclaim storage_pair nvme-reclaim
 	step --named --needs build nfs-bulk with_kernel_source storage_pair nfs-bulk --disk "$work/linux.tar"
 	stock_step --named --needs build blktests eval "boot=blktests in_guest"
+	rust_step --named intree "$TOOLS/intree"
 	rust_step --named --cargo host-tests "$TOOLS/check-host" tests
 	stock_step --named --needs build quick quick
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk)
+long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

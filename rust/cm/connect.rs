@@ -11,10 +11,35 @@ use crate::{
 use cmproto::{
     cm::{self, ConnectParams, Connection, Limits},
     cma::Trigger,
+    private_data::RequestData,
+    wire::Req,
 };
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::MutexGuard};
+
+/// The private data of a REQ.
+type ReqData = RequestData<{ Req::PRIVATE_DATA_LEN }>;
 
 impl Endpoint {
+    /// Sends a REQ along the path that the endpoint has resolved. The answer is reported as an
+    /// event.
+    ///
+    /// The lock, which is that of `inner`, is left while the route is prepared, which may sleep.
+    /// Then `make` makes the limits, the parameters and the private data, and checks the state. It
+    /// may show the QPN of the parameters.
+    ///
+    /// Fails like [`Route::resolved`], `make` and [`send_req`](Self::send_req).
+    pub(crate) fn send_req_resolved(
+        self: &EndpointRef,
+        inner: MutexGuard<'_, Inner>,
+        make: impl FnOnce(&Inner) -> Result<(Limits, ConnectParams, ReqData)>,
+    ) -> Result {
+        let route = Route::resolved(inner)?;
+        let mut inner = self.inner.lock();
+        let (limits, params, data) = make(&inner)?;
+        self.send_req(&mut inner, route, &limits, params, data.bytes(), |_| Ok(()))
+            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp.num))
+    }
+
     /// Sends a REQ along `route`. The answer is reported as an event.
     ///
     /// The fields of `params` that describe the path and the port are set from the route. The

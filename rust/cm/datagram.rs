@@ -11,11 +11,36 @@ use crate::{
 };
 use cmproto::{
     cm,
+    private_data::RequestData,
     sidr::{ReplyParams, Resolution, ResolveParams},
+    wire::SidrReq,
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::MutexGuard};
+
+/// The private data of a SIDR_REQ.
+type SidrReqData = RequestData<{ SidrReq::PRIVATE_DATA_LEN }>;
 
 impl Endpoint {
+    /// Sends a SIDR_REQ along the path that the endpoint has resolved. The answer is reported as an
+    /// event.
+    ///
+    /// The lock, which is that of `inner`, is left while the route is prepared, which may sleep.
+    /// Then `make` makes the parameters and the private data, and checks the state. Returns with
+    /// the lock.
+    ///
+    /// Fails like [`Route::resolved`], `make` and [`send_sidr_req`](Self::send_sidr_req).
+    pub(crate) fn send_sidr_req_resolved<'a>(
+        self: &'a EndpointRef,
+        inner: MutexGuard<'_, Inner>,
+        make: impl FnOnce(&Inner) -> Result<(ResolveParams, SidrReqData)>,
+    ) -> Result<MutexGuard<'a, Inner>> {
+        let route = Route::resolved(inner)?;
+        let mut inner = self.inner.lock();
+        let (params, data) = make(&inner)?;
+        self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;
+        Ok(inner)
+    }
+
     /// Sends a SIDR_REQ along `route`. The answer is reported as an event.
     ///
     /// The P_Key of `params` is set from the route. The caller has checked that the endpoint may

@@ -3,11 +3,17 @@
 //! The route to a peer: a path, and what messages along it are sent with.
 
 use crate::{
-    endpoint::Attachment,
+    endpoint::{Attachment, Inner},
     ib::ah::{Ah, AhSpec},
+    kext::delay,
 };
-use cmproto::{cm::Tunable, origin::Origin, path::Path, wire::ReqPath};
-use kernel::prelude::*;
+use cmproto::{cm::Tunable, cma::State, origin::Origin, path::Path, wire::ReqPath};
+use kernel::{prelude::*, sync::MutexGuard};
+
+/// The bits of a path's flow label that are used for its CM messages. They are few, so that
+/// connections share address handles, and enough for the messages to spread over the links of the
+/// network.
+const MESSAGE_LABEL_MASK: u32 = 0xf;
 
 /// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
 ///
@@ -77,6 +83,33 @@ impl Route {
             ca_ack_delay: port.ca_ack_delay,
             early_retry: port.tuned(Tunable::EarlyRetry),
         })
+    }
+
+    /// Prepares the route along the path that an endpoint has resolved. The lock is held until the
+    /// path has been copied.
+    ///
+    /// Fails with `EINVAL` if the route is not resolved, with `ENODEV` if the port has gone or has
+    /// no source GID, and like [`Route::new`].
+    pub(super) fn resolved(inner: MutexGuard<'_, Inner>) -> Result<Self> {
+        if inner.state() != State::RouteResolved {
+            return Err(EINVAL);
+        }
+        let (Some(attachment), Some(path)) = (&inner.device, &inner.route.path) else {
+            return Err(EINVAL);
+        };
+        let dmac = if attachment.is_roce() {
+            let dev_addr = inner.resolution.dev_addr.as_ref().ok_or(EINVAL)?;
+            // Without a GID there is no source address: a loopback address was resolved.
+            attachment.gid.as_ref().ok_or(ENODEV)?;
+            Some(dev_addr.dst_mac())
+        } else {
+            None
+        };
+        let (attachment, path) = (attachment.clone(), *path);
+        drop(inner);
+        delay::point();
+        let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
+        Route::new(&attachment, &path, flow_label, dmac)
     }
 
     /// Returns the primary path of a REQ along the route.

@@ -3,10 +3,9 @@
 //! Connecting, answering a connection request, and disconnecting.
 
 use crate::{
-    cm::route::Route,
     endpoint::{ConnParam, Ece, Endpoint, EndpointRef, Inner},
     ib::trace,
-    kext::{delay, error::ResultExt},
+    kext::error::ResultExt,
 };
 use cmproto::{
     cm::{AcceptParams, ConnectParams, Tuning},
@@ -15,42 +14,11 @@ use cmproto::{
     qp::QpType,
     reject::Reason,
     service_id::ServiceId,
-    wire::{Req, Transport},
+    wire::Transport,
 };
-use kernel::{prelude::*, sync::MutexGuard};
-
-/// The bits of a path's flow label that are used for its CM messages. They are few, so that
-/// connections share address handles, and enough for the messages to spread over the links of the
-/// network.
-const MESSAGE_LABEL_MASK: u32 = 0xf;
+use kernel::prelude::*;
 
 impl Endpoint {
-    /// Prepares the route of a request. The lock is held until the path has been copied.
-    ///
-    /// Fails with `EINVAL` if the route is not resolved, with `ENODEV` if the port has gone or has
-    /// no source GID, and like [`Route::new`].
-    pub(super) fn route(inner: MutexGuard<'_, Inner>) -> Result<Route> {
-        if inner.state() != State::RouteResolved {
-            return Err(EINVAL);
-        }
-        let (Some(attachment), Some(path)) = (&inner.device, &inner.route.path) else {
-            return Err(EINVAL);
-        };
-        let dmac = if attachment.is_roce() {
-            let link = inner.resolution.dev_addr.as_ref().ok_or(EINVAL)?;
-            // Without a GID there is no source address: a loopback address was resolved.
-            attachment.gid.as_ref().ok_or(ENODEV)?;
-            Some(link.dst_mac())
-        } else {
-            None
-        };
-        let (attachment, path) = (attachment.clone(), *path);
-        drop(inner);
-        delay::point();
-        let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
-        Route::new(&attachment, &path, flow_label, dmac)
-    }
-
     /// Sends a REQ, or a SIDR_REQ for datagrams. The answer is reported as an event.
     ///
     /// # Errors
@@ -82,17 +50,15 @@ impl Endpoint {
         if self.qp_type == QpType::UD {
             return self.connect_datagram(inner, param);
         }
-        let route = Self::route(inner)?;
         let transport = self.qp_type.transport().kernel()?;
-        let mut inner = self.inner.lock();
-        let data = Self::request_data::<{ Req::PRIVATE_DATA_LEN }>(&inner, param)?;
-        let tuning = inner.full_tuning();
-        let params = self.connect_params(&inner, transport, &tuning, param, ece);
-        self.id_priv.set_qp_num(param.qp_num);
-        trace::cma::cm_send_req(&self.id_priv, inner.tos());
-        let (limits, data) = (tuning.limits(), data.bytes());
-        self.send_req(&mut inner, route, &limits, params, data, |_| Ok(()))
-            .inspect_err(|_| self.id_priv.set_qp_num(inner.qp.num))
+        self.send_req_resolved(inner, |inner| {
+            let data = Self::request_data(inner, param)?;
+            let tuning = inner.full_tuning();
+            let params = self.connect_params(inner, transport, &tuning, param, ece);
+            self.id_priv.set_qp_num(param.qp_num);
+            trace::cma::cm_send_req(&self.id_priv, inner.tos());
+            Ok((tuning.limits(), params, data))
+        })
     }
 
     /// Returns the private data of a request, in a field of `LEN` bytes, behind the header that the

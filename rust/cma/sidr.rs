@@ -10,7 +10,6 @@ use crate::{
 use cmproto::{
     service_id::ServiceId,
     sidr::{ReplyParams, ResolveParams, Status},
-    wire::SidrReq,
 };
 use kernel::{prelude::*, sync::MutexGuard};
 
@@ -22,18 +21,18 @@ impl Endpoint {
         inner: MutexGuard<'_, Inner>,
         param: &ConnParam<'_>,
     ) -> Result {
-        let route = Self::route(inner)?;
-        let mut inner = self.inner.lock();
-        let data = Self::request_data::<{ SidrReq::PRIVATE_DATA_LEN }>(&inner, param)?;
-        let tuning = inner.full_tuning();
-        let params = ResolveParams {
-            timeout: tuning.response_timeout().to_duration(),
-            max_cm_retries: tuning.max_retries(),
-            total: tuning.limits().total,
-            ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.addr.dst).0, 0)
-        };
-        trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());
-        self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;
+        let mut inner = self.send_sidr_req_resolved(inner, |inner| {
+            let data = Self::request_data(inner, param)?;
+            let tuning = inner.full_tuning();
+            let params = ResolveParams {
+                timeout: tuning.response_timeout().to_duration(),
+                max_cm_retries: tuning.max_retries(),
+                total: tuning.limits().total,
+                ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.addr.dst).0, 0)
+            };
+            trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());
+            Ok((params, data))
+        })?;
         inner.qp.num = param.qp_num;
         inner.qp.srq = param.srq != 0;
         self.show(&inner);

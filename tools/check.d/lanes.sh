@@ -11,7 +11,7 @@
 #
 # and that declares its steps, and then calls choose_steps and run_steps.
 
-step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=()
+step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=() step_waits=()
 # Steps that are there, but not in this run: the reason by name.
 declare -A left_out=()
 # What makes a step known by another name: a suite is one of a boot.
@@ -19,16 +19,19 @@ declare -A step_of_suite=()
 # The suites that were chosen of a boot, if not all.
 declare -A chosen_suites=()
 
-# step [--cargo] [--after STEP]... [--needs STEP]... [--named] NAME COMMAND...: declare one.
+# step [--cargo] [--waits] [--after STEP]... [--needs STEP]... [--named] NAME COMMAND...: declare one.
 #   --cargo   its cases are those of "cargo test", not KTAP
+#   --waits   it waits more than it computes, and runs beside the others where several run at a time; of
+#             such steps one at a time
 #   --after   it begins when that one has ended
 #   --needs   and is not run at all if that one failed
 #   --named   only for who asks for it by name
 step() {
-	local kind=ktap after='' needs='' chosen=1
+	local kind=ktap waits='' after='' needs='' chosen=1
 	while :; do
 		case $1 in
 		--cargo) kind=cargo ;;
+		--waits) waits=1 ;;
 		--after) after+=" $2" && shift ;;
 		--needs) needs+=" $2" && shift ;;
 		--named) chosen='' ;;
@@ -37,7 +40,7 @@ step() {
 		shift
 	done
 	step_names+=("$1") step_kinds+=("$kind") step_after+=("$after") step_needs+=("$needs")
-	step_chosen+=("$chosen")
+	step_chosen+=("$chosen") step_waits+=("$waits")
 	step_commands+=("$(printf '%q ' "${@:2}")")
 }
 
@@ -168,6 +171,25 @@ may_start() {
 	done
 }
 
+# at_once: how many steps may run at a time, with one that waits.
+at_once() {
+	echo $((lanes > 1 ? lanes + 1 : 1))
+}
+
+# has_lane NUMBER: whether one more step may run now.
+has_lane() {
+	local pid computing=0 waits=''
+	for pid in "${!running[@]}"; do
+		if [ -z "$waits" ] && [ -n "${step_waits[${running[$pid]}]}" ] && [ "$lanes" -gt 1 ]; then
+			waits=1
+		else
+			computing=$((computing + 1))
+		fi
+	done
+	[ "$computing" -lt "$lanes" ] ||
+		{ [ "$lanes" -gt 1 ] && [ -z "$waits" ] && [ -n "${step_waits[$1]}" ]; }
+}
+
 # start_step NUMBER: in a process group of its own. Times are seconds: those that passed, and those of processors.
 start_step() {
 	local name=${step_names[$1]} missing
@@ -185,7 +207,7 @@ start_step() {
 		# What outlives the run does not keep the next one from DIR.
 		[ -z "${busy:-}" ] || exec {busy}>&-
 		TIMEFORMAT='%R %U %S'
-		export GUEST_BOOTS=$work/$name.boots GUEST_LANES=$lanes
+		export GUEST_BOOTS=$work/$name.boots GUEST_LANES=$(at_once)
 		{ time eval "${step_commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$work/$name.time"
 	) &
 	running[$!]=$1
@@ -267,7 +289,7 @@ run_steps() {
 			[ -n "${step_chosen[i]}" ] && [ -z "${outcome[${step_names[i]}]:-}" ] &&
 				[ -z "${step_began[$i]:-}" ] || continue
 			waiting=1
-			[ "${#running[@]}" -lt "$lanes" ] || break
+			has_lane "$i" || continue
 			! may_start "$i" || start_step "$i"
 		done
 		[ -n "$waiting" ] || [ "${#running[@]}" -gt 0 ] || break

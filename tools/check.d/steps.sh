@@ -69,7 +69,7 @@ insns() {
 # run_guest SECONDS OPTION... -- COMMAND: with the share, and as long as this kernel takes. Where two guests share the
 # host's processors each takes twice as long.
 run_guest() {
-	local seconds=$(($1 * lanes))
+	local seconds=$(($1 * $(at_once)))
 	shift
 	[ "$kernel" = stock ] || seconds=$((seconds * 5))
 	# One thread of the host serves all its processors.
@@ -154,7 +154,7 @@ ask_c() {
 		cp "$share"/cm-walk* "$here" || return
 		# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
 		# that differs from this module, too.
-		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * lanes)) -- \
+		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * $(at_once))) -- \
 			"$over/mnt/repo/selftests/suites/walk.sh --keep c" >"$work/$1-c" 2>&1
 		cp "$here/c/c.txt" "$record.$$" || { sed 's/^/# /' "$work/$1-c" && return 1; }
 		mv "$record.$$" "$record"
@@ -176,7 +176,7 @@ keep_record() {
 planted() {
 	need planted || return
 	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" \
-		--timeout $((SUITE_SECONDS[planted] * lanes)) -- \
+		--timeout $((SUITE_SECONDS[planted] * $(at_once))) -- \
 		/mnt/repo/selftests/suites/planted.sh
 }
 
@@ -283,8 +283,8 @@ debug_step() {
 	fi
 }
 
-# In this order, two at a time: what others wait for and what takes long comes first, and in the end there are steps that
-# use few processors.
+# In this order, two at a time and one beside them that mostly waits: what others wait for and what takes long comes first,
+# and in the end there are steps that use few processors.
 declare_steps() {
 	rust_step build build
 	rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
@@ -294,6 +294,8 @@ declare_steps() {
 	rust_step --needs build panic in_tree one "no reachable panic in the module" "$TOOLS/checks/panic"
 	rust_step --needs build layout layout
 	rust_step --needs build rebuild in_tree one "not built again if nothing has changed" "$TOOLS/checks/rebuild"
+	boot_step --waits commands
+	boot_step --waits removal
 	boot_step states
 	rust_step clippy one "clippy" "$TOOLS/clippy"
 	rust_step --cargo host "$TOOLS/check-host"
@@ -302,11 +304,9 @@ declare_steps() {
 	boot_step programs
 	boot_step storage
 	rust_step --needs build insns insns
-	boot_step commands
 	boot_step scenarios
 	boot_step unreached
 	boot_step 9p
-	boot_step removal
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"
 	stock_step --needs build two-guests two_guests --capture "$share/capture"

@@ -35,8 +35,7 @@ pub(crate) struct Globals {
     pub(crate) listeners: Arc<Listeners<EndpointRef, ServiceConsumer>>,
     #[pin]
     pub(crate) devices: Devices<EndpointRef>,
-    #[pin]
-    pub(crate) wildcard_listeners: WildcardListeners,
+    pub(crate) wildcard_listeners: Arc<WildcardListeners>,
     pub(crate) neighbours: Arc<Neighbours<Arc<Globals>>>,
     pub(crate) timers: Timers<EndpointRef>,
     pub(crate) sidr_requests: Arc<SidrRequests<EndpointRef>>,
@@ -71,6 +70,7 @@ impl Globals {
         let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
+        let wildcard_listeners = WildcardListeners::new()?;
         let unreached = Unreached::new()?;
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
@@ -84,7 +84,7 @@ impl Globals {
                 port_spaces,
                 listeners,
                 devices <- Devices::new(),
-                wildcard_listeners <- WildcardListeners::new(),
+                wildcard_listeners,
                 neighbours,
                 timers,
                 sidr_requests,

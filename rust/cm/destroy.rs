@@ -76,11 +76,7 @@ impl Endpoint {
         // A callback of a query that runs now finds a dead endpoint.
         drop(query);
         drop(asking);
-        if let Some(listening) = listening {
-            drop(listening);
-            delay::point();
-            self.globals.wildcard_listeners.remove_listener(self.number);
-        }
+        drop(listening);
         // The state machines have given the ids of the peer back, and a SIDR_REQ that was received
         // and not answered has no table entry any more.
         drop(exchange);

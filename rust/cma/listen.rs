@@ -5,7 +5,7 @@
 use crate::{
     endpoint::{Endpoint, EndpointRef, Inner},
     kext::delay,
-    table::listeners::AddressListener,
+    table::{listeners::AddressListener, wildcard_listeners::DeviceListeners},
 };
 use cmproto::{
     addr::SockAddr,
@@ -67,7 +67,6 @@ impl Endpoint {
         delay::point();
         drop(listening);
         self.end_unreached();
-        self.globals.wildcard_listeners.remove_listener(self.number);
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {
@@ -83,10 +82,13 @@ impl Endpoint {
         };
         let service_id = ServiceId::of_address(self.ps, &inner.addr.src);
         let (net, number) = (self.net.hash_key(), self.number);
-        let listening = self
-            .globals
-            .listeners
-            .add(service_id, net, number, listener)?;
+        let globals = &self.globals;
+        let at_devices = match attachment {
+            Some(_) => None,
+            None => Some(DeviceListeners::new(&globals.wildcard_listeners, number)),
+        };
+        let listeners = &globals.listeners;
+        let listening = listeners.add(service_id, net, number, listener, at_devices)?;
         // A listener does not share its address. This comes last because it changes the owner of
         // the port, and must not if something else fails.
         if let Some(port) = &inner.addr.port {

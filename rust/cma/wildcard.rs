@@ -10,7 +10,7 @@ use crate::{
     table::wildcard_listeners::DeviceListener,
 };
 use cmproto::cma::State;
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc};
 
 /// The way in which a wildcard listener takes requests at a device.
 enum Reception {
@@ -57,20 +57,20 @@ impl Endpoint {
             (inner.addr.src, inner.addr.dst)
         };
         let id_priv = RdmaIdPrivate::new(self.ps.number(), self.qp_type);
-        let id_priv = KBox::pin_init(id_priv, GFP_KERNEL_ACCOUNT)?;
+        let entry = DeviceListener::new(id_priv, iwarp)?;
+        let id_priv = entry.id_priv();
         id_priv.own_as(&self.id_priv);
         id_priv.set_addresses(&src, &dst);
         id_priv.set_state(State::Listen as u32);
         delay::point();
         id_priv.add(&device.device, 0)?;
         let entries = &self.globals.wildcard_listeners;
-        let index = device.device.index();
-        entries.insert(self.number, index, DeviceListener::new(id_priv, iwarp))?;
+        entries.insert(self.number, device.device.index(), entry.clone());
         delay::point();
         // The listener or the device may have ended meanwhile, and may not have found the entry,
         // which keeps the device.
         if self.inner.lock().state() != State::Listen || device.members.is_closed() {
-            entries.remove(self.number, index);
+            entries.remove(&entry);
         }
         Ok(())
     }

@@ -15,6 +15,15 @@ impl<T> CountedArc<T> {
     pub(crate) fn new(object: T, flags: Flags) -> Result<Self> {
         Ok(Self(Arc::new(object, flags)?))
     }
+
+    /// Allocates an object and initialises it in place. Fails with `ENOMEM`, or with the error of
+    /// `init`.
+    pub(crate) fn pin_init<E>(init: impl PinInit<T, E>, flags: Flags) -> Result<Self>
+    where
+        Error: From<E>,
+    {
+        Ok(Self(Arc::pin_init(init, flags)?))
+    }
 }
 
 impl<T> Deref for CountedArc<T> {

@@ -12,7 +12,10 @@
 //! by consumers that have the same handler. The entries are ordered by service id, in a red-black
 //! tree per shard.
 
-use super::sharded::{new_sharded, Shard, Sharded};
+use super::{
+    sharded::{new_sharded, Shard, Sharded},
+    wildcard_listeners::DeviceListeners,
+};
 use crate::ib::{device::DeviceTraits, device_filter::DeviceFilter};
 use cmproto::{
     addr::SockAddr,
@@ -124,7 +127,8 @@ enum Entry<T, S> {
     Address(AddressListener<T>),
 }
 
-/// A listener on an address, which is removed when this is dropped.
+/// A listener on an address, which is removed when this is dropped, and then its entries at
+/// devices.
 pub(crate) struct Listening<T, S>(
     #[expect(dead_code, reason = "only to be dropped")] KBox<ListeningKey<T, S>>,
 );
@@ -133,6 +137,7 @@ pub(crate) struct Listening<T, S>(
 struct ListeningKey<T, S> {
     table: Arc<Listeners<T, S>>,
     key: Key,
+    _at_devices: Option<DeviceListeners>,
 }
 
 impl<T, S> Drop for ListeningKey<T, S> {
@@ -210,7 +215,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
     // ------------------------------------------------------------------------------------------
 
     /// Adds a listener on an address: the endpoint with the number `number`, in the network
-    /// namespace `net`.
+    /// namespace `net`. A wildcard listener has entries at devices, which end with it.
     ///
     /// Fails with `EINVAL` if a consumer of the InfiniBand CM has the service id at one of its
     /// devices, and with `ENOMEM`.
@@ -220,6 +225,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         net: u64,
         number: u64,
         listener: AddressListener<T>,
+        at_devices: Option<DeviceListeners>,
     ) -> Result<Listening<T, S>> {
         let ServiceId(service_id) = service_id;
         let owner = Owner::Address { net, number };
@@ -237,8 +243,12 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         let before = tree.insert(node);
         drop(tree);
         drop(before);
-        let table = self.clone();
-        Ok(Listening(KBox::write(handle, ListeningKey { table, key })))
+        let listening = ListeningKey {
+            table: self.clone(),
+            key,
+            _at_devices: at_devices,
+        };
+        Ok(Listening(KBox::write(handle, listening)))
     }
 
     /// Returns the first key in a shard that is not before `key`, and the listener, if it is one on

@@ -12,14 +12,14 @@
 
 use crate::{
     ib::{iw::IwListener, restrack::RdmaIdPrivate},
-    kext::delay,
+    kext::{counted::CountedArc, delay},
 };
+use containers::{impl_has_link, Link, Tree};
 use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
     prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
 /// The key of a listener at a device.
@@ -32,19 +32,39 @@ struct Key {
 }
 
 /// The entry of a listener at a device.
+#[pin_data]
 pub(crate) struct DeviceListener {
-    // Dropped first, so that no request comes while the rest is dropped.
+    link: Link<Key>,
+    // Dropped before what is listed, so that no request comes while that is dropped.
     _iwarp: Option<IwListener>,
-    _id_priv: Pin<KBox<RdmaIdPrivate>>,
+    #[pin]
+    id_priv: RdmaIdPrivate,
+}
+
+impl_has_link! {
+    impl HasLink<Key> for DeviceListener { self.link }
 }
 
 impl DeviceListener {
-    /// Creates an entry that is listed as `id_priv`, with the listener at an iWARP device.
-    pub(crate) fn new(id_priv: Pin<KBox<RdmaIdPrivate>>, iwarp: Option<IwListener>) -> Self {
-        DeviceListener {
-            _iwarp: iwarp,
-            _id_priv: id_priv,
-        }
+    /// Creates an entry that is listed as `id_priv`, with the listener at an iWARP device. Fails
+    /// with [`ENOMEM`].
+    pub(crate) fn new(
+        id_priv: impl PinInit<RdmaIdPrivate>,
+        iwarp: Option<IwListener>,
+    ) -> Result<CountedArc<Self>> {
+        CountedArc::pin_init(
+            pin_init!(DeviceListener {
+                link: Link::new(),
+                _iwarp: iwarp,
+                id_priv <- id_priv,
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Returns what is listed.
+    pub(crate) fn id_priv(&self) -> &RdmaIdPrivate {
+        &self.id_priv
     }
 }
 
@@ -52,62 +72,85 @@ impl DeviceListener {
 #[pin_data]
 pub(crate) struct WildcardListeners {
     #[pin]
-    table: Mutex<RBTree<Key, DeviceListener>>,
+    table: Mutex<Tree<CountedArc<DeviceListener>, Key>>,
+}
+
+/// The entries of a wildcard listener, which are removed when this is dropped. None is added from
+/// then on.
+pub(crate) struct DeviceListeners {
+    table: Arc<WildcardListeners>,
+    /// The number of the listener.
+    listener: u64,
+}
+
+impl DeviceListeners {
+    /// Creates the handle of the entries of the listener with the number `listener`.
+    pub(crate) fn new(table: &Arc<WildcardListeners>, listener: u64) -> Self {
+        DeviceListeners {
+            table: table.clone(),
+            listener,
+        }
+    }
+}
+
+impl Drop for DeviceListeners {
+    fn drop(&mut self) {
+        delay::point();
+        let first = Key {
+            listener: self.listener,
+            device: 0,
+        };
+        while let Some((key, entry)) = self.table.first_from(&first) {
+            if key.listener != self.listener {
+                break;
+            }
+            self.table.remove(&entry);
+        }
+    }
 }
 
 impl WildcardListeners {
-    /// Creates an empty table.
-    pub(crate) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            table <- new_mutex!(RBTree::new(), "rdma_cm_wildcards"),
-        })
+    /// Creates an empty table. Fails with [`ENOMEM`].
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                table <- new_mutex!(Tree::new(), "rdma_cm_wildcards"),
+            }),
+            GFP_KERNEL,
+        )
     }
 
-    /// Adds the entry of the listener with the number `listener` at the device with the index
-    /// `device`. Fails with [`ENOMEM`].
+    /// Adds the new entry of the listener with the number `listener` at the device with the index
+    /// `device`, in place of the one that is there.
     ///
     /// The caller must then see whether both are still there, as one that ends at the same time may
     /// not find the entry.
-    pub(crate) fn insert(&self, listener: u64, device: u32, entry: DeviceListener) -> Result {
+    pub(crate) fn insert(&self, listener: u64, device: u32, entry: CountedArc<DeviceListener>) {
         let key = Key { listener, device };
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(key, entry);
-        let before = self.table.lock().insert(node);
-        drop(before);
-        Ok(())
+        let mut table = self.table.lock();
+        let found = table.lower_bound(&key).filter(|(found, _)| *found == key);
+        let before = found.map(|(_, before)| (*before).clone());
+        let removed = before.as_ref().and_then(|before| table.remove(before));
+        // A new entry is in no table yet.
+        let refused = table.insert(key, entry);
+        drop(table);
+        drop((before, removed, refused));
     }
 
-    /// Removes the entry of a listener at a device.
-    pub(crate) fn remove(&self, listener: u64, device: u32) {
-        self.remove_key(&Key { listener, device });
-    }
-
-    fn remove_key(&self, key: &Key) {
-        let node = self.table.lock().remove_node(key);
+    /// Removes an entry, if it is still there.
+    pub(crate) fn remove(&self, entry: &DeviceListener) {
+        let removed = self.table.lock().remove(entry);
         delay::point();
-        // This waits for a request that is being handled, and for a netlink dump that reads the
-        // entry.
-        drop(node);
+        // This may be the last reference. Its end waits for a request that is being handled, and
+        // for a netlink dump that reads the entry.
+        drop(removed);
     }
 
-    /// Returns the key of the first entry that is not before `key`.
-    fn first_from(&self, key: &Key) -> Option<Key> {
+    /// Returns the first entry that is not before `key`, and its key.
+    fn first_from(&self, key: &Key) -> Option<(Key, CountedArc<DeviceListener>)> {
         let table = self.table.lock();
-        let first = *table.cursor_lower_bound(key)?.current().0;
-        Some(first)
-    }
-
-    /// Removes the entries of a listener.
-    pub(crate) fn remove_listener(&self, listener: u64) {
-        let first = Key {
-            listener,
-            device: 0,
-        };
-        while let Some(key) = self
-            .first_from(&first)
-            .filter(|key| key.listener == listener)
-        {
-            self.remove_key(&key);
-        }
+        let (key, entry) = table.lower_bound(key)?;
+        Some((key, (*entry).clone()))
     }
 
     /// Removes the entries of all listeners at a device, to which none is added any more.
@@ -116,9 +159,9 @@ impl WildcardListeners {
             listener: 0,
             device: 0,
         };
-        while let Some(key) = self.first_from(&next) {
+        while let Some((key, entry)) = self.first_from(&next) {
             if key.device == device {
-                self.remove_key(&key);
+                self.remove(&entry);
             }
             // Device indices stay below 2^31.
             next = Key {

@@ -23,7 +23,7 @@ use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 /// The contents of a dead endpoint, to be released without its lock.
 struct Removed {
     query: Option<Query>,
-    asking: Option<KBox<SaQuery>>,
+    sa_query: Option<KBox<SaQuery>>,
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching<Arc<Globals>>>,
@@ -45,7 +45,7 @@ impl Endpoint {
         inner.in_flight = None;
         Removed {
             query: inner.resolution.query.take(),
-            asking: inner.route.sa_query.take(),
+            sa_query: inner.route.sa_query.take(),
             listening: inner.listening.take(),
             port: inner.addr.port.take(),
             watching: inner.watching.take(),
@@ -62,7 +62,7 @@ impl Endpoint {
     fn tear_down(self: &EndpointRef, removed: Removed) {
         let Removed {
             query,
-            asking,
+            sa_query,
             listening,
             port,
             watching,
@@ -75,7 +75,7 @@ impl Endpoint {
         } = removed;
         // A callback of a query that runs now finds a dead endpoint.
         drop(query);
-        drop(asking);
+        drop(sa_query);
         drop(listening);
         // The state machines have given the ids of the peer back, and a SIDR_REQ that was received
         // and not answered has no table entry any more.

@@ -200,6 +200,9 @@ steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -
 [ "$(sed '/^=====/,$d' "$tmp/out" | grep -E '^==>|^    (not )?ok' | tr -d '\n')" = \
 	"==> quick    not ok - d==> slow    not ok - b==> last" ]
 result $? "each step is printed whole, when it ends"
+grep -qE '^last +[0-9]+ +[0-9]+ +0 +1$' "$tmp/out" && grep -qE '^in all +[0-9]+ +[0-9]+ +0 +5$' "$tmp/out"
+result $? "a table of the steps"
+
 # most STEP-DECLARATION...: how many of them run at a time, at most. Each is "TIMES in and out".
 most() {
 	: >"$tmp/times"
@@ -211,10 +214,6 @@ in_and_out="sh -c 'echo in >>$tmp/times; sleep 1; echo out >>$tmp/times; echo ok
 result $? "two steps run at a time"
 [ "$(most "step a $in_and_out" "step b $in_and_out" "step --waits c $in_and_out" "step --waits d $in_and_out")" = 3 ]
 result $? "one that waits runs beside them, and no second one"
-steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -c "echo ok - c; echo not ok - d"' \
-	'step --after slow --after quick last sh -c "echo ok - e"'
-grep -qE '^last +[0-9]+ +[0-9]+ +0 +1$' "$tmp/out" && grep -qE '^in all +[0-9]+ +[0-9]+ +0 +5$' "$tmp/out"
-result $? "a table of the steps"
 "$tools/mutants" --check >"$tmp/out" 2>&1
 result $? "every mutant applies"
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus

@@ -12,7 +12,7 @@ use crate::{
         trace,
     },
     kext::error::ResultExt,
-    table::parked::Parked,
+    table::{parked::Parked, round_trips::InFlight},
 };
 use cmproto::{
     cm::{self, Action, Actions, Connection, Counter, Outgoing},
@@ -115,6 +115,22 @@ impl Endpoint {
             }
         }
         self.report_state(inner);
+    }
+
+    /// Sets the timer to the deadline of the connection or of the SIDR request, and counts the
+    /// request that waits for its answer, for as long as there is one.
+    pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
+        match (inner.exchange.waiting(), &inner.in_flight) {
+            (Some((peer, Some(_))), None) => {
+                inner.in_flight = Some(InFlight::new(&self.globals.round_trips, peer));
+            }
+            (Some((_, None)) | None, Some(_)) => inner.in_flight = None,
+            _ => {}
+        }
+        match inner.exchange.deadline() {
+            Some(deadline) => self.globals.timers.arm(&mut inner.timer, deadline, self),
+            None => self.globals.timers.disarm(&mut inner.timer, self),
+        }
     }
 
     /// Sends a message of the connection, if there is an address handle for its peer.

@@ -30,6 +30,5 @@ mod retry_policy;
 pub(crate) mod route;
 mod sidr;
 mod sidr_request;
-mod timer;
 mod trace;
 mod verbs;

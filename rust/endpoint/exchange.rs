@@ -10,10 +10,11 @@ use crate::{
     },
 };
 use cmproto::{
-    cm::{self, Connection, Waiting},
+    cm::{self, Connection, RetryPolicy, Waiting},
     node::Conversation,
     origin::Origin,
     sidr::Resolution,
+    time::Instant,
 };
 use core::mem;
 use kernel::prelude::*;
@@ -146,6 +147,26 @@ impl Exchange {
             Exchange::Connection(conn) => Some((&conn.peer, conn.machine.waiting())),
             Exchange::Sidr(sidr) => Some((&sidr.peer, sidr.machine.waiting())),
             Exchange::None | Exchange::Iwarp(_) => None,
+        }
+    }
+
+    /// Returns the time at which an exchange of the InfiniBand CM has to be looked at.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Exchange::Connection(conn) => conn.machine.deadline(),
+            Exchange::Sidr(sidr) => sidr.machine.deadline(),
+            Exchange::None | Exchange::Iwarp(_) => None,
+        }
+    }
+
+    /// Sets the policy for the retries of an exchange of the InfiniBand CM.
+    #[inline]
+    pub(crate) fn set_retry_policy(&mut self, policy: RetryPolicy) {
+        match self {
+            Exchange::Connection(conn) => conn.machine.set_retry_policy(policy),
+            Exchange::Sidr(sidr) => sidr.machine.set_retry_policy(policy),
+            Exchange::None | Exchange::Iwarp(_) => {}
         }
     }
 

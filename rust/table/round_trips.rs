@@ -136,16 +136,21 @@ impl RoundTrips {
         }
     }
 
-    /// Returns the policy of a request to the peer, which is new or was `waiting`. It is not faster
-    /// than `floor`.
+    /// Returns the policy of a request to the peer, which is new or was `waiting`. Its retries come
+    /// no earlier than after `early_retry`, which is in milliseconds; 0 stands for no early
+    /// retries.
     pub(crate) fn retry_policy(
         &self,
         peer: &Origin,
         waiting: Option<Waiting>,
-        floor: Duration,
+        early_retry: u32,
         now: Instant,
     ) -> RetryPolicy {
-        let Some(slot) = self.slot(peer) else {
+        let slot = match early_retry {
+            0 => None,
+            _ => self.slot(peer),
+        };
+        let Some(slot) = slot else {
             return RetryPolicy::Classic;
         };
         let last_received = Instant(slot.last_received.load(Relaxed));
@@ -153,7 +158,7 @@ impl RoundTrips {
             slot.in_flight.load(Relaxed),
             now.saturating_duration_since(last_received),
             RoundTrip::from(slot.trip.load(Relaxed)),
-            floor,
+            Duration::from_millis(u64::from(early_retry)),
             waiting.is_some_and(|waiting| slot.has_overtaken(waiting)),
         )
     }

@@ -92,6 +92,19 @@ impl Channel {
     // Contexts
     // ------------------------------------------------------------------------------------------
 
+    /// Looks up the context `id` of the channel.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT` if there is no such context;
+    /// - `EINVAL` if the context belongs to another channel;
+    /// - `ENXIO` if its device was removed.
+    pub(super) fn context(&self, id: u32) -> Result<Arc<Context>> {
+        let context = self.ucma.contexts.get(id).ok_or(ENOENT)?;
+        context.check(self)?;
+        Ok(context)
+    }
+
     /// Returns whether the channel may have another context.
     pub(super) fn has_room(&self) -> bool {
         self.contexts.lock().has_room()

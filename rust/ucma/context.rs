@@ -141,19 +141,6 @@ impl Context {
         found.is_some_and(|found| ptr::eq(&*found, self))
     }
 
-    /// Looks up context `id` of `channel`.
-    ///
-    /// # Errors
-    ///
-    /// - `ENOENT` if there is no such context;
-    /// - `EINVAL` if the context belongs to another channel;
-    /// - `ENXIO` if its device was removed.
-    pub(super) fn find(channel: &Channel, id: u32) -> Result<Arc<Self>> {
-        let context = channel.ucma.contexts.get(id).ok_or(ENOENT)?;
-        context.check(channel)?;
-        Ok(context)
-    }
-
     /// Checks whether the context can be used through `channel`.
     ///
     /// # Errors

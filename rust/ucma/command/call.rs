@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
         let mut slot = MaybeUninit::uninit();
         let request: &R = self.request(&mut slot)?;
         request.check().kernel()?;
-        let context = Context::find(self.channel(), request.id())?;
+        let context = self.channel().context(request.id())?;
         run(self, &context, request)
     }
 

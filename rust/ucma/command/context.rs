@@ -6,10 +6,7 @@ use super::call::Call;
 use crate::{
     endpoint::{Endpoint, EndpointRef, IdKind},
     kext::{delay, net::Net},
-    ucma::{
-        channel::Channel,
-        context::{Context, Unpublished},
-    },
+    ucma::{channel::Channel, context::Unpublished},
 };
 use cmproto::{qp::QpType, service_id::PortSpace, ucma_abi as abi};
 use kernel::prelude::*;
@@ -94,7 +91,7 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
 /// - `EFAULT` if the response cannot be written; the context has moved nevertheless.
 pub(super) fn migrate(call: &Call<'_>, request: &abi::MigrateId) -> Result {
     let from = call.sibling(request.fd)?;
-    let context = Context::find(&from, request.id)?;
+    let context = from.context(request.id)?;
     delay::point();
     let events_reported = Channel::migrate(&context, &from, &call.channel_arc())?;
     call.respond(

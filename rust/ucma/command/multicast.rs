@@ -79,7 +79,7 @@ fn check_room(call: &Call<'_>) -> Result {
 impl Join {
     fn run(&self, call: &Call<'_>) -> Result {
         let channel = call.channel();
-        let context = Context::find(channel, self.id)?;
+        let context = channel.context(self.id)?;
         let endpoint = context.endpoint();
         if !endpoint.has_device() {
             return Err(EINVAL);

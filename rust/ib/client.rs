@@ -153,13 +153,13 @@ impl<T: ClientOps> Registration<T> {
         // SAFETY: The client is complete, and it stays where it is.
         let result = to_result(unsafe { bindings::ib_register_client(client) });
         if result.is_err() {
-            Self::vacate();
+            Self::clear_slot();
         }
         result
     }
 
     /// Empties the slot. The client must have been unregistered.
-    fn vacate() {
+    fn clear_slot() {
         let slot = T::slot();
         slot.ops.store(ptr::null(), Release);
         slot.client.store(ptr::null(), Release);
@@ -266,6 +266,6 @@ impl<T: ClientOps> PinnedDrop for Registration<T> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the type invariant the client is registered. This waits for all callbacks.
         unsafe { bindings::ib_unregister_client(self.client.get()) };
-        Self::vacate();
+        Self::clear_slot();
     }
 }

@@ -172,7 +172,7 @@ impl Endpoint {
         // new memory may depend on the connection.
         let memory = match self.kind {
             IdKind::User => Memory::New,
-            IdKind::RdmaCm | IdKind::IbCm => Memory::Kept,
+            IdKind::RdmaCm | IdKind::IbCm => Memory::Pool,
         };
         let sent = ah.agent().send_with(ah, pkey_index, memory, write);
         if let (Ok(()), Some(port)) = (sent, inner.cm_port()) {

@@ -5,9 +5,9 @@
 //! Connections with the same address vector share a handle, which is destroyed with the last of
 //! them.
 //!
-//! Devices have a limited number of handles (32,767 on soft-RoCE), so a port keeps no more than
-//! [`KEPT`]. A connection beyond that whose address vector nobody shares has a handle until it is
-//! established, and after that one for each message.
+//! Devices have a limited number of handles (32,767 on soft-RoCE), so a port has no more than
+//! [`MAX_HANDLES`] for good. A connection beyond that whose address vector nobody shares has a
+//! handle until it is established, and after that one for each message.
 //!
 //! Lock order: the lock of a [`Description`] is a leaf; it is held only to copy a reference.
 //!
@@ -33,8 +33,8 @@ use kernel::{
     sync::{Arc, SpinLock},
 };
 
-/// The maximum number of address handles that a port keeps.
-const KEPT: u32 = 16_384;
+/// The number of address handles of a port from which idle ones are released.
+const MAX_HANDLES: u32 = 16_384;
 
 /// The link-layer part of an address vector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +127,7 @@ pub(super) struct Handle {
 /// owner of this.
 enum Kind {
     /// An address handle that exists.
-    Kept {
+    Created {
         ah: NonNull<bindings::ib_ah>,
         agent: Arc<Agent>,
         /// Keeps the device, and thereby the protection domain of the handle.
@@ -137,7 +137,7 @@ enum Kind {
     Described(Pin<KBox<Description>>),
 }
 
-/// The attributes of an address handle, with a handle for as long as one is kept.
+/// The attributes of an address handle, with a handle until it is released as idle.
 #[pin_data]
 struct Description {
     agent: Arc<Agent>,
@@ -167,9 +167,9 @@ impl Ah {
             // INVARIANT: `join` has counted this user.
             return Ok(Ah(handle));
         }
-        let is_kept = agent.handles() < KEPT;
-        let handle = Handle::create(agent, device, spec, is_kept.then_some(key))?;
-        if is_kept {
+        let is_shared = agent.handles() < MAX_HANDLES;
+        let handle = Handle::create(agent, device, spec, is_shared.then_some(key))?;
+        if is_shared {
             // INVARIANT: `add` has counted this user.
             return Ok(Ah(agent.ah_cache().add(key, handle)?));
         }
@@ -264,7 +264,7 @@ impl Handle {
         agent.count_handle();
         let this = Handle {
             // INVARIANT: The handle was just created, and counted.
-            kind: Kind::Kept {
+            kind: Kind::Created {
                 ah,
                 agent: agent.clone(),
                 _device: device.clone(),
@@ -277,7 +277,7 @@ impl Handle {
     /// Returns the agent that may send with this handle.
     fn agent(&self) -> &Arc<Agent> {
         match &self.kind {
-            Kind::Kept { agent, .. } => agent,
+            Kind::Created { agent, .. } => agent,
             Kind::Described(description) => &description.agent,
         }
     }
@@ -285,7 +285,7 @@ impl Handle {
     /// Returns the address handle, or null if there are only its attributes.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_ah {
         match &self.kind {
-            Kind::Kept { ah, .. } => ah.as_ptr(),
+            Kind::Created { ah, .. } => ah.as_ptr(),
             Kind::Described(_) => core::ptr::null_mut(),
         }
     }
@@ -293,7 +293,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let Kind::Kept { ah, agent, .. } = &self.kind else {
+        let Kind::Created { ah, agent, .. } = &self.kind else {
             return;
         };
         // The driver may allocate, and this may run where a message was sent.

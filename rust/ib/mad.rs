@@ -9,7 +9,7 @@ use super::{
     ah_cache::AhCache,
     device::DeviceRef,
     mad_source::MadSource,
-    send_buffer::{KeptBuffers, SendBuffer},
+    send_buffer::{SendBuffer, SendBufferPool},
 };
 use crate::{
     bindings,
@@ -75,11 +75,11 @@ pub(crate) trait MadHandler: Send + Sync + 'static {
 pub(crate) enum Memory {
     /// A buffer is allocated.
     New,
-    /// A buffer of the agent is used.
+    /// A buffer of the agent's pool is used.
     ///
     /// For messages that storage may depend on: waits for no memory, and allocates only for the
     /// first message with a P_Key, or if very many messages are in flight.
-    Kept,
+    Pool,
 }
 
 /// A MAD agent, which sends messages at one port.
@@ -101,7 +101,7 @@ pub(crate) struct Agent {
     #[pin]
     ah_cache: AhCache,
     #[pin]
-    buffers: KeptBuffers,
+    buffers: SendBufferPool,
 }
 
 impl Agent {
@@ -186,14 +186,14 @@ impl Agent {
         delay::point();
         let mut buffer = match memory {
             Memory::New => SendBuffer::new(&registered, pkey_index)?,
-            Memory::Kept => self.buffers.take(&registered, pkey_index)?,
+            Memory::Pool => self.buffers.take(&registered, pkey_index)?,
         };
         let sent = match write(buffer.mad()) {
             Ok(()) => buffer.post(ah),
             Err(error) => Err((error, buffer)),
         };
         sent.map_err(|(error, buffer)| {
-            self.buffers.give_back(buffer);
+            self.buffers.put(buffer);
             error
         })
     }
@@ -267,7 +267,7 @@ impl AgentRegistration {
                 port,
                 handles: Atomic::new(0),
                 ah_cache <- AhCache::new(),
-                buffers <- KeptBuffers::new(),
+                buffers <- SendBufferPool::new(),
             }),
             GFP_KERNEL,
         )?;
@@ -353,7 +353,7 @@ unsafe extern "C" fn send_handler(
     // SAFETY: The MAD layer passes a valid struct, and returns a buffer that was posted.
     let (status, (mut buffer, ah)) = unsafe { ((*wc).status, SendBuffer::posted((*wc).send_buf)) };
     let attr_id = buffer.attr_id();
-    context.agent.buffers.give_back(buffer);
+    context.agent.buffers.put(buffer);
     let status = match status {
         bindings::ib_wc_status_IB_WC_SUCCESS => SendStatus::Success,
         bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => SendStatus::Flushed,

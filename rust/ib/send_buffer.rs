@@ -2,12 +2,11 @@
 
 //! Send buffers for MADs.
 //!
-//! An agent keeps some buffers for messages that storage may depend on: an allocation could wait
+//! An agent has a pool of buffers for messages that storage may depend on: an allocation could wait
 //! for the write-back of memory through the very connection that is being made. They are allocated
-//! for the first such message with a P_Key, and are returned when they were sent.
+//! for the first such message with a P_Key, and return to the pool when they were sent.
 //!
-//! Lock order: the lock of the kept buffers is a leaf; nothing is allocated or freed while it is
-//! held.
+//! Lock order: the lock of the pool is a leaf; nothing is allocated or freed while it is held.
 
 use super::{
     ah::Handle,
@@ -36,8 +35,8 @@ const BASE_VERSION: u8 = 1;
 /// The number of QP1, the destination of all messages.
 const GSI_QPN: u32 = 1;
 
-/// The number of buffers that are kept for a P_Key.
-const KEPT: usize = 16;
+/// The number of buffers in the pool for each P_Key.
+const POOL_SIZE: usize = 16;
 
 /// A send buffer (`struct ib_mad_send_buf`), which keeps its agent registered.
 ///
@@ -46,10 +45,10 @@ const KEPT: usize = 16;
 /// `raw` is a buffer of the MAD layer that this object owns. It is not posted.
 pub(super) struct SendBuffer {
     raw: NonNull<bindings::ib_mad_send_buf>,
-    /// The index of the buffer's P_Key plus one if the buffer is to be kept, else 0.
+    /// The index of the buffer's P_Key plus one if the buffer is one of the pool, else 0.
     ///
     /// It is stored in the context of the message in this form.
-    kept_for: usize,
+    pool_key: usize,
 }
 
 // SAFETY: Any task may use and free a buffer.
@@ -84,7 +83,7 @@ impl SendBuffer {
         // INVARIANT: The buffer was allocated above.
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
-            kept_for: 0,
+            pool_key: 0,
         })
     }
 
@@ -115,7 +114,7 @@ impl SendBuffer {
             (*raw).ah = ah_raw;
             (*raw).context = [
                 context.cast_mut().cast(),
-                ptr::without_provenance_mut(self.kept_for),
+                ptr::without_provenance_mut(self.pool_key),
             ];
             (*raw).timeout_ms = 0;
             (*raw).retries = 0;
@@ -145,11 +144,11 @@ impl SendBuffer {
     pub(super) unsafe fn posted(raw: *mut bindings::ib_mad_send_buf) -> (Self, Arc<Handle>) {
         // SAFETY: By the safety requirements the context is as `post` has set it.
         unsafe {
-            let [ah, kept_for] = (*raw).context;
+            let [ah, pool_key] = (*raw).context;
             let buffer = Self {
                 // INVARIANT: The MAD layer has returned the buffer.
                 raw: NonNull::new_unchecked(raw),
-                kept_for: kept_for.addr(),
+                pool_key: pool_key.addr(),
             };
             (buffer, Arc::from_raw(ah.cast_const().cast::<Handle>()))
         }
@@ -164,31 +163,32 @@ impl Drop for SendBuffer {
     }
 }
 
-/// The kept buffers for one P_Key that are not in use.
-type Shelf = [Option<SendBuffer>; KEPT];
+/// The buffers of the pool for one P_Key that are not in use.
+type Buffers = [Option<SendBuffer>; POOL_SIZE];
 
-struct Shelves {
+/// The state of a pool that its lock protects.
+struct PoolState {
     /// The buffers by the index of their P_Key.
-    by_pkey: RBTree<u16, Shelf>,
+    by_pkey: RBTree<u16, Buffers>,
     closed: bool,
 }
 
-/// The buffers that an agent keeps.
+/// The pool of buffers of an agent.
 #[pin_data]
-pub(super) struct KeptBuffers {
+pub(super) struct SendBufferPool {
     #[pin]
-    shelves: SpinLock<Shelves>,
+    state: SpinLock<PoolState>,
 }
 
-impl KeptBuffers {
-    /// Creates an initialiser without buffers.
+impl SendBufferPool {
+    /// Creates an initialiser for an empty pool.
     pub(super) fn new() -> impl PinInit<Self> {
-        let shelves = Shelves {
+        let state = PoolState {
             by_pkey: RBTree::new(),
             closed: false,
         };
         pin_init!(Self {
-            shelves <- new_spinlock!(shelves, "rdma_cm_send_buffers"),
+            state <- new_spinlock!(state, "rdma_cm_send_buffers"),
         })
     }
 
@@ -214,64 +214,64 @@ impl KeptBuffers {
 
     /// Takes a buffer for a P_Key.
     ///
-    /// The outer `Option` is `None` if no buffers are kept for the P_Key yet, the inner one if all
+    /// The outer `Option` is `None` if the pool has none for the P_Key yet, the inner one if all
     /// are in use.
     fn find(&self, pkey_index: u16) -> Option<Option<SendBuffer>> {
-        let mut shelves = self.shelves.lock();
-        let shelf = shelves.by_pkey.get_mut(&pkey_index)?;
-        Some(shelf.iter_mut().find_map(Option::take))
+        let mut state = self.state.lock();
+        let buffers = state.by_pkey.get_mut(&pkey_index)?;
+        Some(buffers.iter_mut().find_map(Option::take))
     }
 
     /// Allocates the buffers for a P_Key. May sleep.
     fn fill(&self, registered: &Registered<'_>, pkey_index: u16) -> Result {
-        let mut shelf: Shelf = [const { None }; KEPT];
-        for place in &mut shelf {
+        let mut buffers: Buffers = [const { None }; POOL_SIZE];
+        for slot in &mut buffers {
             let mut buffer = SendBuffer::new(registered, pkey_index)?;
-            buffer.kept_for = usize::from(pkey_index).wrapping_add(1);
-            *place = Some(buffer);
+            buffer.pool_key = usize::from(pkey_index).wrapping_add(1);
+            *slot = Some(buffer);
         }
-        let node = RBTreeNode::new(pkey_index, shelf, GFP_KERNEL)?;
-        let mut shelves = self.shelves.lock();
+        let node = RBTreeNode::new(pkey_index, buffers, GFP_KERNEL)?;
+        let mut state = self.state.lock();
         // Another task may have done the same meanwhile.
-        let unused = if shelves.closed || shelves.by_pkey.get(&pkey_index).is_some() {
+        let unused = if state.closed || state.by_pkey.get(&pkey_index).is_some() {
             Some(node)
         } else {
-            shelves.by_pkey.insert(node)
+            state.by_pkey.insert(node)
         };
-        drop(shelves);
+        drop(state);
         drop(unused);
         Ok(())
     }
 
-    /// Returns a buffer that was sent. A buffer that is not to be kept is freed.
+    /// Puts a buffer that was sent back into the pool, or frees it if it is not one of the pool.
     #[inline]
-    pub(super) fn give_back(&self, buffer: SendBuffer) {
-        if buffer.kept_for != 0 {
-            self.keep(buffer);
+    pub(super) fn put(&self, buffer: SendBuffer) {
+        if buffer.pool_key != 0 {
+            self.put_back(buffer);
         }
     }
 
-    fn keep(&self, buffer: SendBuffer) {
-        let Ok(pkey_index) = u16::try_from(buffer.kept_for.wrapping_sub(1)) else {
+    fn put_back(&self, buffer: SendBuffer) {
+        let Ok(pkey_index) = u16::try_from(buffer.pool_key.wrapping_sub(1)) else {
             return;
         };
         let mut unused = Some(buffer);
-        let mut shelves = self.shelves.lock();
-        if let Some(shelf) = shelves.by_pkey.get_mut(&pkey_index) {
-            if let Some(place) = shelf.iter_mut().find(|place| place.is_none()) {
-                *place = unused.take();
+        let mut state = self.state.lock();
+        if let Some(buffers) = state.by_pkey.get_mut(&pkey_index) {
+            if let Some(slot) = buffers.iter_mut().find(|slot| slot.is_none()) {
+                *slot = unused.take();
             }
         }
-        drop(shelves);
+        drop(state);
         drop(unused);
     }
 
-    /// Frees all buffers, and keeps none any more, because the agent waits for its buffers.
+    /// Frees all buffers and closes the pool, because the agent waits for its buffers.
     pub(super) fn close(&self) {
-        let mut shelves = self.shelves.lock();
-        shelves.closed = true;
-        let kept = mem::replace(&mut shelves.by_pkey, RBTree::new());
-        drop(shelves);
-        drop(kept);
+        let mut state = self.state.lock();
+        state.closed = true;
+        let removed = mem::replace(&mut state.by_pkey, RBTree::new());
+        drop(state);
+        drop(removed);
     }
 }

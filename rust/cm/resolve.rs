@@ -119,7 +119,7 @@ impl<T: Deferred> Resolve<T> {
                 *self.progress.lock() = Progress::Done;
                 self.over(Ok(&found));
             }
-            Ok(Started::Asked(query)) => {
+            Ok(Started::Pending(query)) => {
                 let mut progress = self.progress.lock();
                 if matches!(*progress, Progress::Starting) {
                     *progress = Progress::Running(query);

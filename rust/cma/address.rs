@@ -137,7 +137,7 @@ impl Endpoint {
         };
         match started {
             Started::Known(src, link) => self.resolution_done(inner, Ok(()), &src, &link),
-            Started::Asked(query) => inner.resolution.query = Some(query),
+            Started::Pending(query) => inner.resolution.query = Some(query),
         }
         Ok(())
     }

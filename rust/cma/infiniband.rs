@@ -8,7 +8,7 @@ use crate::{
     ib::{
         debug::{self, Failure},
         gid::GidAttr,
-        sa::{PathClass, PathDone, PathQuestion},
+        sa::{PathClass, PathDone, PathQuery},
     },
 };
 use cmproto::{
@@ -64,7 +64,7 @@ impl Endpoint {
     pub(super) fn query_route(self: &EndpointRef, inner: &mut Inner, timeout_ms: u32) -> Result {
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
         let (sgid, dgid) = inner.ends();
-        let question = PathQuestion {
+        let query = PathQuery {
             dgid,
             sgid,
             pkey: inner.addr.pkey,
@@ -82,7 +82,7 @@ impl Endpoint {
         let query = self
             .globals
             .sa
-            .query_path(device, port, &question, timeout_ms, addressee)?;
+            .query_path(device, port, &query, timeout_ms, addressee)?;
         inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(inner, Trigger::ResolveRoute)
     }
@@ -90,14 +90,14 @@ impl Endpoint {
 
 impl PathDone for Addressee {
     fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
-        let kept = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
+        let record = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
         if inner.state() != State::RouteQuery {
             return;
         }
-        let asked = inner.route.sa_query.take();
-        let (trigger, event) = match kept {
+        let sa_query = inner.route.sa_query.take();
+        let (trigger, event) = match record {
             Ok(record) => {
                 inner.route.path = Some(Path::from_record(&record, true));
                 inner.route.path_record = Some(record);
@@ -119,6 +119,6 @@ impl PathDone for Addressee {
             endpoint.deliver(&inner, &event);
         }
         drop(inner);
-        drop(asked);
+        drop(sa_query);
     }
 }

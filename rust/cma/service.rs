@@ -6,7 +6,7 @@ use crate::{
     endpoint::{Addressee, Endpoint, EndpointRef, Event, Services},
     ib::{
         debug::{self, Failure},
-        sa::{ServiceDone, ServiceQuestion, ServiceRecord},
+        sa::{ServiceDone, ServiceQuery, ServiceRecord},
     },
     kext::error::ToKernel,
 };
@@ -30,7 +30,7 @@ impl Endpoint {
     /// - `EOPNOTSUPP` if the port has no subnet administrator, as those of RoCE;
     /// - `EAGAIN` if there is no subnet administrator at the moment;
     /// - `ENOMEM` if there is no memory.
-    pub(crate) fn resolve_ib_service(self: &EndpointRef, question: &ServiceQuestion) -> Result {
+    pub(crate) fn resolve_ib_service(self: &EndpointRef, query: &ServiceQuery) -> Result {
         let mut inner = self.inner.lock();
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
         if inner.state() != State::AddrBound {
@@ -45,7 +45,7 @@ impl Endpoint {
         let query = self
             .globals
             .sa
-            .query_service(device, port, question, addressee)?;
+            .query_service(device, port, query, addressee)?;
         inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(&mut inner, Trigger::ResolveService)
     }
@@ -79,7 +79,7 @@ impl ServiceDone for Addressee {
         if inner.state() != State::AddrinfoQuery {
             return;
         }
-        let asked = inner.route.sa_query.take();
+        let sa_query = inner.route.sa_query.take();
         let found = match &inner.route.services {
             Some(_) => Err(Errno::EALREADY.to_kernel()),
             None => found,
@@ -107,6 +107,6 @@ impl ServiceDone for Addressee {
             endpoint.deliver(&inner, &event);
         }
         drop(inner);
-        drop(asked);
+        drop(sa_query);
     }
 }

@@ -41,7 +41,7 @@ pub enum PathClass {
 
 /// A query for one path that is reversible.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct PathQuestion {
+pub struct PathQuery {
     /// GID of the peer.
     pub dgid: Gid,
     /// GID of this end.
@@ -54,7 +54,7 @@ pub struct PathQuestion {
     pub class: PathClass,
 }
 
-impl PathQuestion {
+impl PathQuery {
     /// Returns the record of the query.
     pub fn record(&self) -> PathRecord {
         let (qos_class, traffic_class) = match self.class {
@@ -96,14 +96,14 @@ impl PathQuestion {
 /// kernel may ask first, does: it may know one path for messages, one for data to the peer, and one
 /// for data back.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct PathAnswer {
+pub struct PathResponse {
     /// The path record.
     pub record: PathRecord,
     /// The use of the path, `IB_PATH_*`; 0 from the subnet administrator.
     pub flags: u32,
 }
 
-impl PathAnswer {
+impl PathResponse {
     /// The flag `IB_PATH_GMP`: the path is for messages.
     const GMP: u32 = 1 << 0;
     /// The flag `IB_PATH_OUTBOUND`: the path leads to the peer.
@@ -138,14 +138,14 @@ pub const SERVICE_NAME_LEN: usize = 64;
 
 /// A query for services. Without an id and a name it asks for all services.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServiceQuestion {
+pub struct ServiceQuery {
     /// Service id.
     pub id: Option<u64>,
     /// Service name, padded with zeros.
     pub name: Option<[u8; SERVICE_NAME_LEN]>,
 }
 
-impl ServiceQuestion {
+impl ServiceQuery {
     /// Returns the query that a program asks for. The service name ends at a zero, or after 63
     /// bytes.
     pub fn from_user(service: &IbService) -> Self {
@@ -178,8 +178,8 @@ impl ServiceQuestion {
 mod tests {
     use super::*;
 
-    fn question(class: PathClass) -> PathQuestion {
-        PathQuestion {
+    fn query(class: PathClass) -> PathQuery {
+        PathQuery {
             dgid: Gid([0xd0; 16]),
             sgid: Gid([0x50; 16]),
             pkey: 0x8001,
@@ -199,13 +199,13 @@ mod tests {
             numb_path: 1,
             ..PathRecord::default()
         };
-        let by_tos = question(PathClass::Qos(0x68));
+        let by_tos = query(PathClass::Qos(0x68));
         let record = PathRecord {
             qos_class: 0x68,
             ..want
         };
         assert_eq!((by_tos.record(), by_tos.mask()), (record, 0x780f));
-        let by_class = question(PathClass::Traffic(0xa5));
+        let by_class = query(PathClass::Traffic(0xa5));
         let record = PathRecord {
             traffic_class: 0xa5,
             ..want
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn only_what_is_masked_is_asked() {
         // All components beyond the mask are those of an empty record.
-        let packed = question(PathClass::Traffic(0)).record().pack();
+        let packed = query(PathClass::Traffic(0)).record().pack();
         assert_eq!(packed[40..49], [0; 9]);
         assert_eq!(packed[49..52], [0x81, 0x80, 0x01]);
         assert_eq!(packed[52..], [0; 12]);
@@ -224,15 +224,15 @@ mod tests {
 
     #[test]
     fn path_for_connections() {
-        let answer = |hop_limit, flags| PathAnswer {
+        let answer = |hop_limit, flags| PathResponse {
             record: PathRecord {
                 hop_limit,
                 ..PathRecord::default()
             },
             flags,
         };
-        let choose = |answers: &[PathAnswer]| {
-            PathAnswer::choose(answers.iter().copied()).map(|record| record.hop_limit)
+        let choose = |answers: &[PathResponse]| {
+            PathResponse::choose(answers.iter().copied()).map(|record| record.hop_limit)
         };
         assert_eq!(choose(&[answer(1, 0)]), Ok(1));
         assert_eq!(choose(&[answer(1, 0x2b)]), Ok(1));
@@ -270,9 +270,9 @@ mod tests {
         ];
         for (flags, id, name, mask) in table {
             service.flags = flags;
-            let question = ServiceQuestion::from_user(&service);
-            assert_eq!(question, ServiceQuestion { id, name });
-            assert_eq!(question.mask(), mask);
+            let query = ServiceQuery::from_user(&service);
+            assert_eq!(query, ServiceQuery { id, name });
+            assert_eq!(query.mask(), mask);
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
             flags: IB_SERVICE_BY_NAME,
             reserved: 0,
         };
-        let name = ServiceQuestion::from_user(&service).name.unwrap();
+        let name = ServiceQuery::from_user(&service).name.unwrap();
         assert_eq!(name[..63], [b'n'; 63]);
         assert_eq!(name[63], 0);
     }

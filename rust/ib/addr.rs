@@ -216,7 +216,7 @@ impl Query {
     fn unless_known(self, known: Option<(SockAddr, DevAddr)>) -> Started {
         match known {
             Some((src, addr)) if self.cancel() => Started::Known(src, addr),
-            _ => Started::Asked(self),
+            _ => Started::Pending(self),
         }
     }
 
@@ -261,7 +261,7 @@ pub(crate) enum Started {
     /// [`AddrDone::done`] is not called.
     Known(SockAddr, DevAddr),
     /// The neighbour is asked for its link-layer address.
-    Asked(Query),
+    Pending(Query),
 }
 
 /// A service that starts address queries and waits for their end when it is closed.
@@ -270,8 +270,8 @@ pub(crate) struct Resolver {
     queue: Arc<OwnedQueue>,
 }
 
-/// The arguments of a query.
-struct Question<'a> {
+/// The parameters of a query.
+struct QueryParams<'a> {
     src: &'a SockAddr,
     dst: &'a SockAddr,
     net: Option<ARef<Net>>,
@@ -279,13 +279,13 @@ struct Question<'a> {
     sgid: Option<GidAttr>,
 }
 
-impl<'a> Question<'a> {
+impl<'a> QueryParams<'a> {
     /// Creates a query for the route to `dst` in `net`.
     ///
     /// The source address is `src` if it is given, and the interface is `bound_dev_if` if that is
     /// not 0.
     fn of_ip(src: &'a SockAddr, dst: &'a SockAddr, net: ARef<Net>, bound_dev_if: i32) -> Self {
-        Question {
+        QueryParams {
             src,
             dst,
             net: Some(net),
@@ -341,10 +341,10 @@ impl<'a> Question<'a> {
     ///
     /// # Safety
     ///
-    /// `addr` must have been made by [`Question::to_dev_addr`]. It and the objects that it points
+    /// `addr` must have been made by [`QueryParams::to_dev_addr`]. It and the objects that it points
     /// to must stay valid until the callback has returned or the query is cancelled. The callback
     /// must accept `context` until then.
-    unsafe fn ask(
+    unsafe fn start(
         &self,
         addr: *mut bindings::rdma_dev_addr,
         timeout_ms: u32,
@@ -404,9 +404,9 @@ impl Resolver {
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
     ) -> Result<Started> {
-        let question = Question::of_ip(src, dst, net.into(), bound_dev_if);
-        let query = self.ask(&question, timeout_ms, context)?;
-        Ok(query.unless_known(question.known()))
+        let params = QueryParams::of_ip(src, dst, net.into(), bound_dev_if);
+        let query = self.start_query(&params, timeout_ms, context)?;
+        Ok(query.unless_known(params.known()))
     }
 
     /// Starts to resolve the link by which `dgid` is reached from `sgid`, both GIDs of RoCE.
@@ -420,14 +420,14 @@ impl Resolver {
         context: Arc<dyn AddrDone>,
     ) -> Result<Started> {
         let src = ip_of(&sgid.gid());
-        let question = Question {
+        let params = QueryParams {
             src: &src,
             dst: &ip_of(dgid),
             net: None,
             bound_dev_if: 0,
             sgid: Some(sgid.clone()),
         };
-        let query = self.ask(&question, timeout_ms, context)?;
+        let query = self.start_query(&params, timeout_ms, context)?;
         let known = lookup_gid(sgid, dgid).ok().flatten();
         Ok(query.unless_known(known.map(|addr| (src, addr))))
     }
@@ -440,18 +440,18 @@ impl Resolver {
         self.users.close_and_wait();
     }
 
-    /// Asks the neighbour of `question`.
-    fn ask(
+    /// Starts a query with these parameters.
+    fn start_query(
         &self,
-        question: &Question<'_>,
+        params: &QueryParams<'_>,
         timeout_ms: u32,
         context: Arc<dyn AddrDone>,
     ) -> Result<Query> {
-        question.check()?;
+        params.check()?;
         let in_use = UseCount::try_get_owned(&self.users).ok_or(ENODEV)?;
-        let addr = question.to_dev_addr();
-        let net = question.net.clone();
-        let sgid = question.sgid.clone();
+        let addr = params.to_dev_addr();
+        let net = params.net.clone();
+        let sgid = params.sgid.clone();
         let queue = self.queue.clone();
         let request = Arc::pin_init(
             pin_init!(Request {
@@ -470,7 +470,7 @@ impl Resolver {
         // INVARIANT: `theirs` is the reference that the RDMA core owns.
         // SAFETY: That reference keeps all that the RDMA core uses, and the callback expects it.
         let result = unsafe {
-            question.ask(
+            params.start(
                 request.addr.get(),
                 timeout_ms,
                 Request::callback,
@@ -510,9 +510,9 @@ pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> 
     }
     let (net, index) = sgid.with_ndev(|ndev| (ndev.net(), ndev.ifindex()))?;
     let (src, dst) = (ip_of(&sgid.gid()), ip_of(dgid));
-    let question = Question::of_ip(&src, &dst, net.ok_or(ENODEV)?, index);
-    question.check()?;
-    Ok(question.known().map(|(_, addr)| DevAddr {
+    let params = QueryParams::of_ip(&src, &dst, net.ok_or(ENODEV)?, index);
+    params.check()?;
+    Ok(params.known().map(|(_, addr)| DevAddr {
         bound_dev_if: 0,
         ..addr
     }))
@@ -528,9 +528,9 @@ pub(crate) fn lookup_ip(
     dst: &SockAddr,
     bound_dev_if: i32,
 ) -> Option<(SockAddr, DevAddr)> {
-    let question = Question::of_ip(src, dst, net.into(), bound_dev_if);
-    question.check().ok()?;
-    question.known()
+    let params = QueryParams::of_ip(src, dst, net.into(), bound_dev_if);
+    params.check().ok()?;
+    params.known()
 }
 
 /// Returns the MAC address in a link-local GID of RoCE v1, which has no other way to resolve it.
@@ -553,14 +553,14 @@ fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
 /// Fails with `EADDRNOTAVAIL` if no interface has the address, [`ENODEV`] if there is no such
 /// interface, and [`ENOMEM`].
 pub(crate) fn translate_ip(net: &Net, addr: &SockAddr, bound_dev_if: i32) -> Result<DevAddr> {
-    let question = Question {
+    let params = QueryParams {
         src: &SockAddr::Unspec,
         dst: addr,
         net: Some(net.into()),
         bound_dev_if,
         sgid: None,
     };
-    let mut dev_addr = question.to_dev_addr();
+    let mut dev_addr = params.to_dev_addr();
     let addr = Storage::new(addr);
     // SAFETY: Both are used during the call only.
     to_result(unsafe { bindings::rdma_translate_ip(addr.0.as_ptr().cast(), &raw mut dev_addr) })?;

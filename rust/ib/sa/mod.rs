@@ -27,7 +27,7 @@ pub(crate) use self::{
 };
 pub(crate) use cmproto::{
     mcast::{McMember, McRequest},
-    sa::{PathClass, PathQuestion, ServiceQuestion, ServiceRecord},
+    sa::{PathClass, PathQuery, ServiceQuery, ServiceRecord},
 };
 
 use self::query::Queries;

@@ -17,7 +17,7 @@
 //! Lock order: the lock of the table is below all other locks of the module. While it is held, the
 //! RDMA core takes its own spin locks; nothing is allocated, called back or dropped.
 
-use super::{check_port, record, Client, PathQuestion, SaClient, ServiceQuestion, ServiceRecord};
+use super::{check_port, record, Client, PathQuery, SaClient, ServiceQuery, ServiceRecord};
 use crate::{
     bindings,
     ib::device::DeviceRef,
@@ -26,7 +26,7 @@ use crate::{
         reclaim::NoIo,
     },
 };
-use cmproto::{sa::PathAnswer, ucma::path::PathRecord};
+use cmproto::{sa::PathResponse, ucma::path::PathRecord};
 use core::{ptr, slice};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -150,11 +150,11 @@ unsafe extern "C" fn on_path(
     } else {
         // SAFETY: By the safety requirements. The records do not change during the call.
         let records = unsafe { slice::from_raw_parts(resp, usize::try_from(num).unwrap_or(0)) };
-        let answers = records.iter().map(|raw| PathAnswer {
+        let answers = records.iter().map(|raw| PathResponse {
             record: record::path_from_raw(raw),
             flags: raw.flags,
         });
-        PathAnswer::choose(answers).kernel()
+        PathResponse::choose(answers).kernel()
     };
     done.path_done(result);
 }
@@ -266,12 +266,12 @@ impl SaClient {
         &self,
         device: &DeviceRef,
         port: u32,
-        question: &PathQuestion,
+        query: &PathQuery,
         timeout_ms: u32,
         context: Arc<dyn PathDone>,
     ) -> Result<SaQuery> {
-        let mut rec = record::path_to_raw(&question.record());
-        self.ask(device, port, Done::Path(context), |call| {
+        let mut rec = record::path_to_raw(&query.record());
+        self.start(device, port, Done::Path(context), |call| {
             // SAFETY: The device is registered and its port has an administrator; the client is
             // registered, and the record is used during the call only. The callback accepts the
             // context until it has returned.
@@ -281,7 +281,7 @@ impl SaClient {
                     device.as_raw(),
                     port,
                     &raw mut rec,
-                    question.mask().to_be(),
+                    query.mask().to_be(),
                     c_ulong::try_from(timeout_ms).unwrap_or(c_ulong::MAX),
                     bindings::GFP_KERNEL_ACCOUNT,
                     Some(on_path),
@@ -299,11 +299,11 @@ impl SaClient {
         &self,
         device: &DeviceRef,
         port: u32,
-        question: &ServiceQuestion,
+        query: &ServiceQuery,
         context: Arc<dyn ServiceDone>,
     ) -> Result<SaQuery> {
-        let mut rec = record::service_to_raw(question);
-        self.ask(device, port, Done::Service(context), |call| {
+        let mut rec = record::service_to_raw(query);
+        self.start(device, port, Done::Service(context), |call| {
             // SAFETY: The device is registered and its port has an administrator; the client is
             // registered, and the record is used during the call only. The callback accepts the
             // context until it has returned.
@@ -313,7 +313,7 @@ impl SaClient {
                     device.as_raw(),
                     port,
                     &raw mut rec,
-                    question.mask().to_be(),
+                    query.mask().to_be(),
                     c_ulong::try_from(SERVICE_TIMEOUT_MS).unwrap_or(c_ulong::MAX),
                     bindings::GFP_KERNEL_ACCOUNT,
                     Some(on_service),
@@ -325,7 +325,7 @@ impl SaClient {
     }
 
     /// Starts a query by calling `get`, which returns the id of the query or an error.
-    fn ask(
+    fn start(
         &self,
         device: &DeviceRef,
         port: u32,

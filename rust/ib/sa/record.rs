@@ -3,7 +3,7 @@
 //! Conversion of SA records between this module's types and those of C, which are not the wire
 //! format.
 
-use super::{McMember, ServiceQuestion, ServiceRecord};
+use super::{McMember, ServiceQuery, ServiceRecord};
 use crate::bindings;
 use cmproto::{addr::Gid, ucma::path::PathRecord};
 
@@ -76,12 +76,12 @@ pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
 }
 
 /// Converts a query for services to its C form.
-pub(super) fn service_to_raw(question: &ServiceQuestion) -> bindings::sa_service_rec {
+pub(super) fn service_to_raw(query: &ServiceQuery) -> bindings::sa_service_rec {
     let mut raw: bindings::sa_service_rec = pin_init::zeroed();
-    if let Some(id) = question.id {
+    if let Some(id) = query.id {
         raw.id = id.to_be();
     }
-    if let Some(name) = question.name {
+    if let Some(name) = query.name {
         raw.name = name;
     }
     raw

@@ -23,7 +23,7 @@ use cmproto::{
     mcast::Member,
     qp::QpType,
     reject::Reason,
-    sa::ServiceQuestion,
+    sa::ServiceQuery,
     service_id::{PortSpace, ServiceId},
     ucma_abi::{CmEvent, IbService},
 };
@@ -247,8 +247,8 @@ export! {
         // SAFETY: By the safety requirements. Both structs have the same layout, without padding,
         // and any bytes are valid.
         let (id, service) = unsafe { (id_of(id), &*ibs.cast::<IbService>()) };
-        let question = ServiceQuestion::from_user(service);
-        result(id.endpoint().resolve_ib_service(&question))
+        let query = ServiceQuery::from_user(service);
+        result(id.endpoint().resolve_ib_service(&query))
     }
 
     /// Implements `rdma_set_ib_path()`.

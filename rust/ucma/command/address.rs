@@ -7,7 +7,7 @@ use crate::{
     kext::error::ResultExt,
     ucma::{context::Context, entries::ExpectedEvents},
 };
-use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuestion, ucma_abi as abi};
+use cmproto::{addr::SockAddr, errno::Errno, sa::ServiceQuery, ucma_abi as abi};
 use kernel::prelude::*;
 
 /// Parses an IPv4 or IPv6 address from a field of the size of `struct sockaddr_in6`.
@@ -169,6 +169,6 @@ pub(super) fn resolve_ib_service(
 ) -> Result {
     call.channel()
         .reserve_events(context, ExpectedEvents::RESOLVE)?;
-    let question = ServiceQuestion::from_user(&request.ibs);
-    context.endpoint().resolve_ib_service(&question)
+    let query = ServiceQuery::from_user(&request.ibs);
+    context.endpoint().resolve_ib_service(&query)
 }

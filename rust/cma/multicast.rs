@@ -42,14 +42,14 @@ pub(crate) enum Joined {
     /// The endpoint is a member.
     Member(Event<'static>),
     /// The subnet administrator was asked; its answer is reported as soon as it comes.
-    Asked,
+    Pending,
 }
 
 /// The parameters of a join on RoCE.
 ///
 /// There is no reference to the device among them: joining waits for the lock of all network
 /// interfaces (RTNL), which a task that removes the device may hold.
-struct Site {
+struct RoceJoin {
     group: RoceGroup,
     netdev: ARef<NetDevice>,
     port_num: u8,
@@ -72,7 +72,7 @@ fn joined(ah_attr: UverbsAhAttr, qkey: u32) -> Event<'static> {
     }
 }
 
-impl Site {
+impl RoceJoin {
     /// Returns the parameters with which `inner` joins the group of `addr`.
     fn new(endpoint: &Endpoint, inner: &Inner, addr: &SockAddr, member: Member) -> Result<Self> {
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
@@ -94,7 +94,7 @@ impl Site {
             port.default_gid_type(),
             Some(&netdev),
         );
-        Ok(Site {
+        Ok(RoceJoin {
             group: RoceGroup::new(addr, encapsulation, member).kernel()?,
             netdev,
             port_num: u8::try_from(attachment.port_num).unwrap_or(0),
@@ -180,12 +180,12 @@ impl Endpoint {
 
     fn join_roce_group(&self, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
         let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let site = Site::new(self, &self.inner.lock(), addr, member)?;
-        let igmp = match site.group.igmp {
-            Some(group) => Some(IgmpMembership::join(&site.netdev, group)?),
+        let join = RoceJoin::new(self, &self.inner.lock(), addr, member)?;
+        let igmp = match join.group.igmp {
+            Some(group) => Some(IgmpMembership::join(&join.netdev, group)?),
             None => None,
         };
-        roce_path_mtu(site.netdev.mtu()).ok_or(EINVAL)?;
+        roce_path_mtu(join.netdev.mtu()).ok_or(EINVAL)?;
         let node = room.into_node(number, Group::Roce { _igmp: igmp });
 
         // On failure, the lock is released before `node` is dropped, in reverse order of
@@ -199,7 +199,7 @@ impl Endpoint {
             // If the port space has no default Q_Key, the groups are reported with 0.
             let _ = inner.qp.qkey.take_default(self.ps);
         }
-        Ok(Joined::Member(site.event(inner.qp.qkey.value())))
+        Ok(Joined::Member(join.event(inner.qp.qkey.value())))
     }
 
     /// Asks the subnet administrator for a membership.
@@ -217,7 +217,7 @@ impl Endpoint {
         let joining = Arc::new(joining, GFP_KERNEL_ACCOUNT)?;
         let group = Group::InfiniBand {
             membership: None,
-            waits: Some(GroupAnswer::None),
+            early_answer: Some(GroupAnswer::None),
         };
         let node = room.into_node(number, group);
 
@@ -251,10 +251,10 @@ impl Endpoint {
             inner.groups.insert(node);
             (request, device, port)
         };
-        let asked = self.globals.sa.join(&device, port, &request, joining);
+        let joined = self.globals.sa.join(&device, port, &request, joining);
         drop(device);
-        let asked = match asked {
-            Ok(asked) => asked,
+        let joined = match joined {
+            Ok(joined) => joined,
             Err(error) => {
                 self.leave_group(number);
                 return Err(error);
@@ -262,9 +262,9 @@ impl Endpoint {
         };
         let mut inner = self.inner.lock();
         let unwanted = match inner.groups.get_mut(&number) {
-            Some(Group::InfiniBand { membership, .. }) => membership.replace(asked),
+            Some(Group::InfiniBand { membership, .. }) => membership.replace(joined),
             // The endpoint has died meanwhile.
-            _ => Some(asked),
+            _ => Some(joined),
         };
         let is_dead = unwanted.is_some();
         drop(inner);
@@ -272,7 +272,7 @@ impl Endpoint {
         if is_dead {
             return Err(ENODEV);
         }
-        Ok(Joined::Asked)
+        Ok(Joined::Pending)
     }
 
     /// Sets the default Q_Key of the port space. For IP over InfiniBand it is the Q_Key of the
@@ -301,9 +301,9 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match inner.groups.get_mut(&number) {
             Some(Group::InfiniBand {
-                waits: Some(waits), ..
-            }) => *waits = GroupAnswer::Said(result),
-            Some(Group::InfiniBand { waits: None, .. }) => {
+                early_answer: Some(early_answer), ..
+            }) => *early_answer = GroupAnswer::Received(result),
+            Some(Group::InfiniBand { early_answer: None, .. }) => {
                 self.report_answer(&mut inner, number, result)
             }
             _ => {}
@@ -345,12 +345,12 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match joined {
             Joined::Member(event) => self.deliver_of_group(&inner, number, event),
-            Joined::Asked => {
-                let waited = match inner.groups.get_mut(&number) {
-                    Some(Group::InfiniBand { waits, .. }) => mem::take(waits),
+            Joined::Pending => {
+                let answer = match inner.groups.get_mut(&number) {
+                    Some(Group::InfiniBand { early_answer, .. }) => mem::take(early_answer),
                     _ => None,
                 };
-                if let Some(GroupAnswer::Said(result)) = waited {
+                if let Some(GroupAnswer::Received(result)) = answer {
                     self.report_answer(&mut inner, number, result);
                 }
             }

@@ -24,7 +24,7 @@ pub(crate) enum Group {
         membership: Option<SaMembership>,
         /// The answer of the subnet administrator, until the consumer knows the number of the
         /// membership; `None` from then on.
-        waits: Option<GroupAnswer>,
+        early_answer: Option<GroupAnswer>,
     },
 }
 
@@ -33,5 +33,5 @@ pub(crate) enum GroupAnswer {
     /// The answer is outstanding.
     None,
     /// The port is a member, or the reason why it is not.
-    Said(Result<McMember>),
+    Received(Result<McMember>),
 }

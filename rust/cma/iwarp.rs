@@ -60,12 +60,12 @@ impl ConnParam<'_> {
 
 /// Returns the event that `outcome` reports to the consumer, if it reports one.
 fn event<'a>(outcome: &Outcome, private_data: &'a [u8]) -> Option<Event<'a>> {
-    let told = outcome.told?;
-    let plain = Event::new(told.event, told.status);
-    if told.depths.is_none() && private_data.is_empty() {
+    let upcall = outcome.upcall?;
+    let plain = Event::new(upcall.event, upcall.status);
+    if upcall.depths.is_none() && private_data.is_empty() {
         return Some(plain);
     }
-    let param = conn_param(told.depths, private_data);
+    let param = conn_param(upcall.depths, private_data);
     Some(Event { param, ..plain })
 }
 
@@ -221,16 +221,16 @@ impl Endpoint {
         self: &EndpointRef,
         inner: &mut Inner,
         kind: IwarpEvent,
-        what: &IwEvent<'_>,
+        iw_event: &IwEvent<'_>,
     ) -> bool {
         let locks = &self.globals.accept_locks;
-        if !locks.is_locked(&what.local, &what.remote) {
+        if !locks.is_locked(&iw_event.local, &iw_event.remote) {
             return false;
         }
         // Without memory, the answer is reported now, which is better than never.
-        let mut kept = KVec::new();
-        if kept
-            .extend_from_slice(what.private_data, GFP_KERNEL_ACCOUNT)
+        let mut private_data = KVec::new();
+        if private_data
+            .extend_from_slice(iw_event.private_data, GFP_KERNEL_ACCOUNT)
             .is_err()
         {
             return false;
@@ -241,10 +241,12 @@ impl Endpoint {
         let IwarpConnection { machine, held, .. } = &mut **connection;
         // If the accept ends now, its [`AcceptWaiter::accept_is_over`] waits for the lock of the
         // endpoint.
-        if machine.phase() != Phase::Connecting || !locks.wait(&what.local, &what.remote, self) {
+        if machine.phase() != Phase::Connecting
+            || !locks.wait(&iw_event.local, &iw_event.remote, self)
+        {
             return false;
         }
-        *held = kept;
+        *held = private_data;
         machine.hold(kind)
     }
 
@@ -327,11 +329,11 @@ impl Endpoint {
             }
             inner.device_filter().anywhere()
         };
-        let what = &request.what;
-        let link = addr::translate_ip(&self.net, &what.local, 0)?;
+        let iw_event = &request.iw_event;
+        let link = addr::translate_ip(&self.net, &iw_event.local, 0)?;
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         let source = Source {
-            addr: &what.local,
+            addr: &iw_event.local,
             net: &self.net,
             interface: Some(&interface),
             link: SourceLink::Other,
@@ -354,8 +356,8 @@ impl Endpoint {
                 held: KVec::new(),
             },
         )));
-        inner.addr.src = what.local;
-        inner.addr.dst = what.remote;
+        inner.addr.src = iw_event.local;
+        inner.addr.dst = iw_event.remote;
         inner.addr.bound_if = link.bound_dev_if;
         inner.resolution.interface = Some(Interface::from(&link));
         inner.resolution.dev_addr = Some(link);
@@ -365,7 +367,7 @@ impl Endpoint {
         drop(inner);
 
         let event = Event {
-            param: conn_param(Some(what.depths), what.private_data),
+            param: conn_param(Some(iw_event.depths), iw_event.private_data),
             ..Event::new(CmEvent::ConnectRequest, 0)
         };
         // A request that meets a full backlog is refused: iWARP has no message that would make the
@@ -411,7 +413,7 @@ impl IwHandler for Addressee {
         let _ = self.endpoint().requested(request);
     }
 
-    fn event(self: Arc<Self>, kind: IwarpEvent, what: &IwEvent<'_>) {
+    fn event(self: Arc<Self>, kind: IwarpEvent, iw_event: &IwEvent<'_>) {
         let endpoint = self.endpoint();
         let mut guard = endpoint.inner.lock();
         let inner = &mut *guard;
@@ -420,15 +422,15 @@ impl IwHandler for Addressee {
         }
         if matches!(kind, IwarpEvent::Reply { .. }) {
             for (addr, said) in [
-                (&mut inner.addr.src, what.local),
-                (&mut inner.addr.dst, what.remote),
+                (&mut inner.addr.src, iw_event.local),
+                (&mut inner.addr.dst, iw_event.remote),
             ] {
                 if said != SockAddr::Unspec {
                     *addr = said;
                 }
             }
             endpoint.show(inner);
-            if endpoint.hold_reply(inner, kind, what) {
+            if endpoint.hold_reply(inner, kind, iw_event) {
                 return;
             }
         }
@@ -437,7 +439,7 @@ impl IwHandler for Addressee {
         };
         let outcome = machine.event(kind);
         let id = outcome.disconnect.then(|| id.clone());
-        if let Some(event) = event(&outcome, what.private_data) {
+        if let Some(event) = event(&outcome, iw_event.private_data) {
             endpoint.deliver(inner, &event);
         }
         drop(guard);

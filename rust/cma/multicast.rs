@@ -301,11 +301,12 @@ impl Endpoint {
         let mut inner = self.inner.lock();
         match inner.groups.get_mut(&number) {
             Some(Group::InfiniBand {
-                early_answer: Some(early_answer), ..
+                early_answer: Some(early_answer),
+                ..
             }) => *early_answer = GroupAnswer::Received(result),
-            Some(Group::InfiniBand { early_answer: None, .. }) => {
-                self.report_answer(&mut inner, number, result)
-            }
+            Some(Group::InfiniBand {
+                early_answer: None, ..
+            }) => self.report_answer(&mut inner, number, result),
             _ => {}
         }
     }

@@ -62,7 +62,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The event to report to the user, if any.
-    pub told: Option<Told>,
+    pub upcall: Option<Upcall>,
     /// Set if the user has asked for the end of the connection before it was established: the
     /// disconnect verb is to be called now.
     pub disconnect: bool,
@@ -70,7 +70,7 @@ pub struct Outcome {
 
 /// An event for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Upcall {
     /// The kind of event.
     pub event: CmEvent,
     /// 0 or a negative errno.
@@ -227,19 +227,19 @@ impl Connection {
             (Phase::Connecting, Event::Reply { status: 0, depths })
             | (Phase::Accepted, Event::Established(depths)) => {
                 self.phase = Phase::Established;
-                let told = told(CmEvent::Established, 0, Some(depths));
+                let upcall = upcall(CmEvent::Established, 0, Some(depths));
                 Outcome {
                     disconnect: self.disconnect,
-                    ..told
+                    ..upcall
                 }
             }
             (Phase::Connecting, Event::Reply { status, .. }) => {
                 self.phase = Phase::Over;
-                told(failure(status), status, None)
+                upcall(failure(status), status, None)
             }
             (Phase::Accepted | Phase::Established, Event::Close) => {
                 self.phase = Phase::Over;
-                told(CmEvent::Disconnected, 0, None)
+                upcall(CmEvent::Disconnected, 0, None)
             }
             _ => Outcome::default(),
         }
@@ -247,9 +247,9 @@ impl Connection {
 }
 
 /// Returns the outcome of an event that is reported to the user.
-const fn told(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome {
+const fn upcall(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome {
     Outcome {
-        told: Some(Told {
+        upcall: Some(Upcall {
             event,
             status,
             depths,
@@ -292,13 +292,13 @@ mod tests {
     }
 
     const NOTHING: Outcome = Outcome {
-        told: None,
+        upcall: None,
         disconnect: false,
     };
 
-    const ESTABLISHED: Outcome = told(CmEvent::Established, 0, Some(DEPTHS));
+    const ESTABLISHED: Outcome = upcall(CmEvent::Established, 0, Some(DEPTHS));
 
-    const DISCONNECTED: Outcome = told(CmEvent::Disconnected, 0, None);
+    const DISCONNECTED: Outcome = upcall(CmEvent::Disconnected, 0, None);
 
     /// Returns a connection in each phase.
     fn phases() -> [Connection; 7] {
@@ -362,7 +362,7 @@ mod tests {
                     (Phase::Connecting, Event::Reply { status: 0, .. })
                     | (Phase::Accepted, Event::Established(_)) => (ESTABLISHED, Phase::Established),
                     (Phase::Connecting, Event::Reply { status, .. }) => {
-                        (told(CmEvent::Rejected, status, None), Phase::Over)
+                        (upcall(CmEvent::Rejected, status, None), Phase::Over)
                     }
                     (Phase::Accepted | Phase::Established, Event::Close) => {
                         (DISCONNECTED, Phase::Over)
@@ -384,7 +384,7 @@ mod tests {
                 _ => CmEvent::ConnectError,
             };
             let mut connection = Connection::active();
-            assert_eq!(connection.event(reply(status)), told(event, status, None));
+            assert_eq!(connection.event(reply(status)), upcall(event, status, None));
             assert_eq!(connection.phase(), Phase::Over);
         }
     }
@@ -439,7 +439,7 @@ mod tests {
 
         let mut connection = held(reply(-104));
         assert_eq!(connection.event(Event::Close), NOTHING);
-        let rejected = told(CmEvent::Rejected, -104, None);
+        let rejected = upcall(CmEvent::Rejected, -104, None);
         assert_eq!(connection.released(), [rejected, NOTHING]);
         assert_eq!(connection.phase(), Phase::Over);
 
@@ -491,7 +491,7 @@ mod tests {
     fn a_disconnect_of_what_fails_is_forgotten() {
         let mut connection = Connection::active();
         assert!(!connection.disconnect());
-        let failed = told(CmEvent::Unreachable, -110, None);
+        let failed = upcall(CmEvent::Unreachable, -110, None);
         assert_eq!(connection.event(reply(-110)), failed);
         assert!(!connection.disconnect());
     }

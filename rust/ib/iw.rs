@@ -133,7 +133,7 @@ pub(crate) trait IwHandler: Send + Sync + 'static {
     fn request(self: Arc<Self>, request: &IwRequest<'_>);
 
     /// Handles an event of a connection.
-    fn event(self: Arc<Self>, event: Event, what: &IwEvent<'_>);
+    fn event(self: Arc<Self>, event: Event, iw_event: &IwEvent<'_>);
 }
 
 /// An existing identifier.
@@ -276,7 +276,7 @@ unsafe extern "C" fn on_request(
     // callback.
     let listener = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.
-    let (kind, what) = unsafe { ((*event).event, IwEvent::read(event)) };
+    let (kind, iw_event) = unsafe { ((*event).event, IwEvent::read(event)) };
     let (bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST, Some(raw)) =
         (kind, NonNull::new(raw))
     else {
@@ -285,7 +285,7 @@ unsafe extern "C" fn on_request(
     let request = IwRequest {
         raw,
         listener,
-        what,
+        iw_event,
         is_adopted: Cell::new(false),
     };
     listener.handler.clone().request(&request);
@@ -311,16 +311,17 @@ unsafe extern "C" fn on_event(
     // SAFETY: By the invariant of `Id`, whose destruction waits for this callback.
     let id = unsafe { &*(*raw).context.cast_const().cast::<Id>() };
     // SAFETY: The iWARP CM passes valid pointers.
-    let (kind, status, what) = unsafe { ((*event).event, (*event).status, IwEvent::read(event)) };
+    let (kind, status, iw_event) =
+        unsafe { ((*event).event, (*event).status, IwEvent::read(event)) };
     delay::point();
-    let depths = what.depths;
+    let depths = iw_event.depths;
     let event = match kind {
         bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REPLY => Event::Reply { status, depths },
         bindings::iw_cm_event_type_IW_CM_EVENT_ESTABLISHED => Event::Established(depths),
         bindings::iw_cm_event_type_IW_CM_EVENT_CLOSE => Event::Close,
         _ => return 0,
     };
-    id.handler.clone().event(event, &what);
+    id.handler.clone().event(event, &iw_event);
     0
 }
 
@@ -329,7 +330,7 @@ pub(crate) struct IwRequest<'a> {
     raw: NonNull<bindings::iw_cm_id>,
     listener: &'a Id,
     /// The parameters of the request.
-    pub(crate) what: IwEvent<'a>,
+    pub(crate) iw_event: IwEvent<'a>,
     is_adopted: Cell<bool>,
 }
 
@@ -382,13 +383,13 @@ impl IwParam<'_> {
 }
 
 /// The states of an [`IwId`].
-mod used {
+mod state {
     /// An identifier of the active side that was not used yet.
-    pub(super) const NOT: u32 = 0;
+    pub(super) const UNUSED: u32 = 0;
     /// A connection request that was not answered yet.
-    pub(super) const ASKED: u32 = 1;
+    pub(super) const REQUESTED: u32 = 1;
     /// An identifier that was used, or a request that was answered.
-    pub(super) const YES: u32 = 2;
+    pub(super) const USED: u32 = 2;
 }
 
 /// The identifier of a connection or of a connection request.
@@ -397,8 +398,8 @@ mod used {
 pub(crate) struct IwId {
     /// The identifier; `None` only while this is dropped.
     id: Option<Pin<KBox<Id>>>,
-    /// The state, a value of [`used`]. The iWARP CM relies on its callers not to answer twice.
-    used: Atomic<u32>,
+    /// The state, a value of [`state`]. The iWARP CM relies on its callers not to answer twice.
+    state: Atomic<u32>,
 }
 
 impl IwId {
@@ -415,10 +416,14 @@ impl IwId {
     }
 
     fn new(id: Pin<KBox<Id>>, is_request: bool) -> Self {
-        let used = if is_request { used::ASKED } else { used::NOT };
+        let state = if is_request {
+            state::REQUESTED
+        } else {
+            state::UNUSED
+        };
         Self {
             id: Some(id),
-            used: Atomic::new(used),
+            state: Atomic::new(state),
         }
     }
 
@@ -429,7 +434,7 @@ impl IwId {
     /// Changes the state from `from` to used, and returns the identifier for the verb.
     fn begin(&self, from: u32) -> Result<*mut bindings::iw_cm_id> {
         let raw = self.raw()?;
-        let begun = self.used.cmpxchg(from, used::YES, Full);
+        let begun = self.state.cmpxchg(from, state::USED, Full);
         begun.map(|_| raw).map_err(|_| EINVAL)
     }
 
@@ -446,7 +451,7 @@ impl IwId {
         tos: Option<u8>,
         param: &IwParam<'_>,
     ) -> Result {
-        let raw = self.begin(used::NOT)?;
+        let raw = self.begin(state::UNUSED)?;
         if let Some(id) = &self.id {
             id.prepare(local, remote, tos);
         }
@@ -462,7 +467,7 @@ impl IwId {
     /// with errors of the driver, for instance `ECONNRESET` if the peer has gone. An error of the
     /// driver rejects the request.
     pub(crate) fn accept(&self, param: &IwParam<'_>) -> Result {
-        let raw = self.begin(used::ASKED)?;
+        let raw = self.begin(state::REQUESTED)?;
         let mut param = param.to_raw();
         // SAFETY: The identifier is that of a request, which was not answered before. The
         // parameters are used during the call only.
@@ -478,7 +483,7 @@ impl IwId {
     /// Fails with [`EINVAL`] if the request was answered before, and with errors of the driver, for
     /// instance `ECONNRESET` if the peer has gone.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
-        let raw = self.begin(used::ASKED)?;
+        let raw = self.begin(state::REQUESTED)?;
         let len = u8::try_from(private_data.len()).unwrap_or(u8::MAX);
         // SAFETY: The identifier is that of a request, which was not answered before. The data is
         // used during the call only.

@@ -217,7 +217,7 @@ impl Endpoint {
                 let _ = self.prepare_mra(inner);
             }
             cm::Event::RejReceived { .. } => {
-                debug::tell(&self.id_priv, Failure::Rejected, upcall.status);
+                debug::log(&self.id_priv, Failure::Rejected, upcall.status);
             }
             _ => {}
         }

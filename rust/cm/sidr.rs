@@ -120,7 +120,7 @@ impl Endpoint {
             _ => None,
         };
         if let Some(failure) = failure {
-            debug::tell(&self.id_priv, failure, upcall.status);
+            debug::log(&self.id_priv, failure, upcall.status);
         }
         let event = Event {
             param,

@@ -208,7 +208,7 @@ impl Endpoint {
         link: &DevAddr,
     ) {
         let note =
-            |failure| move |error: &Error| debug::tell(&self.id_priv, failure, error.to_errno());
+            |failure| move |error: &Error| debug::log(&self.id_priv, failure, error.to_errno());
         let status = status
             .inspect_err(note(Failure::AddrUnresolved))
             .and_then(|()| {

@@ -108,7 +108,7 @@ impl PathDone for Addressee {
             }
             Err(error) => {
                 let status = error.to_errno();
-                debug::tell(&endpoint.id_priv, Failure::RouteUnresolved, status);
+                debug::log(&endpoint.id_priv, Failure::RouteUnresolved, status);
                 (
                     Trigger::RouteFailed,
                     Event::new(CmEvent::RouteError, status),

@@ -325,7 +325,7 @@ impl Endpoint {
             Ok(ah_attr) => joined(ah_attr, inner.qp.qkey.value()),
             Err(error) => {
                 let status = error.to_errno();
-                debug::tell(&self.id_priv, Failure::MulticastFailed, status);
+                debug::log(&self.id_priv, Failure::MulticastFailed, status);
                 Event::new(CmEvent::MulticastError, status)
             }
         };

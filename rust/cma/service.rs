@@ -97,7 +97,7 @@ impl ServiceDone for Addressee {
             }
             Err(error) => {
                 let status = error.to_errno();
-                debug::tell(&endpoint.id_priv, Failure::ServiceUnresolved, status);
+                debug::log(&endpoint.id_priv, Failure::ServiceUnresolved, status);
                 let event = Event::new(CmEvent::AddrinfoError, status);
                 (Trigger::ServiceFailed, event)
             }

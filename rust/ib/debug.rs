@@ -32,7 +32,7 @@ pub(crate) enum Failure {
 }
 
 /// Logs a failure of an id, with its error number, reason or status, if debug messages are enabled.
-pub(crate) fn tell(id_priv: &RdmaIdPrivate, failure: Failure, status: i32) {
+pub(crate) fn log(id_priv: &RdmaIdPrivate, failure: Failure, status: i32) {
     // SAFETY: The id is valid for the call, and is only read.
     unsafe { bindings::rust_rdma_cm_debug(id_priv.as_id(), failure as u32, status) };
 }

@@ -201,7 +201,7 @@ impl KernelId {
                 event.kind = CmEvent::ConnectError;
                 event.status = error.to_errno();
                 let id_priv = &self.endpoint.id_priv;
-                debug::tell(id_priv, Failure::NotEstablished, event.status);
+                debug::log(id_priv, Failure::NotEstablished, event.status);
             }
         }
     }

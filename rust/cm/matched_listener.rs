@@ -188,9 +188,9 @@ impl IncomingMad<'_> {
             },
         })?;
         // The route back to the sender must use the network device that the request was for.
-        if netdev
-            .is_some_and(|netdev| !netdev.is_up() || !leads_back(netdev, &target.src, &target.dst))
-        {
+        if netdev.is_some_and(|netdev| {
+            !netdev.is_up() || !has_route_back(netdev, &target.src, &target.dst)
+        }) {
             return None;
         }
         let tos = listener.endpoint.inner.lock().tos();
@@ -240,7 +240,7 @@ impl IncomingMad<'_> {
 }
 
 /// Returns whether the route from `local` to `peer` uses `netdev`.
-fn leads_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
+fn has_route_back(netdev: &NetDevice, local: &SockAddr, peer: &SockAddr) -> bool {
     match (local, peer) {
         (SockAddr::V4 { addr: local, .. }, SockAddr::V4 { addr: peer, .. }) => {
             netdev.is_route_v4(*local, *peer)

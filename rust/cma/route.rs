@@ -71,12 +71,12 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets a route that the consumer has found by itself. If `tells` is set, the event is reported
+    /// Sets a route that the consumer has found by itself. If `report` is set, the event is reported
     /// at once.
     ///
     /// Fails with `EINVAL` in the wrong state, with `ENODEV` for a loopback address on RoCE or if
     /// the interface has gone, or with `ENOMEM`. On failure nothing has changed.
-    pub(crate) fn set_path(&self, record: &PathRecord, tells: bool) -> Result {
+    pub(crate) fn set_path(&self, record: &PathRecord, report: bool) -> Result {
         let mut given = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
         if inner.state() != State::AddrResolved {
@@ -91,7 +91,7 @@ impl Endpoint {
         inner.route.path = Some(Path::from_record(record, has_lids));
         inner.route.path_record = Some(given);
         self.step(&mut inner, Trigger::SetPath)?;
-        if tells {
+        if report {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
         }
         Ok(())

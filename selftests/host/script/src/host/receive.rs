@@ -168,7 +168,7 @@ impl Node {
     }
 
     /// Whether packets of this address come and go by the one interface.
-    fn leads_back(&self, local: &SockAddr, peer: &SockAddr) -> bool {
+    fn has_route_back(&self, local: &SockAddr, peer: &SockAddr) -> bool {
         let is_near = match peer {
             SockAddr::V4 { addr, .. } => addr[0] == 10,
             SockAddr::V6 { addr, .. } => addr[0] == 0xfd,
@@ -210,7 +210,7 @@ impl Node {
                 is_for.then_some((index, listen.space))
             })?;
         match &header {
-            private_data::Header::Ip(ip) if self.leads_back(&ip.dst, &ip.src) => Some(found),
+            private_data::Header::Ip(ip) if self.has_route_back(&ip.dst, &ip.src) => Some(found),
             _ => None,
         }
     }

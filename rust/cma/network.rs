@@ -43,20 +43,20 @@ impl NetdevListener for NetworkListener {
             return;
         };
         let (globals, net) = (self.0.clone(), net.hash_key());
-        let tell = move || {
+        let notify = move || {
             globals
                 .devices
-                .for_each_member(|member| member.source_moved(net, now));
+                .for_each_member(|member| member.source_addr_changed(net, now));
         };
         // Without memory, the endpoints are not told.
-        let _ = self.0.neighbours.queue().try_spawn(GFP_KERNEL, tell);
+        let _ = self.0.neighbours.queue().try_spawn(GFP_KERNEL, notify);
     }
 }
 
 impl NeighbourObserver for Arc<Globals> {
-    fn neighbour_moved(&self, neighbour: &NeighbourKey, mac: Mac) {
+    fn neighbour_changed(&self, neighbour: &NeighbourKey, mac: Mac) {
         self.devices
-            .for_each_member(|member| member.peer_moved(neighbour, mac));
+            .for_each_member(|member| member.peer_addr_changed(neighbour, mac));
     }
 }
 
@@ -77,35 +77,35 @@ impl Endpoint {
         self.globals.neighbours.watch(key, &self.globals).map(Some)
     }
 
-    /// Tells the consumer that its peer has moved, if its peer is the neighbour `key`, the address
-    /// `mac` is a new one, and the consumer was not told before.
-    fn peer_moved(&self, key: &NeighbourKey, mac: Mac) {
+    /// Tells the consumer that its peer's address has changed, if its peer is the neighbour `key`,
+    /// the address `mac` is a new one, and the consumer was not told before.
+    fn peer_addr_changed(&self, key: &NeighbourKey, mac: Mac) {
         let mut inner = self.inner.lock();
         if inner.watching.as_ref().is_none_or(|peer| !peer.is_of(key)) {
             return;
         }
-        let is_news = inner
+        let is_new = inner
             .resolution
             .dev_addr
             .as_ref()
             .is_some_and(|link| link.dst_mac() != mac);
-        if !is_news || inner.resolution.has_peer_moved || inner.is_dead() {
+        if !is_new || inner.resolution.has_reported_addr_change || inner.is_dead() {
             return;
         }
-        inner.resolution.has_peer_moved = true;
+        inner.resolution.has_reported_addr_change = true;
         let status = Errno::ETIMEDOUT.to_kernel().to_errno();
         self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
     }
 
     /// Tells the consumer that the address of its interface has changed, if the endpoint sends from
     /// the interface `now` of the network namespace `net`.
-    fn source_moved(&self, net: u64, now: Interface) {
+    fn source_addr_changed(&self, net: u64, now: Interface) {
         let inner = self.inner.lock();
-        let is_news = inner
+        let is_new = inner
             .resolution
             .interface
             .is_some_and(|was| was.index == now.index && was.mac != now.mac);
-        if is_news && self.net.hash_key() == net && !inner.is_dead() {
+        if is_new && self.net.hash_key() == net && !inner.is_dead() {
             self.deliver(&inner, &Event::new(CmEvent::AddrChange, 0));
         }
     }

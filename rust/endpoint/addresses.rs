@@ -43,7 +43,7 @@ pub(crate) struct AddrResolution {
     /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
     /// Set when the consumer was told that the peer's address has changed.
-    pub(crate) has_peer_moved: bool,
+    pub(crate) has_reported_addr_change: bool,
 }
 
 impl AddrResolution {
@@ -52,6 +52,6 @@ impl AddrResolution {
         query: None,
         dev_addr: None,
         interface: None,
-        has_peer_moved: false,
+        has_reported_addr_change: false,
     };
 }

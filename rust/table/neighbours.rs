@@ -63,7 +63,7 @@ impl NeighbourKey {
 pub(crate) trait NeighbourObserver: Clone + Send + Sync + 'static {
     /// Tells them that the neighbour may have a new address. Called by a work item, with no lock
     /// held.
-    fn neighbour_moved(&self, neighbour: &NeighbourKey, mac: Mac);
+    fn neighbour_changed(&self, neighbour: &NeighbourKey, mac: Mac);
 }
 
 /// The work item of a neighbour that is watched, which tells of a new address.
@@ -88,7 +88,7 @@ impl<T: NeighbourObserver> WorkItem for Watch<T> {
     fn run(this: Arc<Self>) {
         let _scope = NoIo::begin();
         let [_, _, mac @ ..] = this.mac.load(Relaxed).to_be_bytes();
-        this.observer.neighbour_moved(&this.key, mac);
+        this.observer.neighbour_changed(&this.key, mac);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::bind::interface_of;
 use crate::{
-    endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Inner},
     ib::{
         addr::{self, AddrDone, Started},
         debug::{self, Failure},
@@ -132,7 +132,7 @@ impl Endpoint {
                 dst,
                 interface,
                 timeout_ms,
-                Addressee::new(self)?,
+                CallbackContext::new(self)?,
             )?,
         };
         match started {
@@ -247,7 +247,7 @@ impl Endpoint {
     }
 }
 
-impl AddrDone for Addressee {
+impl AddrDone for CallbackContext {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, link: &DevAddr) {
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();

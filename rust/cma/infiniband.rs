@@ -4,7 +4,7 @@
 //! comes from the subnet administrator.
 
 use crate::{
-    endpoint::{Addressee, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Inner},
     ib::{
         debug::{self, Failure},
         gid::GidAttr,
@@ -78,17 +78,17 @@ impl Endpoint {
         };
         let (device, port) = (&attachment.device.device, attachment.port_num);
         // If the answer comes before this returns, its callback waits for the endpoint's lock.
-        let addressee = Addressee::new(self)?;
+        let context = CallbackContext::new(self)?;
         let query = self
             .globals
             .sa
-            .query_path(device, port, &query, timeout_ms, addressee)?;
+            .query_path(device, port, &query, timeout_ms, context)?;
         inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(inner, Trigger::ResolveRoute)
     }
 }
 
-impl PathDone for Addressee {
+impl PathDone for CallbackContext {
     fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
         let record = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
         let endpoint = self.endpoint();

@@ -9,8 +9,8 @@ use crate::{
     cm::child::consumer_of,
     device::source::{Source, SourceLink},
     endpoint::{
-        Addressee, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event, EventParam,
-        Exchange, Inner, Iwarp, IwarpConnection,
+        CallbackContext, CmDevice, ConnEventParam, ConnParam, Endpoint, EndpointRef, Event,
+        EventParam, Exchange, Inner, Iwarp, IwarpConnection,
     },
     ib::{
         addr,
@@ -110,7 +110,7 @@ impl Endpoint {
             attachment.device.device.clone()
         };
         let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let id = IwId::create(&self.globals.iw, &device, Addressee::new(self)?)?;
+        let id = IwId::create(&self.globals.iw, &device, CallbackContext::new(self)?)?;
         drop(device);
         let connection = KBox::write(
             room,
@@ -316,8 +316,8 @@ impl Endpoint {
                 backlog: i32::try_from(backlog).unwrap_or(i32::MAX),
             }
         };
-        let addressee = Addressee::new(self)?;
-        IwListener::new(&self.globals.iw, &device.device, addressee, &address)
+        let context = CallbackContext::new(self)?;
+        IwListener::new(&self.globals.iw, &device.device, context, &address)
     }
 
     /// Creates an endpoint for a connection request, and offers it to the listener's consumer.
@@ -345,7 +345,7 @@ impl Endpoint {
             .by_source_near(devices, near, &source)?;
         let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC)?;
         let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
-        let id = request.adopt(Addressee::new(&child)?)?;
+        let id = request.adopt(CallbackContext::new(&child)?)?;
 
         let mut inner = child.inner.lock();
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(KBox::write(
@@ -407,7 +407,7 @@ impl AcceptWaiter for EndpointRef {
     }
 }
 
-impl IwHandler for Addressee {
+impl IwHandler for CallbackContext {
     fn request(self: Arc<Self>, request: &IwRequest<'_>) {
         // On failure the peer is refused.
         let _ = self.endpoint().requested(request);

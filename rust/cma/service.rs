@@ -3,7 +3,7 @@
 //! Service resolution: finds the ports that have an InfiniBand service.
 
 use crate::{
-    endpoint::{Addressee, Endpoint, EndpointRef, Event, Services},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Services},
     ib::{
         debug::{self, Failure},
         sa::{ServiceDone, ServiceQuery, ServiceRecord},
@@ -41,11 +41,11 @@ impl Endpoint {
         }
         let (device, port) = (&attachment.device.device, attachment.port_num);
         // If the answer comes before this returns, its callback waits for the endpoint's lock.
-        let addressee = Addressee::new(self)?;
+        let context = CallbackContext::new(self)?;
         let query = self
             .globals
             .sa
-            .query_service(device, port, query, addressee)?;
+            .query_service(device, port, query, context)?;
         inner.route.sa_query = Some(KBox::new(query, GFP_KERNEL_ACCOUNT)?);
         self.step(&mut inner, Trigger::ResolveService)
     }
@@ -68,7 +68,7 @@ fn place(record: &ServiceRecord) -> SockAddr {
     }
 }
 
-impl ServiceDone for Addressee {
+impl ServiceDone for CallbackContext {
     fn service_done(self: Arc<Self>, result: Result<KVec<ServiceRecord>>) {
         let found = result.and_then(|records| {
             let first = records.first().map(place).ok_or(ENOENT)?;

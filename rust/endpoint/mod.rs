@@ -20,9 +20,9 @@
 //! message of the protocol, and takes the endpoint out of all tables. It waits only for a callback
 //! that is running.
 
-mod addressee;
 mod addresses;
 mod attach;
+mod callback_context;
 mod consumer;
 mod event;
 mod exchange;
@@ -34,7 +34,7 @@ mod path_resolution;
 mod qp_info;
 
 pub(crate) use self::{
-    addressee::Addressee,
+    callback_context::CallbackContext,
     consumer::{Admitted, Consumer, ServiceConsumer, View},
     event::{ConnEventParam, ConnParam, Ece, Event, EventParam, PrivateData, UdEventParam},
     exchange::{Conn, Exchange, Sidr},

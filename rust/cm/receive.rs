@@ -176,7 +176,7 @@ impl Endpoint {
         };
         let now = self.globals.now();
         let mut inner = self.inner.lock();
-        let verdict = node::judge(&inner.exchange.conversation(), mad.origin, message);
+        let verdict = node::judge(&inner.exchange.view(), mad.origin, message);
         if let Verdict::Nobody(response) = verdict {
             drop(inner);
             return mad.respond(&response);

@@ -11,7 +11,7 @@ use crate::{
 };
 use cmproto::{
     cm::{self, Connection, RetryPolicy, Waiting},
-    node::Conversation,
+    node::ExchangeView,
     origin::Origin,
     sidr::Resolution,
     time::Instant,
@@ -170,13 +170,13 @@ impl Exchange {
         }
     }
 
-    /// Returns what a message of the InfiniBand CM that names the endpoint may be for.
+    /// Returns the view by which `cmproto::node` judges messages of the InfiniBand CM.
     #[inline]
-    pub(crate) fn conversation(&self) -> Conversation<'_> {
+    pub(crate) fn view(&self) -> ExchangeView<'_> {
         match self {
-            Exchange::Connection(conn) => Conversation::Connection(&conn.machine, conn.peer),
-            Exchange::Sidr(sidr) => Conversation::Resolution(&sidr.machine, sidr.peer),
-            Exchange::None | Exchange::Iwarp(_) => Conversation::None,
+            Exchange::Connection(conn) => ExchangeView::Connection(&conn.machine, conn.peer),
+            Exchange::Sidr(sidr) => ExchangeView::Resolution(&sidr.machine, sidr.peer),
+            Exchange::None | Exchange::Iwarp(_) => ExchangeView::None,
         }
     }
 }

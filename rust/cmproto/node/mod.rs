@@ -44,5 +44,5 @@ pub use self::{
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},
     tables::{Peer, RemoteIds, RemoteKey, RemoteTable, Tables},
-    verdict::{judge, nobody, Conversation, Verdict},
+    verdict::{judge, nobody, ExchangeView, Verdict},
 };

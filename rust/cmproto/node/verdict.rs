@@ -15,9 +15,9 @@ use crate::{
     wire::{Message, Rep},
 };
 
-/// The connection or resolution of an endpoint.
+/// A view of the exchange that an endpoint is engaged in: a connection or a resolution.
 #[derive(Clone, Copy, Debug)]
-pub enum Conversation<'a> {
+pub enum ExchangeView<'a> {
     /// Neither of them.
     None,
     /// A connection, with the origin of its peer's messages.
@@ -39,23 +39,23 @@ pub enum Verdict {
 }
 
 /// Decides whether an endpoint accepts a message from `origin` that names it.
-pub fn judge(conversation: &Conversation<'_>, origin: Origin, message: &Message<'_>) -> Verdict {
+pub fn judge(exchange: &ExchangeView<'_>, origin: Origin, message: &Message<'_>) -> Verdict {
     let stranger = Verdict::Nobody(Response::Drop(Dropped::Stranger));
-    match (conversation, message) {
-        (Conversation::Resolution(_, peer), Message::SidrRep(_)) if *peer != origin => stranger,
-        (Conversation::Resolution(..), Message::SidrRep(_)) => Verdict::Deliver,
+    match (exchange, message) {
+        (ExchangeView::Resolution(_, peer), Message::SidrRep(_)) if *peer != origin => stranger,
+        (ExchangeView::Resolution(..), Message::SidrRep(_)) => Verdict::Deliver,
         // The communication id in the SIDR_REP is not that of a resolution.
         (_, Message::SidrRep(_)) => Verdict::Nobody(nobody(message)),
         // A stranger gets no answer, so that it does not even learn that there is no such
         // connection.
-        (Conversation::Connection(_, peer), _) if *peer != origin => stranger,
-        (Conversation::Connection(connection, _), Message::Rep(rep)) => {
+        (ExchangeView::Connection(_, peer), _) if *peer != origin => stranger,
+        (ExchangeView::Connection(connection, _), Message::Rep(rep)) => {
             judge_rep(connection, origin, rep, message)
         }
-        (Conversation::Connection(connection, _), _) if connection.is_for(message) => {
+        (ExchangeView::Connection(connection, _), _) if connection.is_for(message) => {
             Verdict::Deliver
         }
-        (Conversation::None | Conversation::Connection(..) | Conversation::Resolution(..), _) => {
+        (ExchangeView::None | ExchangeView::Connection(..) | ExchangeView::Resolution(..), _) => {
             Verdict::Nobody(nobody(message))
         }
     }

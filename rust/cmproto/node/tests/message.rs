@@ -82,15 +82,15 @@ fn who_waits_for_an_answer_gets_one_from_nobody() {
         };
         // The endpoint exists, but is engaged in something else or in nothing.
         let question = Resolution::new(OWN_ID, 1);
-        for (conversation, is_for_rep) in [
-            (Conversation::None, false),
-            (Conversation::Resolution(&question, PEER), true),
+        for (exchange, is_for_rep) in [
+            (ExchangeView::None, false),
+            (ExchangeView::Resolution(&question, PEER), true),
         ] {
             let expected = match message {
                 Message::SidrRep(_) if is_for_rep => Verdict::Deliver,
                 _ => Verdict::Nobody(response),
             };
-            assert_eq!(judge(&conversation, PEER, &message), expected);
+            assert_eq!(judge(&exchange, PEER, &message), expected);
         }
         let mad = on_the_wire(&response, &message);
         let answered = mad.as_ref().map(|(mad, tid)| {
@@ -125,12 +125,12 @@ fn a_stranger_learns_nothing() {
     let stranger = Verdict::Nobody(Response::Drop(Dropped::Stranger));
     let resolution = Resolution::new(OWN_ID, 1);
     let sidr_rep = Message::SidrRep(refusal(&sidr_req(), Status::REJECT));
-    let asked = Conversation::Resolution(&resolution, PEER);
+    let asked = ExchangeView::Resolution(&resolution, PEER);
     assert_eq!(judge(&asked, STRANGER, &sidr_rep), stranger);
     assert_eq!(judge(&asked, PEER, &sidr_rep), Verdict::Deliver);
     for situation in Situation::ALL {
         let connection = situation.connection();
-        let conversation = Conversation::Connection(&connection, PEER);
+        let exchange = ExchangeView::Connection(&connection, PEER);
         for message in [
             Message::Rep(peer_rep()),
             Message::Rtu(peer_rtu()),
@@ -139,10 +139,10 @@ fn a_stranger_learns_nothing() {
             Message::Drep(peer_drep()),
             Message::Rej(peer_rej(&connection, Reason::STALE_CONN)),
         ] {
-            let verdict = judge(&conversation, STRANGER, &message);
+            let verdict = judge(&exchange, STRANGER, &message);
             assert_eq!(verdict, stranger, "{situation:?} {message:?}");
         }
-        let of_another_kind = judge(&conversation, STRANGER, &sidr_rep);
+        let of_another_kind = judge(&exchange, STRANGER, &sidr_rep);
         assert_eq!(of_another_kind, Verdict::Nobody(nobody(&sidr_rep)));
     }
 }
@@ -153,7 +153,7 @@ fn a_stranger_learns_nothing() {
 fn a_connection_takes_what_is_for_it() {
     for situation in Situation::ALL {
         let connection = situation.connection();
-        let conversation = Conversation::Connection(&connection, PEER);
+        let exchange = ExchangeView::Connection(&connection, PEER);
         for message in [
             Message::Rtu(peer_rtu()),
             Message::Mra(peer_mra(MraMessage::Req, 0)),
@@ -166,7 +166,7 @@ fn a_connection_takes_what_is_for_it() {
                 true => Verdict::Deliver,
                 false => Verdict::Nobody(nobody(&message)),
             };
-            let verdict = judge(&conversation, PEER, &message);
+            let verdict = judge(&exchange, PEER, &message);
             assert_eq!(verdict, expected, "{situation:?} {message:?}");
         }
         let rep = Message::Rep(peer_rep());
@@ -175,7 +175,7 @@ fn a_connection_takes_what_is_for_it() {
             Situation::Closed => Verdict::Nobody(nobody(&rep)),
             _ => Verdict::Deliver,
         };
-        assert_eq!(judge(&conversation, PEER, &rep), expected, "{situation:?}");
+        assert_eq!(judge(&exchange, PEER, &rep), expected, "{situation:?}");
     }
 }
 
@@ -186,26 +186,26 @@ fn a_connection_that_is_over_still_answers_a_rep_that_it_rejected() {
     let _ = connection.reject(Reason::CONSUMER_DEFINED, &[], &[], now);
     assert!(connection.is_closed());
     let rep = Message::Rep(peer_rep());
-    let conversation = Conversation::Connection(&connection, PEER);
-    assert_eq!(judge(&conversation, PEER, &rep), Verdict::Deliver);
+    let exchange = ExchangeView::Connection(&connection, PEER);
+    assert_eq!(judge(&exchange, PEER, &rep), Verdict::Deliver);
     let another = Message::Rep(Rep {
         local_comm_id: PEER_ID + 1,
         ..peer_rep()
     });
-    let verdict = judge(&conversation, PEER, &another);
+    let verdict = judge(&exchange, PEER, &another);
     assert_eq!(verdict, Verdict::Nobody(nobody(&another)));
     let mut destroyed = Situation::ReqSent.connection();
     let _ = destroyed.destroy(DestroyCause::User, now);
-    let conversation = Conversation::Connection(&destroyed, PEER);
-    let verdict = judge(&conversation, PEER, &rep);
+    let exchange = ExchangeView::Connection(&destroyed, PEER);
+    let verdict = judge(&exchange, PEER, &rep);
     assert_eq!(verdict, Verdict::Nobody(nobody(&rep)));
 }
 
 fn claim_first(node: &mut Node, connection: &mut Connection) -> Result<(), Refused<&'static str>> {
     let rep = peer_rep();
-    let conversation = Conversation::Connection(connection, PEER);
+    let exchange = ExchangeView::Connection(connection, PEER);
     assert_eq!(
-        judge(&conversation, PEER, &Message::Rep(rep)),
+        judge(&exchange, PEER, &Message::Rep(rep)),
         Verdict::Claim(ids())
     );
     claim_rep(node, &ids(), &MINE, connection, &rep)
@@ -290,8 +290,8 @@ fn a_rep_for_a_queue_pair_in_use_is_refused_for_good() {
     assert_eq!((rej.local_comm_id, rej.remote_comm_id), (OWN_ID, PEER_ID));
     // A copy of the REP is refused, too, even when the QPN is free again.
     node.remotes.clear();
-    let conversation = Conversation::Connection(&connection, PEER);
-    let again = judge(&conversation, PEER, &rep);
+    let exchange = ExchangeView::Connection(&connection, PEER);
+    let again = judge(&exchange, PEER, &rep);
     assert_eq!(again, Verdict::Nobody(refused.response));
     // The REP does not count as dropped.
     let Response::Answer(answer) = refused.response else {

@@ -12,7 +12,7 @@ use cmproto::{
         Outgoing, State,
     },
     errno::Errno,
-    node::{self, Answer, Conversation, Verdict},
+    node::{self, Answer, ExchangeView, Verdict},
     origin::Origin,
     reject::Reason,
     time::{Duration, Instant},
@@ -265,7 +265,7 @@ impl Machines {
         let tables = &mut *tables;
         *tables.verdicts.entry((value, msg)).or_insert_with(|| {
             let connection = &tables.values[usize::from(value.0)].0;
-            node::judge(&Conversation::Connection(connection, PEER), PEER, message)
+            node::judge(&ExchangeView::Connection(connection, PEER), PEER, message)
         })
     }
 

@@ -6,7 +6,7 @@ use cmproto::{
     addr::Gid,
     cm::{Actions, Connection, DestroyCause, Limits, State},
     node::{
-        self, Conversation, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
+        self, Declined, ExchangeView, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
         RemoteTable, Request, Response, Route, Tables, Verdict,
     },
     origin::Origin,
@@ -72,13 +72,13 @@ impl Node {
     }
 
     /// What `ep` is engaged in.
-    fn conversation(&self, ep: EpId) -> Conversation<'_> {
+    fn exchange(&self, ep: EpId) -> ExchangeView<'_> {
         if let Some(endpoint) = self.endpoints.get(&ep) {
-            Conversation::Connection(&endpoint.machine, endpoint.peer)
+            ExchangeView::Connection(&endpoint.machine, endpoint.peer)
         } else if let Some(datagram) = self.datagrams.get(&ep) {
-            Conversation::Resolution(&datagram.machine, datagram.peer)
+            ExchangeView::Resolution(&datagram.machine, datagram.peer)
         } else {
-            Conversation::None
+            ExchangeView::None
         }
     }
 
@@ -90,7 +90,7 @@ impl Node {
         ep: EpId,
         message: &Message<'_>,
     ) {
-        match node::judge(&self.conversation(ep), arrived.origin, message) {
+        match node::judge(&self.exchange(ep), arrived.origin, message) {
             Verdict::Nobody(response) => return self.respond(arrived, header, &response),
             Verdict::Claim(ids) => {
                 if !self.claim(arrived, header, ep, &ids, message) {

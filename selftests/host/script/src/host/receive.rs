@@ -13,7 +13,7 @@ use cmproto::{
     cma,
     listen::{ListenView, RequestView},
     node::{
-        self, Admission, Conversation, Declined, Passive, PassiveReq, Refused, RemoteIds,
+        self, Admission, Declined, ExchangeView, Passive, PassiveReq, Refused, RemoteIds,
         RemoteKey, RemoteTable, Request, Response, Route, Tables, Unwanted, Verdict,
     },
     origin::Origin,
@@ -73,18 +73,18 @@ impl Node {
         }
     }
 
-    fn conversation(&self, index: usize) -> Conversation<'_> {
+    fn exchange(&self, index: usize) -> ExchangeView<'_> {
         let object = self.objects.get(index);
         match object.map(|object| (&object.conn, &object.sidr)) {
-            Some((Some(conn), _)) => Conversation::Connection(&conn.machine, conn.peer),
-            Some((None, Some(sidr))) => Conversation::Resolution(&sidr.machine, sidr.peer),
-            Some((None, None)) | None => Conversation::None,
+            Some((Some(conn), _)) => ExchangeView::Connection(&conn.machine, conn.peer),
+            Some((None, Some(sidr))) => ExchangeView::Resolution(&sidr.machine, sidr.peer),
+            Some((None, None)) | None => ExchangeView::None,
         }
     }
 
     fn receive(&mut self, index: usize, arrived: &Arrived<'_>, message: &Message<'_>) {
         let now = self.now;
-        match node::judge(&self.conversation(index), arrived.from, message) {
+        match node::judge(&self.exchange(index), arrived.from, message) {
             Verdict::Nobody(response) => return self.respond(arrived, &response),
             Verdict::Claim(ids) => {
                 if !self.claim(index, arrived, &ids, message) {

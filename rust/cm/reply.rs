@@ -16,7 +16,7 @@ use crate::{
         mad::Agent,
         trace::icm,
     },
-    table::resolve_budget::Purpose,
+    table::resolve_budget::ResolvePurpose,
 };
 use cmproto::{
     dropped::Dropped,
@@ -54,7 +54,7 @@ impl Outgoing {
 }
 
 impl Deferred for Outgoing {
-    const PURPOSE: Purpose = Purpose::Answer;
+    const PURPOSE: ResolvePurpose = ResolvePurpose::Answer;
 
     fn reply_path(&self) -> &ReplyPath {
         &self.reply_path

@@ -14,7 +14,7 @@ use crate::{
         gid::GidAttr,
         mad::{Agent, ReceivedMad},
     },
-    table::resolve_budget::{Purpose, ResolvePermit},
+    table::resolve_budget::{ResolvePermit, ResolvePurpose},
 };
 use cmproto::{
     path::{FromLink, Path},
@@ -100,7 +100,11 @@ impl ReplyPath {
     ///
     /// Fails with `EBUSY` if the address has to be resolved and a limit is reached, and with other
     /// errors if there is no route to the sender.
-    pub(super) fn neighbour(&self, globals: &Arc<Globals>, purpose: Purpose) -> Result<Neighbour> {
+    pub(super) fn neighbour(
+        &self,
+        globals: &Arc<Globals>,
+        purpose: ResolvePurpose,
+    ) -> Result<Neighbour> {
         if let Some(link) = &self.link {
             let hop_limit = if link.has_grh { u8::MAX } else { 0 };
             return Ok(Neighbour::Resolved(DevAddr::by_lid(hop_limit)));

@@ -25,7 +25,8 @@ use crate::{
     },
     kext::{delay, error::to_protocol},
     table::{
-        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdReservation, resolve_budget::Purpose,
+        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdReservation,
+        resolve_budget::ResolvePurpose,
     },
 };
 use cmproto::{
@@ -59,7 +60,7 @@ struct UnresolvedReq {
 }
 
 impl Deferred for UnresolvedReq {
-    const PURPOSE: Purpose = Purpose::Request;
+    const PURPOSE: ResolvePurpose = ResolvePurpose::Request;
 
     fn reply_path(&self) -> &ReplyPath {
         &self.request.pending.reply_path

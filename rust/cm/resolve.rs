@@ -15,7 +15,7 @@ use crate::{
         dev_addr::DevAddr,
     },
     kext::delay,
-    table::resolve_budget::{Purpose, ResolvePermit},
+    table::resolve_budget::{ResolvePermit, ResolvePurpose},
 };
 use cmproto::addr::SockAddr;
 use kernel::{
@@ -31,7 +31,7 @@ const TIMEOUT_MS: u32 = 1000;
 /// A request or an answer that is deferred until the path to its sender is resolved.
 pub(super) trait Deferred: Send + Sync + 'static {
     /// The purpose of the resolution.
-    const PURPOSE: Purpose;
+    const PURPOSE: ResolvePurpose;
 
     /// Returns the path to resolve.
     fn reply_path(&self) -> &ReplyPath;

@@ -22,7 +22,7 @@ use crate::{
     ib::{counters::CounterGroup, dev_addr::DevAddr},
     kext::error::to_protocol,
     table::{
-        resolve_budget::Purpose,
+        resolve_budget::ResolvePurpose,
         sidr_requests::{self, SidrReservation},
     },
 };
@@ -45,7 +45,7 @@ struct PendingSidrReq {
 }
 
 impl Deferred for PendingSidrReq {
-    const PURPOSE: Purpose = Purpose::Request;
+    const PURPOSE: ResolvePurpose = ResolvePurpose::Request;
 
     fn reply_path(&self) -> &ReplyPath {
         &self.pending.reply_path

@@ -18,19 +18,19 @@ use kernel::{
 
 /// The purpose of a resolution. Each purpose has a limit of its own.
 #[derive(Clone, Copy)]
-pub(crate) enum Purpose {
+pub(crate) enum ResolvePurpose {
     /// A REQ or SIDR_REQ.
     Request,
     /// An answer without a connection.
     Answer,
 }
 
-impl Purpose {
+impl ResolvePurpose {
     /// Returns the maximum number of resolutions at a time.
     const fn budget(self) -> u32 {
         match self {
-            Purpose::Request => 64,
-            Purpose::Answer => 16,
+            ResolvePurpose::Request => 64,
+            ResolvePurpose::Answer => 16,
         }
     }
 
@@ -82,10 +82,10 @@ impl ResolveBudget {
         Arc::init(budget, GFP_KERNEL)
     }
 
-    fn count(&self, purpose: Purpose) -> &Count {
+    fn count(&self, purpose: ResolvePurpose) -> &Count {
         match purpose {
-            Purpose::Request => &self.requests,
-            Purpose::Answer => &self.answers,
+            ResolvePurpose::Request => &self.requests,
+            ResolvePurpose::Answer => &self.answers,
         }
     }
 }
@@ -93,7 +93,7 @@ impl ResolveBudget {
 /// Permission for one resolution, which counts as running until this is dropped.
 pub(crate) struct ResolvePermit {
     budget: Arc<ResolveBudget>,
-    purpose: Purpose,
+    purpose: ResolvePurpose,
     bucket: u8,
 }
 
@@ -101,7 +101,7 @@ impl ResolvePermit {
     /// Permits to resolve the address of `sender`, if the limits allow it.
     pub(crate) fn take(
         budget: &Arc<ResolveBudget>,
-        purpose: Purpose,
+        purpose: ResolvePurpose,
         sender: &Gid,
     ) -> Option<Self> {
         // The resolution is counted first, so that the drop is right whether or not a limit was

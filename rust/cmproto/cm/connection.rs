@@ -169,13 +169,13 @@ impl Payload {
 ///   `DreqSent`, for the time wait in `Timewait`, and in no other state.
 /// - The state is `Idle` when the life is `Fresh` or `Closed`, and it is `Timewait` when the life
 ///   is `Detached`.
-/// - `tracked` implies that `remote_comm_id` is known and that the life is `Open`.
+/// - `has_remote_ids` implies that `remote_comm_id` is known and that the life is `Open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     pub(super) state: State,
     pub(super) life: Life,
     /// Set if the ids of the peer are in the tables of duplicate requests and of stale peers.
-    pub(super) tracked: bool,
+    pub(super) has_remote_ids: bool,
     pub(super) limits: PackedLimits,
     pub(super) local_comm_id: u32,
     /// The peer's communication id, known from the REQ on the passive side and from the REP on the
@@ -225,11 +225,11 @@ impl Connection {
     /// `local_comm_id` is its communication id, `local_ca_guid` the node GUID of the own channel
     /// adapter, and `tid` the transaction id of the exchanges that it starts (REQ and DREQ).
     pub fn new(local_comm_id: u32, local_ca_guid: u64, tid: u64) -> Self {
-        // INVARIANT: the connection is unused, idle and not tracked, and no timer runs.
+        // INVARIANT: the connection is unused, idle and without ids of a peer, and no timer runs.
         Self {
             state: State::Idle,
             life: Life::Fresh,
-            tracked: false,
+            has_remote_ids: false,
             limits: PackedLimits::new(&Limits::DEFAULT),
             local_comm_id,
             remote_comm_id: None,
@@ -290,7 +290,7 @@ impl Connection {
         Ok(Self {
             state: State::ReqRcvd,
             life: Life::Open,
-            tracked: true,
+            has_remote_ids: true,
             limits: PackedLimits::new(limits),
             remote_comm_id: Some(req.local_comm_id),
             remote_ca_guid: req.local_ca_guid,
@@ -496,8 +496,8 @@ impl Connection {
 
     /// Removes the ids of the peer from the tables.
     pub(super) fn release_remote_ids(&mut self, actions: &mut Actions) {
-        if self.tracked {
-            self.tracked = false;
+        if self.has_remote_ids {
+            self.has_remote_ids = false;
             actions.push(Action::ReleaseRemoteIds);
         }
     }

@@ -14,7 +14,7 @@ type Step = fn(&mut Connection, Instant) -> Actions;
 #[derive(Default)]
 struct Host {
     connection: Option<Connection>,
-    tracked: bool,
+    has_remote_ids: bool,
     events: Vec<Event>,
     releases: usize,
 }
@@ -132,11 +132,11 @@ impl Network {
                     }
                 }
                 Action::ReleaseRemoteIds => {
-                    assert!(side.tracked);
-                    side.tracked = false;
+                    assert!(side.has_remote_ids);
+                    side.has_remote_ids = false;
                 }
                 Action::Release => {
-                    assert!(!side.tracked && connection.is_closed());
+                    assert!(!side.has_remote_ids && connection.is_closed());
                     side.releases += 1;
                 }
                 Action::Timer | Action::Count(_) => {}
@@ -152,7 +152,7 @@ impl Network {
             (None, Message::Req(req)) => {
                 let limits = Limits::DEFAULT;
                 let c = Connection::from_req(0xbbbb, 0xb0, 0xb1, &hdr, req, &limits).unwrap();
-                side.tracked = true;
+                side.has_remote_ids = true;
                 let c = side.connection.insert(c);
                 c.prepare_mra(Connection::SERVICE_TIMEOUT).unwrap();
                 if let Some(ms) = self.accept_after {
@@ -166,10 +166,10 @@ impl Network {
                 }
                 return;
             }
-            (Some(c), Message::Req(_)) if side.tracked => c.duplicate_req(now),
+            (Some(c), Message::Req(_)) if side.has_remote_ids => c.duplicate_req(now),
             (Some(c), msg) if c.is_for(msg) => {
                 if c.wants_rep() && matches!(msg, Message::Rep(_)) {
-                    side.tracked = true;
+                    side.has_remote_ids = true;
                 }
                 c.receive(&hdr, msg, now)
             }
@@ -253,7 +253,7 @@ impl Network {
                 self.log
             );
             assert_eq!(host.releases, usize::from(host.connection.is_some()));
-            assert!(!host.tracked);
+            assert!(!host.has_remote_ids);
         }
     }
 

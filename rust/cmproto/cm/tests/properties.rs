@@ -97,19 +97,19 @@ struct Watch {
     now: Instant,
     destroyed: bool,
     released: bool,
-    tracked: bool,
+    has_remote_ids: bool,
     told: Vec<Event>,
 }
 
 impl Watch {
     fn new(c: Connection) -> Self {
-        let tracked = c.state() == State::ReqRcvd;
+        let has_remote_ids = c.state() == State::ReqRcvd;
         Self {
             c,
             now: at(0),
             destroyed: false,
             released: false,
-            tracked,
+            has_remote_ids,
             told: Vec::new(),
         }
     }
@@ -133,7 +133,7 @@ impl Watch {
         if self.c.deadline() != before.deadline() {
             assert!(actions.contains(Action::Timer));
         }
-        self.tracked |= before.wants_rep() && self.c.state() == State::RepRcvd;
+        self.has_remote_ids |= before.wants_rep() && self.c.state() == State::RepRcvd;
         for action in actions {
             // Nothing happens after the end, except that a repeated REP is answered with the REJ
             // again.
@@ -148,8 +148,8 @@ impl Watch {
                     assert!(self.told.len() <= Event::MOST, "{:?}", self.told);
                 }
                 Action::ReleaseRemoteIds => {
-                    assert!(self.tracked);
-                    self.tracked = false;
+                    assert!(self.has_remote_ids);
+                    self.has_remote_ids = false;
                 }
                 Action::Release => self.released = true,
                 Action::Timer | Action::Count(_) => {}
@@ -157,8 +157,8 @@ impl Watch {
         }
         let state = self.c.state();
         assert_eq!(self.released, self.c.is_closed());
-        assert!(!self.released || (state == State::Idle && !self.tracked));
-        assert!(!self.tracked || !matches!(state, State::Idle | State::Timewait));
+        assert!(!self.released || (state == State::Idle && !self.has_remote_ids));
+        assert!(!self.has_remote_ids || !matches!(state, State::Idle | State::Timewait));
         assert!(!self.destroyed || matches!(state, State::Idle | State::Timewait));
         let timed = matches!(
             state,

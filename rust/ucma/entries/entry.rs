@@ -135,7 +135,7 @@ impl<C: Numbered> ChannelEntry<C> {
                 self.uid,
                 self.context.id(),
                 &mut self.reservation,
-                self.queue.draw(),
+                self.queue.take_slot(),
             ),
             Some(group) => match self.groups.get_mut(&group) {
                 Some(joined) => (joined.uid, joined.id, &mut joined.reservation, None),
@@ -146,7 +146,7 @@ impl<C: Numbered> ChannelEntry<C> {
             reservation.missing(ExpectedEvents::of(event).beyond(usize::from(own.is_some())));
         if extra.is_none() && !missing.is_none() {
             if own.is_some() {
-                self.queue.undraw();
+                self.queue.put_slot();
             }
             return Err(missing);
         }

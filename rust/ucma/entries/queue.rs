@@ -320,14 +320,14 @@ impl<C> Queue<C> {
     }
 
     /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
-    pub(crate) fn draw(&mut self) -> Option<EventMemory<C>> {
+    pub(crate) fn take_slot(&mut self) -> Option<EventMemory<C>> {
         let slot = self.own.iter_mut().find(|slot| slot.is_free())?;
         *slot = Slot::Lent;
         Some(EventMemory::Slot)
     }
 
-    /// Gives back a slot that was taken by [`draw`](Self::draw) and not used.
-    pub(crate) fn undraw(&mut self) {
+    /// Puts back a slot that was taken by [`take_slot`](Self::take_slot) and not used.
+    pub(crate) fn put_slot(&mut self) {
         if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
             *slot = Slot::Free;
         }

@@ -76,7 +76,7 @@ impl KernelId {
     /// has changed except for the state of the queue pair.
     pub(crate) fn adopt_qp(&self, qp: &Qp<'_>) -> Result {
         let mut held = self.qp.lock();
-        self.on_the_way(self.modify_qp_for(qp, QpStage::Created, None))?;
+        self.with_state_error(self.modify_qp_for(qp, QpStage::Created, None))?;
         self.endpoint.id_priv.set_qp(&mut held, qp);
         self.endpoint.set_qp(qp.number(), qp.has_srq());
         Ok(())
@@ -98,9 +98,9 @@ impl KernelId {
         }
     }
 
-    /// Converts the result of a call that precedes a connection: `EINVAL` becomes the error of the
+    /// Returns the result of a call that precedes a connection. `EINVAL` becomes the error of the
     /// state.
-    pub(crate) fn on_the_way(&self, result: Result) -> Result {
+    pub(crate) fn with_state_error(&self, result: Result) -> Result {
         result.map_err(|error| match error {
             EINVAL => self.endpoint.state().refusal().to_kernel(),
             error => error,
@@ -114,7 +114,7 @@ impl KernelId {
         }
         self.name_qp(&mut param);
         let ready = || self.change_qp(QpStage::Connecting, Some(&param));
-        self.on_the_way(self.endpoint.connect_with(&param, ece, ready))
+        self.with_state_error(self.endpoint.connect_with(&param, ece, ready))
     }
 
     /// Connects like [`KernelId::connect`], while no callback of the consumer runs.

@@ -116,7 +116,7 @@ impl KernelId {
             Some(ib_cm_id) => ib_cm_id.set_owner(&this),
         }
         endpoint.set_consumer(this.clone())?;
-        this.give();
+        this.set_owner();
         Ok(this)
     }
 

@@ -131,7 +131,7 @@ pub(super) struct Removed {
 
 impl KernelId {
     /// Stores the consumer's reference.
-    pub(super) fn give(self: &Arc<Self>) {
+    pub(super) fn set_owner(self: &Arc<Self>) {
         let before = self.queue.lock().this.replace(self.clone());
         drop(before);
     }

@@ -222,7 +222,7 @@ export! {
         let (id, src, dst) = unsafe { (id_of(id), address::read(src), address::read(dst)) };
         from_result(|| {
             let (src, dst) = (src?, dst?);
-            id.on_the_way(id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms)))?;
+            id.with_state_error(id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms)))?;
             Ok(0)
         })
     }
@@ -235,7 +235,7 @@ export! {
     fn rust_cma_resolve_route(id: Id, timeout_ms: c_ulong) -> c_int {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
-        result(id.on_the_way(id.endpoint().resolve_route(timeout(timeout_ms))))
+        result(id.with_state_error(id.endpoint().resolve_route(timeout(timeout_ms))))
     }
 
     /// Implements `rdma_resolve_ib_service()`.

@@ -48,7 +48,7 @@ impl Link {
     }
 
     /// Returns the last six bytes of this end's address, which are part of the port's GUID.
-    pub const fn own_end(&self) -> [u8; 6] {
+    pub const fn own_guid_tail(&self) -> [u8; 6] {
         let [.., a, b, c, d, e, f] = self.own;
         [a, b, c, d, e, f]
     }
@@ -160,10 +160,10 @@ mod tests {
         assert_eq!(link.own_gid(), Gid([3; 16]));
         assert_eq!(link.peer_gid(), Gid([4; 16]));
         assert_eq!(link.pkey(), 0x8765);
-        assert_eq!(link.own_end(), [3; 6]);
+        assert_eq!(link.own_guid_tail(), [3; 6]);
         let mut link = link;
         link.own[14..].copy_from_slice(&[9, 8, 7, 6, 5, 4]);
-        assert_eq!(link.own_end(), [9, 8, 7, 6, 5, 4]);
+        assert_eq!(link.own_guid_tail(), [9, 8, 7, 6, 5, 4]);
     }
 
     #[test]

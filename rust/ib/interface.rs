@@ -35,7 +35,7 @@ impl From<&DevAddr> for Interface {
         Interface {
             index: link.bound_dev_if,
             mac: match link.ipoib() {
-                Some(ipoib) => ipoib.own_end(),
+                Some(ipoib) => ipoib.own_guid_tail(),
                 None => link.src_mac(),
             },
         }

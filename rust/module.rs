@@ -27,7 +27,7 @@ use kernel::{
 };
 
 /// The modules that this one replaces, and that must not be loaded at the same time.
-const RIVALS: [&CStr; 3] = [c"rdma_ucm", c"rdma_cm", c"ib_cm"];
+const CONFLICTING_MODULES: [&CStr; 3] = [c"rdma_ucm", c"rdma_cm", c"ib_cm"];
 
 /// The module as a client of ib_core.
 pub(crate) struct Client {
@@ -97,7 +97,7 @@ impl Drop for Stop {
 impl kernel::InPlaceModule for RdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
-            refuse_rivals()?;
+            check_conflicting_modules()?;
             delay::announce();
             let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
             let globals = Globals::new(endpoints.clone())?;
@@ -114,7 +114,7 @@ impl kernel::InPlaceModule for RdmaCm {
                 _endpoints: endpoints,
                 _stop: Stop(globals.clone()),
                 _client <- Registration::new(client),
-                _: { refuse_taken_ports(&globals)?; },
+                _: { check_taken_ports(&globals)?; },
                 _kernel: ffi::Registration::new(globals.clone()),
                 _neighbours <- NeighbourRegistration::new(network.clone()),
                 _netdevs <- NetdevRegistration::new(network),
@@ -139,12 +139,12 @@ fn show_settings(globals: Arc<Globals>) -> Option<Pin<KBox<configfs::Registratio
 }
 
 /// Fails with `EBUSY` if one of the C modules is loaded that this one replaces.
-fn refuse_rivals() -> Result {
-    for rival in RIVALS {
-        if module_is_loaded(rival) {
+fn check_conflicting_modules() -> Result {
+    for name in CONFLICTING_MODULES {
+        if module_is_loaded(name) {
             pr_err!(
                 "{} is loaded: unload it first (modprobe -r rdma_ucm)\n",
-                rival
+                name
             );
             return Err(EBUSY);
         }
@@ -153,7 +153,7 @@ fn refuse_rivals() -> Result {
 }
 
 /// Fails with `EBUSY` if another module receives the CM messages of a port.
-fn refuse_taken_ports(globals: &Globals) -> Result {
+fn check_taken_ports(globals: &Globals) -> Result {
     if globals.is_port_taken() {
         pr_err!("another connection manager uses the devices: unload it first\n");
         return Err(EBUSY);

@@ -313,23 +313,23 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
-/// A completion for the drop of the last reference to a device.
+/// The drop of the last reference to a device, as a completion.
 #[pin_data]
-struct End {
+struct LastDrop {
     #[pin]
-    reached: Opaque<bindings::completion>,
+    completion: Opaque<bindings::completion>,
 }
 
 // SAFETY: Completions may be used by any task.
-unsafe impl Send for End {}
+unsafe impl Send for LastDrop {}
 
 // SAFETY: Completions do their own locking.
-unsafe impl Sync for End {}
+unsafe impl Sync for LastDrop {}
 
-impl End {
+impl LastDrop {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            reached <- Opaque::ffi_init(|slot: *mut bindings::completion| {
+            completion <- Opaque::ffi_init(|slot: *mut bindings::completion| {
                 // SAFETY: `slot` is valid for writes, and what is made there stays there.
                 unsafe { bindings::init_completion(slot) };
             }),
@@ -344,13 +344,13 @@ impl End {
 /// `device` is registered for as long as this object lives.
 struct Shared {
     device: NonNull<bindings::ib_device>,
-    end: Arc<End>,
+    last_drop: Arc<LastDrop>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: `end` is initialised and alive.
-        unsafe { bindings::complete_all(self.end.reached.get()) };
+        // SAFETY: `last_drop` is initialised and alive.
+        unsafe { bindings::complete_all(self.last_drop.completion.get()) };
     }
 }
 
@@ -374,13 +374,13 @@ impl DeviceRef {
     /// `device` must stay registered until [`LastRef::wait`] returns, and the returned handle
     /// must not be dropped before.
     pub(super) unsafe fn new(device: NonNull<bindings::ib_device>) -> Result<(Self, LastRef)> {
-        let end = Arc::pin_init(End::new(), GFP_KERNEL)?;
+        let last_drop = Arc::pin_init(LastDrop::new(), GFP_KERNEL)?;
         // INVARIANT: The caller guarantees that the device outlives all references.
         let shared = Shared {
             device,
-            end: end.clone(),
+            last_drop: last_drop.clone(),
         };
-        Ok((Self(Arc::new(shared, GFP_KERNEL)?), LastRef(end)))
+        Ok((Self(Arc::new(shared, GFP_KERNEL)?), LastRef(last_drop)))
     }
 }
 
@@ -403,14 +403,16 @@ impl PartialEq for DeviceRef {
 impl Eq for DeviceRef {}
 
 /// A handle to wait for the drop of the last reference to a device.
-pub(super) struct LastRef(Arc<End>);
+pub(super) struct LastRef(Arc<LastDrop>);
 
 impl LastRef {
     /// Waits until all references are dropped, and logs a warning every 10 seconds.
     pub(super) fn wait(self, name: &DeviceName) {
         let timeout = kernel::time::msecs_to_jiffies(WARN_INTERVAL_MS);
         // SAFETY: The completion is initialised and alive.
-        while unsafe { bindings::wait_for_completion_timeout(self.0.reached.get(), timeout) } == 0 {
+        while unsafe { bindings::wait_for_completion_timeout(self.0.completion.get(), timeout) }
+            == 0
+        {
             pr_warn!("{name}: removal of the device waits for references to it\n");
         }
     }

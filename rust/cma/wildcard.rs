@@ -13,7 +13,7 @@ use cmproto::cma::State;
 use kernel::{prelude::*, sync::Arc};
 
 /// The way in which a wildcard listener takes requests at a device.
-enum Reception {
+enum ListenMode {
     /// The listener takes none.
     None,
     /// The listener is found for each request by a lookup.
@@ -28,29 +28,29 @@ impl Endpoint {
     /// It gets an iWARP listener only where that can receive requests: the socket is made in the
     /// network namespace of the current task, which must be that of the listener and that of the
     /// device.
-    fn reception_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<Reception> {
+    fn listen_mode_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<ListenMode> {
         if !self.inner.lock().device_filter().admits(&device.traits) {
-            return Ok(Reception::None);
+            return Ok(ListenMode::None);
         }
         let Some(port) = device.iwarp_port() else {
-            return Ok(Reception::Matched);
+            return Ok(ListenMode::Matched);
         };
         let is_here = device.device.access_netns(&self.net)
             && device.is_iwarp_in(port, &self.net)
             && *Net::current() == *self.net;
         if !is_here {
-            return Ok(Reception::Matched);
+            return Ok(ListenMode::Matched);
         }
-        Ok(Reception::Iwarp(self.listener_at(device, backlog)?))
+        Ok(ListenMode::Iwarp(self.listener_at(device, backlog)?))
     }
 
     /// Adds the entry of a wildcard listener at `device`, and makes it listen there if the device
     /// is an iWARP one.
     fn add_device_listener(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result {
-        let iwarp = match self.reception_at(device, backlog)? {
-            Reception::None => return Ok(()),
-            Reception::Matched => None,
-            Reception::Iwarp(listener) => Some(listener),
+        let iwarp = match self.listen_mode_at(device, backlog)? {
+            ListenMode::None => return Ok(()),
+            ListenMode::Matched => None,
+            ListenMode::Iwarp(listener) => Some(listener),
         };
         let (src, dst) = {
             let inner = self.inner.lock();

@@ -2,7 +2,7 @@
 
 //! Settings in configfs.
 //!
-//! An administrator creates a directory per object (called a thing here). The kernel adds a
+//! An administrator creates a directory per object. The kernel adds a
 //! directory for each of its parts, and each part has the same set of files.
 //!
 //! The kernel crate supports groups that users create, but not the default groups that come with
@@ -14,19 +14,19 @@ use crate::{bindings, kext::this_module::THIS_MODULE};
 use core::{marker::PhantomPinned, ptr, slice};
 use kernel::{container_of, error::to_result, prelude::*, sync::Arc, types::Opaque};
 
-/// A set of settings in configfs with paths `<NAME>/<thing>/<PARTS>/<number>/<file>`.
+/// A set of settings in configfs with paths `<NAME>/<object>/<PARTS>/<number>/<file>`.
 ///
 /// All methods are called in the process that uses configfs, and may sleep. The methods for the
-/// files of a thing are not called any more after its directory was removed.
+/// files of an object are not called any more after its directory was removed.
 pub(crate) trait Settings: Send + Sync + Sized + 'static {
     /// The name of the top directory.
     const NAME: &'static CStr;
-    /// The name of the directory that holds the parts of a thing.
+    /// The name of the directory that holds the parts of an object.
     const PARTS: &'static CStr;
     /// The names of the files of a part.
     const FILES: [&'static CStr; FILES];
 
-    /// Returns the number of parts of the thing called `name`. Parts are numbered from 1.
+    /// Returns the number of parts of the object called `name`. Parts are numbered from 1.
     ///
     /// If this fails, `mkdir()` of the directory fails with the same error.
     fn parts(&self, name: &[u8]) -> Result<u32>;
@@ -126,7 +126,7 @@ impl Name {
     }
 }
 
-/// The directory of a part of a thing.
+/// The directory of a part of an object.
 ///
 /// # Invariants
 ///
@@ -135,7 +135,7 @@ impl Name {
 struct Part<T: Settings> {
     group: Opaque<bindings::config_group>,
     number: u32,
-    thing: Arc<Thing<T>>,
+    object: Arc<Object<T>>,
     #[pin]
     _pin: PhantomPinned,
 }
@@ -145,14 +145,14 @@ unsafe impl<T: Settings> Send for Part<T> {}
 // SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
 unsafe impl<T: Settings> Sync for Part<T> {}
 
-/// The directory of a thing.
+/// The directory of an object.
 ///
 /// # Invariants
 ///
 /// From their initialisation until their release, `group` and `parts_group` own a reference to the
 /// object each.
 #[pin_data]
-struct Thing<T: Settings> {
+struct Object<T: Settings> {
     group: Opaque<bindings::config_group>,
     parts_group: Opaque<bindings::config_group>,
     name: Name,
@@ -162,9 +162,9 @@ struct Thing<T: Settings> {
 }
 
 // SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
-unsafe impl<T: Settings> Send for Thing<T> {}
+unsafe impl<T: Settings> Send for Object<T> {}
 // SAFETY: configfs uses a group from any task under its own locks; the rest is constant.
-unsafe impl<T: Settings> Sync for Thing<T> {}
+unsafe impl<T: Settings> Sync for Object<T> {}
 
 /// The item types of the directories. They do not change after their creation.
 struct Types {
@@ -172,11 +172,11 @@ struct Types {
     /// A list of pointers to `attrs` that ends with a null pointer.
     attr_list: [*mut bindings::configfs_attribute; FILES + 1],
     root_ops: bindings::configfs_group_operations,
-    thing_ops: bindings::configfs_item_operations,
+    object_ops: bindings::configfs_item_operations,
     parts_ops: bindings::configfs_item_operations,
     part_ops: bindings::configfs_item_operations,
     root: bindings::config_item_type,
-    thing: bindings::config_item_type,
+    object: bindings::config_item_type,
     parts: bindings::config_item_type,
     part: bindings::config_item_type,
 }
@@ -310,11 +310,11 @@ impl Types {
                     drop_item: Some(drop_item::<T>),
                     ..pin_init::zeroed()
                 },
-                thing_ops: release(release_thing::<T>),
+                object_ops: release(release_object::<T>),
                 parts_ops: release(release_parts::<T>),
                 part_ops: release(release_part::<T>),
                 root: item_type(),
-                thing: item_type(),
+                object: item_type(),
                 parts: item_type(),
                 part: item_type(),
             },
@@ -325,7 +325,7 @@ impl Types {
             *to = from;
         }
         types.root.ct_group_ops = &types.root_ops;
-        types.thing.ct_item_ops = &types.thing_ops;
+        types.object.ct_item_ops = &types.object_ops;
         types.parts.ct_item_ops = &types.parts_ops;
         types.part.ct_item_ops = &types.part_ops;
         types.part.ct_attrs = types.attr_list.as_mut_ptr();
@@ -333,16 +333,16 @@ impl Types {
     }
 }
 
-impl<T: Settings> Thing<T> {
-    /// Creates the directory of a thing with all its parts.
+impl<T: Settings> Object<T> {
+    /// Creates the directory of an object with all its parts.
     ///
-    /// The caller takes over the reference to the thing that its group owns.
+    /// The caller takes over the reference to the object that its group owns.
     fn make(registration: &Registration<T>, name: Name) -> Result<*const Self> {
         let settings = registration.settings.clone();
         let types = &registration.types;
         let count = settings.parts(name.bytes())?;
-        let thing = Arc::pin_init(
-            pin_init!(Thing {
+        let object = Arc::pin_init(
+            pin_init!(Object {
                 group: Opaque::zeroed(),
                 parts_group: Opaque::zeroed(),
                 name,
@@ -352,48 +352,48 @@ impl<T: Settings> Thing<T> {
             GFP_KERNEL,
         )?;
         // INVARIANT: The groups own the two references that are leaked here.
-        let _ = Arc::into_raw(thing.clone());
-        let _ = Arc::into_raw(thing.clone());
+        let _ = Arc::into_raw(object.clone());
+        let _ = Arc::into_raw(object.clone());
         // SAFETY: The groups are zeroed, and stay where they are until they are released; the names
         // are copied. Each group is put into one list, and nobody else sees them yet.
         unsafe {
             bindings::config_group_init_type_name(
-                thing.group.get(),
-                thing.name.as_char_ptr(),
-                &types.thing,
+                object.group.get(),
+                object.name.as_char_ptr(),
+                &types.object,
             );
             bindings::config_group_init_type_name(
-                thing.parts_group.get(),
+                object.parts_group.get(),
                 T::PARTS.as_char_ptr(),
                 &types.parts,
             );
             bindings::rust_rdma_configfs_add_default_group(
-                thing.parts_group.get(),
-                thing.group.get(),
+                object.parts_group.get(),
+                object.group.get(),
             );
         }
         for number in 1..=count {
-            if let Err(error) = Part::add(&thing, number, &types.part) {
+            if let Err(error) = Part::add(&object, number, &types.part) {
                 // SAFETY: Nobody has seen the groups, so that this releases all of them.
-                unsafe { Self::dissolve(thing.group.get()) };
+                unsafe { Self::dissolve(object.group.get()) };
                 return Err(error);
             }
         }
-        Ok(Arc::as_ptr(&thing))
+        Ok(Arc::as_ptr(&object))
     }
 
-    /// Drops the initial references of the groups of a thing.
+    /// Drops the initial references of the groups of an object.
     ///
     /// # Safety
     ///
-    /// `group` must be that of a [`Thing`] made by [`Thing::make`], and this must be called once
+    /// `group` must be that of a [`Object`] made by [`Object::make`], and this must be called once
     /// for it.
     unsafe fn dissolve(group: *mut bindings::config_group) {
-        // SAFETY: By the safety requirements. The reference of `group` keeps the thing until the
+        // SAFETY: By the safety requirements. The reference of `group` keeps the object until the
         // last line, which may release it.
         unsafe {
-            let thing = container_of!(Opaque::cast_from(group), Self, group);
-            bindings::configfs_remove_default_groups((*thing).parts_group.get());
+            let object = container_of!(Opaque::cast_from(group), Self, group);
+            bindings::configfs_remove_default_groups((*object).parts_group.get());
             bindings::configfs_remove_default_groups(group);
             bindings::config_item_put(&raw mut (*group).cg_item);
         }
@@ -401,19 +401,19 @@ impl<T: Settings> Thing<T> {
 }
 
 impl<T: Settings> Part<T> {
-    /// Creates the directory of a part inside the directory of the parts of `thing`.
+    /// Creates the directory of a part inside the directory of the parts of `object`.
     fn add(
-        thing: &Arc<Thing<T>>,
+        object: &Arc<Object<T>>,
         number: u32,
         item_type: *const bindings::config_item_type,
     ) -> Result {
-        let parts_group = thing.parts_group.get();
-        let thing = thing.clone();
+        let parts_group = object.parts_group.get();
+        let object = object.clone();
         let part = Arc::pin_init(
             pin_init!(Part {
                 group: Opaque::zeroed(),
                 number,
-                thing,
+                object,
                 _pin: PhantomPinned,
             }),
             GFP_KERNEL,
@@ -452,38 +452,38 @@ unsafe extern "C" fn make_group<T: Settings>(
         &*container_of!(group, bindings::configfs_subsystem, su_group).cast::<Registration<T>>()
     };
     // SAFETY: By the safety requirements.
-    match Thing::make(registration, unsafe { Name::copy(name) }) {
+    match Object::make(registration, unsafe { Name::copy(name) }) {
         // SAFETY: The reference keeps the object.
-        Ok(thing) => unsafe { (*thing).group.get() },
+        Ok(object) => unsafe { (*object).group.get() },
         Err(error) => error.to_ptr(),
     }
 }
 
-/// Drops the initial references of a thing; called by configfs after `rmdir()`.
+/// Drops the initial references of an object; called by configfs after `rmdir()`.
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of a [`Thing<T>`].
+/// `item` must be that of the group of a [`Object<T>`].
 unsafe extern "C" fn drop_item<T: Settings>(
     _parent: *mut bindings::config_group,
     item: *mut bindings::config_item,
 ) {
     // SAFETY: By the safety requirements; configfs calls this once.
-    unsafe { Thing::<T>::dissolve(container_of!(item, bindings::config_group, cg_item)) };
+    unsafe { Object::<T>::dissolve(container_of!(item, bindings::config_group, cg_item)) };
 }
 
-/// Releases the group of a thing; called by configfs when its last reference was dropped.
+/// Releases the group of an object; called by configfs when its last reference was dropped.
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of a [`Thing<T>`].
-unsafe extern "C" fn release_thing<T: Settings>(item: *mut bindings::config_item) {
+/// `item` must be that of the group of a [`Object<T>`].
+unsafe extern "C" fn release_object<T: Settings>(item: *mut bindings::config_item) {
     // SAFETY: By the safety requirements; the group gives up its reference.
     unsafe {
         let group = container_of!(item, bindings::config_group, cg_item);
         drop(Arc::from_raw(container_of!(
             Opaque::cast_from(group),
-            Thing<T>,
+            Object<T>,
             group
         )));
     }
@@ -493,14 +493,14 @@ unsafe extern "C" fn release_thing<T: Settings>(item: *mut bindings::config_item
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of the parts of a [`Thing<T>`].
+/// `item` must be that of the group of the parts of a [`Object<T>`].
 unsafe extern "C" fn release_parts<T: Settings>(item: *mut bindings::config_item) {
     // SAFETY: By the safety requirements; the group gives up its reference.
     unsafe {
         let group = container_of!(item, bindings::config_group, cg_item);
         drop(Arc::from_raw(container_of!(
             Opaque::cast_from(group),
-            Thing<T>,
+            Object<T>,
             parts_group
         )));
     }
@@ -540,8 +540,8 @@ unsafe extern "C" fn show<T: Settings, const FILE: usize>(
 ) -> isize {
     // SAFETY: By the safety requirements; the part is there during the call.
     let part = unsafe { part_of::<T>(item) };
-    let thing = &part.thing;
-    let text = match thing.settings.show(thing.name.bytes(), part.number, FILE) {
+    let object = &part.object;
+    let text = match object.settings.show(object.name.bytes(), part.number, FILE) {
         Ok(text) => text,
         Err(error) => return error.to_errno() as isize,
     };
@@ -565,11 +565,11 @@ unsafe extern "C" fn store<T: Settings, const FILE: usize>(
         let text = slice::from_raw_parts(page.cast::<u8>(), len);
         (part_of::<T>(item), text)
     };
-    let thing = &part.thing;
+    let object = &part.object;
     let text = text.split(|byte| *byte == 0).next().unwrap_or(&[]);
-    let stored = thing
+    let stored = object
         .settings
-        .store(thing.name.bytes(), part.number, FILE, text);
+        .store(object.name.bytes(), part.number, FILE, text);
     match stored {
         // CAST: `len` is at most the size of a page.
         Ok(()) => text.len() as isize,

@@ -5,7 +5,7 @@
 use super::{
     ffi::{self, cm::IbCmId, PathLink, ServiceRecs},
     queue::{Life, Message, Notification, Queued},
-    KernelId, Turn,
+    HandlerGuard, KernelId,
 };
 use crate::{
     endpoint::{Admitted, Consumer, Ece, EndpointRef, Event, OwnedEvent, View},
@@ -75,20 +75,20 @@ impl KernelId {
     /// Returns false if there is none, or if the consumer has destroyed the identifier.
     fn deliver_next(self: &Arc<Self>) -> bool {
         delay::point();
-        let Some((turn, queued)) = self.next_turn() else {
+        let Some((guard, queued)) = self.lock_handler_for_next() else {
             return false;
         };
         delay::point();
         let goes_on = match queued.child {
             Some(child) => {
-                self.deliver_request(&turn, &child, &queued.notification);
+                self.deliver_request(&guard, &child, &queued.notification);
                 true
             }
-            None => self.deliver(&turn, queued),
+            None => self.deliver(&guard, queued),
         };
         if !goes_on {
             let removed = self.close();
-            drop(turn);
+            drop(guard);
             delay::point();
             self.endpoint.destroy();
             removed.discard();
@@ -97,10 +97,10 @@ impl KernelId {
     }
 
     /// Tells the consumer of an event; returns false if its handler asks to destroy the identifier.
-    fn deliver(&self, turn: &Turn<'_>, queued: Queued) -> bool {
+    fn deliver(&self, guard: &HandlerGuard<'_>, queued: Queued) -> bool {
         let mut event = match queued.notification {
             Notification::Event(event) => event,
-            Notification::Message(message) => return self.call_message(turn, None, &message) == 0,
+            Notification::Message(message) => return self.call_message(guard, None, &message) == 0,
         };
         match event.kind {
             CmEvent::AddrResolved => self.show_link(),
@@ -115,11 +115,11 @@ impl KernelId {
             }
             _ => {}
         }
-        self.call(turn, &event.get(), queued.group) == 0
+        self.call(guard, &event.get(), queued.group) == 0
     }
 
     /// Calls the handler of the consumer.
-    fn call(&self, turn: &Turn<'_>, event: &Event<'_>, group: usize) -> i32 {
+    fn call(&self, guard: &HandlerGuard<'_>, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
             let dmac = inner
@@ -132,7 +132,7 @@ impl KernelId {
         self.caller.store(current_task(), Relaxed);
         let status = self.endpoint.traced(tos, event, || {
             let group = ptr::without_provenance_mut(group);
-            self.endpoint.id_priv.deliver(turn, event, dmac, group)
+            self.endpoint.id_priv.deliver(guard, event, dmac, group)
         });
         self.caller.store(0, Relaxed);
         status
@@ -141,18 +141,28 @@ impl KernelId {
     /// Calls the handler of a consumer of the IB CM.
     ///
     /// `listener` is the listener that has received the message, if it is a request.
-    fn call_message(&self, turn: &Turn<'_>, listener: Option<&IbCmId>, message: &Message) -> i32 {
+    fn call_message(
+        &self,
+        guard: &HandlerGuard<'_>,
+        listener: Option<&IbCmId>,
+        message: &Message,
+    ) -> i32 {
         let Some(ib_cm_id) = self.ib_cm_id() else {
             return 0;
         };
         self.caller.store(current_task(), Relaxed);
-        let status = self.deliver_message(turn, ib_cm_id, listener, message);
+        let status = self.deliver_message(guard, ib_cm_id, listener, message);
         self.caller.store(0, Relaxed);
         status
     }
 
     /// Tells the consumer of this listener of a connection request.
-    fn deliver_request(&self, turn: &Turn<'_>, child: &Arc<Self>, notification: &Notification) {
+    fn deliver_request(
+        &self,
+        guard: &HandlerGuard<'_>,
+        child: &Arc<Self>,
+        notification: &Notification,
+    ) {
         let handler = lock_nested(&child.handler);
         if child.endpoint.state() != State::Connect {
             // The device was removed before the consumer was told of the request.
@@ -165,8 +175,8 @@ impl KernelId {
         // itself.
         self.caller.store(current_task(), Relaxed);
         let status = match notification {
-            Notification::Event(event) => child.call(turn, &event.get(), 0),
-            Notification::Message(message) => child.call_message(turn, self.ib_cm_id(), message),
+            Notification::Event(event) => child.call(guard, &event.get(), 0),
+            Notification::Message(message) => child.call_message(guard, self.ib_cm_id(), message),
         };
         self.caller.store(0, Relaxed);
         if status == 0 {

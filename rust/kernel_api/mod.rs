@@ -20,11 +20,11 @@ mod connect;
 mod dispatch;
 #[allow(unsafe_code)]
 pub(crate) mod ffi;
+mod handler_guard;
 mod multicast;
 mod queue;
-mod turn;
 
-pub(crate) use self::turn::Turn;
+pub(crate) use self::handler_guard::HandlerGuard;
 
 use self::{
     ffi::{cm::IbCmId, PathRec, QpUse, ServiceRecs},

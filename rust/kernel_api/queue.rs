@@ -92,7 +92,8 @@ pub(super) struct Queue {
     /// Memory that is used first, and returns after the consumer was told, so that storage drivers
     /// do not depend on an allocation.
     spare: [Option<QueuedReservation>; 2],
-    turn: u64,
+    /// The sequence number of the next event.
+    seq: u64,
     requests: u32,
     life: Life,
     /// The consumer's reference, from the moment that it may know the identifier until it destroys
@@ -113,7 +114,7 @@ impl Queue {
                 Some(QueuedReservation::new(GFP_KERNEL)?),
                 Some(QueuedReservation::new(GFP_KERNEL)?),
             ],
-            turn: 0,
+            seq: 0,
             requests: 0,
             life,
             this: None,
@@ -170,12 +171,12 @@ impl KernelId {
             drop(queued);
             return Err(refused.unwrap_or(Declined::NoRoom));
         };
-        let turn = queue.turn;
-        queue.turn = turn.wrapping_add(1);
+        let seq = queue.seq;
+        queue.seq = seq.wrapping_add(1);
         queue.requests = queue.requests.saturating_add(u32::from(is_request));
         queue
             .events
-            .insert(reservation.into_node(turn, Some(queued)));
+            .insert(reservation.into_node(seq, Some(queued)));
         let runner = queue.this.clone().filter(|_| queue.life == Life::Open);
         drop(queue);
         if let Some(runner) = runner {

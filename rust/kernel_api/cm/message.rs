@@ -5,7 +5,7 @@
 use super::super::{
     ffi::cm::{CmNotification, IbCmId, ReceivedRequest},
     queue::Message,
-    KernelId, Turn,
+    HandlerGuard, KernelId,
 };
 use crate::endpoint::{Endpoint, Event, EventParam, Exchange, View};
 use cmproto::ibcm::EventType;
@@ -17,7 +17,7 @@ impl KernelId {
     /// `listener` is the listener that has received the message, if it is a request.
     pub(in super::super) fn deliver_message(
         &self,
-        turn: &Turn<'_>,
+        guard: &HandlerGuard<'_>,
         ib_cm_id: &IbCmId,
         listener: Option<&IbCmId>,
         message: &Message,
@@ -55,7 +55,7 @@ impl KernelId {
             gid: gid.as_ref(),
             peer_qpn,
         };
-        ib_cm_id.deliver(turn, &notification)
+        ib_cm_id.deliver(guard, &notification)
     }
 
     /// Creates the identifier for a request that `listener` has received, and the event for it.

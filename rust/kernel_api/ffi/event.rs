@@ -6,7 +6,7 @@ use crate::{
     bindings,
     endpoint::{ConnEventParam, Event, EventParam, PrivateData, UdEventParam},
     ib::{qp, restrack::RdmaIdPrivate},
-    kernel_api::Turn,
+    kernel_api::HandlerGuard,
 };
 use core::ptr;
 use kernel::prelude::*;
@@ -107,11 +107,11 @@ impl RdmaIdPrivate {
     /// nothing happens, and the result is 0.
     ///
     /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
-    /// group that the event is about, or null. `_turn` is the consumer's turn, taken for this
+    /// group that the event is about, or null. `_guard` is that of the handler, locked for this
     /// identifier or for the listener of a connection request.
     pub(crate) fn deliver(
         &self,
-        _turn: &Turn<'_>,
+        _guard: &HandlerGuard<'_>,
         event: &Event<'_>,
         dmac: [u8; 6],
         group: *mut c_void,
@@ -122,7 +122,7 @@ impl RdmaIdPrivate {
             return 0;
         };
         let mut raw = self.raw_event(event, dmac, group);
-        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and the
+        // SAFETY: The guard shows that the handler can be called. The event and the
         // data that it borrows live until the handler returns.
         unsafe { handler(self.as_id(), ptr::from_mut(&mut raw)) }
     }

@@ -3,7 +3,7 @@
 //! Calls of a consumer's handler (`ib_cm_handler`).
 
 use super::{super::PathRec, ib_cm_id::IbCmId};
-use crate::{bindings, ib::gid::GidAttr, kernel_api::Turn};
+use crate::{bindings, ib::gid::GidAttr, kernel_api::HandlerGuard};
 use cmproto::{
     ibcm::EventType,
     qp::QpType,
@@ -151,8 +151,12 @@ impl IbCmId {
     /// A result other than 0 means that the identifier is to be destroyed. Without a handler
     /// nothing happens, and the result is 0.
     ///
-    /// `_turn` is the consumer's turn, taken for this identifier or for the listener of a request.
-    pub(crate) fn deliver(&self, _turn: &Turn<'_>, notification: &CmNotification<'_>) -> c_int {
+    /// `_guard` is that of the handler, locked for this identifier or for a request's listener.
+    pub(crate) fn deliver(
+        &self,
+        _guard: &HandlerGuard<'_>,
+        notification: &CmNotification<'_>,
+    ) -> c_int {
         let Some(handler) = self.handler() else {
             return 0;
         };
@@ -187,7 +191,7 @@ impl IbCmId {
             }
             event.private_data = message.private_data().as_ptr().cast_mut().cast();
         }
-        // SAFETY: It is the consumer's turn, so that its handler can be called. The event and the
+        // SAFETY: The guard shows that the handler can be called. The event and the
         // data that it borrows live until the handler returns.
         unsafe { handler(self.as_id(), &raw const event) }
     }

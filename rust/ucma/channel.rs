@@ -151,8 +151,8 @@ impl Channel {
                 child: Some(context.clone()),
                 ..EventSubject::default()
             };
-            contexts.append(listener, request, subject, |turn| {
-                Unread::new(uid, event, param, context.id(), turn)
+            contexts.append(listener, request, subject, |seq| {
+                Unread::new(uid, event, param, context.id(), seq)
             });
             number.publish(context);
             Ok(())
@@ -396,8 +396,8 @@ impl Channel {
             if !contexts.has_room_to_write() {
                 return Err(EAGAIN);
             }
-            contexts.append(context, memory, EventSubject::default(), |turn| {
-                Unread::new(uid, event, param, context.id(), turn)
+            contexts.append(context, memory, EventSubject::default(), |seq| {
+                Unread::new(uid, event, param, context.id(), seq)
             });
             Ok(())
         });

@@ -3,9 +3,9 @@
 //! The order in which the events of a channel are read.
 //!
 //! Every event has two numbers. Its *place* is its position in the queue of its context, and never
-//! changes. Its *turn* is its position among the events of all contexts of the channel. A context
-//! that moves to another channel takes its queue along; there, its events get new turns, as if they
-//! had happened just now, in the same order.
+//! changes. Its *sequence number* is its position among the events of all contexts of the channel.
+//! A context that moves to another channel takes its queue along; there, its events get new
+//! sequence numbers, as if they had happened just now, in the same order.
 
 /// A source of ascending numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,9 +52,9 @@ mod tests {
     #[test]
     fn renewed_numbers_keep_their_order() {
         let mut numbers = Numbers { next: 7 };
-        let mut turns = [100, 200, 201];
-        assert_eq!(numbers.renew(&mut turns), Some(7));
-        assert_eq!((turns, numbers.take()), ([7, 8, 9], 10));
+        let mut sequence = [100, 200, 201];
+        assert_eq!(numbers.renew(&mut sequence), Some(7));
+        assert_eq!((sequence, numbers.take()), ([7, 8, 9], 10));
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod model {
     /// An event; `what` is its number among the events of its context.
     #[derive(Clone, Copy, Debug)]
     struct Unread {
-        turn: u64,
+        seq: u64,
         what: u32,
     }
 
@@ -95,8 +95,9 @@ mod model {
 
     #[derive(Clone, Debug, Default)]
     struct Channel {
-        turns: Numbers,
-        /// The turn of the oldest event of each context that has events, and the context.
+        sequence: Numbers,
+        /// The sequence number of the oldest event of each context that has events, and the
+        /// context.
         oldest: BTreeMap<u64, usize>,
     }
 
@@ -142,23 +143,27 @@ mod model {
             let oldest = &mut self.channels[*channel].oldest;
             oldest.retain(|_, of| *of != context);
             if let Some((_, first)) = queue.first_key_value() {
-                assert_eq!(oldest.insert(first.turn, context), None, "a turn is unique");
+                assert_eq!(
+                    oldest.insert(first.seq, context),
+                    None,
+                    "a sequence number is unique"
+                );
             }
         }
 
         fn renew(&mut self, context: usize) {
             let Context { channel, queue, .. } = &mut self.contexts[context];
-            let turns = queue.values_mut().map(|unread| &mut unread.turn);
-            self.channels[*channel].turns.renew(turns);
+            let sequence = queue.values_mut().map(|unread| &mut unread.seq);
+            self.channels[*channel].sequence.renew(sequence);
         }
 
         fn happens(&mut self, index: usize) {
             let context = &mut self.contexts[index];
-            let turn = self.channels[context.channel].turns.take();
+            let seq = self.channels[context.channel].sequence.take();
             let what = context.happened;
             context.happened += 1;
             let place = context.places.take();
-            context.queue.insert(place, Unread { turn, what });
+            context.queue.insert(place, Unread { seq, what });
             self.reindex(index);
         }
 
@@ -221,8 +226,8 @@ mod model {
                 let copying = self.copying.iter().filter(|taken| taken.context == index);
                 let delivered = &self.delivered[index];
                 assert_eq!(context.reported as usize, delivered.len() + copying.count());
-                let turns: Vec<_> = context.queue.values().map(|unread| unread.turn).collect();
-                assert!(turns.is_sorted(), "{turns:?}");
+                let sequence: Vec<_> = context.queue.values().map(|unread| unread.seq).collect();
+                assert!(sequence.is_sorted(), "{sequence:?}");
                 for (number, channel) in self.channels.iter().enumerate() {
                     let entries = channel.oldest.values().filter(|of| **of == index).count();
                     let here = number == context.channel && !context.queue.is_empty();

@@ -2,10 +2,10 @@
 
 //! The state that a channel's lock protects: an entry for each context, with its unread events.
 //!
-//! Every context has a queue of its own, and the channel knows the turn of the oldest event of each
-//! queue ([`cmproto::ucma::order`]). So readers see the events of all contexts in the order in
-//! which they happened, and a context that is destroyed or moves takes its events along without a
-//! search.
+//! Every context has a queue of its own, and the channel knows the sequence number of the oldest
+//! event of each queue ([`cmproto::ucma::order`]). So readers see the events of all contexts in the
+//! order in which they happened, and a context that is destroyed or moves takes its events along
+//! without a search.
 
 use super::{
     entry::{ChannelEntry, Numbered, OldestReservation, Recipient, RemovedEntry},
@@ -37,15 +37,15 @@ const MAX_WRITTEN: usize = 4096;
 ///
 /// # Invariants
 ///
-/// - `oldest` maps the turn of the first event in each queue that is not empty to the number of the
-///   context, and has no other entry.
+/// - `oldest` maps the sequence number of the first event in each queue that is not empty to the
+///   number of the context, and has no other entry.
 /// - `joined` and `written` are the sums of those of all entries.
 pub(crate) struct ChannelContexts<C> {
     entries: EntryMap<C>,
     joined: usize,
     written: usize,
     oldest: RBTree<u64, u32>,
-    turns: Numbers,
+    sequence: Numbers,
 }
 
 /// The entry of a context that was removed, with its entry in `oldest` if it had one.
@@ -66,7 +66,7 @@ pub(crate) struct TakenEvent<C> {
     group: Option<u64>,
     /// Set if a program wrote the event.
     is_written: bool,
-    turn: u64,
+    seq: u64,
     /// The value of [`Unread::start`].
     pub(crate) start: EventStart,
     /// The value of [`Unread::whole`].
@@ -82,7 +82,7 @@ impl<C: Numbered> ChannelContexts<C> {
             joined: 0,
             written: 0,
             oldest: RBTree::new(),
-            turns: Numbers::new(),
+            sequence: Numbers::new(),
         }
     }
 
@@ -108,7 +108,7 @@ impl<C: Numbered> ChannelContexts<C> {
         Some(self.find(context)?.0)
     }
 
-    /// Returns the entry of `context`, and `oldest` and `turns`, which are needed to queue an
+    /// Returns the entry of `context`, and `oldest` and `sequence`, which are needed to queue an
     /// event.
     fn find(
         &mut self,
@@ -118,7 +118,7 @@ impl<C: Numbered> ChannelContexts<C> {
             .entries
             .get_mut(context.id())
             .filter(|entry| ptr::eq(&*entry.context, context))?;
-        Some((entry, &mut self.oldest, &mut self.turns))
+        Some((entry, &mut self.oldest, &mut self.sequence))
     }
 
     /// Adds the entry of `context`.
@@ -161,7 +161,7 @@ impl<C: Numbered> ChannelContexts<C> {
     /// Removes the entry of a context, and its entry in `oldest` if it has one.
     fn detach(&mut self, context: &C) -> Option<Detached<C>> {
         let entry = self.get(context)?;
-        let (first, joined, written) = (entry.queue.first_turn(), entry.joined, entry.written);
+        let (first, joined, written) = (entry.queue.first_seq(), entry.joined, entry.written);
         let spare = first.and_then(|first| self.oldest.remove_node(&first));
         let entry = self.entries.remove(context.id())?;
         self.joined = self.joined.saturating_sub(joined);
@@ -184,16 +184,16 @@ impl<C: Numbered> ChannelContexts<C> {
         true
     }
 
-    /// Gives the events of a context new turns. `spare` is memory for the first one's entry in
-    /// `oldest`.
+    /// Gives the events of a context new sequence numbers. `spare` is memory for the first one's
+    /// entry in `oldest`.
     fn renew(&mut self, context: &C, spare: Option<OldestReservation>) {
         let id = context.id();
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
-        let first = entry.queue.renew(&mut self.turns);
+        let first = entry.queue.renew(&mut self.sequence);
         if let (Some(first), Some(spare)) = (first, spare) {
-            // INVARIANT: From here on `first` is the turn of the first event.
+            // INVARIANT: From here on `first` is the sequence number of the first event.
             self.oldest.insert(spare.into_node(first, id));
         }
     }
@@ -250,9 +250,9 @@ impl<C: Numbered> ChannelContexts<C> {
     /// Removes an unread event about `group` from the queue of `context`.
     fn withdraw(&mut self, context: &C, group: u64) -> Option<EventNode<C>> {
         let entry = self.get(context)?;
-        let before = entry.queue.first_turn();
+        let before = entry.queue.first_seq();
         let node = entry.queue.withdraw(group)?;
-        let first = entry.queue.first_turn();
+        let first = entry.queue.first_seq();
         if before != first {
             let spare = before.and_then(|before| self.oldest.remove_node(&before));
             let spare = spare.map(RBTreeNode::into_reservation);
@@ -272,7 +272,7 @@ impl<C: Numbered> ChannelContexts<C> {
     // ------------------------------------------------------------------------------------------
 
     /// Queues an event of `context` that has just happened. `unread` makes the event, given its
-    /// turn.
+    /// sequence number.
     ///
     /// Does nothing if the context has gone.
     pub(crate) fn append(
@@ -282,16 +282,16 @@ impl<C: Numbered> ChannelContexts<C> {
         subject: EventSubject<C>,
         unread: impl FnOnce(u64) -> Unread,
     ) {
-        let turn = self.turns.take();
+        let seq = self.sequence.take();
         let Some(entry) = self.get(context) else {
             return;
         };
-        let (at, unread) = (entry.numbers.take(), unread(turn));
+        let (at, unread) = (entry.numbers.take(), unread(seq));
         if unread.is_written() {
             self.count_written(context);
         }
         if let Some((entry, oldest, _)) = self.find(context) {
-            entry.enter(oldest, turn);
+            entry.enter(oldest, seq);
             entry
                 .queue
                 .fill(EventMemory::Node(memory), at, unread, subject);
@@ -314,7 +314,7 @@ impl<C: Numbered> ChannelContexts<C> {
             owner,
             group,
             is_written,
-            turn,
+            seq,
             whole,
             node,
             ..
@@ -334,12 +334,12 @@ impl<C: Numbered> ChannelContexts<C> {
         }
         let (entry, oldest, _) = self.find(&owner)?;
         if !moved {
-            entry.enter(oldest, turn);
+            entry.enter(oldest, seq);
             entry.queue.put_back(node, whole);
             return None;
         }
-        // The turn of the event is one of the other channel.
-        let spare = match entry.queue.first_turn() {
+        // The sequence number of the event is one of the other channel.
+        let spare = match entry.queue.first_seq() {
             Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
             None => entry.spare.take(),
         };
@@ -363,7 +363,7 @@ impl<C: Numbered> ChannelContexts<C> {
     ) -> Result<bool, ExpectedEvents> {
         // `written` need not be counted: an endpoint has no events of the kinds that programs
         // write.
-        let Some((entry, oldest, turns)) = self.find(context) else {
+        let Some((entry, oldest, sequence)) = self.find(context) else {
             return Ok(false);
         };
         let Some(recipient) = entry.recipient(group, event, extra)? else {
@@ -375,13 +375,13 @@ impl<C: Numbered> ChannelContexts<C> {
             memory,
             param,
         } = recipient;
-        let (turn, at) = (turns.take(), entry.numbers.take());
-        let unread = Unread::new(uid, event, param, id, turn);
+        let (seq, at) = (sequence.take(), entry.numbers.take());
+        let unread = Unread::new(uid, event, param, id, seq);
         let subject = EventSubject {
             group,
             ..EventSubject::default()
         };
-        entry.enter(oldest, turn);
+        entry.enter(oldest, seq);
         entry.queue.fill(memory, at, unread, subject);
         Ok(true)
     }
@@ -395,7 +395,7 @@ impl<C: Numbered> ChannelContexts<C> {
             ..
         } = self;
         let cursor = oldest.cursor_front_mut()?;
-        let (&turn, &id) = cursor.current();
+        let (&seq, &id) = cursor.current();
         let (_, spare) = cursor.remove_current();
         let spare = spare.into_reservation();
         let entry = entries.get_mut(id)?;
@@ -407,7 +407,7 @@ impl<C: Numbered> ChannelContexts<C> {
                 (unread.start(), whole, child, group, unread.is_written())
             })?;
         // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
-        match entry.queue.first_turn() {
+        match entry.queue.first_seq() {
             Some(first) => {
                 oldest.insert(spare.into_node(first, id));
             }
@@ -426,7 +426,7 @@ impl<C: Numbered> ChannelContexts<C> {
             child,
             group,
             is_written,
-            turn,
+            seq,
             start,
             whole,
             node,

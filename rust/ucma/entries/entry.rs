@@ -26,7 +26,8 @@ pub(crate) trait Numbered {
     fn id(&self) -> u32;
 }
 
-/// Memory for an entry in the tree that maps the turn of a context's oldest event to its number.
+/// Memory for an entry in the tree that maps the sequence number of a context's oldest event to its
+/// number.
 pub(crate) type OldestReservation = RBTreeNodeReservation<u64, u32>;
 
 /// The entry of a context in its channel.
@@ -186,19 +187,19 @@ impl<C: Numbered> ChannelEntry<C> {
         }
     }
 
-    /// Enters the context into the channel's `oldest` for an event with position `turn`, which is
+    /// Enters the context into the channel's `oldest` for an event with position `seq`, which is
     /// put into the queue next.
-    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, turn: u64) {
-        let spare = match self.queue.first_turn() {
+    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
+        let spare = match self.queue.first_seq() {
             None => self.spare.take(),
-            Some(first) if turn < first => {
+            Some(first) if seq < first => {
                 oldest.remove_node(&first).map(RBTreeNode::into_reservation)
             }
             Some(_) => None,
         };
         if let Some(spare) = spare {
-            // INVARIANT: From here on `turn` is that of the first event in the queue.
-            oldest.insert(spare.into_node(turn, self.context.id()));
+            // INVARIANT: From here on `seq` is that of the first event in the queue.
+            oldest.insert(spare.into_node(seq, self.context.id()));
         }
     }
 

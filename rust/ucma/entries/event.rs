@@ -18,7 +18,7 @@ use kernel::{
 /// An event that was not read yet.
 pub(crate) struct Unread {
     /// The position of the event among all events of its channel.
-    turn: u64,
+    seq: u64,
     /// The user's value for the context or multicast group that the event is for.
     uid: u64,
     /// The number of that context or group; in a connection request, the number of the new context.
@@ -32,7 +32,7 @@ pub(crate) struct Unread {
 
 impl Unread {
     /// Creates an event for the context or group `id`, with the user's value `uid` and the position
-    /// `turn` among the events of its channel.
+    /// `seq` among the events of its channel.
     ///
     /// `memory` is used if the event has parameters. Without it, parameters are reported as zeros.
     pub(crate) fn new(
@@ -40,10 +40,10 @@ impl Unread {
         event: &Event<'_>,
         memory: Option<ParamReservation>,
         id: u32,
-        turn: u64,
+        seq: u64,
     ) -> Self {
         let mut unread = Unread {
-            turn,
+            seq,
             uid,
             id,
             kind: event.kind,
@@ -62,13 +62,13 @@ impl Unread {
     }
 
     /// Returns the position of the event among all events of its channel.
-    pub(crate) fn turn(&self) -> u64 {
-        self.turn
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
     }
 
     /// Returns the position of the event, to be changed when the event moves to another channel.
-    pub(crate) fn turn_mut(&mut self) -> &mut u64 {
-        &mut self.turn
+    pub(crate) fn seq_mut(&mut self) -> &mut u64 {
+        &mut self.seq
     }
 
     /// Returns the start of the event in the layout of the ABI.

@@ -157,16 +157,16 @@ impl<C> Queue<C> {
         is_first.then_some(index)
     }
 
-    /// Returns the turn of the oldest event.
-    pub(crate) fn first_turn(&self) -> Option<u64> {
+    /// Returns the sequence number of the oldest event.
+    pub(crate) fn first_seq(&self) -> Option<u64> {
         if let Some(index) = self.first_own() {
             let (_, unread) = self.own.get(index)?.full()?;
-            return Some(unread.turn());
+            return Some(unread.seq());
         }
         if self.more.is_empty() {
             return None;
         }
-        self.more.values().next().map(|(unread, _)| unread.turn())
+        self.more.values().next().map(|(unread, _)| unread.seq())
     }
 
     /// Returns the first connection request whose position is not before `from`: its position, and
@@ -294,19 +294,19 @@ impl<C> Queue<C> {
         }
     }
 
-    /// Gives all events new turns. Returns the new turn of the first one.
-    pub(crate) fn renew(&mut self, turns: &mut Numbers) -> Option<u64> {
+    /// Gives all events new sequence numbers. Returns the new sequence number of the first one.
+    pub(crate) fn renew(&mut self, sequence: &mut Numbers) -> Option<u64> {
         self.sort_own();
         let mut own = self.own.iter_mut().filter_map(Slot::full_mut).peekable();
         let mut more = self.more.iter_mut().peekable();
-        turns.renew(iter::from_fn(|| {
+        sequence.renew(iter::from_fn(|| {
             let is_own = match (own.peek(), more.peek()) {
                 (Some((own, _)), Some((more, _))) => own < *more,
                 (own, _) => own.is_some(),
             };
             match is_own {
-                true => own.next().map(|(_, unread)| unread.turn_mut()),
-                false => more.next().map(|(_, (unread, _))| unread.turn_mut()),
+                true => own.next().map(|(_, unread)| unread.seq_mut()),
+                false => more.next().map(|(_, (unread, _))| unread.seq_mut()),
             }
         }))
     }

@@ -71,8 +71,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets a route that the consumer has found by itself. If `report` is set, the event is reported
-    /// at once.
+    /// Sets a route that the consumer has found by itself. If `report` is set, the event is
+    /// reported at once.
     ///
     /// Fails with `EINVAL` in the wrong state, with `ENODEV` for a loopback address on RoCE or if
     /// the interface has gone, or with `ENOMEM`. On failure nothing has changed.

@@ -341,9 +341,9 @@ impl<'a> QueryParams<'a> {
     ///
     /// # Safety
     ///
-    /// `addr` must have been made by [`QueryParams::to_dev_addr`]. It and the objects that it points
-    /// to must stay valid until the callback has returned or the query is cancelled. The callback
-    /// must accept `context` until then.
+    /// `addr` must have been made by [`QueryParams::to_dev_addr`]. It and the objects that it
+    /// points to must stay valid until the callback has returned or the query is cancelled. The
+    /// callback must accept `context` until then.
     unsafe fn start(
         &self,
         addr: *mut bindings::rdma_dev_addr,

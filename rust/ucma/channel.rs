@@ -96,8 +96,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// - `ENOENT` if there is no such context;
-    /// - `EINVAL` if the context belongs to another channel;
+    /// - `ENOENT` if the channel has no such context;
     /// - `ENXIO` if its device was removed.
     pub(super) fn context(&self, id: u32) -> Result<Arc<Context>> {
         let context = self.ucma.contexts.get(id).ok_or(ENOENT)?;

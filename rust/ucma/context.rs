@@ -145,16 +145,27 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the context belongs to another channel;
+    /// - the errors of [`check_in`](Self::check_in);
     /// - `ENXIO` if its device was removed.
     pub(super) fn check(&self, channel: &Channel) -> Result {
-        if !self.is_in(channel) {
-            return Err(EINVAL);
-        }
+        self.check_in(channel)?;
         if self.removed.load(ordering::Acquire) {
             return Err(ENXIO);
         }
         Ok(())
+    }
+
+    /// Checks whether the context belongs to `channel`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` if not, as if there were no such context: what others have is not told.
+    pub(super) fn check_in(&self, channel: &Channel) -> Result {
+        if self.is_in(channel) {
+            Ok(())
+        } else {
+            Err(ENOENT)
+        }
     }
 
     /// Destroys the context, unless somebody else does already.

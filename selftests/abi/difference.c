@@ -40,6 +40,7 @@ static const struct {
 	  "the address means another peer at each interface; C asks where the source is" },
 	{ "route_after_failed_resolve", ENODEV, 0,
 	  "a call that fails changes nothing; C takes the scope of the address" },
+	{ "foreign_id", EINVAL, ENOENT, "an id of another file cannot be told from none" },
 	{ "written_events", 0, EAGAIN, "so many events of programs, and no more, may be unread" },
 };
 

@@ -175,7 +175,7 @@ TEST(generic, id_of_another_file)
 	uint32_t id = REQUIRE_ID(create_id(other, PS_TCP, 1));
 
 	FOR_ALL(c) {
-		int want = EINVAL;
+		int want = differs("foreign_id");
 
 		if (c->id < 0)
 			continue;

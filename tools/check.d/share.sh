@@ -37,6 +37,10 @@ make_walk() {
 	program "$REPO/selftests/walk" "$share"
 }
 
+make_hostile() {
+	program "$REPO/selftests/hostile" "$share/hostile"
+}
+
 make_storm() {
 	program "$REPO/selftests/trouble" "$share/storm"
 }

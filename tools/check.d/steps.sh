@@ -236,6 +236,8 @@ boot states
 boot scenarios
 # What the storms of trouble leave in the tables of neighbours is not to be seen here.
 boot unreached
+# What hostile users leave behind is for them alone, too.
+boot hostile
 boot programs
 boot infiniband
 boot storage
@@ -307,6 +309,7 @@ declare_steps() {
 	rust_step --needs build insns insns
 	boot_step scenarios
 	boot_step unreached
+	boot_step hostile
 	boot_step 9p
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"

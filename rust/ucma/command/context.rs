@@ -55,21 +55,14 @@ fn create_for(call: &Call<'_>, request: &abi::CreateId, endpoint: &EndpointRef) 
 ///
 /// # Errors
 ///
-/// - `ENOENT` if there is no such context or it is being destroyed;
-/// - `EINVAL` if the context belongs to another channel;
+/// - `ENOENT` if the file has no such context or it is being destroyed;
 /// - `EFAULT` if the response cannot be written; the context is destroyed nevertheless.
 pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
     let channel = call.channel();
     let (context, number) = channel
         .ucma
         .contexts
-        .take_if(request.id, |context| {
-            if context.is_in(channel) {
-                Ok(())
-            } else {
-                Err(EINVAL)
-            }
-        })?
+        .take_if(request.id, |context| context.check_in(channel))?
         .ok_or(ENOENT)?;
     let events_reported = context.end(number);
     call.respond(
@@ -83,9 +76,9 @@ pub(super) fn destroy(call: &Call<'_>, request: &abi::DestroyId) -> Result {
 ///
 /// # Errors
 ///
-/// - `ENOENT` if there is no such descriptor or context, or if the context is being destroyed;
-/// - `EINVAL` if the descriptor is not a file of this device, or if the context does not belong to
-///   it;
+/// - `ENOENT` if there is no such descriptor, if its file has no such context, or if the context is
+///   being destroyed;
+/// - `EINVAL` if the descriptor is not a file of this device;
 /// - `ENXIO` if the context's device was removed;
 /// - `ENOMEM` if the channel has too many contexts;
 /// - `EFAULT` if the response cannot be written; the context has moved nevertheless.

@@ -116,8 +116,7 @@ impl Join {
 ///
 /// # Errors
 ///
-/// - `ENOENT` if there is no such membership;
-/// - `EINVAL` if its context belongs to another channel;
+/// - `ENOENT` if no context of the file has such a membership;
 /// - `ENXIO` if the device was removed;
 /// - `EFAULT` if the response cannot be written; the group is left nevertheless.
 pub(super) fn leave(call: &Call<'_>, request: &abi::DestroyId) -> Result {

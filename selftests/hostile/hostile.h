@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a hostile user does, one act for each row of Documentation/security.rst. An act prints what it has found as
+ * words NAME=VALUE, and the suite judges them: what is right depends on the connection manager that is loaded.
+ */
+#ifndef HOSTILE_H
+#define HOSTILE_H
+
+#include "../abi/abi.h"
+
+/* A user who owns nothing. */
+#define NOBODY 65534
+
+struct act {
+	const char *name;
+	const char *arguments;
+	void (*run)(char **arguments);
+	struct act *next;
+};
+
+void act_register(struct act *a);
+
+#define ACT(what, words)							\
+	static void act_##what(char **arguments);				\
+	__attribute__((constructor)) static void act_##what##_register(void)	\
+	{									\
+		static struct act a = { #what, words, act_##what };		\
+		act_register(&a);						\
+	}									\
+	static void act_##what(char **arguments)
+
+/* From here on this process is that user, in no group of others, and without capabilities. */
+void become(unsigned int uid);
+
+/* A file of the device that does not wait. */
+int file(void);
+
+#endif

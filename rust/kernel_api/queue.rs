@@ -86,7 +86,7 @@ pub(super) struct Group {
 ///
 /// # Invariants
 ///
-/// Each entry of `events` is `Some`.
+/// Each entry of `events` is `Some`. There is none if `life` is [`Life::Closed`].
 pub(super) struct Queue {
     events: RBTree<u64, Option<Queued>>,
     /// Memory that is used first, and returns after the consumer was told, so that storage drivers
@@ -185,12 +185,12 @@ impl KernelId {
         Ok(())
     }
 
-    /// Removes the oldest event and returns it, unless the consumer must not be told now.
+    /// Removes the oldest event and returns it.
+    ///
+    /// This is called for the work item, which is not enqueued for a hidden identifier. A closed
+    /// queue is empty.
     pub(super) fn pop(&self) -> Option<Queued> {
         let mut queue = self.queue.lock();
-        if queue.life != Life::Open {
-            return None;
-        }
         let mut first = queue.events.cursor_front_mut()?;
         let queued = first.current_mut().1.take();
         let (_, node) = first.remove_current();

@@ -187,6 +187,15 @@ void rust_test_rtnl_unlock(void)
 	rtnl_unlock();
 }
 
+static bool own;
+module_param(own, bool, 0);
+MODULE_PARM_DESC(own, "the only test is that of identifiers which are destroyed in their own callbacks");
+
+bool rust_test_own(void)
+{
+	return own;
+}
+
 static bool stuck_only;
 module_param_named(stuck, stuck_only, bool, 0);
 MODULE_PARM_DESC(stuck, "have a driver not return from accept, instead of the other tests over iWARP");

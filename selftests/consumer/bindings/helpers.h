@@ -41,6 +41,7 @@ unsigned short rust_test_resident(void);
 bool rust_test_resolves(void);
 unsigned int rust_test_node_type(void);
 bool rust_test_lock(void);
+bool rust_test_own(void);
 void rust_test_rtnl_lock(void);
 bool rust_test_is_locked(void);
 void rust_test_rtnl_unlock(void);

@@ -143,6 +143,15 @@ pub(crate) fn destruction(g: &Arc<Ground>) -> Option<()> {
         a.end();
         b.expect_status(EventType::REJECTED, RejectReason::TIMEOUT.status());
     }
+    // Who asks goes while the request is told.
+    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
+        b.on(EventType::CONNECT_REQUEST, linger);
+        is!(a.connect(), Ok(()));
+        b.wait_inside(1000);
+        a.end();
+        b.expect(EventType::CONNECT_REQUEST);
+        b.expect_status(EventType::REJECTED, RejectReason::TIMEOUT.status());
+    }
     if let Some(Pair { a, b, l }) = &Pair::until_request(g) {
         // The listener may go before.
         l.end();
@@ -177,6 +186,60 @@ pub(crate) fn destruction(g: &Arc<Ground>) -> Option<()> {
     }
     if let Some(Pair { a, .. }) = &Pair::until_disconnected(g) {
         a.end();
+    }
+    Some(())
+}
+
+fn destroy_itself(side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
+    side.end();
+    Verdict::KEEP
+}
+
+fn accept_and_destroy(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+    is!(act::accept(side, id), Ok(()));
+    destroy_itself(side, id, event)
+}
+
+/// Whoever is destroyed in its own callback does not wait for that, and is told nothing more; the
+/// peer is. With C this never ends.
+pub(crate) fn in_own_callback(g: &Arc<Ground>) -> Option<()> {
+    if let Some(Pair { a, .. }) = &Pair::start(g) {
+        a.on(EventType::ADDR_RESOLVED, destroy_itself);
+        is!(a.resolve(), Ok(()));
+        a.expect(EventType::ADDR_RESOLVED);
+        check!(a.is_gone());
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
+        b.on(EventType::CONNECT_REQUEST, destroy_itself);
+        is!(a.connect(), Ok(()));
+        b.expect(EventType::CONNECT_REQUEST);
+        check!(b.is_gone());
+        a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
+        b.on(EventType::CONNECT_REQUEST, accept_and_destroy);
+        is!(a.connect(), Ok(()));
+        b.expect(EventType::CONNECT_REQUEST);
+        check!(b.is_gone());
+        if a.comes(EventType::CONNECT_RESPONSE) {
+            a.expect(EventType::CONNECT_RESPONSE);
+        }
+        a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_request(g) {
+        a.on(EventType::CONNECT_RESPONSE, destroy_itself);
+        is!(b.accept(), Ok(()));
+        a.expect(EventType::CONNECT_RESPONSE);
+        check!(a.is_gone());
+        b.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_response(g) {
+        b.on(EventType::ESTABLISHED, destroy_itself);
+        is!(a.confirm(), Ok(()));
+        b.expect(EventType::ESTABLISHED);
+        check!(b.is_gone());
+        a.expect(EventType::DISCONNECTED);
+        is!(a.disconnect(), Ok(()));
     }
     Some(())
 }

@@ -69,6 +69,9 @@ const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
 /// Where somebody takes it away while others hold the lock of all network interfaces.
 const LOCKED_REMOVAL_TESTS: &[(&str, Test)] = &[("a group's device goes", removal::of_a_group)];
 
+/// Where a callback may destroy its own identifier.
+const OWN_TESTS: &[(&str, Test)] = &[("destroyed in its own callback", ending::in_own_callback)];
+
 /// Where the device speaks iWARP.
 const IWARP_TESTS: &[(&str, Test)] = &[
     ("a connection over iWARP", iwarp::connection),
@@ -107,6 +110,8 @@ impl kernel::Module for Cmid {
             run_all(&mut run, &ground, LOCKED_REMOVAL_TESTS);
         } else if parameter::removal() != 0 {
             run_all(&mut run, &ground, REMOVAL_TESTS);
+        } else if parameter::own() {
+            run_all(&mut run, &ground, OWN_TESTS);
         } else if parameter::stuck() {
             run_all(&mut run, &ground, STUCK_TESTS);
         } else if device.is_iwarp() {

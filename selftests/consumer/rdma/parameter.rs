@@ -47,6 +47,12 @@ pub(crate) fn lock() -> bool {
     unsafe { bindings::rust_test_lock() }
 }
 
+/// Whether the only test is that of identifiers which are destroyed in their own callbacks.
+pub(crate) fn own() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_own() }
+}
+
 /// Whether the test is the one with a driver that does not return from accept.
 pub(crate) fn stuck() -> bool {
     // SAFETY: It may always be asked.

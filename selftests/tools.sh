@@ -214,6 +214,10 @@ in_and_out="sh -c 'echo in >>$tmp/times; sleep 1; echo out >>$tmp/times; echo ok
 result $? "two steps run at a time"
 [ "$(most "step a $in_and_out" "step b $in_and_out" "step --waits c $in_and_out" "step --waits d $in_and_out")" = 3 ]
 result $? "one that waits runs beside them, and no second one"
+[ "$(most "step a $in_and_out" "step b $in_and_out" "step --idle c $in_and_out" "step --idle d $in_and_out")" = 3 ]
+result $? "one that only computes, too"
+[ "$(most "step --idle a $in_and_out" "step --idle b $in_and_out")" = 1 ]
+result $? "and not two of these"
 "$tools/mutants" --check >"$tmp/out" 2>&1
 result $? "every mutant applies"
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus

@@ -11,7 +11,7 @@
 #
 # and that declares its steps, and then calls choose_steps and run_steps.
 
-step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=() step_waits=()
+step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=() step_beside=()
 # Steps that are there, but not in this run: the reason by name.
 declare -A left_out=()
 # What makes a step known by another name: a suite is one of a boot.
@@ -19,19 +19,21 @@ declare -A step_of_suite=()
 # The suites that were chosen of a boot, if not all.
 declare -A chosen_suites=()
 
-# step [--cargo] [--waits] [--after STEP]... [--needs STEP]... [--named] NAME COMMAND...: declare one.
+# step [--cargo] [--waits | --idle] [--after STEP]... [--needs STEP]... [--named] NAME COMMAND...: declare one.
 #   --cargo   its cases are those of "cargo test", not KTAP
 #   --waits   it waits more than it computes, and runs beside the others where several run at a time; of
 #             such steps one at a time
+#   --idle    it only computes, and nobody's time depends on it: it runs beside the others with what they leave of
+#             the processors; of such steps one at a time
 #   --after   it begins when that one has ended
 #   --needs   and is not run at all if that one failed
 #   --named   only for who asks for it by name
 step() {
-	local kind=ktap waits='' after='' needs='' chosen=1
+	local kind=ktap beside='' after='' needs='' chosen=1
 	while :; do
 		case $1 in
 		--cargo) kind=cargo ;;
-		--waits) waits=1 ;;
+		--waits | --idle) beside=${1#--} ;;
 		--after) after+=" $2" && shift ;;
 		--needs) needs+=" $2" && shift ;;
 		--named) chosen='' ;;
@@ -40,7 +42,7 @@ step() {
 		shift
 	done
 	step_names+=("$1") step_kinds+=("$kind") step_after+=("$after") step_needs+=("$needs")
-	step_chosen+=("$chosen") step_waits+=("$waits")
+	step_chosen+=("$chosen") step_beside+=("$beside")
 	step_commands+=("$(printf '%q ' "${@:2}")")
 }
 
@@ -171,23 +173,29 @@ may_start() {
 	done
 }
 
-# at_once: how many steps may run at a time, with one that waits.
+# at_once: how many steps with a guest may run at a time.
 at_once() {
 	echo $((lanes > 1 ? lanes + 1 : 1))
 }
 
-# has_lane NUMBER: whether one more step may run now.
+# has_lane NUMBER: whether one more step may run now: in a lane, or as the one of its kind that is beside them.
 has_lane() {
-	local pid computing=0 waits=''
+	local pid kind computing=0
+	local -A beside=()
 	for pid in "${!running[@]}"; do
-		if [ -z "$waits" ] && [ -n "${step_waits[${running[$pid]}]}" ] && [ "$lanes" -gt 1 ]; then
-			waits=1
+		kind=${step_beside[${running[$pid]}]}
+		if [ "$lanes" -gt 1 ] && [ -n "$kind" ] && [ -z "${beside[$kind]:-}" ]; then
+			beside[$kind]=1
 		else
 			computing=$((computing + 1))
 		fi
 	done
-	[ "$computing" -lt "$lanes" ] ||
-		{ [ "$lanes" -gt 1 ] && [ -z "$waits" ] && [ -n "${step_waits[$1]}" ]; }
+	kind=${step_beside[$1]}
+	if [ "$lanes" -gt 1 ] && [ -n "$kind" ] && [ -z "${beside[$kind]:-}" ]; then
+		return
+	fi
+	[ "$kind" != idle ] || [ "$lanes" -eq 1 ] || return
+	[ "$computing" -lt "$lanes" ]
 }
 
 # start_step NUMBER: in a process group of its own. Times are seconds: those that passed, and those of processors.
@@ -206,6 +214,7 @@ start_step() {
 		set +m
 		# What outlives the run does not keep the next one from DIR.
 		[ -z "${busy:-}" ] || exec {busy}>&-
+		[ "${step_beside[$1]}" != idle ] || renice -n 19 -p "$BASHPID" >/dev/null
 		TIMEFORMAT='%R %U %S'
 		export GUEST_BOOTS=$work/$name.boots GUEST_LANES=$(at_once)
 		{ time eval "${step_commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$work/$name.time"

@@ -285,7 +285,8 @@ debug_step() {
 	fi
 }
 
-# In this order, two at a time and one beside them that mostly waits: what others wait for and what takes long comes first,
+# In this order, two at a time, and beside them one that mostly waits and one that needs neither a guest nor a clock: what
+# others wait for and what takes long comes first,
 # and in the end there are steps that use few processors. Two guests are not beside two others: soft-RoCE gives a message up
 # that is not acknowledged for some seconds.
 declare_steps() {
@@ -300,9 +301,9 @@ declare_steps() {
 	boot_step --waits commands
 	boot_step --waits removal
 	boot_step states
-	rust_step clippy one "clippy" "$TOOLS/clippy"
-	rust_step --cargo host "$TOOLS/check-host"
-	rust_step --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
+	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
+	rust_step --idle --cargo host "$TOOLS/check-host"
+	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
 	boot_step infiniband
 	boot_step programs
 	boot_step storage

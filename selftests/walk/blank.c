@@ -21,11 +21,30 @@ void blank_number(uint8_t *answer, const bool *written)
 	blank_bytes(answer, written, 0, 4);
 }
 
+/*
+ * The scope of an IPv6 address is the index of an interface: another one whenever the interface is made anew. A hash of
+ * its name takes its place.
+ */
+static void name_scope(uint8_t *answer, const bool *written, size_t at)
+{
+	char name[IF_NAMESIZE];
+	uint32_t scope, hash = 2166136261;
+
+	memcpy(&scope, answer + at, sizeof(scope));
+	if (!written[at] || !scope || !if_indextoname(scope, name))
+		return;
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 16777619;
+	memcpy(answer + at, &hash, sizeof(hash));
+}
+
 static void blank_port(uint8_t *answer, const bool *written, size_t at)
 {
 	uint16_t family;
 
 	memcpy(&family, answer + at, sizeof(family));
+	if (family == AF_INET6)
+		name_scope(answer, written, at + offsetof(struct sockaddr_in6, sin6_scope_id));
 	/* In a service id the port is last. */
 	blank_bytes(answer, written, at + (family == AF_IB ? 30 : 2), 2);
 }

@@ -34,17 +34,17 @@ impl Side {
     }
 }
 
-/// The place of a link in its tree.
+/// The position of a link in its tree: its neighbours there, and its key.
 pub(crate) struct Node<K> {
     /// Initialised while the link is in a tree.
     key: MaybeUninit<K>,
-    parent: Option<Place<K>>,
-    left: Option<Place<K>>,
-    right: Option<Place<K>>,
+    parent: Option<NodePtr<K>>,
+    left: Option<NodePtr<K>>,
+    right: Option<NodePtr<K>>,
 }
 
 impl<K> Node<K> {
-    /// Creates the place of a link that is in no tree.
+    /// Creates the position of a link that is in no tree.
     pub(crate) const fn new() -> Self {
         Node {
             key: MaybeUninit::uninit(),
@@ -62,23 +62,23 @@ impl<K> Node<K> {
 /// The link is valid and in a tree, or is being entered into it or removed from it. The pointer is
 /// used by this tree alone, with the shared or exclusive reference to the tree that [`Link`] asks
 /// for, and only as long as the tree owns a reference to the object.
-pub(crate) struct Place<K>(NonNull<Link<K>>);
+pub(crate) struct NodePtr<K>(NonNull<Link<K>>);
 
-impl<K> Clone for Place<K> {
+impl<K> Clone for NodePtr<K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K> Copy for Place<K> {}
+impl<K> Copy for NodePtr<K> {}
 
-impl<K> PartialEq for Place<K> {
+impl<K> PartialEq for NodePtr<K> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<K> Place<K> {
+impl<K> NodePtr<K> {
     /// Returns the pointer as it was when the link was entered.
     pub(crate) fn as_ptr(self) -> NonNull<Link<K>> {
         self.0
@@ -154,7 +154,7 @@ impl<K> Place<K> {
     }
 }
 
-impl<K: Copy> Place<K> {
+impl<K: Copy> NodePtr<K> {
     /// Returns the key.
     pub(crate) fn key(self) -> K {
         // SAFETY: By the type invariant the node may be read, and the key is initialised.
@@ -170,7 +170,7 @@ impl<K: Copy> Place<K> {
 /// that is balanced as [above](self).
 pub(crate) struct Root<K> {
     number: Number,
-    root: Option<Place<K>>,
+    root: Option<NodePtr<K>>,
 }
 
 impl<K> Root<K> {
@@ -194,13 +194,13 @@ impl<K> Root<K> {
     }
 
     /// Returns the pointer to a link with which it was entered, if it is in the tree.
-    pub(crate) fn find(&self, link: &Link<K>) -> Option<Place<K>> {
+    pub(crate) fn find(&self, link: &Link<K>) -> Option<NodePtr<K>> {
         if !self.has(link) {
             return None;
         }
         // SAFETY: By the type invariant the link is in this tree, so that its node may be read.
         let parent = unsafe { (*link.node.get()).parent };
-        let is_it = |place: &Place<K>| core::ptr::eq(place.0.as_ptr(), link);
+        let is_it = |node: &NodePtr<K>| core::ptr::eq(node.0.as_ptr(), link);
         match parent {
             None => self.root.filter(is_it),
             Some(parent) => parent
@@ -211,12 +211,12 @@ impl<K> Root<K> {
     }
 
     /// Returns the first link.
-    pub(crate) fn first(&self) -> Option<Place<K>> {
+    pub(crate) fn first(&self) -> Option<NodePtr<K>> {
         Some(self.root?.outermost(Side::Left))
     }
 
     /// Puts `new` in the place of `old`, whose parent is `parent`.
-    fn replace(&mut self, parent: Option<Place<K>>, old: Place<K>, new: Option<Place<K>>) {
+    fn replace(&mut self, parent: Option<NodePtr<K>>, old: NodePtr<K>, new: Option<NodePtr<K>>) {
         match parent {
             Some(parent) => parent.set_child(parent.side_of(old), new),
             None => {
@@ -238,7 +238,7 @@ impl<K> Root<K> {
     ///        /  \          /  \
     ///       b    c        a    b
     /// ```
-    fn rotate(&mut self, node: Place<K>, side: Side) -> Place<K> {
+    fn rotate(&mut self, node: NodePtr<K>, side: Side) -> NodePtr<K> {
         let Some(child) = node.child(side) else {
             return node;
         };
@@ -251,7 +251,7 @@ impl<K> Root<K> {
 
     /// Balances `node`, which is two higher on `side`. Returns the node that has taken its place,
     /// and whether the subtree has become lower.
-    fn rebalance(&mut self, node: Place<K>, side: Side) -> (Place<K>, bool) {
+    fn rebalance(&mut self, node: NodePtr<K>, side: Side) -> (NodePtr<K>, bool) {
         let high = side.balance();
         let low = side.other().balance();
         let Some(child) = node.child(side) else {
@@ -278,7 +278,7 @@ impl<K> Root<K> {
     }
 
     /// Restores the balance after the subtree of `node` has become one higher.
-    fn has_grown(&mut self, mut node: Place<K>) {
+    fn has_grown(&mut self, mut node: NodePtr<K>) {
         while let Some(parent) = node.parent() {
             let side = parent.side_of(node);
             match parent.balance() {
@@ -297,7 +297,7 @@ impl<K> Root<K> {
     }
 
     /// Restores the balance after the subtree on the side `side` of `node` has become one lower.
-    fn has_shrunk(&mut self, mut node: Place<K>, mut side: Side) {
+    fn has_shrunk(&mut self, mut node: NodePtr<K>, mut side: Side) {
         loop {
             let top = match node.balance() {
                 0 => {
@@ -326,7 +326,7 @@ impl<K> Root<K> {
     /// # Safety
     ///
     /// The link must be in this tree.
-    pub(crate) unsafe fn remove(&mut self, node: Place<K>) {
+    pub(crate) unsafe fn remove(&mut self, node: NodePtr<K>) {
         let parent = node.parent();
         let (left, right) = (node.child(Side::Left), node.child(Side::Right));
         let shrunk = if let (Some(left), Some(right)) = (left, right) {
@@ -378,7 +378,7 @@ impl<K: Copy + Ord> Root<K> {
             next = node.child(side);
         }
         // INVARIANT: If the claim succeeds, the link is being entered into this tree.
-        let node = Place(link);
+        let node = NodePtr(link);
         // SAFETY: By the safety requirements the link is valid.
         if !unsafe { link.as_ref() }.mark.claim(&self.number) {
             return false;
@@ -401,7 +401,7 @@ impl<K: Copy + Ord> Root<K> {
     }
 
     /// Returns the first link whose key is not below `key`.
-    pub(crate) fn lower_bound(&self, key: &K) -> Option<Place<K>> {
+    pub(crate) fn lower_bound(&self, key: &K) -> Option<NodePtr<K>> {
         let mut found = None;
         let mut next = self.root;
         while let Some(node) = next {
@@ -419,12 +419,12 @@ impl<K: Copy + Ord> Root<K> {
 #[cfg(all(test, not(loom)))]
 impl<K: Copy + Ord> Root<K> {
     /// Checks the invariants, and returns the links in order.
-    pub(crate) fn check(&self) -> std::vec::Vec<Place<K>> {
+    pub(crate) fn check(&self) -> std::vec::Vec<NodePtr<K>> {
         fn walk<K: Copy + Ord>(
             root: &Root<K>,
-            node: Option<Place<K>>,
-            parent: Option<Place<K>>,
-            found: &mut std::vec::Vec<Place<K>>,
+            node: Option<NodePtr<K>>,
+            parent: Option<NodePtr<K>>,
+            found: &mut std::vec::Vec<NodePtr<K>>,
         ) -> i32 {
             let Some(node) = node else {
                 return 0;

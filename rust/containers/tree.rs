@@ -3,7 +3,7 @@
 //! A tree of objects, sorted by key.
 
 use crate::{
-    avl::{Place, Root},
+    avl::{NodePtr, Root},
     counted::{Borrowed, Counted},
     link::{HasLink, Link},
 };
@@ -71,7 +71,7 @@ where
     pub fn insert(&mut self, key: K, object: R) -> Result<(), R> {
         let object = Raw::<R>::new(object);
         // SAFETY: By the safety requirements of `HasLink` there is a link, and by those of
-        // `Counted` it stays where it is until `remove_place` has removed it.
+        // `Counted` it stays where it is until `remove_node` has removed it.
         if unsafe { self.root.insert(key, object.link()) } {
             // INVARIANT: The tree owns what the reference was turned into.
             core::mem::forget(object);
@@ -83,27 +83,27 @@ where
 
     /// Removes an object, and returns the reference to it, if it is in this tree.
     pub fn remove(&mut self, object: &R::Target) -> Option<R> {
-        let place = self.root.find(HasLink::<K>::link(object))?;
-        // SAFETY: The place was found in this tree.
-        Some(unsafe { self.remove_place(place) })
+        let node = self.root.find(HasLink::<K>::link(object))?;
+        // SAFETY: The node was found in this tree.
+        Some(unsafe { self.remove_node(node) })
     }
 
     /// Removes the first object, and returns the reference to it.
     pub fn pop_first(&mut self) -> Option<R> {
-        let place = self.root.first()?;
-        // SAFETY: The place was found in this tree.
-        Some(unsafe { self.remove_place(place) })
+        let node = self.root.first()?;
+        // SAFETY: The node was found in this tree.
+        Some(unsafe { self.remove_node(node) })
     }
 
     /// Removes an object.
     ///
     /// # Safety
     ///
-    /// The place must be one of this tree.
-    unsafe fn remove_place(&mut self, place: Place<K>) -> R {
-        let object = object_of::<R, K>(place);
+    /// The node must be one of this tree.
+    unsafe fn remove_node(&mut self, node: NodePtr<K>) -> R {
+        let object = object_of::<R, K>(node);
         // SAFETY: By the safety requirements.
-        unsafe { self.root.remove(place) };
+        unsafe { self.root.remove(node) };
         // SAFETY: By the type invariant the tree owned what a reference was turned into. The link
         // is not in the tree any more, so that this is the last use of it.
         unsafe { R::from_raw(object) }
@@ -124,12 +124,12 @@ where
         Some(self.lend(self.root.lower_bound(key)?))
     }
 
-    /// Lends the reference to the object at `place`, which is one of this tree.
-    fn lend(&self, place: Place<K>) -> (K, Borrowed<'_, R>) {
+    /// Lends the reference to the object at `node`, which is one of this tree.
+    fn lend(&self, node: NodePtr<K>) -> (K, Borrowed<'_, R>) {
         // SAFETY: By the type invariant the tree owns what a reference was turned into, and it
         // keeps that as long as it is borrowed.
-        let object = unsafe { Borrowed::new(object_of::<R, K>(place)) };
-        (place.key(), object)
+        let object = unsafe { Borrowed::new(object_of::<R, K>(node)) };
+        (node.key(), object)
     }
 }
 
@@ -141,8 +141,8 @@ where
 {
     /// Checks the invariants, and returns the keys and the objects in order.
     pub(crate) fn check(&self) -> std::vec::Vec<(K, Borrowed<'_, R>)> {
-        let places = self.root.check();
-        places.into_iter().map(|place| self.lend(place)).collect()
+        let nodes = self.root.check();
+        nodes.into_iter().map(|node| self.lend(node)).collect()
     }
 }
 
@@ -220,11 +220,11 @@ impl<R: Counted> Drop for Raw<R> {
     }
 }
 
-/// Returns the object that has the link at `place`.
-fn object_of<R, K>(place: Place<K>) -> NonNull<R::Target>
+/// Returns the object that has the link at `node`.
+fn object_of<R, K>(node: NodePtr<K>) -> NonNull<R::Target>
 where
     R: Counted<Target: HasLink<K>>,
 {
     // SAFETY: By the invariant of `Tree` the pointer was made by adding this to that of an object.
-    unsafe { place.as_ptr().byte_sub(R::Target::OFFSET) }.cast()
+    unsafe { node.as_ptr().byte_sub(R::Target::OFFSET) }.cast()
 }

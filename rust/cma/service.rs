@@ -57,7 +57,7 @@ impl Endpoint {
 }
 
 /// Returns the address of the port that has a service.
-fn place(record: &ServiceRecord) -> SockAddr {
+fn service_addr(record: &ServiceRecord) -> SockAddr {
     SockAddr::Ib {
         pkey: record.pkey.get(),
         flowinfo: 0,
@@ -71,7 +71,7 @@ fn place(record: &ServiceRecord) -> SockAddr {
 impl ServiceDone for CallbackContext {
     fn service_done(self: Arc<Self>, result: Result<KVec<ServiceRecord>>) {
         let found = result.and_then(|records| {
-            let first = records.first().map(place).ok_or(ENOENT)?;
+            let first = records.first().map(service_addr).ok_or(ENOENT)?;
             Ok((first, Arc::new(records, GFP_KERNEL_ACCOUNT)?))
         });
         let endpoint = self.endpoint();

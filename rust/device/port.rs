@@ -148,8 +148,8 @@ impl Port {
 
     /// Returns one value that the administrator has set.
     pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
-        let place = self.tuning.get(tunable as usize);
-        place.map_or(tunable.default_value(), |place| place.load(Relaxed))
+        let slot = self.tuning.get(tunable as usize);
+        slot.map_or(tunable.default_value(), |value| value.load(Relaxed))
     }
 
     /// Sets a value, which is used from now on.
@@ -157,8 +157,8 @@ impl Port {
     /// Fails with `EINVAL` if the value is too large.
     pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
         let value = tunable.check(value).kernel()?;
-        if let Some(place) = self.tuning.get(tunable as usize) {
-            place.store(value, Relaxed);
+        if let Some(slot) = self.tuning.get(tunable as usize) {
+            slot.store(value, Relaxed);
         }
         Ok(())
     }

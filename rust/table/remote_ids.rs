@@ -83,29 +83,29 @@ impl<T: Clone> RemoteTable<T> for RemoteIdReservation<T> {
     }
 
     fn enter(&mut self, key: RemoteKey, endpoint: &T) -> Option<T> {
-        let place = if key.is_qpn() {
+        let reservation = if key.is_qpn() {
             delay::point();
             &mut self.qpn
         } else {
             &mut self.comm_id
         };
         // There is memory for one communication id and one QPN, and each is entered once.
-        let Some(memory) = place.take() else {
+        let Some(memory) = reservation.take() else {
             return Some(endpoint.clone());
         };
         let (unused, owner) = self.table.enter(memory, key, endpoint).err()?;
-        *place = Some(unused);
+        *reservation = Some(unused);
         Some(owner)
     }
 
     fn leave(&mut self, key: &RemoteKey, _endpoint: &T) {
         if let Some(node) = self.table.shards.take(hash(key), key) {
-            let place = if key.is_qpn() {
+            let reservation = if key.is_qpn() {
                 &mut self.qpn
             } else {
                 &mut self.comm_id
             };
-            *place = Some(node.into_reservation());
+            *reservation = Some(node.into_reservation());
         }
     }
 }

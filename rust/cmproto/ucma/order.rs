@@ -2,7 +2,7 @@
 
 //! The order in which the events of a channel are read.
 //!
-//! Every event has two numbers. Its *place* is its position in the queue of its context, and never
+//! Every event has two numbers. Its *position* is that in the queue of its context, and never
 //! changes. Its *sequence number* is its position among the events of all contexts of the channel.
 //! A context that moves to another channel takes its queue along; there, its events get new
 //! sequence numbers, as if they had happened just now, in the same order.
@@ -88,7 +88,7 @@ mod model {
     struct Context {
         channel: usize,
         queue: BTreeMap<u64, Unread>,
-        places: Numbers,
+        positions: Numbers,
         happened: u32,
         reported: u32,
     }
@@ -106,7 +106,7 @@ mod model {
     struct Taken {
         channel: usize,
         context: usize,
-        place: u64,
+        position: u64,
         unread: Unread,
     }
 
@@ -162,8 +162,8 @@ mod model {
             let seq = self.channels[context.channel].sequence.take();
             let what = context.happened;
             context.happened += 1;
-            let place = context.places.take();
-            context.queue.insert(place, Unread { seq, what });
+            let position = context.positions.take();
+            context.queue.insert(position, Unread { seq, what });
             self.reindex(index);
         }
 
@@ -171,13 +171,13 @@ mod model {
             let Some((_, &context)) = self.channels[channel].oldest.first_key_value() else {
                 return;
             };
-            let (place, unread) = self.contexts[context].queue.pop_first().unwrap();
+            let (position, unread) = self.contexts[context].queue.pop_first().unwrap();
             self.contexts[context].reported += 1;
             self.reindex(context);
             self.copying.push(Taken {
                 channel,
                 context,
-                place,
+                position,
                 unread,
             });
         }
@@ -185,7 +185,7 @@ mod model {
         fn put_back(&mut self, taken: Taken) {
             let context = &mut self.contexts[taken.context];
             context.reported -= 1;
-            context.queue.insert(taken.place, taken.unread);
+            context.queue.insert(taken.position, taken.unread);
             if context.channel != taken.channel {
                 self.renew(taken.context);
             }

@@ -74,7 +74,7 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
     /// The bits of a value that fit into the field.
     const MASK: u64 = u64::MAX >> (64 - WIDTH);
     /// The bits of the field, in the bytes from `BYTE` to `END`.
-    const PLACE: u64 = Self::MASK << Self::SHIFT;
+    const SHIFTED_MASK: u64 = Self::MASK << Self::SHIFT;
 
     const fn check(len: usize) {
         assert!(BIT < 8, "a bit is counted within its byte");
@@ -97,7 +97,7 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
         const { Self::check(N) };
         let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
         let value = (value.to_bits() & Self::MASK).wrapping_shl(Self::SHIFT);
-        let mut word = load(bytes) & !Self::PLACE | value;
+        let mut word = load(bytes) & !Self::SHIFTED_MASK | value;
         for byte in bytes.iter_mut().rev() {
             let [.., low] = word.to_be_bytes();
             *byte = low;

@@ -46,9 +46,9 @@ pub(crate) struct Conn {
 pub(crate) struct Sidr {
     /// The state machine of the IB CM.
     pub(crate) machine: Resolution,
-    /// The communication id of the asking side, which is the request ID of the SIDR_REQ.
+    /// The communication id of the requesting side, which is the request ID of the SIDR_REQ.
     pub(crate) comm_id: Option<CommId<EndpointRef>>,
-    /// The answering side's entry of the SIDR_REQ, until it is answered.
+    /// The responding side's entry of the SIDR_REQ, until it is answered.
     pub(crate) request: Option<SidrRequest<EndpointRef>>,
     /// The source from which the answer is accepted, or from which the SIDR_REQ came.
     pub(crate) peer: Origin,

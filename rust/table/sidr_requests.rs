@@ -46,7 +46,7 @@ pub(crate) trait Responder: Clone + Send + 'static {}
 /// The state of a SIDR request.
 enum Entry<T> {
     /// The endpoint has not answered yet.
-    Asked(T),
+    Pending(T),
     Answered(KBox<Resolution>),
 }
 
@@ -152,7 +152,7 @@ impl<T: Responder> SidrRequests<T> {
     pub(crate) fn find(&self, key: &Key) -> KnownSidr<T> {
         match self.table.lock().entries.get(key) {
             None => KnownSidr::Nothing,
-            Some(Entry::Asked(endpoint)) => KnownSidr::Asked(endpoint.clone()),
+            Some(Entry::Pending(endpoint)) => KnownSidr::Pending(endpoint.clone()),
             Some(Entry::Answered(answer)) => KnownSidr::Answered((**answer).clone()),
         }
     }
@@ -166,7 +166,7 @@ impl<T: Responder> SidrRequests<T> {
         key: Key,
         endpoint: &T,
     ) -> Option<SidrRequest<T>> {
-        let node = memory.0.into_node(key, Entry::Asked(endpoint.clone()));
+        let node = memory.0.into_node(key, Entry::Pending(endpoint.clone()));
         let mut table = self.table.lock();
         let removed = table.remove_answer(&key);
         let is_free = table.entries.get(&key).is_none();

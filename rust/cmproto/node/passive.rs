@@ -76,8 +76,8 @@ pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
 pub enum KnownSidr<E> {
     /// There was none.
     Nothing,
-    /// There was one, for this endpoint, whose user has not answered yet.
-    Asked(E),
+    /// There was one, for this endpoint, whose user has not responded yet.
+    Pending(E),
     /// There was one, which was answered by this resolution.
     Answered(Resolution),
 }

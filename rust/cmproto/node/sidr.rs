@@ -57,7 +57,7 @@ pub fn sidr_request<N: PassiveSidr>(
     req: &SidrReq<'_>,
 ) -> SidrRequest<N::Endpoint, N::Listener> {
     match node.known() {
-        KnownSidr::Asked(endpoint) => return SidrRequest::Duplicate(endpoint),
+        KnownSidr::Pending(endpoint) => return SidrRequest::Duplicate(endpoint),
         KnownSidr::Answered(answer) if answer.is_same_req(header, req) => {
             return SidrRequest::Answered(answer)
         }

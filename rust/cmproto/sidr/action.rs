@@ -24,8 +24,8 @@ impl Outgoing {
     }
 }
 
-/// An event for the user on the asking side. On the answering side, the user is told nothing after
-/// the SIDR_REQ.
+/// An event for the user on the requesting side. On the responding side, the user is told nothing
+/// after the SIDR_REQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A SIDR_REP was received. Its contents are in the message that was just received.

@@ -10,8 +10,8 @@
 //!
 //! # Duties of the caller
 //!
-//! On the asking side, a resolution is found by its request id, and the caller checks that a
-//! SIDR_REP comes from the peer's address. On the answering side, a resolution is found by (source
+//! On the requesting side, a resolution is found by its request id, and the caller checks that a
+//! SIDR_REP comes from the peer's address. On the responding side, a resolution is found by (source
 //! GID, request id) in a table of the caller's. The caller enters a new resolution there, passes a
 //! SIDR_REQ that the table has already to [`Resolution::duplicate_req`], and takes the resolution
 //! out on [`Action::ReleaseRequest`]. A SIDR_REQ for which nobody listens is answered with

@@ -19,11 +19,11 @@ use crate::{
 enum Phase {
     /// Not used yet.
     Fresh,
-    /// Asking side: the SIDR_REQ was sent.
-    Asking(Schedule, Retransmit),
-    /// Answering side: the user has not answered.
-    Asked,
-    /// Answering side: the user has answered, and the SIDR_REP is kept until the given time.
+    /// Requesting side: the SIDR_REQ was sent.
+    ReqSent(Schedule, Retransmit),
+    /// Responding side: the user has not answered.
+    ReqRcvd,
+    /// Responding side: the user has answered, and the SIDR_REP is kept until the given time.
     Answered(Instant),
     /// The resolution is over: [`Action::Release`] was returned.
     Closed,
@@ -83,9 +83,9 @@ impl Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     phase: Phase,
-    /// Request id, chosen by the asking side.
+    /// Request id, chosen by the requesting side.
     request_id: u32,
-    /// Transaction id, chosen by the asking side.
+    /// Transaction id, chosen by the requesting side.
     tid: u64,
     service_id: u64,
     pkey: u16,
@@ -122,7 +122,7 @@ impl Resolution {
     /// table of SIDR requests. The SIDR_REP is kept for `memory`, usually [`MEMORY`](Self::MEMORY).
     pub fn from_req(hdr: &Header, req: &SidrReq<'_>, memory: Duration) -> Self {
         Self {
-            phase: Phase::Asked,
+            phase: Phase::ReqRcvd,
             service_id: req.service_id,
             pkey: req.pkey,
             memory,
@@ -133,13 +133,13 @@ impl Resolution {
     /// Returns the state, which is [`State::Idle`] before the SIDR_REQ and after the SIDR_REP.
     pub const fn state(&self) -> State {
         match self.phase {
-            Phase::Asking(..) => State::SidrReqSent,
-            Phase::Asked => State::SidrReqRcvd,
+            Phase::ReqSent(..) => State::SidrReqSent,
+            Phase::ReqRcvd => State::SidrReqRcvd,
             Phase::Fresh | Phase::Answered(_) | Phase::Closed => State::Idle,
         }
     }
 
-    /// Returns the request id, which the asking side has chosen.
+    /// Returns the request id, which the requesting side has chosen.
     pub const fn request_id(&self) -> u32 {
         self.request_id
     }
@@ -163,17 +163,17 @@ impl Resolution {
     /// Returns the SIDR_REQ, if it waits for its answer.
     pub const fn waiting(&self) -> Option<Waiting> {
         match &self.phase {
-            Phase::Asking(_, request) => Some(request.waiting(Attribute::SidrReq, false)),
-            Phase::Fresh | Phase::Asked | Phase::Answered(_) | Phase::Closed => None,
+            Phase::ReqSent(_, request) => Some(request.waiting(Attribute::SidrReq, false)),
+            Phase::Fresh | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => None,
         }
     }
 
     /// Returns the time at which [`timeout`](Self::timeout) has something to do, if any.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.phase {
-            Phase::Asking(_, request) => Some(request.deadline()),
+            Phase::ReqSent(_, request) => Some(request.deadline()),
             Phase::Answered(until) => Some(*until),
-            Phase::Fresh | Phase::Asked | Phase::Closed => None,
+            Phase::Fresh | Phase::ReqRcvd | Phase::Closed => None,
         }
     }
 
@@ -221,7 +221,7 @@ impl Resolution {
     ) -> Result<Actions, Errno> {
         match self.phase {
             Phase::Fresh => {}
-            Phase::Asking(..) | Phase::Asked | Phase::Answered(_) | Phase::Closed => {
+            Phase::ReqSent(..) | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => {
                 return Err(Errno::EINVAL)
             }
         }
@@ -233,7 +233,7 @@ impl Resolution {
         let request = Retransmit::start(schedule, now)
             .within(params.total)
             .with_policy(self.policy, self.request_id);
-        self.phase = Phase::Asking(schedule, request);
+        self.phase = Phase::ReqSent(schedule, request);
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Req));
         actions.push(Action::Timer);
@@ -255,8 +255,8 @@ impl Resolution {
         now: Instant,
     ) -> Result<Actions, Errno> {
         match self.phase {
-            Phase::Asked => {}
-            Phase::Fresh | Phase::Asking(..) | Phase::Answered(_) | Phase::Closed => {
+            Phase::ReqRcvd => {}
+            Phase::Fresh | Phase::ReqSent(..) | Phase::Answered(_) | Phase::Closed => {
                 return Err(Errno::EINVAL)
             }
         }
@@ -280,7 +280,7 @@ impl Resolution {
     /// Returns whether `msg` is a SIDR_REP to this resolution's SIDR_REQ.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         match (msg, self.phase) {
-            (Message::SidrRep(rep), Phase::Fresh | Phase::Asking(..) | Phase::Closed) => {
+            (Message::SidrRep(rep), Phase::Fresh | Phase::ReqSent(..) | Phase::Closed) => {
                 rep.request_id == self.request_id
             }
             _ => false,
@@ -298,11 +298,11 @@ impl Resolution {
             return Actions::count(Counter::Mismatch(Attribute::SidrRep));
         }
         match self.phase {
-            Phase::Asking(..) => {
+            Phase::ReqSent(..) => {
                 let status = Status(rep.status);
                 self.end(Event::RepReceived { status })
             }
-            Phase::Fresh | Phase::Asked | Phase::Answered(_) | Phase::Closed => {
+            Phase::Fresh | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => {
                 Actions::count(Counter::Unexpected(Attribute::SidrRep))
             }
         }
@@ -324,7 +324,7 @@ impl Resolution {
                 actions.push(Action::Send(Outgoing::Rep));
                 actions.push(Action::Count(Counter::Repeat(Attribute::SidrRep)));
             }
-            Phase::Fresh | Phase::Asking(..) | Phase::Asked | Phase::Closed => {}
+            Phase::Fresh | Phase::ReqSent(..) | Phase::ReqRcvd | Phase::Closed => {}
         }
         actions
     }
@@ -333,7 +333,7 @@ impl Resolution {
     /// SIDR_REP. Does nothing before the [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {
         match &mut self.phase {
-            Phase::Asking(schedule, request) => match request.expire(*schedule, self.policy, now) {
+            Phase::ReqSent(schedule, sent) => match sent.expire(*schedule, self.policy, now) {
                 Expiry::Early => Actions::none(),
                 Expiry::Later => {
                     let mut actions = Actions::none();
@@ -350,16 +350,16 @@ impl Resolution {
                 Expiry::GiveUp => self.end(Event::ReqError),
             },
             Phase::Answered(until) if now >= *until => self.forget(Action::Timer),
-            Phase::Fresh | Phase::Asked | Phase::Answered(_) | Phase::Closed => Actions::none(),
+            Phase::Fresh | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => Actions::none(),
         }
     }
 
     /// Ends the resolution without its user, who is told nothing from now on.
     ///
-    /// On the asking side, the SIDR_REQ is not sent any more. On the answering side, a SIDR_REQ
-    /// that waits for an answer is rejected. A rejection for lack of memory is not kept, as a
-    /// repeated SIDR_REQ may succeed; any other SIDR_REP is kept until its time is over. A second
-    /// call does nothing.
+    /// On the requesting side, the SIDR_REQ is not sent any more. On the responding side, a
+    /// SIDR_REQ that waits for an answer is rejected. A rejection for lack of memory is not kept,
+    /// as a repeated SIDR_REQ may succeed; any other SIDR_REP is kept until its time is over. A
+    /// second call does nothing.
     pub fn destroy(&mut self, cause: DestroyCause, now: Instant) -> Actions {
         let mut actions = Actions::none();
         match self.phase {
@@ -367,12 +367,12 @@ impl Resolution {
                 self.phase = Phase::Closed;
                 actions.push(Action::Release);
             }
-            Phase::Asking(..) => {
+            Phase::ReqSent(..) => {
                 self.phase = Phase::Closed;
                 actions.push(Action::Timer);
                 actions.push(Action::Release);
             }
-            Phase::Asked => {
+            Phase::ReqRcvd => {
                 self.sent = Sent::Rep(ReplyParams::failure(Status::REJECT));
                 self.payload = Payload::EMPTY;
                 match cause {
@@ -385,7 +385,7 @@ impl Resolution {
         actions
     }
 
-    /// Ends the answering side. `last` is the first action to carry out.
+    /// Ends the responding side. `last` is the first action to carry out.
     fn forget(&mut self, last: Action) -> Actions {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();
@@ -395,7 +395,7 @@ impl Resolution {
         actions
     }
 
-    /// Ends the asking side with an event for the user.
+    /// Ends the requesting side with an event for the user.
     fn end(&mut self, event: Event) -> Actions {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();

@@ -88,7 +88,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
 #[test]
 fn what_came_before_is_not_taken_again() {
     let mut node = Incoming {
-        known: KnownSidr::Asked(OTHER),
+        known: KnownSidr::Pending(OTHER),
         ..incoming()
     };
     assert_eq!(take(&mut node), SidrRequest::Duplicate(OTHER));

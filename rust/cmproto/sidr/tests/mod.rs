@@ -47,9 +47,9 @@ enum Situation {
     ReqSent,
     ReqRcvd,
     Answered,
-    /// Over, on the asking side.
+    /// Over, on the requesting side.
     Resolved,
-    /// Over, on the answering side.
+    /// Over, on the responding side.
     Forgotten,
 }
 

@@ -428,7 +428,7 @@ impl PassiveSidr for IncomingSidr<'_> {
             Some(datagram) if datagram.machine.is_answered() => {
                 KnownSidr::Answered(datagram.machine.clone())
             }
-            Some(_) => KnownSidr::Asked(*ep),
+            Some(_) => KnownSidr::Pending(*ep),
             None => KnownSidr::Nothing,
         }
     }

@@ -280,7 +280,7 @@ impl Passive for IncomingSidr<'_> {
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<usize> {
         match self.node.questions.get(&self.asker()) {
-            Some(Question::Asked(index)) => KnownSidr::Asked(*index),
+            Some(Question::Asked(index)) => KnownSidr::Pending(*index),
             Some(Question::Answered(answer)) if answer.deadline() > Some(self.node.now) => {
                 KnownSidr::Answered(answer.clone())
             }

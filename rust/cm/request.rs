@@ -339,7 +339,7 @@ impl<'a> Passive for IncomingReq<'a> {
         self.mad.match_listener(&key, reply_path)
     }
 
-    fn room(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
+    fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
         let own = matched.endpoint().inner.lock().tuning.own(Tunable::Parking);
         self.parking = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
         child::takes_requests(matched.endpoint(), self.parking)

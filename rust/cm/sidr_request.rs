@@ -229,7 +229,7 @@ impl<'a> Passive for IncomingSidr<'a> {
         self.mad.match_listener(&key, reply_path)
     }
 
-    fn room(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
+    fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
         child::takes_requests(matched.endpoint(), 0)
     }
 

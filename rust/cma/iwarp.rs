@@ -109,11 +109,11 @@ impl Endpoint {
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             attachment.device.device.clone()
         };
-        let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let memory = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = IwId::create(&self.globals.iw, &device, CallbackContext::new(self)?)?;
         drop(device);
         let connection = KBox::write(
-            room,
+            memory,
             IwarpConnection {
                 machine: Connection::active(),
                 id: id.clone(),
@@ -344,12 +344,12 @@ impl Endpoint {
             .devices
             .by_source_near(devices, near, &source)?;
         let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC)?;
-        let room = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let memory = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = request.adopt(CallbackContext::new(&child)?)?;
 
         let mut inner = child.inner.lock();
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(KBox::write(
-            room,
+            memory,
             IwarpConnection {
                 machine: Connection::passive(),
                 id,

@@ -179,14 +179,14 @@ impl Endpoint {
     }
 
     fn join_roce_group(&self, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
-        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let join = RoceJoin::new(self, &self.inner.lock(), addr, member)?;
         let igmp = match join.group.igmp {
             Some(group) => Some(IgmpMembership::join(&join.netdev, group)?),
             None => None,
         };
         roce_path_mtu(join.netdev.mtu()).ok_or(EINVAL)?;
-        let node = room.into_node(number, Group::Roce { _igmp: igmp });
+        let node = reservation.into_node(number, Group::Roce { _igmp: igmp });
 
         // On failure, the lock is released before `node` is dropped, in reverse order of
         // declaration.
@@ -209,7 +209,7 @@ impl Endpoint {
         addr: &SockAddr,
         member: Member,
     ) -> Result<Joined> {
-        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let joining = Joining {
             endpoint: self.clone(),
             number,
@@ -219,7 +219,7 @@ impl Endpoint {
             membership: None,
             early_answer: Some(GroupAnswer::None),
         };
-        let node = room.into_node(number, group);
+        let node = reservation.into_node(number, group);
 
         let (request, device, port) = {
             let mut inner = self.inner.lock();

@@ -85,7 +85,7 @@ impl AhCache {
     ///
     /// The caller is counted as a user of the result. Fails with [`ENOMEM`].
     pub(super) fn add(&self, key: AhKey, handle: Arc<Handle>) -> Result<Arc<Handle>> {
-        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         delay::point();
         let mut entries = self.used.lock();
         if let Some(used) = entries.get_mut(&key) {
@@ -99,7 +99,7 @@ impl AhCache {
             handle: handle.clone(),
             users: 1,
         };
-        entries.insert(room.into_node(key, used));
+        entries.insert(reservation.into_node(key, used));
         Ok(handle)
     }
 

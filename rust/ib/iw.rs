@@ -348,7 +348,7 @@ impl IwRequest<'_> {
         if self.is_adopted.get() {
             return Err(EBUSY);
         }
-        let room = UniqueArc::<IwId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let memory = UniqueArc::<IwId>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let (queue, users) = (self.listener.queue.clone(), self.listener.users.clone());
         // SAFETY: The identifier is one of the listener's device, and is ours because the callback
         // is going to return 0.
@@ -356,7 +356,7 @@ impl IwRequest<'_> {
         self.is_adopted.set(true);
         // SAFETY: The identifier is valid, and has no events before the request is answered.
         unsafe { (*self.raw.as_ptr()).cm_handler = Some(on_event) };
-        Ok(room.write(IwId::new(id, true)).into())
+        Ok(memory.write(IwId::new(id, true)).into())
     }
 }
 

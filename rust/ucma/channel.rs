@@ -302,7 +302,7 @@ impl Channel {
                 return Err(Declined::NoRoom);
             }
             match contexts.get(listener) {
-                Some(entry) => entry.backlog.room(parking).map(|_| ()),
+                Some(entry) => entry.backlog.next_admission(parking).map(|_| ()),
                 None => Ok(()),
             }
         })

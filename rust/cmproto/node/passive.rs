@@ -30,7 +30,7 @@ pub trait Passive {
 
     /// Checks whether the listener's consumer would accept one more request now, even if only to
     /// park it.
-    fn room(&mut self, listener: &Self::Listener) -> Result<(), Declined>;
+    fn check_backlog(&mut self, listener: &Self::Listener) -> Result<(), Declined>;
 
     /// Creates an endpoint for the request. Messages do not find it yet.
     ///

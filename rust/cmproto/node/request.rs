@@ -188,7 +188,7 @@ fn check<N: PassiveReq>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refu
         return Err(Refusal::Reject(Reason::INVALID_ALT_GID));
     }
     let listener = node.listener().ok_or(Declined::Refused)?;
-    node.room(&listener)?;
+    node.check_backlog(&listener)?;
     if !node.reach() {
         return Err(Refusal::Unreachable);
     }

@@ -88,7 +88,7 @@ fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Declined> {
     if !node.takes_datagrams(&listener) {
         return Err(Declined::Refused);
     }
-    node.room(&listener)?;
+    node.check_backlog(&listener)?;
     let child = node.create(&listener)?;
     match node.enter(&child) {
         Entry::New => Ok(Some((child, listener))),

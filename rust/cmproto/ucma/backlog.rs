@@ -60,13 +60,13 @@ impl Backlog {
         }
     }
 
-    /// Admits and counts a request, if there is [room](Self::room).
+    /// Admits and counts a request, as [`next_admission`](Self::next_admission) says.
     ///
     /// # Errors
     ///
     /// The errors of [`room`](Self::room).
     pub fn admit(&mut self, parking: u32) -> Offer {
-        let admission = self.room(parking)?;
+        let admission = self.next_admission(parking)?;
         self.waiting = self.waiting.saturating_add(1);
         Ok(admission)
     }
@@ -76,7 +76,7 @@ impl Backlog {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Returns the place that another request would get. Up to `parking` requests may wait beyond
+    /// Returns how another request would be admitted. Up to `parking` requests may wait beyond
     /// the limit.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Backlog {
     /// - [`Declined::NoRoom`] if the backlog is full and requests are not parked;
     /// - [`Declined::ParkingFull`] if the backlog is full and `parking` requests are parked
     ///   already.
-    pub fn room(&self, parking: u32) -> Offer {
+    pub fn next_admission(&self, parking: u32) -> Offer {
         if self.waiting < self.limit {
             return Ok(Admission::Queued);
         }
@@ -135,7 +135,7 @@ mod tests {
         let mut backlog = Backlog::new();
         assert_eq!(backlog.admit(9), Err(Declined::NoRoom));
         backlog.set(1);
-        assert_eq!(backlog.room(2), Ok(Admission::Queued));
+        assert_eq!(backlog.next_admission(2), Ok(Admission::Queued));
         assert_eq!(backlog.admit(2), Ok(Admission::Queued));
         assert_eq!(backlog.admit(2), Ok(Admission::Parked));
         assert_eq!(backlog.admit(2), Ok(Admission::Parked));

@@ -191,16 +191,18 @@ impl Snapshot {
     }
 
     /// Returns the response to [`QueryOption::Path`](crate::ucma_abi::QueryOption::Path) for a
-    /// buffer of `room` bytes, and the length of the response.
+    /// buffer of `response_len` bytes, and the length of the response.
     ///
     /// The response always has the number of paths. A path that does not fit is left out.
-    pub fn paths(&self, room: usize) -> ([u8; PATHS_LEN], usize) {
+    pub fn paths(&self, response_len: usize) -> ([u8; PATHS_LEN], usize) {
         let path = self.path();
         let head = QueryPathResp {
             num_paths: path.is_some().into(),
             reserved: 0,
         };
-        let data = path.filter(|_| room >= PATHS_LEN).map(PathRecord::to_data);
+        let data = path
+            .filter(|_| response_len >= PATHS_LEN)
+            .map(PathRecord::to_data);
         let data = data.as_ref().map_or(&[][..], PathRecData::as_bytes);
         let mut answer = [0; PATHS_LEN];
         let (first, second) = answer.split_at_mut(size_of::<QueryPathResp>());
@@ -394,9 +396,9 @@ mod tests {
         let [first, _] = route.ib_route;
         assert_eq!(route.num_paths, 1);
         assert_eq!(first, path.to_user());
-        for (room, len) in [(8, 8), (79, 8), (80, 80), (1000, 80)] {
-            let (answer, answer_len) = resolved.paths(room);
-            assert_eq!((room, answer_len), (room, len));
+        for (response_len, len) in [(8, 8), (79, 8), (80, 80), (1000, 80)] {
+            let (answer, answer_len) = resolved.paths(response_len);
+            assert_eq!((response_len, answer_len), (response_len, len));
             assert_eq!(answer[..4], 1u32.to_ne_bytes());
             if len == PATHS_LEN {
                 assert_eq!(answer[8..], *path.to_data().as_bytes());

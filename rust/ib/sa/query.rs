@@ -96,12 +96,14 @@ impl Queries {
 impl Client {
     /// Adds a query to the table and returns its number. May sleep.
     fn enter(&self, pending: Pending) -> Result<usize> {
-        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut queries = self.queries.lock();
         let number = queries.next;
         // The counter does not overflow in the lifetime of a machine.
         queries.next = number.wrapping_add(1);
-        let before = queries.pending.insert(room.into_node(number, pending));
+        let before = queries
+            .pending
+            .insert(reservation.into_node(number, pending));
         drop(queries);
         drop(before);
         Ok(number)

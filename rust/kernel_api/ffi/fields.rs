@@ -159,12 +159,12 @@ pub(crate) fn show_link(id: &KernelId, _view: View<'_>, link: &DevAddr) {
 ///
 /// `_view` proves that the lock of the endpoint is held.
 pub(crate) fn show_path(id: &KernelId, _view: View<'_>, path: &PathRecord, link: PathLink) {
-    let (room, raw) = (id.path_rec().as_raw(), id.endpoint().id_priv.as_id());
+    let (path_rec, raw) = (id.path_rec().as_raw(), id.endpoint().id_priv.as_id());
     // SAFETY: The fields are inside the objects, and are not written by anybody else meanwhile. The
     // `KernelId` holds a reference to itself until the consumer destroys it.
     unsafe {
-        room.write(to_raw(path, link));
-        (*raw).route.path_rec = room;
+        path_rec.write(to_raw(path, link));
+        (*raw).route.path_rec = path_rec;
         (*raw).route.num_pri_alt_paths = 1;
     }
 }
@@ -191,7 +191,7 @@ pub(crate) fn service_level(id: &KernelId) -> Option<u8> {
     // SAFETY: The fields are inside the objects.
     unsafe {
         let path = (&raw const (*id.endpoint().id_priv.as_id()).route.path_rec).read_volatile();
-        let room = id.path_rec().as_raw();
-        (!path.is_null()).then(|| (&raw const (*room).sl).read_volatile())
+        let path_rec = id.path_rec().as_raw();
+        (!path.is_null()).then(|| (&raw const (*path_rec).sl).read_volatile())
     }
 }

@@ -27,7 +27,7 @@ struct Join {
 /// The errors of [`join`].
 pub(super) fn join_ip(call: &Call<'_>, request: &abi::JoinIpMcast) -> Result {
     let addr = in6(&request.addr).kernel()?;
-    check_room(call)?;
+    check_response_len(call)?;
     Join {
         id: request.id,
         uid: request.uid,
@@ -53,7 +53,7 @@ pub(super) fn join(call: &Call<'_>, request: &abi::JoinMcast) -> Result {
     if addr.is_unspec() {
         return Err(EINVAL);
     }
-    check_room(call)?;
+    check_response_len(call)?;
     if usize::from(request.addr_size) != addr.len() {
         return Err(EINVAL);
     }
@@ -69,7 +69,7 @@ pub(super) fn join(call: &Call<'_>, request: &abi::JoinMcast) -> Result {
 
 /// Checks that the response fits into the caller's buffer. C does this after the check of the
 /// address and before all others.
-fn check_room(call: &Call<'_>) -> Result {
+fn check_response_len(call: &Call<'_>) -> Result {
     if call.response_len() < size_of::<abi::IdResp>() {
         return Err(ENOSPC);
     }

@@ -83,8 +83,8 @@ fn services(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result 
         reserved: 0,
     };
     let (first, each) = (size_of_val(&head), size_of::<UserServiceRec>());
-    let room = call.response_len().saturating_sub(first);
-    let whole = room.saturating_sub(room.checked_rem(each).unwrap_or(0));
+    let available = call.response_len().saturating_sub(first);
+    let whole = available.saturating_sub(available.checked_rem(each).unwrap_or(0));
     let records = services.as_bytes();
     let records = records.get(..whole).unwrap_or(records);
     if records.is_empty() {

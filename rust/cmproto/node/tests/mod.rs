@@ -80,7 +80,7 @@ struct Incoming {
     has_sender: bool,
     is_served: bool,
     listener: Option<()>,
-    room: Result<(), Declined>,
+    backlog: Result<(), Declined>,
     create: Result<(), Declined>,
     /// The id that another task enters while the endpoint is created.
     race: Option<RemoteKey>,
@@ -105,7 +105,7 @@ impl Incoming {
             has_sender: true,
             is_served: true,
             listener: Some(()),
-            room: Ok(()),
+            backlog: Ok(()),
             create: Ok(()),
             race: None,
             has_pkey: true,
@@ -145,9 +145,9 @@ impl Passive for Incoming {
         self.listener
     }
 
-    fn room(&mut self, (): &()) -> Result<(), Declined> {
-        self.note("room");
-        self.room
+    fn check_backlog(&mut self, (): &()) -> Result<(), Declined> {
+        self.note("backlog");
+        self.backlog
     }
 
     fn create(&mut self, (): &()) -> Result<&'static str, Declined> {

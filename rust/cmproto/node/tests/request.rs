@@ -96,7 +96,7 @@ fn dropped(why: Dropped) -> Request<&'static str, ()> {
 
 /// The checks of a REQ, in their order.
 const ALL: [&str; 9] = [
-    "sender", "served", "pkey", "listener", "room", "reach", "type", "create", "publish",
+    "sender", "served", "pkey", "listener", "backlog", "reach", "type", "create", "publish",
 ];
 
 #[test]
@@ -131,9 +131,17 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
             rejected(Reason::INVALID_GID, Some(PORT_GID)),
         ),
         ("listener", |n| n.listener = None, mismatch()),
-        ("room", |n| n.room = Err(Declined::NoRoom), overload()),
-        ("room", |n| n.room = Err(Declined::ParkingFull), full()),
-        ("room", |n| n.room = Err(Declined::Refused), mismatch()),
+        ("backlog", |n| n.backlog = Err(Declined::NoRoom), overload()),
+        (
+            "backlog",
+            |n| n.backlog = Err(Declined::ParkingFull),
+            full(),
+        ),
+        (
+            "backlog",
+            |n| n.backlog = Err(Declined::Refused),
+            mismatch(),
+        ),
         ("reach", |n| n.reach = false, dropped(Dropped::Unreachable)),
         ("type", |n| n.takes_qp = false, mismatch()),
         ("create", |n| n.create = Err(Declined::Refused), mismatch()),

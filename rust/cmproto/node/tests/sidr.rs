@@ -42,7 +42,7 @@ fn refused(status: Status) -> SidrRequest<&'static str, ()> {
 
 /// The checks of a SIDR_REQ, in their order.
 const ALL: [&str; 7] = [
-    "sender", "served", "listener", "type", "room", "create", "enter",
+    "sender", "served", "listener", "type", "backlog", "create", "enter",
 ];
 
 #[test]
@@ -59,7 +59,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         ),
         ("listener", |n| n.listener = None, reject()),
         ("type", |n| n.takes_datagrams = false, reject()),
-        ("room", |n| n.room = Err(Declined::NoRoom), reject()),
+        ("backlog", |n| n.backlog = Err(Declined::NoRoom), reject()),
         ("create", |n| n.create = Err(Declined::NoRoom), reject()),
         ("enter", |n| n.entry = Entry::Gone, SidrRequest::Nothing),
         (

@@ -649,7 +649,7 @@ impl Passive for IncomingReq<'_> {
         Some(())
     }
 
-    fn room(&mut self, (): &()) -> Result<(), Declined> {
+    fn check_backlog(&mut self, (): &()) -> Result<(), Declined> {
         // No more than that a place is free.
         Ok(())
     }

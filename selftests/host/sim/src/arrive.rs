@@ -314,8 +314,8 @@ impl Passive for IncomingReq<'_> {
         self.node.listener(self.req.private_data)
     }
 
-    fn room(&mut self, _: &Service) -> Result<(), Declined> {
-        self.node.room().map(|_| ())
+    fn check_backlog(&mut self, _: &Service) -> Result<(), Declined> {
+        self.node.next_admission().map(|_| ())
     }
 
     fn create(&mut self, _: &Service) -> Result<EpId, Declined> {

@@ -388,7 +388,7 @@ impl Passive for IncomingSidr<'_> {
         self.node.listener(self.req.private_data)
     }
 
-    fn room(&mut self, _: &Service) -> Result<(), Declined> {
+    fn check_backlog(&mut self, _: &Service) -> Result<(), Declined> {
         let waiting = self.node.waiting_questions();
         self.node.backlog(waiting, 0).map(|_| ())
     }

@@ -355,7 +355,7 @@ impl Node {
         if self.datagrams.contains_key(&ep) {
             return self.offer_datagram(ep, now);
         }
-        let admitted = self.room();
+        let admitted = self.next_admission();
         let Some(endpoint) = self.endpoints.get_mut(&ep).filter(|e| !e.destroyed) else {
             return;
         };
@@ -402,7 +402,7 @@ impl Node {
     }
 
     /// Where one more connection request would stand in the backlog.
-    pub(crate) fn room(&self) -> Offer {
+    pub(crate) fn next_admission(&self) -> Offer {
         self.backlog(self.waiting(), self.setup.parking)
     }
 
@@ -414,7 +414,7 @@ impl Node {
         for _ in 0..waiting {
             let _ = backlog.admit(number(parking));
         }
-        backlog.room(number(parking))
+        backlog.next_admission(number(parking))
     }
 
     /// Who hears a request with this private data.

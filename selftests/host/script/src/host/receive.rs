@@ -216,10 +216,12 @@ impl Node {
     }
 
     /// Whether a listener has room for one more request, of which as many as `parking` are parked.
-    pub(super) fn room(&self, listener: usize, parking: u32) -> Result<(), Declined> {
+    pub(super) fn check_backlog(&self, listener: usize, parking: u32) -> Result<(), Declined> {
         let object = self.objects.get(listener);
         let listen = object.and_then(|object| object.listen.as_ref());
-        listen.map_or(Ok(()), |listen| listen.backlog.room(parking).map(|_| ()))
+        listen.map_or(Ok(()), |listen| {
+            listen.backlog.next_admission(parking).map(|_| ())
+        })
     }
 
     fn offer(&mut self, listener: usize, child: usize, arrived: &Arrived<'_>, req: &Req<'_>) {
@@ -314,8 +316,9 @@ impl Passive for IncomingReq<'_> {
         self.node.find_listener(req.service_id, req.private_data)
     }
 
-    fn room(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
-        self.node.room(*listener, self.node.tuning.parking())
+    fn check_backlog(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
+        self.node
+            .check_backlog(*listener, self.node.tuning.parking())
     }
 
     fn create(&mut self, _: &Listener) -> Result<usize, Declined> {

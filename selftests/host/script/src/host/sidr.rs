@@ -255,8 +255,8 @@ impl Passive for IncomingSidr<'_> {
         self.node.find_listener(req.service_id, req.private_data)
     }
 
-    fn room(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
-        self.node.room(*listener, 0)
+    fn check_backlog(&mut self, (listener, _): &Listener) -> Result<(), Declined> {
+        self.node.check_backlog(*listener, 0)
     }
 
     fn create(&mut self, _: &Listener) -> Result<usize, Declined> {

@@ -11,7 +11,7 @@ use crate::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
         parked::Parking, port_spaces::PortSpaces, remote_ids::RemoteIdTable,
         resolve_budget::ResolveBudget, round_trips::RoundTrips, sidr_requests::SidrRequests,
-        timers::Timers, unreached::Unreached, wildcard_listeners::WildcardListeners,
+        timers::Timers, unresolved::Unresolved, wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -44,7 +44,7 @@ pub(crate) struct Globals {
     pub(crate) sa: SaClient,
     pub(crate) accept_locks: Arc<AcceptLocks<EndpointRef>>,
     pub(crate) resolve_budget: Arc<ResolveBudget>,
-    pub(crate) unreached: Arc<Unreached<EndpointRef>>,
+    pub(crate) unresolved: Arc<Unresolved<EndpointRef>>,
     pub(crate) round_trips: Arc<RoundTrips>,
     pub(crate) parking: Arc<Parking>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
@@ -71,7 +71,7 @@ impl Globals {
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
         let wildcard_listeners = WildcardListeners::new()?;
-        let unreached = Unreached::new()?;
+        let unresolved = Unresolved::new()?;
         let parking = Parking::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
@@ -93,7 +93,7 @@ impl Globals {
                 sa,
                 accept_locks,
                 resolve_budget,
-                unreached,
+                unresolved,
                 round_trips,
                 parking,
                 callbacks,

@@ -123,18 +123,18 @@ impl Endpoint {
         drop(inner);
         delay::point();
         if listened {
-            self.end_unreached();
+            self.end_unresolved();
         }
         self.tear_down(removed);
     }
 
-    /// Ends the requests to the endpoint, which does not listen any more, whose senders are not
-    /// reached yet.
+    /// Ends the requests to the endpoint, which does not listen any more, whose senders' addresses
+    /// are being resolved.
     ///
     /// Their senders cannot be told, because their addresses are not known.
-    pub(crate) fn end_unreached(&self) {
+    pub(crate) fn end_unresolved(&self) {
         self.globals
-            .unreached
+            .unresolved
             .end_of(self.number, |child| child.end(DestroyCause::NoMemory));
     }
 

@@ -7,7 +7,7 @@ use crate::{
     endpoint::EndpointRef,
     ib::{ah::Ah, counters::Counts, dev_addr::DevAddr, mad::Agent, trace},
     kext::delay,
-    table::unreached::UnreachedRequest,
+    table::unresolved::UnresolvedRequest,
 };
 use cmproto::{
     cm::DestroyCause,
@@ -27,8 +27,8 @@ pub(super) struct PendingRequest {
     pub(super) listener: EndpointRef,
     /// The endpoint of the request.
     pub(super) child: EndpointRef,
-    /// Ends the request with its listener while its sender is not reached.
-    unreached: Option<UnreachedRequest<EndpointRef>>,
+    /// Ends the request with its listener while its sender's address is being resolved.
+    unresolved: Option<UnresolvedRequest<EndpointRef>>,
 }
 
 impl PendingRequest {
@@ -45,35 +45,35 @@ impl PendingRequest {
             counts: mad.port.counts.clone(),
             listener,
             child,
-            unreached: None,
+            unresolved: None,
         }
     }
 
-    /// Lets the request end with its listener while its sender is not reached. Returns false if
-    /// the listener has ended meanwhile, before it could find the request; the request is ended
-    /// then.
+    /// Lets the request end with its listener while its sender's address is being resolved. Returns
+    /// false if the listener has ended meanwhile, before it could find the request; the request is
+    /// ended then.
     ///
     /// Fails with [`ENOMEM`].
-    pub(super) fn await_sender(&mut self) -> Result<bool> {
+    pub(super) fn defer(&mut self) -> Result<bool> {
         let PendingRequest {
             listener, child, ..
         } = self;
-        let table = &child.globals.unreached;
-        let unreached = UnreachedRequest::new(table, listener.number, child.clone())?;
+        let table = &child.globals.unresolved;
+        let unresolved = UnresolvedRequest::new(table, listener.number, child.clone())?;
         delay::point();
         let listens = listener.inner.lock().state() == State::Listen;
         if !listens {
-            listener.end_unreached();
+            listener.end_unresolved();
         }
-        self.unreached = Some(unreached);
+        self.unresolved = Some(unresolved);
         Ok(listens)
     }
 
-    /// Ends the wait for the sender. Returns false if the request has ended with its listener.
-    pub(super) fn take_back(&self) -> bool {
-        self.unreached
+    /// Ends the wait for the sender's address. Returns false if the request has ended with its listener.
+    pub(super) fn resume(&self) -> bool {
+        self.unresolved
             .as_ref()
-            .is_some_and(UnreachedRequest::remove)
+            .is_some_and(UnresolvedRequest::remove)
     }
 
     /// Creates the address handle of the sender, which was found at `link`.

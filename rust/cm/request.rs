@@ -67,11 +67,11 @@ impl Deferred for UnresolvedReq {
     }
 
     fn defer(&mut self) -> Result<bool, Error> {
-        self.request.pending.await_sender()
+        self.request.pending.defer()
     }
 
     fn resume(&self) -> bool {
-        self.request.pending.take_back()
+        self.request.pending.resume()
     }
 
     fn resolved(&self, link: Result<&DevAddr, Error>) {
@@ -314,7 +314,7 @@ impl<'a> Passive for IncomingReq<'a> {
     type Endpoint = EndpointRef;
     type Listener = MatchedListener<'a>;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         self.reply_path = self.mad.reply_path().ok();
         self.reply_path.is_some()
     }
@@ -401,7 +401,7 @@ impl PassiveReq for IncomingReq<'_> {
         matched.endpoint().qp_type.takes(qp_type)
     }
 
-    fn reach(&mut self) -> bool {
+    fn find_neighbour(&mut self) -> bool {
         let (reply_path, globals) = (self.reply_path.as_ref(), self.mad.globals);
         self.neighbour = reply_path
             .and_then(|reply_path| reply_path.neighbour(globals, UnresolvedReq::PURPOSE).ok());

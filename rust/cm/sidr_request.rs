@@ -52,11 +52,11 @@ impl Deferred for PendingSidrReq {
     }
 
     fn defer(&mut self) -> Result<bool, Error> {
-        self.pending.await_sender()
+        self.pending.defer()
     }
 
     fn resume(&self) -> bool {
-        self.pending.take_back()
+        self.pending.resume()
     }
 
     fn resolved(&self, link: Result<&DevAddr, Error>) {
@@ -209,7 +209,7 @@ impl<'a> Passive for IncomingSidr<'a> {
     type Endpoint = EndpointRef;
     type Listener = MatchedListener<'a>;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         self.reply_path = self.mad.reply_path().ok();
         self.reply_path.is_some()
     }

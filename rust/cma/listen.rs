@@ -66,7 +66,7 @@ impl Endpoint {
         };
         delay::point();
         drop(listening);
-        self.end_unreached();
+        self.end_unresolved();
     }
 
     fn listen_locked(self: &EndpointRef, inner: &mut Inner, backlog: u32) -> Result {

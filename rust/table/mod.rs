@@ -18,5 +18,5 @@ pub(crate) mod round_trips;
 pub(crate) mod sharded;
 pub(crate) mod sidr_requests;
 pub(crate) mod timers;
-pub(crate) mod unreached;
+pub(crate) mod unresolved;
 pub(crate) mod wildcard_listeners;

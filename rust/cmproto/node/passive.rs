@@ -18,9 +18,9 @@ pub trait Passive {
     /// A listener that the request matches.
     type Listener;
 
-    /// Determines how to answer the sender of the request. Returns false if the request was sent to
-    /// an address that the node does not have.
-    fn find_sender(&mut self) -> bool;
+    /// Finds the path by which the sender of the request is answered. Returns false if the request
+    /// was sent to an address that the node does not have.
+    fn find_reply_path(&mut self) -> bool;
 
     /// Returns whether there is a listener for the service id on any address.
     fn is_served(&self, service_id: u64) -> bool;
@@ -61,9 +61,9 @@ pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
     /// Returns whether queue pairs of this type may be connected to the listener.
     fn takes_qp(&self, listener: &Self::Listener, qp_type: QpType) -> bool;
 
-    /// Returns whether the sender can be reached, either now or after its address is resolved. It
-    /// cannot be if too many addresses are being resolved.
-    fn reach(&mut self) -> bool;
+    /// Finds the neighbour that leads to the sender, whose address is known or will be resolved.
+    /// Returns false if it cannot be resolved because too many addresses are.
+    fn find_neighbour(&mut self) -> bool;
 
     /// Makes the endpoint, for which the ids of its peer were entered, visible to messages. Returns
     /// false if the endpoint has lost its device meanwhile; the ids are removed again then.

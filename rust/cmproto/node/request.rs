@@ -175,7 +175,7 @@ fn take<N: PassiveReq>(
 
 /// Checks a REQ before anything is allocated for it.
 fn check<N: PassiveReq>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refusal> {
-    if !node.find_sender() {
+    if !node.find_reply_path() {
         return Err(Refusal::Drop);
     }
     if !node.is_served(req.service_id) {
@@ -189,7 +189,7 @@ fn check<N: PassiveReq>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refu
     }
     let listener = node.listener().ok_or(Declined::Refused)?;
     node.check_backlog(&listener)?;
-    if !node.reach() {
+    if !node.find_neighbour() {
         return Err(Refusal::Unreachable);
     }
     match QpType::of_receiver(req.transport) {

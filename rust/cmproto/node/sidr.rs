@@ -64,7 +64,7 @@ pub fn sidr_request<N: PassiveSidr>(
         // A peer that was restarted uses the request id of an old request for another one.
         KnownSidr::Answered(_) | KnownSidr::Nothing => {}
     }
-    if !node.find_sender() {
+    if !node.find_reply_path() {
         return SidrRequest::Refused(Response::Drop(Dropped::Unreachable));
     }
     if !node.is_served(req.service_id) {

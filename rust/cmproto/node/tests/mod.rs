@@ -87,7 +87,7 @@ struct Incoming {
     // A REQ.
     has_pkey: bool,
     has_alternate_paths: bool,
-    reach: bool,
+    has_neighbour: bool,
     takes_qp: bool,
     keeps_device: bool,
     // A SIDR_REQ.
@@ -110,7 +110,7 @@ impl Incoming {
             race: None,
             has_pkey: true,
             has_alternate_paths: false,
-            reach: true,
+            has_neighbour: true,
             takes_qp: true,
             keeps_device: true,
             known: KnownSidr::Nothing,
@@ -129,8 +129,8 @@ impl Passive for Incoming {
     type Endpoint = &'static str;
     type Listener = ();
 
-    fn find_sender(&mut self) -> bool {
-        self.note("sender");
+    fn find_reply_path(&mut self) -> bool {
+        self.note("reply path");
         self.has_sender
     }
 

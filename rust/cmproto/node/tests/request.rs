@@ -55,9 +55,9 @@ impl PassiveReq for Incoming {
         self.takes_qp
     }
 
-    fn reach(&mut self) -> bool {
-        self.note("reach");
-        self.reach
+    fn find_neighbour(&mut self) -> bool {
+        self.note("neighbour");
+        self.has_neighbour
     }
 
     fn publish(&mut self, endpoint: &&'static str, named: &RemoteIds) -> bool {
@@ -96,7 +96,15 @@ fn dropped(why: Dropped) -> Request<&'static str, ()> {
 
 /// The checks of a REQ, in their order.
 const ALL: [&str; 9] = [
-    "sender", "served", "pkey", "listener", "backlog", "reach", "type", "create", "publish",
+    "reply path",
+    "served",
+    "pkey",
+    "listener",
+    "backlog",
+    "neighbour",
+    "type",
+    "create",
+    "publish",
 ];
 
 #[test]
@@ -119,7 +127,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
     let full = || rejected(Reason::NO_RESOURCES, None);
     let overload = || dropped(Dropped::Overload);
     let cases: [(&str, Fault, Request<_, _>); 12] = [
-        ("sender", |n| n.has_sender = false, overload()),
+        ("reply path", |n| n.has_sender = false, overload()),
         (
             "served",
             |n| n.is_served = false,
@@ -142,7 +150,11 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
             |n| n.backlog = Err(Declined::Refused),
             mismatch(),
         ),
-        ("reach", |n| n.reach = false, dropped(Dropped::Unreachable)),
+        (
+            "neighbour",
+            |n| n.has_neighbour = false,
+            dropped(Dropped::Unreachable),
+        ),
         ("type", |n| n.takes_qp = false, mismatch()),
         ("create", |n| n.create = Err(Declined::Refused), mismatch()),
         ("create", |n| n.create = Err(Declined::NoRoom), overload()),

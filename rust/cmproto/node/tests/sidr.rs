@@ -42,7 +42,13 @@ fn refused(status: Status) -> SidrRequest<&'static str, ()> {
 
 /// The checks of a SIDR_REQ, in their order.
 const ALL: [&str; 7] = [
-    "sender", "served", "listener", "type", "backlog", "create", "enter",
+    "reply path",
+    "served",
+    "listener",
+    "type",
+    "backlog",
+    "create",
+    "enter",
 ];
 
 #[test]
@@ -51,7 +57,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
     let reject = || refused(Status::REJECT);
     let unreachable = SidrRequest::Refused(Response::Drop(Dropped::Unreachable));
     let cases: [(&str, Fault, SidrRequest<_, _>); 9] = [
-        ("sender", |n| n.has_sender = false, unreachable),
+        ("reply path", |n| n.has_sender = false, unreachable),
         (
             "served",
             |n| n.is_served = false,

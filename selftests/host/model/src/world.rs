@@ -637,7 +637,7 @@ impl Passive for IncomingReq<'_> {
     type Endpoint = usize;
     type Listener = ();
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         true
     }
 
@@ -700,7 +700,7 @@ impl PassiveReq for IncomingReq<'_> {
         true
     }
 
-    fn reach(&mut self) -> bool {
+    fn find_neighbour(&mut self) -> bool {
         true
     }
 

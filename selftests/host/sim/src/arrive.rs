@@ -302,7 +302,7 @@ impl Passive for IncomingReq<'_> {
     type Endpoint = EpId;
     type Listener = Service;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         true
     }
 
@@ -383,7 +383,7 @@ impl PassiveReq for IncomingReq<'_> {
         true
     }
 
-    fn reach(&mut self) -> bool {
+    fn find_neighbour(&mut self) -> bool {
         true
     }
 

@@ -376,7 +376,7 @@ impl Passive for IncomingSidr<'_> {
     type Endpoint = EpId;
     type Listener = Service;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         true
     }
 

@@ -303,7 +303,7 @@ impl Passive for IncomingReq<'_> {
     type Endpoint = usize;
     type Listener = Listener;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         true
     }
 
@@ -381,7 +381,7 @@ impl PassiveReq for IncomingReq<'_> {
         (*space, qp_type) == (PortSpace::Tcp, QpType::RC)
     }
 
-    fn reach(&mut self) -> bool {
+    fn find_neighbour(&mut self) -> bool {
         true
     }
 

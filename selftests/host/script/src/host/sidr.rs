@@ -242,7 +242,7 @@ impl Passive for IncomingSidr<'_> {
     type Endpoint = usize;
     type Listener = Listener;
 
-    fn find_sender(&mut self) -> bool {
+    fn find_reply_path(&mut self) -> bool {
         true
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests whose sender is not reached yet, by listener, with which they end.
+//! Requests whose sender's address is being resolved, by listener, with which they end.
 //!
-//! Such a request is known only to the resolution of the sender's address, but it is shown to
-//! administrators as one of its listener. Without this table it would outlive its listener until
+//! Such a request is known only to that resolution, but it is shown to administrators as one of its
+//! listener. Without this table it would outlive its listener until
 //! the resolution ends.
 //!
 //! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
@@ -25,10 +25,10 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Listener(u64);
 
-/// A request whose sender is not reached, or was not before it was removed.
+/// A request whose sender's address is being resolved, or was until the entry was removed.
 struct Entry<T> {
     link: Link<Listener>,
-    table: Arc<Unreached<T>>,
+    table: Arc<Unresolved<T>>,
     request: T,
 }
 
@@ -36,9 +36,9 @@ impl_has_link! {
     impl{T} HasLink<Listener> for Entry<T> { self.link }
 }
 
-/// The table of requests whose sender is not reached yet.
+/// The table of requests whose sender's address is being resolved.
 #[pin_data]
-pub(crate) struct Unreached<T> {
+pub(crate) struct Unresolved<T> {
     #[pin]
     requests: Mutex<Tree<CountedArc<Entry<T>>, Listener>>,
     /// The number of requests, so that a listener that ends need not take the lock if there are
@@ -47,15 +47,15 @@ pub(crate) struct Unreached<T> {
 }
 
 /// A request that was entered into the table. It is removed when this is dropped, at the latest.
-pub(crate) struct UnreachedRequest<T>(CountedArc<Entry<T>>);
+pub(crate) struct UnresolvedRequest<T>(CountedArc<Entry<T>>);
 
-impl<T> UnreachedRequest<T> {
+impl<T> UnresolvedRequest<T> {
     /// Enters `request`, which is one to the listener with the number `listener`. Fails with
     /// [`ENOMEM`].
     ///
     /// The caller must then see whether the listener still listens, as one that ends at the same
     /// time may not find the request.
-    pub(crate) fn new(table: &Arc<Unreached<T>>, listener: u64, request: T) -> Result<Self> {
+    pub(crate) fn new(table: &Arc<Unresolved<T>>, listener: u64, request: T) -> Result<Self> {
         let entry = Entry {
             link: Link::new(),
             table: table.clone(),
@@ -68,7 +68,7 @@ impl<T> UnreachedRequest<T> {
             .requests
             .lock()
             .insert(Listener(listener), entry.clone());
-        Ok(UnreachedRequest(entry))
+        Ok(UnresolvedRequest(entry))
     }
 
     /// Removes the request. Returns whether it was still there.
@@ -77,18 +77,18 @@ impl<T> UnreachedRequest<T> {
     }
 }
 
-impl<T> Drop for UnreachedRequest<T> {
+impl<T> Drop for UnresolvedRequest<T> {
     fn drop(&mut self) {
         self.remove();
     }
 }
 
-impl<T> Unreached<T> {
+impl<T> Unresolved<T> {
     /// Creates an empty table. Fails with [`ENOMEM`].
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                requests <- new_mutex!(Tree::new(), "rdma_cm_unreached"),
+                requests <- new_mutex!(Tree::new(), "rdma_cm_unresolved"),
                 count: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -115,9 +115,9 @@ impl<T> Unreached<T> {
     /// Calls `end` for each request to a listener, which does not listen any more, after the
     /// request was removed.
     pub(crate) fn end_of(&self, listener: u64, end: impl Fn(&T)) {
-        // Whoever enters a request takes the listener's lock after that. If it then
-        // found that the listener listens, this was before the listener's state was changed, so
-        // that the request is counted here.
+        // A task that enters a request takes the listener's lock after that. If it then found that
+        // the listener listens, this was before the listener's state was changed, so that the
+        // request is counted here.
         if self.count.load(Relaxed) == 0 {
             return;
         }

@@ -64,7 +64,7 @@ impl Node {
         };
         match node::route(self, arrived.origin, &message) {
             Route::Req(req) => self.request(arrived, &header, req),
-            Route::SidrReq(req) => self.question(arrived, &header, req),
+            Route::SidrReq(req) => self.receive_sidr_req(arrived, &header, req),
             Route::Endpoint(ep) => self.receive_for(arrived, &header, ep, &message),
             Route::Nobody(response) => self.respond(arrived, &header, &response),
         }

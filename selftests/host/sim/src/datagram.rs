@@ -2,8 +2,9 @@
 
 //! Datagram endpoints of a node, which resolve a service id instead of connecting.
 //!
-//! As in the module, the request id is a communication id, and questions are known by their origin and
-//! request id for as long as their answer is remembered. What becomes of one `cmproto::node` decides.
+//! As in the module, the request id is a communication id, and SIDR requests are known by their
+//! origin and request id for as long as their answer is remembered. What becomes of one
+//! `cmproto::node` decides.
 
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -37,7 +38,7 @@ pub struct Datagram {
     pub tag: Tag,
     pub side: Side,
     pub has_user: bool,
-    /// In the table of questions.
+    /// In the table of SIDR requests.
     tracked: bool,
     /// The queue pair that the answer names.
     pub qpn: u32,
@@ -133,7 +134,7 @@ impl Node {
     }
 
     /// Handles a question.
-    pub(crate) fn question(&mut self, arrived: &Arrived<'_>, header: &Header, req: &SidrReq<'_>) {
+    pub(crate) fn receive_sidr_req(&mut self, arrived: &Arrived<'_>, header: &Header, req: &SidrReq<'_>) {
         let mut incoming = IncomingSidr {
             node: self,
             arrived,
@@ -144,7 +145,7 @@ impl Node {
             SidrRequest::Duplicate(ep) => self.repeated_question(ep, arrived.now),
             // Its endpoint remembers it here, with what is judged.
             SidrRequest::Answered(_) => {
-                if let Some(ep) = self.questions.get(&(arrived.origin, req.request_id)) {
+                if let Some(ep) = self.sidr_requests.get(&(arrived.origin, req.request_id)) {
                     self.repeated_question(*ep, arrived.now);
                 }
             }
@@ -221,7 +222,7 @@ impl Node {
 
     /// The peer's link address is known: the user is asked, if there is room for one more question.
     pub(crate) fn offer_datagram(&mut self, ep: EpId, now: Instant) {
-        if let Err(declined) = self.backlog(self.waiting_questions(), 0) {
+        if let Err(declined) = self.backlog(self.waiting_sidr_requests(), 0) {
             return self.end_datagram(ep, Unwanted::sidr_req(declined).cause, now);
         }
         if let Some(datagram) = self.datagrams.get_mut(&ep) {
@@ -236,7 +237,7 @@ impl Node {
     }
 
     /// Questions that wait for their user.
-    fn waiting_questions(&self) -> usize {
+    fn waiting_sidr_requests(&self) -> usize {
         let is_waiting = |d: &&Datagram| {
             d.has_user && d.side == Side::Passive && d.machine.deadline().is_none() && d.tracked
         };
@@ -282,8 +283,8 @@ impl Node {
                     if let Some(datagram) = self.datagrams.get_mut(&ep) {
                         datagram.tracked = false;
                         let key = (datagram.peer, datagram.machine.request_id());
-                        if self.questions.get(&key) == Some(&ep) {
-                            self.questions.remove(&key);
+                        if self.sidr_requests.get(&key) == Some(&ep) {
+                            self.sidr_requests.remove(&key);
                         }
                     }
                 }
@@ -304,7 +305,7 @@ impl Node {
         self.judge(judgement);
     }
 
-    /// S7: as many questions as retries allow, and one answer per question.
+    /// S7: as many SIDR requests as retries allow, and one answer per request.
     fn send_datagram(&mut self, ep: EpId, outgoing: Outgoing) {
         let Some(datagram) = self.datagrams.get_mut(&ep) else {
             return;
@@ -353,10 +354,14 @@ impl Node {
             datagram.on_time(now)?;
             tracked += usize::from(datagram.tracked);
         }
-        if tracked == self.questions.len() && self.waiting_questions() <= self.setup.backlog {
+        if tracked == self.sidr_requests.len() && self.waiting_sidr_requests() <= self.setup.backlog
+        {
             return Ok(());
         }
-        let what = format!("node {}: {tracked} questions that nobody finds", self.index);
+        let what = format!(
+            "node {}: {tracked} SIDR requests that nobody finds",
+            self.index
+        );
         Err(Violation {
             rule: Rule::S9,
             what,
@@ -389,7 +394,7 @@ impl Passive for IncomingSidr<'_> {
     }
 
     fn check_backlog(&mut self, _: &Service) -> Result<(), Declined> {
-        let waiting = self.node.waiting_questions();
+        let waiting = self.node.waiting_sidr_requests();
         self.node.backlog(waiting, 0).map(|_| ())
     }
 
@@ -421,7 +426,7 @@ impl Passive for IncomingSidr<'_> {
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<EpId> {
         let key = (self.arrived.origin, self.req.request_id);
-        let Some(ep) = self.node.questions.get(&key) else {
+        let Some(ep) = self.node.sidr_requests.get(&key) else {
             return KnownSidr::Nothing;
         };
         match self.node.datagrams.get(ep) {
@@ -439,7 +444,7 @@ impl PassiveSidr for IncomingSidr<'_> {
 
     fn enter(&mut self, ep: &EpId) -> Entry {
         let key = (self.arrived.origin, self.req.request_id);
-        let before = self.node.questions.insert(key, *ep);
+        let before = self.node.sidr_requests.insert(key, *ep);
         // The answer to another question is forgotten.
         let before = before.and_then(|ep| self.node.datagrams.get_mut(&ep));
         if let Some(before) = before {

@@ -76,7 +76,7 @@ pub struct Node {
     pub endpoints: BTreeMap<EpId, Endpoint>,
     pub datagrams: BTreeMap<EpId, Datagram>,
     /// Questions that are asked or whose answer is remembered, by source and request id.
-    pub(crate) questions: BTreeMap<(Origin, u32), EpId>,
+    pub(crate) sidr_requests: BTreeMap<(Origin, u32), EpId>,
     /// Communication ids of connections that were rejected, with the peer's or 0.
     pub rejected: BTreeMap<u32, u32>,
     pub effects: Vec<Effect>,
@@ -106,7 +106,7 @@ impl Node {
             remotes: Remotes::default(),
             endpoints: BTreeMap::new(),
             datagrams: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            sidr_requests: BTreeMap::new(),
             rejected: BTreeMap::new(),
             effects: Vec::new(),
             violation: None,

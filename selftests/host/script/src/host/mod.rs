@@ -10,7 +10,7 @@ mod receive;
 mod seen;
 mod sidr;
 
-use self::sidr::{Asker, Question, Sidr};
+use self::sidr::{Sidr, SidrEntry, SidrKey};
 use crate::{
     wire::{self, Mad},
     world::{Answer, Call, Endpoint, Event, Input, Micros, Names, Sent, Under, Watch, Who, World},
@@ -144,7 +144,7 @@ pub struct Node {
     by_id: HashMap<u32, usize>,
     /// Whose peer has this name.
     remotes: Remotes,
-    questions: HashMap<Asker, Question>,
+    sidr_requests: HashMap<SidrKey, SidrEntry>,
     wire: VecDeque<Sent>,
     events: VecDeque<Event>,
     seen: seen::Cells,
@@ -212,7 +212,7 @@ impl Node {
             objects: Vec::new(),
             by_id: HashMap::new(),
             remotes: Remotes::default(),
-            questions: HashMap::new(),
+            sidr_requests: HashMap::new(),
             wire: VecDeque::new(),
             events: VecDeque::new(),
             seen: seen::Cells::new(),

@@ -67,7 +67,7 @@ impl Node {
         self.note(&arrived, &message);
         match node::route(self, from, &message) {
             Route::Req(req) => self.request(&arrived, req),
-            Route::SidrReq(req) => self.question(&arrived, req),
+            Route::SidrReq(req) => self.receive_sidr_req(&arrived, req),
             Route::Endpoint(index) => self.receive(index, &arrived, &message),
             Route::Nobody(response) => self.respond(&arrived, &response),
         }

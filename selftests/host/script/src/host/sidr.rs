@@ -25,16 +25,16 @@ use std::net::IpAddr;
 pub(super) struct Sidr {
     pub(super) machine: Resolution,
     pub(super) peer: Origin,
-    question: Option<Asker>,
+    key: Option<SidrKey>,
 }
 
-/// Who asks, and the number of the question.
-pub(super) type Asker = (Origin, u32);
+/// The key of a SIDR request: its origin and its request id.
+pub(super) type SidrKey = (Origin, u32);
 
-/// What is known of a question.
+/// The state of a SIDR request.
 #[derive(Clone)]
-pub(super) enum Question {
-    Asked(usize),
+pub(super) enum SidrEntry {
+    Pending(usize),
     Answered(Resolution),
 }
 
@@ -62,14 +62,14 @@ impl Node {
                         continue;
                     };
                     let answer = sidr.machine.clone();
-                    if let (true, Some(asker)) = (answer.is_answered(), sidr.question.take()) {
-                        self.questions.insert(asker, Question::Answered(answer));
+                    if let (true, Some(key)) = (answer.is_answered(), sidr.key.take()) {
+                        self.sidr_requests.insert(key, SidrEntry::Answered(answer));
                     }
                 }
                 Action::ReleaseRequest => {
-                    let asker = self.sidr(index).and_then(|sidr| sidr.question.take());
-                    if let Some(asker) = asker {
-                        self.questions.remove(&asker);
+                    let key = self.sidr(index).and_then(|sidr| sidr.key.take());
+                    if let Some(key) = key {
+                        self.sidr_requests.remove(&key);
                     }
                 }
                 Action::Deliver(event) => self.report_sidr(index, event, rep),
@@ -138,7 +138,7 @@ impl Node {
             sidr: Some(Sidr {
                 machine,
                 peer: Origin::of_gid(dst.to_gid()),
-                question: None,
+                key: None,
             }),
             ..Object::new(cma::State::Connect, true)
         });
@@ -182,7 +182,7 @@ impl Node {
     // Messages
     // ------------------------------------------------------------------------------------------
 
-    pub(super) fn question(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) {
+    pub(super) fn receive_sidr_req(&mut self, arrived: &Arrived<'_>, req: &SidrReq<'_>) {
         let now = self.now;
         let mut incoming = IncomingSidr {
             node: self,
@@ -233,7 +233,7 @@ struct IncomingSidr<'a> {
 }
 
 impl IncomingSidr<'_> {
-    fn asker(&self) -> Asker {
+    fn key(&self) -> SidrKey {
         (self.arrived.from, self.req.request_id)
     }
 }
@@ -264,7 +264,7 @@ impl Passive for IncomingSidr<'_> {
         let sidr = Sidr {
             machine,
             peer: self.arrived.from,
-            question: None,
+            key: None,
         };
         Ok(self.node.object(Object {
             sidr: Some(sidr),
@@ -279,13 +279,13 @@ impl Passive for IncomingSidr<'_> {
 
 impl PassiveSidr for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<usize> {
-        match self.node.questions.get(&self.asker()) {
-            Some(Question::Asked(index)) => KnownSidr::Pending(*index),
-            Some(Question::Answered(answer)) if answer.deadline() > Some(self.node.now) => {
+        match self.node.sidr_requests.get(&self.key()) {
+            Some(SidrEntry::Pending(index)) => KnownSidr::Pending(*index),
+            Some(SidrEntry::Answered(answer)) if answer.deadline() > Some(self.node.now) => {
                 KnownSidr::Answered(answer.clone())
             }
             // It was forgotten.
-            Some(Question::Answered(_)) | None => KnownSidr::Nothing,
+            Some(SidrEntry::Answered(_)) | None => KnownSidr::Nothing,
         }
     }
 
@@ -294,11 +294,13 @@ impl PassiveSidr for IncomingSidr<'_> {
     }
 
     fn enter(&mut self, child: &usize) -> Entry {
-        let asker = self.asker();
+        let key = self.key();
         if let Some(sidr) = self.node.sidr(*child) {
-            sidr.question = Some(asker);
+            sidr.key = Some(key);
         }
-        self.node.questions.insert(asker, Question::Asked(*child));
+        self.node
+            .sidr_requests
+            .insert(key, SidrEntry::Pending(*child));
         Entry::New
     }
 }

@@ -31,7 +31,7 @@ pub(super) enum Life {
 
 /// Parameters of the REQ or REP that was sent, for when it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offer {
+pub(super) enum Sent {
     /// Neither was sent.
     None,
     /// A REQ, on the active side.
@@ -212,7 +212,7 @@ pub struct Connection {
     pub(super) schedule: Schedule,
     pub(super) policy: PackedRetryPolicy,
     pub(super) timer: Timer,
-    pub(super) offer: Offer,
+    pub(super) sent: Sent,
     pub(super) rejection: Option<Rejection>,
     /// Bit set of the peer's communication ids, modulo 64, in REPs that were refused.
     pub(super) refused: u64,
@@ -256,7 +256,7 @@ impl Connection {
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
             policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
-            offer: Offer::None,
+            sent: Sent::None,
             rejection: None,
             refused: 0,
             payload: Payload::EMPTY,
@@ -465,7 +465,7 @@ impl Connection {
 
     /// Returns whether this is the active side, which has sent the REQ.
     pub(super) const fn is_active(&self) -> bool {
-        matches!(self.offer, Offer::Req(_))
+        matches!(self.sent, Sent::Req(_))
     }
 
     /// Delivers an event to the user, unless the connection was destroyed.

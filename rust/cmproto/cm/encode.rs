@@ -4,7 +4,7 @@
 
 use super::{
     action::Outgoing,
-    connection::{Connection, Offer},
+    connection::{Connection, Sent},
     params::{AcceptParams, ConnectParams},
 };
 use crate::{
@@ -32,13 +32,13 @@ impl Connection {
         let remote_comm_id = self.remote_comm_id();
         let mut hdr = Header::new(message.attribute(), self.tid);
         let mut info;
-        let content = match (message, &self.offer) {
-            (Outgoing::Req, Offer::Req(params)) => {
+        let content = match (message, &self.sent) {
+            (Outgoing::Req, Sent::Req(params)) => {
                 hdr.tid = self.own_tid;
                 hdr.attr_mod = params.attr_mod;
                 Message::Req(self.req(params, private_data))
             }
-            (Outgoing::Rep, Offer::Rep(params)) => {
+            (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
                 Message::Rep(self.rep(params, private_data))
             }

@@ -8,7 +8,7 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
-    connection::{Connection, Life, Offer, Payload, Rejection},
+    connection::{Connection, Life, Payload, Rejection, Sent},
     params::{AcceptParams, ConnectParams},
     retransmit::Schedule,
     state::State,
@@ -90,7 +90,7 @@ impl Connection {
             params.max_cm_retries,
         );
         self.tid = self.own_tid;
-        self.offer = Offer::Req(params);
+        self.sent = Sent::Req(params);
         self.payload.set(Outgoing::Req, private_data);
         self.life = Life::Open;
         self.state = State::ReqSent;
@@ -137,7 +137,7 @@ impl Connection {
         self.rq_psn = params.starting_psn;
         self.responder_resources = params.responder_resources;
         self.initiator_depth = params.initiator_depth;
-        self.offer = Offer::Rep(params);
+        self.sent = Sent::Rep(params);
         self.payload.set(Outgoing::Rep, private_data);
         self.state = State::RepSent;
         let mut actions = Actions::none();

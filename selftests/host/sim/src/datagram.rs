@@ -134,7 +134,12 @@ impl Node {
     }
 
     /// Handles a question.
-    pub(crate) fn receive_sidr_req(&mut self, arrived: &Arrived<'_>, header: &Header, req: &SidrReq<'_>) {
+    pub(crate) fn receive_sidr_req(
+        &mut self,
+        arrived: &Arrived<'_>,
+        header: &Header,
+        req: &SidrReq<'_>,
+    ) {
         let mut incoming = IncomingSidr {
             node: self,
             arrived,

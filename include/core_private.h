@@ -4,8 +4,8 @@
  * prototypes of exported functions, and the layout of the object that "rdma resource show cm_id"
  * reads.
  *
- * The layout is that of struct rdma_id_private in the C connection manager. tools/checks/layout
- * compares it with the kernel that the module is built for.
+ * The layout is that of struct rdma_id_private in the C connection manager. rust/helpers/layout.c
+ * compares it with the source of that, where a build has it.
  */
 #ifndef RUST_RDMA_CM_CORE_PRIVATE_H
 #define RUST_RDMA_CM_CORE_PRIVATE_H

@@ -5,7 +5,7 @@
  *
  * A helper that only wraps a C function or macro is called rust_rdma_ and the name of that
  * function. The helpers for rust/ib are in rust_rdma_cm_ib.h. A helper that repeats the work of a
- * kernel function says so: see tools/checks/repeats.
+ * kernel function says so in a line that begins with "Repeats:" and names that function.
  */
 #ifndef RUST_RDMA_CM_H
 #define RUST_RDMA_CM_H

@@ -2,8 +2,8 @@
 
 //! Layouts of structures that are shared with `ib_core` without a common header.
 //!
-//! The numbers are those of the C compiler for `include/core_private.h`. `tools/checks/layout`
-//! compares the same numbers with the kernel that the module is built for.
+//! The numbers are those of the C compiler for `include/core_private.h`, and were compared with the
+//! kernel that the module is built for (`rust/helpers/layout.c`).
 
 use super::generated as c;
 use core::mem::{align_of, offset_of, size_of};

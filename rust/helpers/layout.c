@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares the layout that ib_core sees with its source, if the build has it. tools/checks/layout
- * compares it with the built ib_core.
+ * Compares the layout that ib_core sees with the source of ib_core, if the build has that. A build
+ * without it compares the numbers in layout_numbers.c with the type information of ib_core.
  */
 #include <linux/build_bug.h>
 #include <linux/stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The layout in include/core_private.h as numbers, for tools/checks/layout. This file is compiled
- * to assembler, from which Kbuild takes the numbers, and is never linked.
+ * The layout in include/core_private.h as numbers. This file is compiled to assembler, from which
+ * Kbuild takes the numbers, and is never linked.
  */
 #include <linux/kbuild.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays that widen the window of a race, in a test build (`make DELAYS=<seed>`).
+//! Delays that widen the window of a race, in a test build (`--cfg rdma_delays`).
 //!
 //! A [`point`] marks a place where another task may interleave: between releasing a lock and taking
 //! it again, before a condition is checked a second time, and around an operation that another task

@@ -2,8 +2,8 @@
 
 //! Times of sends and of the end of requests, as in the documentation.
 //!
-//! `cargo test -- --ignored --nocapture print_times` prints the table from which
-//! `tools/transitions` makes `Documentation/times.rst`.
+//! The table in the documentation is what the test `print_times` prints, which runs only if it is
+//! asked for.
 
 use super::*;
 use crate::cm::{RetryPolicy, Tunable, Tuning};

@@ -69,7 +69,8 @@ impl PendingRequest {
         Ok(listens)
     }
 
-    /// Ends the wait for the sender's address. Returns false if the request has ended with its listener.
+    /// Ends the wait for the sender's address. Returns false if the request has ended with its
+    /// listener.
     pub(super) fn resume(&self) -> bool {
         self.unresolved
             .as_ref()

@@ -28,8 +28,8 @@ impl Gid {
     /// Returns the hash of the GID, one of 256 buckets.
     ///
     /// `key` is two random numbers. As long as nobody else knows them, two GIDs share a bucket as
-    /// often as two random ones do, whoever chose the GIDs: the hash is the upper byte of a sum of
-    /// products with odd numbers.
+    /// often as two random ones do, even if an attacker chose the GIDs: the hash is the upper byte
+    /// of a sum of products with odd numbers.
     pub const fn bucket(&self, key: [u64; 2]) -> u8 {
         let bits = u128::from_be_bytes(self.0);
         let [upper, lower] = key;

@@ -2,7 +2,7 @@
 
 //! Communication ids that nobody else can guess.
 //!
-//! Whoever knows a communication id can try to end a connection. So the ids on the wire are a
+//! A host that knows a communication id can try to end the connection. So the ids on the wire are a
 //! counter's values under a permutation with a secret key: an id is used again only after all
 //! others, and the ids that were seen tell nothing about the next one.
 

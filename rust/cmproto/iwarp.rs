@@ -3,9 +3,9 @@
 //! A connection over iWARP, whose messages the kernel's iWARP CM (iw_cm) exchanges (MPA, RFC 5044
 //! and 6581).
 //!
-//! What is left to decide is which verb of iw_cm is allowed when, and what its events mean to the
-//! user. iw_cm trusts its callers: if a request is answered twice, or a connection of the active
-//! side is answered, it stops the kernel. So no such verb reaches it.
+//! This module decides which verb of iw_cm is allowed in which phase, and what its events mean to
+//! the user. iw_cm trusts its callers: if a request is answered twice, or a connection of the
+//! active side is answered, it stops the kernel. So no such verb reaches it.
 //!
 //! The caller executes a verb without a lock, because it may wait for the network, and then reports
 //! its outcome. Events come at any time, also before that.

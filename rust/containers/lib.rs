@@ -8,8 +8,8 @@
 //!
 //! Everything that is public can be called from safe code:
 //!
-//! - A link is in at most one container. Whoever enters an object claims its link, and gets the
-//!   reference back if somebody else has it.
+//! - A link is in at most one container. The container that an object is entered into
+//!   claims the link, and returns the reference if another container has it.
 //! - A link says in which container it is, so that an object is removed only from there.
 //! - The links in a container are read with a shared reference to the container, and written with
 //!   an exclusive one. A user protects the container with a lock, and the objects need none for

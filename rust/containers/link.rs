@@ -19,8 +19,8 @@ pub struct Link<K> {
     pub(crate) node: UnsafeCell<Node<K>>,
 }
 
-// SAFETY: Whoever has the link has no access to the node. A container, which has, is sent to
-// another task only if its keys may be.
+// SAFETY: A reference to the link gives no access to the node. A container, which has access, is
+// sent to another task only if its keys may be.
 unsafe impl<K> Send for Link<K> {}
 // SAFETY: As for `Send`; the mark is atomic.
 unsafe impl<K> Sync for Link<K> {}

@@ -34,8 +34,8 @@ impl Number {
 /// # Invariants
 ///
 /// The value is 0, or the number of a container with the balance, from -1 to 1, plus 1 in the
-/// lowest two bits. It is changed from 0 by whoever claims the link, and from another value by that
-/// container alone.
+/// lowest two bits. It is changed from 0 by the container that claims the link, and from another
+/// value by that container alone.
 pub(crate) struct Mark(AtomicU64);
 
 impl Mark {
@@ -46,9 +46,9 @@ impl Mark {
         Self(AtomicU64::new(0))
     }
 
-    /// Claims the link for a container, with the balance 0. Returns whether nobody has it.
+    /// Claims the link for a container, with the balance 0. Returns false if a container has it.
     ///
-    /// What the last container has done with the link has happened before.
+    /// All accesses of the last container to the link have happened before.
     #[inline]
     pub(crate) fn claim(&self, number: &Number) -> bool {
         // INVARIANT: The balance is 0. This is the container's claim.

@@ -448,7 +448,7 @@ fn a_panic_in_a_drop_leaks_nothing() {
 fn threads_share_objects() {
     struct Shared {
         link: Link<u64>,
-        // Protected by whoever has the object in no tree.
+        // Changed only while the object is in no tree.
         ends: Arc<AtomicUsize>,
     }
 

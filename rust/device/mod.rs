@@ -2,8 +2,8 @@
 
 //! The devices and ports that connections can be made over.
 //!
-//! A device is added when ib_core adds it, and removed when ib_core removes it. Whatever uses the
-//! device holds a [`DeviceRef`](crate::ib::device::DeviceRef) in some form (an attachment, an
+//! A device is added when ib_core adds it, and removed when ib_core removes it. Each user of
+//! the device holds a [`DeviceRef`](crate::ib::device::DeviceRef) in some form (an attachment, an
 //! address handle, a query), and ib_core's removal waits until all of these are gone. The removal
 //! first closes the set of members, then ends each of them, and last unregisters the MAD agents.
 

@@ -130,7 +130,7 @@ impl<'a> UdEventParam<'a> {
 }
 
 /// The parameters of an event, depending on its kind. Private data is borrowed from the message:
-/// whoever keeps the event copies it, as [`OwnedEvent`](super::OwnedEvent) does.
+/// a consumer that keeps the event copies it, as [`OwnedEvent`](super::OwnedEvent) does.
 #[derive(Clone)]
 pub(crate) enum EventParam<'a> {
     /// The event has no parameters.

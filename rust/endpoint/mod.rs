@@ -88,8 +88,8 @@ pub(crate) enum IdKind {
 ///
 /// # Invariants
 ///
-/// `id_priv` agrees with `inner`: whoever changes the state or an address under the lock calls
-/// [`Endpoint::show`] before releasing it.
+/// `id_priv` agrees with `inner`: each task that changes the state or an address under the lock
+/// calls [`Endpoint::show`] before releasing it.
 #[pin_data]
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.

@@ -3,8 +3,8 @@
 //! Accepts over iWARP that are under way.
 //!
 //! A driver may begin to watch a connection for data of its peer some time after it has sent the
-//! answer to the request. What arrives before that, siw notices only when more arrives; only a peer
-//! at this host is that quick. So the consumer of such a peer is told of the answer when the
+//! answer to the request. siw notices data that arrives before that only when more arrives; only a
+//! peer at this host is that quick. So the consumer of such a peer is told of the answer when the
 //! accepting call has returned, by the task that has made that call. Nobody waits for that: if a
 //! driver does not return, only the one connection hangs.
 //!
@@ -28,7 +28,7 @@ type End = ([u8; 16], u16);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     ends: [End; 2],
-    /// The number of whoever accepts. It tells connections apart that have the same
+    /// The number of the endpoint that accepts. It tells connections apart that have the same
     /// addresses, in network namespaces that know nothing of each other.
     number: u64,
 }
@@ -117,8 +117,8 @@ pub(crate) struct AcceptLock<T: AcceptWaiter> {
 }
 
 impl<T: AcceptWaiter> AcceptLock<T> {
-    /// Begins the accept of the request for the connection between these addresses, by whoever has
-    /// the number `number`, and accepts at most once.
+    /// Begins the accept of the request for the connection between these addresses, by the
+    /// endpoint with the number `number`, which accepts at most once.
     pub(crate) fn new(
         table: &Arc<AcceptLocks<T>>,
         reservation: Reservation<T>,

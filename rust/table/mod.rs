@@ -2,8 +2,8 @@
 
 //! The tables that the module has once.
 //!
-//! A table knows nothing of endpoints: where those are its entries, it is generic in them. In most
-//! tables whoever enters something gets a handle, which holds the table and removes the entry.
+//! A table knows nothing of endpoints: where those are its entries, it is generic in them. Most
+//! tables return a handle of a new entry, which holds the table and removes the entry.
 
 pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;

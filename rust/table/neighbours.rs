@@ -59,10 +59,10 @@ impl NeighbourKey {
     }
 }
 
-/// A reference to whoever tells those that watch a neighbour of a change.
+/// A reference to the object that tells the watching endpoints of a change of a neighbour.
 pub(crate) trait NeighbourObserver: Clone + Send + Sync + 'static {
-    /// Tells them that the neighbour may have a new address. Called by a work item, with no lock
-    /// held.
+    /// Tells the endpoints that the neighbour may have a new address. Called by a work item, with
+    /// no lock held.
     fn neighbour_changed(&self, neighbour: &NeighbourKey, mac: Mac);
 }
 

@@ -10,15 +10,15 @@
 //! owner until then: an owner is not dropped while its timer is armed.
 //!
 //! Two locks protect a timer. A link is entered and removed only with the lock of the owner and
-//! that of the shard. So with either of them it can be seen whether the timer is armed, and with
-//! the owner's, whoever has found that can rely on it. The work item of the shard has only the
+//! that of the shard. So either of them shows whether the timer is armed, and that stays true as
+//! long as the owner's is held. The work item of the shard has only the
 //! shard's when it looks for a timer that is due. It leaves the timer armed, takes the owner's
 //! lock, and looks again: the owner may have stopped the timer, or set another deadline.
 //!
 //! Lock order: the shard locks are of the class "table shard". An expired timer is handled with no
 //! lock held but that which its owner takes. A reference to an owner that a shard had is dropped
-//! without the lock of the shard. With the owner's lock it is not the last, as whoever has locked
-//! the owner has a reference, too.
+//! without the lock of the shard. With the owner's lock it is not the last, as the task that
+//! holds the lock has a reference, too.
 
 use crate::kext::{
     clock, delay,
@@ -56,7 +56,7 @@ pub(crate) struct Deadline(Instant);
 pub(crate) type TimerLink = Link<Deadline>;
 
 /// The right to arm and to stop the timer of an owner. It is among what the owner's lock protects,
-/// so that whoever uses it has the lock.
+/// so that only a task with the lock can use it.
 pub(crate) struct Timer(());
 
 impl Timer {

@@ -11,9 +11,9 @@
 //! endpoint is called: endpoints deliver their events under their own lock.
 //!
 //! A context changes its channel under the locks of both channels; the lock with the lower address
-//! is taken first. Nothing else takes the locks of two channels. So whoever has locked the channel
-//! that a context names, and finds that the context still names it, knows that the context stays
-//! there until the lock is released ([`Channel::of`]).
+//! is taken first. Nothing else takes the locks of two channels. So a task that has locked the
+//! channel that a context names, and finds that the context still names it, knows that the context
+//! stays there until the lock is released ([`Channel::of`]).
 
 use super::{
     context::{Context, Unpublished},
@@ -123,8 +123,8 @@ impl Channel {
     }
 
     /// Adds the entry of a connection request's context, publishes the context's number and queues
-    /// the request for the owner of `listener`, in one step: whoever reads the request finds the
-    /// context, and nobody finds the context much earlier.
+    /// the request for the owner of `listener`, in one step: a reader of the request finds the
+    /// context, and no command finds the context much earlier.
     ///
     /// `events` has memory for the event. A listener that has gone refuses the request.
     pub(super) fn add_request(

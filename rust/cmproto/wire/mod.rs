@@ -282,8 +282,8 @@ pub const fn check_length(byte_len: usize) -> Result<(), ParseError> {
 ///
 /// # Errors
 ///
-/// The first mismatch in the header, in the order of [`ParseError`]'s variants. Whatever is behind
-/// the header is valid.
+/// The first mismatch in the header, in the order of [`ParseError`]'s variants. Any data
+/// behind the header are valid.
 pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> {
     let header = decode_header(mad)?;
     let data = Bytes::<HEADER_LEN, DATA_LEN>::get(mad);

@@ -131,8 +131,8 @@ fn resolve(
     dst: &SockAddr,
     timeout_ms: u32,
 ) -> Result {
-    // Whoever resolves an address is about to connect. To allocate the memory of all the events at
-    // once costs less.
+    // A program that resolves an address is about to connect. It costs less to allocate the memory
+    // of all the events at once.
     call.channel()
         .reserve_events(context, ExpectedEvents::CONNECT)?;
     context.endpoint().resolve_addr(src, dst, timeout_ms)

@@ -54,8 +54,8 @@ type Detached<C> = (RBTreeNode<u32, ChannelEntry<C>>, Option<OldestReservation>)
 /// An event that a reader has taken out of its queue, to copy it to the user.
 ///
 /// The event counts as read from here on: a hostile user can make the copy hang in a page fault for
-/// as long as it likes, and whoever destroys the context meanwhile must not wait for that. If the
-/// copy fails afterwards, the destroyer has been told of one event too many.
+/// as long as it likes, and a command that destroys the context meanwhile must not wait for that.
+/// If the copy fails afterwards, that command has reported one event too many.
 #[must_use]
 pub(crate) struct TakenEvent<C> {
     /// The context whose queue the event was in.

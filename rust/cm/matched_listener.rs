@@ -106,7 +106,7 @@ pub(super) enum MatchedListener<'a> {
     /// A listener of the RDMA CM, on an address.
     Address(RequestTarget<'a>, AddressListener<EndpointRef>),
     /// A listener of the InfiniBand CM, on a service id.
-    Messages(EndpointRef),
+    Service(EndpointRef),
 }
 
 impl MatchedListener<'_> {
@@ -114,7 +114,7 @@ impl MatchedListener<'_> {
     pub(super) fn endpoint(&self) -> &EndpointRef {
         match self {
             MatchedListener::Address(_, listener) => &listener.endpoint,
-            MatchedListener::Messages(endpoint) => endpoint,
+            MatchedListener::Service(endpoint) => endpoint,
         }
     }
 }
@@ -134,7 +134,7 @@ impl IncomingMad<'_> {
     ) -> Option<MatchedListener<'a>> {
         let device = self.device.device.index();
         if let Some(endpoint) = self.globals.listeners.find_service(key.service_id, device) {
-            return Some(MatchedListener::Messages(endpoint));
+            return Some(MatchedListener::Service(endpoint));
         }
         let mut target = RequestTarget::new(key)?;
         target.netdev = self.netdev(&target, reply_path)?;

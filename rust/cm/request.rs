@@ -281,7 +281,7 @@ impl<'a> IncomingReq<'a> {
             MatchedListener::Address(target, listener) => {
                 req_event(mad.header, req, target.user_data(listener))
             }
-            MatchedListener::Messages(_) => Event {
+            MatchedListener::Service(_) => Event {
                 param: mad.message_param()?,
                 ..Event::new(CmEvent::ConnectRequest, 0)
             },

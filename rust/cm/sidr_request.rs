@@ -135,7 +135,7 @@ impl IncomingMad<'_> {
     fn sidr_req_param<'a>(&self, matched: &MatchedListener<'a>) -> Result<EventParam<'a>, Error> {
         let (target, listener) = match matched {
             MatchedListener::Address(target, listener) => (target, listener),
-            MatchedListener::Messages(_) => return self.message_param(),
+            MatchedListener::Service(_) => return self.message_param(),
         };
         let data = target.user_data(listener);
         Ok(match listener.endpoint.qp_type {

@@ -80,9 +80,12 @@ enum Slot {
 ///
 /// `full` of the slots are [`Slot::Full`].
 pub(crate) struct Queue<C> {
+    /// The number of slots with an unread event.
     full: usize,
-    more: RBTree<u64, (Unread, EventSubject<C>)>,
-    own: [Slot; SLOTS],
+    /// The unread events that are not in a slot, by position.
+    allocated: RBTree<u64, (Unread, EventSubject<C>)>,
+    /// Memory for the first events of the context itself.
+    slots: [Slot; SLOTS],
 }
 
 impl<C> TakenMemory<C> {
@@ -132,25 +135,25 @@ impl<C> Queue<C> {
     pub(crate) fn new() -> Self {
         Queue {
             full: 0,
-            more: RBTree::new(),
-            own: array::from_fn(|_| Slot::Free),
+            allocated: RBTree::new(),
+            slots: array::from_fn(|_| Slot::Free),
         }
     }
 
     /// Returns the position of the first event that is not in a slot.
     fn first_allocated(&self) -> Option<u64> {
-        if self.more.is_empty() {
+        if self.allocated.is_empty() {
             return None;
         }
-        self.more.iter().next().map(|(at, _)| *at)
+        self.allocated.iter().next().map(|(at, _)| *at)
     }
 
     /// Returns the slot of the oldest event, or `None` if the oldest event is not in a slot.
-    fn first_own(&self) -> Option<usize> {
+    fn first_slot(&self) -> Option<usize> {
         if self.full == 0 {
             return None;
         }
-        let slots = self.own.iter().enumerate();
+        let slots = self.slots.iter().enumerate();
         let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
         let (at, index) = full.min()?;
         let is_first = self.first_allocated().is_none_or(|other| at < other);
@@ -159,14 +162,17 @@ impl<C> Queue<C> {
 
     /// Returns the sequence number of the oldest event.
     pub(crate) fn first_seq(&self) -> Option<u64> {
-        if let Some(index) = self.first_own() {
-            let (_, unread) = self.own.get(index)?.full()?;
+        if let Some(index) = self.first_slot() {
+            let (_, unread) = self.slots.get(index)?.full()?;
             return Some(unread.seq());
         }
-        if self.more.is_empty() {
+        if self.allocated.is_empty() {
             return None;
         }
-        self.more.values().next().map(|(unread, _)| unread.seq())
+        self.allocated
+            .values()
+            .next()
+            .map(|(unread, _)| unread.seq())
     }
 
     /// Returns the first connection request whose position is not before `from`: its position, and
@@ -174,7 +180,7 @@ impl<C> Queue<C> {
     pub(crate) fn request(&self, from: u64) -> Option<(u64, Arc<C>)> {
         let mut from = from;
         loop {
-            let cursor = self.more.cursor_lower_bound(&from)?;
+            let cursor = self.allocated.cursor_lower_bound(&from)?;
             let (&at, (_, subject)) = cursor.current();
             if let Some(child) = &subject.child {
                 return Some((at, child.clone()));
@@ -194,14 +200,16 @@ impl<C> Queue<C> {
     ) {
         match memory {
             EventMemory::Slot => {
-                if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
+                if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_lent()) {
                     *slot = Slot::Full(at, unread);
                     // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
                 }
             }
             EventMemory::Node(memory) => {
-                let _ = self.more.insert(memory.into_node(at, (unread, subject)));
+                let _ = self
+                    .allocated
+                    .insert(memory.into_node(at, (unread, subject)));
             }
         }
     }
@@ -212,14 +220,14 @@ impl<C> Queue<C> {
         &mut self,
         look: impl FnOnce(&mut Unread, Option<&EventSubject<C>>) -> R,
     ) -> Option<(TakenMemory<C>, R)> {
-        let Some(index) = self.first_own() else {
-            let mut cursor = self.more.cursor_front_mut()?;
+        let Some(index) = self.first_slot() else {
+            let mut cursor = self.allocated.cursor_front_mut()?;
             let (&at, (unread, subject)) = cursor.current_mut();
             let seen = look(unread, Some(subject));
             let (_, node) = cursor.remove_current();
             return Some((TakenMemory::Node(at, node), seen));
         };
-        let slot = self.own.get_mut(index)?;
+        let slot = self.slots.get_mut(index)?;
         let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
             return None;
         };
@@ -234,7 +242,7 @@ impl<C> Queue<C> {
     pub(crate) fn put_back(&mut self, node: TakenMemory<C>, whole: Option<Whole>) {
         match node {
             TakenMemory::Slot(at) => {
-                let Some(slot) = self.own.iter_mut().find(|slot| slot.is_read(at)) else {
+                let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_read(at)) else {
                     return;
                 };
                 if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
@@ -245,8 +253,8 @@ impl<C> Queue<C> {
                 }
             }
             TakenMemory::Node(at, node) => {
-                let _ = self.more.insert(node);
-                if let Some((unread, _)) = self.more.get_mut(&at) {
+                let _ = self.allocated.insert(node);
+                if let Some((unread, _)) = self.allocated.get_mut(&at) {
                     *unread.whole() = whole;
                 }
             }
@@ -257,7 +265,7 @@ impl<C> Queue<C> {
     pub(crate) fn finish(&mut self, node: TakenMemory<C>) -> RemovedEvent<C> {
         match node {
             TakenMemory::Slot(at) => {
-                let slot = self.own.iter_mut().find(|slot| slot.is_read(at));
+                let slot = self.slots.iter_mut().find(|slot| slot.is_read(at));
                 let event = match slot.map(|slot| mem::replace(slot, Slot::Free)) {
                     Some(Slot::Read(_, event)) => Some(event),
                     _ => None,
@@ -270,20 +278,20 @@ impl<C> Queue<C> {
 
     /// Removes the oldest event about the multicast group `group`.
     pub(crate) fn withdraw(&mut self, group: u64) -> Option<EventNode<C>> {
-        let mut events = self.more.iter();
+        let mut events = self.allocated.iter();
         let (&at, _) = events.find(|(_, (_, subject))| subject.group == Some(group))?;
-        self.more.remove_node(&at)
+        self.allocated.remove_node(&at)
     }
 
     /// Sorts the slots by the position of the unread event in them. Slots without one come first.
     ///
     /// There are only a few slots, and the sorting functions of the core library can panic.
-    fn sort_own(&mut self) {
+    fn sort_slots(&mut self) {
         let position = |slot: &Slot| slot.full().map(|(at, _)| at);
         // Odd-even transposition sort: one pass for each slot; passes alternate between pairs that
         // start at even and at odd indices.
-        for pass in 0..self.own.len() {
-            let slots = self.own.get_mut(pass % 2..).unwrap_or_default();
+        for pass in 0..self.slots.len() {
+            let slots = self.slots.get_mut(pass % 2..).unwrap_or_default();
             for pair in slots.chunks_exact_mut(2) {
                 if let [a, b] = pair {
                     if position(a) > position(b) {
@@ -296,17 +304,17 @@ impl<C> Queue<C> {
 
     /// Gives all events new sequence numbers. Returns the new sequence number of the first one.
     pub(crate) fn renew(&mut self, sequence: &mut Numbers) -> Option<u64> {
-        self.sort_own();
-        let mut own = self.own.iter_mut().filter_map(Slot::full_mut).peekable();
-        let mut more = self.more.iter_mut().peekable();
+        self.sort_slots();
+        let mut slots = self.slots.iter_mut().filter_map(Slot::full_mut).peekable();
+        let mut allocated = self.allocated.iter_mut().peekable();
         sequence.renew(iter::from_fn(|| {
-            let is_own = match (own.peek(), more.peek()) {
-                (Some((own, _)), Some((more, _))) => own < *more,
-                (own, _) => own.is_some(),
+            let is_in_slot = match (slots.peek(), allocated.peek()) {
+                (Some((slot, _)), Some((other, _))) => slot < *other,
+                (slot, _) => slot.is_some(),
             };
-            match is_own {
-                true => own.next().map(|(_, unread)| unread.seq_mut()),
-                false => more.next().map(|(_, (unread, _))| unread.seq_mut()),
+            match is_in_slot {
+                true => slots.next().map(|(_, unread)| unread.seq_mut()),
+                false => allocated.next().map(|(_, (unread, _))| unread.seq_mut()),
             }
         }))
     }
@@ -316,19 +324,19 @@ impl<C> Queue<C> {
 
     /// Returns the number of free slots.
     pub(crate) fn free(&self) -> usize {
-        self.own.iter().filter(|slot| slot.is_free()).count()
+        self.slots.iter().filter(|slot| slot.is_free()).count()
     }
 
     /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
     pub(crate) fn take_slot(&mut self) -> Option<EventMemory<C>> {
-        let slot = self.own.iter_mut().find(|slot| slot.is_free())?;
+        let slot = self.slots.iter_mut().find(|slot| slot.is_free())?;
         *slot = Slot::Lent;
         Some(EventMemory::Slot)
     }
 
     /// Puts back a slot that was taken by [`take_slot`](Self::take_slot) and not used.
     pub(crate) fn put_slot(&mut self) {
-        if let Some(slot) = self.own.iter_mut().find(|slot| slot.is_lent()) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_lent()) {
             *slot = Slot::Free;
         }
     }

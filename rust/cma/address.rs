@@ -21,8 +21,9 @@ use cmproto::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// Returns the wildcard address of the address family of `dst`.
-fn wildcard(dst: &SockAddr) -> SockAddr {
+/// Returns the wildcard to which an endpoint is bound that resolves `dst`: of the same address
+/// family, and with the scope of an IPv6 address or the P_Key of a native one.
+fn any_source_for(dst: &SockAddr) -> SockAddr {
     match dst {
         SockAddr::Unspec => SockAddr::Unspec,
         SockAddr::V4 { .. } => SockAddr::V4 {
@@ -46,8 +47,8 @@ fn wildcard(dst: &SockAddr) -> SockAddr {
     }
 }
 
-/// Returns the address of `new` with the port of `old`, or `old` if `new` is unspecified.
-fn with_address_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
+/// Returns `new` with the port of `old`, or `old` if `new` is unspecified.
+fn with_port_of(old: &SockAddr, new: &SockAddr) -> SockAddr {
     if new.is_unspec() {
         return *old;
     }
@@ -81,7 +82,11 @@ impl Endpoint {
     ) -> Result {
         let mut inner = self.inner.lock();
         if inner.state() != State::AddrBound {
-            let src = if src.is_unspec() { wildcard(dst) } else { *src };
+            let src = if src.is_unspec() {
+                any_source_for(dst)
+            } else {
+                *src
+            };
             self.bind_to(&mut inner, &src, Some(dst))?;
         }
         if inner.addr.src.family() != dst.family() {
@@ -142,7 +147,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Resolves a loopback address: any device will do, preferably one with a port that is up.
+    /// Resolves a loopback address: attaches the endpoint to any device, preferably to one with a
+    /// port that is up.
     fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
             let mut attachment = self.globals.devices.any_active(inner.device_filter())?;
@@ -172,8 +178,8 @@ impl Endpoint {
         self.addr_resolved(inner)
     }
 
-    /// Resolves a native address: any port will do that has the GID, or a GID with the same subnet
-    /// prefix.
+    /// Resolves a native address: attaches the endpoint to a port that has the GID, or a GID with
+    /// the same subnet prefix.
     fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
             let devices = inner.device_filter();
@@ -207,13 +213,13 @@ impl Endpoint {
         src: &SockAddr,
         link: &DevAddr,
     ) {
-        let note =
+        let log =
             |failure| move |error: &Error| debug::log(&self.id_priv, failure, error.to_errno());
         let status = status
-            .inspect_err(note(Failure::AddrUnresolved))
+            .inspect_err(log(Failure::AddrUnresolved))
             .and_then(|()| {
-                self.resolved(inner, src, link)
-                    .inspect_err(note(Failure::AddrWithoutDevice))
+                self.apply_resolution(inner, src, link)
+                    .inspect_err(log(Failure::AddrWithoutDevice))
             });
         let (trigger, event) = match status {
             Ok(()) => (Trigger::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
@@ -229,8 +235,13 @@ impl Endpoint {
     }
 
     /// Attaches the endpoint to the device that was found, and stores what is known about the link.
-    fn resolved(self: &EndpointRef, inner: &mut Inner, src: &SockAddr, link: &DevAddr) -> Result {
-        let src = with_address_of(&inner.addr.src, src);
+    fn apply_resolution(
+        self: &EndpointRef,
+        inner: &mut Inner,
+        src: &SockAddr,
+        link: &DevAddr,
+    ) -> Result {
+        let src = with_port_of(&inner.addr.src, src);
         if inner.device.is_none() {
             let attachment = self.attachment_at(inner.device_filter(), &src, link)?;
             self.show_addresses(&src, &inner.addr.dst);

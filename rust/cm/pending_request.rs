@@ -13,7 +13,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::State,
     dropped::Dropped,
-    node::Unwanted,
+    node::RequestEnd,
     reject::Reason,
     sidr::{ReplyParams, Status},
 };
@@ -91,14 +91,14 @@ impl PendingRequest {
     }
 
     /// Ends the request after the listener's consumer has refused it.
-    pub(super) fn end(&self, unwanted: &Unwanted) {
-        if let Some(why) = unwanted.dropped {
+    pub(super) fn end(&self, end: &RequestEnd) {
+        if let Some(why) = end.dropped {
             self.counts.dropped(why);
         }
-        if let Some(reason) = unwanted.reject {
+        if let Some(reason) = end.reject {
             self.reject(reason);
         }
-        self.child.end(unwanted.cause);
+        self.child.end(end.cause);
     }
 
     /// Answers with a REJ, or with a SIDR_REP that refuses.

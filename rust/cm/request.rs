@@ -34,7 +34,7 @@ use cmproto::{
     cm::{self, Connection, DestroyCause, Tunable},
     node::{
         self, Admission, Answer, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
-        RemoteTable, Request, Response, Unwanted,
+        RemoteTable, Request, RequestEnd, Response,
     },
     path::Path,
     qp::QpType,
@@ -118,14 +118,14 @@ impl PendingReq {
         delay::point();
         let consumer = match child::consumer_of(listener) {
             Ok(consumer) => consumer,
-            Err(declined) => return self.pending.end(&Unwanted::req(declined)),
+            Err(declined) => return self.pending.end(&RequestEnd::req(declined)),
         };
         let Admitted {
             mut inner,
             admission,
         } = match consumer.connect_request(child, event, parking) {
             Ok(admitted) => admitted,
-            Err(declined) => return self.pending.end(&Unwanted::req(declined)),
+            Err(declined) => return self.pending.end(&RequestEnd::req(declined)),
         };
         match (inner.exchange.conn_mut(), admission) {
             (None, _) => {}

@@ -28,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     cm::{Counter, DestroyCause},
-    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, RequestEnd, SidrRequest},
     qp::QpType,
     sidr::{Action, Resolution},
     ucma_abi::CmEvent,
@@ -77,7 +77,7 @@ impl Deferred for PendingSidrReq {
             Ok(())
         });
         if let Err(declined) = offered {
-            self.pending.end(&Unwanted::sidr_req(declined));
+            self.pending.end(&RequestEnd::sidr_req(declined));
         }
     }
 }

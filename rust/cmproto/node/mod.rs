@@ -40,7 +40,7 @@ pub use self::{
     claim::{claim, claim_rep, Conflict, Refused},
     offer::{Admission, Declined, Offer},
     passive::{Entry, KnownSidr, Passive, PassiveReq, PassiveSidr},
-    request::{request, Refusal, Request, Unwanted},
+    request::{request, Refusal, Request, RequestEnd},
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},
     tables::{Peer, RemoteIds, RemoteKey, RemoteTable, Tables},

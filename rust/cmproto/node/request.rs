@@ -76,7 +76,7 @@ fn right_gid<N: PassiveReq>(node: &N, reason: Reason) -> Option<Gid> {
 
 /// The end of an endpoint whose request was not accepted by the listener's consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unwanted {
+pub struct RequestEnd {
     /// The reason to reject the request with, before the endpoint is destroyed.
     pub reject: Option<Reason>,
     /// The cause to destroy the endpoint with.
@@ -85,7 +85,7 @@ pub struct Unwanted {
     pub dropped: Option<Dropped>,
 }
 
-impl Unwanted {
+impl RequestEnd {
     /// Returns the end of an endpoint whose REQ the consumer has not taken.
     pub fn req(declined: Declined) -> Self {
         let overload = Self {

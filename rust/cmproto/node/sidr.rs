@@ -6,7 +6,7 @@ use super::{
     answer::{Answer, Response},
     offer::Declined,
     passive::{Entry, KnownSidr, PassiveSidr},
-    request::{Taken, Unwanted},
+    request::{RequestEnd, Taken},
 };
 use crate::{
     cm::DestroyCause,
@@ -34,7 +34,7 @@ pub enum SidrRequest<E, L> {
     Nothing,
 }
 
-impl Unwanted {
+impl RequestEnd {
     /// Returns the end of an endpoint whose SIDR_REQ the consumer has not taken. A SIDR_REQ is
     /// never parked.
     pub fn sidr_req(declined: Declined) -> Self {

@@ -258,13 +258,13 @@ fn what_the_consumer_does_not_take_ends() {
         (Declined::Refused, None, user, None),
         (Errno::ENODEV.into(), None, user, None),
     ] {
-        let unwanted = Unwanted {
+        let end = RequestEnd {
             reject,
             cause,
             dropped,
         };
-        assert_eq!(Unwanted::req(declined), unwanted, "{declined:?}");
-        let unwanted = Unwanted {
+        assert_eq!(RequestEnd::req(declined), end, "{declined:?}");
+        let end = RequestEnd {
             reject: None,
             cause: if declined == Declined::NoRoom {
                 memory
@@ -273,6 +273,6 @@ fn what_the_consumer_does_not_take_ends() {
             },
             dropped: None,
         };
-        assert_eq!(Unwanted::sidr_req(declined), unwanted, "{declined:?}");
+        assert_eq!(RequestEnd::sidr_req(declined), end, "{declined:?}");
     }
 }

@@ -10,7 +10,7 @@ use cmproto::{
     addr::{Gid, SockAddr},
     cm::{DestroyCause, RetryPolicy, EARLY_SENDS},
     errno::Errno,
-    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, SidrRequest, Unwanted},
+    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, RequestEnd, SidrRequest},
     origin::Origin,
     private_data::{IpHeader, IP_HEADER_LEN},
     sidr::{Action, Actions, Event, Outgoing, ReplyParams, Resolution, ResolveParams, Status},
@@ -228,7 +228,7 @@ impl Node {
     /// The peer's link address is known: the user is asked, if there is room for one more question.
     pub(crate) fn offer_datagram(&mut self, ep: EpId, now: Instant) {
         if let Err(declined) = self.backlog(self.waiting_sidr_requests(), 0) {
-            return self.end_datagram(ep, Unwanted::sidr_req(declined).cause, now);
+            return self.end_datagram(ep, RequestEnd::sidr_req(declined).cause, now);
         }
         if let Some(datagram) = self.datagrams.get_mut(&ep) {
             datagram.has_user = true;

@@ -17,7 +17,7 @@ use cmproto::{
     cma,
     errno::Errno,
     listen::{ListenView, RequestView},
-    node::{Admission, Offer, Peer, RemoteIds, Unwanted},
+    node::{Admission, Offer, Peer, RemoteIds, RequestEnd},
     origin::Origin,
     private_data::{self, IpHeader, IP_HEADER_LEN},
     reject::Reason,
@@ -371,11 +371,11 @@ impl Node {
                 let _ = endpoint.machine.prepare_mra(Connection::SERVICE_TIMEOUT);
             }
             Err(declined) => {
-                let unwanted = Unwanted::req(declined);
-                if let Some(reason) = unwanted.reject {
+                let end = RequestEnd::req(declined);
+                if let Some(reason) = end.reject {
                     let _ = self.verb(ep, now, |machine| machine.reject(reason, &[], &[], now));
                 }
-                return self.end(ep, unwanted.cause, now);
+                return self.end(ep, end.cause, now);
             }
         }
         self.tell(ep, CmEvent::ConnectRequest, 0, now);

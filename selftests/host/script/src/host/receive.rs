@@ -14,7 +14,7 @@ use cmproto::{
     listen::{ListenView, RequestView},
     node::{
         self, Admission, Declined, ExchangeView, Passive, PassiveReq, Refused, RemoteIds,
-        RemoteKey, RemoteTable, Request, Response, Route, Tables, Unwanted, Verdict,
+        RemoteKey, RemoteTable, Request, RequestEnd, Response, Route, Tables, Verdict,
     },
     origin::Origin,
     private_data::{self, IP_HEADER_LEN},
@@ -276,14 +276,14 @@ impl Node {
             .ok_or(Declined::Refused)
             .and_then(|listen| listen.backlog.admit(parking));
         if let Err(declined) = admitted {
-            let unwanted = match self.conn(child) {
-                Some(_) => Unwanted::req(declined),
-                None => Unwanted::sidr_req(declined),
+            let end = match self.conn(child) {
+                Some(_) => RequestEnd::req(declined),
+                None => RequestEnd::sidr_req(declined),
             };
-            if let Some(reason) = unwanted.reject {
+            if let Some(reason) = end.reject {
                 let _ = self.reject(child, reason, &[]);
             }
-            self.destroy(child, unwanted.cause);
+            self.destroy(child, end.cause);
         }
         admitted.ok()
     }

@@ -28,7 +28,7 @@ pub(crate) struct ConsumerPath {
 }
 
 impl ConsumerPath {
-    /// Returns where the path begins, and the route along it.
+    /// Returns the attachment at which the path begins, and the route along it.
     ///
     /// Fails with `EINVAL` if the port does not support connections, with `ENOENT` if it is not in
     /// the partition of the path, and like [`Route::new`].
@@ -103,8 +103,8 @@ impl Endpoint {
         Ok(inner.tuning_at(attachment.port()).limits())
     }
 
-    /// Returns what attaches the endpoint, or moves it to another port of its device, and gives it
-    /// the path of `route`, and then calls `begin`.
+    /// Returns a function that attaches the endpoint, or moves it to another port of its device,
+    /// gives it the path of `route`, and then calls `begin`.
     fn attacher<'a>(
         self: &'a EndpointRef,
         attachment: Attachment,

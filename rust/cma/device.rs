@@ -17,8 +17,8 @@ use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 fn close(device: &CmDevice) {
     device.members.close();
     delay::point();
-    // All endpoints are told before any is taken down. Otherwise the last message of one could
-    // reach another at the same device before that has heard of the removal.
+    // All consumers are told before any endpoint is taken down. Otherwise the last message of one
+    // could arrive at another one of the same device before its consumer was told of the removal.
     device.members.for_each(|member| member.report_removal());
     // An endpoint that was ending already may still be in the set.
     device.members.drain(|member| member.tear_down_removed());

@@ -23,7 +23,7 @@ enum ListenMode {
 }
 
 impl Endpoint {
-    /// Returns how a wildcard listener takes requests at `device`.
+    /// Returns the mode in which a wildcard listener listens at `device`.
     ///
     /// It gets an iWARP listener only where that can receive requests: the socket is made in the
     /// network namespace of the current task, which must be that of the listener and that of the

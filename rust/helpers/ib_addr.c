@@ -115,7 +115,7 @@ static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
 }
 
 /*
- * Returns what rdma_resolve_ip() would, if the routing and neighbour tables have it. Returns false
+ * Sets the result of rdma_resolve_ip(), if the routing and neighbour tables have it. Returns false
  * if they do not, or on an error, which rdma_resolve_ip() then reports. "src" may be all zeros
  * except for its family, and is then set to the chosen address. May sleep.
  *

@@ -68,7 +68,7 @@ impl<T: Clone> Members<T> {
         self.shards.all().iter().any(|shard| shard.lock().closed)
     }
 
-    /// Has [`Members::join`] fail from now on.
+    /// Makes [`Members::join`] fail from now on.
     pub(crate) fn close(&self) {
         for shard in self.shards.all() {
             shard.lock().closed = true;

@@ -2,8 +2,8 @@
 
 //! The neighbours that endpoints watch: their peers, whose link-layer addresses may change.
 //!
-//! The table has the neighbours that are watched, with the number of those who watch them. The
-//! network's notifier only notes a change; a work item tells of it.
+//! The table has the neighbours that are watched, with the number of their watchers. The network's
+//! notifier only notes a change; a work item reports it.
 //!
 //! Lock order: the lock of the table is a leaf, which a notifier takes in atomic context; it is
 //! taken with interrupts disabled. Under it, nothing is locked, allocated or freed.
@@ -66,7 +66,7 @@ pub(crate) trait NeighbourObserver: Clone + Send + Sync + 'static {
     fn neighbour_changed(&self, neighbour: &NeighbourKey, mac: Mac);
 }
 
-/// The work item of a neighbour that is watched, which tells of a new address.
+/// The work item of a neighbour that is watched, which reports a new address.
 #[pin_data]
 struct Watch<T: NeighbourObserver> {
     key: NeighbourKey,
@@ -128,7 +128,7 @@ impl<T: NeighbourObserver> Neighbours<T> {
         &self.queue
     }
 
-    /// Watches a neighbour, of which `observer` tells. Fails with `ENOMEM`.
+    /// Watches a neighbour, whose changes `observer` reports. Fails with `ENOMEM`.
     pub(crate) fn watch(self: &Arc<Self>, key: NeighbourKey, observer: &T) -> Result<Watching<T>> {
         if let Some(watched) = self.table.lock().get_mut(&key) {
             watched.watchers = watched.watchers.saturating_add(1);
@@ -197,7 +197,7 @@ impl<T: NeighbourObserver> Neighbours<T> {
     }
 }
 
-/// The handle of somebody who watches a neighbour, and is counted until this is dropped.
+/// A watcher of a neighbour, which is counted until this is dropped.
 pub(crate) struct Watching<T: NeighbourObserver>(Arc<Watch<T>>);
 
 impl<T: NeighbourObserver> Watching<T> {

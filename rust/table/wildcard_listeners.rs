@@ -62,7 +62,7 @@ impl DeviceListener {
         )
     }
 
-    /// Returns what is listed.
+    /// Returns the identifier that is listed.
     pub(crate) fn id_priv(&self) -> &RdmaIdPrivate {
         &self.id_priv
     }

@@ -76,8 +76,8 @@ impl Backlog {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// Returns how another request would be admitted. Up to `parking` requests may wait beyond
-    /// the limit.
+    /// Returns the admission that another request would get. Up to `parking` requests may wait
+    /// beyond the limit.
     ///
     /// # Errors
     ///

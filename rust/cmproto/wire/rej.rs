@@ -75,8 +75,8 @@ impl<'a> Rej<'a> {
         self.ari.get(..len).unwrap_or(self.ari)
     }
 
-    /// The CA GUID of a sender that gave up waiting for an answer (IBTA 12.6.7.2, reason 4).
-    /// It does not know the communication id of the receiver.
+    /// Returns the CA GUID of a sender that gave up waiting for an answer (IBTA 12.6.7.2, reason
+    /// 4). It does not know the communication id of the receiver.
     pub fn timed_out_guid(&self) -> Option<u64> {
         if Reason(self.reason) != Reason::TIMEOUT {
             return None;

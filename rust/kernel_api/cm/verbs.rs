@@ -46,7 +46,7 @@ impl KernelId {
         self.endpoint.request_sidr(path, params, data, begin)
     }
 
-    /// Returns what shows the service of a request to the consumer.
+    /// Returns a function that shows the service of a request to the consumer.
     fn service_shower(&self, service_id: u64) -> impl FnOnce() + '_ {
         move || {
             if let Some(ib_cm_id) = self.ib_cm_id() {

@@ -62,7 +62,7 @@ impl ExpectedEvents {
         param: true,
     };
 
-    /// Returns what one event needs.
+    /// Returns the needs of one event.
     pub(crate) fn of(event: &Event<'_>) -> Self {
         ExpectedEvents {
             events: 1,
@@ -70,7 +70,7 @@ impl ExpectedEvents {
         }
     }
 
-    /// Returns what is left if there is memory for `events` events already.
+    /// Returns the events that are left if there is memory for `events` of them already.
     pub(crate) fn beyond(self, events: usize) -> Self {
         ExpectedEvents {
             events: self.events.saturating_sub(events),
@@ -119,7 +119,7 @@ impl<C> EventReservation<C> {
         reservation
     }
 
-    /// Returns what has to be added to the reservation for `expected`.
+    /// Returns the part of `expected` for which the reservation has no memory.
     pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
         ExpectedEvents {
             events: expected.events.saturating_sub(self.count),

@@ -121,7 +121,7 @@ impl Connection {
 
     /// Returns whether nothing but the end of the connection is left for iw_cm to do: the
     /// connection is established, or will never be.
-    pub const fn is_settled(&self) -> bool {
+    pub const fn is_attempt_over(&self) -> bool {
         matches!(self.phase, Phase::Established | Phase::Over)
     }
 
@@ -498,7 +498,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_is_not_settled() {
-        let settled = phases().map(|connection| connection.is_settled());
-        assert_eq!(settled, [false, false, false, false, false, true, true]);
+        let over = phases().map(|connection| connection.is_attempt_over());
+        assert_eq!(over, [false, false, false, false, false, true, true]);
     }
 }

@@ -28,12 +28,12 @@ impl Iwarp {
     /// Ends the connection or listener. Waits for no peer. Called without a lock.
     pub(crate) fn end(self) {
         match self {
-            // A request that is not settled may be refused within the event that brought it, where
-            // [`IwId::destroy`] must not be called. Its identifier is dropped, and so destroyed in
-            // the background.
+            // A request that was not answered may be refused within the event that brought it,
+            // where [`IwId::destroy`] must not be called. Its identifier is dropped, and so
+            // destroyed in the background.
             Iwarp::Connection(connection) => {
                 let IwarpConnection { machine, id, .. } = KBox::into_inner(connection);
-                if machine.is_settled() {
+                if machine.is_attempt_over() {
                     IwId::destroy(id);
                 }
             }

@@ -450,7 +450,7 @@ impl Channel {
         // Dropped when the lock has been released.
         let mut removed = None;
         let (owner, is_request) = (&taken.owner, taken.child.is_some());
-        let mut settle = |contexts: &mut ChannelContexts<Context>| {
+        let mut dispose = |contexts: &mut ChannelContexts<Context>| {
             let entry = contexts.get(owner)?;
             if is_request {
                 entry.backlog.release();
@@ -458,10 +458,10 @@ impl Channel {
             removed = node.take().and_then(|node| entry.finish(node));
             Some(())
         };
-        let settled = settle(&mut self.contexts.lock());
-        if settled.is_none() {
+        let disposed = dispose(&mut self.contexts.lock());
+        if disposed.is_none() {
             // The context of the event has moved to another channel meanwhile, or has gone.
-            Self::of(owner, |_, contexts| settle(contexts));
+            Self::of(owner, |_, contexts| dispose(contexts));
         }
     }
 

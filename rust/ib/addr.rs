@@ -131,7 +131,7 @@ unsafe impl Sync for Request {}
 
 impl Request {
     /// Cancels the query in the RDMA core, and waits for the callback if it is running.
-    fn forget(&self) {
+    fn cancel_and_wait(&self) {
         // SAFETY: The pointer is only compared with the pointers of queries.
         unsafe { bindings::rdma_addr_cancel(self.addr.get()) };
     }
@@ -197,7 +197,7 @@ impl WorkItem for Request {
 
     /// Frees a query whose [`Query`] was dropped during the callback.
     fn run(this: Arc<Self>) {
-        this.forget();
+        this.cancel_and_wait();
     }
 }
 
@@ -231,7 +231,7 @@ impl Query {
             .cmpxchg(state::PENDING, state::CANCELLED, Full)
             .is_ok();
         if is_pending {
-            self.0.forget();
+            self.0.cancel_and_wait();
             // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.0)) });
             let context = self.0.context.lock().take();
@@ -250,7 +250,7 @@ impl Drop for Query {
         };
         if !self.cancel() && !is_running(&self.0.state) {
             // The query is finished. If the callback is about to return, this waits for it.
-            self.0.forget();
+            self.0.cancel_and_wait();
         }
     }
 }

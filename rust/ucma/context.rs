@@ -209,7 +209,7 @@ impl Context {
         let RemovedEntry {
             mut queue, groups, ..
         } = removed;
-        Multicast::forget(&self.channel().ucma, groups);
+        Multicast::remove_all(&self.channel().ucma, groups);
         while let Some((node, ())) = queue.take_first(|_, _| ()) {
             if let Some(child) = node.into_child() {
                 // A child does not listen, so that this recursion ends here.

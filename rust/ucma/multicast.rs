@@ -67,7 +67,7 @@ impl Multicast {
     }
 
     /// Removes the memberships of a context that is being destroyed from the table.
-    pub(super) fn forget(ucma: &Ucma, mut groups: RBTree<u64, MembershipEntry<Context>>) {
+    pub(super) fn remove_all(ucma: &Ucma, mut groups: RBTree<u64, MembershipEntry<Context>>) {
         while let Some(cursor) = groups.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (group, joined) = node.to_key_value();

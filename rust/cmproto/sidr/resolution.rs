@@ -349,7 +349,7 @@ impl Resolution {
                 }
                 Expiry::GiveUp => self.end(Event::ReqError),
             },
-            Phase::Answered(until) if now >= *until => self.forget(Action::Timer),
+            Phase::Answered(until) if now >= *until => self.close_responder(Action::Timer),
             Phase::Fresh | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => Actions::none(),
         }
     }
@@ -377,7 +377,9 @@ impl Resolution {
                 self.payload = Payload::EMPTY;
                 match cause {
                     DestroyCause::User => self.answer(now, &mut actions),
-                    DestroyCause::NoMemory => return self.forget(Action::Send(Outgoing::Rep)),
+                    DestroyCause::NoMemory => {
+                        return self.close_responder(Action::Send(Outgoing::Rep))
+                    }
                 }
             }
             Phase::Answered(_) | Phase::Closed => {}
@@ -386,7 +388,7 @@ impl Resolution {
     }
 
     /// Ends the responding side. `last` is the first action to carry out.
-    fn forget(&mut self, last: Action) -> Actions {
+    fn close_responder(&mut self, last: Action) -> Actions {
         self.phase = Phase::Closed;
         let mut actions = Actions::none();
         actions.push(last);

@@ -66,7 +66,7 @@ impl Endpoint {
         route.data_lids = data_lids;
         let mut inner = self.inner.lock();
         let limits = Self::limits_at(&inner, &attachment)?;
-        let attach = self.attacher(attachment, &route, path, begin);
+        let attach = self.attach_fn(attachment, &route, path, begin);
         self.send_req(&mut inner, route, &limits, params, data, attach)
     }
 
@@ -84,7 +84,7 @@ impl Endpoint {
         let (attachment, route) = path.route()?;
         let mut inner = self.inner.lock();
         params.total = Self::limits_at(&inner, &attachment)?.total;
-        let attach = self.attacher(attachment, &route, path, begin);
+        let attach = self.attach_fn(attachment, &route, path, begin);
         self.send_sidr_req(&mut inner, route, params, data, attach)
     }
 
@@ -105,7 +105,7 @@ impl Endpoint {
 
     /// Returns a function that attaches the endpoint, or moves it to another port of its device,
     /// gives it the path of `route`, and then calls `begin`.
-    fn attacher<'a>(
+    fn attach_fn<'a>(
         self: &'a EndpointRef,
         attachment: Attachment,
         route: &Route,

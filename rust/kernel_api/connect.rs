@@ -89,7 +89,7 @@ impl KernelId {
 
     /// Sets the number and the SRQ flag in the parameters from the identifier's queue pair, if it
     /// has one.
-    fn name_qp(&self, param: &mut ConnParam<'_>) {
+    fn set_qp_param(&self, param: &mut ConnParam<'_>) {
         let _held = self.qp.lock();
         if self.endpoint.id_priv.has_qp() {
             let inner = self.endpoint.inner.lock();
@@ -112,7 +112,7 @@ impl KernelId {
         if let Some(sl) = ffi::service_level(self) {
             self.endpoint.set_service_level(sl);
         }
-        self.name_qp(&mut param);
+        self.set_qp_param(&mut param);
         let ready = || self.change_qp(QpStage::Connecting, Some(&param));
         self.with_state_error(self.endpoint.connect_with(&param, ece, ready))
     }
@@ -132,7 +132,7 @@ impl KernelId {
             return Err(EINVAL);
         }
         if let Some(param) = &mut param {
-            self.name_qp(param);
+            self.set_qp_param(param);
         }
         let ready = self
             .change_qp(QpStage::Accepting, param.as_ref())

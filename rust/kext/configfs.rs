@@ -375,7 +375,7 @@ impl<T: Settings> Object<T> {
         for number in 1..=count {
             if let Err(error) = Part::add(&object, number, &types.part) {
                 // SAFETY: Nobody has seen the groups, so that this releases all of them.
-                unsafe { Self::dissolve(object.group.get()) };
+                unsafe { Self::put_groups(object.group.get()) };
                 return Err(error);
             }
         }
@@ -386,9 +386,9 @@ impl<T: Settings> Object<T> {
     ///
     /// # Safety
     ///
-    /// `group` must be that of a [`Object`] made by [`Object::make`], and this must be called once
+    /// `group` must be that of an [`Object`] made by [`Object::make`], and this must be called once
     /// for it.
-    unsafe fn dissolve(group: *mut bindings::config_group) {
+    unsafe fn put_groups(group: *mut bindings::config_group) {
         // SAFETY: By the safety requirements. The reference of `group` keeps the object until the
         // last line, which may release it.
         unsafe {
@@ -463,20 +463,20 @@ unsafe extern "C" fn make_group<T: Settings>(
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of a [`Object<T>`].
+/// `item` must be that of the group of an [`Object<T>`].
 unsafe extern "C" fn drop_item<T: Settings>(
     _parent: *mut bindings::config_group,
     item: *mut bindings::config_item,
 ) {
     // SAFETY: By the safety requirements; configfs calls this once.
-    unsafe { Object::<T>::dissolve(container_of!(item, bindings::config_group, cg_item)) };
+    unsafe { Object::<T>::put_groups(container_of!(item, bindings::config_group, cg_item)) };
 }
 
 /// Releases the group of an object; called by configfs when its last reference was dropped.
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of a [`Object<T>`].
+/// `item` must be that of the group of an [`Object<T>`].
 unsafe extern "C" fn release_object<T: Settings>(item: *mut bindings::config_item) {
     // SAFETY: By the safety requirements; the group gives up its reference.
     unsafe {
@@ -493,7 +493,7 @@ unsafe extern "C" fn release_object<T: Settings>(item: *mut bindings::config_ite
 ///
 /// # Safety
 ///
-/// `item` must be that of the group of the parts of a [`Object<T>`].
+/// `item` must be that of the group of the parts of an [`Object<T>`].
 unsafe extern "C" fn release_parts<T: Settings>(item: *mut bindings::config_item) {
     // SAFETY: By the safety requirements; the group gives up its reference.
     unsafe {

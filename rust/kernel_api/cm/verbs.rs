@@ -31,7 +31,7 @@ impl KernelId {
         params: ConnectParams,
         data: &[u8],
     ) -> Result {
-        let begin = self.service_shower(params.service_id);
+        let begin = self.show_service_fn(params.service_id);
         self.endpoint.request(path, data_lids, params, data, begin)
     }
 
@@ -42,12 +42,12 @@ impl KernelId {
         params: ResolveParams,
         data: &[u8],
     ) -> Result {
-        let begin = self.service_shower(params.service_id);
+        let begin = self.show_service_fn(params.service_id);
         self.endpoint.request_sidr(path, params, data, begin)
     }
 
     /// Returns a function that shows the service of a request to the consumer.
-    fn service_shower(&self, service_id: u64) -> impl FnOnce() + '_ {
+    fn show_service_fn(&self, service_id: u64) -> impl FnOnce() + '_ {
         move || {
             if let Some(ib_cm_id) = self.ib_cm_id() {
                 ib_cm_id.show_service(service_id);

@@ -5,7 +5,7 @@
 use zerocopy::big_endian;
 
 use crate::addr::Gid;
-use crate::wire::field::{Bytes, Field};
+use crate::wire::field::{layout, Field, GidField};
 
 abi_struct! {
     /// A path (`struct ib_user_path_rec`).
@@ -72,127 +72,65 @@ impl PathRecData {
 /// Size of a packed [`SaPathRecord`], in bytes.
 pub const SA_PATH_RECORD_LEN: usize = 64;
 
-/// The path record of the subnet administrator (IBTA 15.2.5.16), in host byte order.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct SaPathRecord {
-    /// Service id.
-    pub service_id: u64,
-    /// GID of the peer.
-    pub dgid: Gid,
-    /// GID of this end.
-    pub sgid: Gid,
-    /// LID of the peer.
-    pub dlid: u16,
-    /// LID of this end.
-    pub slid: u16,
-    /// Set for raw traffic.
-    pub raw_traffic: bool,
-    /// Flow label, 20 bits.
-    pub flow_label: u32,
-    /// Hop limit.
-    pub hop_limit: u8,
-    /// Traffic class.
-    pub traffic_class: u8,
-    /// Set if the path can be used in both directions.
-    pub reversible: bool,
-    /// The number of paths that are asked for, 7 bits.
-    pub numb_path: u8,
-    /// P_Key.
-    pub pkey: u16,
-    /// QoS class, 12 bits.
-    pub qos_class: u16,
-    /// Service level, 4 bits.
-    pub sl: u8,
-    /// Comparison with `mtu`, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
-    pub mtu_selector: u8,
-    /// MTU, a 6-bit code (`enum ib_mtu`).
-    pub mtu: u8,
-    /// Comparison with `rate`, 2 bits, as for the MTU.
-    pub rate_selector: u8,
-    /// Static rate, a 6-bit code (`enum ib_rate`).
-    pub rate: u8,
-    /// Comparison with `packet_life_time`, 2 bits, as for the MTU.
-    pub packet_life_time_selector: u8,
-    /// Packet life time, a 6-bit IBTA time code.
-    pub packet_life_time: u8,
-    /// Preference.
-    pub preference: u8,
+layout! {
+    /// The path record of the subnet administrator (IBTA 15.2.5.16), in host byte order.
+    #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+    pub struct SaPathRecord: SA_PATH_RECORD_LEN {
+        /// Service id.
+        service_id: u64 = Field<_, 0, 0, 64>,
+        /// GID of the peer.
+        dgid: Gid = GidField<8>,
+        /// GID of this end.
+        sgid: Gid = GidField<24>,
+        /// LID of the peer.
+        dlid: u16 = Field<_, 40, 0, 16>,
+        /// LID of this end.
+        slid: u16 = Field<_, 42, 0, 16>,
+        /// Set for raw traffic.
+        raw_traffic: bool = Field<_, 44, 0, 1>,
+        /// Flow label, 20 bits.
+        flow_label: u32 = Field<_, 44, 4, 20>,
+        /// Hop limit.
+        hop_limit: u8 = Field<_, 47, 0, 8>,
+        /// Traffic class.
+        traffic_class: u8 = Field<_, 48, 0, 8>,
+        /// Set if the path can be used in both directions.
+        reversible: bool = Field<_, 49, 0, 1>,
+        /// The number of paths that are asked for, 7 bits.
+        numb_path: u8 = Field<_, 49, 1, 7>,
+        /// P_Key.
+        pkey: u16 = Field<_, 50, 0, 16>,
+        /// QoS class, 12 bits.
+        qos_class: u16 = Field<_, 52, 0, 12>,
+        /// Service level, 4 bits.
+        sl: u8 = Field<_, 53, 4, 4>,
+        /// Comparison with `mtu`, 2 bits: 0 greater, 1 less, 2 exactly, 3 largest.
+        mtu_selector: u8 = Field<_, 54, 0, 2>,
+        /// MTU, a 6-bit code (`enum ib_mtu`).
+        mtu: u8 = Field<_, 54, 2, 6>,
+        /// Comparison with `rate`, 2 bits, as for the MTU.
+        rate_selector: u8 = Field<_, 55, 0, 2>,
+        /// Static rate, a 6-bit code (`enum ib_rate`).
+        rate: u8 = Field<_, 55, 2, 6>,
+        /// Comparison with `packet_life_time`, 2 bits, as for the MTU.
+        packet_life_time_selector: u8 = Field<_, 56, 0, 2>,
+        /// Packet life time, a 6-bit IBTA time code.
+        packet_life_time: u8 = Field<_, 56, 2, 6>,
+        /// Preference.
+        preference: u8 = Field<_, 57, 0, 8>,
+    }
 }
-
-type ServiceId = Field<u64, 0, 0, 64>;
-type Dgid = Bytes<8, 16>;
-type Sgid = Bytes<24, 16>;
-type Dlid = Field<u16, 40, 0, 16>;
-type Slid = Field<u16, 42, 0, 16>;
-type RawTraffic = Field<bool, 44, 0, 1>;
-type FlowLabel = Field<u32, 44, 4, 20>;
-type HopLimit = Field<u8, 47, 0, 8>;
-type TrafficClass = Field<u8, 48, 0, 8>;
-type Reversible = Field<bool, 49, 0, 1>;
-type NumbPath = Field<u8, 49, 1, 7>;
-type Pkey = Field<u16, 50, 0, 16>;
-type QosClass = Field<u16, 52, 0, 12>;
-type Sl = Field<u8, 53, 4, 4>;
-type MtuSelector = Field<u8, 54, 0, 2>;
-type Mtu = Field<u8, 54, 2, 6>;
-type RateSelector = Field<u8, 55, 0, 2>;
-type Rate = Field<u8, 55, 2, 6>;
-type PacketLifeTimeSelector = Field<u8, 56, 0, 2>;
-type PacketLifeTime = Field<u8, 56, 2, 6>;
-type Preference = Field<u8, 57, 0, 8>;
 
 impl SaPathRecord {
     /// Unpacks the record in `buf`. The six reserved bytes at the end are ignored.
     pub fn unpack(buf: &[u8; SA_PATH_RECORD_LEN]) -> Self {
-        Self {
-            service_id: ServiceId::get(buf),
-            dgid: Gid(*Dgid::get(buf)),
-            sgid: Gid(*Sgid::get(buf)),
-            dlid: Dlid::get(buf),
-            slid: Slid::get(buf),
-            raw_traffic: RawTraffic::get(buf),
-            flow_label: FlowLabel::get(buf),
-            hop_limit: HopLimit::get(buf),
-            traffic_class: TrafficClass::get(buf),
-            reversible: Reversible::get(buf),
-            numb_path: NumbPath::get(buf),
-            pkey: Pkey::get(buf),
-            qos_class: QosClass::get(buf),
-            sl: Sl::get(buf),
-            mtu_selector: MtuSelector::get(buf),
-            mtu: Mtu::get(buf),
-            rate_selector: RateSelector::get(buf),
-            rate: Rate::get(buf),
-            packet_life_time_selector: PacketLifeTimeSelector::get(buf),
-            packet_life_time: PacketLifeTime::get(buf),
-            preference: Preference::get(buf),
-        }
+        Self::decode(buf)
     }
 
     /// Packs the record. Numbers are cut to the width of their fields.
     pub fn pack(&self) -> [u8; SA_PATH_RECORD_LEN] {
         let mut buf = [0; SA_PATH_RECORD_LEN];
-        ServiceId::set(&mut buf, self.service_id);
-        Dgid::set(&mut buf, &self.dgid.0);
-        Sgid::set(&mut buf, &self.sgid.0);
-        Dlid::set(&mut buf, self.dlid);
-        Slid::set(&mut buf, self.slid);
-        RawTraffic::set(&mut buf, self.raw_traffic);
-        FlowLabel::set(&mut buf, self.flow_label);
-        HopLimit::set(&mut buf, self.hop_limit);
-        TrafficClass::set(&mut buf, self.traffic_class);
-        Reversible::set(&mut buf, self.reversible);
-        NumbPath::set(&mut buf, self.numb_path);
-        Pkey::set(&mut buf, self.pkey);
-        QosClass::set(&mut buf, self.qos_class);
-        Sl::set(&mut buf, self.sl);
-        MtuSelector::set(&mut buf, self.mtu_selector);
-        Mtu::set(&mut buf, self.mtu);
-        RateSelector::set(&mut buf, self.rate_selector);
-        Rate::set(&mut buf, self.rate);
-        PacketLifeTimeSelector::set(&mut buf, self.packet_life_time_selector);
-        PacketLifeTime::set(&mut buf, self.packet_life_time);
-        Preference::set(&mut buf, self.preference);
+        self.encode(&mut buf);
         buf
     }
 }

@@ -3,61 +3,31 @@
 //! The message APR: alternate path response (IBTA 12.8.2).
 
 use super::field::{Bytes, Field};
-use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
+use super::{InfoLength, INFO_LEN};
 
-/// An APR: the answer to a LAP (IBTA 12.8.2).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Apr<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which reads
-    /// as 72.
-    pub info_len: u8,
-    /// Status: 0 if the path was loaded.
-    pub status: u8,
-    /// Additional information, zeros if there is none.
-    pub info: &'a [u8; INFO_LEN],
-    /// Private data, at most 148 bytes.
-    pub private_data: &'a [u8],
+message! {
+    /// An APR: the answer to a LAP (IBTA 12.8.2).
+    pub struct Apr<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
+        /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which
+        /// reads as 72.
+        info_len: u8 = InfoLength<8, 8>,
+        /// Status: 0 if the path was loaded.
+        status: u8 = Field<_, 9, 0, 8>,
+        /// Additional information, zeros if there is none.
+        info: &'a [u8; INFO_LEN] = Bytes<12, INFO_LEN>,
+    }
+    private data: 148
 }
 
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type AdditionalInformationLength = Field<u8, 8, 0, 8>;
-type ApStatus = Field<u8, 9, 0, 8>;
-type AdditionalInformation = Bytes<12, INFO_LEN>;
-type AprPrivateData = PrivateData<84, { Apr::PRIVATE_DATA_LEN }>;
-
 impl<'a> Apr<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 148;
-
     /// Returns the additional information that is used: the first `info_len` bytes of `info`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.info_len);
         self.info.get(..len).unwrap_or(self.info)
-    }
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            info_len: AdditionalInformationLength::get(data).min(MAX_INFO_LEN),
-            status: ApStatus::get(data),
-            info: AdditionalInformation::get(data),
-            private_data: AprPrivateData::get(data),
-        }
-    }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        AdditionalInformationLength::set(data, self.info_len.min(MAX_INFO_LEN));
-        ApStatus::set(data, self.status);
-        AdditionalInformation::set(data, self.info);
-        AprPrivateData::set(data, self.private_data)
     }
 }
 
@@ -69,17 +39,10 @@ impl<'a> Apr<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, encoded, round_trip, FieldSpec};
-    use crate::wire::{decode, Message, HEADER_LEN};
-
-    const ZERO: Apr<'static> = Apr {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        info_len: 0,
-        status: 0,
-        info: &[0; INFO_LEN],
-        private_data: &[],
+    use crate::wire::testing::{
+        check_layout, check_private_data, encoded, round_trip, FieldSpec, ZEROS,
     };
+    use crate::wire::{decode, Message, HEADER_LEN};
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Apr<'static>>] = &[
@@ -92,11 +55,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Apr);
+        check_layout(Apr::decode(&ZEROS), LAYOUT, Message::Apr);
         check_private_data(Apr::PRIVATE_DATA_LEN, |private_data| {
             Message::Apr(Apr {
                 private_data,
-                ..ZERO
+                ..Apr::decode(&ZEROS)
             })
         });
     }
@@ -118,7 +81,7 @@ mod tests {
         for len in 0..=255u8 {
             let mut mad = encoded(&Message::Apr(Apr {
                 info_len: len,
-                ..ZERO
+                ..Apr::decode(&ZEROS)
             }));
             assert_eq!(mad[HEADER_LEN + 8], len.min(72));
             mad[HEADER_LEN + 8] = len;

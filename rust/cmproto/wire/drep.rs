@@ -3,40 +3,16 @@
 //! The message DREP: reply to a request to disconnect (IBTA 12.6.11).
 
 use super::field::Field;
-use super::{Data, EncodeError, PrivateData};
 
-/// A DREP: the answer to a DREQ (IBTA 12.6.11).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Drep<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// Private data, at most 224 bytes.
-    pub private_data: &'a [u8],
-}
-
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type DrepPrivateData = PrivateData<8, { Drep::PRIVATE_DATA_LEN }>;
-
-impl<'a> Drep<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 224;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            private_data: DrepPrivateData::get(data),
-        }
+message! {
+    /// A DREP: the answer to a DREQ (IBTA 12.6.11).
+    pub struct Drep<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
     }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        DrepPrivateData::set(data, self.private_data)
-    }
+    private data: 224
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -47,14 +23,8 @@ impl<'a> Drep<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};
+    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec, ZEROS};
     use crate::wire::Message;
-
-    const ZERO: Drep<'static> = Drep {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Drep<'static>>] = &[
@@ -65,11 +35,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Drep);
+        check_layout(Drep::decode(&ZEROS), LAYOUT, Message::Drep);
         check_private_data(Drep::PRIVATE_DATA_LEN, |private_data| {
             Message::Drep(Drep {
                 private_data,
-                ..ZERO
+                ..Drep::decode(&ZEROS)
             })
         });
     }

@@ -10,7 +10,7 @@
 //! checks that the field is inside the buffer and fits its value type, and neither reading nor
 //! writing can fail or panic.
 
-use crate::bytes::fill;
+use crate::addr::Gid;
 use core::marker::PhantomData;
 
 /// A type for the value of a field.
@@ -135,20 +135,77 @@ impl<const BYTE: usize, const LEN: usize> Bytes<BYTE, LEN> {
             *bytes = *value;
         }
     }
+}
 
-    /// Writes `value` at the start of the field, and leaves the rest as it is. Returns false, and
-    /// writes nothing, if `value` is too long.
-    #[must_use]
-    pub fn set_start<const N: usize>(buf: &mut [u8; N], value: &[u8]) -> bool {
-        const { assert!(Self::END <= N, "bytes beyond the end") };
-        if value.len() > LEN {
-            return false;
-        }
-        let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
-        fill(bytes, value);
-        true
+/// A GID that starts at byte `BYTE`.
+pub struct GidField<const BYTE: usize>;
+
+impl<const BYTE: usize> GidField<BYTE> {
+    /// Reads the field.
+    pub fn get<const N: usize>(buf: &[u8; N]) -> Gid {
+        Gid(*Bytes::<BYTE, 16>::get(buf))
+    }
+
+    /// Writes the field.
+    pub fn set<const N: usize>(buf: &mut [u8; N], value: Gid) {
+        Bytes::<BYTE, 16>::set(buf, &value.0);
     }
 }
+
+/// A number of 24 bits in three separate bytes, the highest one first.
+pub struct SplitField<const HIGH: usize, const MIDDLE: usize, const LOW: usize>;
+
+impl<const HIGH: usize, const MIDDLE: usize, const LOW: usize> SplitField<HIGH, MIDDLE, LOW> {
+    /// Reads the field.
+    pub fn get<const N: usize>(buf: &[u8; N]) -> u32 {
+        u32::from_be_bytes([
+            0,
+            Field::<_, HIGH, 0, 8>::get(buf),
+            Field::<_, MIDDLE, 0, 8>::get(buf),
+            Field::<_, LOW, 0, 8>::get(buf),
+        ])
+    }
+
+    /// Writes the field.
+    pub fn set<const N: usize>(buf: &mut [u8; N], value: u32) {
+        let [_, high, middle, low] = value.to_be_bytes();
+        Field::<_, HIGH, 0, 8>::set(buf, high);
+        Field::<_, MIDDLE, 0, 8>::set(buf, middle);
+        Field::<_, LOW, 0, 8>::set(buf, low);
+    }
+}
+
+/// Declares a structure, and where its fields are in a buffer of the given length: behind each
+/// field stands its place, a type with the functions `get` and `set`.
+macro_rules! layout {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident$(<$lt:lifetime>)?: $len:path {
+            $($(#[$doc:meta])* $field:ident: $ty:ty = $place:ty,)*
+        }
+    ) => {
+        $(#[$meta])*
+        pub struct $name$(<$lt>)? {
+            $($(#[$doc])* pub $field: $ty,)*
+        }
+
+        impl$(<$lt>)? $name$(<$lt>)? {
+            /// Reads the fields. All other bits are ignored.
+            pub(crate) fn decode(buf: &$($lt)? [u8; $len]) -> Self {
+                Self {
+                    $($field: <$place>::get(buf),)*
+                }
+            }
+
+            /// Writes the fields, and leaves all other bits as they are. Numbers are cut to the
+            /// width of their fields.
+            pub(crate) fn encode(&self, buf: &mut [u8; $len]) {
+                $(<$place>::set(buf, self.$field);)*
+            }
+        }
+    };
+}
+pub(crate) use layout;
 
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(
@@ -213,9 +270,5 @@ mod tests {
         Bytes::<1, 3>::set(&mut buf, &[1, 2, 3]);
         assert_eq!(buf, [9, 1, 2, 3, 9, 9]);
         assert_eq!(Bytes::<1, 3>::get(&buf), &[1, 2, 3]);
-        assert!(Bytes::<1, 3>::set_start(&mut buf, &[7]));
-        assert_eq!(buf, [9, 7, 2, 3, 9, 9]);
-        assert!(!Bytes::<1, 3>::set_start(&mut buf, &[0; 4]));
-        assert_eq!(buf, [9, 7, 2, 3, 9, 9]);
     }
 }

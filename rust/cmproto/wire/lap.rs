@@ -2,107 +2,44 @@
 
 //! The message LAP: load alternate path (IBTA 12.8.1).
 
-use super::field::{Bytes, Field};
-use super::{Data, EncodeError, PrivateData};
+use super::field::{Field, GidField};
 use crate::addr::Gid;
 
-/// A LAP: a request to load an alternate path into an established connection (IBTA 12.8.1).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Lap<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// QPN of the receiver, or its end-to-end context, 24 bits.
-    pub remote_qpn_eecn: u32,
-    /// Response timeout of the receiver: a [time code](crate::time::TimeCode), 5 bits.
-    pub remote_cm_response_timeout: u8,
-    /// LID of the sender's port.
-    pub alternate_local_lid: u16,
-    /// LID of the receiver's port.
-    pub alternate_remote_lid: u16,
-    /// GID of the sender's port.
-    pub alternate_local_gid: Gid,
-    /// GID of the receiver's port.
-    pub alternate_remote_gid: Gid,
-    /// Flow label, 20 bits.
-    pub alternate_flow_label: u32,
-    /// Traffic class, 8 bits.
-    pub alternate_traffic_class: u8,
-    /// Hop limit, 8 bits.
-    pub alternate_hop_limit: u8,
-    /// Static rate, a 6-bit code (`enum ib_rate`).
-    pub alternate_packet_rate: u8,
-    /// Service level, 4 bits.
-    pub alternate_sl: u8,
-    /// Set if the path stays in the subnet.
-    pub alternate_subnet_local: bool,
-    /// Local ack timeout of the sender: a time code, 5 bits.
-    pub alternate_local_ack_timeout: u8,
-    /// Private data, at most 168 bytes.
-    pub private_data: &'a [u8],
-}
-
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type RemoteQpnEecn = Field<u32, 12, 0, 24>;
-type RemoteCmResponseTimeout = Field<u8, 15, 0, 5>;
-type LocalPortLid = Field<u16, 20, 0, 16>;
-type RemotePortLid = Field<u16, 22, 0, 16>;
-type LocalPortGid = Bytes<24, 16>;
-type RemotePortGid = Bytes<40, 16>;
-type FlowLabel = Field<u32, 56, 0, 20>;
-type TrafficClass = Field<u8, 59, 0, 8>;
-type HopLimit = Field<u8, 60, 0, 8>;
-type PacketRate = Field<u8, 61, 2, 6>;
-type Sl = Field<u8, 62, 0, 4>;
-type SubnetLocal = Field<bool, 62, 4, 1>;
-type LocalAckTimeout = Field<u8, 63, 0, 5>;
-type LapPrivateData = PrivateData<64, { Lap::PRIVATE_DATA_LEN }>;
-
-impl<'a> Lap<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 168;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            remote_qpn_eecn: RemoteQpnEecn::get(data),
-            remote_cm_response_timeout: RemoteCmResponseTimeout::get(data),
-            alternate_local_lid: LocalPortLid::get(data),
-            alternate_remote_lid: RemotePortLid::get(data),
-            alternate_local_gid: Gid(*LocalPortGid::get(data)),
-            alternate_remote_gid: Gid(*RemotePortGid::get(data)),
-            alternate_flow_label: FlowLabel::get(data),
-            alternate_traffic_class: TrafficClass::get(data),
-            alternate_hop_limit: HopLimit::get(data),
-            alternate_packet_rate: PacketRate::get(data),
-            alternate_sl: Sl::get(data),
-            alternate_subnet_local: SubnetLocal::get(data),
-            alternate_local_ack_timeout: LocalAckTimeout::get(data),
-            private_data: LapPrivateData::get(data),
-        }
+message! {
+    /// A LAP: a request to load an alternate path into an established connection (IBTA 12.8.1).
+    pub struct Lap<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
+        /// QPN of the receiver, or its end-to-end context, 24 bits.
+        remote_qpn_eecn: u32 = Field<_, 12, 0, 24>,
+        /// Response timeout of the receiver: a [time code](crate::time::TimeCode), 5 bits.
+        remote_cm_response_timeout: u8 = Field<_, 15, 0, 5>,
+        /// LID of the sender's port.
+        alternate_local_lid: u16 = Field<_, 20, 0, 16>,
+        /// LID of the receiver's port.
+        alternate_remote_lid: u16 = Field<_, 22, 0, 16>,
+        /// GID of the sender's port.
+        alternate_local_gid: Gid = GidField<24>,
+        /// GID of the receiver's port.
+        alternate_remote_gid: Gid = GidField<40>,
+        /// Flow label, 20 bits.
+        alternate_flow_label: u32 = Field<_, 56, 0, 20>,
+        /// Traffic class, 8 bits.
+        alternate_traffic_class: u8 = Field<_, 59, 0, 8>,
+        /// Hop limit, 8 bits.
+        alternate_hop_limit: u8 = Field<_, 60, 0, 8>,
+        /// Static rate, a 6-bit code (`enum ib_rate`).
+        alternate_packet_rate: u8 = Field<_, 61, 2, 6>,
+        /// Service level, 4 bits.
+        alternate_sl: u8 = Field<_, 62, 0, 4>,
+        /// Set if the path stays in the subnet.
+        alternate_subnet_local: bool = Field<_, 62, 4, 1>,
+        /// Local ack timeout of the sender: a time code, 5 bits.
+        alternate_local_ack_timeout: u8 = Field<_, 63, 0, 5>,
     }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        RemoteQpnEecn::set(data, self.remote_qpn_eecn);
-        RemoteCmResponseTimeout::set(data, self.remote_cm_response_timeout);
-        LocalPortLid::set(data, self.alternate_local_lid);
-        RemotePortLid::set(data, self.alternate_remote_lid);
-        LocalPortGid::set(data, &self.alternate_local_gid.0);
-        RemotePortGid::set(data, &self.alternate_remote_gid.0);
-        FlowLabel::set(data, self.alternate_flow_label);
-        TrafficClass::set(data, self.alternate_traffic_class);
-        HopLimit::set(data, self.alternate_hop_limit);
-        PacketRate::set(data, self.alternate_packet_rate);
-        Sl::set(data, self.alternate_sl);
-        SubnetLocal::set(data, self.alternate_subnet_local);
-        LocalAckTimeout::set(data, self.alternate_local_ack_timeout);
-        LapPrivateData::set(data, self.private_data)
-    }
+    private data: 168
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -113,27 +50,8 @@ impl<'a> Lap<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};
+    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec, ZEROS};
     use crate::wire::Message;
-
-    const ZERO: Lap<'static> = Lap {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        remote_qpn_eecn: 0,
-        remote_cm_response_timeout: 0,
-        alternate_local_lid: 0,
-        alternate_remote_lid: 0,
-        alternate_local_gid: Gid::ZERO,
-        alternate_remote_gid: Gid::ZERO,
-        alternate_flow_label: 0,
-        alternate_traffic_class: 0,
-        alternate_hop_limit: 0,
-        alternate_packet_rate: 0,
-        alternate_sl: 0,
-        alternate_subnet_local: false,
-        alternate_local_ack_timeout: 0,
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Lap<'static>>] = &[
@@ -157,11 +75,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Lap);
+        check_layout(Lap::decode(&ZEROS), LAYOUT, Message::Lap);
         check_private_data(Lap::PRIVATE_DATA_LEN, |private_data| {
             Message::Lap(Lap {
                 private_data,
-                ..ZERO
+                ..Lap::decode(&ZEROS)
             })
         });
     }

@@ -13,6 +13,33 @@
 //! sender's data is not on the wire.
 
 use self::field::{Bytes, Field};
+use crate::bytes::fill;
+
+/// Declares a message: its fields as in [`layout`], and the length of the private data at its end.
+macro_rules! message {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident<$lt:lifetime> {
+            $($(#[$doc:meta])* $field:ident: $ty:ty = $place:ty,)*
+        }
+        private data: $len:literal
+    ) => {
+        $crate::wire::field::layout! {
+            $(#[$meta])*
+            #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+            pub struct $name<$lt>: $crate::wire::DATA_LEN {
+                $($(#[$doc])* $field: $ty = $place,)*
+                #[doc = concat!("Private data, at most ", $len, " bytes.")]
+                private_data: &$lt [u8] = $crate::wire::PrivateData<$len>,
+            }
+        }
+
+        impl $name<'_> {
+            /// Length of the private data field, in bytes.
+            pub const PRIVATE_DATA_LEN: usize = $len;
+        }
+    };
+}
 
 pub mod field;
 
@@ -70,10 +97,100 @@ pub const METHOD_SEND: u8 = 0x03;
 /// The data behind the common header. Offsets of fields are relative to its start.
 type Data = [u8; DATA_LEN];
 
-/// The attribute of a MAD, which selects the message (IBTA 16.7.1).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u16)]
-pub enum Attribute {
+/// The private data, in the last `LEN` bytes of a message.
+struct PrivateData<const LEN: usize>;
+
+impl<const LEN: usize> PrivateData<LEN> {
+    fn get(data: &Data) -> &[u8] {
+        data.last_chunk::<LEN>().map_or(&[], <[u8; LEN]>::as_slice)
+    }
+
+    /// Writes the private data, as far as it fits. The rest of the field stays all zeros.
+    fn set(data: &mut Data, value: &[u8]) {
+        if let Some(field) = data.last_chunk_mut::<LEN>() {
+            fill(field, value);
+        }
+    }
+}
+
+/// The number of bytes in use of an additional information: `WIDTH` bits at the start of byte
+/// `BYTE`. A peer can send more than [`INFO_LEN`], which reads as that.
+struct InfoLength<const BYTE: usize, const WIDTH: usize>;
+
+impl<const BYTE: usize, const WIDTH: usize> InfoLength<BYTE, WIDTH> {
+    fn get(data: &Data) -> u8 {
+        Field::<u8, BYTE, 0, WIDTH>::get(data).min(MAX_INFO_LEN)
+    }
+
+    fn set(data: &mut Data, value: u8) {
+        Field::<_, BYTE, 0, WIDTH>::set(data, value.min(MAX_INFO_LEN));
+    }
+}
+
+/// Declares the attributes, and for each of them the message of the same name.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
+        /// The attribute of a MAD, which selects the message (IBTA 16.7.1).
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum Attribute {
+            $($(#[$doc])* $name = $id,)*
+        }
+
+        impl Attribute {
+            /// All attributes, in the order of their ids.
+            pub const ALL: [Self; 11] = [$(Self::$name,)*];
+
+            /// Returns the attribute id.
+            pub const fn id(self) -> u16 {
+                self as u16
+            }
+        }
+
+        /// A message. The private data borrows from the MAD that it was decoded from.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub enum Message<'a> {
+            $($(#[$doc])* $name($name<'a>),)*
+        }
+
+        impl<'a> Message<'a> {
+            /// Returns the attribute of the message.
+            pub const fn attribute(&self) -> Attribute {
+                match self {
+                    $(Self::$name(_) => Attribute::$name,)*
+                }
+            }
+
+            /// Returns the private data. In a decoded message it is the whole field.
+            pub const fn private_data(&self) -> &'a [u8] {
+                match self {
+                    $(Self::$name(message) => message.private_data,)*
+                }
+            }
+
+            fn decode(attribute: Attribute, data: &'a Data) -> Self {
+                match attribute {
+                    $(Attribute::$name => Self::$name($name::decode(data)),)*
+                }
+            }
+
+            fn encode(&self, data: &mut Data) {
+                match self {
+                    $(Self::$name(message) => message.encode(data),)*
+                }
+            }
+        }
+
+        /// Returns the length of a message's private data field, in bytes (IBTA 12.6).
+        pub const fn private_data_len(attribute: Attribute) -> usize {
+            match attribute {
+                $(Attribute::$name => $name::PRIVATE_DATA_LEN,)*
+            }
+        }
+    };
+}
+
+messages! {
     /// Request for communication.
     Req = 0x10,
     /// Message receipt acknowledgement.
@@ -96,28 +213,6 @@ pub enum Attribute {
     Lap = 0x19,
     /// Alternate path response.
     Apr = 0x1a,
-}
-
-impl Attribute {
-    /// All attributes, in the order of their ids.
-    pub const ALL: [Self; 11] = [
-        Self::Req,
-        Self::Mra,
-        Self::Rej,
-        Self::Rep,
-        Self::Rtu,
-        Self::Dreq,
-        Self::Drep,
-        Self::SidrReq,
-        Self::SidrRep,
-        Self::Lap,
-        Self::Apr,
-    ];
-
-    /// Returns the attribute id.
-    pub const fn id(self) -> u16 {
-        self as u16
-    }
 }
 
 impl TryFrom<u16> for Attribute {
@@ -153,69 +248,6 @@ impl Header {
             attr_id,
             attr_mod: 0,
             status: 0,
-        }
-    }
-}
-
-/// A message. The private data borrows from the MAD that it was decoded from.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Message<'a> {
-    /// Request for communication.
-    Req(Req<'a>),
-    /// Message receipt acknowledgement.
-    Mra(Mra<'a>),
-    /// Rejection.
-    Rej(Rej<'a>),
-    /// Reply to a REQ.
-    Rep(Rep<'a>),
-    /// Ready to use.
-    Rtu(Rtu<'a>),
-    /// Disconnection request.
-    Dreq(Dreq<'a>),
-    /// Disconnection reply.
-    Drep(Drep<'a>),
-    /// Service ID resolution request.
-    SidrReq(SidrReq<'a>),
-    /// Service ID resolution response.
-    SidrRep(SidrRep<'a>),
-    /// Load alternate path.
-    Lap(Lap<'a>),
-    /// Alternate path response.
-    Apr(Apr<'a>),
-}
-
-impl<'a> Message<'a> {
-    /// Returns the attribute of the message.
-    pub const fn attribute(&self) -> Attribute {
-        match self {
-            Self::Req(_) => Attribute::Req,
-            Self::Mra(_) => Attribute::Mra,
-            Self::Rej(_) => Attribute::Rej,
-            Self::Rep(_) => Attribute::Rep,
-            Self::Rtu(_) => Attribute::Rtu,
-            Self::Dreq(_) => Attribute::Dreq,
-            Self::Drep(_) => Attribute::Drep,
-            Self::SidrReq(_) => Attribute::SidrReq,
-            Self::SidrRep(_) => Attribute::SidrRep,
-            Self::Lap(_) => Attribute::Lap,
-            Self::Apr(_) => Attribute::Apr,
-        }
-    }
-
-    /// Returns the private data. In a decoded message it is the whole field.
-    pub const fn private_data(&self) -> &'a [u8] {
-        match self {
-            Self::Req(m) => m.private_data,
-            Self::Mra(m) => m.private_data,
-            Self::Rej(m) => m.private_data,
-            Self::Rep(m) => m.private_data,
-            Self::Rtu(m) => m.private_data,
-            Self::Dreq(m) => m.private_data,
-            Self::Drep(m) => m.private_data,
-            Self::SidrReq(m) => m.private_data,
-            Self::SidrRep(m) => m.private_data,
-            Self::Lap(m) => m.private_data,
-            Self::Apr(m) => m.private_data,
         }
     }
 }
@@ -287,20 +319,7 @@ pub const fn check_length(byte_len: usize) -> Result<(), ParseError> {
 pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> {
     let header = decode_header(mad)?;
     let data = Bytes::<HEADER_LEN, DATA_LEN>::get(mad);
-    let message = match header.attr_id {
-        Attribute::Req => Message::Req(Req::decode(data)),
-        Attribute::Mra => Message::Mra(Mra::decode(data)),
-        Attribute::Rej => Message::Rej(Rej::decode(data)),
-        Attribute::Rep => Message::Rep(Rep::decode(data)),
-        Attribute::Rtu => Message::Rtu(Rtu::decode(data)),
-        Attribute::Dreq => Message::Dreq(Dreq::decode(data)),
-        Attribute::Drep => Message::Drep(Drep::decode(data)),
-        Attribute::SidrReq => Message::SidrReq(SidrReq::decode(data)),
-        Attribute::SidrRep => Message::SidrRep(SidrRep::decode(data)),
-        Attribute::Lap => Message::Lap(Lap::decode(data)),
-        Attribute::Apr => Message::Apr(Apr::decode(data)),
-    };
-    Ok((header, message))
+    Ok((header, Message::decode(header.attr_id, data)))
 }
 
 /// Decodes the common header alone.
@@ -351,26 +370,13 @@ pub fn encode(
     if header.attr_id != message.attribute() {
         return Err(EncodeError::Attribute);
     }
+    if message.private_data().len() > private_data_len(header.attr_id) {
+        return Err(EncodeError::PrivateData);
+    }
     let (_, data) = mad
         .split_last_chunk_mut::<DATA_LEN>()
         .ok_or(EncodeError::PrivateData)?;
-    let encoded = match message {
-        Message::Req(m) => m.encode(data),
-        Message::Mra(m) => m.encode(data),
-        Message::Rej(m) => m.encode(data),
-        Message::Rep(m) => m.encode(data),
-        Message::Rtu(m) => m.encode(data),
-        Message::Dreq(m) => m.encode(data),
-        Message::Drep(m) => m.encode(data),
-        Message::SidrReq(m) => m.encode(data),
-        Message::SidrRep(m) => m.encode(data),
-        Message::Lap(m) => m.encode(data),
-        Message::Apr(m) => m.encode(data),
-    };
-    if encoded.is_err() {
-        mad.fill(0);
-        return encoded;
-    }
+    message.encode(data);
     header::BaseVersion::set(mad, BASE_VERSION);
     header::MgmtClass::set(mad, MGMT_CLASS);
     header::ClassVersion::set(mad, CLASS_VERSION);
@@ -380,43 +386,6 @@ pub fn encode(
     header::AttributeId::set(mad, header.attr_id.id());
     header::AttributeModifier::set(mad, header.attr_mod);
     Ok(())
-}
-
-/// The private data of a message: a field of `LEN` bytes at byte `BYTE`.
-struct PrivateData<const BYTE: usize, const LEN: usize>;
-
-impl<const BYTE: usize, const LEN: usize> PrivateData<BYTE, LEN> {
-    fn get(data: &Data) -> &[u8] {
-        Bytes::<BYTE, LEN>::get(data)
-    }
-
-    /// Writes the private data. The rest of the field stays as it is, all zeros.
-    fn set(data: &mut Data, value: &[u8]) -> Result<(), EncodeError> {
-        // The private data is at the end of every message.
-        const { assert!(BYTE + LEN == DATA_LEN) };
-        if Bytes::<BYTE, LEN>::set_start(data, value) {
-            Ok(())
-        } else {
-            Err(EncodeError::PrivateData)
-        }
-    }
-}
-
-/// Returns the length of a message's private data field, in bytes (IBTA 12.6).
-pub const fn private_data_len(attribute: Attribute) -> usize {
-    match attribute {
-        Attribute::Req => Req::PRIVATE_DATA_LEN,
-        Attribute::Mra => Mra::PRIVATE_DATA_LEN,
-        Attribute::Rej => Rej::PRIVATE_DATA_LEN,
-        Attribute::Rep => Rep::PRIVATE_DATA_LEN,
-        Attribute::Rtu => Rtu::PRIVATE_DATA_LEN,
-        Attribute::Dreq => Dreq::PRIVATE_DATA_LEN,
-        Attribute::Drep => Drep::PRIVATE_DATA_LEN,
-        Attribute::SidrReq => SidrReq::PRIVATE_DATA_LEN,
-        Attribute::SidrRep => SidrRep::PRIVATE_DATA_LEN,
-        Attribute::Lap => Lap::PRIVATE_DATA_LEN,
-        Attribute::Apr => Apr::PRIVATE_DATA_LEN,
-    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

@@ -3,8 +3,7 @@
 //! The message MRA: message receipt acknowledgement, which asks the peer for patience (IBTA
 //! 12.6.6).
 
-use super::field::Field;
-use super::{Data, EncodeError, PrivateData};
+use super::field::{Field, Value};
 
 /// The message that an MRA acknowledges (IBTA 12.6.6).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,58 +31,36 @@ impl MraMessage {
 
     /// Returns the code, 0 to 3.
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Req => 0,
-            Self::Rep => 1,
-            Self::Other => 2,
-            Self::Reserved => 3,
-        }
+        self as u8
     }
 }
 
-/// An MRA: acknowledges a message that will be answered later (IBTA 12.6.6).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Mra<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// The message that was received.
-    pub message: MraMessage,
-    /// The time for which the receiver of the MRA should wait: a [time
-    /// code](crate::time::TimeCode), 5 bits.
-    pub service_timeout: u8,
-    /// Private data, at most 222 bytes.
-    pub private_data: &'a [u8],
+impl Value for MraMessage {
+    const BITS: usize = 2;
+
+    fn from_bits(bits: u64) -> Self {
+        Self::from_code(u8::from_bits(bits))
+    }
+
+    fn to_bits(self) -> u64 {
+        self.code().into()
+    }
 }
 
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type MessageMraed = Field<u8, 8, 0, 2>;
-type ServiceTimeout = Field<u8, 9, 0, 5>;
-type MraPrivateData = PrivateData<10, { Mra::PRIVATE_DATA_LEN }>;
-
-impl<'a> Mra<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 222;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            message: MraMessage::from_code(MessageMraed::get(data)),
-            service_timeout: ServiceTimeout::get(data),
-            private_data: MraPrivateData::get(data),
-        }
+message! {
+    /// An MRA: acknowledges a message that will be answered later (IBTA 12.6.6).
+    pub struct Mra<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
+        /// The message that was received.
+        message: MraMessage = Field<_, 8, 0, 2>,
+        /// The time for which the receiver of the MRA should wait: a [time
+        /// code](crate::time::TimeCode), 5 bits.
+        service_timeout: u8 = Field<_, 9, 0, 5>,
     }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        MessageMraed::set(data, self.message.code());
-        ServiceTimeout::set(data, self.service_timeout);
-        MraPrivateData::set(data, self.private_data)
-    }
+    private data: 222
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -94,16 +71,8 @@ impl<'a> Mra<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};
+    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec, ZEROS};
     use crate::wire::Message;
-
-    const ZERO: Mra<'static> = Mra {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        message: MraMessage::Req,
-        service_timeout: 0,
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Mra<'static>>] = &[
@@ -116,11 +85,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Mra);
+        check_layout(Mra::decode(&ZEROS), LAYOUT, Message::Mra);
         check_private_data(Mra::PRIVATE_DATA_LEN, |private_data| {
             Message::Mra(Mra {
                 private_data,
-                ..ZERO
+                ..Mra::decode(&ZEROS)
             })
         });
     }

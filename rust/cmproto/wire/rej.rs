@@ -2,8 +2,8 @@
 
 //! The message REJ: rejection (IBTA 12.6.7).
 
-use super::field::{Bytes, Field};
-use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
+use super::field::{Bytes, Field, Value};
+use super::{InfoLength, INFO_LEN};
 use crate::reject::Reason;
 
 /// The message that a REJ rejects (IBTA 12.6.7).
@@ -29,46 +29,43 @@ impl RejMessage {
 
     /// Returns the code, 0 to 2.
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Req => 0,
-            Self::Rep => 1,
-            Self::Other => 2,
-        }
+        self as u8
     }
 }
 
-/// A REJ: rejects a message and ends the connection (IBTA 12.6.7).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Rej<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// The message that is rejected.
-    pub message: RejMessage,
-    /// The number of bytes of `ari` that are used, 0 to 72. A peer can send up to 127, which reads
-    /// as 72.
-    pub ari_len: u8,
-    /// The reason, a [`Reason`](crate::reject::Reason).
-    pub reason: u16,
-    /// Additional rejection information (ARI), zeros if there is none.
-    pub ari: &'a [u8; INFO_LEN],
-    /// Private data, at most 148 bytes.
-    pub private_data: &'a [u8],
+impl Value for RejMessage {
+    const BITS: usize = 2;
+
+    fn from_bits(bits: u64) -> Self {
+        Self::from_code(u8::from_bits(bits))
+    }
+
+    fn to_bits(self) -> u64 {
+        self.code().into()
+    }
 }
 
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type MessageRejected = Field<u8, 8, 0, 2>;
-type RejectedInfoLength = Field<u8, 9, 0, 7>;
-type RejReason = Field<u16, 10, 0, 16>;
-type Ari = Bytes<12, INFO_LEN>;
-type RejPrivateData = PrivateData<84, { Rej::PRIVATE_DATA_LEN }>;
+message! {
+    /// A REJ: rejects a message and ends the connection (IBTA 12.6.7).
+    pub struct Rej<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
+        /// The message that is rejected.
+        message: RejMessage = Field<_, 8, 0, 2>,
+        /// The number of bytes of `ari` that are used, 0 to 72. A peer can send up to 127, which
+        /// reads as 72.
+        ari_len: u8 = InfoLength<9, 7>,
+        /// The reason, a [`Reason`](crate::reject::Reason).
+        reason: u16 = Field<_, 10, 0, 16>,
+        /// Additional rejection information (ARI), zeros if there is none.
+        ari: &'a [u8; INFO_LEN] = Bytes<12, INFO_LEN>,
+    }
+    private data: 148
+}
 
 impl<'a> Rej<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 148;
-
     /// Returns the ARI that is used: the first `ari_len` bytes of `ari`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.ari_len);
@@ -83,28 +80,6 @@ impl<'a> Rej<'a> {
         }
         self.ari.first_chunk().copied().map(u64::from_be_bytes)
     }
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            message: RejMessage::from_code(MessageRejected::get(data)),
-            ari_len: RejectedInfoLength::get(data).min(MAX_INFO_LEN),
-            reason: RejReason::get(data),
-            ari: Ari::get(data),
-            private_data: RejPrivateData::get(data),
-        }
-    }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        MessageRejected::set(data, self.message.code());
-        RejectedInfoLength::set(data, self.ari_len.min(MAX_INFO_LEN));
-        RejReason::set(data, self.reason);
-        Ari::set(data, self.ari);
-        RejPrivateData::set(data, self.private_data)
-    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -115,18 +90,10 @@ impl<'a> Rej<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, encoded, round_trip, FieldSpec};
-    use crate::wire::{decode, Message, HEADER_LEN};
-
-    const ZERO: Rej<'static> = Rej {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        message: RejMessage::Req,
-        ari_len: 0,
-        reason: 0,
-        ari: &[0; INFO_LEN],
-        private_data: &[],
+    use crate::wire::testing::{
+        check_layout, check_private_data, encoded, round_trip, FieldSpec, ZEROS,
     };
+    use crate::wire::{decode, Message, HEADER_LEN};
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Rej<'static>>] = &[
@@ -141,11 +108,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Rej);
+        check_layout(Rej::decode(&ZEROS), LAYOUT, Message::Rej);
         check_private_data(Rej::PRIVATE_DATA_LEN, |private_data| {
             Message::Rej(Rej {
                 private_data,
-                ..ZERO
+                ..Rej::decode(&ZEROS)
             })
         });
     }
@@ -168,7 +135,7 @@ mod tests {
         for len in 0..=255u8 {
             let mut mad = encoded(&Message::Rej(Rej {
                 ari_len: len,
-                ..ZERO
+                ..Rej::decode(&ZEROS)
             }));
             assert_eq!(mad[HEADER_LEN + 9], len.min(72) << 1);
             mad[HEADER_LEN + 9] = len;

@@ -2,118 +2,45 @@
 
 //! The message REP: reply to a request for communication (IBTA 12.6.8).
 
-use super::field::Field;
-use super::{Data, EncodeError, PrivateData};
+use super::field::{Field, SplitField};
 
-/// A REP: the answer to a REQ (IBTA 12.6.8). "Local" is the sender of the REP.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Rep<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// Q_Key of the sender, for reliable datagrams only.
-    pub local_qkey: u32,
-    /// QPN of the sender, 24 bits. It is 0 if the sender is the target of an extended reliable
-    /// connection, whose QPN is in `local_eecn`.
-    pub local_qpn: u32,
-    /// End-to-end context of the sender, 24 bits.
-    pub local_eecn: u32,
-    /// Vendor id of ECE, 24 bits, 0 for none. On the wire it is three separate bytes.
-    pub vendor_id: u32,
-    /// Starting PSN, 24 bits: the first PSN that the sender expects, and so the first that the
-    /// receiver of the REP has to send (IBTA 12.7.31).
-    pub starting_psn: u32,
-    /// The most RDMA reads and atomics that the sender serves at a time.
-    pub responder_resources: u8,
-    /// The most RDMA reads and atomics that the sender will have outstanding at a time.
-    pub initiator_depth: u8,
-    /// Ack delay of the sender: a [time code](crate::time::TimeCode), 5 bits.
-    pub target_ack_delay: u8,
-    /// Result for the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
-    pub failover_accepted: u8,
-    /// Set if the sender does end-to-end flow control.
-    pub flow_control: bool,
-    /// RNR retry count, 3 bits; 7 for no limit.
-    pub rnr_retry_count: u8,
-    /// Set if the sender's queue pair uses a shared receive queue.
-    pub srq: bool,
-    /// GUID of the sender's channel adapter.
-    pub local_ca_guid: u64,
-    /// Private data, at most 196 bytes.
-    pub private_data: &'a [u8],
-}
-
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type LocalQkey = Field<u32, 8, 0, 32>;
-type LocalQpn = Field<u32, 12, 0, 24>;
-type LocalEecn = Field<u32, 16, 0, 24>;
-type VendorIdH = Field<u8, 15, 0, 8>;
-type VendorIdM = Field<u8, 19, 0, 8>;
-type VendorIdL = Field<u8, 23, 0, 8>;
-type StartingPsn = Field<u32, 20, 0, 24>;
-type ResponderResources = Field<u8, 24, 0, 8>;
-type InitiatorDepth = Field<u8, 25, 0, 8>;
-type TargetAckDelay = Field<u8, 26, 0, 5>;
-type FailoverAccepted = Field<u8, 26, 5, 2>;
-type EndToEndFlowControl = Field<bool, 26, 7, 1>;
-type RnrRetryCount = Field<u8, 27, 0, 3>;
-type Srq = Field<bool, 27, 3, 1>;
-type LocalCaGuid = Field<u64, 28, 0, 64>;
-type RepPrivateData = PrivateData<36, { Rep::PRIVATE_DATA_LEN }>;
-
-impl<'a> Rep<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 196;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            local_qkey: LocalQkey::get(data),
-            local_qpn: LocalQpn::get(data),
-            local_eecn: LocalEecn::get(data),
-            vendor_id: u32::from_be_bytes([
-                0,
-                VendorIdH::get(data),
-                VendorIdM::get(data),
-                VendorIdL::get(data),
-            ]),
-            starting_psn: StartingPsn::get(data),
-            responder_resources: ResponderResources::get(data),
-            initiator_depth: InitiatorDepth::get(data),
-            target_ack_delay: TargetAckDelay::get(data),
-            failover_accepted: FailoverAccepted::get(data),
-            flow_control: EndToEndFlowControl::get(data),
-            rnr_retry_count: RnrRetryCount::get(data),
-            srq: Srq::get(data),
-            local_ca_guid: LocalCaGuid::get(data),
-            private_data: RepPrivateData::get(data),
-        }
+message! {
+    /// A REP: the answer to a REQ (IBTA 12.6.8). "Local" is the sender of the REP.
+    pub struct Rep<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
+        /// Q_Key of the sender, for reliable datagrams only.
+        local_qkey: u32 = Field<_, 8, 0, 32>,
+        /// QPN of the sender, 24 bits. It is 0 if the sender is the target of an extended reliable
+        /// connection, whose QPN is in `local_eecn`.
+        local_qpn: u32 = Field<_, 12, 0, 24>,
+        /// End-to-end context of the sender, 24 bits.
+        local_eecn: u32 = Field<_, 16, 0, 24>,
+        /// Vendor id of ECE, 24 bits, 0 for none. On the wire it is three separate bytes.
+        vendor_id: u32 = SplitField<15, 19, 23>,
+        /// Starting PSN, 24 bits: the first PSN that the sender expects, and so the first that the
+        /// receiver of the REP has to send (IBTA 12.7.31).
+        starting_psn: u32 = Field<_, 20, 0, 24>,
+        /// The most RDMA reads and atomics that the sender serves at a time.
+        responder_resources: u8 = Field<_, 24, 0, 8>,
+        /// The most RDMA reads and atomics that the sender will have outstanding at a time.
+        initiator_depth: u8 = Field<_, 25, 0, 8>,
+        /// Ack delay of the sender: a [time code](crate::time::TimeCode), 5 bits.
+        target_ack_delay: u8 = Field<_, 26, 0, 5>,
+        /// Result for the alternate path, 2 bits: 0 accepted, 1 not supported, 2 rejected.
+        failover_accepted: u8 = Field<_, 26, 5, 2>,
+        /// Set if the sender does end-to-end flow control.
+        flow_control: bool = Field<_, 26, 7, 1>,
+        /// RNR retry count, 3 bits; 7 for no limit.
+        rnr_retry_count: u8 = Field<_, 27, 0, 3>,
+        /// Set if the sender's queue pair uses a shared receive queue.
+        srq: bool = Field<_, 27, 3, 1>,
+        /// GUID of the sender's channel adapter.
+        local_ca_guid: u64 = Field<_, 28, 0, 64>,
     }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        LocalQkey::set(data, self.local_qkey);
-        LocalQpn::set(data, self.local_qpn);
-        LocalEecn::set(data, self.local_eecn);
-        let [_, high, middle, low] = self.vendor_id.to_be_bytes();
-        VendorIdH::set(data, high);
-        VendorIdM::set(data, middle);
-        VendorIdL::set(data, low);
-        StartingPsn::set(data, self.starting_psn);
-        ResponderResources::set(data, self.responder_resources);
-        InitiatorDepth::set(data, self.initiator_depth);
-        TargetAckDelay::set(data, self.target_ack_delay);
-        FailoverAccepted::set(data, self.failover_accepted);
-        EndToEndFlowControl::set(data, self.flow_control);
-        RnrRetryCount::set(data, self.rnr_retry_count);
-        Srq::set(data, self.srq);
-        LocalCaGuid::set(data, self.local_ca_guid);
-        RepPrivateData::set(data, self.private_data)
-    }
+    private data: 196
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -124,27 +51,8 @@ impl<'a> Rep<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};
+    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec, ZEROS};
     use crate::wire::Message;
-
-    const ZERO: Rep<'static> = Rep {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        local_qkey: 0,
-        local_qpn: 0,
-        local_eecn: 0,
-        vendor_id: 0,
-        starting_psn: 0,
-        responder_resources: 0,
-        initiator_depth: 0,
-        target_ack_delay: 0,
-        failover_accepted: 0,
-        flow_control: false,
-        rnr_retry_count: 0,
-        srq: false,
-        local_ca_guid: 0,
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Rep<'static>>] = &[
@@ -170,11 +78,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Rep);
+        check_layout(Rep::decode(&ZEROS), LAYOUT, Message::Rep);
         check_private_data(Rep::PRIVATE_DATA_LEN, |private_data| {
             Message::Rep(Rep {
                 private_data,
-                ..ZERO
+                ..Rep::decode(&ZEROS)
             })
         });
     }

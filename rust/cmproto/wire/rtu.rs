@@ -3,41 +3,17 @@
 //! The message RTU: ready to use (IBTA 12.6.9).
 
 use super::field::Field;
-use super::{Data, EncodeError, PrivateData};
 
-/// An RTU: the sender of the REQ confirms the REP, and is ready to use the connection (IBTA
-/// 12.6.9).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Rtu<'a> {
-    /// Communication id of the sender.
-    pub local_comm_id: u32,
-    /// Communication id of the receiver.
-    pub remote_comm_id: u32,
-    /// Private data, at most 224 bytes.
-    pub private_data: &'a [u8],
-}
-
-type LocalCommId = Field<u32, 0, 0, 32>;
-type RemoteCommId = Field<u32, 4, 0, 32>;
-type RtuPrivateData = PrivateData<8, { Rtu::PRIVATE_DATA_LEN }>;
-
-impl<'a> Rtu<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 224;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            local_comm_id: LocalCommId::get(data),
-            remote_comm_id: RemoteCommId::get(data),
-            private_data: RtuPrivateData::get(data),
-        }
+message! {
+    /// An RTU: the sender of the REQ confirms the REP, and is ready to use the connection (IBTA
+    /// 12.6.9).
+    pub struct Rtu<'a> {
+        /// Communication id of the sender.
+        local_comm_id: u32 = Field<_, 0, 0, 32>,
+        /// Communication id of the receiver.
+        remote_comm_id: u32 = Field<_, 4, 0, 32>,
     }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        LocalCommId::set(data, self.local_comm_id);
-        RemoteCommId::set(data, self.remote_comm_id);
-        RtuPrivateData::set(data, self.private_data)
-    }
+    private data: 224
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -48,14 +24,8 @@ impl<'a> Rtu<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec};
+    use crate::wire::testing::{check_layout, check_private_data, round_trip, FieldSpec, ZEROS};
     use crate::wire::Message;
-
-    const ZERO: Rtu<'static> = Rtu {
-        local_comm_id: 0,
-        remote_comm_id: 0,
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const LAYOUT: &[FieldSpec<Rtu<'static>>] = &[
@@ -66,11 +36,11 @@ mod tests {
 
     #[test]
     fn layout() {
-        check_layout(ZERO, LAYOUT, Message::Rtu);
+        check_layout(Rtu::decode(&ZEROS), LAYOUT, Message::Rtu);
         check_private_data(Rtu::PRIVATE_DATA_LEN, |private_data| {
             Message::Rtu(Rtu {
                 private_data,
-                ..ZERO
+                ..Rtu::decode(&ZEROS)
             })
         });
     }

@@ -2,123 +2,53 @@
 
 //! The messages SIDR_REQ and SIDR_REP: service ID resolution (IBTA 12.11).
 
-use super::field::{Bytes, Field};
-use super::{Data, EncodeError, PrivateData, INFO_LEN, MAX_INFO_LEN};
+use super::field::{Bytes, Field, SplitField};
+use super::{InfoLength, INFO_LEN};
 
-/// A SIDR_REQ: asks for the queue pair of a service id (IBTA 12.11.1).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct SidrReq<'a> {
-    /// Request id, chosen by the sender.
-    pub request_id: u32,
-    /// P_Key.
-    pub pkey: u16,
-    /// Service id that the request is for.
-    pub service_id: u64,
-    /// Private data, at most 216 bytes.
-    pub private_data: &'a [u8],
-}
-
-type ReqRequestId = Field<u32, 0, 0, 32>;
-type ReqPartitionKey = Field<u16, 4, 0, 16>;
-type ReqServiceId = Field<u64, 8, 0, 64>;
-type SidrReqPrivateData = PrivateData<16, { SidrReq::PRIVATE_DATA_LEN }>;
-
-impl<'a> SidrReq<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 216;
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            request_id: ReqRequestId::get(data),
-            pkey: ReqPartitionKey::get(data),
-            service_id: ReqServiceId::get(data),
-            private_data: SidrReqPrivateData::get(data),
-        }
+message! {
+    /// A SIDR_REQ: asks for the queue pair of a service id (IBTA 12.11.1).
+    pub struct SidrReq<'a> {
+        /// Request id, chosen by the sender.
+        request_id: u32 = Field<_, 0, 0, 32>,
+        /// P_Key.
+        pkey: u16 = Field<_, 4, 0, 16>,
+        /// Service id that the request is for.
+        service_id: u64 = Field<_, 8, 0, 64>,
     }
+    private data: 216
+}
 
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        ReqRequestId::set(data, self.request_id);
-        ReqPartitionKey::set(data, self.pkey);
-        ReqServiceId::set(data, self.service_id);
-        SidrReqPrivateData::set(data, self.private_data)
+message! {
+    /// A SIDR_REP: the answer to a SIDR_REQ (IBTA 12.11.2).
+    pub struct SidrRep<'a> {
+        /// Request id of the SIDR_REQ.
+        request_id: u32 = Field<_, 0, 0, 32>,
+        /// Status: 0 success, 1 service id not supported, 2 rejected by the service, 3 no queue
+        /// pair, 4 redirect, 5 version not supported (IBTA 12.11.2.3).
+        status: u8 = Field<_, 4, 0, 8>,
+        /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which
+        /// reads as 72.
+        info_len: u8 = InfoLength<5, 8>,
+        /// Vendor id of ECE, 24 bits, 0 for none. C sends only its low 16 bits, and does not read
+        /// it.
+        vendor_id: u32 = SplitField<6, 7, 11>,
+        /// QPN of the service, 24 bits.
+        qpn: u32 = Field<_, 8, 0, 24>,
+        /// Service id.
+        service_id: u64 = Field<_, 12, 0, 64>,
+        /// Q_Key of the queue pair.
+        qkey: u32 = Field<_, 20, 0, 32>,
+        /// Additional information, zeros if there is none.
+        info: &'a [u8; INFO_LEN] = Bytes<24, INFO_LEN>,
     }
+    private data: 136
 }
-
-/// A SIDR_REP: the answer to a SIDR_REQ (IBTA 12.11.2).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct SidrRep<'a> {
-    /// Request id of the SIDR_REQ.
-    pub request_id: u32,
-    /// Status: 0 success, 1 service id not supported, 2 rejected by the service, 3 no queue pair, 4
-    /// redirect, 5 version not supported (IBTA 12.11.2.3).
-    pub status: u8,
-    /// The number of bytes of `info` that are used, 0 to 72. A peer can send up to 255, which reads
-    /// as 72.
-    pub info_len: u8,
-    /// Vendor id of ECE, 24 bits, 0 for none. C sends only its low 16 bits, and does not read it.
-    pub vendor_id: u32,
-    /// QPN of the service, 24 bits.
-    pub qpn: u32,
-    /// Service id.
-    pub service_id: u64,
-    /// Q_Key of the queue pair.
-    pub qkey: u32,
-    /// Additional information, zeros if there is none.
-    pub info: &'a [u8; INFO_LEN],
-    /// Private data, at most 136 bytes.
-    pub private_data: &'a [u8],
-}
-
-type RepRequestId = Field<u32, 0, 0, 32>;
-type RepStatus = Field<u8, 4, 0, 8>;
-type RepInformationLength = Field<u8, 5, 0, 8>;
-type VendorIdH = Field<u16, 6, 0, 16>;
-type VendorIdL = Field<u8, 11, 0, 8>;
-type RepQpn = Field<u32, 8, 0, 24>;
-type RepServiceId = Field<u64, 12, 0, 64>;
-type RepQkey = Field<u32, 20, 0, 32>;
-type RepInformation = Bytes<24, INFO_LEN>;
-type SidrRepPrivateData = PrivateData<96, { SidrRep::PRIVATE_DATA_LEN }>;
 
 impl<'a> SidrRep<'a> {
-    /// Length of the private data field, in bytes.
-    pub const PRIVATE_DATA_LEN: usize = 136;
-
     /// Returns the additional information that is used: the first `info_len` bytes of `info`.
     pub fn information(&self) -> &'a [u8] {
         let len = usize::from(self.info_len);
         self.info.get(..len).unwrap_or(self.info)
-    }
-
-    pub(super) fn decode(data: &'a Data) -> Self {
-        Self {
-            request_id: RepRequestId::get(data),
-            status: RepStatus::get(data),
-            info_len: RepInformationLength::get(data).min(MAX_INFO_LEN),
-            vendor_id: {
-                let [high, middle] = VendorIdH::get(data).to_be_bytes();
-                u32::from_be_bytes([0, high, middle, VendorIdL::get(data)])
-            },
-            qpn: RepQpn::get(data),
-            service_id: RepServiceId::get(data),
-            qkey: RepQkey::get(data),
-            info: RepInformation::get(data),
-            private_data: SidrRepPrivateData::get(data),
-        }
-    }
-
-    pub(super) fn encode(&self, data: &mut Data) -> Result<(), EncodeError> {
-        RepRequestId::set(data, self.request_id);
-        RepStatus::set(data, self.status);
-        RepInformationLength::set(data, self.info_len.min(MAX_INFO_LEN));
-        let [_, high, middle, low] = self.vendor_id.to_be_bytes();
-        VendorIdH::set(data, u16::from_be_bytes([high, middle]));
-        VendorIdL::set(data, low);
-        RepQpn::set(data, self.qpn);
-        RepServiceId::set(data, self.service_id);
-        RepQkey::set(data, self.qkey);
-        RepInformation::set(data, self.info);
-        SidrRepPrivateData::set(data, self.private_data)
     }
 }
 
@@ -130,15 +60,10 @@ impl<'a> SidrRep<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::wire::testing::{check_layout, check_private_data, encoded, round_trip, FieldSpec};
-    use crate::wire::{decode, Message, HEADER_LEN};
-
-    const REQ_ZERO: SidrReq<'static> = SidrReq {
-        request_id: 0,
-        pkey: 0,
-        service_id: 0,
-        private_data: &[],
+    use crate::wire::testing::{
+        check_layout, check_private_data, encoded, round_trip, FieldSpec, ZEROS,
     };
+    use crate::wire::{decode, Message, HEADER_LEN};
 
     #[rustfmt::skip]
     const REQ_LAYOUT: &[FieldSpec<SidrReq<'static>>] = &[
@@ -150,26 +75,14 @@ mod tests {
 
     #[test]
     fn request_layout() {
-        check_layout(REQ_ZERO, REQ_LAYOUT, Message::SidrReq);
+        check_layout(SidrReq::decode(&ZEROS), REQ_LAYOUT, Message::SidrReq);
         check_private_data(SidrReq::PRIVATE_DATA_LEN, |private_data| {
             Message::SidrReq(SidrReq {
                 private_data,
-                ..REQ_ZERO
+                ..SidrReq::decode(&ZEROS)
             })
         });
     }
-
-    const REP_ZERO: SidrRep<'static> = SidrRep {
-        request_id: 0,
-        status: 0,
-        info_len: 0,
-        vendor_id: 0,
-        qpn: 0,
-        service_id: 0,
-        qkey: 0,
-        info: &[0; INFO_LEN],
-        private_data: &[],
-    };
 
     #[rustfmt::skip]
     const REP_LAYOUT: &[FieldSpec<SidrRep<'static>>] = &[
@@ -186,11 +99,11 @@ mod tests {
 
     #[test]
     fn reply_layout() {
-        check_layout(REP_ZERO, REP_LAYOUT, Message::SidrRep);
+        check_layout(SidrRep::decode(&ZEROS), REP_LAYOUT, Message::SidrRep);
         check_private_data(SidrRep::PRIVATE_DATA_LEN, |private_data| {
             Message::SidrRep(SidrRep {
                 private_data,
-                ..REP_ZERO
+                ..SidrRep::decode(&ZEROS)
             })
         });
     }
@@ -225,7 +138,7 @@ mod tests {
         for len in 0..=255u8 {
             let mut mad = encoded(&Message::SidrRep(SidrRep {
                 info_len: len,
-                ..REP_ZERO
+                ..SidrRep::decode(&ZEROS)
             }));
             assert_eq!(mad[HEADER_LEN + 5], len.min(72));
             mad[HEADER_LEN + 5] = len;

@@ -5,7 +5,10 @@
 #[cfg(CONFIG_KUNIT)]
 use crate::kunit::{assert, assert_eq};
 
-use super::{decode, encode, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
+use super::{decode, encode, Data, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
+
+/// The data of a message in which every field is zero.
+pub(crate) static ZEROS: Data = [0; DATA_LEN];
 
 /// A line of a message's layout: a function that sets a field to ones, and the position of these
 /// ones: byte in the message, bit from the left, width.

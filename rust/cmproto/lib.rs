@@ -52,6 +52,7 @@ pub mod mcast;
 pub mod node;
 pub mod origin;
 pub mod path;
+mod payload;
 pub mod private_data;
 pub mod qp;
 pub mod reject;

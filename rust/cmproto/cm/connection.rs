@@ -9,7 +9,6 @@ use super::{
     state::State,
 };
 use crate::{
-    bytes::fill,
     qp::QpType,
     reject::Reason,
     time::{Duration, Instant, TimeCode},
@@ -84,82 +83,9 @@ impl PackedLimits {
     }
 }
 
-/// Private data of the last message that had some, for when the message is sent again.
-///
-/// # Invariants
-///
-/// `ari_len + len` bytes of `bytes` are in use: first the additional rejection information, then
-/// the private data. All further bytes are zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Payload {
-    owner: Option<Outgoing>,
-    ari_len: u8,
-    len: u8,
-    bytes: [u8; Self::CAPACITY],
-}
-
-impl Payload {
-    /// Size of the buffer, sufficient for an RTU or DREP (224 bytes), and for a REJ (72 + 148
-    /// bytes).
-    const CAPACITY: usize = 224;
-
-    /// A payload without private data.
-    pub(super) const EMPTY: Self = Self {
-        owner: None,
-        ari_len: 0,
-        len: 0,
-        bytes: [0; Self::CAPACITY],
-    };
-
-    /// Creates the payload of the message `owner`, from additional rejection information and
-    /// private data. Returns `None` if they do not fit.
-    pub(super) fn new(owner: Outgoing, ari: &[u8], data: &[u8]) -> Option<Self> {
-        let mut bytes = [0; Self::CAPACITY];
-        let (head, tail) = bytes.split_at_mut_checked(ari.len())?;
-        head.copy_from_slice(ari);
-        tail.get_mut(..data.len())?.copy_from_slice(data);
-        // INVARIANT: the lengths are those of the data that was just copied.
-        Some(Self {
-            owner: Some(owner),
-            ari_len: u8::try_from(ari.len()).ok()?,
-            len: u8::try_from(data.len()).ok()?,
-            bytes,
-        })
-    }
-
-    /// Stores `data`, cut to the size of the buffer, for the message `owner`.
-    pub(super) fn set(&mut self, owner: Outgoing, data: &[u8]) {
-        self.clear();
-        // INVARIANT: the length is that of the copied data, and nothing else is in use.
-        self.len = u8::try_from(fill(&mut self.bytes, data)).unwrap_or(0);
-        self.owner = Some(owner);
-    }
-
-    /// Removes the data.
-    pub(super) fn clear(&mut self) {
-        let used = usize::from(self.ari_len).saturating_add(usize::from(self.len));
-        if let Some(used) = self.bytes.get_mut(..used) {
-            used.fill(0);
-        }
-        // INVARIANT: the bytes that were in use are zero now.
-        self.owner = None;
-        self.ari_len = 0;
-        self.len = 0;
-    }
-
-    /// Returns the additional rejection information and the private data of `message`, empty if
-    /// they are those of another one.
-    pub(super) fn of(&self, message: Outgoing) -> (&[u8], &[u8]) {
-        if self.owner != Some(message) {
-            return (&[], &[]);
-        }
-        let (ari, rest) = self
-            .bytes
-            .split_at_checked(usize::from(self.ari_len))
-            .unwrap_or((&[], &[]));
-        (ari, rest.get(..usize::from(self.len)).unwrap_or(&[]))
-    }
-}
+/// Additional rejection information and private data of the last message that had some. There is
+/// room for an RTU or DREP (224 bytes), and for a REJ (72 + 148 bytes).
+pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
 
 /// One connection of the InfiniBand communication manager.
 ///
@@ -348,17 +274,7 @@ impl Connection {
             State::RepSent => (Attribute::Rep, false),
             State::MraRepRcvd => (Attribute::Rep, true),
             State::DreqSent => (Attribute::Dreq, false),
-            State::Idle
-            | State::Listen
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::Established
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return None,
+            _ => return None,
         };
         Some(request.waiting(message, known))
     }

@@ -39,7 +39,7 @@ impl Resolution {
     ///
     /// `EINVAL` if the resolution was never asked to send this message. `buf` is all zeros then.
     pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
-        let (info, private_data) = self.payload();
+        let (info, private_data) = self.payload.of(message);
         let mut hdr = Header::new(message.attribute(), self.tid());
         let req = SidrReq {
             request_id: self.request_id(),

@@ -41,43 +41,7 @@ pub(super) enum Sent {
 }
 
 /// Private data and additional information of the one message that a side sends.
-///
-/// # Invariants
-///
-/// `info_len + len` bytes of `bytes` are in use: first the additional information, then the private
-/// data. All further bytes are zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Payload {
-    info_len: u8,
-    len: u8,
-    bytes: [u8; SidrReq::PRIVATE_DATA_LEN],
-}
-
-impl Payload {
-    const EMPTY: Self = Self {
-        info_len: 0,
-        len: 0,
-        bytes: [0; SidrReq::PRIVATE_DATA_LEN],
-    };
-
-    /// Creates a payload. Fails with `EINVAL` if `info` and `data` do not fit.
-    fn new(info: &[u8], data: &[u8]) -> Result<Self, Errno> {
-        let mut payload = Self::EMPTY;
-        let too_long = Errno::EINVAL;
-        let (head, tail) = payload
-            .bytes
-            .split_at_mut_checked(info.len())
-            .ok_or(too_long)?;
-        head.copy_from_slice(info);
-        tail.get_mut(..data.len())
-            .ok_or(too_long)?
-            .copy_from_slice(data);
-        // INVARIANT: the lengths are those of the data that was just copied.
-        payload.info_len = u8::try_from(info.len()).map_err(|_| too_long)?;
-        payload.len = u8::try_from(data.len()).map_err(|_| too_long)?;
-        Ok(payload)
-    }
-}
+type Payload = crate::payload::Payload<Outgoing, { SidrReq::PRIVATE_DATA_LEN }>;
 
 /// One side of a service id resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +57,7 @@ pub struct Resolution {
     memory: Duration,
     policy: RetryPolicy,
     sent: Sent,
-    payload: Payload,
+    pub(super) payload: Payload,
 }
 
 impl Resolution {
@@ -197,17 +161,6 @@ impl Resolution {
         &self.sent
     }
 
-    /// Returns the additional information and the private data of the message that was sent.
-    pub(super) fn payload(&self) -> (&[u8], &[u8]) {
-        let (info, rest) = self
-            .payload
-            .bytes
-            .split_at_checked(usize::from(self.payload.info_len))
-            .unwrap_or((&[], &[]));
-        let data = rest.get(..usize::from(self.payload.len));
-        (info, data.unwrap_or(&[]))
-    }
-
     /// Sends a SIDR_REQ with up to 216 bytes of private data: `Idle` to `SidrReqSent`.
     ///
     /// # Errors
@@ -219,13 +172,10 @@ impl Resolution {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        match self.phase {
-            Phase::Fresh => {}
-            Phase::ReqSent(..) | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => {
-                return Err(Errno::EINVAL)
-            }
+        if self.phase != Phase::Fresh {
+            return Err(Errno::EINVAL);
         }
-        self.payload = Payload::new(&[], private_data)?;
+        self.payload = Payload::new(Outgoing::Req, &[], private_data).ok_or(Errno::EINVAL)?;
         self.service_id = params.service_id;
         self.pkey = params.pkey;
         self.sent = Sent::Req;
@@ -254,16 +204,11 @@ impl Resolution {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        match self.phase {
-            Phase::ReqRcvd => {}
-            Phase::Fresh | Phase::ReqSent(..) | Phase::Answered(_) | Phase::Closed => {
-                return Err(Errno::EINVAL)
-            }
-        }
-        if info.len() > INFO_LEN || private_data.len() > SidrRep::PRIVATE_DATA_LEN {
+        let fits = info.len() <= INFO_LEN && private_data.len() <= SidrRep::PRIVATE_DATA_LEN;
+        if self.phase != Phase::ReqRcvd || !fits {
             return Err(Errno::EINVAL);
         }
-        self.payload = Payload::new(info, private_data)?;
+        self.payload = Payload::new(Outgoing::Rep, info, private_data).ok_or(Errno::EINVAL)?;
         self.sent = Sent::Rep(*params);
         let mut actions = Actions::none();
         self.answer(now, &mut actions);
@@ -297,15 +242,11 @@ impl Resolution {
         if !self.is_for(msg) {
             return Actions::count(Counter::Mismatch(Attribute::SidrRep));
         }
-        match self.phase {
-            Phase::ReqSent(..) => {
-                let status = Status(rep.status);
-                self.end(Event::RepReceived { status })
-            }
-            Phase::Fresh | Phase::ReqRcvd | Phase::Answered(_) | Phase::Closed => {
-                Actions::count(Counter::Unexpected(Attribute::SidrRep))
-            }
+        if !matches!(self.phase, Phase::ReqSent(..)) {
+            return Actions::count(Counter::Unexpected(Attribute::SidrRep));
         }
+        let status = Status(rep.status);
+        self.end(Event::RepReceived { status })
     }
 
     /// Returns whether a SIDR_REQ with the request id of this resolution is the same request.
@@ -319,12 +260,9 @@ impl Resolution {
     /// Handles a repeated copy of the SIDR_REQ.
     pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
         let mut actions = Actions::count(Counter::Duplicate(Attribute::SidrReq));
-        match self.phase {
-            Phase::Answered(_) => {
-                actions.push(Action::Send(Outgoing::Rep));
-                actions.push(Action::Count(Counter::Repeat(Attribute::SidrRep)));
-            }
-            Phase::Fresh | Phase::ReqSent(..) | Phase::ReqRcvd | Phase::Closed => {}
+        if self.is_answered() {
+            actions.push(Action::Send(Outgoing::Rep));
+            actions.push(Action::Count(Counter::Repeat(Attribute::SidrRep)));
         }
         actions
     }

@@ -175,13 +175,7 @@ impl Connection {
             | State::MraRepRcvd
             | State::Established => true,
             State::ReqSent | State::MraReqRcvd => false,
-            State::Idle
-            | State::Listen
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EINVAL),
         };
         match target {
             QpState::Init => Ok(self.init_attr()),

@@ -120,50 +120,20 @@ impl Connection {
                 actions.push(Action::Count(Counter::Repeat(Attribute::Rej)));
                 actions
             }
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::SidrReqSent
-            | State::SidrReqRcvd => duplicate(Attribute::Req),
+            _ => duplicate(Attribute::Req),
         }
     }
 
     /// Handles a new REQ or REP with the peer's CA GUID and QPN (IBTA volume 1, 12.9.8.3.1): sends
     /// a DREQ, as the peer may have lost this connection.
     pub fn stale_peer(&mut self, now: Instant) -> Actions {
-        match self.state {
-            State::Established => {
-                self.payload.clear();
-                self.state = State::DreqSent;
-                let mut actions = Actions::none();
-                self.request(Outgoing::Dreq, now, &mut actions);
-                actions
-            }
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => Actions::none(),
+        let mut actions = Actions::none();
+        if self.state == State::Established {
+            self.payload.clear();
+            self.state = State::DreqSent;
+            self.request(Outgoing::Dreq, now, &mut actions);
         }
+        actions
     }
 
     fn receive_mra(&mut self, mra: &Mra<'_>, now: Instant) -> Actions {
@@ -171,24 +141,8 @@ impl Connection {
             (State::ReqSent | State::MraReqRcvd, MraMessage::Req) => State::MraReqRcvd,
             (State::RepSent | State::MraRepRcvd, MraMessage::Rep) => State::MraRepRcvd,
             (State::MraReqRcvd | State::MraRepRcvd, _) => return duplicate(Attribute::Mra),
-            (State::ReqSent, MraMessage::Rep | MraMessage::Other | MraMessage::Reserved)
-            | (State::RepSent, MraMessage::Req | MraMessage::Other | MraMessage::Reserved)
-            | (
-                State::Idle
-                | State::Listen
-                | State::ReqRcvd
-                | State::MraReqSent
-                | State::RepRcvd
-                | State::MraRepSent
-                // An MRA in these states could only be for a LAP.
-                | State::Established
-                | State::DreqSent
-                | State::DreqRcvd
-                | State::Timewait
-                | State::SidrReqSent
-                | State::SidrReqRcvd,
-                _,
-            ) => return unexpected(Attribute::Mra),
+            // In an established connection it could only be for a LAP.
+            _ => return unexpected(Attribute::Mra),
         };
         let service = TimeCode::new(mra.service_timeout).to_duration();
         let wait = service + self.ack_timeout.to_duration();
@@ -226,12 +180,7 @@ impl Connection {
             | State::RepSent
             | State::MraRepRcvd => reason == Reason::STALE_CONN,
             State::RepRcvd | State::MraRepSent | State::Established | State::DreqSent => true,
-            State::Idle
-            | State::Listen
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return unexpected(Attribute::Rej),
+            _ => return unexpected(Attribute::Rej),
         };
         let mut actions = Actions::none();
         if timewait {
@@ -280,11 +229,7 @@ impl Connection {
             State::Timewait if self.remote_comm_id.is_some() => {
                 return duplicate(Attribute::Rep);
             }
-            State::Idle
-            | State::Timewait
-            | State::Listen
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return unexpected(Attribute::Rep),
+            _ => return unexpected(Attribute::Rep),
         }
 
         let life_time = self.ack_timeout.get().saturating_sub(1);
@@ -306,22 +251,8 @@ impl Connection {
     }
 
     fn receive_rtu(&mut self) -> Actions {
-        match self.state {
-            State::RepSent | State::MraRepRcvd => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return duplicate(Attribute::Rtu),
+        if !matches!(self.state, State::RepSent | State::MraRepRcvd) {
+            return duplicate(Attribute::Rtu);
         }
         self.state = State::Established;
         let mut actions = Actions::none();
@@ -342,16 +273,7 @@ impl Connection {
                 return repeat(Attribute::Dreq, Outgoing::Drep);
             }
             State::DreqRcvd => return duplicate(Attribute::Dreq),
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return unexpected(Attribute::Dreq),
+            _ => return unexpected(Attribute::Dreq),
         }
         self.tid = hdr.tid;
         self.state = State::DreqRcvd;
@@ -362,22 +284,8 @@ impl Connection {
     }
 
     fn receive_drep(&mut self, now: Instant) -> Actions {
-        match self.state {
-            State::DreqSent | State::DreqRcvd => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return unexpected(Attribute::Drep),
+        if !matches!(self.state, State::DreqSent | State::DreqRcvd) {
+            return unexpected(Attribute::Drep);
         }
         let mut actions = Actions::none();
         self.enter_timewait(now, &mut actions);

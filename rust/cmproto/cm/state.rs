@@ -6,7 +6,8 @@
 ///
 /// A [`Connection`](super::Connection) is never in [`Listen`](Self::Listen),
 /// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd), which are states of
-/// listeners and of service id resolution. In these states it refuses every input.
+/// listeners and of service id resolution. In these states it refuses every input: a match over the
+/// states names those in which an input has an effect, and treats all others alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum State {
@@ -68,21 +69,10 @@ impl State {
     /// Returns whether there is neither a connection nor an attempt at one: none was started, the
     /// attempt has failed, or a side has disconnected.
     pub const fn is_over(self) -> bool {
-        match self {
-            Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait => true,
-            Self::Listen
-            | Self::ReqSent
-            | Self::ReqRcvd
-            | Self::MraReqSent
-            | Self::MraReqRcvd
-            | Self::RepSent
-            | Self::RepRcvd
-            | Self::MraRepSent
-            | Self::MraRepRcvd
-            | Self::Established
-            | Self::SidrReqSent
-            | Self::SidrReqRcvd => false,
-        }
+        matches!(
+            self,
+            Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait
+        )
     }
 
     /// Returns the kernel's name of the state, for traces.

@@ -19,16 +19,7 @@ impl Connection {
             State::RepSent | State::MraRepRcvd => self.expire(Outgoing::Rep, now),
             State::DreqSent => self.expire(Outgoing::Dreq, now),
             State::Timewait => self.exit_timewait(now),
-            State::Idle
-            | State::Listen
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::Established
-            | State::DreqRcvd
-            | State::SidrReqSent
-            | State::SidrReqRcvd => Actions::none(),
+            _ => Actions::none(),
         }
     }
 
@@ -61,17 +52,7 @@ impl Connection {
                 return;
             }
             // No request is in flight in these states.
-            State::Idle
-            | State::Listen
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::Established
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return,
+            _ => return,
         };
         self.enter_idle(actions);
         self.deliver(event, actions);

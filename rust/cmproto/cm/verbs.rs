@@ -21,9 +21,9 @@ use crate::{
     wire::{Drep, Dreq, MraMessage, Rej, RejMessage, Rep, Req, Rtu, INFO_LEN},
 };
 
-/// Checks that `data` is at most `max` bytes long.
-fn check(data: &[u8], max: usize) -> Result<(), Errno> {
-    if data.len() > max {
+/// Fails with `EINVAL` unless the condition of a verb holds.
+fn require(condition: bool) -> Result<(), Errno> {
+    if !condition {
         return Err(Errno::EINVAL);
     }
     Ok(())
@@ -48,29 +48,9 @@ impl Connection {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        if self.life != Life::Fresh {
-            return Err(Errno::EINVAL);
-        }
-        match self.state {
-            State::Idle => {}
-            State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
-        }
+        require(self.life == Life::Fresh && self.state == State::Idle)?;
         let qp_type = QpType::of_sender(params.transport).ok_or(Errno::EINVAL)?;
-        check(private_data, Req::PRIVATE_DATA_LEN)?;
+        require(private_data.len() <= Req::PRIVATE_DATA_LEN)?;
         let params = params.sanitized();
         let life_time = TimeCode::new(params.packet_life_time);
 
@@ -110,24 +90,8 @@ impl Connection {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        match self.state {
-            State::ReqRcvd | State::MraReqSent => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
-        }
-        check(private_data, Rep::PRIVATE_DATA_LEN)?;
+        require(matches!(self.state, State::ReqRcvd | State::MraReqSent))?;
+        require(private_data.len() <= Rep::PRIVATE_DATA_LEN)?;
         let mut params = params.sanitized();
         if self.is_alternate_declined {
             params.failover_accepted = AcceptParams::FAILOVER_NOT_SUPPORTED;
@@ -151,24 +115,8 @@ impl Connection {
     ///
     /// `EINVAL` if no REP waits for an answer, or if there is too much private data.
     pub fn establish(&mut self, private_data: &[u8], _now: Instant) -> Result<Actions, Errno> {
-        match self.state {
-            State::RepRcvd | State::MraRepSent => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
-        }
-        check(private_data, Rtu::PRIVATE_DATA_LEN)?;
+        require(matches!(self.state, State::RepRcvd | State::MraRepSent))?;
+        require(private_data.len() <= Rtu::PRIVATE_DATA_LEN)?;
         self.payload.set(Outgoing::Rtu, private_data);
         self.state = State::Established;
         let mut actions = Actions::none();
@@ -191,9 +139,7 @@ impl Connection {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        if ari.len() > INFO_LEN || private_data.len() > Rej::PRIVATE_DATA_LEN {
-            return Err(Errno::EINVAL);
-        }
+        require(ari.len() <= INFO_LEN && private_data.len() <= Rej::PRIVATE_DATA_LEN)?;
         let payload = Payload::new(Outgoing::Rej, ari, private_data).ok_or(Errno::EINVAL)?;
         let timewait = match self.state {
             State::ReqSent
@@ -203,14 +149,7 @@ impl Connection {
             | State::RepRcvd
             | State::MraRepSent => false,
             State::RepSent | State::MraRepRcvd => true,
-            State::Idle
-            | State::Listen
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EINVAL),
         };
 
         let mut actions = Actions::none();
@@ -231,18 +170,7 @@ impl Connection {
             State::ReqRcvd => (RejMessage::Req, 0),
             State::MraReqSent => (RejMessage::Req, self.local_comm_id),
             State::RepRcvd | State::MraRepSent => (RejMessage::Rep, self.local_comm_id),
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => (RejMessage::Other, self.local_comm_id),
+            _ => (RejMessage::Other, self.local_comm_id),
         };
         self.rejection = Some(Rejection {
             message,
@@ -259,25 +187,8 @@ impl Connection {
     ///
     /// `EINVAL` if the connection is not established, or if there is too much private data.
     pub fn disconnect(&mut self, private_data: &[u8], now: Instant) -> Result<Actions, Errno> {
-        match self.state {
-            State::Established => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
-        }
-        check(private_data, Dreq::PRIVATE_DATA_LEN)?;
+        require(self.state == State::Established)?;
+        require(private_data.len() <= Dreq::PRIVATE_DATA_LEN)?;
         self.payload.set(Outgoing::Dreq, private_data);
         self.state = State::DreqSent;
         let mut actions = Actions::none();
@@ -295,25 +206,8 @@ impl Connection {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        match self.state {
-            State::DreqRcvd => {}
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
-        }
-        check(private_data, Drep::PRIVATE_DATA_LEN)?;
+        require(self.state == State::DreqRcvd)?;
+        require(private_data.len() <= Drep::PRIVATE_DATA_LEN)?;
         self.payload.set(Outgoing::Drep, private_data);
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Drep));
@@ -347,20 +241,7 @@ impl Connection {
         self.state = match self.state {
             State::ReqRcvd => State::MraReqSent,
             State::RepRcvd => State::MraRepSent,
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepSent
-            | State::MraRepSent
-            | State::MraRepRcvd
-            | State::Established
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EINVAL),
         };
         self.service_timeout = TimeCode::new(service_timeout);
         Ok(())
@@ -377,19 +258,7 @@ impl Connection {
         match self.state {
             State::RepSent | State::MraRepRcvd => {}
             State::Established => return Err(Errno::EISCONN),
-            State::Idle
-            | State::Listen
-            | State::ReqSent
-            | State::ReqRcvd
-            | State::MraReqSent
-            | State::MraReqRcvd
-            | State::RepRcvd
-            | State::MraRepSent
-            | State::DreqSent
-            | State::DreqRcvd
-            | State::Timewait
-            | State::SidrReqSent
-            | State::SidrReqRcvd => return Err(Errno::EINVAL),
+            _ => return Err(Errno::EINVAL),
         }
         self.state = State::Established;
         let mut actions = Actions::none();

@@ -2,66 +2,40 @@
 
 //! The reasons for which a received message is dropped.
 
-use crate::{cm::Counter, wire::ParseError};
+use crate::{cm::Counter, numbered::numbered, wire::ParseError};
 
-/// A reason for which a received message is dropped. It is counted: nothing that a peer sends is
-/// logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Dropped {
-    /// The message is shorter than a MAD.
-    Truncated,
-    /// The MAD header is not one of the CM class.
-    Header,
-    /// The CM class has no such message.
-    Attribute,
-    /// The connection or listener that the message is for does not exist.
-    Unknown,
-    /// The message names a connection, but not by the ids that the connection's peer uses.
-    Mismatch,
-    /// The message names a connection, but does not come from the connection's peer.
-    Stranger,
-    /// The message is not expected in the state of the connection.
-    Unexpected,
-    /// The message is about something that is not supported: path migration.
-    Unsupported,
-    /// The message exceeds a limit: of memory, of a backlog, or of the rate of answers.
-    Overload,
-    /// The sender of the message cannot be reached.
-    Unreachable,
+numbered! {
+    /// A reason for which a received message is dropped. It is counted: nothing that a peer sends
+    /// is logged.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Dropped {
+        /// The message is shorter than a MAD.
+        Truncated => "truncated",
+        /// The MAD header is not one of the CM class.
+        Header => "header",
+        /// The CM class has no such message.
+        Attribute => "attribute",
+        /// The connection or listener that the message is for does not exist.
+        Unknown => "unknown",
+        /// The message names a connection, but not by the ids that the connection's peer uses.
+        Mismatch => "mismatch",
+        /// The message names a connection, but does not come from the connection's peer.
+        Stranger => "stranger",
+        /// The message is not expected in the state of the connection.
+        Unexpected => "unexpected",
+        /// The message is about something that is not supported: path migration.
+        Unsupported => "unsupported",
+        /// The message exceeds a limit: of memory, of a backlog, or of the rate of answers.
+        Overload => "overload",
+        /// The sender of the message cannot be reached.
+        Unreachable => "unreachable",
+    }
+    /// Returns the name of the counter.
+    fn name -> &'static str
 }
 
 impl Dropped {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
-        Self::Truncated,
-        Self::Header,
-        Self::Attribute,
-        Self::Unknown,
-        Self::Mismatch,
-        Self::Stranger,
-        Self::Unexpected,
-        Self::Unsupported,
-        Self::Overload,
-        Self::Unreachable,
-    ];
-
-    /// Returns the name of the counter.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Truncated => "truncated",
-            Self::Header => "header",
-            Self::Attribute => "attribute",
-            Self::Unknown => "unknown",
-            Self::Mismatch => "mismatch",
-            Self::Stranger => "stranger",
-            Self::Unexpected => "unexpected",
-            Self::Unsupported => "unsupported",
-            Self::Overload => "overload",
-            Self::Unreachable => "unreachable",
-        }
-    }
-
     /// Returns the reason for a drop that `counter` counts, or `None` if `counter` counts something
     /// else.
     pub const fn of(counter: Counter) -> Option<Self> {

@@ -50,6 +50,7 @@ pub mod list;
 pub mod listen;
 pub mod mcast;
 pub mod node;
+mod numbered;
 pub mod origin;
 pub mod path;
 mod payload;

@@ -6,49 +6,32 @@ use core::ops::{BitOr, BitOrAssign};
 
 use super::{connection::Connection, state::State};
 use crate::errno::Errno;
+use crate::numbered::{from_number, numbered};
 use crate::qp::QpType;
 
-/// State of a queue pair, with the numbers of the kernel's `enum ib_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum QpState {
-    /// Unused.
-    Reset = 0,
-    /// Initialized.
-    Init = 1,
-    /// Ready to receive.
-    Rtr = 2,
-    /// Ready to send.
-    Rts = 3,
-    /// Send queue drained.
-    Sqd = 4,
-    /// Send queue error.
-    Sqe = 5,
-    /// Error.
-    Err = 6,
-}
-
-impl TryFrom<u32> for QpState {
-    type Error = Errno;
-
-    /// Converts a number of `enum ib_qp_state`.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` if there is no such state.
-    fn try_from(state: u32) -> Result<Self, Errno> {
-        match state {
-            0 => Ok(Self::Reset),
-            1 => Ok(Self::Init),
-            2 => Ok(Self::Rtr),
-            3 => Ok(Self::Rts),
-            4 => Ok(Self::Sqd),
-            5 => Ok(Self::Sqe),
-            6 => Ok(Self::Err),
-            _ => Err(Errno::EINVAL),
-        }
+numbered! {
+    /// State of a queue pair, with the numbers of the kernel's `enum ib_qp_state`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum QpState {
+        /// Unused.
+        Reset = 0,
+        /// Initialized.
+        Init = 1,
+        /// Ready to receive.
+        Rtr = 2,
+        /// Ready to send.
+        Rts = 3,
+        /// Send queue drained.
+        Sqd = 4,
+        /// Send queue error.
+        Sqe = 5,
+        /// Error.
+        Err = 6,
     }
 }
+
+from_number!(QpState, Errno::EINVAL);
 
 /// Mask of queue pair attributes, with the bits of `enum ib_qp_attr_mask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,70 +2,58 @@
 
 //! States of a communication identifier (IBTA volume 1, 12.9.7).
 
-/// State of a communication identifier, with the numbers of the kernel's `enum ib_cm_state`.
-///
-/// A [`Connection`](super::Connection) is never in [`Listen`](Self::Listen),
-/// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd), which are states of
-/// listeners and of service id resolution. In these states it refuses every input: a match over the
-/// states names those in which an input has an effect, and treats all others alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum State {
-    /// Not used yet, or over for good.
-    Idle = 0,
-    /// Listening for requests.
-    Listen = 1,
-    /// Active side: REQ sent.
-    ReqSent = 2,
-    /// Passive side: REQ received, and the user has not answered.
-    ReqRcvd = 3,
-    /// Passive side: like [`ReqRcvd`](Self::ReqRcvd), and a repeated REQ is answered with an MRA.
-    MraReqSent = 4,
-    /// Active side: MRA for the REQ received.
-    MraReqRcvd = 5,
-    /// Passive side: REP sent.
-    RepSent = 6,
-    /// Active side: REP received, and the user has not answered.
-    RepRcvd = 7,
-    /// Active side: like [`RepRcvd`](Self::RepRcvd), and a repeated REP is answered with an MRA.
-    MraRepSent = 8,
-    /// Passive side: MRA for the REP received.
-    MraRepRcvd = 9,
-    /// Connection established.
-    Established = 10,
-    /// DREQ sent.
-    DreqSent = 11,
-    /// DREQ received, and the user has not answered.
-    DreqRcvd = 12,
-    /// Connection over, waiting until none of its packets can be in the network any more.
-    Timewait = 13,
-    /// SIDR_REQ sent.
-    SidrReqSent = 14,
-    /// SIDR_REQ received.
-    SidrReqRcvd = 15,
+use crate::numbered::numbered;
+
+numbered! {
+    /// State of a communication identifier, with the numbers of the kernel's `enum ib_cm_state`.
+    ///
+    /// A [`Connection`](super::Connection) is never in [`Listen`](Self::Listen),
+    /// [`SidrReqSent`](Self::SidrReqSent) or [`SidrReqRcvd`](Self::SidrReqRcvd), which are states
+    /// of listeners and of service id resolution. In these states it refuses every input: a match
+    /// over the states names those in which an input has an effect, and treats all others alike.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum State {
+        /// Not used yet, or over for good.
+        Idle = 0 => "IDLE",
+        /// Listening for requests.
+        Listen = 1 => "LISTEN",
+        /// Active side: REQ sent.
+        ReqSent = 2 => "REQ_SENT",
+        /// Passive side: REQ received, and the user has not answered.
+        ReqRcvd = 3 => "REQ_RCVD",
+        /// Passive side: like [`ReqRcvd`](Self::ReqRcvd), and a repeated REQ is answered with an
+        /// MRA.
+        MraReqSent = 4 => "MRA_REQ_SENT",
+        /// Active side: MRA for the REQ received.
+        MraReqRcvd = 5 => "MRA_REQ_RCVD",
+        /// Passive side: REP sent.
+        RepSent = 6 => "REP_SENT",
+        /// Active side: REP received, and the user has not answered.
+        RepRcvd = 7 => "REP_RCVD",
+        /// Active side: like [`RepRcvd`](Self::RepRcvd), and a repeated REP is answered with an
+        /// MRA.
+        MraRepSent = 8 => "MRA_REP_SENT",
+        /// Passive side: MRA for the REP received.
+        MraRepRcvd = 9 => "MRA_REP_RCVD",
+        /// Connection established.
+        Established = 10 => "ESTABLISHED",
+        /// DREQ sent.
+        DreqSent = 11 => "DREQ_SENT",
+        /// DREQ received, and the user has not answered.
+        DreqRcvd = 12 => "DREQ_RCVD",
+        /// Connection over, waiting until none of its packets can be in the network any more.
+        Timewait = 13 => "TIMEWAIT",
+        /// SIDR_REQ sent.
+        SidrReqSent = 14 => "SIDR_REQ_SENT",
+        /// SIDR_REQ received.
+        SidrReqRcvd = 15 => "SIDR_REQ_RCVD",
+    }
+    /// Returns the kernel's name of the state, for traces.
+    fn name -> &'static str
 }
 
 impl State {
-    /// All states, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
-        Self::Idle,
-        Self::Listen,
-        Self::ReqSent,
-        Self::ReqRcvd,
-        Self::MraReqSent,
-        Self::MraReqRcvd,
-        Self::RepSent,
-        Self::RepRcvd,
-        Self::MraRepSent,
-        Self::MraRepRcvd,
-        Self::Established,
-        Self::DreqSent,
-        Self::DreqRcvd,
-        Self::Timewait,
-        Self::SidrReqSent,
-        Self::SidrReqRcvd,
-    ];
-
     /// Returns whether there is neither a connection nor an attempt at one: none was started, the
     /// attempt has failed, or a side has disconnected.
     pub const fn is_over(self) -> bool {
@@ -73,28 +61,6 @@ impl State {
             self,
             Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait
         )
-    }
-
-    /// Returns the kernel's name of the state, for traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "IDLE",
-            Self::Listen => "LISTEN",
-            Self::ReqSent => "REQ_SENT",
-            Self::ReqRcvd => "REQ_RCVD",
-            Self::MraReqSent => "MRA_REQ_SENT",
-            Self::MraReqRcvd => "MRA_REQ_RCVD",
-            Self::RepSent => "REP_SENT",
-            Self::RepRcvd => "REP_RCVD",
-            Self::MraRepSent => "MRA_REP_SENT",
-            Self::MraRepRcvd => "MRA_REP_RCVD",
-            Self::Established => "ESTABLISHED",
-            Self::DreqSent => "DREQ_SENT",
-            Self::DreqRcvd => "DREQ_RCVD",
-            Self::Timewait => "TIMEWAIT",
-            Self::SidrReqSent => "SIDR_REQ_SENT",
-            Self::SidrReqRcvd => "SIDR_REQ_RCVD",
-        }
     }
 }
 

@@ -8,30 +8,35 @@ use super::{
 };
 use crate::{
     errno::Errno,
+    numbered::{from_number, numbered},
     time::{Duration, TimeCode},
 };
 
-/// A value that can be tuned, with the number of the option of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Tunable {
-    /// Response timeout of a peer, a time code (0 to 31).
-    ResponseTimeout = 0,
-    /// Maximum number of retries of a request (0 to 15).
-    MaxRetries = 1,
-    /// Longest time from the first send of a request until its user is told that there is no
-    /// answer, in milliseconds (up to an hour), whatever the peer asks for. 0 for no limit other
-    /// than the retries.
-    Deadline = 2,
-    /// Longest time wait, a time code (0 to 31).
-    Timewait = 3,
-    /// Shortest time after which a request is sent early, in milliseconds (up to 10 s). 0 for no
-    /// early sends, as in C.
-    EarlyRetry = 4,
-    /// Maximum number of connection requests that are parked when the backlog of a listener is full
-    /// (up to 2,048). 0 to drop them without an answer, as in C.
-    Parking = 5,
+numbered! {
+    /// A value that can be tuned, with the number of the option of an id.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum Tunable {
+        /// Response timeout of a peer, a time code (0 to 31).
+        ResponseTimeout = 0,
+        /// Maximum number of retries of a request (0 to 15).
+        MaxRetries = 1,
+        /// Longest time from the first send of a request until its user is told that there is no
+        /// answer, in milliseconds (up to an hour), whatever the peer asks for. 0 for no limit
+        /// other than the retries.
+        Deadline = 2,
+        /// Longest time wait, a time code (0 to 31).
+        Timewait = 3,
+        /// Shortest time after which a request is sent early, in milliseconds (up to 10 s). 0 for
+        /// no early sends, as in C.
+        EarlyRetry = 4,
+        /// Maximum number of connection requests that are parked when the backlog of a listener is
+        /// full (up to 2,048). 0 to drop them without an answer, as in C.
+        Parking = 5,
+    }
 }
+
+from_number!(Tunable, Errno::ENOSYS);
 
 // A longer deadline would be cut.
 const _: () = assert!(
@@ -39,33 +44,6 @@ const _: () = assert!(
 );
 
 impl Tunable {
-    /// All tunables, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
-        Self::ResponseTimeout,
-        Self::MaxRetries,
-        Self::Deadline,
-        Self::Timewait,
-        Self::EarlyRetry,
-        Self::Parking,
-    ];
-
-    /// Returns the tunable with this number.
-    ///
-    /// # Errors
-    ///
-    /// [`Errno::ENOSYS`] if there is none.
-    pub const fn new(number: u32) -> Result<Self, Errno> {
-        match number {
-            0 => Ok(Self::ResponseTimeout),
-            1 => Ok(Self::MaxRetries),
-            2 => Ok(Self::Deadline),
-            3 => Ok(Self::Timewait),
-            4 => Ok(Self::EarlyRetry),
-            5 => Ok(Self::Parking),
-            _ => Err(Errno::ENOSYS),
-        }
-    }
-
     /// Returns the largest value. The smallest one is 0.
     pub const fn max(self) -> u32 {
         match self {
@@ -242,12 +220,12 @@ mod tests {
         assert_eq!(Tuning::NONE.max_retries(), 15);
         for (number, tunable) in Tunable::ALL.into_iter().enumerate() {
             assert_eq!(tunable as usize, number);
-            assert_eq!(Tunable::new(number as u32), Ok(tunable));
+            assert_eq!(Tunable::try_from(number as u32), Ok(tunable));
             let default = tunable.default_value();
             assert_eq!(tunable.check(default), Ok(default));
         }
         for number in [6, 7, u32::MAX] {
-            assert_eq!(Tunable::new(number), Err(Errno::ENOSYS));
+            assert_eq!(Tunable::try_from(number), Err(Errno::ENOSYS));
         }
     }
 

@@ -2,110 +2,100 @@
 
 //! The states of an endpoint, and the transitions between them.
 
-use crate::errno::Errno;
+use crate::{errno::Errno, numbered::numbered};
 
-/// A state of an endpoint. The numbers are those of the kernel's `enum rdma_cm_state`, which
-/// netlink reports to user space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u32)]
-pub enum State {
-    /// The endpoint is new.
-    Idle = 0,
-    /// The peer's address is being resolved.
-    AddrQuery = 1,
-    /// The peer's address is known.
-    AddrResolved = 2,
-    /// The route to the peer is being resolved.
-    RouteQuery = 3,
-    /// The route to the peer is known.
-    RouteResolved = 4,
-    /// The endpoint connects, is connected, or has failed to connect: it cannot connect again.
-    Connect = 5,
-    /// The endpoint is disconnected.
-    Disconnect = 6,
-    /// The endpoint has a local address.
-    AddrBound = 7,
-    /// The endpoint listens for requests.
-    Listen = 8,
-    /// The device was removed.
-    DeviceRemoval = 9,
-    /// The endpoint is being destroyed.
-    Destroying = 10,
-    /// A service is being resolved.
-    AddrinfoQuery = 11,
-    /// A service is known.
-    AddrinfoResolved = 12,
+numbered! {
+    /// A state of an endpoint. The numbers are those of the kernel's `enum rdma_cm_state`, which
+    /// netlink reports to user space.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u32)]
+    pub enum State {
+        /// The endpoint is new.
+        Idle = 0 => "IDLE",
+        /// The peer's address is being resolved.
+        AddrQuery = 1 => "ADDR_QUERY",
+        /// The peer's address is known.
+        AddrResolved = 2 => "ADDR_RESOLVED",
+        /// The route to the peer is being resolved.
+        RouteQuery = 3 => "ROUTE_QUERY",
+        /// The route to the peer is known.
+        RouteResolved = 4 => "ROUTE_RESOLVED",
+        /// The endpoint connects, is connected, or has failed to connect: it cannot connect again.
+        Connect = 5 => "CONNECT",
+        /// The endpoint is disconnected.
+        Disconnect = 6 => "DISCONNECT",
+        /// The endpoint has a local address.
+        AddrBound = 7 => "ADDR_BOUND",
+        /// The endpoint listens for requests.
+        Listen = 8 => "LISTEN",
+        /// The device was removed.
+        DeviceRemoval = 9 => "DEVICE_REMOVAL",
+        /// The endpoint is being destroyed.
+        Destroying = 10 => "DESTROYING",
+        /// A service is being resolved.
+        AddrinfoQuery = 11 => "ADDRINFO_QUERY",
+        /// A service is known.
+        AddrinfoResolved = 12 => "ADDRINFO_RESOLVED",
+    }
+    /// Returns the kernel's name of the state, for traces.
+    fn name -> &'static str
 }
 
-/// A trigger of a state transition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// The user binds a local address, possibly as a part of resolving or listening.
-    Bind,
-    /// The user resolves the peer's address.
-    ResolveAddr,
-    /// The peer's address is known.
-    AddrResolved,
-    /// The peer's address could not be found.
-    AddrFailed,
-    /// The user resolves a service.
-    ResolveService,
-    /// The service is known.
-    ServiceResolved,
-    /// The service could not be found.
-    ServiceFailed,
-    /// The user resolves the route, by asking the subnet administrator.
-    ResolveRoute,
-    /// The route is known.
-    RouteResolved,
-    /// The route could not be found.
-    RouteFailed,
-    /// The user resolves the route where nobody has to be asked, which is known at once.
-    ComputeRoute,
-    /// The user sets the route.
-    SetPath,
-    /// The user connects.
-    Connect,
-    /// Connecting failed before anything was sent.
-    ConnectFailed,
-    /// A request has arrived, for which this endpoint is made.
-    Request,
-    /// The user listens.
-    Listen,
-    /// Listening has failed.
-    ListenFailed,
-    /// A consumer of the InfiniBand CM sends a REQ or SIDR_REQ, possibly after one that has ended.
-    SendReq,
-    /// A consumer of the InfiniBand CM listens on a service id.
-    Serve,
-    /// Listening on a service id has failed.
-    ServeFailed,
-    /// Either end has disconnected.
-    Disconnected,
-    /// The device is being removed.
-    RemoveDevice,
-    /// The endpoint is being destroyed.
-    Destroy,
+numbered! {
+    /// A trigger of a state transition.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Trigger {
+        /// The user binds a local address, possibly as a part of resolving or listening.
+        Bind,
+        /// The user resolves the peer's address.
+        ResolveAddr,
+        /// The peer's address is known.
+        AddrResolved,
+        /// The peer's address could not be found.
+        AddrFailed,
+        /// The user resolves a service.
+        ResolveService,
+        /// The service is known.
+        ServiceResolved,
+        /// The service could not be found.
+        ServiceFailed,
+        /// The user resolves the route, by asking the subnet administrator.
+        ResolveRoute,
+        /// The route is known.
+        RouteResolved,
+        /// The route could not be found.
+        RouteFailed,
+        /// The user resolves the route where nobody has to be asked, which is known at once.
+        ComputeRoute,
+        /// The user sets the route.
+        SetPath,
+        /// The user connects.
+        Connect,
+        /// Connecting failed before anything was sent.
+        ConnectFailed,
+        /// A request has arrived, for which this endpoint is made.
+        Request,
+        /// The user listens.
+        Listen,
+        /// Listening has failed.
+        ListenFailed,
+        /// A consumer of the InfiniBand CM sends a REQ or SIDR_REQ, possibly after one that has
+        /// ended.
+        SendReq,
+        /// A consumer of the InfiniBand CM listens on a service id.
+        Serve,
+        /// Listening on a service id has failed.
+        ServeFailed,
+        /// Either end has disconnected.
+        Disconnected,
+        /// The device is being removed.
+        RemoveDevice,
+        /// The endpoint is being destroyed.
+        Destroy,
+    }
 }
 
 impl State {
-    /// All states, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
-        Self::Idle,
-        Self::AddrQuery,
-        Self::AddrResolved,
-        Self::RouteQuery,
-        Self::RouteResolved,
-        Self::Connect,
-        Self::Disconnect,
-        Self::AddrBound,
-        Self::Listen,
-        Self::DeviceRemoval,
-        Self::Destroying,
-        Self::AddrinfoQuery,
-        Self::AddrinfoResolved,
-    ];
-
     /// Returns the state to which `trigger` leads, or `None` if `trigger` is not allowed in this
     /// state. In the latter case a verb fails with `EINVAL`, and a result is dropped.
     #[inline]
@@ -140,30 +130,7 @@ impl State {
             (Trigger::RemoveDevice, _) => Some(Self::DeviceRemoval),
             (Trigger::Destroy, Self::Destroying) => None,
             (Trigger::Destroy, _) => Some(Self::Destroying),
-            (
-                Trigger::Bind
-                | Trigger::ResolveAddr
-                | Trigger::AddrResolved
-                | Trigger::AddrFailed
-                | Trigger::ResolveService
-                | Trigger::ServiceResolved
-                | Trigger::ServiceFailed
-                | Trigger::ResolveRoute
-                | Trigger::RouteResolved
-                | Trigger::RouteFailed
-                | Trigger::ComputeRoute
-                | Trigger::SetPath
-                | Trigger::Connect
-                | Trigger::ConnectFailed
-                | Trigger::Request
-                | Trigger::Listen
-                | Trigger::ListenFailed
-                | Trigger::SendReq
-                | Trigger::Serve
-                | Trigger::ServeFailed
-                | Trigger::Disconnected,
-                _,
-            ) => None,
+            _ => None,
         }
     }
 
@@ -182,62 +149,6 @@ impl State {
             _ => Errno::EINVAL,
         }
     }
-
-    /// Returns whether an address, a service or a route is being resolved.
-    pub const fn is_resolving(self) -> bool {
-        matches!(
-            self,
-            Self::AddrQuery | Self::AddrinfoQuery | Self::RouteQuery
-        )
-    }
-
-    /// Returns the kernel's name of the state, for traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "IDLE",
-            Self::AddrQuery => "ADDR_QUERY",
-            Self::AddrResolved => "ADDR_RESOLVED",
-            Self::RouteQuery => "ROUTE_QUERY",
-            Self::RouteResolved => "ROUTE_RESOLVED",
-            Self::Connect => "CONNECT",
-            Self::Disconnect => "DISCONNECT",
-            Self::AddrBound => "ADDR_BOUND",
-            Self::Listen => "LISTEN",
-            Self::DeviceRemoval => "DEVICE_REMOVAL",
-            Self::Destroying => "DESTROYING",
-            Self::AddrinfoQuery => "ADDRINFO_QUERY",
-            Self::AddrinfoResolved => "ADDRINFO_RESOLVED",
-        }
-    }
-}
-
-impl Trigger {
-    /// All triggers.
-    pub const ALL: [Self; 23] = [
-        Self::Bind,
-        Self::ResolveAddr,
-        Self::AddrResolved,
-        Self::AddrFailed,
-        Self::ResolveService,
-        Self::ServiceResolved,
-        Self::ServiceFailed,
-        Self::ResolveRoute,
-        Self::RouteResolved,
-        Self::RouteFailed,
-        Self::ComputeRoute,
-        Self::SetPath,
-        Self::Connect,
-        Self::ConnectFailed,
-        Self::Request,
-        Self::Listen,
-        Self::ListenFailed,
-        Self::SendReq,
-        Self::Serve,
-        Self::ServeFailed,
-        Self::Disconnected,
-        Self::RemoveDevice,
-        Self::Destroy,
-    ];
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

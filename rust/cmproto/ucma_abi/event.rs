@@ -10,65 +10,60 @@ use core::{
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::conn::{ConnParam, Ece, UdParam};
-use crate::{bytes::fill, errno::Errno};
+use crate::{
+    bytes::fill,
+    errno::Errno,
+    numbered::{from_number, numbered},
+};
 
-macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// The kind of an event (`enum rdma_cm_event_type`).
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u32)]
-        pub enum CmEvent {
-            $($(#[$doc])* $name = $number,)*
-        }
-
-        impl CmEvent {
-            /// All kinds of events, in the order of their numbers, which have no gaps.
-            pub const ALL: [CmEvent; 20] = [$(CmEvent::$name,)*];
-        }
-    };
-}
-
-events! {
-    /// The address is resolved.
-    AddrResolved = 0,
-    /// The address could not be resolved.
-    AddrError = 1,
-    /// The route is resolved.
-    RouteResolved = 2,
-    /// The route could not be resolved.
-    RouteError = 3,
-    /// A connection request has arrived.
-    ConnectRequest = 4,
-    /// The peer has accepted; the program has to confirm.
-    ConnectResponse = 5,
-    /// The connection failed at this end.
-    ConnectError = 6,
-    /// The peer does not answer, or does not have the service.
-    Unreachable = 7,
-    /// The peer has rejected the connection.
-    Rejected = 8,
-    /// The connection is established.
-    Established = 9,
-    /// The connection has ended.
-    Disconnected = 10,
-    /// The device is being removed.
-    DeviceRemoval = 11,
-    /// The multicast group was joined.
-    MulticastJoin = 12,
-    /// The multicast group could not be joined, or the membership was lost.
-    MulticastError = 13,
-    /// The link-layer address of the interface has changed.
-    AddrChange = 14,
-    /// The time wait has ended: the queue pair may be used again.
-    TimewaitExit = 15,
-    /// The service was found.
-    AddrinfoResolved = 16,
-    /// The service could not be found.
-    AddrinfoError = 17,
-    /// A program has written the event.
-    User = 18,
-    /// A library has written the event.
-    Internal = 19,
+numbered! {
+    /// The kind of an event (`enum rdma_cm_event_type`).
+    #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u32)]
+    pub enum CmEvent {
+        /// The address is resolved.
+        AddrResolved = 0 => c"address resolved",
+        /// The address could not be resolved.
+        AddrError = 1 => c"address error",
+        /// The route is resolved.
+        RouteResolved = 2 => c"route resolved ",
+        /// The route could not be resolved.
+        RouteError = 3 => c"route error",
+        /// A connection request has arrived.
+        ConnectRequest = 4 => c"connect request",
+        /// The peer has accepted; the program has to confirm.
+        ConnectResponse = 5 => c"connect response",
+        /// The connection failed at this end.
+        ConnectError = 6 => c"connect error",
+        /// The peer does not answer, or does not have the service.
+        Unreachable = 7 => c"unreachable",
+        /// The peer has rejected the connection.
+        Rejected = 8 => c"rejected",
+        /// The connection is established.
+        Established = 9 => c"established",
+        /// The connection has ended.
+        Disconnected = 10 => c"disconnected",
+        /// The device is being removed.
+        DeviceRemoval = 11 => c"device removal",
+        /// The multicast group was joined.
+        MulticastJoin = 12 => c"multicast join",
+        /// The multicast group could not be joined, or the membership was lost.
+        MulticastError = 13 => c"multicast error",
+        /// The link-layer address of the interface has changed.
+        AddrChange = 14 => c"address change",
+        /// The time wait has ended: the queue pair may be used again.
+        TimewaitExit = 15 => c"timewait exit",
+        /// The service was found.
+        AddrinfoResolved = 16 => Self::UNKNOWN,
+        /// The service could not be found.
+        AddrinfoError = 17 => Self::UNKNOWN,
+        /// A program has written the event.
+        User = 18 => Self::UNKNOWN,
+        /// A library has written the event.
+        Internal = 19 => Self::UNKNOWN,
+    }
+    /// Returns the text of `rdma_event_msg()` for the event, byte for byte.
+    fn message -> &'static CStr
 }
 
 impl CmEvent {
@@ -77,46 +72,11 @@ impl CmEvent {
         self as u32
     }
 
-    /// Returns the text of `rdma_event_msg()` for the event, byte for byte.
-    pub const fn message(self) -> &'static CStr {
-        match self {
-            Self::AddrResolved => c"address resolved",
-            Self::AddrError => c"address error",
-            Self::RouteResolved => c"route resolved ",
-            Self::RouteError => c"route error",
-            Self::ConnectRequest => c"connect request",
-            Self::ConnectResponse => c"connect response",
-            Self::ConnectError => c"connect error",
-            Self::Unreachable => c"unreachable",
-            Self::Rejected => c"rejected",
-            Self::Established => c"established",
-            Self::Disconnected => c"disconnected",
-            Self::DeviceRemoval => c"device removal",
-            Self::MulticastJoin => c"multicast join",
-            Self::MulticastError => c"multicast error",
-            Self::AddrChange => c"address change",
-            Self::TimewaitExit => c"timewait exit",
-            Self::AddrinfoResolved | Self::AddrinfoError | Self::User | Self::Internal => {
-                Self::UNKNOWN
-            }
-        }
-    }
-
     /// The text of `rdma_event_msg()` for an event without a text.
     pub const UNKNOWN: &'static CStr = c"unrecognized event";
 }
 
-impl TryFrom<u32> for CmEvent {
-    type Error = Errno;
-
-    /// Converts a number. Fails with [`Errno::EINVAL`] if it is not an event.
-    fn try_from(number: u32) -> Result<Self, Errno> {
-        usize::try_from(number)
-            .ok()
-            .and_then(|n| Self::ALL.get(n).copied())
-            .ok_or(Errno::EINVAL)
-    }
-}
+from_number!(CmEvent, Errno::EINVAL);
 
 /// Size of the parameters of an event, in bytes: the size of [`UdParam`], the largest.
 pub const EVENT_PARAM_LEN: usize = 304;

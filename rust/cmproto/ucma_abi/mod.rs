@@ -11,6 +11,7 @@
 //! them.
 
 use crate::errno::Errno;
+use crate::numbered::{from_number, numbered};
 
 /// Derives the traits of a C structure, and checks its size and the offsets of its fields.
 macro_rules! abi_struct {
@@ -81,91 +82,69 @@ abi_struct! {
     }
 }
 
-macro_rules! commands {
-    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
-        /// A command number (`RDMA_USER_CM_CMD_*`).
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u32)]
-        pub enum Command {
-            $($(#[$doc])* $name = $number,)*
-        }
-
-        impl Command {
-            /// All commands, in the order of their numbers, which have no gaps.
-            pub const ALL: [Command; 25] = [$(Command::$name,)*];
-        }
-    };
+numbered! {
+    /// A command number (`RDMA_USER_CM_CMD_*`).
+    #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u32)]
+    pub enum Command {
+        /// Creates an id.
+        CreateId = 0,
+        /// Destroys an id.
+        DestroyId = 1,
+        /// Binds to an IP address.
+        BindIp = 2,
+        /// Resolves an IP address.
+        ResolveIp = 3,
+        /// Resolves a route.
+        ResolveRoute = 4,
+        /// Returns addresses, device and path.
+        QueryRoute = 5,
+        /// Sends a connection request.
+        Connect = 6,
+        /// Listens for connection requests.
+        Listen = 7,
+        /// Accepts a connection request, or confirms the answer to one.
+        Accept = 8,
+        /// Rejects a connection request.
+        Reject = 9,
+        /// Ends a connection.
+        Disconnect = 10,
+        /// Returns the attributes of a queue pair.
+        InitQpAttr = 11,
+        /// Waits for an event and reads it.
+        GetEvent = 12,
+        /// This command is not implemented.
+        GetOption = 13,
+        /// Sets an option.
+        SetOption = 14,
+        /// Passes an event of a queue pair to its connection.
+        Notify = 15,
+        /// Joins the multicast group of an IP address.
+        JoinIpMcast = 16,
+        /// Leaves a multicast group.
+        LeaveMcast = 17,
+        /// Moves an id to another open file.
+        MigrateId = 18,
+        /// Returns addresses, paths, GIDs or service records.
+        Query = 19,
+        /// Binds to an address of any family.
+        Bind = 20,
+        /// Resolves an address of any family.
+        ResolveAddr = 21,
+        /// Joins the multicast group of an address of any family.
+        JoinMcast = 22,
+        /// Asks the subnet administrator for a service.
+        ResolveIbService = 23,
+        /// Queues an event that the program makes itself.
+        WriteCmEvent = 24,
+    }
 }
-
-commands! {
-    /// Creates an id.
-    CreateId = 0,
-    /// Destroys an id.
-    DestroyId = 1,
-    /// Binds to an IP address.
-    BindIp = 2,
-    /// Resolves an IP address.
-    ResolveIp = 3,
-    /// Resolves a route.
-    ResolveRoute = 4,
-    /// Returns addresses, device and path.
-    QueryRoute = 5,
-    /// Sends a connection request.
-    Connect = 6,
-    /// Listens for connection requests.
-    Listen = 7,
-    /// Accepts a connection request, or confirms the answer to one.
-    Accept = 8,
-    /// Rejects a connection request.
-    Reject = 9,
-    /// Ends a connection.
-    Disconnect = 10,
-    /// Returns the attributes of a queue pair.
-    InitQpAttr = 11,
-    /// Waits for an event and reads it.
-    GetEvent = 12,
-    /// This command is not implemented.
-    GetOption = 13,
-    /// Sets an option.
-    SetOption = 14,
-    /// Passes an event of a queue pair to its connection.
-    Notify = 15,
-    /// Joins the multicast group of an IP address.
-    JoinIpMcast = 16,
-    /// Leaves a multicast group.
-    LeaveMcast = 17,
-    /// Moves an id to another open file.
-    MigrateId = 18,
-    /// Returns addresses, paths, GIDs or service records.
-    Query = 19,
-    /// Binds to an address of any family.
-    Bind = 20,
-    /// Resolves an address of any family.
-    ResolveAddr = 21,
-    /// Joins the multicast group of an address of any family.
-    JoinMcast = 22,
-    /// Asks the subnet administrator for a service.
-    ResolveIbService = 23,
-    /// Queues an event that the program makes itself.
-    WriteCmEvent = 24,
-}
+from_number!(Command, Errno::EINVAL);
 
 impl Command {
     /// Returns the number of the command.
     pub const fn number(self) -> u32 {
         self as u32
-    }
-}
-
-impl TryFrom<u32> for Command {
-    type Error = Errno;
-
-    /// Converts a number. Fails with [`Errno::EINVAL`] if it is not a command.
-    fn try_from(number: u32) -> Result<Self, Errno> {
-        usize::try_from(number)
-            .ok()
-            .and_then(|n| Self::ALL.get(n).copied())
-            .ok_or(Errno::EINVAL)
     }
 }
 

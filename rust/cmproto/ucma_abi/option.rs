@@ -48,17 +48,14 @@ impl OptionName {
     /// # Errors
     ///
     /// [`Errno::ENOSYS`] if there is no such option.
-    pub const fn new(level: u32, name: u32) -> Result<Self, Errno> {
+    pub fn new(level: u32, name: u32) -> Result<Self, Errno> {
         match (level, name) {
             (0, 0) => Ok(Self::Tos),
             (0, 1) => Ok(Self::ReuseAddr),
             (0, 2) => Ok(Self::AfOnly),
             (0, 3) => Ok(Self::AckTimeout),
             (1, 1) => Ok(Self::IbPath),
-            (LEVEL_TUNING, number) => match Tunable::new(number) {
-                Ok(tunable) => Ok(Self::Tuning(tunable)),
-                Err(errno) => Err(errno),
-            },
+            (LEVEL_TUNING, number) => Tunable::try_from(number).map(Self::Tuning),
             _ => Err(Errno::ENOSYS),
         }
     }

@@ -8,6 +8,7 @@ use super::path::UserPathRec;
 use super::SOCKADDR_IN6_LEN;
 use crate::addr::STORAGE_LEN;
 use crate::errno::Errno;
+use crate::numbered::{from_number, numbered};
 
 abi_struct! {
     /// The request of [`Query`](super::Command::Query) and
@@ -22,34 +23,23 @@ abi_struct! {
     }
 }
 
-/// The subject of a [`Query`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum QueryOption {
-    /// Addresses: a [`QueryAddrResp`].
-    Addr = 0,
-    /// Paths: a [`QueryPathResp`] and [`PathRecData`](super::PathRecData)s.
-    Path = 1,
-    /// Addresses in the form of GIDs: a [`QueryAddrResp`].
-    Gid = 2,
-    /// Service records: a [`QueryIbServiceResp`] and [`UserServiceRec`]s.
-    IbService = 3,
-}
-
-impl TryFrom<u32> for QueryOption {
-    type Error = Errno;
-
-    /// Converts a number. Fails with [`Errno::ENOSYS`] if it is not an option.
-    fn try_from(number: u32) -> Result<Self, Errno> {
-        match number {
-            0 => Ok(Self::Addr),
-            1 => Ok(Self::Path),
-            2 => Ok(Self::Gid),
-            3 => Ok(Self::IbService),
-            _ => Err(Errno::ENOSYS),
-        }
+numbered! {
+    /// The subject of a [`Query`].
+    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum QueryOption {
+        /// Addresses: a [`QueryAddrResp`].
+        Addr = 0,
+        /// Paths: a [`QueryPathResp`] and [`PathRecData`](super::PathRecData)s.
+        Path = 1,
+        /// Addresses in the form of GIDs: a [`QueryAddrResp`].
+        Gid = 2,
+        /// Service records: a [`QueryIbServiceResp`] and [`UserServiceRec`]s.
+        IbService = 3,
     }
 }
+
+from_number!(QueryOption, Errno::ENOSYS);
 
 abi_struct! {
     /// The response to [`QueryRoute`](super::Command::QueryRoute) (`struct

@@ -4,7 +4,6 @@
 
 use cmproto::{
     addr::{Gid, SockAddr},
-    cma,
     errno::Errno,
     listen::{ListenView, RequestView},
     private_data::Header,
@@ -79,15 +78,6 @@ fn resolutions() {
     assert!(!sidr::Status(1).is_success());
     let resolution = sidr::Resolution::new(1, 2);
     assert!(!resolution.is_answered() && !resolution.is_closed());
-}
-
-#[test]
-fn states_that_resolve() {
-    use cma::State::{AddrQuery, AddrResolved, AddrinfoQuery, Connect, RouteQuery};
-    for state in [AddrQuery, AddrinfoQuery, RouteQuery] {
-        assert!(state.is_resolving());
-    }
-    assert!(!AddrResolved.is_resolving() && !Connect.is_resolving());
 }
 
 #[test]

@@ -63,11 +63,6 @@ impl Duration {
         self.0
     }
 
-    /// Returns the duration in milliseconds, rounded down.
-    pub const fn as_millis(self) -> u64 {
-        self.0 / 1_000
-    }
-
     /// Returns whether the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -181,11 +176,6 @@ impl TimeCode {
         Duration::from_millis(self.to_ms() as u64)
     }
 
-    /// Returns the exact duration in nanoseconds.
-    pub const fn to_nanos(self) -> u64 {
-        4096u64.wrapping_shl(self.0 as u32)
-    }
-
     /// Returns the local ack timeout, from the ack delay of the channel adapter that acknowledges
     /// and the packet life time of the path.
     ///
@@ -226,7 +216,7 @@ mod tests {
         assert_eq!(Duration(3).saturating_mul(4), Duration(12));
         assert_eq!(Duration(9).divided_by(2), Duration(4));
         assert_eq!(Duration(9).divided_by(0), Duration(9));
-        assert_eq!(Duration::from_secs(2).as_millis(), 2000);
+        assert_eq!(Duration::from_secs(2), Duration::from_millis(2000));
     }
 
     #[test]
@@ -238,15 +228,14 @@ mod tests {
         assert_eq!(TimeCode::new(31).to_ms(), 1 << 23);
         assert_eq!(TimeCode::new(255), TimeCode::MAX);
         for code in 0..=31 {
-            let code = TimeCode::new(code);
-            let (approximate, exact) = (u64::from(code.to_ms()) * 1_000_000, code.to_nanos());
-            match code.get() {
+            // In nanoseconds.
+            let approximate = u64::from(TimeCode::new(code).to_ms()) * 1_000_000;
+            let exact = 4096 << code;
+            match code {
                 0..8 => assert!(approximate >= exact),
                 _ => assert_eq!(approximate * 1_048_576, exact * 1_000_000),
             }
         }
-        assert_eq!(TimeCode::new(0).to_nanos(), 4096);
-        assert_eq!(TimeCode::new(31).to_nanos(), 4096 << 31);
     }
 
     /// Compares with the rule of the C module in plain integers, for every input.

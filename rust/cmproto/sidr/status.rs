@@ -15,10 +15,6 @@ impl Status {
     pub const REJECT: Self = Self(2);
     /// The service has no queue pair for the request.
     pub const NO_QP: Self = Self(3);
-    /// Another channel adapter has the service.
-    pub const REDIRECT: Self = Self(4);
-    /// The version of the protocol is not supported.
-    pub const UNSUPPORTED_VERSION: Self = Self(5);
 
     /// Returns whether the SIDR_REP names a queue pair.
     pub const fn is_success(self) -> bool {

@@ -44,14 +44,6 @@ message! {
     private data: 136
 }
 
-impl<'a> SidrRep<'a> {
-    /// Returns the additional information that is used: the first `info_len` bytes of `info`.
-    pub fn information(&self) -> &'a [u8] {
-        let len = usize::from(self.info_len);
-        self.info.get(..len).unwrap_or(self.info)
-    }
-}
-
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(
     CONFIG_KUNIT,
@@ -146,7 +138,6 @@ mod tests {
                 panic!()
             };
             assert_eq!(m.info_len, len.min(72));
-            assert_eq!(m.information().len(), usize::from(m.info_len));
         }
     }
 }

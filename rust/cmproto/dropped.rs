@@ -2,6 +2,8 @@
 
 //! The reasons for which a received message is dropped.
 
+use core::ffi::CStr;
+
 use crate::{cm::Counter, numbered::numbered, wire::ParseError};
 
 numbered! {
@@ -11,28 +13,28 @@ numbered! {
     #[repr(u8)]
     pub enum Dropped {
         /// The message is shorter than a MAD.
-        Truncated => "truncated",
+        Truncated => c"truncated",
         /// The MAD header is not one of the CM class.
-        Header => "header",
+        Header => c"header",
         /// The CM class has no such message.
-        Attribute => "attribute",
+        Attribute => c"attribute",
         /// The connection or listener that the message is for does not exist.
-        Unknown => "unknown",
+        Unknown => c"unknown",
         /// The message names a connection, but not by the ids that the connection's peer uses.
-        Mismatch => "mismatch",
+        Mismatch => c"mismatch",
         /// The message names a connection, but does not come from the connection's peer.
-        Stranger => "stranger",
+        Stranger => c"stranger",
         /// The message is not expected in the state of the connection.
-        Unexpected => "unexpected",
+        Unexpected => c"unexpected",
         /// The message is about something that is not supported: path migration.
-        Unsupported => "unsupported",
+        Unsupported => c"unsupported",
         /// The message exceeds a limit: of memory, of a backlog, or of the rate of answers.
-        Overload => "overload",
+        Overload => c"overload",
         /// The sender of the message cannot be reached.
-        Unreachable => "unreachable",
+        Unreachable => c"unreachable",
     }
     /// Returns the name of the counter.
-    fn name -> &'static str
+    fn name -> &'static CStr
 }
 
 impl Dropped {

@@ -6,7 +6,7 @@
 
 use super::device::DeviceRef;
 use crate::bindings;
-use cmproto::dropped::Dropped;
+use cmproto::{dropped::Dropped, wire::Attribute};
 use core::ptr;
 use kernel::{
     error::to_result,
@@ -42,40 +42,8 @@ const GROUPS: [&CStr; 4] = [
 /// The directory of the counters of dropped messages, which C does not have.
 const DROPS_GROUP: &CStr = c"cm_rx_drops";
 
-/// The names of the files in [`DROPS_GROUP`], in the order of [`Dropped`].
-const DROPS: [&CStr; Dropped::ALL.len()] = [
-    c"truncated",
-    c"header",
-    c"attribute",
-    c"unknown",
-    c"mismatch",
-    c"stranger",
-    c"unexpected",
-    c"unsupported",
-    c"overload",
-    c"unreachable",
-];
-
 /// The number of directories of a port.
 const DIRS: usize = GROUPS.len() + 1;
-
-/// The names of the files, in the order of the attribute ids of the messages (IBTA 16.7.3).
-const MESSAGES: [&CStr; 11] = [
-    c"req",
-    c"mra",
-    c"rej",
-    c"rep",
-    c"rtu",
-    c"dreq",
-    c"drep",
-    c"sidr_req",
-    c"sidr_rep",
-    c"lap",
-    c"apr",
-];
-
-/// The attribute id of the first name in [`MESSAGES`].
-const FIRST_ATTR_ID: u16 = 0x10;
 
 /// A counter and its file.
 #[repr(C)]
@@ -127,8 +95,8 @@ unsafe extern "C" fn show(
 
 /// The counters of a port.
 pub(crate) struct Counts {
-    counters: [[Counter; MESSAGES.len()]; GROUPS.len()],
-    drops: [Counter; DROPS.len()],
+    counters: [[Counter; Attribute::ALL.len()]; GROUPS.len()],
+    drops: [Counter; Dropped::ALL.len()],
 }
 
 // SAFETY: The attributes are constant, and the values are atomic.
@@ -143,16 +111,20 @@ impl Counts {
         Arc::init(
             init!(Self {
                 counters <- pin_init::init_array_from_fn(|_| {
-                    pin_init::init_array_from_fn(|i| Counter::new(MESSAGES.get(i).copied()))
+                    pin_init::init_array_from_fn(|i| {
+                        Counter::new(Attribute::ALL.get(i).map(|message| message.name()))
+                    })
                 }),
-                drops <- pin_init::init_array_from_fn(|i| Counter::new(DROPS.get(i).copied())),
+                drops <- pin_init::init_array_from_fn(|i| {
+                    Counter::new(Dropped::ALL.get(i).map(|reason| reason.name()))
+                }),
             }),
             GFP_KERNEL,
         )
     }
 
     fn counter(&self, group: CounterGroup, attr_id: u16) -> Option<&Counter> {
-        let message = usize::from(attr_id.wrapping_sub(FIRST_ATTR_ID));
+        let message = usize::from(attr_id.wrapping_sub(Attribute::Req.id()));
         self.counters.get(group as usize)?.get(message)
     }
 
@@ -173,8 +145,8 @@ impl Counts {
 
 /// The attribute tables for sysfs. A null pointer ends each list.
 struct Tables {
-    attrs: [[*mut bindings::attribute; MESSAGES.len() + 1]; GROUPS.len()],
-    drops: [*mut bindings::attribute; DROPS.len() + 1],
+    attrs: [[*mut bindings::attribute; Attribute::ALL.len() + 1]; GROUPS.len()],
+    drops: [*mut bindings::attribute; Dropped::ALL.len() + 1],
     groups: [bindings::attribute_group; DIRS],
     list: [*const bindings::attribute_group; DIRS + 1],
 }
@@ -184,8 +156,8 @@ impl Tables {
     fn new(counts: &Counts) -> Result<KBox<Self>> {
         let mut this = KBox::new(
             Self {
-                attrs: [[ptr::null_mut(); MESSAGES.len() + 1]; GROUPS.len()],
-                drops: [ptr::null_mut(); DROPS.len() + 1],
+                attrs: [[ptr::null_mut(); Attribute::ALL.len() + 1]; GROUPS.len()],
+                drops: [ptr::null_mut(); Dropped::ALL.len() + 1],
                 groups: [pin_init::zeroed(); DIRS],
                 list: [ptr::null(); DIRS + 1],
             },

@@ -14,6 +14,7 @@
 
 use self::field::{Bytes, Field};
 use crate::bytes::fill;
+use core::ffi::CStr;
 
 /// Declares a message: its fields as in [`layout`], and the length of the private data at its end.
 macro_rules! message {
@@ -127,9 +128,10 @@ impl<const BYTE: usize, const WIDTH: usize> InfoLength<BYTE, WIDTH> {
     }
 }
 
-/// Declares the attributes, and for each of them the message of the same name.
+/// Declares the attributes, with the names of their counters, and for each of them the message of
+/// the same name.
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident = $id:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident = $id:literal, $text:literal;)*) => {
         /// The attribute of a MAD, which selects the message (IBTA 16.7.1).
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u16)]
@@ -144,6 +146,13 @@ macro_rules! messages {
             /// Returns the attribute id.
             pub const fn id(self) -> u16 {
                 self as u16
+            }
+
+            /// Returns the name of the counters of the message.
+            pub const fn name(self) -> &'static CStr {
+                match self {
+                    $(Self::$name => $text,)*
+                }
             }
         }
 
@@ -192,27 +201,27 @@ macro_rules! messages {
 
 messages! {
     /// Request for communication.
-    Req = 0x10,
+    Req = 0x10, c"req";
     /// Message receipt acknowledgement.
-    Mra = 0x11,
+    Mra = 0x11, c"mra";
     /// Rejection.
-    Rej = 0x12,
+    Rej = 0x12, c"rej";
     /// Reply to a REQ.
-    Rep = 0x13,
+    Rep = 0x13, c"rep";
     /// Ready to use.
-    Rtu = 0x14,
+    Rtu = 0x14, c"rtu";
     /// Disconnection request.
-    Dreq = 0x15,
+    Dreq = 0x15, c"dreq";
     /// Disconnection reply.
-    Drep = 0x16,
+    Drep = 0x16, c"drep";
     /// Service ID resolution request.
-    SidrReq = 0x17,
+    SidrReq = 0x17, c"sidr_req";
     /// Service ID resolution response.
-    SidrRep = 0x18,
+    SidrRep = 0x18, c"sidr_rep";
     /// Load alternate path.
-    Lap = 0x19,
+    Lap = 0x19, c"lap";
     /// Alternate path response.
-    Apr = 0x1a,
+    Apr = 0x1a, c"apr";
 }
 
 impl TryFrom<u16> for Attribute {

@@ -7,36 +7,53 @@ use super::{McMember, ServiceQuery, ServiceRecord};
 use crate::bindings;
 use cmproto::{addr::Gid, ucma::path::PathRecord};
 
+/// Defines the conversions of a record to its C form and back, of the fields that both have: GIDs,
+/// numbers that C has in network byte order, and fields that are the same. All others are zero.
+macro_rules! conversions {
+    ($vis:vis $to:ident, $from:ident: $record:ident, $raw:ident {
+        gids: $($gid:ident)+,
+        big_endian: $($number:ident)+,
+        same: $($field:ident)+,
+    }) => {
+        $vis fn $to(record: &$record) -> bindings::$raw {
+            let mut raw: bindings::$raw = pin_init::zeroed();
+            $(raw.$gid.raw = record.$gid.0;)+
+            $(raw.$number = record.$number.to_be();)+
+            $(raw.$field = record.$field;)+
+            raw
+        }
+
+        $vis fn $from(raw: &bindings::$raw) -> $record {
+            let mut record = $record::default();
+            // SAFETY: Any bytes are a GID.
+            $(record.$gid = Gid(unsafe { raw.$gid.raw });)+
+            // The same as from big endian.
+            $(record.$number = raw.$number.to_be();)+
+            $(record.$field = raw.$field;)+
+            record
+        }
+    };
+}
+
+conversions! {
+    common_to_raw, common_from_raw: PathRecord, sa_path_rec {
+        gids: dgid sgid,
+        big_endian: service_id flow_label pkey qos_class,
+        same: hop_limit traffic_class numb_path sl mtu_selector mtu rate_selector rate
+            packet_life_time_selector packet_life_time preference,
+    }
+}
+
 /// Converts a path of InfiniBand to its C form.
 pub(crate) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
-    let ib = bindings::sa_path_rec_ib {
+    let mut raw = common_to_raw(path);
+    raw.reversible = path.reversible.into();
+    raw.rec_type = bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB;
+    raw.__bindgen_anon_1.ib = bindings::sa_path_rec_ib {
         dlid: path.dlid.to_be(),
         slid: path.slid.to_be(),
         raw_traffic: path.raw_traffic.into(),
     };
-    let mut raw = bindings::sa_path_rec {
-        dgid: bindings::ib_gid { raw: path.dgid.0 },
-        sgid: bindings::ib_gid { raw: path.sgid.0 },
-        service_id: path.service_id.to_be(),
-        flow_label: path.flow_label.to_be(),
-        hop_limit: path.hop_limit,
-        traffic_class: path.traffic_class,
-        reversible: path.reversible.into(),
-        numb_path: path.numb_path,
-        pkey: path.pkey.to_be(),
-        qos_class: path.qos_class.to_be(),
-        sl: path.sl,
-        mtu_selector: path.mtu_selector,
-        mtu: path.mtu,
-        rate_selector: path.rate_selector,
-        rate: path.rate,
-        packet_life_time_selector: path.packet_life_time_selector,
-        packet_life_time: path.packet_life_time,
-        preference: path.preference,
-        rec_type: bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB,
-        ..pin_init::zeroed()
-    };
-    raw.__bindgen_anon_1.ib = ib;
     raw
 }
 
@@ -48,30 +65,12 @@ pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
     } else {
         bindings::sa_path_rec_ib::default()
     };
-    // SAFETY: Any bytes are a GID.
-    let (dgid, sgid) = unsafe { (raw.dgid.raw, raw.sgid.raw) };
     PathRecord {
-        service_id: u64::from_be(raw.service_id),
-        dgid: Gid(dgid),
-        sgid: Gid(sgid),
         dlid: u16::from_be(ib.dlid),
         slid: u16::from_be(ib.slid),
         raw_traffic: ib.raw_traffic != 0,
-        flow_label: u32::from_be(raw.flow_label),
-        hop_limit: raw.hop_limit,
-        traffic_class: raw.traffic_class,
         reversible: raw.reversible != 0,
-        numb_path: raw.numb_path,
-        pkey: u16::from_be(raw.pkey),
-        qos_class: u16::from_be(raw.qos_class),
-        sl: raw.sl,
-        mtu_selector: raw.mtu_selector,
-        mtu: raw.mtu,
-        rate_selector: raw.rate_selector,
-        rate: raw.rate,
-        packet_life_time_selector: raw.packet_life_time_selector,
-        packet_life_time: raw.packet_life_time,
-        preference: raw.preference,
+        ..common_from_raw(raw)
     }
 }
 
@@ -129,54 +128,11 @@ pub(crate) fn found_to_raw(found: &ServiceRecord) -> bindings::sa_service_rec {
     }
 }
 
-/// Converts a multicast member record to its C form.
-pub(super) fn member_to_raw(member: &McMember) -> bindings::ib_sa_mcmember_rec {
-    bindings::ib_sa_mcmember_rec {
-        mgid: bindings::ib_gid { raw: member.mgid.0 },
-        port_gid: bindings::ib_gid {
-            raw: member.port_gid.0,
-        },
-        qkey: member.qkey.to_be(),
-        mlid: member.mlid.to_be(),
-        mtu_selector: member.mtu_selector,
-        mtu: member.mtu,
-        traffic_class: member.traffic_class,
-        pkey: member.pkey.to_be(),
-        rate_selector: member.rate_selector,
-        rate: member.rate,
-        packet_life_time_selector: member.packet_life_time_selector,
-        packet_life_time: member.packet_life_time,
-        sl: member.sl,
-        flow_label: member.flow_label.to_be(),
-        hop_limit: member.hop_limit,
-        scope: member.scope,
-        join_state: member.join_state,
-        proxy_join: member.proxy_join,
-    }
-}
-
-/// Converts a multicast member record of C.
-pub(super) fn member_from_raw(raw: &bindings::ib_sa_mcmember_rec) -> McMember {
-    // SAFETY: Any bytes are a GID.
-    let (mgid, port_gid) = unsafe { (raw.mgid.raw, raw.port_gid.raw) };
-    McMember {
-        mgid: Gid(mgid),
-        port_gid: Gid(port_gid),
-        qkey: u32::from_be(raw.qkey),
-        mlid: u16::from_be(raw.mlid),
-        mtu_selector: raw.mtu_selector,
-        mtu: raw.mtu,
-        traffic_class: raw.traffic_class,
-        pkey: u16::from_be(raw.pkey),
-        rate_selector: raw.rate_selector,
-        rate: raw.rate,
-        packet_life_time_selector: raw.packet_life_time_selector,
-        packet_life_time: raw.packet_life_time,
-        sl: raw.sl,
-        flow_label: u32::from_be(raw.flow_label),
-        hop_limit: raw.hop_limit,
-        scope: raw.scope,
-        join_state: raw.join_state,
-        proxy_join: raw.proxy_join,
+conversions! {
+    pub(super) member_to_raw, member_from_raw: McMember, ib_sa_mcmember_rec {
+        gids: mgid port_gid,
+        big_endian: qkey mlid pkey flow_label,
+        same: mtu_selector mtu traffic_class rate_selector rate packet_life_time_selector
+            packet_life_time sl hop_limit scope join_state proxy_join,
     }
 }

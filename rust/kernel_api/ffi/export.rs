@@ -76,6 +76,17 @@ pub(super) fn result(result: Result) -> c_int {
     from_result(|| result.map(|()| 0))
 }
 
+/// Calls `f` with a consumer's identifier, and converts the result to the return value of a C
+/// function.
+///
+/// # Safety
+///
+/// The requirements of [`id_of`].
+unsafe fn with_id(id: Id, f: impl FnOnce(ArcBorrow<'_, KernelId>) -> Result) -> c_int {
+    // SAFETY: By the safety requirements.
+    result(f(unsafe { id_of(id) }))
+}
+
 /// Creates an identifier, for [`rust_cma_create_id`].
 ///
 /// # Safety
@@ -162,10 +173,8 @@ export! {
         owner: *const c_char,
     ) -> Id {
         // SAFETY: By the safety requirements.
-        match unsafe { create(net, handler, context, ps, qp_type, owner) } {
-            Ok(id) => id,
-            Err(error) => error.to_ptr(),
-        }
+        let id = unsafe { create(net, handler, context, ps, qp_type, owner) };
+        id.unwrap_or_else(|error| error.to_ptr())
     }
 
     /// Implements `rdma_destroy_id()`.
@@ -192,8 +201,7 @@ export! {
             _ => return EINVAL.to_errno(),
         };
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().set_node_type(wanted))
+        unsafe { with_id(id, |id| id.endpoint().set_node_type(wanted)) }
     }
 
     /// Implements `rdma_bind_addr()`.
@@ -203,8 +211,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_bind_addr(id: Id, addr: Address) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, addr) = unsafe { (id_of(id), address::read(addr)) };
-        result(addr.and_then(|addr| id.endpoint().bind(&addr)))
+        unsafe { with_id(id, |id| id.endpoint().bind(&address::read(addr)?)) }
     }
 
     /// Implements `rdma_resolve_addr()`.
@@ -219,12 +226,12 @@ export! {
         timeout_ms: c_ulong,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, src, dst) = unsafe { (id_of(id), address::read(src), address::read(dst)) };
-        from_result(|| {
-            let (src, dst) = (src?, dst?);
-            id.with_state_error(id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms)))?;
-            Ok(0)
-        })
+        unsafe {
+            with_id(id, |id| {
+                let (src, dst) = (address::read(src)?, address::read(dst)?);
+                id.with_state_error(id.endpoint().resolve_addr(&src, &dst, timeout(timeout_ms)))
+            })
+        }
     }
 
     /// Implements `rdma_resolve_route()`.
@@ -234,8 +241,11 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_resolve_route(id: Id, timeout_ms: c_ulong) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.with_state_error(id.endpoint().resolve_route(timeout(timeout_ms))))
+        unsafe {
+            with_id(id, |id| {
+                id.with_state_error(id.endpoint().resolve_route(timeout(timeout_ms)))
+            })
+        }
     }
 
     /// Implements `rdma_resolve_ib_service()`.
@@ -246,9 +256,10 @@ export! {
     fn rust_cma_resolve_ib_service(id: Id, ibs: *const bindings::rdma_ucm_ib_service) -> c_int {
         // SAFETY: By the safety requirements. Both structs have the same layout, without padding,
         // and any bytes are valid.
-        let (id, service) = unsafe { (id_of(id), &*ibs.cast::<IbService>()) };
-        let query = ServiceQuery::from_user(service);
-        result(id.endpoint().resolve_ib_service(&query))
+        unsafe {
+            let query = ServiceQuery::from_user(&*ibs.cast::<IbService>());
+            with_id(id, |id| id.endpoint().resolve_ib_service(&query))
+        }
     }
 
     /// Implements `rdma_set_ib_path()`.
@@ -258,8 +269,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_set_ib_path(id: Id, path: *const bindings::sa_path_rec) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, path) = unsafe { (id_of(id), path_from_raw(&*path)) };
-        result(id.set_path(&path))
+        unsafe { with_id(id, |id| id.set_path(&path_from_raw(&*path))) }
     }
 
     /// Implements `rdma_create_qp()`.
@@ -310,7 +320,7 @@ export! {
         mask: *mut c_int,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        result(unsafe { init_qp_attr(&id_of(id), attr, mask) })
+        unsafe { with_id(id, |id| init_qp_attr(&id, attr, mask)) }
     }
 
     /// Implements `rdma_connect()` and `rdma_connect_ece()`.
@@ -324,9 +334,11 @@ export! {
         with: *const bindings::rdma_ucm_ece,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, param, with) = unsafe { (id_of(id), conn_param(param), ece(with)) };
-        let param = param.ok_or(EINVAL);
-        result(param.and_then(|param| id.connect_alone(param, with)))
+        unsafe {
+            with_id(id, |id| {
+                id.connect_alone(conn_param(param).ok_or(EINVAL)?, ece(with))
+            })
+        }
     }
 
     /// Implements `rdma_connect_locked()`.
@@ -339,9 +351,11 @@ export! {
         param: *const bindings::rdma_conn_param,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, param) = unsafe { (id_of(id), conn_param(param)) };
-        let param = param.ok_or(EINVAL);
-        result(param.and_then(|param| id.connect(param, Ece::default())))
+        unsafe {
+            with_id(id, |id| {
+                id.connect(conn_param(param).ok_or(EINVAL)?, Ece::default())
+            })
+        }
     }
 
     /// Implements `rdma_listen()`.
@@ -351,8 +365,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_listen(id: Id, backlog: bindings::u32_) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().listen(backlog))
+        unsafe { with_id(id, |id| id.endpoint().listen(backlog)) }
     }
 
     /// Implements `rdma_accept()` and `rdma_accept_ece()`.
@@ -366,8 +379,7 @@ export! {
         with: *const bindings::rdma_ucm_ece,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, param, with) = unsafe { (id_of(id), conn_param(param), ece(with)) };
-        result(id.accept(param, with))
+        unsafe { with_id(id, |id| id.accept(conn_param(param), ece(with))) }
     }
 
     /// Implements `rdma_lock_handler()`.
@@ -399,8 +411,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_notify(id: Id, event: bindings::u32_) -> c_int {
         // SAFETY: By the safety requirements.
-        let id: Arc<KernelId> = unsafe { id_of(id) }.into();
-        result(id.notify(event))
+        unsafe { with_id(id, |id| Arc::<KernelId>::from(id).notify(event)) }
     }
 
     /// Implements `rdma_reject()`.
@@ -422,8 +433,7 @@ export! {
             unsafe { slice::from_raw_parts(private_data.cast::<u8>(), len) }
         };
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().reject(data, reason))
+        unsafe { with_id(id, |id| id.endpoint().reject(data, reason)) }
     }
 
     /// Implements `rdma_disconnect()`.
@@ -433,8 +443,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_disconnect(id: Id) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.disconnect())
+        unsafe { with_id(id, |id| id.disconnect()) }
     }
 
     /// Implements `rdma_join_multicast()`.
@@ -455,8 +464,7 @@ export! {
             _ => return EINVAL.to_errno(),
         };
         // SAFETY: By the safety requirements.
-        let (id, addr) = unsafe { (id_of(id), address::read(addr)) };
-        result(addr.and_then(|addr| id.join(&addr, member, context.addr())))
+        unsafe { with_id(id, |id| id.join(&address::read(addr)?, member, context.addr())) }
     }
 
     /// Implements `rdma_leave_multicast()`.
@@ -489,8 +497,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_set_reuseaddr(id: Id, reuse: bool) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().set_reuseaddr(reuse))
+        unsafe { with_id(id, |id| id.endpoint().set_reuseaddr(reuse)) }
     }
 
     /// Implements `rdma_set_afonly()`.
@@ -500,8 +507,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_set_afonly(id: Id, afonly: bool) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().set_afonly(afonly))
+        unsafe { with_id(id, |id| id.endpoint().set_afonly(afonly)) }
     }
 
     /// Implements `rdma_set_ack_timeout()`.
@@ -511,8 +517,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_set_ack_timeout(id: Id, timeout: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().set_ack_timeout(timeout))
+        unsafe { with_id(id, |id| id.endpoint().set_ack_timeout(timeout)) }
     }
 
     /// Implements `rdma_set_min_rnr_timer()`.
@@ -522,8 +527,7 @@ export! {
     /// The requirements of [`rust_cma_create_id`].
     fn rust_cma_set_min_rnr_timer(id: Id, code: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().set_min_rnr_timer(code))
+        unsafe { with_id(id, |id| id.endpoint().set_min_rnr_timer(code)) }
     }
 
     /// Implements `rdma_get_service_id()`, in host byte order; 0 for an address without a service

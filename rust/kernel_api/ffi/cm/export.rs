@@ -26,7 +26,6 @@ use cmproto::{
 };
 use core::ptr;
 use kernel::{
-    error::from_result,
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
@@ -45,6 +44,17 @@ unsafe fn id_of<'a>(id: Id) -> ArcBorrow<'a, KernelId> {
         let ib_cm_id = id.cast::<bindings::rust_ib_cm_id>();
         ArcBorrow::from_raw((*ib_cm_id).owner.cast_const().cast())
     }
+}
+
+/// Calls `f` with a consumer's identifier, and converts the result to the return value of a C
+/// function.
+///
+/// # Safety
+///
+/// The requirements of [`id_of`].
+unsafe fn with_id(id: Id, f: impl FnOnce(ArcBorrow<'_, KernelId>) -> Result) -> c_int {
+    // SAFETY: By the safety requirements.
+    result(f(unsafe { id_of(id) }))
 }
 
 /// Creates an identifier, for [`rust_ib_create_cm_id`].
@@ -109,22 +119,13 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
     }
     let params = connect_params(param)?;
     // SAFETY: By the safety requirements.
-    let (lids, data, path) = unsafe {
-        (
-            data_lids(param),
-            bytes(
-                param.private_data,
-                param.private_data_len,
-                Req::PRIVATE_DATA_LEN,
-            )?,
-            consumer_path(
-                &id.endpoint().globals,
-                param.primary_path,
-                param.ppath_sgid_attr,
-            )?,
-        )
-    };
-    id.send_req(&path, lids, params, data)
+    unsafe {
+        let (globals, gid) = (&id.endpoint().globals, param.ppath_sgid_attr);
+        let (len, max) = (param.private_data_len, Req::PRIVATE_DATA_LEN);
+        let data = bytes(param.private_data, len, max)?;
+        let path = consumer_path(globals, param.primary_path, gid)?;
+        id.send_req(&path, data_lids(param), params, data)
+    }
 }
 
 /// Sends a SIDR_REQ, for [`rust_ib_send_cm_sidr_req`].
@@ -134,17 +135,12 @@ unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
 /// The requirements of that function.
 unsafe fn send_sidr_req(id: &KernelId, param: &bindings::ib_cm_sidr_req_param) -> Result {
     // SAFETY: By the safety requirements.
-    let (data, path) = unsafe {
-        (
-            bytes(
-                param.private_data,
-                param.private_data_len,
-                SidrReq::PRIVATE_DATA_LEN,
-            )?,
-            consumer_path(&id.endpoint().globals, param.path, param.sgid_attr)?,
-        )
-    };
-    id.send_sidr_req(&path, resolve_params(param), data)
+    unsafe {
+        let (len, max) = (param.private_data_len, SidrReq::PRIVATE_DATA_LEN);
+        let data = bytes(param.private_data, len, max)?;
+        let path = consumer_path(&id.endpoint().globals, param.path, param.sgid_attr)?;
+        id.send_sidr_req(&path, resolve_params(param), data)
+    }
 }
 
 /// Returns attributes for the queue pair, for [`rust_ib_cm_init_qp_attr`].
@@ -200,11 +196,10 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_listen(id: Id, service_id: bindings::u64_) -> c_int {
         // SAFETY: By the safety requirements; the device is that of the identifier.
-        let (device, id) = unsafe {
-            (Device::from_raw((*id).device).traits(), id_of(id))
-        };
-        let id: Arc<KernelId> = id.into();
-        result(id.listen_service(device, service_id))
+        unsafe {
+            let device = Device::from_raw((*id).device).traits();
+            with_id(id, |id| Arc::<KernelId>::from(id).listen_service(device, service_id))
+        }
     }
 
     /// Implements `ib_cm_insert_listen()`.
@@ -229,7 +224,7 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_req(id: Id, param: *const bindings::ib_cm_req_param) -> c_int {
         // SAFETY: By the safety requirements.
-        result(unsafe { send_req(&id_of(id), &*param) })
+        unsafe { with_id(id, |id| send_req(&id, &*param)) }
     }
 
     /// Implements `ib_send_cm_rep()`.
@@ -239,16 +234,13 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_rep(id: Id, param: *const bindings::ib_cm_rep_param) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, param) = unsafe { (id_of(id), &*param) };
-        // SAFETY: By the safety requirements.
-        let data = unsafe {
-            bytes(param.private_data, param.private_data_len, Rep::PRIVATE_DATA_LEN)
-        };
-        from_result(|| {
-            let data = data?;
-            id.endpoint().with_lock(|cm, inner| cm.send_rep(inner, accept_params(param), data))?;
-            Ok(0)
-        })
+        unsafe {
+            with_id(id, |id| {
+                let (param, max) = (&*param, Rep::PRIVATE_DATA_LEN);
+                let data = bytes(param.private_data, param.private_data_len, max)?;
+                id.endpoint().with_lock(|cm, inner| cm.send_rep(inner, accept_params(param), data))
+            })
+        }
     }
 
     /// Implements `ib_send_cm_rtu()`.
@@ -258,8 +250,10 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_rtu(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, data) = unsafe { (id_of(id), bytes(data, len, Rtu::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_rtu(inner, data))))
+        unsafe {
+            let data = bytes(data, len, Rtu::PRIVATE_DATA_LEN);
+            with_id(id, |id| id.endpoint().with_lock(|cm, inner| cm.send_rtu(inner, data?)))
+        }
     }
 
     /// Implements `ib_send_cm_dreq()`.
@@ -269,8 +263,10 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_dreq(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, data) = unsafe { (id_of(id), bytes(data, len, Dreq::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_dreq(inner, data))))
+        unsafe {
+            let data = bytes(data, len, Dreq::PRIVATE_DATA_LEN);
+            with_id(id, |id| id.endpoint().with_lock(|cm, inner| cm.send_dreq(inner, data?)))
+        }
     }
 
     /// Implements `ib_send_cm_drep()`.
@@ -280,8 +276,10 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_drep(id: Id, data: *const c_void, len: bindings::u8_) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, data) = unsafe { (id_of(id), bytes(data, len, Drep::PRIVATE_DATA_LEN)) };
-        result(data.and_then(|data| id.endpoint().with_lock(|cm, inner| cm.send_drep(inner, data))))
+        unsafe {
+            let data = bytes(data, len, Drep::PRIVATE_DATA_LEN);
+            with_id(id, |id| id.endpoint().with_lock(|cm, inner| cm.send_drep(inner, data?)))
+        }
     }
 
     /// Implements `ib_send_cm_rej()`.
@@ -298,19 +296,14 @@ export! {
         len: bindings::u8_,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, ari, data) = unsafe {
-            (
-                id_of(id),
-                bytes(ari, ari_len, INFO_LEN),
-                bytes(data, len, Rej::PRIVATE_DATA_LEN),
-            )
-        };
-        from_result(|| {
-            let (ari, data) = (ari?, data?);
-            let reason = Reason(u16::try_from(reason).map_err(|_| EINVAL)?);
-            id.endpoint().with_lock(|cm, inner| cm.send_rej(inner, reason, ari, data))?;
-            Ok(0)
-        })
+        unsafe {
+            with_id(id, |id| {
+                let ari = bytes(ari, ari_len, INFO_LEN)?;
+                let data = bytes(data, len, Rej::PRIVATE_DATA_LEN)?;
+                let reason = Reason(u16::try_from(reason).map_err(|_| EINVAL)?);
+                id.endpoint().with_lock(|cm, inner| cm.send_rej(inner, reason, ari, data))
+            })
+        }
     }
 
     /// Implements `ib_prepare_cm_mra()`.
@@ -320,8 +313,7 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_prepare_cm_mra(id: Id) -> c_int {
         // SAFETY: By the safety requirements.
-        let id = unsafe { id_of(id) };
-        result(id.endpoint().with_lock(|cm, inner| cm.prepare_mra(inner)))
+        unsafe { with_id(id, |id| id.endpoint().with_lock(|cm, inner| cm.prepare_mra(inner))) }
     }
 
     /// Implements `ib_cm_init_qp_attr()`.
@@ -335,7 +327,7 @@ export! {
         mask: *mut c_int,
     ) -> c_int {
         // SAFETY: By the safety requirements.
-        result(unsafe { init_qp_attr(&id_of(id), attr, mask) })
+        unsafe { with_id(id, |id| init_qp_attr(&id, attr, mask)) }
     }
 
     /// Implements `ib_send_cm_sidr_req()`.
@@ -345,7 +337,7 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_sidr_req(id: Id, param: *const bindings::ib_cm_sidr_req_param) -> c_int {
         // SAFETY: By the safety requirements.
-        result(unsafe { send_sidr_req(&id_of(id), &*param) })
+        unsafe { with_id(id, |id| send_sidr_req(&id, &*param)) }
     }
 
     /// Implements `ib_send_cm_sidr_rep()`.
@@ -355,20 +347,15 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_send_cm_sidr_rep(id: Id, param: *const bindings::ib_cm_sidr_rep_param) -> c_int {
         // SAFETY: By the safety requirements.
-        let (id, param) = unsafe { (id_of(id), &*param) };
-        // SAFETY: By the safety requirements.
-        let (info, data) = unsafe {
-            (
-                bytes(param.info, param.info_length, INFO_LEN),
-                bytes(param.private_data, param.private_data_len, SidrRep::PRIVATE_DATA_LEN),
-            )
-        };
-        from_result(|| {
-            let (info, data) = (info?, data?);
-            let params = reply_params(param)?;
-            id.endpoint().with_lock(|cm, inner| cm.send_sidr_rep(inner, &params, info, data))?;
-            Ok(0)
-        })
+        unsafe {
+            with_id(id, |id| {
+                let (param, max) = (&*param, SidrRep::PRIVATE_DATA_LEN);
+                let info = bytes(param.info, param.info_length, INFO_LEN)?;
+                let data = bytes(param.private_data, param.private_data_len, max)?;
+                let params = reply_params(param)?;
+                id.endpoint().with_lock(|cm, inner| cm.send_sidr_rep(inner, &params, info, data))
+            })
+        }
     }
 
     /// Implements `ib_cm_notify()`. Can be called in any context.
@@ -378,7 +365,6 @@ export! {
     /// The requirements of [`rust_ib_create_cm_id`].
     fn rust_ib_cm_notify(id: Id, event: bindings::u32_) -> c_int {
         // SAFETY: By the safety requirements.
-        let id: Arc<KernelId> = unsafe { id_of(id) }.into();
-        result(id.notify_cm(event))
+        unsafe { with_id(id, |id| Arc::<KernelId>::from(id).notify_cm(event)) }
     }
 }

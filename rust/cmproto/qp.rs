@@ -4,6 +4,11 @@
 
 use crate::{errno::Errno, wire::Transport};
 
+/// Returns a QPN or PSN, cut to 24 bits.
+pub const fn low24(value: u32) -> u32 {
+    value & 0x00ff_ffff
+}
+
 /// The type of a queue pair: a number of `enum ib_qp_type`.
 ///
 /// Every number is possible, because programs choose the type of an id of the port space `IB`

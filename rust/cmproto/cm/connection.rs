@@ -4,12 +4,12 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
-    params::{low24, AcceptParams, ConnectParams, Limits},
+    params::{AcceptParams, ConnectParams, Limits},
     retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, Total, Waiting},
     state::State,
 };
 use crate::{
-    qp::QpType,
+    qp::{low24, QpType},
     reject::Reason,
     time::{Duration, Instant, TimeCode},
     wire::{Attribute, Header, RejMessage, Rep, Req},

@@ -5,14 +5,10 @@
 #[cfg(doc)]
 use super::retransmit::Total;
 use crate::{
+    qp::low24,
     time::{Duration, TimeCode},
     wire::{ReqPath, Transport},
 };
-
-/// Returns a QPN or PSN, cut to 24 bits.
-pub(super) const fn low24(value: u32) -> u32 {
-    value & 0x00ff_ffff
-}
 
 /// Limits of the times and counts that a peer may ask for.
 ///

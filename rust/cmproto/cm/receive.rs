@@ -5,11 +5,11 @@
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::{Connection, Payload, Timer},
-    params::low24,
     retransmit::RetryPolicy,
     state::State,
 };
 use crate::{
+    qp::low24,
     reject::Reason,
     time::{Instant, TimeCode},
     wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},

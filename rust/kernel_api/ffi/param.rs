@@ -6,6 +6,7 @@ use crate::{
     bindings,
     endpoint::{ConnParam, Ece},
 };
+use cmproto::qp::low24;
 use core::slice;
 use kernel::prelude::*;
 
@@ -29,7 +30,7 @@ pub(super) unsafe fn conn_param<'a>(
         false => unsafe { slice::from_raw_parts(param.private_data.cast::<u8>(), len) },
     };
     Some(ConnParam {
-        qp_num: param.qp_num & 0x00ff_ffff,
+        qp_num: low24(param.qp_num),
         qkey: param.qkey,
         private_data,
         srq: param.srq,

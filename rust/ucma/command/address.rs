@@ -2,7 +2,7 @@
 
 //! Commands that bind a context to an address and resolve addresses, routes and services.
 
-use super::call::{Call, Request};
+use super::call::{request, Call};
 use crate::{
     kext::error::ResultExt,
     ucma::{context::Context, entries::ExpectedEvents},
@@ -43,33 +43,19 @@ fn storage(field: &[u8], size: u16) -> Result<SockAddr, Errno> {
     Ok(addr)
 }
 
-impl Request for abi::BindIp {
-    fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), Errno> {
-        in6(&self.addr).map(drop)
-    }
-}
+request!(BindIp: |request| in6(&request.addr).map(drop));
 
 /// `BIND_IP`: gives the context an IPv4 or IPv6 address.
 pub(super) fn bind_ip(_: &Call<'_>, context: &Context, request: &abi::BindIp) -> Result {
     context.endpoint().bind(&in6(&request.addr).kernel()?)
 }
 
-impl Request for abi::Bind {
-    fn id(&self) -> u32 {
-        self.id
+request!(Bind: |request| {
+    if request.reserved != 0 {
+        return Err(Errno::EINVAL);
     }
-
-    fn check(&self) -> Result<(), Errno> {
-        if self.reserved != 0 {
-            return Err(Errno::EINVAL);
-        }
-        storage(&self.addr, self.addr_size).map(drop)
-    }
-}
+    storage(&request.addr, request.addr_size).map(drop)
+});
 
 /// `BIND`: gives the context an address of any family.
 pub(super) fn bind(_: &Call<'_>, context: &Context, request: &abi::Bind) -> Result {
@@ -77,16 +63,10 @@ pub(super) fn bind(_: &Call<'_>, context: &Context, request: &abi::Bind) -> Resu
     context.endpoint().bind(&addr)
 }
 
-impl Request for abi::ResolveIp {
-    fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), Errno> {
-        in6_or_none(&self.src_addr)?;
-        in6(&self.dst_addr).map(drop)
-    }
-}
+request!(ResolveIp: |request| {
+    in6_or_none(&request.src_addr)?;
+    in6(&request.dst_addr).map(drop)
+});
 
 /// `RESOLVE_IP`: finds the device that leads to an IPv4 or IPv6 address.
 pub(super) fn resolve_ip(call: &Call<'_>, context: &Context, request: &abi::ResolveIp) -> Result {
@@ -95,21 +75,15 @@ pub(super) fn resolve_ip(call: &Call<'_>, context: &Context, request: &abi::Reso
     resolve(call, context, &src, &dst, request.timeout_ms)
 }
 
-impl Request for abi::ResolveAddr {
-    fn id(&self) -> u32 {
-        self.id
+request!(ResolveAddr: |request| {
+    if request.reserved != 0 {
+        return Err(Errno::EINVAL);
     }
-
-    fn check(&self) -> Result<(), Errno> {
-        if self.reserved != 0 {
-            return Err(Errno::EINVAL);
-        }
-        if self.src_size != 0 {
-            storage(&self.src_addr, self.src_size)?;
-        }
-        storage(&self.dst_addr, self.dst_size).map(drop)
+    if request.src_size != 0 {
+        storage(&request.src_addr, request.src_size)?;
     }
-}
+    storage(&request.dst_addr, request.dst_size).map(drop)
+});
 
 /// `RESOLVE_ADDR`: finds the device that leads to an address of any family.
 ///
@@ -138,11 +112,7 @@ fn resolve(
     context.endpoint().resolve_addr(src, dst, timeout_ms)
 }
 
-impl Request for abi::ResolveRoute {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(ResolveRoute);
 
 /// `RESOLVE_ROUTE`: finds the path to the address that was resolved.
 pub(super) fn resolve_route(
@@ -155,11 +125,7 @@ pub(super) fn resolve_route(
     context.endpoint().resolve_route(request.timeout_ms)
 }
 
-impl Request for abi::ResolveIbService {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(ResolveIbService);
 
 /// `RESOLVE_IB_SERVICE`: asks the subnet administrator for the records of a service.
 pub(super) fn resolve_ib_service(

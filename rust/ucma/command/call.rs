@@ -36,6 +36,23 @@ pub(super) trait Request: FromBytes {
     }
 }
 
+/// Implements [`Request`] for a structure with the field `id`, and perhaps with a check.
+macro_rules! request {
+    ($name:ident $(: |$request:ident| $check:expr)?) => {
+        impl $crate::ucma::command::call::Request for cmproto::ucma_abi::$name {
+            fn id(&self) -> u32 {
+                self.id
+            }
+
+            $(fn check(&self) -> Result<(), cmproto::errno::Errno> {
+                let $request = self;
+                $check
+            })?
+        }
+    };
+}
+pub(super) use request;
+
 /// A call of a command.
 pub(super) struct Call<'a> {
     channel: ArcBorrow<'a, Channel>,

@@ -2,32 +2,26 @@
 
 //! Commands that make, accept, refuse and end connections.
 
-use super::call::{Call, Request};
+use super::call::{request, Call};
 use crate::{
     endpoint::{ConnParam, Ece},
     kext::sysctl,
     ucma::{channel::Channel, context::Context, entries::ExpectedEvents},
 };
-use cmproto::{errno::Errno, ucma::backlog, ucma_abi as abi};
+use cmproto::{cm::QpState, errno::Errno, qp::low24, ucma::backlog, ucma_abi as abi};
 use kernel::prelude::*;
-
-/// The mask of a queue pair number, which has 24 bits.
-const QPN_MASK: u32 = 0x00ff_ffff;
 
 /// REJ reason code 28: rejected by the consumer (IBTA 12.6.7.2).
 const CONSUMER_DEFINED: u8 = 28;
 /// REJ reason code 35: the vendor option of ECE is not supported (IBTA annex A19).
 const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
 
-/// The last of the QP states, `IB_QPS_ERR`.
-const LAST_QP_STATE: u32 = 6;
-
 /// Converts the user's parameters of a connection. A Q_Key is used for endpoints with native
 /// (`AF_IB`) addresses only.
 fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
     let has_qkey = from.qkey != 0 && context.endpoint().is_native();
     ConnParam {
-        qp_num: from.qp_num & QPN_MASK,
+        qp_num: low24(from.qp_num),
         qkey: if has_qkey { from.qkey } else { 0 },
         private_data: from
             .private_data
@@ -54,18 +48,12 @@ fn ece(call: &Call<'_>, len: usize, from: &abi::Ece) -> Ece {
     }
 }
 
-impl Request for abi::Connect {
-    fn id(&self) -> u32 {
-        self.id
+request!(Connect: |request| {
+    if request.conn_param.valid == 0 {
+        return Err(Errno::EINVAL);
     }
-
-    fn check(&self) -> Result<(), Errno> {
-        if self.conn_param.valid == 0 {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
-    }
-}
+    Ok(())
+});
 
 /// `CONNECT`: sends a REQ or a SIDR_REQ.
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
@@ -76,11 +64,7 @@ pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect
     context.endpoint().connect(&param, ece)
 }
 
-impl Request for abi::Listen {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(Listen);
 
 /// `LISTEN`: listens for connection requests. The backlog limits the requests that are unread.
 ///
@@ -94,11 +78,7 @@ pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> 
     Ok(())
 }
 
-impl Request for abi::Accept {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(Accept);
 
 /// `ACCEPT`: sends a REP or a SIDR_REP, or an RTU if the request has no parameters.
 ///
@@ -128,15 +108,7 @@ fn reason(wanted: u8) -> Option<u8> {
     }
 }
 
-impl Request for abi::Reject {
-    fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), Errno> {
-        reason(self.reason).map(drop).ok_or(Errno::EINVAL)
-    }
-}
+request!(Reject: |request| reason(request.reason).map(drop).ok_or(Errno::EINVAL));
 
 /// `REJECT`: sends a REJ or a SIDR_REP.
 pub(super) fn reject(_: &Call<'_>, context: &Context, request: &abi::Reject) -> Result {
@@ -148,29 +120,14 @@ pub(super) fn reject(_: &Call<'_>, context: &Context, request: &abi::Reject) -> 
     context.endpoint().reject(private_data, reason)
 }
 
-impl Request for abi::Disconnect {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(Disconnect);
 
 /// `DISCONNECT`: sends a DREQ or a DREP.
 pub(super) fn disconnect(_: &Call<'_>, context: &Context, _: &abi::Disconnect) -> Result {
     context.endpoint().disconnect()
 }
 
-impl Request for abi::InitQpAttr {
-    fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), Errno> {
-        if self.qp_state > LAST_QP_STATE {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
-    }
-}
+request!(InitQpAttr: |request| QpState::try_from(request.qp_state).map(drop));
 
 /// `INIT_QP_ATTR`: returns the attributes to which a queue pair has to be set for the connection.
 pub(super) fn init_qp_attr(
@@ -182,11 +139,7 @@ pub(super) fn init_qp_attr(
     call.respond(request.response, &attr)
 }
 
-impl Request for abi::Notify {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(Notify);
 
 /// `NOTIFY`: passes an event of the queue pair to the connection.
 pub(super) fn notify(_: &Call<'_>, context: &Context, request: &abi::Notify) -> Result {

@@ -2,7 +2,7 @@
 
 //! Commands that read and write events.
 
-use super::call::{Call, Request};
+use super::call::{request, Call};
 use crate::{
     endpoint::{Event, EventParam},
     kext::error::ResultExt,
@@ -12,10 +12,7 @@ use crate::{
         entries::{EventReservation, ExpectedEvents},
     },
 };
-use cmproto::{
-    errno::Errno,
-    ucma_abi::{self as abi, EventResp},
-};
+use cmproto::ucma_abi::{self as abi, EventResp};
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 /// `GET_EVENT`: reads the oldest event of the channel.
@@ -34,15 +31,7 @@ pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     )
 }
 
-impl Request for abi::WriteCmEvent {
-    fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), Errno> {
-        self.kind().map(drop)
-    }
-}
+request!(WriteCmEvent: |request| request.kind().map(drop));
 
 /// `WRITE_CM_EVENT`: queues an event that the program made itself.
 ///

@@ -2,7 +2,7 @@
 
 //! The command that sets the options of a context.
 
-use super::call::{Call, Request};
+use super::call::{request, Call};
 use crate::{
     kext::{error::ResultExt, uaccess},
     ucma::{context::Context, entries::ExpectedEvents},
@@ -18,18 +18,12 @@ use kernel::{
     uaccess::{UserPtr, UserSlice, UserSliceReader},
 };
 
-impl Request for abi::SetOption {
-    fn id(&self) -> u32 {
-        self.id
+request!(SetOption: |request| {
+    if request.optlen > MAX_VALUE_LEN {
+        return Err(Errno::EINVAL);
     }
-
-    fn check(&self) -> Result<(), Errno> {
-        if self.optlen > MAX_VALUE_LEN {
-            return Err(Errno::EINVAL);
-        }
-        Ok(())
-    }
-}
+    Ok(())
+});
 
 /// `SET_OPTION`: sets an option of a context.
 ///

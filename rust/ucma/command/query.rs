@@ -4,7 +4,7 @@
 //!
 //! Each response is made from one snapshot of the endpoint, so that its parts fit together.
 
-use super::call::{Call, Request};
+use super::call::{request, Call};
 use crate::{
     cma::view::SnapshotParts,
     kext::{
@@ -23,11 +23,7 @@ use cmproto::{
 use core::mem::size_of;
 use kernel::prelude::*;
 
-impl Request for abi::Query {
-    fn id(&self) -> u32 {
-        self.id
-    }
-}
+request!(Query);
 
 /// `QUERY_ROUTE`: reports addresses, device and path together, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {

@@ -35,12 +35,6 @@ use kernel::{
 
 /// The length of a MAD in bytes (IBTA 13.4.2).
 pub(crate) const MAD_LEN: usize = wire::MAD_LEN;
-/// The management class of the CM (IBTA 13.4.4).
-const CLASS_CM: u8 = 7;
-/// The class version of the CM.
-const CLASS_VERSION: u8 = 2;
-/// The method `Send`, the only one that the CM uses (IBTA 13.4.5).
-const METHOD_SEND: u32 = 3;
 /// The result of sending a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SendStatus {
@@ -274,12 +268,12 @@ impl AgentRegistration {
         let context = KBox::new(Context { agent, handler }, GFP_KERNEL)?;
 
         let mut request = bindings::ib_mad_reg_req {
-            mgmt_class: CLASS_CM,
-            mgmt_class_version: CLASS_VERSION,
+            mgmt_class: wire::MGMT_CLASS,
+            mgmt_class_version: wire::CLASS_VERSION,
             ..pin_init::zeroed()
         };
         if let Some(word) = request.method_mask.first_mut() {
-            *word = 1 << METHOD_SEND;
+            *word = 1 << wire::METHOD_SEND;
         }
         // SAFETY: The device is registered and has the port, the request is copied, and the context
         // stays where it is until the agent is unregistered.

@@ -13,6 +13,7 @@ use super::{
     mad::{Registered, MAD_LEN},
 };
 use crate::bindings;
+use cmproto::wire;
 use core::{
     mem,
     ptr::{self, NonNull},
@@ -26,12 +27,6 @@ use kernel::{
     sync::{Arc, SpinLock},
 };
 
-/// The length of the common MAD header, in bytes.
-const HEADER_LEN: c_int = 24;
-/// The length of the data after the header, in bytes.
-const DATA_LEN: c_int = 232;
-/// The version of the common MAD header.
-const BASE_VERSION: u8 = 1;
 /// The number of QP1, the destination of all messages.
 const GSI_QPN: u32 = 1;
 
@@ -74,10 +69,10 @@ impl SendBuffer {
                 GSI_QPN,
                 pkey_index,
                 0,
-                HEADER_LEN,
-                DATA_LEN,
+                wire::HEADER_LEN as c_int,
+                wire::DATA_LEN as c_int,
                 flags,
-                BASE_VERSION,
+                wire::BASE_VERSION,
             )
         })?;
         // INVARIANT: The buffer was allocated above.

@@ -122,12 +122,7 @@ impl KernelId {
     fn call(&self, guard: &HandlerGuard<'_>, event: &Event<'_>, group: usize) -> i32 {
         let (tos, dmac) = {
             let inner = self.endpoint.inner.lock();
-            let dmac = inner
-                .resolution
-                .dev_addr
-                .as_ref()
-                .map(|link| link.dst_mac());
-            (inner.tos(), dmac.unwrap_or_default())
+            (inner.tos(), View::of(&inner).dst_mac().unwrap_or_default())
         };
         self.caller.store(current_task(), Relaxed);
         let status = self.endpoint.traced(tos, event, || {
@@ -249,12 +244,7 @@ impl KernelId {
             return;
         };
         let device = &attachment.device.device;
-        let dmac = inner
-            .resolution
-            .dev_addr
-            .as_ref()
-            .map(|link| link.dst_mac());
-        let dmac = dmac.unwrap_or_default();
+        let dmac = View::of(&inner).dst_mac().unwrap_or_default();
         let link = if attachment.is_ib() {
             PathLink::Ib
         } else if device.protocol_roce_udp_encap(attachment.port_num) {

@@ -132,8 +132,10 @@ impl IncomingMad<'_> {
             self.port.counts.dropped(why);
         }
         if answer.is_repeated() {
-            let asked = self.header.attr_id.id();
-            self.port.counts.add(CounterGroup::RxDuplicates, asked, 1);
+            let received = self.header.attr_id.id();
+            self.port
+                .counts
+                .add(CounterGroup::RxDuplicates, received, 1);
         }
         trace_answer(answer);
         let mut mad = [0; MAD_LEN];

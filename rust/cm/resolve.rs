@@ -110,11 +110,11 @@ pub(super) fn start_resolving<T: Deferred>(
 impl<T: Deferred> Resolve<T> {
     fn start(self: Arc<Self>) {
         let path = self.deferred.reply_path();
-        let asked = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
+        let started = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
             let (resolver, peer) = (&self.globals.resolver, &path.back.dgid);
             resolver.resolve_gid(local, peer, TIMEOUT_MS, self.clone())
         });
-        match asked {
+        match started {
             Ok(Started::Known(_, found)) => {
                 *self.progress.lock() = Progress::Done;
                 self.over(Ok(&found));

@@ -77,7 +77,7 @@ impl Endpoint {
     /// Fails with `EINVAL` in the wrong state, with `ENODEV` for a loopback address on RoCE or if
     /// the interface has gone, or with `ENOMEM`. On failure nothing has changed.
     pub(crate) fn set_path(&self, record: &PathRecord, report: bool) -> Result {
-        let mut given = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
+        let mut user_path = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
         if inner.state() != State::AddrResolved {
             return Err(EINVAL);
@@ -87,9 +87,9 @@ impl Endpoint {
             NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         }
         let has_lids = inner.is_ib();
-        *given = path::shown(record, has_lids);
+        *user_path = path::shown(record, has_lids);
         inner.route.path = Some(Path::from_record(record, has_lids));
-        inner.route.path_record = Some(given);
+        inner.route.path_record = Some(user_path);
         self.step(&mut inner, Trigger::SetPath)?;
         if report {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));

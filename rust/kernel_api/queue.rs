@@ -152,8 +152,8 @@ impl KernelId {
         delay::point();
         let mut queue = self.queue.lock();
         // The spare memory is not for requests, because their senders repeat them.
-        let kept = queue.spare.iter_mut().filter(|_| !is_request);
-        let mut reservation = kept.into_iter().find_map(Option::take);
+        let spare = queue.spare.iter_mut().filter(|_| !is_request);
+        let mut reservation = spare.into_iter().find_map(Option::take);
         if reservation.is_none() {
             drop(queue);
             reservation = QueuedReservation::new(GFP_KERNEL).ok();

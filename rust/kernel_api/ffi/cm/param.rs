@@ -32,13 +32,13 @@ use kernel::prelude::*;
 ///
 /// `data` must be null or valid for `len` bytes, for the duration of `'a`.
 pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Result<&'a [u8]> {
-    let given = if data.is_null() {
+    let bytes = if data.is_null() {
         None
     } else {
         // SAFETY: By the safety requirements.
         Some(unsafe { slice::from_raw_parts(data.cast::<u8>(), usize::from(len)) })
     };
-    ibcm::payload(given, max).kernel()
+    ibcm::payload(bytes, max).kernel()
 }
 
 /// Returns the type of the source GID of a path, or `None` for a path over Omni-Path.

@@ -275,7 +275,7 @@ static void while_it_is_joined(int leaving)
 		if (i == leaving)
 			continue;
 		NEED_JOINED(other, mc[i], i, mgid, QKEY);
-		CHECK_ERR(EINVAL, leave(f, mc[i]));
+		CHECK_ERR(differs("foreign_id"), leave(f, mc[i]));
 		CHECK_EQ(1, leave(other, mc[i]));
 	}
 	CHECK(no_event(f, 0));

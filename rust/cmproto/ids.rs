@@ -159,4 +159,107 @@ mod tests {
             assert!(tenths.abs_diff(160) <= 1);
         }
     }
+
+    /// Number of ids that somebody has seen, and keys that they are tested with.
+    #[cfg(test)]
+    const SEEN: u32 = 100_000;
+    #[cfg(test)]
+    const KEYS: [[u64; 2]; 2] = [[0, 0], [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]];
+
+    /// Tests that about half of `SEEN` trials have come out well: 50 +- 0.8 %, which is 5 standard
+    /// deviations of as many tosses of a coin.
+    #[cfg(test)]
+    fn is_even(what: &str, well: u32) {
+        let share = f64::from(well) / f64::from(SEEN);
+        assert!((share - 0.5).abs() <= 0.008, "{what}: {share}");
+    }
+
+    /// A bit of each of `SEEN` words.
+    #[cfg(test)]
+    struct Column(Vec<u64>);
+
+    #[cfg(test)]
+    #[cfg(test)]
+    impl Column {
+        /// Returns the columns of the 32 bits of `words`.
+        fn of(words: impl Iterator<Item = u32>) -> Vec<Self> {
+            let mut columns: Vec<_> = (0..32).map(|_| Column(Vec::new())).collect();
+            for (n, word) in words.enumerate() {
+                for (bit, column) in columns.iter_mut().enumerate() {
+                    if n % 64 == 0 {
+                        column.0.push(0);
+                    }
+                    *column.0.last_mut().unwrap() |= u64::from(word >> bit & 1) << (n % 64);
+                }
+            }
+            columns
+        }
+
+        fn ones(&self) -> u32 {
+            self.0.iter().map(|word| word.count_ones()).sum()
+        }
+
+        /// Returns the number of words in which the bit differs from that of `other`.
+        fn changes(&self, other: &Self) -> u32 {
+            let pairs = self.0.iter().zip(&other.0);
+            pairs.map(|(a, b)| (a ^ b).count_ones()).sum()
+        }
+    }
+
+    /// Tests that each bit, and each two bits together, are even in `words`.
+    #[cfg(test)]
+    fn bits_are_even(what: &str, words: &[u32]) {
+        let columns = Column::of(words.iter().copied());
+        for (bit, column) in columns.iter().enumerate() {
+            is_even(&format!("{what}: bit {bit}"), column.ones());
+            for (of, other) in columns[..bit].iter().enumerate() {
+                is_even(&format!("{what}: bits {bit}, {of}"), column.changes(other));
+            }
+        }
+    }
+
+    /// Tests that ids that were seen do not help to guess another one.
+    #[test]
+    #[cfg(test)]
+    fn ids_that_were_seen_do_not_help() {
+        for key in KEYS {
+            let key = CommIdKey::new(key);
+            // The ids of one counter, from its start and around the end of its half.
+            for first in [0, 0x8000_0000 - SEEN / 2] {
+                let id = |n: u32| key.permute(first.wrapping_add(n));
+                let ids: Vec<u32> = (0..=SEEN).map(id).collect();
+                let neighbours = || ids.windows(2).map(|pair| (pair[0], pair[1]));
+                bits_are_even("ids", &ids[1..]);
+                let changes: Vec<u32> = neighbours().map(|(a, b)| a ^ b).collect();
+                bits_are_even("changes", &changes);
+                let steps: Vec<u32> = neighbours().map(|(a, b)| b.wrapping_sub(a)).collect();
+                bits_are_even("steps", &steps);
+                // No bit of the id is one of the number, of which the lower ones differ.
+                let numbers = Column::of((1..=SEEN).map(|n| first.wrapping_add(n)));
+                for (bit, column) in Column::of(ids[1..].iter().copied()).iter().enumerate() {
+                    for (of, number) in numbers[..16].iter().enumerate() {
+                        let changes = column.changes(number);
+                        is_even(&format!("bit {bit} of an id, {of} of its number"), changes);
+                    }
+                }
+                // The next id is greater as often as not, also after one that was.
+                let rises = neighbours().map(|(a, b)| a < b).collect::<Vec<_>>();
+                is_even("order", rises.iter().filter(|rise| **rise).count() as u32);
+                // Of three numbers in any order, the one between is so in a third of the cases.
+                let turns = rises.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                let share = turns as f64 / f64::from(SEEN);
+                assert!((share - 2.0 / 3.0).abs() <= 0.008, "turns: {share}");
+                // As few steps come twice as of random numbers, of which it is 1.2 pairs.
+                for mut words in [steps, changes] {
+                    words.sort_unstable();
+                    let twice = words.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                    assert!(twice <= 10, "{twice} steps come twice");
+                }
+                // No id comes twice.
+                let mut sorted = ids;
+                sorted.sort_unstable();
+                assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
 }

@@ -177,6 +177,14 @@ macro_rules! messages {
                 }
             }
 
+            /// Returns the message with other private data.
+            #[cfg(any(test, CONFIG_KUNIT))]
+            fn with_private_data(self, private_data: &'a [u8]) -> Self {
+                match self {
+                    $(Self::$name(message) => Self::$name($name { private_data, ..message }),)*
+                }
+            }
+
             fn decode(attribute: Attribute, data: &'a Data) -> Self {
                 match attribute {
                     $(Attribute::$name => Self::$name($name::decode(data)),)*
@@ -518,6 +526,30 @@ mod tests {
             let mut out = [0; MAD_LEN];
             assert_eq!(encode(&header, &message, &mut out), Ok(()));
             assert_eq!((attribute, out), (attribute, mad));
+        }
+    }
+
+    /// Tests that the longest private data that can be encoded fills its field.
+    #[test]
+    fn private_data_that_is_too_long() {
+        static ONES: [u8; MAD_LEN] = [0xff; MAD_LEN];
+        for attribute in Attribute::ALL {
+            let (header, max) = (Header::new(attribute, 0), private_data_len(attribute));
+            let empty = Message::decode(attribute, &testing::ZEROS);
+            for len in 0..=MAD_LEN {
+                let message = empty.with_private_data(&ONES[..len]);
+                let mut mad = [0; MAD_LEN];
+                let result = encode(&header, &message, &mut mad);
+                if len > max {
+                    assert_eq!(result, Err(EncodeError::PrivateData));
+                    assert_eq!(mad, [0; MAD_LEN]);
+                } else {
+                    assert_eq!(result, Ok(()));
+                    let (data, padding) = mad[MAD_LEN - max..].split_at(len);
+                    assert!(data.iter().all(|b| *b == 0xff));
+                    assert!(padding.iter().all(|b| *b == 0));
+                }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 #[cfg(CONFIG_KUNIT)]
 use crate::kunit::{assert, assert_eq};
 
-use super::{decode, encode, Data, EncodeError, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
+use super::{decode, encode, Data, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
 
 /// The data of a message in which every field is zero.
 pub(crate) static ZEROS: Data = [0; DATA_LEN];
@@ -62,26 +62,6 @@ pub(crate) fn check_layout<'a, M: Copy>(
         let again = encoded(&decoded);
         for (byte, want) in again[HEADER_LEN..].iter().zip(want) {
             assert_eq!(byte & want, 0, "field at {byte}[{bit}]/{width} leaks");
-        }
-    }
-}
-
-/// Checks that private data of `max` bytes is the longest that can be encoded.
-pub(crate) fn check_private_data<'a>(max: usize, with: impl Fn(&'a [u8]) -> Message<'a>) {
-    static ONES: [u8; MAD_LEN] = [0xff; MAD_LEN];
-    for len in 0..=MAD_LEN {
-        let message = with(&ONES[..len]);
-        let header = Header::new(message.attribute(), 0);
-        let mut mad = [0; MAD_LEN];
-        let result = encode(&header, &message, &mut mad);
-        if len > max {
-            assert_eq!(result, Err(EncodeError::PrivateData));
-            assert_eq!(mad, [0; MAD_LEN]);
-        } else {
-            assert_eq!(result, Ok(()));
-            let (data, padding) = mad[MAD_LEN - max..].split_at(len);
-            assert!(data.iter().all(|b| *b == 0xff));
-            assert!(padding.iter().all(|b| *b == 0));
         }
     }
 }

@@ -30,16 +30,7 @@ pub fn upcall(
     let expected = match event {
         // Only a disconnect leads here: a connection that ends with a REJ keeps its state.
         cm::Event::TimewaitExit => State::Disconnect,
-        cm::Event::RepReceived
-        | cm::Event::RtuReceived
-        | cm::Event::UserEstablished
-        | cm::Event::RejReceived { .. }
-        | cm::Event::ReqError
-        | cm::Event::RepError
-        | cm::Event::DreqReceived
-        | cm::Event::DreqError
-        | cm::Event::DrepReceived
-        | cm::Event::MraReceived => State::Connect,
+        _ => State::Connect,
     };
     if state != expected {
         return None;

@@ -98,14 +98,6 @@ pub fn nobody(message: &Message<'_>) -> Response {
     match message {
         Message::Rep(rep) => Response::Answer(Answer::reject_rep(rep, Reason::INVALID_COMM_ID)),
         Message::Dreq(dreq) => Response::Answer(Answer::confirm(dreq)),
-        Message::Req(_)
-        | Message::Mra(_)
-        | Message::Rej(_)
-        | Message::Rtu(_)
-        | Message::Drep(_)
-        | Message::SidrReq(_)
-        | Message::SidrRep(_)
-        | Message::Lap(_)
-        | Message::Apr(_) => Response::Drop(Dropped::Unknown),
+        _ => Response::Drop(Dropped::Unknown),
     }
 }

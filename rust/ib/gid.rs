@@ -208,12 +208,9 @@ impl GidAttr {
             let Ok(attr) = Self::get(device, mad.port_num, index) else {
                 continue;
             };
-            if attr.gid() == mad.dgid && attr.gid_type() == ty {
-                if let Ok(vlan_id) = attr.vlan_id() {
-                    if vlan_id == mad.vlan_id {
-                        return Ok(attr);
-                    }
-                }
+            let is_of_message = attr.gid() == mad.dgid && attr.gid_type() == ty;
+            if is_of_message && attr.vlan_id() == Ok(mad.vlan_id) {
+                return Ok(attr);
             }
         }
         Err(ENOENT)

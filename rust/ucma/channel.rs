@@ -18,8 +18,8 @@
 use super::{
     context::{Context, Unpublished},
     entries::{
-        ChannelContexts, EventReservation, EventSubject, ExpectedEvents, MembershipEntry,
-        RemovedEntry, TakenEvent, Unread,
+        ChannelContexts, ChannelEntry, EventReservation, EventSubject, ExpectedEvents,
+        MembershipEntry, RemovedEntry, TakenEvent, Unread,
     },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
@@ -87,6 +87,11 @@ impl Channel {
                 return (channel, value);
             }
         }
+    }
+
+    /// Changes the entry of a context in its channel, if there is one.
+    fn with_entry(context: &Context, change: impl FnOnce(&mut ChannelEntry<Context>)) {
+        Self::of(context, |_, contexts| contexts.get(context).map(change));
     }
 
     // Contexts
@@ -226,11 +231,7 @@ impl Channel {
 
     /// Sets the user's value for a context. The context gets events as soon as the value is not 0.
     pub(super) fn set_uid(context: &Context, uid: u64) {
-        Self::of(context, |_, contexts| {
-            if let Some(entry) = contexts.get(context) {
-                entry.uid = uid;
-            }
-        });
+        Self::with_entry(context, |entry| entry.uid = uid);
     }
 
     // Multicast groups
@@ -287,11 +288,7 @@ impl Channel {
 
     /// Calls `change` on the backlog of a context.
     pub(super) fn with_backlog(context: &Context, change: impl FnOnce(&mut Backlog)) {
-        Self::of(context, |_, contexts| {
-            if let Some(entry) = contexts.get(context) {
-                change(&mut entry.backlog);
-            }
-        });
+        Self::with_entry(context, |entry| change(&mut entry.backlog));
     }
 
     /// Checks whether a connection request would be admitted now. A listener that has gone counts
@@ -344,10 +341,8 @@ impl Channel {
         }
         let mut fresh = EventReservation::allocate(missing, GFP_KERNEL_ACCOUNT)?;
         delay::point();
-        Self::of(context, |_, contexts| {
-            if let Some(entry) = contexts.get(context) {
-                entry.reservation.fill_from(&mut fresh);
-            }
+        Self::with_entry(context, |entry| {
+            entry.reservation.fill_from(&mut fresh);
         });
         Ok(())
     }

@@ -14,7 +14,7 @@ mod reservation;
 
 pub(crate) use self::{
     contexts::{ChannelContexts, TakenEvent},
-    entry::{EntryReservation, Numbered, RemovedEntry},
+    entry::{ChannelEntry, EntryReservation, Numbered, RemovedEntry},
     event::Unread,
     membership::MembershipEntry,
     queue::EventSubject,

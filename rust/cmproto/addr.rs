@@ -76,6 +76,21 @@ fn halves(bytes: [u8; 16]) -> [u64; 2] {
 }
 
 impl SockAddr {
+    /// Creates an IPv4 address.
+    pub const fn v4(addr: [u8; 4], port: u16) -> Self {
+        Self::V4 { addr, port }
+    }
+
+    /// Creates an IPv6 address without flow label and scope.
+    pub const fn v6(addr: [u8; 16], port: u16) -> Self {
+        Self::V6 {
+            addr,
+            port,
+            flowinfo: 0,
+            scope_id: 0,
+        }
+    }
+
     /// The size of the largest socket address, 48 bytes.
     pub const MAX_LEN: usize = Self::len_of_family(AF_IB);
     /// The size of the largest socket address, in words.
@@ -131,10 +146,7 @@ impl SockAddr {
 
     fn from_in(bytes: &[u8; 16]) -> Self {
         let [_, _, p0, p1, a, b, c, d, ..] = *bytes;
-        Self::V4 {
-            addr: [a, b, c, d],
-            port: u16::from_be_bytes([p0, p1]),
-        }
+        Self::v4([a, b, c, d], u16::from_be_bytes([p0, p1]))
     }
 
     fn from_in6(bytes: &[u8; 28]) -> Self {
@@ -302,16 +314,8 @@ impl SockAddr {
     pub const fn wildcard(&self) -> Self {
         match self {
             Self::Unspec => Self::Unspec,
-            Self::V4 { .. } => Self::V4 {
-                addr: [0; 4],
-                port: 0,
-            },
-            Self::V6 { .. } => Self::V6 {
-                addr: [0; 16],
-                port: 0,
-                flowinfo: 0,
-                scope_id: 0,
-            },
+            Self::V4 { .. } => Self::v4([0; 4], 0),
+            Self::V6 { .. } => Self::v6([0; 16], 0),
             Self::Ib { .. } => Self::Ib {
                 pkey: 0,
                 flowinfo: 0,
@@ -369,10 +373,7 @@ mod tests {
     use super::*;
     use crate::testing::text;
 
-    const V4: SockAddr = SockAddr::V4 {
-        addr: [10, 1, 2, 3],
-        port: 0x1234,
-    };
+    const V4: SockAddr = SockAddr::v4([10, 1, 2, 3], 0x1234);
     const V6: SockAddr = v6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], 3);
     const IB: SockAddr = SockAddr::Ib {
         pkey: 0x8001,
@@ -393,7 +394,7 @@ mod tests {
     }
 
     fn v4(addr: [u8; 4]) -> SockAddr {
-        SockAddr::V4 { addr, port: 0 }
+        SockAddr::v4(addr, 0)
     }
 
     fn low_v6(last: u8) -> SockAddr {

@@ -119,7 +119,7 @@ mod tests {
     const NONE: SockAddr = SockAddr::Unspec;
 
     fn v4(addr: [u8; 4], port: u16) -> SockAddr {
-        SockAddr::V4 { addr, port }
+        SockAddr::v4(addr, port)
     }
 
     fn v6(first: u16, last: u8, scope_id: u32) -> SockAddr {

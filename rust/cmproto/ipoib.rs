@@ -168,10 +168,7 @@ mod tests {
 
     #[test]
     fn groups_of_ipv4() {
-        let addr = SockAddr::V4 {
-            addr: [239, 1, 2, 3],
-            port: 9,
-        };
+        let addr = SockAddr::v4([239, 1, 2, 3], 9);
         let ipoib = [
             0xff, 0x12, 0x40, 0x1b, 0x80, 0x01, 0, 0, 0, 0, 0, 0, 0x0f, 1, 2, 3,
         ];
@@ -192,12 +189,7 @@ mod tests {
         let mut addr = [0xaa; 16];
         addr[0] = 0xff;
         addr[1] = 0x0e;
-        let v6 = |addr| SockAddr::V6 {
-            addr,
-            port: 0,
-            flowinfo: 0,
-            scope_id: 0,
-        };
+        let v6 = |addr| SockAddr::v6(addr, 0);
         let group = link().group(PortSpace::Ipoib, &v6(addr));
         assert_eq!(group.0[..6], [0xff, 0x12, 0x60, 0x1b, 0x80, 0x01]);
         assert_eq!(group.0[6..], [0xaa; 10]);

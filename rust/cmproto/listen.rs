@@ -81,28 +81,18 @@ mod tests {
     use crate::private_data::IpHeader;
 
     fn v4(addr: [u8; 4]) -> SockAddr {
-        SockAddr::V4 { addr, port: 7174 }
+        SockAddr::v4(addr, 7174)
     }
 
     fn v6(last: u8) -> SockAddr {
         let mut addr = [0; 16];
         addr[0] = 0xfd;
         addr[15] = last;
-        SockAddr::V6 {
-            addr,
-            port: 7174,
-            flowinfo: 0,
-            scope_id: 0,
-        }
+        SockAddr::v6(addr, 7174)
     }
 
     fn any_v6() -> SockAddr {
-        SockAddr::V6 {
-            addr: [0; 16],
-            port: 7174,
-            flowinfo: 0,
-            scope_id: 0,
-        }
+        SockAddr::v6([0; 16], 7174)
     }
 
     fn link_local(scope_id: u32) -> SockAddr {

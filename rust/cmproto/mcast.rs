@@ -286,18 +286,13 @@ mod tests {
     ];
 
     fn v4(addr: [u8; 4]) -> SockAddr {
-        SockAddr::V4 { addr, port: 7 }
+        SockAddr::v4(addr, 7)
     }
 
     fn v6(first: u8, last: u8) -> SockAddr {
         let mut addr = [0; 16];
         (addr[0], addr[15]) = (first, last);
-        SockAddr::V6 {
-            addr,
-            port: 7,
-            flowinfo: 0,
-            scope_id: 0,
-        }
+        SockAddr::v6(addr, 7)
     }
 
     fn ib(first: u8, last: u8) -> SockAddr {

@@ -92,28 +92,12 @@ impl Header {
         let port = SourcePort::get(buf);
         Ok(match IpVersion::get(buf) {
             4 => Self::Ip(IpHeader {
-                src: SockAddr::V4 {
-                    addr: *SourceV4::get(buf),
-                    port,
-                },
-                dst: SockAddr::V4 {
-                    addr: *DestinationV4::get(buf),
-                    port: 0,
-                },
+                src: SockAddr::v4(*SourceV4::get(buf), port),
+                dst: SockAddr::v4(*DestinationV4::get(buf), 0),
             }),
             6 => Self::Ip(IpHeader {
-                src: SockAddr::V6 {
-                    addr: *Source::get(buf),
-                    port,
-                    flowinfo: 0,
-                    scope_id: 0,
-                },
-                dst: SockAddr::V6 {
-                    addr: *Destination::get(buf),
-                    port: 0,
-                    flowinfo: 0,
-                    scope_id: 0,
-                },
+                src: SockAddr::v6(*Source::get(buf), port),
+                dst: SockAddr::v6(*Destination::get(buf), 0),
             }),
             _ => Self::AfIb,
         })
@@ -219,23 +203,12 @@ mod tests {
     fn v6(last: u8, port: u16) -> SockAddr {
         let mut addr = [0x20; 16];
         addr[15] = last;
-        SockAddr::V6 {
-            addr,
-            port,
-            flowinfo: 0,
-            scope_id: 0,
-        }
+        SockAddr::v6(addr, port)
     }
 
     const V4: IpHeader = IpHeader {
-        src: SockAddr::V4 {
-            addr: [10, 0, 0, 1],
-            port: 0x1234,
-        },
-        dst: SockAddr::V4 {
-            addr: [10, 0, 0, 2],
-            port: 0,
-        },
+        src: SockAddr::v4([10, 0, 0, 1], 0x1234),
+        dst: SockAddr::v4([10, 0, 0, 2], 0),
     };
 
     #[test]

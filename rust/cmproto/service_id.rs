@@ -148,10 +148,7 @@ mod tests {
             ServiceId(0xffff_ffff_0106_0001).port_space(),
             Some(PortSpace::Tcp)
         );
-        let v4 = SockAddr::V4 {
-            addr: [1; 4],
-            port: 9,
-        };
+        let v4 = SockAddr::v4([1; 4], 9);
         assert_eq!(
             ServiceId::of_address(PortSpace::Udp, &v4),
             ServiceId(0x0111_0009)
@@ -191,10 +188,7 @@ mod tests {
             select_port_space(Ib, &ib(0xdead, 0)),
             Ok((Ib, ib(0x013f_0000, PORT_SPACE_MASK)))
         );
-        let v4 = SockAddr::V4 {
-            addr: [1; 4],
-            port: 9,
-        };
+        let v4 = SockAddr::v4([1; 4], 9);
         assert_eq!(select_port_space(Ipoib, &v4), Ok((Ipoib, v4)));
     }
 }

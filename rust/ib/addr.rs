@@ -59,13 +59,8 @@ impl Storage {
 /// Returns the IP address that a RoCE GID stands for (`rdma_gid2ip()`).
 fn ip_of(gid: &Gid) -> SockAddr {
     match gid.to_v4() {
-        Some(addr) => SockAddr::V4 { addr, port: 0 },
-        None => SockAddr::V6 {
-            addr: gid.0,
-            port: 0,
-            flowinfo: 0,
-            scope_id: 0,
-        },
+        Some(addr) => SockAddr::v4(addr, 0),
+        None => SockAddr::v6(gid.0, 0),
     }
 }
 

@@ -227,10 +227,7 @@ mod tests {
     use super::*;
     use zerocopy::IntoBytes;
 
-    const V4: SockAddr = SockAddr::V4 {
-        addr: [10, 0, 0, 1],
-        port: 0x1234,
-    };
+    const V4: SockAddr = SockAddr::v4([10, 0, 0, 1], 0x1234);
     const V6: SockAddr = SockAddr::V6 {
         addr: [0xfd; 16],
         port: 7,

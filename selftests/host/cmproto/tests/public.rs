@@ -36,7 +36,7 @@ fn names_of_errors() {
 fn a_header_without_an_address() {
     assert!(Header::AfIb.is_empty());
     assert_eq!(Header::AfIb.len(), 0);
-    let v4 = |addr| SockAddr::V4 { addr, port: 7 };
+    let v4 = |addr| SockAddr::v4(addr, 7);
     let ib = SockAddr::Ib {
         pkey: 0,
         flowinfo: 0,

@@ -96,10 +96,7 @@ impl Node {
             ..ResolveParams::new(Self::service_id(), 0xffff)
         };
         let mut data = [0; IP_HEADER_LEN];
-        let addr = |gid: Gid| SockAddr::V4 {
-            addr: gid.to_v4().unwrap_or_default(),
-            port: 0,
-        };
+        let addr = |gid: Gid| SockAddr::v4(gid.to_v4().unwrap_or_default(), 0);
         let _ = IpHeader {
             src: addr(self.gid),
             dst: addr(to),

@@ -126,7 +126,7 @@ impl Node {
 
     fn addr(gid: Gid, port: u16) -> SockAddr {
         let addr = gid.to_v4().unwrap_or_default();
-        SockAddr::V4 { addr, port }
+        SockAddr::v4(addr, port)
     }
 
     /// What the nodes listen on.

@@ -153,16 +153,8 @@ pub struct Node {
 
 fn sock(address: IpAddr, port: u16) -> SockAddr {
     match address {
-        IpAddr::V4(v4) => SockAddr::V4 {
-            addr: v4.octets(),
-            port,
-        },
-        IpAddr::V6(v6) => SockAddr::V6 {
-            addr: v6.octets(),
-            port,
-            flowinfo: 0,
-            scope_id: 0,
-        },
+        IpAddr::V4(v4) => SockAddr::v4(v4.octets(), port),
+        IpAddr::V6(v6) => SockAddr::v6(v6.octets(), port),
     }
 }
 

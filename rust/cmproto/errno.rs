@@ -7,23 +7,15 @@
 
 macro_rules! errnos {
     ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
-        /// An error number, named as in `include/uapi/asm-generic/errno*.h`.
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-        #[repr(i32)]
-        pub enum Errno {
-            $($(#[$doc])* $name = $code,)*
-        }
-
-        impl Errno {
-            /// All error numbers of this type, in ascending order.
-            pub const ALL: &'static [Errno] = &[$(Errno::$name,)*];
-
-            /// Returns the name of the error number, as in `<errno.h>`.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Errno::$name => stringify!($name),)*
-                }
+        crate::numbered::numbered! {
+            /// An error number, named as in `include/uapi/asm-generic/errno*.h`.
+            #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+            #[repr(i32)]
+            pub enum Errno {
+                $($(#[$doc])* $name = $code => stringify!($name),)*
             }
+            /// Returns the name of the error number, as in `<errno.h>`.
+            fn name -> &'static str
         }
     };
 }
@@ -135,7 +127,7 @@ mod tests {
     fn codes_are_unique_ascending_and_reversible() {
         assert!(Errno::ALL.windows(2).all(|w| w[0].code() < w[1].code()));
         for e in Errno::ALL {
-            assert_eq!(Errno::from_code(e.code()), Some(*e));
+            assert_eq!(Errno::from_code(e.code()), Some(e));
         }
         assert_eq!(Errno::from_code(0), None);
         assert_eq!(Errno::from_code(-22), None);

@@ -67,18 +67,15 @@
 //! Once a corrupt message was not detected as such, peers can disagree about anything. The rules
 //! about pairs (S2, the second half of S1) are not judged from then on, all others are.
 
-mod arrive;
 mod counts;
-mod datagram;
-mod endpoint;
 mod network;
 mod node;
+mod observer;
 mod plan;
 pub mod rules;
 pub mod run;
 pub mod script;
 mod shrink;
-mod tables;
 mod world;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};

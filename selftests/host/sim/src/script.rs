@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+pub use cmnode::Plant;
 use cmproto::{
     time::Duration,
     wire::{Attribute, Transport},
@@ -16,38 +17,6 @@ use cmproto::{
 
 /// Number of a call of `connect`, and of all that comes of it.
 pub type Tag = u16;
-
-/// A bug that is put into the tables of the nodes, to see that it is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// REQs are not looked up in the table of duplicates and stale peers.
-    NoDuplicates,
-    /// The tables are not left when a connection ends.
-    KeepRemoteIds,
-    /// The timer of a REP is never set.
-    NoRepTimer,
-    /// DREQs for nobody are not answered.
-    NoConfirm,
-    /// A REQ that comes again makes the REP go out again.
-    EagerRep,
-    /// A repeated DREQ is told to the user again.
-    RepeatedEvent,
-    /// The first communication ids are the same after a restart, and for all nodes.
-    SameIds,
-}
-
-impl Plant {
-    /// Every bug.
-    pub const ALL: [Self; 7] = [
-        Self::NoDuplicates,
-        Self::KeepRemoteIds,
-        Self::NoRepTimer,
-        Self::NoConfirm,
-        Self::EagerRep,
-        Self::RepeatedEvent,
-        Self::SameIds,
-    ];
-}
 
 /// What holds for all of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,240 +2,135 @@
 
 //! The calls of the user.
 
-use super::{
-    sock, Cause, Conn, Listen, Node, Object, ACK_DELAY, EPHEMERAL, GUID, HOP_LIMIT, LIFE_TIME, MTU,
-};
-use crate::world::{Answer, Call, ConnParam, Endpoint, QpAttr, Space};
+use super::{sock, surroundings::Watch, Node};
+use crate::world::{Answer, Call, ConnParam, Endpoint, Event, QpAttr, Space};
+use cmnode::{EpId, Listener};
 use cmproto::{
     addr::SockAddr,
-    cm::{AcceptParams, ConnectParams, Connection, DestroyCause, QpState, RetryPolicy},
-    cma,
+    cm::{AcceptParams, ConnectParams, DestroyCause, QpState},
     errno::Errno,
-    origin::Origin,
-    private_data::{IpHeader, IP_HEADER_LEN},
+    qp::QpType,
     reject::Reason,
     service_id::{PortSpace, ServiceId},
-    ucma::backlog::Backlog,
-    wire::{ReqPath, Transport},
+    sidr::ResolveParams,
+    ucma::backlog,
 };
-use std::{collections::VecDeque, net::IpAddr};
+use std::net::IpAddr;
+
+const EPHEMERAL: u16 = 40_000;
+
+fn number(endpoint: Endpoint) -> EpId {
+    EpId::try_from(endpoint.0).unwrap_or(EpId::MAX)
+}
 
 impl Node {
-    pub(super) fn destroy(&mut self, index: usize, cause: DestroyCause) {
-        let now = self.now;
-        if let Some(conn) = self.conn(index) {
-            let actions = conn.machine.destroy(cause, now);
-            self.execute(index, actions, &Cause::None);
-        }
-        if let Some(sidr) = self.sidr(index) {
-            let actions = sidr.machine.destroy(cause, now);
-            self.execute_sidr(index, actions, None);
-        }
-        self.release_remote_ids(index);
-        let Some(object) = self.objects.get_mut(index) else {
-            return;
+    fn listen(&mut self, space: Space, addr: SockAddr, limit: u32, afonly: bool) -> Answer {
+        let (space, qp_type) = match space {
+            Space::Tcp => (PortSpace::Tcp, QpType::RC),
+            Space::Udp => (PortSpace::Udp, QpType::UD),
         };
-        object.conn = None;
-        object.sidr = None;
-        object.listen = None;
-        object.state = cma::State::Destroying;
-        self.by_id.retain(|_, owner| *owner != index);
-        // Unread events go, and with them the connections that nobody has seen.
-        let (gone, kept) = self
-            .events
-            .drain(..)
-            .partition::<VecDeque<_>, _>(|event| event.endpoint == Endpoint(index));
-        self.events = kept;
-        for child in gone.into_iter().filter_map(|event| event.child) {
-            self.destroy(child.0, DestroyCause::User);
-        }
-    }
-
-    fn listen(&mut self, space: PortSpace, addr: SockAddr, backlog: u32, afonly: bool) -> Answer {
-        let mut queue = Backlog::new();
-        queue.set(cmproto::ucma::backlog::clamp(backlog, 1024));
-        let index = self.object(Object {
-            listen: Some(Listen {
-                addr,
-                service: ServiceId::of_address(space, &addr).0,
-                space,
-                afonly: afonly || matches!(addr, SockAddr::V4 { .. }),
-                backlog: queue,
-            }),
-            ..Object::new(cma::State::Listen, true)
+        let ep = self.0.listen(Listener {
+            addr,
+            service_id: ServiceId::of_address(space, &addr).0,
+            afonly: afonly || matches!(addr, SockAddr::V4 { .. }),
+            backlog: backlog::clamp(limit, 1024),
+            qp_type,
         });
-        Answer::Endpoint(Endpoint(index))
+        Answer::Endpoint(Endpoint(ep as usize))
     }
 
-    /// How soon requests are sent early: the peers of a script are fast.
-    pub(super) fn retry_policy(&self) -> RetryPolicy {
-        self.tuning
-            .early_retry()
-            .map_or(RetryPolicy::Classic, RetryPolicy::After)
-    }
-
-    /// The addresses of a new connection.
-    pub(super) fn ends(&self, to: IpAddr, port: u16) -> (SockAddr, SockAddr) {
-        let source_port = EPHEMERAL + u16::try_from(self.objects.len()).unwrap_or(0);
-        (sock(self.names.local, source_port), sock(to, port))
-    }
-
-    /// The private data of a request.
-    pub(super) fn request_data(
-        src: SockAddr,
-        dst: SockAddr,
+    fn connect(
+        &mut self,
+        space: Space,
+        to: IpAddr,
+        port: u16,
         param: &ConnParam,
-    ) -> Result<Vec<u8>, Errno> {
-        let mut header = [0; IP_HEADER_LEN];
-        IpHeader { src, dst }.encode(&mut header)?;
-        Ok([&header[..], &param.private].concat())
+    ) -> Result<Answer, Errno> {
+        let node = &mut self.0;
+        let source_port = EPHEMERAL + u16::try_from(node.next_ep()).unwrap_or(0);
+        let src = sock(node.env.names.local, source_port);
+        let dst = sock(to, port);
+        let tuning = node.tuning;
+        let watch = Watch {
+            has_uid: true,
+            ..Watch::default()
+        };
+        let ep = match space {
+            Space::Tcp => {
+                let params = ConnectParams {
+                    local_qpn: param.qpn,
+                    srq: param.srq != 0,
+                    responder_resources: param.responder,
+                    initiator_depth: param.initiator,
+                    flow_control: param.flow & 1 != 0,
+                    retry_count: param.retry,
+                    rnr_retry_count: param.rnr,
+                    remote_cm_response_timeout: tuning.response_timeout().get(),
+                    local_cm_response_timeout: tuning.response_timeout().get(),
+                    max_cm_retries: tuning.max_retries(),
+                    vendor_id: param.vendor,
+                    attr_mod: param.attr_mod,
+                    ..cmnode::connect_params()
+                };
+                node.connect(src, dst, &params, &param.private, watch)?
+            }
+            Space::Udp => {
+                let params = ResolveParams {
+                    timeout: tuning.response_timeout().to_duration(),
+                    max_cm_retries: tuning.max_retries(),
+                    total: tuning.limits().total,
+                    ..ResolveParams::new(0, 0xffff)
+                };
+                node.resolve(src, dst, &params, &param.private, watch)?
+            }
+        };
+        Ok(Answer::Endpoint(Endpoint(ep as usize)))
     }
 
-    fn connect(&mut self, to: IpAddr, port: u16, param: &ConnParam) -> Result<Answer, Errno> {
-        let comm_id = self.comm_id();
-        let (src, dst) = self.ends(to, port);
-        let data = Self::request_data(src, dst, param)?;
-        let psn = comm_id & 0x00ff_ffff;
-        let params = ConnectParams {
-            service_id: ServiceId::of_address(PortSpace::Tcp, &dst).0,
+    fn accept(&mut self, ep: EpId, param: &ConnParam) -> Result<(), Errno> {
+        let params = AcceptParams {
             local_qpn: param.qpn,
-            local_qkey: 0,
-            srq: param.srq != 0,
-            transport: Transport::Rc,
-            starting_psn: psn,
             responder_resources: param.responder,
             initiator_depth: param.initiator,
             flow_control: param.flow & 1 != 0,
-            retry_count: param.retry,
             rnr_retry_count: param.rnr,
-            pkey: 0xffff,
-            path_mtu: MTU,
-            primary: ReqPath {
-                local_lid: 0xffff,
-                remote_lid: 0xffff,
-                local_gid: src.to_gid(),
-                remote_gid: dst.to_gid(),
-                hop_limit: HOP_LIMIT,
-                ..ReqPath::default()
-            },
-            packet_life_time: LIFE_TIME,
-            ca_ack_delay: ACK_DELAY,
-            remote_cm_response_timeout: self.tuning.response_timeout().get(),
-            local_cm_response_timeout: self.tuning.response_timeout().get(),
-            max_cm_retries: self.tuning.max_retries(),
+            srq: param.srq != 0,
             vendor_id: param.vendor,
             attr_mod: param.attr_mod,
+            ..AcceptParams::default()
         };
-        let mut machine = Connection::new(comm_id, GUID, 0x1000_0000_0000 | u64::from(comm_id));
-        machine.set_limits(&self.tuning.limits());
-        machine.set_retry_policy(self.retry_policy());
-        let actions = machine.connect(&params, &data, self.now)?;
-        let index = self.object(Object {
-            conn: Some(Conn {
-                machine,
-                peer: Origin::of_gid(dst.to_gid()),
-                is_active: true,
-                tracked: None,
-            }),
-            psn,
-            ..Object::new(cma::State::Connect, true)
+        self.0.accept(ep, Some(&params), &param.private)?;
+        if let Some(endpoint) = self.0.endpoints.get_mut(&ep) {
+            endpoint.watch.has_uid = true;
+        }
+        Ok(())
+    }
+
+    fn destroy(&mut self, ep: EpId) {
+        self.0.destroy(ep, DestroyCause::User);
+        // Unread events go, and with them the connections that nobody has seen.
+        let mut children = Vec::new();
+        self.0.env.events.retain(|event| {
+            let is_gone = number(event.endpoint) == ep;
+            children.extend(event.child.filter(|_| is_gone));
+            !is_gone
         });
-        self.by_id.insert(comm_id, index);
-        self.execute(index, actions, &Cause::None);
-        Ok(Answer::Endpoint(Endpoint(index)))
-    }
-
-    fn accept(&mut self, index: usize, param: Option<&ConnParam>) -> Result<(), Errno> {
-        let now = self.now;
-        let object = self.objects.get_mut(index).ok_or(Errno::ENOENT)?;
-        if object.state != cma::State::Connect {
-            return Err(Errno::EINVAL);
-        }
-        if object.sidr.is_some() {
-            let answered = self.answer_question(index, param);
-            if answered.is_err() {
-                let _ = self.refuse_question(index, &[]);
-            }
-            return answered;
-        }
-        let psn = object.psn;
-        let machine = &mut object.conn.as_mut().ok_or(Errno::EINVAL)?.machine;
-        let answered = match param {
-            None => machine.establish(&[], now),
-            Some(param) => {
-                let params = AcceptParams {
-                    local_qpn: param.qpn,
-                    qkey: 0,
-                    starting_psn: psn,
-                    responder_resources: param.responder,
-                    initiator_depth: param.initiator,
-                    target_ack_delay: ACK_DELAY,
-                    failover_accepted: 0,
-                    flow_control: param.flow & 1 != 0,
-                    rnr_retry_count: param.rnr,
-                    srq: param.srq != 0,
-                    vendor_id: param.vendor,
-                    attr_mod: param.attr_mod,
-                };
-                machine.accept(&params, &param.private, now)
-            }
-        };
-        match answered {
-            Ok(actions) => {
-                object.has_uid = true;
-                self.execute(index, actions, &Cause::None);
-                Ok(())
-            }
-            Err(errno) => {
-                let _ = self.reject(index, Reason::CONSUMER_DEFINED, &[]);
-                Err(errno)
-            }
+        for child in children {
+            self.destroy(number(child));
         }
     }
 
-    pub(super) fn reject(
-        &mut self,
-        index: usize,
-        reason: Reason,
-        private: &[u8],
-    ) -> Result<(), Errno> {
-        if self.sidr(index).is_some() {
-            return self.refuse_question(index, private);
+    /// The user has read an event.
+    pub(super) fn read(&mut self, event: &Event) {
+        let child = event.child.map(number);
+        if let Some(child) = child.and_then(|ep| self.0.endpoints.get_mut(&ep)) {
+            child.watch.is_unread = false;
         }
-        let now = self.now;
-        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
-        let actions = conn.machine.reject(reason, &[], private, now)?;
-        self.execute(index, actions, &Cause::None);
-        Ok(())
     }
 
-    fn disconnect(&mut self, index: usize) -> Result<(), Errno> {
-        if self.sidr(index).is_some() {
-            return Ok(());
-        }
-        let now = self.now;
-        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
-        let actions = conn
-            .machine
-            .disconnect(&[], now)
-            .or_else(|_| conn.machine.confirm_disconnect(&[], now));
-        if let Ok(actions) = actions {
-            self.execute(index, actions, &Cause::None);
-        }
-        Ok(())
-    }
-
-    fn notify(&mut self, index: usize) -> Result<(), Errno> {
-        let now = self.now;
-        let conn = self.conn(index).ok_or(Errno::EINVAL)?;
-        let actions = conn.machine.notify_established(now)?;
-        self.execute(index, actions, &Cause::None);
-        Ok(())
-    }
-
-    fn qp_attr(&mut self, index: usize, state: u32) -> Result<Answer, Errno> {
-        let object = self.objects.get(index).ok_or(Errno::ENOENT)?;
-        let machine = &object.conn.as_ref().ok_or(Errno::EINVAL)?.machine;
+    fn qp_attr(&self, ep: EpId, state: u32) -> Result<Answer, Errno> {
+        let endpoint = self.0.endpoints.get(&ep).ok_or(Errno::ENOENT)?;
+        let machine = endpoint.machine.connection().ok_or(Errno::EINVAL)?;
         let known = machine.qp_attr(QpState::try_from(state)?)?;
         Ok(Answer::QpAttr(QpAttr {
             mask: known.mask.0,
@@ -253,7 +148,7 @@ impl Node {
     }
 
     pub(super) fn make(&mut self, call: &Call) -> Result<Answer, Errno> {
-        let family = sock(self.names.local, 0).family();
+        let local = self.0.env.names.local;
         match call {
             Call::Listen {
                 space,
@@ -262,37 +157,31 @@ impl Node {
                 backlog,
                 afonly,
             } => {
-                let space = match space {
-                    Space::Tcp => PortSpace::Tcp,
-                    Space::Udp => PortSpace::Udp,
-                };
-                let addr = sock(address.unwrap_or(self.names.local), *port);
-                debug_assert!(addr.family() == family || address.is_some());
-                return Ok(self.listen(space, addr, *backlog, *afonly));
+                let addr = sock(address.unwrap_or(local), *port);
+                return Ok(self.listen(*space, addr, *backlog, *afonly));
             }
             Call::Connect {
                 space,
                 to,
                 port,
                 param,
-            } => {
-                return match space {
-                    Space::Tcp => self.connect(*to, *port, param),
-                    Space::Udp => self.ask(*to, *port, param),
-                };
-            }
-            Call::QpAttr(endpoint, state) => return self.qp_attr(endpoint.0, *state),
-            Call::Accept(endpoint, param) => self.accept(endpoint.0, Some(param))?,
-            Call::Establish(endpoint) => self.accept(endpoint.0, None)?,
+            } => return self.connect(*space, *to, *port, param),
+            Call::QpAttr(endpoint, state) => return self.qp_attr(number(*endpoint), *state),
+            Call::Accept(endpoint, param) => self.accept(number(*endpoint), param)?,
+            Call::Establish(endpoint) => self.0.accept(number(*endpoint), None, &[])?,
             Call::Reject(endpoint, reason, private) => {
-                self.reject(endpoint.0, Reason(u16::from(*reason)), private)?;
+                let reason = Reason(u16::from(*reason));
+                self.0.reject(number(*endpoint), reason, private)?;
             }
-            Call::Disconnect(endpoint) => self.disconnect(endpoint.0)?,
-            Call::Notify(endpoint) => self.notify(endpoint.0)?,
-            Call::Destroy(endpoint) => self.destroy(endpoint.0, DestroyCause::User),
+            // In no state does this fail: there may be nothing to do any more.
+            Call::Disconnect(endpoint) => {
+                let _ = self.0.disconnect(number(*endpoint));
+            }
+            Call::Notify(endpoint) => self.0.notify(number(*endpoint))?,
+            Call::Destroy(endpoint) => self.destroy(number(*endpoint)),
             Call::Close => {
-                for index in 0..self.objects.len() {
-                    self.destroy(index, DestroyCause::User);
+                for ep in 0..self.0.next_ep() {
+                    self.destroy(ep);
                 }
             }
         }

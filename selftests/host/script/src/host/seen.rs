@@ -2,11 +2,13 @@
 
 //! Which cells of the state table the messages of a peer have come to.
 
-use super::{Arrived, Node};
+use super::Node;
+use cmnode::Endpoint;
 use cmproto::{
     cm::{Connection, State},
+    origin::Origin,
     reject::Reason,
-    wire::{Message, MraMessage, Rej},
+    wire::{self, Message, MraMessage, Rej, MAD_LEN},
 };
 use std::collections::BTreeSet;
 
@@ -93,24 +95,35 @@ fn guid(rej: &Rej<'_>) -> u64 {
     rej.ari.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
+/// The cell of a row that an endpoint is in, if it has a connection.
+pub(super) fn cell<W>(
+    row: &'static str,
+    endpoint: &Endpoint<W>,
+) -> Option<(&'static str, &'static str)> {
+    let machine = endpoint.machine.connection()?;
+    Some((row, situation(machine, endpoint.listener.is_none())))
+}
+
 impl Node {
     /// The cells that messages have come to so far.
     pub fn seen(&self) -> &Cells {
-        &self.seen
+        &self.0.env.seen
     }
 
-    /// Notes which cell a message comes to that is not a request.
-    pub(super) fn note(&mut self, arrived: &Arrived<'_>, message: &Message<'_>) {
-        let Some((receiver, sender)) = ids(message) else {
+    /// Notes which cells a message comes to that is not a request.
+    pub(super) fn note(&mut self, from: Origin, mad: &[u8; MAD_LEN]) {
+        let Ok((_, message)) = wire::decode(mad) else {
             return;
         };
-        let mut seen = Vec::new();
-        for object in &self.objects {
-            let Some(conn) = object.conn.as_ref().filter(|c| c.peer == arrived.from) else {
+        let Some((receiver, sender)) = ids(&message) else {
+            return;
+        };
+        let node = &mut self.0;
+        for endpoint in node.endpoints.values().filter(|e| e.peer == from) {
+            let Some(machine) = endpoint.machine.connection() else {
                 continue;
             };
-            let machine = &conn.machine;
-            let rows = match message {
+            let rows = match &message {
                 // Its sender is known by other things than the receiver's id.
                 Message::Rej(rej)
                     if Reason(rej.reason) == Reason::TIMEOUT
@@ -121,21 +134,11 @@ impl Node {
                         false => vec!["REJ, timeout, of a stranger"],
                     }
                 }
-                _ if machine.local_comm_id() == receiver => rows(machine, message, sender),
+                _ if machine.local_comm_id() == receiver => rows(machine, &message, sender),
                 _ => continue,
             };
-            let place = situation(machine, conn.is_active);
-            seen.extend(rows.into_iter().map(|row| (row, place)));
+            let cells = rows.into_iter().filter_map(|row| cell(row, endpoint));
+            node.env.seen.extend(cells);
         }
-        self.seen.extend(seen);
-    }
-
-    /// Notes that a request comes to the connection of `index`, for what is said in `row`.
-    pub(super) fn note_request(&mut self, index: usize, row: &'static str) {
-        let Some(conn) = self.conn(index) else {
-            return;
-        };
-        let place = situation(&conn.machine, conn.is_active);
-        self.seen.insert((row, place));
     }
 }

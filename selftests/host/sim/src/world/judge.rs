@@ -2,31 +2,39 @@
 
 //! The rules that take more than one node to judge: those about pairs, and about the end.
 
-use cmproto::{cm::State, time::Duration, wire::Transport};
+use cmnode::EpId;
+use cmproto::{
+    cm::{Connection, State},
+    time::Duration,
+    wire::Transport,
+};
 
 use super::{Happening, World};
 use crate::{
+    node::{self, Endpoint},
     rules::{Rule, Violation},
     script::Verb,
-    tables::EpId,
 };
 
 /// Time for any answer.
 const SOON: Duration = Duration::from_millis(1);
 
 impl World {
+    /// An endpoint that has a connection.
+    fn connection(&self, index: usize, ep: EpId) -> Option<(&Endpoint, &Connection)> {
+        let endpoint = self.nodes.get(index)?.endpoints.get(&ep)?;
+        Some((endpoint, endpoint.machine.connection()?))
+    }
+
     /// The endpoint at the other end of `ep`'s connection, if it still exists.
     pub(super) fn partner(&self, index: usize, ep: EpId) -> Option<(usize, EpId)> {
-        let endpoint = self.nodes.get(index)?.endpoints.get(&ep)?;
-        let machine = &endpoint.machine;
-        let number = self
-            .nodes
-            .iter()
-            .position(|n| n.origin() == endpoint.peer)?;
-        let node = self.nodes.get(number)?;
-        let other = node.ids.get(machine.remote_comm_id())?;
-        let back = node.endpoints.get(&other)?.machine.remote_comm_id();
-        (back == machine.local_comm_id()).then_some((number, other))
+        let (endpoint, machine) = self.connection(index, ep)?;
+        let mut nodes = self.nodes.iter();
+        let number = nodes.position(|n| n.origin() == endpoint.peer)?;
+        let comm_ids = &self.nodes.get(number)?.tables.comm_ids;
+        let other = comm_ids.get(machine.remote_comm_id())?;
+        let (_, others) = self.connection(number, other)?;
+        (others.remote_comm_id() == machine.local_comm_id()).then_some((number, other))
     }
 
     /// S1, S2: an established connection and its other end.
@@ -39,10 +47,9 @@ impl World {
         if self.tainted {
             return Ok(());
         }
-        let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep)) else {
+        let Some((endpoint, machine)) = self.connection(index, ep) else {
             return Ok(());
         };
-        let machine = &endpoint.machine;
         if machine.state() != State::Established {
             // The other end may be established, and this one have just been rejected.
             return match self.partner(index, ep) {
@@ -53,7 +60,7 @@ impl World {
         let Some(peer) = self.nodes.iter().find(|n| n.origin() == endpoint.peer) else {
             return Ok(());
         };
-        if let Some(with) = peer.rejected.get(&machine.remote_comm_id()) {
+        if let Some(with) = peer.env.rejected.get(&machine.remote_comm_id()) {
             if *with == 0 || *with == machine.local_comm_id() {
                 return endpoint
                     .watch
@@ -63,10 +70,10 @@ impl World {
         let Some((node, other)) = self.partner(index, ep) else {
             return Ok(());
         };
-        let Some(other) = self.nodes.get(node).and_then(|n| n.endpoints.get(&other)) else {
+        let Some((other, others)) = self.connection(node, other) else {
             return Ok(());
         };
-        let (own, others) = (machine, &other.machine);
+        let own = machine;
         let agree = own.remote_qpn() == others.local_qpn()
             && own.local_qpn() == others.remote_qpn()
             && own.service_id() == others.service_id()
@@ -81,8 +88,8 @@ impl World {
     }
 
     pub(super) fn is_established(&self, node: usize, ep: EpId) -> bool {
-        let endpoint = self.nodes.get(node).and_then(|n| n.endpoints.get(&ep));
-        endpoint.is_some_and(|e| e.machine.state() == State::Established)
+        let connection = self.connection(node, ep);
+        connection.is_some_and(|(_, machine)| machine.state() == State::Established)
     }
 
     /// S3, S4: all that the script began is over. Everybody disconnects.
@@ -90,11 +97,10 @@ impl World {
         self.log(|| "everybody disconnects".into());
         for index in 0..self.nodes.len() {
             for ep in self.endpoints(index) {
-                let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep))
-                else {
+                let Some((endpoint, machine)) = self.connection(index, ep) else {
                     continue;
                 };
-                let on_time = endpoint.watch.on_time(endpoint.machine.state(), self.now);
+                let on_time = endpoint.watch.on_time(Some(machine.state()), self.now);
                 self.judge(on_time);
                 if !self.is_established(index, ep) {
                     continue;
@@ -122,21 +128,20 @@ impl World {
 
     /// Whether the peer's node has an endpoint with the communication id that `ep` knows.
     fn has_other_end(&self, index: usize, ep: EpId) -> bool {
-        let endpoint = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep));
-        let Some(endpoint) = endpoint else {
+        let Some((endpoint, machine)) = self.connection(index, ep) else {
             return false;
         };
         let peer = self.nodes.iter().find(|n| n.origin() == endpoint.peer);
-        let id = endpoint.machine.remote_comm_id();
-        peer.is_some_and(|node| node.ids.get(id).is_some())
+        let id = machine.remote_comm_id();
+        peer.is_some_and(|node| node.tables.comm_ids.get(id).is_some())
     }
 
     /// S4: whose other end does not exist is told so as soon as it disconnects.
     pub(super) fn judge_orphans(&mut self) {
         for (index, ep) in std::mem::take(&mut self.orphans) {
-            let endpoint = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep));
-            let waits = endpoint.filter(|e| e.machine.state() == State::DreqSent);
-            if let Some(endpoint) = waits {
+            let connection = self.connection(index, ep);
+            let waits = connection.filter(|(_, machine)| machine.state() == State::DreqSent);
+            if let Some((endpoint, _)) = waits {
                 let what = "a DREQ to nobody is not answered";
                 let judgement = endpoint.watch.violation(Rule::S4, what);
                 self.judge(judgement);
@@ -146,7 +151,7 @@ impl World {
 
     /// S4: half a connection has an excuse.
     fn judge_half_open(&mut self, index: usize, ep: EpId) {
-        let Some(endpoint) = self.nodes.get(index).and_then(|n| n.endpoints.get(&ep)) else {
+        let Some((endpoint, _)) = self.connection(index, ep) else {
             return;
         };
         let tag = endpoint.watch.tag;
@@ -167,9 +172,13 @@ impl World {
     /// S8, S9: nothing is left.
     pub(super) fn judge_end(&mut self) {
         for node in &self.nodes {
-            let judgement = node.sizes();
-            let endpoints = node.endpoints.len() + node.datagrams.len();
-            let left = (endpoints, node.ids.len(), node.remotes.len());
+            let judgement = node::judge_tables(node);
+            let tables = &node.tables;
+            let left = (
+                node.endpoints.len(),
+                tables.comm_ids.len(),
+                tables.remote_ids.len(),
+            );
             let judgement = judgement.and_then(|()| match left {
                 (0, 0, 0) => Ok(()),
                 (endpoints, ids, names) => Err(Violation {
@@ -177,7 +186,7 @@ impl World {
                     what: format!(
                         "node {} ends with {endpoints} endpoints, {ids} communication ids, {names} \
                          names of peers",
-                        node.index
+                        node.env.index
                     ),
                 }),
             });

@@ -14,6 +14,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
+use cmnode::EpId;
 use cmproto::{
     origin::Origin,
     time::{Duration, Instant},
@@ -21,14 +22,12 @@ use cmproto::{
 };
 
 use crate::{
-    arrive::Arrived,
     counts::Counts,
-    endpoint::Endpoint,
     network::Network,
-    node::{Effect, Node},
+    node::{self, Endpoint, Node},
+    observer::Effect,
     rules::{Rule, Violation},
     script::{name, Dial, Fate, Moment, Script, Side, Step, Tag, Verb, Which},
-    tables::EpId,
 };
 
 /// When everybody disconnects: all that the script says is over by then, with all its timeouts.
@@ -127,7 +126,7 @@ impl World {
     /// A world in which nothing has happened yet.
     pub fn new(script: &Script, network: Network, trace: bool) -> Self {
         let setup = script.setup;
-        let nodes = (0..usize::from(setup.nodes)).map(|i| Node::new(i, 0, 0, setup));
+        let nodes = (0..usize::from(setup.nodes)).map(|i| node::start(i, 0, 0, setup));
         let mut world = Self {
             now: Instant::ZERO,
             queue: BinaryHeap::new(),
@@ -240,7 +239,7 @@ impl World {
         if let Some(violation) = self.violation.clone() {
             self.log(|| violation.to_string());
         }
-        self.counts.reused += self.nodes.iter().map(|n| n.reused).sum::<u64>();
+        self.counts.reused += self.nodes.iter().map(|n| n.env.reused).sum::<u64>();
         Outcome {
             counts: self.counts,
             violation: self.violation,
@@ -269,21 +268,23 @@ impl World {
                 else {
                     return;
                 };
-                let ep = node.connect(tag, peer, &dial, now);
-                self.schedule(from, ep, Moment::Created);
-                self.after(from, Some(ep));
+                node.now = now;
+                if let Some(ep) = node::connect(node, tag, peer, &dial) {
+                    self.schedule(from, ep, Moment::Created);
+                    self.after(from, Some(ep));
+                }
             }
             Happening::Restart(index) => self.restart(index),
             Happening::Arrive(number) => self.arrive(number),
             Happening::Timer { node, ep, deadline } => {
-                if let Some(node) = self.nodes.get_mut(node) {
-                    node.timeout(ep, deadline, now);
+                if let Some(node) = self.node_now(node) {
+                    node::timeout(node, ep, deadline);
                 }
                 self.after(node, Some(ep));
             }
             Happening::Reached { node, ep } => {
-                if let Some(node) = self.nodes.get_mut(node) {
-                    node.offer(ep, now);
+                if let Some(node) = self.node_now(node) {
+                    node::reached(node, ep);
                 }
                 self.after(node, Some(ep));
             }
@@ -302,10 +303,14 @@ impl World {
 
     fn endpoints(&self, node: usize) -> Vec<EpId> {
         let node = self.nodes.get(node);
-        node.map_or(Vec::new(), |n| {
-            let all = n.endpoints.keys().chain(n.datagrams.keys());
-            all.copied().collect()
-        })
+        node.map_or(Vec::new(), |n| n.endpoints.keys().copied().collect())
+    }
+
+    /// A node, with the time that it is.
+    fn node_now(&mut self, index: usize) -> Option<&mut Node> {
+        let node = self.nodes.get_mut(index)?;
+        node.now = self.now;
+        Some(node)
     }
 
     fn restart(&mut self, index: usize) {
@@ -314,24 +319,23 @@ impl World {
         };
         self.epochs += 1;
         self.counts.restarts += 1;
-        self.counts.reused += node.reused;
+        self.counts.reused += node.env.reused;
         self.perfect = false;
         // Numbers of endpoints go on, so that what was meant for an old one finds nothing.
-        *node = Node::new(index, self.epochs, node.next_ep(), node.setup);
+        *node = node::start(index, self.epochs, node.next_ep(), node.env.setup);
         self.log(|| format!("node {index} restarts"));
     }
 
     /// Carries out what `node` asks for, and judges what has changed: at most its endpoint `ep`.
     fn after(&mut self, index: usize, ep: Option<EpId>) {
-        let Some(node) = self.nodes.get_mut(index) else {
+        let Some(node) = self.node_now(index) else {
             return;
         };
-        let now = self.now;
-        let effects = std::mem::take(&mut node.effects);
-        let violation = node.violation.take();
-        let sizes = node.sizes().and_then(|()| node.judge_datagrams(now));
+        let effects = std::mem::take(&mut node.env.effects);
+        let violation = node.env.violation.take();
+        let judgement = node::judge_tables(node);
         self.judge(violation.map_or(Ok(()), Err));
-        self.judge(sizes);
+        self.judge(judgement);
         for effect in effects {
             match effect {
                 Effect::Send { tag, kind, to, mad } => self.send(index, tag, kind, to, mad),
@@ -346,7 +350,7 @@ impl World {
                     let reach = self
                         .nodes
                         .get(index)
-                        .map_or(Duration::ZERO, |n| n.setup.reach);
+                        .map_or(Duration::ZERO, |n| n.env.setup.reach);
                     self.schedule(index, ep, Moment::Created);
                     self.at(self.now + reach, Happening::Reached { node: index, ep });
                 }
@@ -431,16 +435,12 @@ impl World {
         let Some(source) = self.nodes.get(packet.from).map(Node::origin) else {
             return;
         };
-        let arrived = Arrived {
-            tag,
-            origin: source,
-            mad: &packet.mad,
-            now: self.now,
-        };
         let Some(node) = self.nodes.get_mut(to) else {
             return;
         };
-        node.receive(&arrived);
+        node.now = self.now;
+        node.env.tag = tag;
+        node.receive(source, &packet.mad);
         if self.trace.is_some() {
             let what = match wire::decode(&packet.mad) {
                 Ok((_, message)) => name(message.attribute()),
@@ -475,9 +475,11 @@ impl World {
             Message::Rej(m) => m.remote_comm_id,
             _ => 0,
         };
+        let named = node.tables.comm_ids.get(id);
         let same_tag = |(ep, e): (&EpId, &Endpoint)| {
-            (e.watch.tag == packet.tag || e.machine.local_comm_id() == id).then_some(*ep)
+            (e.watch.tag == packet.tag && Some(*ep) != named).then_some(*ep)
         };
-        node.endpoints.iter().filter_map(same_tag).collect()
+        let same_tag = node.endpoints.iter().filter_map(same_tag);
+        same_tag.chain(named).collect()
     }
 }

@@ -2,14 +2,14 @@
 
 //! The users: what they are told, and what they do about it.
 
+use cmnode::EpId;
 use cmproto::{time::Duration, ucma_abi::CmEvent};
 
 use super::{Happening, World};
 use crate::{
-    datagram::service_qpn,
+    node::{self, service_qpn},
     rules::{Rule, Stage},
     script::{Moment, Side, Verb},
-    tables::EpId,
 };
 
 impl World {
@@ -18,12 +18,12 @@ impl World {
         let Some(whose) = self.nodes.get(node) else {
             return;
         };
-        let datagram = whose.datagrams.get(&ep);
-        let is_datagram = datagram.is_some();
-        let qpn = datagram.map(|d| (d.qpn, service_qpn(d.tag)));
-        let Some((tag, side, _)) = whose.whose(ep) else {
+        let Some(endpoint) = whose.endpoints.get(&ep) else {
             return;
         };
+        let is_datagram = endpoint.machine.resolution().is_some();
+        let watch = &endpoint.watch;
+        let (tag, side, qpn) = (watch.tag, watch.side, watch.qpn);
         let counts = &mut self.counts;
         let moment = match event {
             CmEvent::ConnectRequest | CmEvent::ConnectResponse => Moment::Asked,
@@ -49,7 +49,8 @@ impl World {
             _ => return,
         };
         // S1: an answer is the answer to the question.
-        if let (CmEvent::Established, Some((qpn, expected)), false) = (event, qpn, self.tainted) {
+        if event == CmEvent::Established && is_datagram && !self.tainted {
+            let expected = service_qpn(tag);
             if qpn != expected {
                 let what = format!("#{tag}: {expected} is resolved to {qpn}");
                 self.break_rule(Rule::S1, what);
@@ -64,7 +65,7 @@ impl World {
 
     /// Plans what the user of `ep` does at `moment`.
     pub(super) fn schedule(&mut self, node: usize, ep: EpId, moment: Moment) {
-        let Some((tag, side, _)) = self.nodes.get(node).and_then(|n| n.whose(ep)) else {
+        let Some((tag, side, _)) = self.nodes.get(node).and_then(|n| node::whose(n, ep)) else {
             return;
         };
         let plan = self.plans.entry(tag).or_default();
@@ -91,14 +92,13 @@ impl World {
         let has_data =
             peer.is_some_and(|(node, ep)| self.stage(node, ep) == Some(Stage::Connected));
         let before = self.stage(index, ep);
-        let now = self.now;
-        let Some(node) = self.nodes.get_mut(index) else {
+        let Some(node) = self.node_now(index) else {
             return;
         };
-        let Some((tag, side, true)) = node.whose(ep) else {
+        let Some((tag, side, true)) = node::whose(node, ep) else {
             return;
         };
-        let result = node.act(ep, verb, has_data, now);
+        let result = node::act(node, ep, verb, has_data);
         self.log(|| {
             let result = result.map_or_else(|errno| errno.name().into(), |()| String::from("ok"));
             format!("#{tag}: {side:?} user at node {index} does {verb:?}: {result}")

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A node of the RDMA connection manager in memory.
+//!
+//! This is the module's glue (`rust/cm`, `rust/cma`, `rust/endpoint`, `rust/table`) without locks,
+//! devices and memory that runs out. What becomes of a message `cmproto::node` decides, and what an
+//! endpoint does its state machine decides; a [`Node`] keeps the tables and carries that out. What
+//! leaves it (messages, timers, events of users) goes to its [`Environment`], which also sees each
+//! step before and after it is taken.
+
+mod endpoint;
+mod environment;
+mod listener;
+mod node;
+mod receive;
+mod step;
+mod tables;
+
+pub use self::{
+    endpoint::{Actions, Endpoint, Machine},
+    environment::{Arrived, Cause, Environment},
+    listener::Listener,
+    node::{connect_params, Node, Plant},
+    tables::{CommIds, EpId, RemoteIdTable, Tables},
+};

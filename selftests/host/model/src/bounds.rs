@@ -115,6 +115,33 @@ const fn passive(node: usize, qpn: u32) -> Slot {
     Slot::Passive { node, qpn }
 }
 
+/// The peer of a connection, with an end more: a late REQ may make another connection.
+const GHOST: &[Slot] = &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)];
+
+/// Each node connects to the other.
+const CROSSING: &[Slot] = &[
+    active(A, 0xa),
+    passive(B, 0xb),
+    active(B, 0xc),
+    passive(A, 0xd),
+];
+
+/// Two connections that claim the same queue pair.
+const SAME_QP: &[Slot] = &[
+    active(A, 0xa),
+    passive(B, 0xb),
+    active(A, 0xa),
+    passive(B, 0xd),
+];
+
+/// A queue pair that connects again.
+const RECONNECT: &[Slot] = &[
+    active(A, 0xa),
+    passive(B, 0xb),
+    then(A, 0xa, 0),
+    passive(B, 0xd),
+];
+
 const BASE: Bounds = Bounds {
     name: "",
     about: "",
@@ -144,14 +171,14 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "one-ghost",
         about: "one connection, 2 passive ends: a late REQ makes another connection",
-        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        slots: GHOST,
         verbs: SOME,
         ..BASE
     },
     Bounds {
         name: "one-restart",
         about: "one connection, each node restarts once",
-        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        slots: GHOST,
         retries: 0,
         verbs: SOME,
         restarts: [1, 1],
@@ -180,12 +207,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "two-crossing",
         about: "each node connects to the other at once",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            active(B, 0xc),
-            passive(A, 0xd),
-        ],
+        slots: CROSSING,
         retries: 0,
         verbs: FEW,
         ..BASE
@@ -193,12 +215,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "two-same-qp",
         about: "two connections at once that claim the same queue pair: one is stale",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            active(A, 0xa),
-            passive(B, 0xd),
-        ],
+        slots: SAME_QP,
         retries: 0,
         verbs: FEW,
         ..BASE
@@ -219,12 +236,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "reconnect",
         about: "a queue pair connects again when its first connection is over",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            then(A, 0xa, 0),
-            passive(B, 0xd),
-        ],
+        slots: RECONNECT,
         retries: 0,
         verbs: FEW,
         ..BASE
@@ -232,12 +244,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "reconnect-restart",
         about: "the same, and the first one may end by a restart of its node",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            then(A, 0xa, 0),
-            passive(B, 0xd),
-        ],
+        slots: RECONNECT,
         retries: 0,
         verbs: FEW,
         restarts: [1, 0],
@@ -246,7 +253,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "one-history",
         about: "one connection, 2 passive ends: no duplicate at any time has a second effect",
-        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        slots: GHOST,
         verbs: SOME,
         history: true,
         ..BASE
@@ -255,7 +262,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "one-restart-full",
         about: "one connection, every verb, 1 retry, each node restarts once",
-        slots: &[active(A, 0xa), passive(B, 0xb), passive(B, 0xc)],
+        slots: GHOST,
         restarts: [1, 1],
         extent: Extent::Long,
         ..BASE
@@ -263,12 +270,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "two-crossing-full",
         about: "each node connects to the other at once, all but MRA",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            active(B, 0xc),
-            passive(A, 0xd),
-        ],
+        slots: CROSSING,
         retries: 0,
         verbs: SOME,
         extent: Extent::Long,
@@ -277,12 +279,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "two-same-qp-full",
         about: "two connections at once that claim the same queue pair, all but MRA",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            active(A, 0xa),
-            passive(B, 0xd),
-        ],
+        slots: SAME_QP,
         retries: 0,
         verbs: SOME,
         extent: Extent::Long,
@@ -291,12 +288,7 @@ pub const SEARCHES: &[Bounds] = &[
     Bounds {
         name: "reconnect-full",
         about: "a queue pair connects again after its first connection or a restart, all but MRA",
-        slots: &[
-            active(A, 0xa),
-            passive(B, 0xb),
-            then(A, 0xa, 0),
-            passive(B, 0xd),
-        ],
+        slots: RECONNECT,
         verbs: SOME,
         restarts: [1, 0],
         extent: Extent::Long,

@@ -206,29 +206,15 @@ impl Machines {
         let params = ConnectParams {
             service_id: 0x0106_1234,
             local_qpn: qpn,
-            local_qkey: 0,
-            srq: false,
             transport: self.transport,
             starting_psn: 1,
-            responder_resources: 1,
-            initiator_depth: 1,
-            flow_control: true,
-            retry_count: 7,
-            rnr_retry_count: 7,
-            pkey: 0xffff,
-            path_mtu: 3,
             primary: ReqPath {
                 local_gid: Gid([1; 16]),
                 remote_gid: Gid([2; 16]),
                 ..ReqPath::default()
             },
-            packet_life_time: 16,
-            ca_ack_delay: 15,
-            remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
-            local_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
             max_cm_retries: self.retries,
-            vendor_id: 0,
-            attr_mod: 0,
+            ..cmnode::connect_params()
         };
         let fresh = connection.clone();
         let result = connection.connect(&params, b"req", NOW);

@@ -57,8 +57,8 @@ pub enum Space {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint(pub usize);
 
-/// What a user says about its side of a connection.
-#[derive(Clone, Debug)]
+/// What a user says about its side of a connection, or hears about the other side.
+#[derive(Clone, Debug, Default)]
 pub struct ConnParam {
     pub qpn: u32,
     pub responder: u8,
@@ -143,16 +143,7 @@ pub struct Event {
     /// `enum rdma_cm_event_type`.
     pub kind: u32,
     pub status: i32,
-    pub private: Vec<u8>,
-    pub responder: u8,
-    pub initiator: u8,
-    pub flow: u8,
-    pub retry: u8,
-    pub rnr: u8,
-    pub srq: u8,
-    pub qpn: u32,
-    pub vendor: u32,
-    pub attr_mod: u32,
+    pub param: ConnParam,
 }
 
 /// A message on the wire, sent by the system under test.

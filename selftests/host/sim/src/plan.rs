@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use crate::{
     network::{span, Network, Weather},
-    script::{Dial, Moment, Plant, Script, Setup, Side, Step, Tag, Verb},
+    script::{Act, Call, Dial, Moment, Plant, Script, Setup, Side, Step, Tag, Verb},
 };
 
 /// What a run can be asked for.
@@ -98,13 +98,13 @@ fn dial(rng: &mut Rng) -> Dial {
 fn users(rng: &mut Rng, tag: Tag, steps: &mut Vec<Step>) {
     for side in [Side::Active, Side::Passive] {
         let mut act = |when, after, verb| {
-            steps.push(Step::Act {
+            steps.push(Step::Act(Act {
                 tag,
                 side,
                 when,
                 after,
                 verb,
-            });
+            }));
         };
         if often(rng, 30) {
             let verbs = [
@@ -168,13 +168,13 @@ pub fn plan(seed: u64, knobs: &Knobs) -> (Script, Network) {
     let any_time = |rng: &mut Rng| Duration::from_micros(rng.u64(0..spread.as_micros()));
     for tag in 0..rng.u16(1..=32) {
         let from = rng.usize(..nodes);
-        steps.push(Step::Connect {
+        steps.push(Step::Connect(Call {
             tag,
             at: any_time(&mut rng),
             from,
             to: (from + rng.usize(1..nodes)) % nodes,
             dial: dial(&mut rng),
-        });
+        }));
         users(&mut rng, tag, &mut steps);
     }
     let perfect = weather

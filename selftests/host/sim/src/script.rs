@@ -150,24 +150,32 @@ pub struct Which {
     pub nth: u16,
 }
 
+/// A user connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub tag: Tag,
+    pub at: Duration,
+    pub from: usize,
+    pub to: usize,
+    pub dial: Dial,
+}
+
+/// The user of one side of `tag` does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Act {
+    pub tag: Tag,
+    pub side: Side,
+    pub when: Moment,
+    pub after: Duration,
+    pub verb: Verb,
+}
+
 /// One deviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    Connect {
-        tag: Tag,
-        at: Duration,
-        from: usize,
-        to: usize,
-        dial: Dial,
-    },
-    /// The user of one side of `tag` does something else, or something more.
-    Act {
-        tag: Tag,
-        side: Side,
-        when: Moment,
-        after: Duration,
-        verb: Verb,
-    },
+    Connect(Call),
+    /// A user does something else, or something more.
+    Act(Act),
     Network(Which, Fate),
     /// Nothing gets through between two nodes.
     Cut {
@@ -219,14 +227,17 @@ impl fmt::Display for Which {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect {
-                tag,
-                at,
-                from,
-                to,
-                dial,
-            } => {
-                let at = time(*at);
+            Self::Connect(call) => {
+                let (
+                    Call {
+                        tag,
+                        from,
+                        to,
+                        dial,
+                        ..
+                    },
+                    at,
+                ) = (call, time(call.at));
                 write!(f, "#{tag}: node {from} connects to node {to} at {at}")?;
                 if *dial != Dial::PLAIN {
                     write!(
@@ -240,14 +251,17 @@ impl fmt::Display for Step {
                 }
                 Ok(())
             }
-            Self::Act {
-                tag,
-                side,
-                when,
-                after,
-                verb,
-            } => {
-                let after = time(*after);
+            Self::Act(act) => {
+                let (
+                    Act {
+                        tag,
+                        side,
+                        when,
+                        verb,
+                        ..
+                    },
+                    after,
+                ) = (act, time(act.after));
                 write!(
                     f,
                     "#{tag}: the {side:?} user does {verb:?} {after} after {when:?}"

@@ -7,7 +7,7 @@ use cmproto::time::Duration;
 use crate::{
     play,
     rules::Rule,
-    script::{Dial, Fate, Script, Setup, Step},
+    script::{Act, Call, Dial, Fate, Script, Setup, Step},
 };
 
 /// How often a script may be played to find a shorter one.
@@ -71,7 +71,7 @@ impl Search {
             let mut script = self.best.clone();
             change(&mut script.setup);
             let fits = script.steps.iter().all(|step| match step {
-                Step::Connect { from, to, .. } => *from.max(to) < usize::from(script.setup.nodes),
+                Step::Connect(call) => call.from.max(call.to) < usize::from(script.setup.nodes),
                 Step::Restart { node, .. } => *node < usize::from(script.setup.nodes),
                 _ => true,
             });
@@ -114,48 +114,29 @@ fn shorter(span: Duration) -> Vec<Duration> {
 fn plainer(step: &Step) -> Vec<Step> {
     let mut steps = Vec::new();
     match *step {
-        Step::Connect {
-            tag,
-            at,
-            from,
-            to,
-            dial,
-        } => {
-            let connect = |at, dial| Step::Connect {
-                tag,
-                at,
-                from,
-                to,
-                dial,
-            };
-            if dial != Dial::PLAIN {
-                steps.push(connect(at, Dial::PLAIN));
-                let Dial { datagram, .. } = dial;
-                steps.push(connect(
-                    at,
-                    Dial {
-                        datagram,
-                        ..Dial::PLAIN
-                    },
-                ));
-                let transport = Dial::PLAIN.transport;
-                steps.push(connect(at, Dial { transport, ..dial }));
+        Step::Connect(call) => {
+            let mut dials = Vec::new();
+            if call.dial != Dial::PLAIN {
+                let (datagram, transport) = (call.dial.datagram, Dial::PLAIN.transport);
+                dials.push(Dial::PLAIN);
+                dials.push(Dial {
+                    datagram,
+                    ..Dial::PLAIN
+                });
+                dials.push(Dial {
+                    transport,
+                    ..call.dial
+                });
             }
-            steps.extend(shorter(at).into_iter().map(|at| connect(at, dial)));
+            let dials = dials.into_iter().map(|dial| Call { dial, ..call });
+            let earlier = shorter(call.at).into_iter();
+            let earlier = earlier.map(|at| Call { at, ..call });
+            steps.extend(dials.chain(earlier).map(Step::Connect));
         }
-        Step::Act {
-            tag,
-            side,
-            when,
-            after,
-            verb,
-        } => steps.extend(shorter(after).into_iter().map(|after| Step::Act {
-            tag,
-            side,
-            when,
-            after,
-            verb,
-        })),
+        Step::Act(act) => {
+            let sooner = shorter(act.after).into_iter();
+            steps.extend(sooner.map(|after| Step::Act(Act { after, ..act })));
+        }
         Step::Network(which, fate) => {
             let fates: Vec<Fate> = match fate {
                 Fate::Lost => Vec::new(),

@@ -6,7 +6,7 @@
 use cmproto::{cm::EARLY_SENDS, time::Duration};
 use cmsim::{
     play_in_weather,
-    script::{Dial, Script, Setup, Step},
+    script::{Call, Dial, Script, Setup, Step},
     Counts, Weather,
 };
 
@@ -19,15 +19,17 @@ fn script(seed: u64, early: u8, dial: Dial) -> Script {
         early,
         ..Setup::PLAIN
     };
-    let call = |tag: u16| Step::Connect {
-        tag,
-        at: Duration::from_millis(u64::from(tag) * 3),
-        from: usize::from(tag % 2),
-        to: usize::from(1 - tag % 2),
-        dial: Dial {
-            datagram: tag % 5 == 4,
-            ..dial
-        },
+    let call = |tag: u16| {
+        Step::Connect(Call {
+            tag,
+            at: Duration::from_millis(u64::from(tag) * 3),
+            from: usize::from(tag % 2),
+            to: usize::from(1 - tag % 2),
+            dial: Dial {
+                datagram: tag % 5 == 4,
+                ..dial
+            },
+        })
     };
     Script {
         setup,

@@ -9,7 +9,7 @@ use cmsim::{
     play, play_seed,
     rules::Rule,
     run::{run, Budget},
-    script::{Dial, Fate, Moment, Plant, Script, Setup, Side, Step, Verb, Which},
+    script::{Act, Call, Dial, Fate, Moment, Plant, Script, Setup, Side, Step, Verb, Which},
     script_of, shrink, Knobs,
 };
 
@@ -91,20 +91,20 @@ fn every_disconnect_request_is_answered() {
             ..Setup::PLAIN
         },
         steps: vec![
-            Step::Connect {
+            Step::Connect(Call {
                 tag,
                 at: time::Duration::ZERO,
                 from,
                 to: 0,
                 dial: Dial::PLAIN,
-            },
-            Step::Act {
+            }),
+            Step::Act(Act {
                 tag,
                 side: Side::Active,
                 when: Moment::Connected,
                 after: time::Duration::ZERO,
                 verb: Verb::Disconnect,
-            },
+            }),
             network(from, Attribute::Dreq, 0, again),
             network(0, Attribute::Drep, 0, Fate::Lost),
             // A bit of the transaction id.

@@ -188,16 +188,18 @@ impl Guest {
             child,
             kind: raw.kind(),
             status: raw.status(),
-            private: private.to_vec(),
-            responder,
-            initiator,
-            flow,
-            retry,
-            rnr,
-            srq,
-            qpn: raw.qpn(),
-            vendor,
-            attr_mod,
+            param: ConnParam {
+                private: private.to_vec(),
+                responder,
+                initiator,
+                flow,
+                retry,
+                rnr,
+                srq,
+                qpn: raw.qpn(),
+                vendor,
+                attr_mod,
+            },
         })
     }
 

@@ -5,7 +5,7 @@
 use super::{origin, seen};
 use crate::{
     wire::Mad,
-    world::{Endpoint, Event, Micros, Names, Sent, Who},
+    world::{ConnParam, Endpoint, Event, Micros, Names, Sent, Who},
 };
 use cmnode::{Arrived, Cause, Environment, EpId, Node};
 use cmproto::{
@@ -45,7 +45,7 @@ impl Surroundings {
     }
 }
 
-fn event(upcall: (CmEvent, i32), at: Micros, ep: EpId) -> Event {
+fn event(upcall: (CmEvent, i32), at: Micros, ep: EpId, param: ConnParam) -> Event {
     let (event, status) = upcall;
     Event {
         at,
@@ -53,16 +53,7 @@ fn event(upcall: (CmEvent, i32), at: Micros, ep: EpId) -> Event {
         child: None,
         kind: event as u32,
         status,
-        private: Vec::new(),
-        responder: 0,
-        initiator: 0,
-        flow: 0,
-        retry: 0,
-        rnr: 0,
-        srq: 0,
-        qpn: 0,
-        vendor: 0,
-        attr_mod: 0,
+        param,
     }
 }
 
@@ -105,24 +96,28 @@ impl Environment for Surroundings {
         };
         endpoint.watch.is_unread = true;
         let listener = endpoint.listener.unwrap_or(ep);
-        let mut event = event((CmEvent::ConnectRequest, 0), node.now.as_micros(), listener);
+        let param = match request.message {
+            Message::Req(req) => ConnParam {
+                private: user_data(req.private_data),
+                responder: req.initiator_depth,
+                initiator: req.responder_resources,
+                flow: req.flow_control.into(),
+                retry: req.retry_count,
+                rnr: req.rnr_retry_count,
+                srq: req.srq.into(),
+                qpn: req.local_qpn,
+                vendor: req.vendor_id,
+                attr_mod: request.header.attr_mod,
+            },
+            Message::SidrReq(req) => ConnParam {
+                private: user_data(req.private_data),
+                ..ConnParam::default()
+            },
+            _ => ConnParam::default(),
+        };
+        let upcall = (CmEvent::ConnectRequest, 0);
+        let mut event = event(upcall, node.now.as_micros(), listener, param);
         event.child = Some(Endpoint(ep as usize));
-        match request.message {
-            Message::Req(req) => {
-                event.private = user_data(req.private_data);
-                event.responder = req.initiator_depth;
-                event.initiator = req.responder_resources;
-                event.flow = req.flow_control.into();
-                event.retry = req.retry_count;
-                event.rnr = req.rnr_retry_count;
-                event.srq = req.srq.into();
-                event.qpn = req.local_qpn;
-                event.vendor = req.vendor_id;
-                event.attr_mod = request.header.attr_mod;
-            }
-            Message::SidrReq(req) => event.private = user_data(req.private_data),
-            _ => {}
-        }
         node.env.events.push_back(event);
     }
 
@@ -137,30 +132,39 @@ impl Environment for Surroundings {
         let Some(upcall) = upcall.filter(|_| has_uid) else {
             return;
         };
-        let mut event = event((upcall.event, upcall.status), node.now.as_micros(), ep);
-        if let Cause::Message(arrived) = cause {
-            match arrived.message {
-                Message::Rej(rej) => event.private = rej.private_data.to_vec(),
-                Message::Rep(rep) => {
-                    event.private = rep.private_data.to_vec();
-                    event.responder = rep.initiator_depth;
-                    event.initiator = rep.responder_resources;
-                    event.flow = rep.flow_control.into();
-                    event.rnr = rep.rnr_retry_count;
-                    event.srq = rep.srq.into();
-                    event.qpn = rep.local_qpn;
-                    event.vendor = rep.vendor_id;
-                    event.attr_mod = arrived.header.attr_mod;
-                }
-                Message::SidrRep(rep) => {
-                    event.private = rep.private_data.to_vec();
-                    if upcall.event == CmEvent::Established {
-                        event.qpn = rep.qpn;
-                    }
-                }
-                _ => {}
-            }
-        }
+        let message = match cause {
+            Cause::Message(arrived) => Some((arrived.header, arrived.message)),
+            _ => None,
+        };
+        let param = match message {
+            Some((_, Message::Rej(rej))) => ConnParam {
+                private: rej.private_data.to_vec(),
+                ..ConnParam::default()
+            },
+            Some((header, Message::Rep(rep))) => ConnParam {
+                private: rep.private_data.to_vec(),
+                responder: rep.initiator_depth,
+                initiator: rep.responder_resources,
+                flow: rep.flow_control.into(),
+                rnr: rep.rnr_retry_count,
+                srq: rep.srq.into(),
+                qpn: rep.local_qpn,
+                vendor: rep.vendor_id,
+                attr_mod: header.attr_mod,
+                ..ConnParam::default()
+            },
+            Some((_, Message::SidrRep(rep))) => ConnParam {
+                private: rep.private_data.to_vec(),
+                qpn: match upcall.event {
+                    CmEvent::Established => rep.qpn,
+                    _ => 0,
+                },
+                ..ConnParam::default()
+            },
+            _ => ConnParam::default(),
+        };
+        let upcall = (upcall.event, upcall.status);
+        let event = event(upcall, node.now.as_micros(), ep, param);
         node.env.events.push_back(event);
     }
 

@@ -208,22 +208,25 @@ impl Play<'_> {
                 let Value::Bytes(want) = value else {
                     return Err("private wants \"...\"".into());
                 };
-                let (got, rest) = event.private.split_at(want.len().min(event.private.len()));
+                let (got, rest) = event
+                    .param
+                    .private
+                    .split_at(want.len().min(event.param.private.len()));
                 return match got == want && rest.iter().all(|byte| *byte == 0) {
                     true => Ok(()),
-                    false => Err(format!("private: got {:02x?}", event.private)),
+                    false => Err(format!("private: got {:02x?}", event.param.private)),
                 };
             }
-            "len" => event.private.len() as u64,
-            "responder" => event.responder.into(),
-            "initiator" => event.initiator.into(),
-            "flow" => event.flow.into(),
-            "retry" => event.retry.into(),
-            "rnr" => event.rnr.into(),
-            "srq" => event.srq.into(),
-            "qpn" => event.qpn.into(),
-            "vendor" => event.vendor.into(),
-            "attr_mod" => event.attr_mod.into(),
+            "len" => event.param.private.len() as u64,
+            "responder" => event.param.responder.into(),
+            "initiator" => event.param.initiator.into(),
+            "flow" => event.param.flow.into(),
+            "retry" => event.param.retry.into(),
+            "rnr" => event.param.rnr.into(),
+            "srq" => event.param.srq.into(),
+            "qpn" => event.param.qpn.into(),
+            "vendor" => event.param.vendor.into(),
+            "attr_mod" => event.param.attr_mod.into(),
             _ => return Err(format!("an event has no {name}")),
         };
         same(name, self.number(name, value)?, got)

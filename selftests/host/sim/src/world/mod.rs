@@ -27,7 +27,7 @@ use crate::{
     node::{self, Endpoint, Node},
     observer::Effect,
     rules::{Rule, Violation},
-    script::{name, Dial, Fate, Moment, Script, Side, Step, Tag, Verb, Which},
+    script::{name, Act, Call, Dial, Fate, Moment, Script, Step, Tag, Verb, Which},
 };
 
 /// When everybody disconnects: all that the script says is over by then, with all its timeouts.
@@ -42,12 +42,7 @@ const STEPS: u64 = 1_000_000;
 /// Something that happens at some time.
 #[derive(Debug)]
 enum Happening {
-    Connect {
-        tag: Tag,
-        from: usize,
-        to: usize,
-        dial: Dial,
-    },
+    Connect(Call),
     Restart(usize),
     Arrive(usize),
     Timer {
@@ -82,7 +77,7 @@ struct Packet {
 /// What the users of a tag do.
 #[derive(Debug, Default)]
 struct Plan {
-    acts: Vec<(Side, Moment, Duration, Verb)>,
+    acts: Vec<Act>,
     /// Messages sent so far, of each kind by each node.
     sent: BTreeMap<(usize, Attribute), u16>,
     dial: Option<Dial>,
@@ -157,32 +152,11 @@ impl World {
 
     fn take_step(&mut self, step: &Step) {
         match *step {
-            Step::Connect {
-                tag,
-                at,
-                from,
-                to,
-                dial,
-            } => {
-                self.plans.entry(tag).or_default().dial = Some(dial);
-                let happening = Happening::Connect {
-                    tag,
-                    from,
-                    to,
-                    dial,
-                };
-                self.at(Instant::ZERO + at, happening);
+            Step::Connect(call) => {
+                self.plans.entry(call.tag).or_default().dial = Some(call.dial);
+                self.at(Instant::ZERO + call.at, Happening::Connect(call));
             }
-            Step::Act {
-                tag,
-                side,
-                when,
-                after,
-                verb,
-            } => {
-                let plan = self.plans.entry(tag).or_default();
-                plan.acts.push((side, when, after, verb));
-            }
+            Step::Act(act) => self.plans.entry(act.tag).or_default().acts.push(act),
             Step::Network(..) => {}
             Step::Cut { at, until, between } => {
                 let (from, until) = (Instant::ZERO + at, Instant::ZERO + until);
@@ -255,12 +229,14 @@ impl World {
     fn happen(&mut self, happening: Happening) {
         let now = self.now;
         match happening {
-            Happening::Connect {
-                tag,
-                from,
-                to,
-                dial,
-            } => {
+            Happening::Connect(call) => {
+                let Call {
+                    tag,
+                    from,
+                    to,
+                    dial,
+                    ..
+                } = call;
                 self.counts.connections += 1;
                 self.log(|| format!("#{tag}: node {from} connects to node {to}"));
                 let (Some(peer), Some(node)) =

@@ -73,8 +73,8 @@ impl World {
         let acts = plan
             .acts
             .iter()
-            .filter(|act| (act.0, act.1) == (side, moment));
-        let mut acts: Vec<_> = acts.map(|act| (act.2, act.3)).collect();
+            .filter(|act| (act.side, act.when) == (side, moment));
+        let mut acts: Vec<_> = acts.map(|act| (act.after, act.verb)).collect();
         if acts.is_empty() {
             match moment {
                 Moment::Asked => acts.push((Duration::ZERO, Verb::Accept)),

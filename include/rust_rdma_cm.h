@@ -31,6 +31,7 @@ void rust_rdma_configfs_add_default_group(struct config_group *group,
 					  struct config_group *parent);
 
 /* rust/helpers/cred.c */
+u32 rust_rdma_current_user(void);
 bool rust_rdma_ib_safe_file_access(struct file *filp);
 
 /* rust/helpers/igmp.c */

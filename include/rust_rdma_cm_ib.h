@@ -43,6 +43,23 @@ bool rust_rdma_protocol_roce(const struct ib_device *device, u32 port_num);
 bool rust_rdma_protocol_roce_udp_encap(const struct ib_device *device,
 				       u32 port_num);
 u32 rust_rdma_ah_find_type(struct ib_device *device, u32 port_num);
+
+/* The maker of a queue pair, as the current task sees it. */
+enum rust_rdma_qp_maker {
+	RUST_RDMA_QP_MAKER_NONE,	/* there is no such queue pair */
+	RUST_RDMA_QP_MAKER_CALLER,	/* the current process */
+	RUST_RDMA_QP_MAKER_KERNEL,
+	RUST_RDMA_QP_MAKER_PROCESS,	/* another one */
+};
+
+/* The queue pair of another process. */
+struct rust_rdma_named_qp {
+	u32 user;		/* the effective user, in the initial user namespace */
+	bool is_shared_target;	/* of an XRC domain that has an inode */
+};
+
+enum rust_rdma_qp_maker rust_rdma_named_qp(struct ib_device *device, u32 number,
+					   struct rust_rdma_named_qp *found);
 int rust_rdma_gid_tbl_len(const struct ib_device *device, u32 port_num);
 
 /* rust/helpers/ib_addr.c */

@@ -9,7 +9,7 @@ use crate::{
     kext::{bug, clock, random, slab::SlabCache, workqueue::OwnedQueue},
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
-        parked::Parking, port_spaces::PortSpaces, remote_ids::RemoteIdTable,
+        parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers, remote_ids::RemoteIdTable,
         resolve_budget::ResolveBudget, round_trips::RoundTrips, sidr_requests::SidrRequests,
         timers::Timers, unresolved::Unresolved, wildcard_listeners::WildcardListeners,
     },
@@ -32,6 +32,7 @@ pub(crate) struct Globals {
     pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
     pub(crate) remote_ids: Arc<RemoteIdTable<EndpointRef>>,
     pub(crate) port_spaces: Arc<PortSpaces>,
+    pub(crate) qp_numbers: Arc<QpNumbers<EndpointRef>>,
     pub(crate) listeners: Arc<Listeners<EndpointRef, ServiceConsumer>>,
     #[pin]
     pub(crate) devices: Devices<EndpointRef>,
@@ -67,6 +68,7 @@ impl Globals {
         let neighbours = Neighbours::new()?;
         let listeners = Listeners::new()?;
         let port_spaces = PortSpaces::new()?;
+        let qp_numbers = QpNumbers::new()?;
         let remote_ids = RemoteIdTable::new()?;
         let comm_ids = CommIds::new([random::u64(), random::u64()])?;
         let accept_locks = AcceptLocks::new()?;
@@ -82,6 +84,7 @@ impl Globals {
                 comm_ids,
                 remote_ids,
                 port_spaces,
+                qp_numbers,
                 listeners,
                 devices <- Devices::new(),
                 wildcard_listeners,

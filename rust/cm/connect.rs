@@ -25,18 +25,19 @@ impl Endpoint {
     ///
     /// The lock, which is that of `inner`, is left while the route is prepared, which may sleep.
     /// Then `make` makes the limits, the parameters and the private data, and checks the state. It
-    /// may show the QPN of the parameters.
+    /// may show the QPN of the parameters. `claim` is called when nothing else can fail.
     ///
-    /// Fails like [`Route::resolved`], `make` and [`send_req`](Self::send_req).
+    /// Fails like [`Route::resolved`], `make`, `claim` and [`send_req`](Self::send_req).
     pub(crate) fn send_req_resolved(
         self: &EndpointRef,
         inner: MutexGuard<'_, Inner>,
+        claim: impl FnOnce(&mut Inner) -> Result,
         make: impl FnOnce(&Inner) -> Result<(Limits, ConnectParams, ReqData)>,
     ) -> Result {
         let route = Route::resolved(inner)?;
         let mut inner = self.inner.lock();
         let (limits, params, data) = make(&inner)?;
-        self.send_req(&mut inner, route, &limits, params, data.bytes(), |_| Ok(()))
+        self.send_req(&mut inner, route, &limits, params, data.bytes(), claim)
             .inspect_err(|_| self.id_priv.set_qp_num(inner.qp.num))
     }
 

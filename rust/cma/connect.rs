@@ -26,6 +26,7 @@ impl Endpoint {
     /// On failure nothing has changed.
     ///
     /// - `EINVAL` if the route is not resolved, or if there is too much private data;
+    /// - `EPERM` if a program names the queue pair of another;
     /// - `ENOMEM` if there is no memory;
     /// - `ENODEV` if the device or its port has gone.
     pub(crate) fn connect(self: &EndpointRef, param: &ConnParam<'_>, ece: Ece) -> Result {
@@ -42,8 +43,10 @@ impl Endpoint {
         ece: Ece,
         ready: impl FnOnce() -> Result,
     ) -> Result {
+        self.take_qp_number(param.qp_num);
         let inner = self.inner.lock();
         if inner.is_iwarp() {
+            self.claim_qp_number(&inner, param.qp_num)?;
             drop(inner);
             return self.connect_iwarp(param, ready);
         }
@@ -51,7 +54,8 @@ impl Endpoint {
             return self.connect_datagram(inner, param);
         }
         let transport = self.qp_type.transport().kernel()?;
-        self.send_req_resolved(inner, |inner| {
+        let claim = |inner: &mut Inner| self.claim_qp_number(inner, param.qp_num);
+        self.send_req_resolved(inner, claim, |inner| {
             let data = Self::request_data(inner, param)?;
             let tuning = inner.full_tuning();
             let params = self.connect_params(inner, transport, &tuning, param, ece);
@@ -108,16 +112,24 @@ impl Endpoint {
     /// (without `param`), or a SIDR_REP as the answer to a SIDR_REQ.
     ///
     /// `on_success` runs before any event that the answer causes. If this fails in the state
-    /// CONNECT, the peer is refused.
+    /// CONNECT, the peer is refused, but not after `EPERM`: a program has named the queue pair of
+    /// another.
     pub(crate) fn accept(
         self: &EndpointRef,
         param: Option<&ConnParam<'_>>,
         ece: Ece,
         on_success: impl FnOnce(),
     ) -> Result {
+        if let Some(param) = param {
+            self.take_qp_number(param.qp_num);
+        }
         let mut inner = self.inner.lock();
         if inner.state() != State::Connect {
             return Err(EINVAL);
+        }
+        match param {
+            Some(param) => self.claim_qp_number(&inner, param.qp_num)?,
+            None => self.standing(&inner, inner.qp.num).map(drop)?,
         }
         if inner.is_iwarp() {
             drop(inner);

@@ -13,6 +13,7 @@ pub(crate) mod multicast;
 pub(crate) mod network;
 mod option;
 mod qp_attr;
+mod qp_number;
 mod route;
 pub(crate) mod service;
 mod settings;

@@ -22,6 +22,7 @@ impl Endpoint {
         param: &ConnParam<'_>,
     ) -> Result {
         let mut inner = self.send_sidr_req_resolved(inner, |inner| {
+            self.claim_qp_number(inner, param.qp_num)?;
             let data = Self::request_data(inner, param)?;
             let tuning = inner.full_tuning();
             let params = ResolveParams {

@@ -3,7 +3,7 @@
 //! The consumer of an endpoint, to which events are reported, and the view that it has of the
 //! endpoint.
 
-use super::{EndpointRef, Event, Inner};
+use super::{ClaimSlot, EndpointRef, Event, Inner};
 use crate::ib::dev_addr::DevAddr;
 use cmproto::{
     cm,
@@ -114,6 +114,12 @@ pub(crate) trait Consumer: Send + Sync {
         event: &Event<'_>,
         parking: u32,
     ) -> Result<Admitted<'a>, Declined>;
+
+    /// Returns the slot for the endpoint's claim to the number of a queue pair. Parts of the kernel
+    /// claim none.
+    fn claim_slot(&self) -> Option<&ClaimSlot> {
+        None
+    }
 
     /// Notes that the device is being removed. This comes before the event that reports the
     /// removal; the endpoint is dead.

@@ -54,7 +54,7 @@ use crate::{
     },
     kext::{net::Net, slab::SlabArc},
     table::{
-        listeners,
+        listeners, qp_numbers,
         timers::{Deadline, TimerLink},
     },
 };
@@ -129,6 +129,9 @@ pub(crate) type Listening = listeners::Listening<EndpointRef, ServiceConsumer>;
 
 /// The attachment of an endpoint to a port of a device.
 pub(crate) type Attachment = attachment::Attachment<EndpointRef>;
+
+/// The slot for the claim of an endpoint to the number of a queue pair.
+pub(crate) type ClaimSlot = qp_numbers::ClaimSlot<EndpointRef>;
 
 impl Endpoint {
     /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current

@@ -50,6 +50,7 @@ pub(crate) mod interface;
 pub(crate) mod iw;
 pub(crate) mod mad;
 mod mad_source;
+mod named_qp;
 pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod restrack;

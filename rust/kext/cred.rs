@@ -26,6 +26,12 @@ pub(crate) fn capable(cap: Capability) -> bool {
     unsafe { bindings::capable(cap.0) }
 }
 
+/// Returns the effective user of the current task, in the initial user namespace.
+pub(crate) fn current_user() -> u32 {
+    // SAFETY: It only reads the credentials of the current task.
+    unsafe { bindings::rust_rdma_current_user() }
+}
+
 /// Returns whether the current task has the same credentials that `file` was opened with.
 ///
 /// A command that arrives by `write()` must check this (`ib_safe_file_access()`). Otherwise a

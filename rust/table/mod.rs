@@ -12,6 +12,7 @@ pub(crate) mod members;
 pub(crate) mod neighbours;
 pub(crate) mod parked;
 pub(crate) mod port_spaces;
+pub(crate) mod qp_numbers;
 pub(crate) mod remote_ids;
 pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;

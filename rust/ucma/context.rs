@@ -14,7 +14,7 @@ use super::{
     multicast::Multicast,
 };
 use crate::{
-    endpoint::{Admitted, Consumer, EndpointRef, Event, View},
+    endpoint::{Admitted, ClaimSlot, Consumer, EndpointRef, Event, View},
     kext::{
         delay,
         error::{to_protocol, ToKernel},
@@ -51,6 +51,9 @@ pub(super) struct Context {
     /// The address of that channel, for comparison. Changes under the lock of `channel`.
     home: Atomic<usize>,
     endpoint: EndpointRef,
+    /// The endpoint's claim to the number of a queue pair.
+    #[pin]
+    claim: ClaimSlot,
     /// Set when the endpoint has been taken down because its device was removed.
     removed: Atomic<bool>,
 }
@@ -88,6 +91,7 @@ impl<'a> Unpublished<'a> {
                 channel <- new_spinlock!(channel, "rdma_ucm_context"),
                 home,
                 endpoint,
+                claim <- ClaimSlot::new(),
                 removed: Atomic::new(false),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -190,6 +194,8 @@ impl Context {
     pub(super) fn end(&self, number: Reserved<'_, Self>) -> u32 {
         delay::point();
         self.endpoint.destroy();
+        // A dead endpoint claims nothing any more.
+        self.claim.clear();
         delay::point();
         let mut reported = 0;
         if let Some(removed) = Channel::remove(self) {
@@ -302,6 +308,10 @@ impl Consumer for Context {
             }
         });
         taken
+    }
+
+    fn claim_slot(&self) -> Option<&ClaimSlot> {
+        Some(&self.claim)
     }
 
     fn device_removed(&self) {

@@ -19,7 +19,7 @@ fi
 act() {
 	local found word
 	"$HOSTILE" "$@" >"$TMP/found" || fail "$*: $?" || return
-	found=$(<"$TMP/found")
+	found=$(tr '\n' ' ' <"$TMP/found")
 	echo "# $*: $found" | tee -a "$TMP/shown"
 	[[ $found =~ ^([a-z_]+=-?[0-9]+[[:space:]]*)+$ ]] || fail "other words" || return
 	for word in $found; do printf -v "${word%%=*}" %s "${word#*=}"; done
@@ -44,6 +44,84 @@ oracle() {
 	nothing_left
 }
 
+EPERM=1
+# 2: queue pair numbers of others
+steal() {
+	local error ended
+	act steal "$1" || return
+	[ "$error" -eq "$(with 0 $EPERM)" ] || fail "error $error" || return
+	[ "$ended" -eq "$(with 1 0)" ] || fail "the connection of the owner: ended $ended" || return
+	nothing_left
+}
+
+# Of a user to itself nothing is refused.
+steal_owner() {
+	local error ended
+	act steal owner || return
+	[ "$error" -eq 0 ] || fail "error $error" || return
+	nothing_left
+}
+
+steal_passed() {
+	local error
+	act steal_passed || return
+	[ "$error" -eq "$(with 0 $EPERM)" ] || fail "error $error"
+}
+
+dropped() {
+	local error
+	act dropped || return
+	[ "$error" -eq 0 ] || fail "error $error"
+}
+
+squat() {
+	local connected ended
+	act squat "$1" || return
+	[ "$connected" -eq "$(with 0 1)" ] || fail "the owner's connection: $connected" || return
+	[ "$CM" = c ] || [ "$ended" -eq 1 ] || fail "the other connection is still there" || return
+	nothing_left
+}
+
+squat_answered() {
+	local late
+	act squat answered || return
+	[ "$late" -eq "$(with 0 $EPERM)" ] || fail "error $late" || return
+	nothing_left
+}
+
+# over NAME ADDRESS CASE...: the same over another device or family.
+over() {
+	export HOSTILE_DEVICE=$1 HOSTILE_ADDRESS=$2
+	shift 2
+	"$@"
+}
+
+take_iwarp() {
+	local error taken status=0
+	siw0 || return
+	over siw0 "$C4" act take || status=$?
+	nothing_left && no_siw0 && [ "$status" -eq 0 ] || return
+	[ "$error $taken" = "$(with "0 1" "$EPERM 0")" ] || fail "error $error, taken: $taken"
+}
+
+check "CONNECT with the queue pair of another user" steal connect
+check "CONNECT with the queue pair of another user, IPv6" over rxe0 "$A6" steal connect
+if has_siw; then
+	check "CONNECT over iWARP with the queue pair of another user" take_iwarp
+else
+	skip "CONNECT over iWARP with the queue pair of another user" "there is no siw"
+fi
+check "CONNECT of root with the queue pair of another user" steal root
+check "CONNECT with it from a user namespace" steal userns
+check "CONNECT with it by who has the descriptor of its device" steal_passed
+check "ACCEPT with the queue pair of another user" steal accept
+check "CONNECT with the queue pair of another process of the user" steal_owner
+check "CONNECT of a process that has dropped its privileges" dropped
+check "a connection gives way to the queue pair that gets its number" squat established
+check "a request gives way to the queue pair that gets its number" squat requested
+check "ESTABLISH with a number that another user has got" squat_answered
+shown
+skip "shared XRC targets" "soft-RoCE has none"
 check "ids of another user cannot be told from none" oracle
 shown
 finish

@@ -86,7 +86,7 @@ static int send_request(struct client *c, struct connection *n)
 		.initiator_depth = 1,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
-		.qp_num = c->next_qpn,
+		.qp_num = number_of(c->next_qpn - c->options->qpn, c->next_qpn),
 	};
 
 	c->next_qpn = c->next_qpn == 0x7fffff ? 1 : c->next_qpn + 1;
@@ -307,6 +307,17 @@ int run_client(const struct options *o)
 	if (!c->connections || !c->times)
 		die("no memory for %d connections", all);
 
+	if (o->numbers) {
+		struct rdma_cm_id *id;
+
+		/* It finds the device. */
+		if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) ||
+		    rdma_resolve_addr(id, o->source ? (struct sockaddr *)&c->source : NULL,
+				      (struct sockaddr *)&c->address, o->resolve_timeout))
+			die_errno("cannot resolve %s", o->address);
+		make_numbers(id->verbs, o->numbers);
+		rdma_destroy_id(id);
+	}
 	if (o->open) {
 		run_round(c, c->connections, o->open, OPEN_FLIGHT, 0);
 		if (c->up < o->open) {

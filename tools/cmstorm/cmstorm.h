@@ -32,6 +32,7 @@ struct options {
 	int pace;		/* us from one start to the next; 0: at once */
 	uint32_t qpn;		/* the first number of the imagined QPs */
 	bool qp;		/* real QPs */
+	int numbers;		/* real QPs that are only named, one after the other; 0: imagined ones */
 	bool quantiles;		/* report 101 of them */
 	bool hold;		/* wait for a line of standard input before the end */
 	enum finish finish;
@@ -63,6 +64,12 @@ void socket_address(const char *address, uint16_t port, struct sockaddr_storage 
 
 /* A real RC QP for an id, on completion queues that all ids of a device share. */
 int make_qp(struct rdma_cm_id *id);
+
+/* Make real QPs of a device whose numbers are to be named, before what is timed begins. */
+void make_numbers(struct ibv_context *verbs, int count);
+
+/* The number that connection "i" names, or "imagined" if none were made. */
+uint32_t number_of(uint32_t i, uint32_t imagined);
 
 /* Returns the status of the process. */
 int run_client(const struct options *options);

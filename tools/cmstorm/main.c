@@ -43,6 +43,8 @@ static const char usage[] =
 "      --qpn=N          first number of the imagined QPs, 1 to 8388607 (1); those of a\n"
 "                       server are 8388608 larger\n"
 "  -q, --qp             with real QPs\n"
+"      --numbers=N      name the numbers of N real QPs, one after the other, which are\n"
+"                       made before\n"
 "      --quantiles      report 101 quantiles of the times\n"
 "      --hold           wait for a line of standard input before the end\n"
 "      --finish=WHAT    none, disconnect, destroy or close: what is timed in the\n"
@@ -137,7 +139,7 @@ static void raise_limits(void)
 
 int main(int argc, char **argv)
 {
-	enum { PORTS = 256, DEAD, DEAD_COUNT, ACCEPT_DELAY, RESOLVE, PACE, QPN, QUANTILES,
+	enum { PORTS = 256, DEAD, DEAD_COUNT, ACCEPT_DELAY, RESOLVE, PACE, QPN, NUMBERS, QUANTILES,
 	       HOLD, FINISH };
 	static const struct option longs[] = {
 		{ "address", required_argument, NULL, 'a' },
@@ -156,6 +158,7 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "qpn", required_argument, NULL, QPN },
 		{ "qp", no_argument, NULL, 'q' },
+		{ "numbers", required_argument, NULL, NUMBERS },
 		{ "quantiles", no_argument, NULL, QUANTILES },
 		{ "hold", no_argument, NULL, HOLD },
 		{ "finish", required_argument, NULL, FINISH },
@@ -187,6 +190,7 @@ int main(int argc, char **argv)
 		case 't': o.seconds = number("seconds", optarg, 0, 86400); break;
 		case QPN: o.qpn = number("qpn", optarg, 1, 0x7fffff); break;
 		case 'q': o.qp = true; break;
+		case NUMBERS: o.numbers = number("numbers", optarg, 1, 100000); break;
 		case QUANTILES: o.quantiles = true; break;
 		case HOLD: o.hold = true; break;
 		case FINISH: o.finish = finish_of(optarg); break;

@@ -26,9 +26,10 @@ static void accept_request(struct server *s, struct rdma_cm_id *id,
 		.responder_resources = asked->initiator_depth,
 		.initiator_depth = asked->responder_resources,
 		.rnr_retry_count = 7,
-		.qp_num = SERVER_QPN | ((s->options->qpn + s->accepted++) & QPN_MASK),
 	};
+	uint32_t number = s->accepted++;
 
+	param.qp_num = number_of(number, SERVER_QPN | ((s->options->qpn + number) & QPN_MASK));
 	if (s->options->accept_delay)
 		usleep(s->options->accept_delay);
 	if ((s->options->qp && make_qp(id)) || rdma_accept(id, &param))
@@ -89,6 +90,11 @@ static void listen_on(struct server *s, const struct options *options)
 			die_errno("cannot bind to %s port %u", where, port);
 		if (rdma_listen(listener, options->backlog))
 			die_errno("cannot listen to port %u", port);
+		if (i == 0 && options->numbers) {
+			if (!listener->verbs)
+				die("no device has the address %s, which --numbers needs", where);
+			make_numbers(listener->verbs, options->numbers);
+		}
 	}
 }
 

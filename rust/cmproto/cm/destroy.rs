@@ -17,6 +17,9 @@ pub enum DestroyCause {
     /// The request could not be presented to the user. It is dropped without an answer, so that a
     /// retry of the peer may succeed.
     NoMemory,
+    /// The number of the queue pair is that of another's queue pair by now. The peer is told that
+    /// the connection is stale, and so gives the number up without its user.
+    Superseded,
 }
 
 impl Connection {
@@ -45,7 +48,9 @@ impl Connection {
             }
             State::ReqRcvd => {
                 match cause {
-                    DestroyCause::User => self.send_plain_rej(&mut actions),
+                    DestroyCause::User | DestroyCause::Superseded => {
+                        self.send_plain_rej(&mut actions);
+                    }
                     DestroyCause::NoMemory => {}
                 }
                 self.close(&mut actions);
@@ -61,12 +66,16 @@ impl Connection {
             State::Established => match self.qp_type {
                 // An XRC target queue pair is shared, and outlives its connection.
                 QpType::XRC_TGT => self.close(&mut actions),
+                _ if cause == DestroyCause::Superseded => self.end_stale(now, &mut actions),
                 _ => {
                     self.payload.clear();
                     actions.push(Action::Send(Outgoing::Dreq));
                     self.detach(now, &mut actions);
                 }
             },
+            State::DreqSent if cause == DestroyCause::Superseded => {
+                self.end_stale(now, &mut actions);
+            }
             State::DreqSent => self.detach(now, &mut actions),
             State::DreqRcvd => {
                 self.payload.clear();
@@ -76,6 +85,11 @@ impl Connection {
             State::Timewait => self.life = Life::Detached,
         }
         actions
+    }
+
+    fn end_stale(&mut self, now: Instant, actions: &mut Actions) {
+        self.send_rej(Reason::STALE_CONN, Payload::EMPTY, actions);
+        self.detach(now, actions);
     }
 
     fn send_plain_rej(&mut self, actions: &mut Actions) {

@@ -314,7 +314,7 @@ impl Resolution {
                 self.sent = Sent::Rep(ReplyParams::failure(Status::REJECT));
                 self.payload = Payload::EMPTY;
                 match cause {
-                    DestroyCause::User => self.answer(now, &mut actions),
+                    DestroyCause::User | DestroyCause::Superseded => self.answer(now, &mut actions),
                     DestroyCause::NoMemory => {
                         return self.close_responder(Action::Send(Outgoing::Rep))
                     }

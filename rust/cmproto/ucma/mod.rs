@@ -11,4 +11,5 @@ pub mod frame;
 pub mod option;
 pub mod order;
 pub mod path;
+pub mod qp_number;
 pub mod query;

@@ -56,6 +56,8 @@ request!(Connect: |request| {
 });
 
 /// `CONNECT`: sends a REQ or a SIDR_REQ.
+///
+/// Fails with `EPERM` for the number of another's queue pair.
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
     let param = param(context, &request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
@@ -84,6 +86,8 @@ request!(Accept);
 ///
 /// A context that accepts with parameters gets its uid, and with the uid its events, before any of
 /// these events can happen.
+///
+/// Fails with `EPERM`, and changes nothing, for the number of another's queue pair.
 pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) -> Result {
     let ece = ece(call, abi::Accept::LEN_WITH_ECE, &request.ece);
     let endpoint = context.endpoint();

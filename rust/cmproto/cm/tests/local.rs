@@ -154,6 +154,21 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        input: "destroy for another's queue pair",
+        apply: |c| Ok(c.destroy(DestroyCause::Superseded, now())),
+        cells: &[
+            ("Fresh", "=: release"),
+            ("ReqSent MraReqRcvd", "Idle: send REJ, timer, release"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "Idle: send REJ, release ids, release"),
+            ("RepSent MraRepRcvd", "Timewait: send REJ, release ids, timer"),
+            ("EstablishedActive EstablishedPassive", "Timewait: send REJ, release ids, timer"),
+            ("DreqSent", "Timewait: send REJ, release ids, timer"),
+            ("DreqRcvd", "Timewait: send DREP, release ids, timer"),
+            ("Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "Idle: release"),
+        ],
+    },
+    Row {
         input: "time before the deadline",
         apply: |c| Ok(c.timeout(now())),
         cells: &[

@@ -12,7 +12,7 @@ use crate::{
     globals::Globals,
     ib::gid::GidType,
     kext::{
-        configfs::{Settings, Text, FILES},
+        configfs::{Settings, FILES},
         error::ResultExt,
     },
 };
@@ -21,7 +21,7 @@ use cmproto::{
     errno::Errno,
     roce::{parse_number, parse_tos, RoceMode},
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{prelude::*, str::CString, sync::Arc};
 
 /// The index of `default_roce_mode` among the files.
 const MODE: usize = 0;
@@ -70,19 +70,19 @@ impl Settings for Globals {
         Ok(*device.device.ports().end())
     }
 
-    fn show(&self, name: &[u8], part: u32, file: usize) -> Result<Text> {
+    fn show(&self, name: &[u8], part: u32, file: usize) -> Result<CString> {
         let (_device, port) = self.port_of(name, part)?;
         if let Some(tunable) = tunable(file) {
-            return Ok(Text::number(port.tuning().get(tunable)));
+            return CString::try_from_fmt(fmt!("{}\n", port.tuning().get(tunable)));
         }
         if file == MODE {
             let mode = match port.default_gid_type() {
                 GidType::Ib | GidType::RoceV1 => RoceMode::V1,
                 GidType::RoceV2 => RoceMode::V2,
             };
-            return Ok(Text::line(mode.name().as_bytes()));
+            return CString::try_from_fmt(fmt!("{}\n", mode.name()));
         }
-        Ok(Text::number(u32::from(port.default_tos())))
+        CString::try_from_fmt(fmt!("{}\n", port.default_tos()))
     }
 
     fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result {

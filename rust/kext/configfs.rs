@@ -12,7 +12,7 @@
 
 use crate::{bindings, kext::this_module::THIS_MODULE};
 use core::{marker::PhantomPinned, ptr, slice};
-use kernel::{container_of, error::to_result, prelude::*, sync::Arc, types::Opaque};
+use kernel::{container_of, error::to_result, prelude::*, str::CString, sync::Arc, types::Opaque};
 
 /// A set of settings in configfs with paths `<NAME>/<object>/<PARTS>/<number>/<file>`.
 ///
@@ -31,8 +31,9 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
     /// If this fails, `mkdir()` of the directory fails with the same error.
     fn parts(&self, name: &[u8]) -> Result<u32>;
 
-    /// Returns the contents of a file of a part. `file` is its index in [`Settings::FILES`].
-    fn show(&self, name: &[u8], part: u32, file: usize) -> Result<Text>;
+    /// Returns the contents of a file of a part, which are shorter than a page. `file` is its index
+    /// in [`Settings::FILES`].
+    fn show(&self, name: &[u8], part: u32, file: usize) -> Result<CString>;
 
     /// Stores the value that was written to a file of a part.
     fn store(&self, name: &[u8], part: u32, file: usize, text: &[u8]) -> Result;
@@ -40,51 +41,6 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
 
 /// The number of files of a part.
 pub(crate) const FILES: usize = 8;
-
-/// A short text that a file contains.
-pub(crate) struct Text {
-    bytes: [u8; Self::CAPACITY],
-    len: usize,
-}
-
-impl Text {
-    const CAPACITY: usize = 32;
-
-    /// Creates a line of `text` and a line feed, cut off at the capacity.
-    pub(crate) fn line(text: &[u8]) -> Self {
-        let mut line = Text {
-            bytes: [0; Self::CAPACITY],
-            len: 0,
-        };
-        for (to, from) in line
-            .bytes
-            .iter_mut()
-            .zip(Iterator::chain(text.iter(), b"\n"))
-        {
-            *to = *from;
-            line.len = line.len.saturating_add(1);
-        }
-        line
-    }
-
-    /// Creates a line with `number` in decimal.
-    pub(crate) fn number(number: u32) -> Self {
-        // The largest `u32` has ten digits.
-        let mut digits = [b'0'; 10];
-        let mut rest = number;
-        let mut first = digits.len();
-        for (at, digit) in digits.iter_mut().enumerate().rev() {
-            // Less than 10.
-            *digit = b'0'.saturating_add((rest % 10) as u8);
-            rest /= 10;
-            first = at;
-            if rest == 0 {
-                break;
-            }
-        }
-        Self::line(digits.get(first..).unwrap_or(&[]))
-    }
-}
 
 /// The longest name of a directory (`NAME_MAX`), in bytes.
 const NAME_MAX: usize = 255;
@@ -418,20 +374,14 @@ impl<T: Settings> Part<T> {
             }),
             GFP_KERNEL,
         )?;
-        let mut digits = [0; 11];
+        let name = CString::try_from_fmt(fmt!("{number}"))?;
         // INVARIANT: The group owns the reference that is leaked here.
         let part = Arc::into_raw(part);
         // SAFETY: The group is zeroed, and stays where it is until it is released; the name is
-        // copied. The length of the buffer is passed, and no number needs more bytes.
+        // copied.
         unsafe {
-            bindings::snprintf(
-                digits.as_mut_ptr(),
-                digits.len(),
-                c"%u".as_char_ptr(),
-                number,
-            );
             let group = (*part).group.get();
-            bindings::config_group_init_type_name(group, digits.as_ptr(), item_type);
+            bindings::config_group_init_type_name(group, name.as_char_ptr(), item_type);
             bindings::rust_rdma_configfs_add_default_group(group, parts_group);
         }
         Ok(())
@@ -545,9 +495,11 @@ unsafe extern "C" fn show<T: Settings, const FILE: usize>(
         Ok(text) => text,
         Err(error) => return error.to_errno() as isize,
     };
+    let text = text.to_bytes_with_nul().strip_suffix(b"\0").unwrap_or(&[]);
     // SAFETY: The page is longer than any text, and nobody else has it.
-    unsafe { ptr::copy_nonoverlapping(text.bytes.as_ptr(), page.cast(), text.len) };
-    text.len as isize
+    unsafe { ptr::copy_nonoverlapping(text.as_ptr(), page.cast(), text.len()) };
+    // CAST: A text is shorter than a page.
+    text.len() as isize
 }
 
 /// Stores the text that was written to a file, up to its first NUL; called by configfs.

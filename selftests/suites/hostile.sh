@@ -7,6 +7,8 @@
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/softib.sh
+. "$SELFTESTS/lib/softib.sh"
 
 # The host may have compiled it already.
 HOSTILE=$PWD/hostile
@@ -104,12 +106,35 @@ take_iwarp() {
 	[ "$error $taken" = "$(with "0 1" "$EPERM 0")" ] || fail "error $error, taken: $taken"
 }
 
+# kernel_qp: the number of a queue pair of ib_ipoib.
+kernel_qp() {
+	rdma resource show qp link ib_a/1 | sed -nE 's/.* lqpn ([0-9]+) .*comm \[ib_ipoib\].*/\1/p' | head -n 1
+}
+
+steal_kernel() {
+	local error number user status=0
+	softib_up || return
+	number=$(kernel_qp)
+	[ "$number" ] || fail "IPoIB has no queue pair: $(rdma resource show qp)" || status=$?
+	for user in 65534 0; do
+		[ "$status" -eq 0 ] || break
+		over ib_a "$I4" act name "$number" "$user" || status=$?
+		[ "$error" -eq "$(with 0 $EPERM)" ] || fail "user $user: error $error" || status=$?
+	done
+	softib_down && return "$status"
+}
+
 check "CONNECT with the queue pair of another user" steal connect
 check "CONNECT with the queue pair of another user, IPv6" over rxe0 "$A6" steal connect
 if has_siw; then
 	check "CONNECT over iWARP with the queue pair of another user" take_iwarp
 else
 	skip "CONNECT over iWARP with the queue pair of another user" "there is no siw"
+fi
+if has_softib; then
+	check "CONNECT over InfiniBand with a queue pair of the kernel" steal_kernel
+else
+	skip "CONNECT over InfiniBand with a queue pair of the kernel" "there is no softib"
 fi
 check "CONNECT of root with the queue pair of another user" steal root
 check "CONNECT with it from a user namespace" steal userns

@@ -3,29 +3,13 @@
 //! `cm-script host|guest PATH [PATTERN]...`: plays the scenarios of a directory and reports in KTAP.
 
 use cm_script::{
-    guest, host, play,
-    report::{self, Outcome, Scenario},
+    guest, host,
+    report::{self, Outcome},
     world::Under,
 };
 use std::{env, io, path::Path, process::ExitCode};
 
 const USAGE: &str = "usage: cm-script host|guest FILE-OR-DIRECTORY [PATTERN]...";
-
-/// Plays one scenario against the protocol crate.
-fn on_host(scenario: &Scenario) -> Outcome {
-    let script = match &scenario.script {
-        Ok(script) => script,
-        Err(error) => return Outcome::Failed(error.clone()),
-    };
-    if !play::is_for(script, Under::Host) {
-        return Outcome::Skipped;
-    }
-    let mut node = host::Node::new(host::names(script.is_ipv6));
-    match play::play(script, &mut node) {
-        Ok(()) => Outcome::Passed,
-        Err(error) => Outcome::Failed(error),
-    }
-}
 
 fn run(args: &[String]) -> io::Result<bool> {
     let [place, path, patterns @ ..] = args else {
@@ -41,7 +25,10 @@ fn run(args: &[String]) -> io::Result<bool> {
     match place.as_str() {
         "host" => {
             for (n, scenario) in scenarios.iter().enumerate() {
-                show(n + 1, &scenario.name, &on_host(scenario));
+                let outcome = scenario.play(Under::Host, |script| {
+                    Ok(host::Node::new(host::names(script.is_ipv6)))
+                });
+                show(n + 1, &scenario.name, &outcome);
             }
         }
         "guest" => guest::run(scenarios, &mut show)?,

@@ -6,7 +6,10 @@ use crate::{
     wire::Kind,
     world::{Micros, Under, EVENTS},
 };
-use cmproto::cm::{Tunable, Tuning};
+use cmproto::{
+    cm::{Tunable, Tuning},
+    errno::Errno,
+};
 use std::net::IpAddr;
 
 /// A value in a script.
@@ -27,8 +30,9 @@ pub enum Value {
 pub type Args = Vec<(String, Value)>;
 
 /// When something has to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
+    #[default]
     Now,
     Within(Micros),
     /// With a tolerance in percent.
@@ -38,35 +42,30 @@ pub enum Timing {
 /// What one line says.
 #[derive(Clone, Debug)]
 pub enum What {
-    User {
-        verb: String,
-        conn: String,
-        args: Args,
-        fails: Option<i32>,
-    },
-    Event {
-        kind: u32,
-        conn: String,
-        args: Args,
-        timing: Timing,
-    },
+    /// The user makes the call with this name.
+    User(String),
+    /// The user is told an event of this kind.
+    Event(u32),
     Send {
         dup: bool,
         kind: Kind,
-        conn: String,
-        again: bool,
-        args: Args,
     },
     Receive {
         lost: bool,
         kind: Kind,
-        conn: String,
-        again: bool,
-        args: Args,
-        timing: Timing,
     },
     Nothing(Micros),
     Wait(Micros),
+}
+
+/// What can follow the first words of a step.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    pub conn: String,
+    pub args: Args,
+    pub timing: Timing,
+    pub fails: Option<i32>,
+    pub again: bool,
 }
 
 /// One line.
@@ -77,6 +76,7 @@ pub struct Step {
     /// Only there.
     pub on: Vec<Under>,
     pub what: What,
+    pub details: Details,
 }
 
 /// A script.
@@ -105,15 +105,10 @@ fn place(word: &str) -> Result<Vec<Under>, String> {
 
 /// What a word of `tune` stands for.
 fn tunable(word: &str) -> Result<Tunable, String> {
-    Ok(match word {
-        "response_timeout" => Tunable::ResponseTimeout,
-        "max_retries" => Tunable::MaxRetries,
-        "deadline" => Tunable::Deadline,
-        "timewait" => Tunable::Timewait,
-        "early_retry" => Tunable::EarlyRetry,
-        "parking" => Tunable::Parking,
-        _ => return Err(format!("tune {word}?")),
-    })
+    let name = word.replace('_', "");
+    let mut all = Tunable::ALL.iter().copied();
+    let found = all.find(|tunable| format!("{tunable:?}").eq_ignore_ascii_case(&name));
+    found.ok_or(format!("tune {word}?"))
 }
 
 /// Tuned to do as C.
@@ -127,33 +122,26 @@ fn as_c() -> Result<Tuning, String> {
     Ok(tuning)
 }
 
-/// Words of a line; a string is one word, and a comment ends it.
-fn words(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut quoted = false;
-    for c in line.chars() {
-        match c {
-            '"' => {
-                quoted = !quoted;
-                word.push(c);
-            }
-            '#' if !quoted => break,
-            c if c.is_whitespace() && !quoted => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            c => word.push(c),
-        }
+/// Whether a character is outside of all strings, for each one after the other.
+fn outside() -> impl FnMut(char) -> bool {
+    let mut is_quoted = false;
+    move |c| {
+        is_quoted ^= c == '"';
+        !is_quoted
     }
-    if quoted {
+}
+
+/// Words of a line; a string is one word, and a comment ends it.
+fn words(line: &str) -> Result<Vec<&str>, String> {
+    let mut is_outside = outside();
+    let comment = line.find(|c| is_outside(c) && c == '#');
+    let line = &line[..comment.unwrap_or(line.len())];
+    if line.matches('"').count() % 2 != 0 {
         return Err("a string has no end".into());
     }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    Ok(words)
+    let mut is_outside = outside();
+    let words = line.split(|c: char| is_outside(c) && c.is_whitespace());
+    Ok(words.filter(|word| !word.is_empty()).collect())
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -218,45 +206,23 @@ fn duration(text: &str) -> Result<Micros, String> {
 
 /// The errors that a call can be expected to have.
 fn errno(name: &str) -> Result<i32, String> {
-    Ok(match name {
-        "ENOENT" => libc::ENOENT,
-        "ENOMEM" => libc::ENOMEM,
-        "EINVAL" => libc::EINVAL,
-        "EISCONN" => libc::EISCONN,
-        "ENXIO" => libc::ENXIO,
-        "ENODEV" => libc::ENODEV,
-        "EADDRINUSE" => libc::EADDRINUSE,
-        "EADDRNOTAVAIL" => libc::EADDRNOTAVAIL,
-        _ => return Err(format!("fails {name}?")),
-    })
+    let found = Errno::ALL.iter().find(|errno| errno.name() == name);
+    found
+        .map(|errno| errno.code())
+        .ok_or(format!("fails {name}?"))
 }
 
-/// What can follow the first words of a step.
-struct Rest {
-    conn: String,
-    args: Args,
-    timing: Timing,
-    fails: Option<i32>,
-    again: bool,
-}
-
-fn rest(words: &[String]) -> Result<Rest, String> {
-    let mut rest = Rest {
-        conn: String::new(),
-        args: Vec::new(),
-        timing: Timing::Now,
-        fails: None,
-        again: false,
-    };
-    let mut words = words.iter().map(String::as_str);
+fn details(words: &[&str]) -> Result<Details, String> {
+    let mut details = Details::default();
+    let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         let mut next = || words.next().ok_or(format!("{word} what?"));
         if word == "again" {
-            rest.again = true;
+            details.again = true;
         } else if word == "fails" {
-            rest.fails = Some(errno(next()?)?);
+            details.fails = Some(errno(next()?)?);
         } else if word == "within" {
-            rest.timing = Timing::Within(duration(next()?)?);
+            details.timing = Timing::Within(duration(next()?)?);
         } else if word == "after" {
             let time = duration(next()?)?;
             let tolerance = next()?;
@@ -265,90 +231,43 @@ fn rest(words: &[String]) -> Result<Rest, String> {
                 .and_then(|text| text.strip_suffix('%'))
                 .and_then(|text| text.parse().ok())
                 .ok_or(format!("{tolerance}: want +-N%"))?;
-            rest.timing = Timing::After(time, percent);
+            details.timing = Timing::After(time, percent);
         } else if let Some(conn) = word.strip_prefix('@') {
-            rest.conn = conn.into();
+            details.conn = conn.into();
         } else if let Some((name, text)) = word.split_once('=') {
-            rest.args.push((name.into(), value(text)?));
+            details.args.push((name.into(), value(text)?));
         } else {
             return Err(format!("{word}?"));
         }
     }
-    Ok(rest)
+    Ok(details)
 }
 
-fn kind(words: &[String]) -> Result<Kind, String> {
-    let name = words.first().ok_or("which message?")?;
+fn kind(name: &str) -> Result<Kind, String> {
     Kind::named(name).ok_or(format!("no message {name}"))
 }
 
-fn what(words: &[String]) -> Result<What, String> {
-    let first = words.iter().map(String::as_str).take(3).collect::<Vec<_>>();
-    let receive = |lost: bool, words: &[String]| {
-        let kind = kind(words)?;
-        let Rest {
-            conn,
-            args,
-            timing,
-            again,
-            ..
-        } = rest(&words[1..])?;
-        Ok(What::Receive {
-            lost,
-            kind,
-            conn,
-            again,
-            args,
-            timing,
-        })
-    };
-    let send = |dup: bool, words: &[String]| {
-        let kind = kind(words)?;
-        let Rest {
-            conn, args, again, ..
-        } = rest(&words[1..])?;
-        Ok(What::Send {
-            dup,
-            kind,
-            conn,
-            again,
-            args,
-        })
-    };
-    match first[..] {
-        ["<", ..] => send(false, &words[1..]),
-        ["dup", "<", ..] => send(true, &words[2..]),
-        [">", ..] => receive(false, &words[1..]),
-        ["drop", ">", ..] => receive(true, &words[2..]),
-        ["user", verb, ..] => {
-            let Rest {
-                conn, args, fails, ..
-            } = rest(&words[2..])?;
-            Ok(What::User {
-                verb: verb.into(),
-                conn,
-                args,
-                fails,
-            })
-        }
-        ["expect", "event", name, ..] => {
-            let kind = EVENTS.iter().position(|event| *event == name);
-            let kind = kind.and_then(|kind| u32::try_from(kind).ok());
-            let kind = kind.ok_or(format!("no event {name}"))?;
-            let Rest {
-                conn, args, timing, ..
-            } = rest(&words[3..])?;
-            Ok(What::Event {
-                kind,
-                conn,
-                args,
-                timing,
-            })
-        }
-        ["nothing", "for", time] => Ok(What::Nothing(duration(time)?)),
-        ["wait", time] => Ok(What::Wait(duration(time)?)),
-        _ => Err(format!("{}?", words.join(" "))),
-    }
+fn event(name: &str) -> Result<u32, String> {
+    let kind = EVENTS.iter().position(|event| *event == name);
+    let kind = kind.and_then(|kind| u32::try_from(kind).ok());
+    kind.ok_or(format!("no event {name}"))
+}
+
+/// What a step says, and the words that follow.
+fn what<'a>(words: &'a [&'a str]) -> Result<(What, &'a [&'a str]), String> {
+    let send = |dup, name| kind(name).map(|kind| What::Send { dup, kind });
+    let receive = |lost, name| kind(name).map(|kind| What::Receive { lost, kind });
+    Ok(match words {
+        ["<", name, rest @ ..] => (send(false, name)?, rest),
+        ["dup", "<", name, rest @ ..] => (send(true, name)?, rest),
+        [">", name, rest @ ..] => (receive(false, name)?, rest),
+        ["drop", ">", name, rest @ ..] => (receive(true, name)?, rest),
+        ["user", verb, rest @ ..] => (What::User((*verb).into()), rest),
+        ["expect", "event", name, rest @ ..] => (What::Event(event(name)?), rest),
+        ["nothing", "for", time] => (What::Nothing(duration(time)?), &[]),
+        ["wait", time] => (What::Wait(duration(time)?), &[]),
+        _ => return Err(format!("{}?", words.join(" "))),
+    })
 }
 
 impl Script {
@@ -371,35 +290,25 @@ impl Script {
     }
 
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
-        let words = words(line)?;
-        let first = words.iter().map(String::as_str).take(3).collect::<Vec<_>>();
-        match first[..] {
-            [] => Ok(()),
-            ["family", "ipv6"] => {
-                self.is_ipv6 = true;
-                Ok(())
-            }
-            ["only", "on", on] => {
-                self.only = place(on)?;
-                Ok(())
-            }
+        match words(line)?[..] {
+            [] => {}
+            ["family", "ipv6"] => self.is_ipv6 = true,
+            ["only", "on", on] => self.only = place(on)?,
             ["tune", name, value] => {
                 let tunable = tunable(name)?;
                 let value = value.parse().map_err(|_| format!("{value}?"))?;
                 self.only = place("rust")?;
                 let set = self.tuning.set(tunable, value);
-                set.map_err(|_| format!("{value} is too large"))
+                set.map_err(|_| format!("{value} is too large"))?;
             }
-            ["slow"] => {
-                self.is_slow = true;
-                Ok(())
-            }
-            ["on", on, ..] if on.ends_with(':') => {
+            ["slow"] => self.is_slow = true,
+            ["on", on, ref words @ ..] if on.ends_with(':') => {
                 let on = place(on.trim_end_matches(':'))?;
-                self.step(number, line, on, &words[2..])
+                self.step(number, line, on, words)?;
             }
-            _ => self.step(number, line, Vec::new(), &words),
+            ref words => self.step(number, line, Vec::new(), words)?,
         }
+        Ok(())
     }
 
     fn step(
@@ -407,15 +316,15 @@ impl Script {
         line: usize,
         text: &str,
         on: Vec<Under>,
-        words: &[String],
+        words: &[&str],
     ) -> Result<(), String> {
-        let what = what(words)?;
-        let text = text.trim().into();
+        let (what, rest) = what(words)?;
         self.steps.push(Step {
             line,
-            text,
+            text: text.trim().into(),
             on,
             what,
+            details: details(rest)?,
         });
         Ok(())
     }
@@ -447,15 +356,10 @@ mod tests {
         assert!(script.is_ipv6 && script.is_slow);
         assert_eq!(script.steps.len(), 3);
         assert_eq!(script.steps[2].on, [Under::C]);
-        assert!(matches!(
-            script.steps[2].what,
-            What::Receive {
-                lost: true,
-                again: true,
-                timing: Timing::After(256_000, 10),
-                ..
-            }
-        ));
+        let Step { what, details, .. } = &script.steps[2];
+        assert!(matches!(what, What::Receive { lost: true, .. }));
+        assert!(details.again);
+        assert_eq!(details.timing, Timing::After(256_000, 10));
     }
 
     #[test]

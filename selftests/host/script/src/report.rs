@@ -2,7 +2,11 @@
 
 //! Finds scripts and reports in the format of the kernel's tests (KTAP).
 
-use crate::parse::Script;
+use crate::{
+    parse::Script,
+    play,
+    world::{Under, World},
+};
 use std::{fs, io, path::Path, path::PathBuf};
 
 /// A script and its name.
@@ -48,6 +52,25 @@ pub fn scenarios(path: &Path, patterns: &[String]) -> io::Result<Vec<Scenario>> 
         )));
     }
     Ok(scenarios)
+}
+
+impl Scenario {
+    /// Plays it in a world, if it is for this implementation.
+    pub fn play<W: World>(
+        &self,
+        under: Under,
+        world: impl FnOnce(&Script) -> io::Result<W>,
+    ) -> Outcome {
+        let played = match &self.script {
+            Ok(script) if !play::is_for(script, under) => return Outcome::Skipped,
+            Ok(script) => match world(script) {
+                Ok(mut world) => play::play(script, &mut world),
+                Err(error) => Err(format!("the device: {error}")),
+            },
+            Err(error) => Err(error.clone()),
+        };
+        played.map_or_else(Outcome::Failed, |()| Outcome::Passed)
+    }
 }
 
 /// How a scenario ended.

@@ -50,9 +50,7 @@ pub struct Field {
     pub holds: Holds,
 }
 
-const fn number(name: &'static str, byte: usize, bit: usize, width: usize) -> Field {
-    let byte = HEADER_LEN + byte;
-    let holds = Holds::Number;
+const fn field(name: &'static str, byte: usize, bit: usize, width: usize, holds: Holds) -> Field {
     Field {
         name,
         byte,
@@ -62,26 +60,16 @@ const fn number(name: &'static str, byte: usize, bit: usize, width: usize) -> Fi
     }
 }
 
+const fn number(name: &'static str, byte: usize, bit: usize, width: usize) -> Field {
+    field(name, HEADER_LEN + byte, bit, width, Holds::Number)
+}
+
 const fn bytes(name: &'static str, byte: usize, len: usize, holds: Holds) -> Field {
-    let (byte, width) = (HEADER_LEN + byte, len * 8);
-    Field {
-        name,
-        byte,
-        bit: 0,
-        width,
-        holds,
-    }
+    field(name, HEADER_LEN + byte, 0, len * 8, holds)
 }
 
 const fn head(name: &'static str, byte: usize, width: usize) -> Field {
-    let holds = Holds::Number;
-    Field {
-        name,
-        byte,
-        bit: 0,
-        width,
-        holds,
-    }
+    field(name, byte, 0, width, Holds::Number)
 }
 
 /// The common header.
@@ -263,19 +251,19 @@ const SIDR_REP: &[Field] = &[
 ];
 
 impl Kind {
-    /// Every message, with its name and attribute id.
-    pub const ALL: [(Self, &'static str, u16); 11] = [
-        (Self::Req, "REQ", 0x10),
-        (Self::Mra, "MRA", 0x11),
-        (Self::Rej, "REJ", 0x12),
-        (Self::Rep, "REP", 0x13),
-        (Self::Rtu, "RTU", 0x14),
-        (Self::Dreq, "DREQ", 0x15),
-        (Self::Drep, "DREP", 0x16),
-        (Self::SidrReq, "SIDR_REQ", 0x17),
-        (Self::SidrRep, "SIDR_REP", 0x18),
-        (Self::Lap, "LAP", 0x19),
-        (Self::Apr, "APR", 0x1a),
+    /// Every message, with its name, its attribute id, and its own fields.
+    pub const ALL: [(Self, &'static str, u16, &'static [Field]); 11] = [
+        (Self::Req, "REQ", 0x10, REQ),
+        (Self::Mra, "MRA", 0x11, MRA),
+        (Self::Rej, "REJ", 0x12, REJ),
+        (Self::Rep, "REP", 0x13, REP),
+        (Self::Rtu, "RTU", 0x14, RTU),
+        (Self::Dreq, "DREQ", 0x15, DREQ),
+        (Self::Drep, "DREP", 0x16, DREP),
+        (Self::SidrReq, "SIDR_REQ", 0x17, SIDR_REQ),
+        (Self::SidrRep, "SIDR_REP", 0x18, SIDR_REP),
+        (Self::Lap, "LAP", 0x19, LAP),
+        (Self::Apr, "APR", 0x1a, APR),
     ];
 
     /// The message with this name.
@@ -289,30 +277,14 @@ impl Kind {
         Self::ALL.iter().find(|row| row.2 == id).map(|row| row.0)
     }
 
-    fn row(self) -> &'static (Self, &'static str, u16) {
-        &Self::ALL[self as usize]
-    }
-
     /// Its name.
     pub fn name(self) -> &'static str {
-        self.row().1
+        Self::ALL[self as usize].1
     }
 
     /// Its own fields.
     pub fn fields(self) -> &'static [Field] {
-        match self {
-            Self::Req => REQ,
-            Self::Mra => MRA,
-            Self::Rej => REJ,
-            Self::Rep => REP,
-            Self::Rtu => RTU,
-            Self::Dreq => DREQ,
-            Self::Drep => DREP,
-            Self::SidrReq => SIDR_REQ,
-            Self::SidrRep => SIDR_REP,
-            Self::Lap => LAP,
-            Self::Apr => APR,
-        }
+        Self::ALL[self as usize].3
     }
 
     /// A field of the message or of the common header.
@@ -333,7 +305,7 @@ impl Mad {
     pub fn new(kind: Kind) -> Self {
         let mut mad = Self([0; MAD_LEN]);
         mad.0[..4].copy_from_slice(&[1, 0x07, 2, 0x03]);
-        mad.0[16..18].copy_from_slice(&kind.row().2.to_be_bytes());
+        mad.0[16..18].copy_from_slice(&Kind::ALL[kind as usize].2.to_be_bytes());
         mad
     }
 

@@ -4,7 +4,7 @@
 
 use crate::wire::Mad;
 use cmproto::cm::Tuning;
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 /// Microseconds.
 pub type Micros = u64;
@@ -72,40 +72,12 @@ pub struct ConnParam {
     pub private: Vec<u8>,
 }
 
-/// A call of the user.
-#[derive(Clone, Debug)]
-pub enum Call {
-    /// Binds and listens; gives an endpoint.
-    Listen {
-        space: Space,
-        address: Option<IpAddr>,
-        port: u16,
-        backlog: u32,
-        afonly: bool,
-    },
-    /// Resolves address and route, and connects; gives an endpoint.
-    Connect {
-        space: Space,
-        to: IpAddr,
-        port: u16,
-        param: ConnParam,
-    },
-    /// Answers a request.
-    Accept(Endpoint, ConnParam),
-    /// Answers a response.
-    Establish(Endpoint),
-    /// Refuses either.
-    Reject(Endpoint, u8, Vec<u8>),
-    /// Disconnects, or confirms that.
-    Disconnect(Endpoint),
-    /// Data has arrived on the queue pair.
-    Notify(Endpoint),
-    /// Asks for the attributes of the queue pair.
-    QpAttr(Endpoint, u32),
-    /// Destroys an endpoint.
-    Destroy(Endpoint),
-    /// Closes everything.
-    Close,
+/// A service, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    pub space: Space,
+    pub address: IpAddr,
+    pub port: u16,
 }
 
 /// Attributes of a queue pair.
@@ -124,13 +96,8 @@ pub struct QpAttr {
     pub access: u32,
 }
 
-/// What a call gives.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer {
-    None,
-    Endpoint(Endpoint),
-    QpAttr(QpAttr),
-}
+/// What a call of the user gives, or its errno.
+pub type Called<T = ()> = Result<T, i32>;
 
 /// An event that the user reads.
 #[derive(Clone, Debug)]
@@ -144,6 +111,14 @@ pub struct Event {
     pub kind: u32,
     pub status: i32,
     pub param: ConnParam,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = usize::try_from(self.kind).unwrap_or(usize::MAX);
+        let name = EVENTS.get(kind).unwrap_or(&"unknown");
+        write!(f, "event {name} status {}", self.status)
+    }
 }
 
 /// A message on the wire, sent by the system under test.
@@ -167,8 +142,32 @@ pub enum Input {
     Event(Box<Event>),
 }
 
+/// What the user can do.
+pub trait User {
+    /// Binds and listens; gives an endpoint.
+    fn listen(&mut self, service: Service, backlog: u32, afonly: bool) -> Called<Endpoint>;
+    /// Resolves address and route, and connects; gives an endpoint.
+    fn connect(&mut self, service: Service, param: &ConnParam) -> Called<Endpoint>;
+    /// Answers a request.
+    fn accept(&mut self, endpoint: Endpoint, param: &ConnParam) -> Called;
+    /// Answers a response.
+    fn establish(&mut self, endpoint: Endpoint) -> Called;
+    /// Refuses either.
+    fn reject(&mut self, endpoint: Endpoint, reason: u8, private: &[u8]) -> Called;
+    /// Disconnects, or confirms that.
+    fn disconnect(&mut self, endpoint: Endpoint) -> Called;
+    /// Data has arrived on the queue pair.
+    fn notify(&mut self, endpoint: Endpoint) -> Called;
+    /// Asks for the attributes of the queue pair.
+    fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr>;
+    /// Destroys an endpoint.
+    fn destroy(&mut self, endpoint: Endpoint) -> Called;
+    /// Closes everything.
+    fn close(&mut self) -> Called;
+}
+
 /// What a script acts on.
-pub trait World {
+pub trait World: User {
     /// What is tested.
     fn under(&self) -> Under;
     /// The names of this scenario.
@@ -183,8 +182,6 @@ pub trait World {
     fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String>;
     /// Tunes the CM, where it can be tuned, for all calls to come.
     fn tune(&mut self, tuning: &Tuning);
-    /// Makes a call; an errno if it fails.
-    fn call(&mut self, call: &Call) -> Result<Answer, i32>;
     /// The next thing that happens before `until`; time goes on meanwhile, to `until` at most.
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input>;
 }

@@ -14,12 +14,11 @@ use self::{
     ucma::Cm,
 };
 use crate::{
-    play,
     report::{Outcome, Scenario},
     wire::Mad,
     world::{
-        Answer, Call, ConnParam, Endpoint, Event, Input, Micros, Names, QpAttr, Sent, Space, Under,
-        Watch, Who, World,
+        Called, ConnParam, Endpoint, Event, Input, Micros, Names, QpAttr, Sent, Service, Space,
+        Under, User, Watch, Who, World,
     },
 };
 use cmproto::cm::{Tunable, Tuning};
@@ -114,8 +113,15 @@ impl Guest {
         })
     }
 
-    fn cm(&self) -> Result<&Cm, i32> {
+    fn cm(&self) -> Called<&Cm> {
         self.cm.as_ref().ok_or(libc::EBADF)
+    }
+
+    /// Lets what was sent have its effect; gives the file, and an endpoint's id in it.
+    fn endpoint(&self, endpoint: Endpoint) -> Called<(&Cm, u32)> {
+        self.settle();
+        let object = self.objects.get(endpoint.0).ok_or(libc::ENOENT)?;
+        Ok((self.cm()?, object.id))
     }
 
     /// Ids of the user are the places in the table, and one more, so that none is 0.
@@ -123,14 +129,8 @@ impl Guest {
         index as u64 + 1
     }
 
-    fn id(&self, endpoint: Endpoint) -> Result<u32, i32> {
-        self.objects
-            .get(endpoint.0)
-            .map(|object| object.id)
-            .ok_or(libc::ENOENT)
-    }
-
-    fn create(&mut self, space: Space) -> Result<Endpoint, i32> {
+    fn create(&mut self, space: Space) -> Called<Endpoint> {
+        self.settle();
         let index = self.objects.len();
         let id = self.cm()?.create(Self::uid(index), space)?;
         if self.under == Under::Rust {
@@ -204,7 +204,7 @@ impl Guest {
     }
 
     /// Waits for an event of an endpoint; others are kept.
-    fn await_event(&mut self, endpoint: Endpoint, kind: u32) -> Result<(), i32> {
+    fn await_event(&mut self, endpoint: Endpoint, kind: u32) -> Called {
         let until = self.net.now() + 5_000_000 * slowness();
         while self.net.now() < until {
             match self.read_event() {
@@ -220,22 +220,70 @@ impl Guest {
         }
         Err(libc::ETIMEDOUT)
     }
+}
 
-    fn connect(
-        &mut self,
-        space: Space,
-        to: IpAddr,
-        port: u16,
-        param: &ConnParam,
-    ) -> Result<Answer, i32> {
-        let endpoint = self.create(space)?;
-        let id = self.id(endpoint)?;
-        self.cm()?.resolve_addr(id, to, port)?;
+impl User for Guest {
+    fn listen(&mut self, service: Service, backlog: u32, afonly: bool) -> Called<Endpoint> {
+        let endpoint = self.create(service.space)?;
+        let (cm, id) = self.endpoint(endpoint)?;
+        if afonly {
+            cm.afonly(id)?;
+        }
+        cm.bind(id, service.address, service.port)?;
+        cm.listen(id, backlog)?;
+        Ok(endpoint)
+    }
+
+    fn connect(&mut self, service: Service, param: &ConnParam) -> Called<Endpoint> {
+        let endpoint = self.create(service.space)?;
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.resolve_addr(id, service.address, service.port)?;
         self.await_event(endpoint, ADDR_RESOLVED)?;
         self.cm()?.resolve_route(id)?;
         self.await_event(endpoint, ROUTE_RESOLVED)?;
         self.cm()?.connect(id, param)?;
-        Ok(Answer::Endpoint(endpoint))
+        Ok(endpoint)
+    }
+
+    fn accept(&mut self, endpoint: Endpoint, param: &ConnParam) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.accept(id, Self::uid(endpoint.0), Some(param))
+    }
+
+    fn establish(&mut self, endpoint: Endpoint) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.accept(id, 0, None)
+    }
+
+    fn reject(&mut self, endpoint: Endpoint, reason: u8, private: &[u8]) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.reject(id, reason, private)
+    }
+
+    fn disconnect(&mut self, endpoint: Endpoint) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.disconnect(id)
+    }
+
+    fn notify(&mut self, endpoint: Endpoint) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.notify(id)
+    }
+
+    fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr> {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.qp_attr(id, state)
+    }
+
+    fn destroy(&mut self, endpoint: Endpoint) -> Called {
+        let (cm, id) = self.endpoint(endpoint)?;
+        cm.destroy(id)
+    }
+
+    fn close(&mut self) -> Called {
+        self.settle();
+        self.cm = None;
+        Ok(())
     }
 }
 
@@ -272,52 +320,6 @@ impl World for Guest {
         Ok(())
     }
 
-    fn call(&mut self, call: &Call) -> Result<Answer, i32> {
-        self.settle();
-        match call {
-            Call::Listen {
-                space,
-                address,
-                port,
-                backlog,
-                afonly,
-            } => {
-                let endpoint = self.create(*space)?;
-                let id = self.id(endpoint)?;
-                if *afonly {
-                    self.cm()?.afonly(id)?;
-                }
-                self.cm()?
-                    .bind(id, address.unwrap_or(self.names.local), *port)?;
-                self.cm()?.listen(id, *backlog)?;
-                return Ok(Answer::Endpoint(endpoint));
-            }
-            Call::Connect {
-                space,
-                to,
-                port,
-                param,
-            } => return self.connect(*space, *to, *port, param),
-            Call::QpAttr(endpoint, state) => {
-                let attr: QpAttr = self.cm()?.qp_attr(self.id(*endpoint)?, *state)?;
-                return Ok(Answer::QpAttr(attr));
-            }
-            Call::Accept(endpoint, param) => {
-                let (id, uid) = (self.id(*endpoint)?, Self::uid(endpoint.0));
-                self.cm()?.accept(id, uid, Some(param))?;
-            }
-            Call::Establish(endpoint) => self.cm()?.accept(self.id(*endpoint)?, 0, None)?,
-            Call::Reject(endpoint, reason, private) => {
-                self.cm()?.reject(self.id(*endpoint)?, *reason, private)?;
-            }
-            Call::Disconnect(endpoint) => self.cm()?.disconnect(self.id(*endpoint)?)?,
-            Call::Notify(endpoint) => self.cm()?.notify(self.id(*endpoint)?)?,
-            Call::Destroy(endpoint) => self.cm()?.destroy(self.id(*endpoint)?)?,
-            Call::Close => self.cm = None,
-        }
-        Ok(Answer::None)
-    }
-
     fn tune(&mut self, tuning: &Tuning) {
         self.tuning = *tuning;
     }
@@ -349,24 +351,6 @@ impl World for Guest {
             let ms = i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX);
             net::poll([wire, events], ms);
         }
-    }
-}
-
-fn play_one(scenario: &Scenario, number: usize, under: Under, net: &Arc<Net>) -> Outcome {
-    let script = match &scenario.script {
-        Ok(script) => script,
-        Err(error) => return Outcome::Failed(error.clone()),
-    };
-    if !play::is_for(script, under) {
-        return Outcome::Skipped;
-    }
-    let mut guest = match Guest::new(under, names(number, script.is_ipv6), net.clone()) {
-        Ok(guest) => guest,
-        Err(error) => return Outcome::Failed(format!("the device: {error}")),
-    };
-    match play::play(script, &mut guest) {
-        Ok(()) => Outcome::Passed,
-        Err(error) => Outcome::Failed(error),
     }
 }
 
@@ -403,7 +387,9 @@ pub fn run(
                 let Some((number, scenario)) = next else {
                     return;
                 };
-                let outcome = play_one(&scenario, number, under, net);
+                let outcome = scenario.play(under, |script| {
+                    Guest::new(under, names(number, script.is_ipv6), net.clone())
+                });
                 let _ = done.send((scenario.name, outcome));
             });
         }

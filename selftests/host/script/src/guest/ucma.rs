@@ -2,7 +2,7 @@
 
 //! The user: `/dev/infiniband/rdma_cm` by plain `write()` (`include/uapi/rdma/rdma_user_cm.h`).
 
-use crate::world::{ConnParam, QpAttr, Space};
+use crate::world::{Called as Result, ConnParam, QpAttr, Space};
 use cmproto::{cm::Tunable, qp::QpType, ucma_abi::LEVEL_TUNING};
 use std::{
     fs::{File, OpenOptions},
@@ -34,9 +34,6 @@ const RESOLVE_ADDR: u32 = 21;
 const COMM_EST: u32 = 4;
 const EVENT_LEN: usize = 336;
 const QP_ATTR_LEN: usize = 144;
-
-/// An errno.
-type Result<T = ()> = std::result::Result<T, i32>;
 
 /// A request, written field by field in host order.
 struct Request(Vec<u8>);

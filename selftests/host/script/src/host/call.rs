@@ -3,11 +3,11 @@
 //! The calls of the user.
 
 use super::{sock, surroundings::Watch, Node};
-use crate::world::{Answer, Call, ConnParam, Endpoint, Event, QpAttr, Space};
+use crate::world::{Called, ConnParam, Endpoint, Event, QpAttr, Service, Space, User};
 use cmnode::{EpId, Listener};
 use cmproto::{
     addr::SockAddr,
-    cm::{AcceptParams, ConnectParams, DestroyCause, QpState},
+    cm::{AcceptParams, ConnectParams, DestroyCause, QpAttr as KnownQpAttr, QpState},
     errno::Errno,
     qp::QpType,
     reject::Reason,
@@ -15,7 +15,6 @@ use cmproto::{
     sidr::ResolveParams,
     ucma::backlog,
 };
-use std::net::IpAddr;
 
 const EPHEMERAL: u16 = 40_000;
 
@@ -24,11 +23,42 @@ fn number(endpoint: Endpoint) -> EpId {
 }
 
 impl Node {
-    fn listen(&mut self, space: Space, addr: SockAddr, limit: u32, afonly: bool) -> Answer {
-        let (space, qp_type) = match space {
+    /// The user has read an event.
+    pub(super) fn read(&mut self, event: &Event) {
+        let child = event.child.map(number);
+        if let Some(child) = child.and_then(|ep| self.0.endpoints.get_mut(&ep)) {
+            child.watch.is_unread = false;
+        }
+    }
+
+    fn destroy_ep(&mut self, ep: EpId) {
+        self.0.destroy(ep, DestroyCause::User);
+        // Unread events go, and with them the connections that nobody has seen.
+        let mut children = Vec::new();
+        self.0.env.events.retain(|event| {
+            let is_gone = number(event.endpoint) == ep;
+            children.extend(event.child.filter(|_| is_gone));
+            !is_gone
+        });
+        for child in children {
+            self.destroy_ep(number(child));
+        }
+    }
+
+    fn attributes(&self, ep: EpId, state: u32) -> Result<KnownQpAttr, Errno> {
+        let endpoint = self.0.endpoints.get(&ep).ok_or(Errno::ENOENT)?;
+        let machine = endpoint.machine.connection().ok_or(Errno::EINVAL)?;
+        machine.qp_attr(QpState::try_from(state)?)
+    }
+}
+
+impl User for Node {
+    fn listen(&mut self, service: Service, limit: u32, afonly: bool) -> Called<Endpoint> {
+        let (space, qp_type) = match service.space {
             Space::Tcp => (PortSpace::Tcp, QpType::RC),
             Space::Udp => (PortSpace::Udp, QpType::UD),
         };
+        let addr = sock(service.address, service.port);
         let ep = self.0.listen(Listener {
             addr,
             service_id: ServiceId::of_address(space, &addr).0,
@@ -36,26 +66,20 @@ impl Node {
             backlog: backlog::clamp(limit, 1024),
             qp_type,
         });
-        Answer::Endpoint(Endpoint(ep as usize))
+        Ok(Endpoint(ep as usize))
     }
 
-    fn connect(
-        &mut self,
-        space: Space,
-        to: IpAddr,
-        port: u16,
-        param: &ConnParam,
-    ) -> Result<Answer, Errno> {
+    fn connect(&mut self, service: Service, param: &ConnParam) -> Called<Endpoint> {
         let node = &mut self.0;
         let source_port = EPHEMERAL + u16::try_from(node.next_ep()).unwrap_or(0);
         let src = sock(node.env.names.local, source_port);
-        let dst = sock(to, port);
+        let dst = sock(service.address, service.port);
         let tuning = node.tuning;
         let watch = Watch {
             has_uid: true,
             ..Watch::default()
         };
-        let ep = match space {
+        let connected = match service.space {
             Space::Tcp => {
                 let params = ConnectParams {
                     local_qpn: param.qpn,
@@ -72,7 +96,7 @@ impl Node {
                     attr_mod: param.attr_mod,
                     ..cmnode::connect_params()
                 };
-                node.connect(src, dst, &params, &param.private, watch)?
+                node.connect(src, dst, &params, &param.private, watch)
             }
             Space::Udp => {
                 let params = ResolveParams {
@@ -81,13 +105,15 @@ impl Node {
                     total: tuning.limits().total,
                     ..ResolveParams::new(0, 0xffff)
                 };
-                node.resolve(src, dst, &params, &param.private, watch)?
+                node.resolve(src, dst, &params, &param.private, watch)
             }
         };
-        Ok(Answer::Endpoint(Endpoint(ep as usize)))
+        let ep = connected.map_err(Errno::code)?;
+        Ok(Endpoint(ep as usize))
     }
 
-    fn accept(&mut self, ep: EpId, param: &ConnParam) -> Result<(), Errno> {
+    fn accept(&mut self, endpoint: Endpoint, param: &ConnParam) -> Called {
+        let ep = number(endpoint);
         let params = AcceptParams {
             local_qpn: param.qpn,
             responder_resources: param.responder,
@@ -99,40 +125,39 @@ impl Node {
             attr_mod: param.attr_mod,
             ..AcceptParams::default()
         };
-        self.0.accept(ep, Some(&params), &param.private)?;
+        let accepted = self.0.accept(ep, Some(&params), &param.private);
+        accepted.map_err(Errno::code)?;
         if let Some(endpoint) = self.0.endpoints.get_mut(&ep) {
             endpoint.watch.has_uid = true;
         }
         Ok(())
     }
 
-    fn destroy(&mut self, ep: EpId) {
-        self.0.destroy(ep, DestroyCause::User);
-        // Unread events go, and with them the connections that nobody has seen.
-        let mut children = Vec::new();
-        self.0.env.events.retain(|event| {
-            let is_gone = number(event.endpoint) == ep;
-            children.extend(event.child.filter(|_| is_gone));
-            !is_gone
-        });
-        for child in children {
-            self.destroy(number(child));
-        }
+    fn establish(&mut self, endpoint: Endpoint) -> Called {
+        let accepted = self.0.accept(number(endpoint), None, &[]);
+        accepted.map_err(Errno::code)
     }
 
-    /// The user has read an event.
-    pub(super) fn read(&mut self, event: &Event) {
-        let child = event.child.map(number);
-        if let Some(child) = child.and_then(|ep| self.0.endpoints.get_mut(&ep)) {
-            child.watch.is_unread = false;
-        }
+    fn reject(&mut self, endpoint: Endpoint, reason: u8, private: &[u8]) -> Called {
+        let reason = Reason(reason.into());
+        let rejected = self.0.reject(number(endpoint), reason, private);
+        rejected.map_err(Errno::code)
     }
 
-    fn qp_attr(&self, ep: EpId, state: u32) -> Result<Answer, Errno> {
-        let endpoint = self.0.endpoints.get(&ep).ok_or(Errno::ENOENT)?;
-        let machine = endpoint.machine.connection().ok_or(Errno::EINVAL)?;
-        let known = machine.qp_attr(QpState::try_from(state)?)?;
-        Ok(Answer::QpAttr(QpAttr {
+    fn disconnect(&mut self, endpoint: Endpoint) -> Called {
+        // In no state does this fail: there may be nothing to do any more.
+        let _ = self.0.disconnect(number(endpoint));
+        Ok(())
+    }
+
+    fn notify(&mut self, endpoint: Endpoint) -> Called {
+        self.0.notify(number(endpoint)).map_err(Errno::code)
+    }
+
+    fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr> {
+        let known = self.attributes(number(endpoint), state);
+        let known = known.map_err(Errno::code)?;
+        Ok(QpAttr {
             mask: known.mask.0,
             dest_qpn: known.dest_qpn,
             rq_psn: known.rq_psn,
@@ -144,47 +169,18 @@ impl Node {
             retry: known.retry_cnt,
             rnr: known.rnr_retry,
             access: known.access_flags,
-        }))
+        })
     }
 
-    pub(super) fn make(&mut self, call: &Call) -> Result<Answer, Errno> {
-        let local = self.0.env.names.local;
-        match call {
-            Call::Listen {
-                space,
-                address,
-                port,
-                backlog,
-                afonly,
-            } => {
-                let addr = sock(address.unwrap_or(local), *port);
-                return Ok(self.listen(*space, addr, *backlog, *afonly));
-            }
-            Call::Connect {
-                space,
-                to,
-                port,
-                param,
-            } => return self.connect(*space, *to, *port, param),
-            Call::QpAttr(endpoint, state) => return self.qp_attr(number(*endpoint), *state),
-            Call::Accept(endpoint, param) => self.accept(number(*endpoint), param)?,
-            Call::Establish(endpoint) => self.0.accept(number(*endpoint), None, &[])?,
-            Call::Reject(endpoint, reason, private) => {
-                let reason = Reason(u16::from(*reason));
-                self.0.reject(number(*endpoint), reason, private)?;
-            }
-            // In no state does this fail: there may be nothing to do any more.
-            Call::Disconnect(endpoint) => {
-                let _ = self.0.disconnect(number(*endpoint));
-            }
-            Call::Notify(endpoint) => self.0.notify(number(*endpoint))?,
-            Call::Destroy(endpoint) => self.destroy(number(*endpoint)),
-            Call::Close => {
-                for ep in 0..self.0.next_ep() {
-                    self.destroy(ep);
-                }
-            }
+    fn destroy(&mut self, endpoint: Endpoint) -> Called {
+        self.destroy_ep(number(endpoint));
+        Ok(())
+    }
+
+    fn close(&mut self) -> Called {
+        for ep in 0..self.0.next_ep() {
+            self.destroy_ep(ep);
         }
-        Ok(Answer::None)
+        Ok(())
     }
 }

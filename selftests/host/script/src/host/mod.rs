@@ -12,7 +12,7 @@ mod surroundings;
 use self::surroundings::Surroundings;
 use crate::{
     wire,
-    world::{Answer, Call, Input, Micros, Names, Under, Watch, Who, World},
+    world::{Input, Micros, Names, Under, Watch, Who, World},
 };
 use cmproto::{
     addr::{Gid, SockAddr},
@@ -121,10 +121,6 @@ impl World for Node {
         self.0.tuning = *tuning;
     }
 
-    fn call(&mut self, call: &Call) -> Result<Answer, i32> {
-        self.make(call).map_err(|errno| errno.code())
-    }
-
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input> {
         loop {
             if watch.wire {
@@ -154,7 +150,7 @@ mod tests {
 
     #[test]
     fn attributes_are_those_of_the_table() {
-        for (kind, _, id) in Kind::ALL {
+        for (kind, _, id, _) in Kind::ALL {
             assert_eq!(
                 Attribute::try_from(id).map(Attribute::id),
                 Ok(id),

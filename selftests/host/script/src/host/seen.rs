@@ -3,6 +3,7 @@
 //! Which cells of the state table the messages of a peer have come to.
 
 use super::Node;
+use crate::wire::{Kind, Mad};
 use cmnode::Endpoint;
 use cmproto::{
     cm::{Connection, State},
@@ -13,45 +14,23 @@ use cmproto::{
 use std::collections::BTreeSet;
 
 /// Rows and situations, as `Documentation/transitions.rst` names them.
-pub type Cells = BTreeSet<(&'static str, &'static str)>;
+pub type Cells = BTreeSet<(&'static str, String)>;
 
 /// The situation of a connection, which this end has asked for or not.
-fn situation(machine: &Connection, is_active: bool) -> &'static str {
+fn situation(machine: &Connection, is_active: bool) -> String {
     match machine.state() {
-        State::Idle if machine.is_closed() => "Closed",
-        State::Idle => "Fresh",
-        State::Listen => "Listen",
-        State::ReqSent => "ReqSent",
-        State::ReqRcvd => "ReqRcvd",
-        State::MraReqSent => "MraReqSent",
-        State::MraReqRcvd => "MraReqRcvd",
-        State::RepSent => "RepSent",
-        State::RepRcvd => "RepRcvd",
-        State::MraRepSent => "MraRepSent",
-        State::MraRepRcvd => "MraRepRcvd",
-        State::Established if is_active => "EstablishedActive",
-        State::Established => "EstablishedPassive",
-        State::DreqSent => "DreqSent",
-        State::DreqRcvd => "DreqRcvd",
-        State::Timewait => "Timewait",
-        State::SidrReqSent => "SidrReqSent",
-        State::SidrReqRcvd => "SidrReqRcvd",
+        State::Idle if machine.is_closed() => "Closed".into(),
+        State::Idle => "Fresh".into(),
+        State::Established if is_active => "EstablishedActive".into(),
+        State::Established => "EstablishedPassive".into(),
+        state => format!("{state:?}"),
     }
 }
 
-/// The communication ids in a message: the receiver's and the sender's.
-fn ids(message: &Message<'_>) -> Option<(u32, u32)> {
-    Some(match message {
-        Message::Rep(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Rtu(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Rej(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Mra(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Dreq(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Drep(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Lap(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Apr(m) => (m.remote_comm_id, m.local_comm_id),
-        Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => return None,
-    })
+/// A communication id in a message.
+fn id(mad: &Mad, name: &str) -> Option<u32> {
+    let field = Kind::of(mad)?.field(name)?;
+    u32::try_from(mad.number(field)).ok()
 }
 
 /// The rows of a message that names `machine` as its receiver, and `sender` as its sender. Before
@@ -96,10 +75,7 @@ fn guid(rej: &Rej<'_>) -> u64 {
 }
 
 /// The cell of a row that an endpoint is in, if it has a connection.
-pub(super) fn cell<W>(
-    row: &'static str,
-    endpoint: &Endpoint<W>,
-) -> Option<(&'static str, &'static str)> {
+pub(super) fn cell<W>(row: &'static str, endpoint: &Endpoint<W>) -> Option<(&'static str, String)> {
     let machine = endpoint.machine.connection()?;
     Some((row, situation(machine, endpoint.listener.is_none())))
 }
@@ -115,7 +91,8 @@ impl Node {
         let Ok((_, message)) = wire::decode(mad) else {
             return;
         };
-        let Some((receiver, sender)) = ids(&message) else {
+        let bytes = Mad(*mad);
+        let (Some(receiver), Some(sender)) = (id(&bytes, "remote"), id(&bytes, "local")) else {
             return;
         };
         let node = &mut self.0;

@@ -8,7 +8,7 @@ mod user;
 use crate::{
     parse::{Script, Step, Timing, Value, What},
     wire::{self, Field, Holds, Kind, Mad},
-    world::{Endpoint, Event, Input, Micros, Names, Sent, Under, Watch, Who, World, EVENTS},
+    world::{Endpoint, Event, Input, Micros, Names, Sent, Under, Watch, Who, World},
 };
 use std::{
     collections::{HashMap, VecDeque},
@@ -229,34 +229,12 @@ impl Play<'_> {
 
     fn step(&mut self, step: &Step) -> Result {
         self.note(&step.text);
+        let details = &step.details;
         match &step.what {
-            What::User {
-                verb,
-                conn,
-                args,
-                fails,
-            } => self.user(verb, conn, args, *fails)?,
-            What::Event {
-                kind,
-                conn,
-                args,
-                timing,
-            } => return self.event(*kind, conn, args, *timing),
-            What::Send {
-                dup,
-                kind,
-                conn,
-                again,
-                args,
-            } => self.send(*dup, *kind, conn, *again, args)?,
-            What::Receive {
-                lost,
-                kind,
-                conn,
-                again,
-                args,
-                timing,
-            } => return self.receive(*lost, *kind, conn, *again, args, *timing),
+            What::User(verb) => self.user(verb, details)?,
+            What::Event(kind) => return self.event(*kind, details),
+            What::Send { dup, kind } => self.send(*dup, *kind, details)?,
+            What::Receive { lost, kind } => return self.receive(*lost, *kind, details),
             What::Nothing(time) => self.nothing(*time)?,
             What::Wait(time) => {
                 let nobody = Watch {
@@ -312,10 +290,7 @@ impl Play<'_> {
                 self.wire.push_back(*sent);
             }
             Input::Event(event) => {
-                let name = usize::try_from(event.kind)
-                    .ok()
-                    .and_then(|kind| EVENTS.get(kind));
-                self.note(&format!("    event {name:?} status {}", event.status));
+                self.note(&format!("    {event}"));
                 self.events.push_back(*event);
             }
         }
@@ -330,13 +305,7 @@ impl Play<'_> {
             return Err(format!("nothing was expected: {}", sent.mad.describe()));
         }
         if let Some(event) = self.events.front() {
-            let name = usize::try_from(event.kind)
-                .ok()
-                .and_then(|kind| EVENTS.get(kind));
-            return Err(format!(
-                "no event was expected: {name:?} status {}",
-                event.status
-            ));
+            return Err(format!("no event was expected: {event}"));
         }
         Ok(())
     }

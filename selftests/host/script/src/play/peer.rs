@@ -4,7 +4,7 @@
 
 use super::{narrow, same, Play, Result};
 use crate::{
-    parse::{Args, Timing, Value},
+    parse::{Args, Details, Value},
     wire::{self, Holds, Kind, Mad},
     world::{Sent, Watch, Who},
 };
@@ -101,22 +101,16 @@ impl Play<'_> {
         Ok(mad)
     }
 
-    pub(super) fn send(
-        &mut self,
-        dup: bool,
-        kind: Kind,
-        name: &str,
-        again: bool,
-        args: &Args,
-    ) -> Result {
+    pub(super) fn send(&mut self, dup: bool, kind: Kind, details: &Details) -> Result {
+        let name = &details.conn;
         let (mut from, mut len) = (Who::Peer, wire::MAD_LEN);
         let mut bytes;
-        if again {
+        if details.again {
             let sent = self.conn(name).sent.get(&kind).cloned();
             (from, bytes) = sent.ok_or(format!("no {} was sent", kind.name()))?;
         } else {
             let mut mad = self.message(kind, name)?;
-            for (field, value) in args {
+            for (field, value) in &details.args {
                 match (field.as_str(), value) {
                     ("from", Value::Word(word)) if word == "stranger" => from = Who::Stranger,
                     ("reserved", Value::Word(word)) if word == "ones" => mad.set_reserved(kind),
@@ -155,15 +149,8 @@ impl Play<'_> {
         Ok(())
     }
 
-    pub(super) fn receive(
-        &mut self,
-        lost: bool,
-        kind: Kind,
-        name: &str,
-        again: bool,
-        args: &Args,
-        timing: Timing,
-    ) -> Result {
+    pub(super) fn receive(&mut self, lost: bool, kind: Kind, details: &Details) -> Result {
+        let (name, timing, again) = (&details.conn, details.timing, details.again);
         let watch = Watch {
             wire: true,
             events: false,
@@ -184,7 +171,7 @@ impl Play<'_> {
         if Kind::of(&sent.mad) != Some(kind) {
             return Err(format!("got {}", sent.mad.describe()));
         }
-        let checked = self.check(kind, name, &sent, again, args);
+        let checked = self.check(kind, &sent, details);
         checked.map_err(|error| format!("{error}\n  in {}", sent.mad.describe()))?;
         self.check_time(timing, from, sent.at)?;
         self.conn(name)
@@ -196,7 +183,10 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn check(&mut self, kind: Kind, name: &str, sent: &Sent, again: bool, args: &Args) -> Result {
+    fn check(&mut self, kind: Kind, sent: &Sent, details: &Details) -> Result {
+        let Details {
+            conn: name, args, ..
+        } = details;
         let mad = &sent.mad;
         if sent.to != self.to(args)? {
             return Err(format!("it was sent to the {:?}", sent.to));
@@ -204,7 +194,7 @@ impl Play<'_> {
         if mad.has_reserved(kind) {
             return Err(format!("a reserved bit is set: {:02x?}", mad.0));
         }
-        if again {
+        if details.again {
             let before = self.conn(name).seen.get(&kind);
             let is_same = before.is_some_and(|(_, before)| before == mad);
             return match is_same {

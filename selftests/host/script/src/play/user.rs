@@ -4,80 +4,107 @@
 
 use super::{narrow, same, Play, Result};
 use crate::{
-    parse::{Args, Timing, Value},
-    world::{Answer, Call, ConnParam, Event, QpAttr, Space, Watch, EVENTS},
+    parse::{Args, Details, Value},
+    world::{Called, ConnParam, Endpoint, Event, QpAttr, Service, Space, Watch, World},
 };
 
 impl Play<'_> {
-    pub(super) fn user(
-        &mut self,
-        verb: &str,
-        conn: &str,
-        args: &Args,
-        fails: Option<i32>,
-    ) -> Result {
-        let call = match verb {
-            "listen" => self.listen_call(args)?,
-            "connect" => Call::Connect {
-                space: space(args)?,
-                to: self.names.peer,
-                port: self.names.port,
-                param: self.param(conn, args)?,
-            },
-            "accept" => Call::Accept(self.endpoint(conn)?, self.param(conn, args)?),
-            "establish" => Call::Establish(self.endpoint(conn)?),
-            "reject" => self.reject_call(conn, args)?,
-            "disconnect" => Call::Disconnect(self.endpoint(conn)?),
-            "notify" => Call::Notify(self.endpoint(conn)?),
-            "qp" => return self.qp(conn, args, fails),
-            "destroy" => Call::Destroy(self.endpoint(conn)?),
-            "close" => Call::Close,
-            _ => return Err(format!("user {verb}?")),
-        };
-        if let Answer::Endpoint(endpoint) = self.call(&call, fails)? {
-            // A listener is not a connection, but a name can make it one.
-            if verb != "listen" || !conn.is_empty() {
-                self.conn(conn).endpoint = Some(endpoint);
+    pub(super) fn user(&mut self, verb: &str, details: &Details) -> Result {
+        let Details {
+            conn, args, fails, ..
+        } = details;
+        let new = match verb {
+            "listen" => self.listen(args, *fails)?,
+            "connect" => {
+                let service = Service {
+                    space: space(args)?,
+                    address: self.names.peer,
+                    port: self.names.port,
+                };
+                let param = self.param(conn, args)?;
+                self.call(*fails, |world| world.connect(service, &param))?
             }
+            _ => return self.verb(verb, details),
+        };
+        // A listener is not a connection, but a name can make it one.
+        if new.is_some() && (verb != "listen" || !conn.is_empty()) {
+            self.conn(conn).endpoint = new;
         }
         Ok(())
     }
 
-    fn call(&mut self, call: &Call, fails: Option<i32>) -> Result<Answer> {
-        match (self.world.call(call), fails) {
-            (Ok(answer), None) => Ok(answer),
-            (Err(errno), Some(want)) if errno == want => Ok(Answer::None),
+    /// A call that makes no endpoint.
+    fn verb(&mut self, verb: &str, details: &Details) -> Result {
+        let Details { conn, args, .. } = details;
+        match verb {
+            "qp" => return self.qp(details),
+            "accept" => {
+                let param = self.param(conn, args)?;
+                self.call_about(details, |world, it| world.accept(it, &param))
+            }
+            "reject" => {
+                let (reason, private) = self.reject(args)?;
+                self.call_about(details, |world, it| world.reject(it, reason, &private))
+            }
+            "establish" => self.call_about(details, |world, it| world.establish(it)),
+            "disconnect" => self.call_about(details, |world, it| world.disconnect(it)),
+            "notify" => self.call_about(details, |world, it| world.notify(it)),
+            "destroy" => self.call_about(details, |world, it| world.destroy(it)),
+            "close" => self.call(details.fails, |world| world.close()),
+            _ => return Err(format!("user {verb}?")),
+        }
+        .map(drop)
+    }
+
+    /// Makes a call about the endpoint of a connection.
+    fn call_about<T>(
+        &mut self,
+        details: &Details,
+        call: impl FnOnce(&mut dyn World, Endpoint) -> Called<T>,
+    ) -> Result<Option<T>> {
+        let endpoint = self.endpoint(&details.conn)?;
+        self.call(details.fails, |world| call(world, endpoint))
+    }
+
+    /// Makes a call; gives nothing if it fails as expected.
+    fn call<T>(
+        &mut self,
+        fails: Option<i32>,
+        call: impl FnOnce(&mut dyn World) -> Called<T>,
+    ) -> Result<Option<T>> {
+        match (call(self.world), fails) {
+            (Ok(answer), None) => Ok(Some(answer)),
+            (Err(errno), Some(want)) if errno == want => Ok(None),
             (Ok(_), Some(want)) => Err(format!("want errno {want}, got success")),
             (Err(errno), None) => Err(format!("errno {errno}")),
             (Err(errno), Some(want)) => Err(format!("want errno {want}, got {errno}")),
         }
     }
 
-    fn listen_call(&self, args: &Args) -> Result<Call> {
-        let (mut address, mut port, mut backlog, mut afonly) = (None, self.names.port, 0, false);
+    fn listen(&mut self, args: &Args, fails: Option<i32>) -> Result<Option<Endpoint>> {
+        let mut service = Service {
+            space: space(args)?,
+            address: self.names.local,
+            port: self.names.port,
+        };
+        let (mut backlog, mut afonly) = (0, false);
         for (name, value) in args {
             match (name.as_str(), value) {
                 ("space", _) => {}
-                ("address", Value::Address(literal)) => address = Some(*literal),
+                ("address", Value::Address(literal)) => service.address = *literal,
                 ("address", Value::Word(word)) if word == "any" => {
-                    address = self.address("zero");
+                    service.address = self.address("zero").unwrap_or(service.address);
                 }
                 ("backlog", _) => backlog = narrow(self.number(name, value)?)?,
-                ("port", _) => port = narrow(self.number(name, value)?)?,
+                ("port", _) => service.port = narrow(self.number(name, value)?)?,
                 ("afonly", _) => afonly = self.number(name, value)? != 0,
                 _ => return Err(format!("listen {name}?")),
             }
         }
-        Ok(Call::Listen {
-            space: space(args)?,
-            address,
-            port,
-            backlog,
-            afonly,
-        })
+        self.call(fails, |world| world.listen(service, backlog, afonly))
     }
 
-    fn reject_call(&mut self, conn: &str, args: &Args) -> Result<Call> {
+    fn reject(&self, args: &Args) -> Result<(u8, Vec<u8>)> {
         let (mut reason, mut private) = (28, Vec::new());
         for (name, value) in args {
             match (name.as_str(), value) {
@@ -86,7 +113,7 @@ impl Play<'_> {
                 _ => return Err(format!("reject {name}?")),
             }
         }
-        Ok(Call::Reject(self.endpoint(conn)?, reason, private))
+        Ok((reason, private))
     }
 
     fn param(&mut self, conn: &str, args: &Args) -> Result<ConnParam> {
@@ -125,7 +152,8 @@ impl Play<'_> {
     }
 
     /// Asks for attributes of the queue pair, and compares.
-    fn qp(&mut self, conn: &str, args: &Args, fails: Option<i32>) -> Result {
+    fn qp(&mut self, details: &Details) -> Result {
+        let args = &details.args;
         let mut state = 2;
         for (name, value) in args {
             if let ("state", Value::Word(word)) = (name.as_str(), value) {
@@ -136,8 +164,8 @@ impl Play<'_> {
                     .ok_or(format!("{word}?"))?;
             }
         }
-        let call = Call::QpAttr(self.endpoint(conn)?, state);
-        let Answer::QpAttr(attr) = self.call(&call, fails)? else {
+        let asked = self.call_about(details, |world, it| world.qp_attr(it, state));
+        let Some(attr) = asked? else {
             return Ok(());
         };
         for (name, value) in args.iter().filter(|(name, _)| name != "state") {
@@ -151,7 +179,11 @@ impl Play<'_> {
         Ok(())
     }
 
-    pub(super) fn event(&mut self, kind: u32, conn: &str, args: &Args, timing: Timing) -> Result {
+    pub(super) fn event(&mut self, kind: u32, details: &Details) -> Result {
+        let Details {
+            conn, args, timing, ..
+        } = details;
+        let timing = *timing;
         let watch = Watch {
             wire: false,
             events: true,
@@ -164,14 +196,8 @@ impl Play<'_> {
             return Err("no event came".into());
         };
         self.mark = event.at;
-        let name = |kind: u32| usize::try_from(kind).ok().and_then(|kind| EVENTS.get(kind));
         if event.kind != kind {
-            return Err(format!(
-                "want event {:?}, got {:?} status {}",
-                name(kind),
-                name(event.kind),
-                event.status
-            ));
+            return Err(format!("got {event}"));
         }
         self.check_time(timing, from, event.at)?;
         let known = self.conn(conn).endpoint;

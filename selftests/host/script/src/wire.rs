@@ -381,6 +381,13 @@ impl Mad {
         }
     }
 
+    /// The communication ids of its sender and of its receiver, if it has both.
+    pub fn ids(&self) -> Option<(u32, u32)> {
+        let kind = Kind::of(self)?;
+        let id = |name| u32::try_from(self.number(kind.field(name)?)).ok();
+        Some((id("local")?, id("remote")?))
+    }
+
     /// Whether a reserved bit is set.
     pub fn has_reserved(&self, kind: Kind) -> bool {
         let mask = Self::reserved(kind);

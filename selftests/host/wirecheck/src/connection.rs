@@ -8,7 +8,10 @@ use cmproto::{
     cm::EARLY_SENDS,
     wire::{Req, Transport},
 };
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    ops::{Index, IndexMut},
+};
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,24 @@ impl End {
             Self::Active => Self::Passive,
             Self::Passive => Self::Active,
         }
+    }
+}
+
+/// What each end has one of.
+#[derive(Clone, Debug, Default)]
+pub struct Each<T>(pub [T; 2]);
+
+impl<T> Index<End> for Each<T> {
+    type Output = T;
+
+    fn index(&self, end: End) -> &T {
+        &self.0[end as usize]
+    }
+}
+
+impl<T> IndexMut<End> for Each<T> {
+    fn index_mut(&mut self, end: End) -> &mut T {
+        &mut self.0[end as usize]
     }
 }
 
@@ -170,8 +191,8 @@ impl Terms {
 /// What was seen of a connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    active: Name,
-    passive: Name,
+    /// What each end is known by.
+    pub names: Each<Name>,
     /// What was agreed.
     pub terms: Terms,
     /// The REQ.
@@ -185,11 +206,11 @@ pub struct Connection {
     /// The RTU.
     pub rtu: Option<Sent>,
     /// The first REJ of each end.
-    rej: [Option<Sent>; 2],
+    pub rej: Each<Option<Sent>>,
     /// The DREQ of each end.
-    dreq: [Option<Sent>; 2],
+    pub dreq: Each<Option<Sent>>,
     /// The DREP of each end.
-    drep: [Option<Sent>; 2],
+    pub drep: Each<Option<Sent>>,
     /// When a REQ took the QPN of this connection for another one.
     pub stale_claim: Option<u64>,
     /// This connection's REQ took the QPN of another one that was alive.
@@ -197,40 +218,26 @@ pub struct Connection {
     /// When something was last heard of the connection, in microseconds.
     pub last: u64,
     /// Data went to the queue pair of an end.
-    pub data: [bool; 2],
-}
-
-/// The accessors of what each end has one of.
-macro_rules! by_end {
-    ($($name:ident, $name_mut:ident: $what:ty;)*) => {
-        $(
-            pub fn $name(&self, end: End) -> &$what {
-                &self.$name[end as usize]
-            }
-
-            pub fn $name_mut(&mut self, end: End) -> &mut $what {
-                &mut self.$name[end as usize]
-            }
-        )*
-    };
+    pub data: Each<bool>,
 }
 
 impl Connection {
     /// That which a REQ begins.
     pub fn new(req: &Req<'_>, sent: Sent, src: Address, dst: Address) -> Self {
+        let active = Name {
+            addr: src,
+            comm: Some(req.local_comm_id),
+            qpn: req.local_qpn,
+            guid: req.local_ca_guid,
+        };
+        let passive = Name {
+            addr: dst,
+            comm: None,
+            qpn: 0,
+            guid: 0,
+        };
         Self {
-            active: Name {
-                addr: src,
-                comm: Some(req.local_comm_id),
-                qpn: req.local_qpn,
-                guid: req.local_ca_guid,
-            },
-            passive: Name {
-                addr: dst,
-                comm: None,
-                qpn: 0,
-                guid: 0,
-            },
+            names: Each([active, passive]),
             terms: Terms::of(req),
             last: sent.last(),
             req: sent,
@@ -238,46 +245,24 @@ impl Connection {
             mra_rep: Vec::new(),
             rep: None,
             rtu: None,
-            rej: [None, None],
-            dreq: [None, None],
-            drep: [None, None],
+            rej: Each::default(),
+            dreq: Each::default(),
+            drep: Each::default(),
             stale_claim: None,
             is_stale: false,
-            data: [false; 2],
-        }
-    }
-
-    by_end! {
-        rej, rej_mut: Option<Sent>;
-        dreq, dreq_mut: Option<Sent>;
-        drep, drep_mut: Option<Sent>;
-    }
-
-    /// An end.
-    pub fn name(&self, end: End) -> &Name {
-        match end {
-            End::Active => &self.active,
-            End::Passive => &self.passive,
-        }
-    }
-
-    /// An end.
-    pub fn name_mut(&mut self, end: End) -> &mut Name {
-        match end {
-            End::Active => &mut self.active,
-            End::Passive => &mut self.passive,
+            data: Each::default(),
         }
     }
 
     /// When the first REJ or DREP was seen that ended it, in microseconds.
     pub fn closed(&self) -> Option<u64> {
-        let ends = self.rej.iter().chain(&self.drep).flatten();
+        let ends = self.rej.0.iter().chain(&self.drep.0).flatten();
         ends.filter_map(|sent| sent.times.first().copied()).min()
     }
 
     /// Both ends think that they are connected, and neither said otherwise.
     pub fn is_alive(&self) -> bool {
-        self.rep.is_some() && self.closed().is_none() && self.dreq.iter().all(Option::is_none)
+        self.rep.is_some() && self.closed().is_none() && self.dreq.0.iter().all(Option::is_none)
     }
 }
 
@@ -305,11 +290,12 @@ impl Table {
     /// Adds one; returns its place.
     pub fn add(&mut self, connection: Connection) -> usize {
         let at = self.all.len();
-        let Name { addr, qpn, .. } = connection.active;
-        let comm = connection.active.comm.unwrap_or(0);
+        let Name {
+            addr, comm, qpn, ..
+        } = connection.names[End::Active];
         self.all.push(connection);
         self.ids
-            .entry((addr, comm))
+            .entry((addr, comm.unwrap_or(0)))
             .or_default()
             .push((at, End::Active));
         self.qpns
@@ -321,7 +307,7 @@ impl Table {
 
     /// The communication id of the passive end is known from now on.
     pub fn learn(&mut self, at: usize, comm: u32) {
-        let passive = &mut self.all[at].passive;
+        let passive = &mut self.all[at].names[End::Passive];
         if passive.comm.is_none() {
             passive.comm = Some(comm);
             let key = (passive.addr, comm);
@@ -331,7 +317,7 @@ impl Table {
 
     /// The queue pair of the passive end is known from now on.
     pub fn learn_qpn(&mut self, at: usize, qpn: u32) {
-        let passive = &mut self.all[at].passive;
+        let passive = &mut self.all[at].names[End::Passive];
         passive.qpn = qpn;
         let key = (passive.addr, qpn);
         self.qpns.entry(key).or_default().push((at, End::Passive));
@@ -354,7 +340,7 @@ impl Table {
     pub fn knows(&self, local: u32, remote: u32) -> bool {
         let has = |name: &Name, id: u32| id == 0 || name.comm.is_none_or(|comm| comm == id);
         self.all.iter().any(|connection| {
-            let (active, passive) = (&connection.active, &connection.passive);
+            let Each([active, passive]) = &connection.names;
             has(active, remote) && remote != 0 && has(passive, local)
                 || has(active, local) && local != 0 && has(passive, remote)
         })

@@ -6,7 +6,7 @@ use crate::{
     connection::Sent,
     exchange::{micros, Seen, SLACK},
     packet::Address,
-    rule::{Rule, Violation},
+    rule::{Findings, Rule},
 };
 use cmproto::wire::{Message, SidrRep, SidrReq};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct Resolutions {
     /// By address and request id of who asks.
     all: HashMap<(Address, u32), Resolution>,
     /// What was found.
-    pub found: Vec<Violation>,
+    pub found: Findings,
 }
 
 impl Resolutions {
@@ -41,18 +41,9 @@ impl Resolutions {
         self.all.len()
     }
 
-    fn check(&mut self, seen: &Seen<'_>, rule: Rule, holds: bool, text: &str) {
-        if !holds {
-            self.found.push(Violation {
-                rule,
-                frame: seen.frame,
-                text: text.into(),
-            });
-        }
-    }
-
     /// A message of a resolution.
     pub fn message(&mut self, seen: &Seen<'_>, message: &Message<'_>) {
+        self.found.frame = seen.frame;
         match message {
             Message::SidrReq(req) => self.req(seen, req),
             Message::SidrRep(rep) => self.rep(seen, rep),
@@ -61,25 +52,21 @@ impl Resolutions {
     }
 
     fn req(&mut self, seen: &Seen<'_>, req: &SidrReq<'_>) {
+        let Self { all, found } = self;
         let key = (seen.src, req.request_id);
-        let sent = Sent::new(seen);
-        let before = self
-            .all
-            .get_mut(&key)
-            .filter(|r| r.req.tid == seen.header.tid);
+        let before = all.get_mut(&key);
+        let before = before.filter(|r| r.req.tid == seen.header.tid);
         let Some(before) = before else {
-            let open = self.all.get(&key).filter(|r| r.rep.is_none());
+            let open = all.get(&key).filter(|r| r.rep.is_none());
             let gone = open.is_none_or(|r| seen.time > r.req.last() + 120_000_000);
-            self.check(seen, Rule::W4, gone, "the request id is still in use");
-            self.all.insert(
-                key,
-                Resolution {
-                    dst: seen.dst,
-                    service: req.service_id,
-                    req: sent,
-                    rep: None,
-                },
-            );
+            found.check(Rule::W4, gone, "the request id is still in use");
+            let resolution = Resolution {
+                dst: seen.dst,
+                service: req.service_id,
+                req: Sent::new(seen),
+                rep: None,
+            };
+            all.insert(key, resolution);
             return;
         };
         let same = before.req.mad == *seen.mad;
@@ -87,22 +74,23 @@ impl Resolutions {
         let sent_again = before.req.again(seen);
         let late = !sent_again || before.req.classify(micros(TIMEOUT), EARLY);
         let few = before.req.sends() <= SENDS;
-        self.check(seen, Rule::W6, same, "SIDR_REQ differs from the one before");
-        self.check(seen, Rule::W5, late, "SIDR_REQ again too soon");
-        self.check(seen, Rule::W5, few, "too many SIDR_REQ");
+        found.check(Rule::W6, same, "SIDR_REQ differs from the one before");
+        found.check(Rule::W5, late, "SIDR_REQ again too soon");
+        found.check(Rule::W5, few, "too many SIDR_REQ");
         let open = answered.is_none_or(|at| seen.time < at + SLACK);
-        self.check(seen, Rule::W7, open, "SIDR_REQ again after its answer");
+        found.check(Rule::W7, open, "SIDR_REQ again after its answer");
     }
 
     fn rep(&mut self, seen: &Seen<'_>, rep: &SidrRep<'_>) {
-        let Some(asked) = self.all.get_mut(&(seen.dst, rep.request_id)) else {
-            let other = self.all.keys().any(|(_, id)| *id == rep.request_id);
+        let Self { all, found } = self;
+        let Some(asked) = all.get_mut(&(seen.dst, rep.request_id)) else {
+            let other = all.keys().any(|(_, id)| *id == rep.request_id);
             let rule = if other { Rule::W18 } else { Rule::W4 };
-            self.check(seen, rule, false, "a SIDR_REP for nobody's request");
+            found.check(rule, false, "a SIDR_REP for nobody's request");
             return;
         };
         let from = asked.dst == seen.src;
-        let tid = asked.req.tid == seen.header.tid;
+        let same_tid = asked.req.tid == seen.header.tid;
         let service = asked.service == rep.service_id;
         let same = asked.rep.as_ref().is_none_or(|rep| rep.mad == *seen.mad);
         match &mut asked.rep {
@@ -112,15 +100,10 @@ impl Resolutions {
             none => *none = Some(Sent::new(seen)),
         }
         let few = asked.rep.as_ref().map_or(0, |rep| rep.times.len()) <= asked.req.arrived();
-        self.check(seen, Rule::W18, from, "a SIDR_REP from another address");
-        self.check(
-            seen,
-            Rule::W3,
-            tid,
-            "another transaction id than the SIDR_REQ has",
-        );
-        self.check(seen, Rule::W17, service, "a SIDR_REP for another service");
-        self.check(seen, Rule::W6, same, "SIDR_REP differs from the one before");
-        self.check(seen, Rule::W7, few, "more SIDR_REP than SIDR_REQ");
+        found.check(Rule::W18, from, "a SIDR_REP from another address");
+        found.check(Rule::W3, same_tid, "not the transaction id of the SIDR_REQ");
+        found.check(Rule::W17, service, "a SIDR_REP for another service");
+        found.check(Rule::W6, same, "SIDR_REP differs from the one before");
+        found.check(Rule::W7, few, "more SIDR_REP than SIDR_REQ");
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     exchange::{Exchanges, Seen},
     message,
     packet::{self, Body, Packet},
-    rule::{Rule, Violation},
+    rule::{Findings, Violation},
     subnet::Subnet,
 };
 use cm_script::wire::{Kind, Mad};
@@ -51,6 +51,7 @@ struct Judge {
     exchanges: Exchanges,
     resolutions: Resolutions,
     subnet: Subnet,
+    found: Findings,
     verdict: Verdict,
 }
 
@@ -62,19 +63,19 @@ impl Judge {
             Body::Data => return self.exchanges.data(packet.dst, packet.qpn),
         };
         self.subnet.administrator(&datagram.mad);
-        let (mad, found) = message::envelope(datagram, packet.qpn);
-        self.note(packet, found);
-        let Some(mad) = mad else { return };
+        self.found.frame = packet.frame;
+        let Some(mad) = message::envelope(datagram, packet.qpn, &mut self.found) else {
+            return;
+        };
         let Some(kind) = Kind::of(&Mad(mad)) else {
             return;
         };
         *self.verdict.messages.entry(kind).or_default() += 1;
-        self.note(packet, message::content(&mad));
         let Ok((header, message)) = wire::decode(&mad) else {
             return;
         };
-        let found = self.subnet.message(packet, &message);
-        self.note(packet, found);
+        message::content(&mad, &header, &message, &mut self.found);
+        self.subnet.message(packet, &message, &mut self.found);
         let seen = Seen {
             frame: packet.frame,
             time: packet.time,
@@ -88,18 +89,11 @@ impl Judge {
         self.resolutions.message(&seen, &message);
     }
 
-    fn note(&mut self, packet: &Packet, found: Vec<(Rule, String)>) {
-        let frame = packet.frame;
-        let found = found.into_iter();
-        let found = found.map(|(rule, text)| Violation { rule, frame, text });
-        self.verdict.violations.extend(found);
-    }
-
     fn finish(mut self) -> Verdict {
         self.verdict.connections = self.exchanges.table.all().len();
         self.verdict.resolutions = self.resolutions.len();
-        self.verdict.violations.extend(self.exchanges.found);
-        self.verdict.violations.extend(self.resolutions.found);
+        let found = [self.found, self.exchanges.found, self.resolutions.found];
+        self.verdict.violations = found.into_iter().flat_map(|found| found.all).collect();
         self.verdict.violations.sort_by_key(|v| (v.frame, v.rule));
         self.verdict
     }

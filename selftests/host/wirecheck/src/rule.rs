@@ -101,3 +101,27 @@ impl fmt::Display for Violation {
         )
     }
 }
+
+/// What breaks rules, as it is found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The number of the frame that is looked at.
+    pub frame: usize,
+    /// All that was found.
+    pub all: Vec<Violation>,
+}
+
+impl Findings {
+    /// The frame breaks a rule.
+    pub fn breaks(&mut self, rule: Rule, text: impl Into<String>) {
+        let (frame, text) = (self.frame, text.into());
+        self.all.push(Violation { rule, frame, text });
+    }
+
+    /// The frame breaks a rule if that does not hold.
+    pub fn check(&mut self, rule: Rule, holds: bool, text: impl Into<String>) {
+        if !holds {
+            self.breaks(rule, text);
+        }
+    }
+}

@@ -7,9 +7,8 @@
 //! the subnet administrator tells of.
 
 use crate::{
-    message::Finding,
     packet::{Address, Gid, Packet},
-    rule::Rule,
+    rule::{Findings, Rule},
 };
 use cm_script::wire;
 use cmproto::{
@@ -42,27 +41,25 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// What is wrong with the addresses of a message.
-    pub fn message(&mut self, packet: &Packet, message: &Message<'_>) -> Vec<Finding> {
-        let mut found = Vec::new();
+    /// Finds what is wrong with the addresses of a message.
+    pub fn message(&mut self, packet: &Packet, message: &Message<'_>, found: &mut Findings) {
         if let (Some((src, dst)), Address::Lid(slid), Address::Lid(dlid)) =
             (packet.gids, packet.src, packet.dst)
         {
-            self.gid(src, slid, &mut found);
-            self.gid(dst, dlid, &mut found);
+            self.gid(src, slid, found);
+            self.gid(dst, dlid, found);
         }
         match message {
             Message::Req(req) => {
-                self.primary(packet, &req.primary, &mut found);
-                self.alternate(packet, &req.alternate, &mut found);
-                self.ip_header(packet, req.service_id, req.private_data, &mut found);
+                self.primary(packet, &req.primary, found);
+                self.alternate(packet, &req.alternate, found);
+                self.ip_header(packet, req.service_id, req.private_data, found);
             }
             Message::SidrReq(sidr) => {
-                self.ip_header(packet, sidr.service_id, sidr.private_data, &mut found);
+                self.ip_header(packet, sidr.service_id, sidr.private_data, found);
             }
             _ => (),
         }
-        found
     }
 
     /// Any datagram: the paths that the subnet administrator tells of (15.2.5.16) are right.
@@ -88,23 +85,21 @@ impl Subnet {
         }
     }
 
-    fn gid(&mut self, gid: Gid, lid: u16, found: &mut Vec<Finding>) {
+    fn gid(&mut self, gid: Gid, lid: u16, found: &mut Findings) {
         let known = *self.gids.entry(gid).or_insert(lid);
         let told = self.told.get(&lid);
         if known != lid || told.is_some_and(|gids| !gids.contains(&gid)) {
-            let (gid, why) = (
-                Ipv6Addr::from(gid),
-                match known == lid {
-                    true => "which the subnet administrator did not tell of".into(),
-                    false => format!("not {known:#x}"),
-                },
-            );
-            found.push((Rule::W19, format!("GID {gid} with LID {lid:#x}, {why}")));
+            let why = match known == lid {
+                true => "which the subnet administrator did not tell of".into(),
+                false => format!("not {known:#x}"),
+            };
+            let gid = Ipv6Addr::from(gid);
+            found.breaks(Rule::W19, format!("GID {gid} with LID {lid:#x}, {why}"));
         }
     }
 
-    fn primary(&mut self, packet: &Packet, path: &ReqPath, found: &mut Vec<Finding>) {
-        let mut wrong = |what: String| found.push((Rule::W19, what));
+    fn primary(&mut self, packet: &Packet, path: &ReqPath, found: &mut Findings) {
+        let mut wrong = |what: String| found.breaks(Rule::W19, what);
         let gids = (path.local_gid.0, path.remote_gid.0);
         let (slid, dlid) = match (packet.src, packet.dst) {
             (Address::Lid(src), Address::Lid(dst)) => (src, dst),
@@ -145,7 +140,7 @@ impl Subnet {
         }
     }
 
-    fn alternate(&mut self, packet: &Packet, path: &ReqPath, found: &mut Vec<Finding>) {
+    fn alternate(&mut self, packet: &Packet, path: &ReqPath, found: &mut Findings) {
         if matches!(packet.src, Address::Lid(_)) && !path.is_empty() && path.subnet_local {
             self.gid(path.local_gid.0, path.local_lid, found);
             self.gid(path.remote_gid.0, path.remote_lid, found);
@@ -158,13 +153,13 @@ impl Subnet {
         packet: &Packet,
         service: u64,
         private_data: &[u8],
-        found: &mut Vec<Finding>,
+        found: &mut Findings,
     ) {
         let service = ServiceId(service);
         if service.0 >> 32 != 0 || service.port_space() == Some(PortSpace::Ib) {
             return;
         }
-        let mut wrong = |what: String| found.push((Rule::W15, what));
+        let mut wrong = |what: String| found.breaks(Rule::W15, what);
         let header = match Header::decode(private_data) {
             Ok(Header::Ip(header)) => header,
             // From an AF_IB address, which RoCE does not have.

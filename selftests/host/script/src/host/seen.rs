@@ -3,7 +3,7 @@
 //! Which cells of the state table the messages of a peer have come to.
 
 use super::Node;
-use crate::wire::{Kind, Mad};
+use crate::wire::Mad;
 use cmnode::Endpoint;
 use cmproto::{
     cm::{Connection, State},
@@ -25,12 +25,6 @@ fn situation(machine: &Connection, is_active: bool) -> String {
         State::Established => "EstablishedPassive".into(),
         state => format!("{state:?}"),
     }
-}
-
-/// A communication id in a message.
-fn id(mad: &Mad, name: &str) -> Option<u32> {
-    let field = Kind::of(mad)?.field(name)?;
-    u32::try_from(mad.number(field)).ok()
 }
 
 /// The rows of a message that names `machine` as its receiver, and `sender` as its sender. Before
@@ -91,8 +85,7 @@ impl Node {
         let Ok((_, message)) = wire::decode(mad) else {
             return;
         };
-        let bytes = Mad(*mad);
-        let (Some(receiver), Some(sender)) = (id(&bytes, "remote"), id(&bytes, "local")) else {
+        let Some((sender, receiver)) = Mad(*mad).ids() else {
             return;
         };
         let node = &mut self.0;

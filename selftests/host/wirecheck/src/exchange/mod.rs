@@ -9,9 +9,9 @@ use crate::{
     connection::{End, Sent, Table},
     due::{Due, Dues, Wants},
     packet::Address,
-    rule::{Rule, Violation},
+    rule::{Findings, Rule},
 };
-use cm_script::wire::MAD_LEN;
+use cm_script::wire::{Mad, MAD_LEN};
 use cmproto::{
     cm::EARLY_SENDS,
     wire::{Header, Message, MraMessage},
@@ -23,6 +23,9 @@ pub const SLACK: u64 = 2_000_000;
 const EARLY: u64 = 600_000;
 /// No side waits longer for an answer than this, whatever it was told; Linux itself does not.
 const LONGEST_WAIT: u64 = 8_000_000;
+
+/// Any number of repetitions, at any time.
+const UNLIMITED: (usize, u64) = (usize::MAX - 1, 0);
 
 /// What a time code stands for, in microseconds, as Linux rounds it.
 pub const fn micros(code: u8) -> u64 {
@@ -60,29 +63,22 @@ pub struct Exchanges {
     /// The connections.
     pub table: Table,
     /// What was found.
-    pub found: Vec<Violation>,
+    pub found: Findings,
     dues: Dues,
 }
 
 impl Exchanges {
-    fn break_rule(&mut self, frame: usize, rule: Rule, text: impl Into<String>) {
-        let text = text.into();
-        self.found.push(Violation { rule, frame, text });
+    fn check(&mut self, rule: Rule, holds: bool, text: impl Into<String>) {
+        self.found.check(rule, holds, text);
     }
 
-    fn check(&mut self, seen: &Seen<'_>, rule: Rule, holds: bool, text: &str) {
-        if !holds {
-            self.break_rule(seen.frame, rule, text);
-        }
-    }
-
-    fn expect(&mut self, seen: &Seen<'_>, at: usize, wants: Wants, until: u64) {
+    fn expect(&mut self, at: usize, wants: Wants, until: u64) {
         if !self.is_lossy {
             self.dues.push(Due {
                 at,
                 wants,
                 until,
-                frame: seen.frame,
+                frame: self.found.frame,
             });
         }
     }
@@ -90,14 +86,15 @@ impl Exchanges {
     /// Time has come to `now`, in microseconds.
     pub fn pass(&mut self, now: u64) {
         for due in self.dues.overdue(now) {
-            self.break_rule(due.frame, due.wants.rule(), due.wants.missing());
+            self.found.frame = due.frame;
+            self.found.breaks(due.wants.rule(), due.wants.missing());
         }
     }
 
     /// Data for a queue pair.
     pub fn data(&mut self, dst: Address, qpn: u32) {
         if let Some(&(at, end)) = self.table.with_qpn(dst, qpn).first() {
-            self.table.get(at).data[end as usize] = true;
+            self.table.get(at).data[end] = true;
             if end == End::Passive {
                 self.dues.settle(at, Wants::Rep);
             }
@@ -106,24 +103,35 @@ impl Exchanges {
 
     /// A message of a connection.
     pub fn message(&mut self, seen: &Seen<'_>, message: &Message<'_>) {
+        self.found.frame = seen.frame;
+        if let Message::Req(req) = message {
+            return self.req(seen, req);
+        }
+        let Some(ids) = Mad(*seen.mad).ids() else {
+            return;
+        };
         match message {
-            Message::Req(req) => self.req(seen, req),
-            Message::Mra(mra) => {
-                let ids = (mra.local_comm_id, mra.remote_comm_id);
-                match mra.message {
-                    MraMessage::Req => self.mra_of_req(seen, ids, mra.service_timeout),
-                    MraMessage::Rep => self.mra_of_rep(seen, ids, mra.service_timeout),
-                    _ => self.break_rule(seen.frame, Rule::W8, "an MRA for no message"),
-                }
+            Message::Lap(_) | Message::Apr(_) => return,
+            // Who knows neither cannot be told.
+            Message::Rej(_) if ids == (0, 0) => {
+                return self.found.breaks(Rule::W13, "a REJ without ids");
             }
-            Message::Rej(rej) => self.rej(seen, rej),
-            Message::Rep(rep) => self.rep(seen, rep),
-            Message::Rtu(rtu) => self.rtu(seen, (rtu.local_comm_id, rtu.remote_comm_id)),
-            Message::Dreq(dreq) => {
-                let ids = (dreq.local_comm_id, dreq.remote_comm_id);
-                self.dreq(seen, ids, dreq.remote_qpn_eecn);
+            Message::Mra(mra) if !matches!(mra.message, MraMessage::Req | MraMessage::Rep) => {
+                return self.found.breaks(Rule::W8, "an MRA for no message");
             }
-            Message::Drep(drep) => self.drep(seen, (drep.local_comm_id, drep.remote_comm_id)),
+            _ => (),
+        }
+        let Some(it) = self.find(seen, ids) else {
+            return;
+        };
+        match message {
+            Message::Mra(mra) if mra.message == MraMessage::Req => self.mra_of_req(seen, it, mra),
+            Message::Mra(mra) => self.mra_of_rep(seen, it, mra),
+            Message::Rej(rej) => self.rej(seen, it, rej),
+            Message::Rep(rep) => self.rep(seen, it, rep),
+            Message::Rtu(_) => self.rtu(seen, it),
+            Message::Dreq(dreq) => self.dreq(seen, it, dreq.remote_qpn_eecn),
+            Message::Drep(_) => self.drep(seen, it),
             _ => (),
         }
     }
@@ -135,7 +143,7 @@ impl Exchanges {
         let by_remote = by_remote.into_iter().map(|(at, end)| (at, end.other()));
         let fits = |table: &Table, (at, end): (usize, End)| {
             let connection = &table.all()[at];
-            let (mine, other) = (connection.name(end), connection.name(end.other()));
+            let (mine, other) = (connection.names[end], connection.names[end.other()]);
             mine.addr == seen.src
                 && other.addr == seen.dst
                 && (local == 0 || mine.comm.is_none_or(|id| id == local))
@@ -152,54 +160,64 @@ impl Exchanges {
             true => (Rule::W18, "are those of other addresses"),
             false => (Rule::W4, "belong to no connection"),
         };
-        self.break_rule(seen.frame, rule.0, format!("{text} {}", rule.1));
+        self.found.breaks(rule.0, format!("{text} {}", rule.1));
         None
     }
+}
 
-    /// Whether this repeats a message; then whether it may, and whether it is the same.
-    ///
-    /// `wait` is the least time between two sends, in microseconds.
-    fn repeats(
-        &mut self,
-        seen: &Seen<'_>,
-        name: &str,
-        sent: &mut Option<Sent>,
-        (retries, wait): (usize, u64),
-    ) -> bool {
-        let Some(sent) = sent else {
-            *sent = Some(Sent::new(seen));
-            return false;
-        };
-        if sent.mad != *seen.mad {
-            let at = sent.mad.iter().zip(seen.mad).position(|(a, b)| a != b);
-            let text = format!(
-                "{name} differs from the one before in byte {}",
-                at.unwrap_or(0)
-            );
-            self.break_rule(seen.frame, Rule::W6, text);
-        }
-        let since = seen.time.saturating_sub(sent.last());
-        if !sent.again(seen) {
-            return true;
-        }
-        if !sent.classify(wait.min(LONGEST_WAIT), EARLY) {
-            let text = format!(
-                "{name} again after {} ms, not {}",
-                since / 1000,
-                wait / 1000
-            );
-            self.break_rule(seen.frame, Rule::W5, text);
-        }
-        // Where there is no least time, those that come early are not told apart.
-        let early = match wait {
-            0 => usize::from(EARLY_SENDS),
-            _ => 0,
-        };
-        let most = retries.saturating_add(1 + early);
-        if sent.sends() > most {
-            let text = format!("{name} number {} of {most}", sent.sends());
-            self.break_rule(seen.frame, Rule::W5, text);
-        }
-        true
+/// Whether this repeats a message; then whether it may, and whether it is the same.
+///
+/// `wait` is the least time between two sends, in microseconds.
+fn repeats(
+    found: &mut Findings,
+    seen: &Seen<'_>,
+    name: &str,
+    sent: &mut Option<Sent>,
+    limits: (usize, u64),
+) -> bool {
+    let Some(sent) = sent else {
+        *sent = Some(Sent::new(seen));
+        return false;
+    };
+    repeated(found, seen, name, sent, limits);
+    true
+}
+
+/// Whether a message may be repeated, and whether it is the same.
+fn repeated(
+    found: &mut Findings,
+    seen: &Seen<'_>,
+    name: &str,
+    sent: &mut Sent,
+    (retries, wait): (usize, u64),
+) {
+    let at = sent.mad.iter().zip(seen.mad).position(|(a, b)| a != b);
+    if let Some(at) = at {
+        found.breaks(
+            Rule::W6,
+            format!("{name} differs from the one before in byte {at}"),
+        );
     }
+    let since = seen.time.saturating_sub(sent.last());
+    if !sent.again(seen) {
+        return;
+    }
+    if !sent.classify(wait.min(LONGEST_WAIT), EARLY) {
+        let (since, wait) = (since / 1000, wait / 1000);
+        found.breaks(
+            Rule::W5,
+            format!("{name} again after {since} ms, not {wait}"),
+        );
+    }
+    // Where there is no least time, those that come early are not told apart.
+    let early = match wait {
+        0 => usize::from(EARLY_SENDS),
+        _ => 0,
+    };
+    let (sends, most) = (sent.sends(), retries.saturating_add(1 + early));
+    found.check(
+        Rule::W5,
+        sends <= most,
+        format!("{name} number {sends} of {most}"),
+    );
 }

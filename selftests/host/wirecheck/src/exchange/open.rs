@@ -2,13 +2,13 @@
 
 //! Messages that make a connection: REQ, MRA, REP, RTU.
 
-use super::{micros, Exchanges, Seen, EARLY, LONGEST_WAIT, SLACK};
+use super::{micros, repeated, repeats, Exchanges, Seen, EARLY, LONGEST_WAIT, SLACK, UNLIMITED};
 use crate::{
     connection::{Connection, End, Mra, Sent},
     due::Wants,
     rule::Rule,
 };
-use cmproto::wire::{Rep, Req};
+use cmproto::wire::{self, Rep, Req};
 
 /// No side waits longer than this after an MRA.
 const LONGEST_MRA: u64 = 60_000_000;
@@ -35,8 +35,8 @@ impl Exchanges {
         let at = self.table.add(connection);
         if let Some(rival) = rival {
             self.table.get(rival).stale_claim = Some(seen.time);
-            self.expect(seen, at, Wants::Stale, seen.time + SLACK);
-            self.expect(seen, rival, Wants::Ends, seen.time + SLACK);
+            self.expect(at, Wants::Stale, seen.time + SLACK);
+            self.expect(rival, Wants::Ends, seen.time + SLACK);
         }
         self.expect_req(seen, at);
     }
@@ -46,7 +46,7 @@ impl Exchanges {
         let connection = self.table.get(at);
         let wait = micros(connection.terms.passive_timeout);
         if connection.req.sends() <= connection.terms.retries {
-            self.expect(seen, at, Wants::Req, seen.time + 3 * wait + SLACK);
+            self.expect(at, Wants::Req, seen.time + 3 * wait + SLACK);
         }
     }
 
@@ -58,22 +58,14 @@ impl Exchanges {
         let answered = connection.rep.as_ref().and_then(|rep| rep.times.first());
         let ended = [End::Active, End::Passive]
             .into_iter()
-            .filter_map(|end| connection.rej(end).as_ref()?.times.first());
+            .filter_map(|end| connection.rej[end].as_ref()?.times.first());
         let answered = answered.into_iter().chain(ended).min().copied();
         let mra = connection.mra_req.last().copied();
-        let mut sent = Some(connection.req.clone());
-        self.repeats(
-            seen,
-            "REQ",
-            &mut sent,
-            (terms.retries, micros(terms.passive_timeout)),
-        );
-        if let Some(sent) = sent {
-            self.table.get(at).req = sent;
-        }
+        let limits = (terms.retries, micros(terms.passive_timeout));
+        repeated(&mut self.found, seen, "REQ", &mut connection.req, limits);
         if let Some(answered) = answered {
             let on_time = seen.time < answered + SLACK;
-            self.check(seen, Rule::W7, on_time, "REQ again after its answer");
+            self.check(Rule::W7, on_time, "REQ again after its answer");
             return;
         }
         if let Some(mra) = mra {
@@ -85,12 +77,11 @@ impl Exchanges {
             let early = req.early > 0 && mra.time < first && seen.time < first + SLACK;
             let patient = early || since < SLACK || since + EARLY >= wait;
             self.check(
-                seen,
                 Rule::W8,
                 patient,
                 "REQ again before the MRA's time was over",
             );
-            self.expect(seen, at, Wants::Mra, seen.time + SLACK);
+            self.expect(at, Wants::Mra, seen.time + SLACK);
         } else {
             self.expect_req(seen, at);
         }
@@ -107,11 +98,11 @@ impl Exchanges {
             Some(closed) => {
                 let wait = micros(connection.terms.ack_timeout);
                 let over = seen.time + EARLY >= closed + wait;
-                self.check(seen, Rule::W16, over, "the id is still in time wait");
+                self.check(Rule::W16, over, "the id is still in time wait");
             }
             None => {
                 let gone = seen.time > connection.last + FORGOTTEN;
-                self.check(seen, Rule::W4, gone, "the id is still in use");
+                self.check(Rule::W4, gone, "the id is still in use");
             }
         }
     }
@@ -122,8 +113,8 @@ impl Exchanges {
         let found = with.into_iter().find(|(at, side)| {
             let connection = &self.table.all()[*at];
             *side == end
-                && connection.name(end).guid == guid
-                && connection.name(end.other()).addr == seen.dst
+                && connection.names[end].guid == guid
+                && connection.names[end.other()].addr == seen.dst
                 && connection.is_alive()
                 && seen.time < connection.last + FORGOTTEN
         });
@@ -132,69 +123,55 @@ impl Exchanges {
 
     pub(super) fn tid_of_req(&mut self, seen: &Seen<'_>, at: usize) {
         let same = self.table.get(at).req.tid == seen.header.tid;
-        self.check(
-            seen,
-            Rule::W3,
-            same,
-            "another transaction id than the REQ has",
-        );
+        self.check(Rule::W3, same, "another transaction id than the REQ has");
     }
 
-    pub(super) fn mra_of_req(&mut self, seen: &Seen<'_>, ids: (u32, u32), timeout: u8) {
-        let Some((at, end)) = self.find(seen, ids) else {
-            return;
-        };
-        self.check(
-            seen,
-            Rule::W8,
-            end == End::Passive,
-            "an MRA for one's own REQ",
-        );
+    pub(super) fn mra_of_req(
+        &mut self,
+        seen: &Seen<'_>,
+        (at, end): (usize, End),
+        mra: &wire::Mra<'_>,
+    ) {
+        self.check(Rule::W8, end == End::Passive, "an MRA for one's own REQ");
         self.tid_of_req(seen, at);
-        self.table.learn(at, ids.0);
+        self.table.learn(at, mra.local_comm_id);
         self.dues.settle(at, Wants::Mra);
         self.dues.settle(at, Wants::Req);
         let connection = self.table.get(at);
-        let time = seen.time;
-        connection.mra_req.push(Mra { time, timeout });
+        connection.mra_req.push(Mra {
+            time: seen.time,
+            timeout: mra.service_timeout,
+        });
         let few = connection.mra_req.len() <= connection.req.arrived();
         let decided = connection.rep.as_ref().map(|rep| rep.times[0]);
-        self.check(seen, Rule::W8, few, "more MRAs than REQs");
+        self.check(Rule::W8, few, "more MRAs than REQs");
         let open = decided.is_none_or(|at| seen.time < at + SLACK);
-        self.check(seen, Rule::W9, open, "an MRA for a REQ that got its REP");
+        self.check(Rule::W9, open, "an MRA for a REQ that got its REP");
     }
 
-    pub(super) fn mra_of_rep(&mut self, seen: &Seen<'_>, ids: (u32, u32), timeout: u8) {
-        let Some((at, end)) = self.find(seen, ids) else {
-            return;
-        };
-        self.check(
-            seen,
-            Rule::W8,
-            end == End::Active,
-            "an MRA for one's own REP",
-        );
+    pub(super) fn mra_of_rep(
+        &mut self,
+        seen: &Seen<'_>,
+        (at, end): (usize, End),
+        mra: &wire::Mra<'_>,
+    ) {
+        self.check(Rule::W8, end == End::Active, "an MRA for one's own REP");
         self.tid_of_req(seen, at);
         self.dues.settle(at, Wants::Rep);
         let connection = self.table.get(at);
-        let time = seen.time;
-        connection.mra_rep.push(Mra { time, timeout });
+        connection.mra_rep.push(Mra {
+            time: seen.time,
+            timeout: mra.service_timeout,
+        });
         let reps = connection.rep.as_ref().map_or(0, Sent::arrived);
         let few = connection.mra_rep.len() <= reps;
-        self.check(seen, Rule::W8, few, "more MRAs than REPs");
+        self.check(Rule::W8, few, "more MRAs than REPs");
     }
 
-    pub(super) fn rep(&mut self, seen: &Seen<'_>, rep: &Rep<'_>) {
-        let ids = (rep.local_comm_id, rep.remote_comm_id);
-        let Some((at, end)) = self.find(seen, ids) else {
-            return;
-        };
+    pub(super) fn rep(&mut self, seen: &Seen<'_>, (at, end): (usize, End), rep: &Rep<'_>) {
         if end == End::Active || rep.local_comm_id == 0 {
-            self.break_rule(
-                seen.frame,
-                Rule::W4,
-                "a REP to one's own REQ, or without id",
-            );
+            self.found
+                .breaks(Rule::W4, "a REP to one's own REQ, or without id");
             return;
         }
         self.tid_of_req(seen, at);
@@ -205,52 +182,44 @@ impl Exchanges {
         let connection = self.table.get(at);
         let terms = connection.terms;
         let is_stale = connection.is_stale;
-        let rejected = connection.rej(End::Passive).is_some();
+        let rejected = connection.rej[End::Passive].is_some();
         let ready = connection.rtu.as_ref().map(|rtu| rtu.times[0]);
-        let over = [connection.dreq(End::Active), connection.rej(End::Active)];
+        let over = [&connection.dreq[End::Active], &connection.rej[End::Active]];
         let over = over.into_iter().flatten().map(|sent| sent.times[0]).min();
         let first = connection.rep.is_none();
-        let mut sent = connection.rep.take();
         // An MRA makes the wait longer; a REQ again may call for it sooner.
         let wait = match connection.req.times.len() {
             1 => micros(terms.active_timeout),
             _ => 0,
         };
         if first {
-            let name = connection.name_mut(End::Passive);
-            name.guid = rep.local_ca_guid;
+            connection.names[End::Passive].guid = rep.local_ca_guid;
             let qpn = match terms.xrc {
                 true => rep.local_eecn,
                 false => rep.local_qpn,
             };
             let rival = self.rival(seen, End::Passive, (rep.local_ca_guid, qpn));
             if rival.is_some_and(|rival| rival != at) {
-                self.expect(seen, at, Wants::Stale, seen.time + SLACK);
+                self.expect(at, Wants::Stale, seen.time + SLACK);
             }
             self.table.learn_qpn(at, qpn);
         }
+        self.check(Rule::W9, !rejected, "a REP for a REQ that was rejected");
         self.check(
-            seen,
-            Rule::W9,
-            !rejected,
-            "a REP for a REQ that was rejected",
-        );
-        self.check(
-            seen,
             Rule::W11,
             !is_stale,
             "a REP for a REQ with the QPN of another",
         );
-        let again = self.repeats(seen, "REP", &mut sent, (terms.retries, wait));
+        let sent = &mut self.table.get(at).rep;
+        let again = repeats(&mut self.found, seen, "REP", sent, (terms.retries, wait));
         let times = sent.as_ref().map_or(0, Sent::sends);
-        self.table.get(at).rep = sent;
         let answered = ready.into_iter().chain(over).min();
         match answered {
             Some(time) => {
                 let in_time = seen.time < time + SLACK;
-                self.check(seen, Rule::W7, in_time, "REP again after its answer");
+                self.check(Rule::W7, in_time, "REP again after its answer");
                 if again && over.is_none() {
-                    self.expect(seen, at, Wants::Rtu, seen.time + SLACK);
+                    self.expect(at, Wants::Rtu, seen.time + SLACK);
                 }
             }
             None if times <= terms.retries => {
@@ -262,29 +231,20 @@ impl Exchanges {
                     .last()
                     .map_or(0, |mra| micros(mra.timeout));
                 let until = seen.time + 3 * wait + patience + SLACK;
-                self.expect(seen, at, Wants::Rep, until);
+                self.expect(at, Wants::Rep, until);
             }
             None => (),
         }
     }
 
-    pub(super) fn rtu(&mut self, seen: &Seen<'_>, ids: (u32, u32)) {
-        let Some((at, end)) = self.find(seen, ids) else {
-            return;
-        };
-        self.check(
-            seen,
-            Rule::W4,
-            end == End::Active,
-            "an RTU for one's own REP",
-        );
+    pub(super) fn rtu(&mut self, seen: &Seen<'_>, (at, end): (usize, End)) {
+        self.check(Rule::W4, end == End::Active, "an RTU for one's own REP");
         let known = self.table.get(at).rep.is_some() || self.is_lossy;
-        self.check(seen, Rule::W4, known, "an RTU without a REP");
+        self.check(Rule::W4, known, "an RTU without a REP");
         self.tid_of_req(seen, at);
         self.dues.settle(at, Wants::Rep);
         self.dues.settle(at, Wants::Rtu);
-        let mut sent = self.table.get(at).rtu.take();
-        self.repeats(seen, "RTU", &mut sent, (usize::MAX - 1, 0));
-        self.table.get(at).rtu = sent;
+        let sent = &mut self.table.get(at).rtu;
+        repeats(&mut self.found, seen, "RTU", sent, UNLIMITED);
     }
 }

@@ -12,7 +12,7 @@ use cmproto::{
     reject::Reason,
     sidr,
     time::{Duration, Instant},
-    wire::{self, Attribute, Header, Message, ReqPath, Transport, HEADER_LEN, MAD_LEN},
+    wire::{self, Attribute, Message, ReqPath, Transport, HEADER_LEN, MAD_LEN},
 };
 
 fn transport(byte: u8) -> Transport {
@@ -221,40 +221,17 @@ impl Watched {
 fn forged(kind: u8, data: &[u8]) -> [u8; MAD_LEN] {
     let attribute = Attribute::ALL[usize::from(kind) % Attribute::ALL.len()];
     let mut mad = [0; MAD_LEN];
-    let zero = [0; MAD_LEN - HEADER_LEN];
-    let header = Header::new(attribute, 0x300);
-    let mut template = [0; MAD_LEN];
-    // The header of an empty message.
-    let _ = wire::encode(&header, &empty(attribute), &mut template);
-    mad[..HEADER_LEN].copy_from_slice(&template[..HEADER_LEN]);
-    mad[HEADER_LEN..].copy_from_slice(&zero);
+    mad[..4].copy_from_slice(&[
+        wire::BASE_VERSION,
+        wire::MGMT_CLASS,
+        wire::CLASS_VERSION,
+        wire::METHOD_SEND,
+    ]);
+    mad[8..16].copy_from_slice(&0x300u64.to_be_bytes());
+    mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
     let n = data.len().min(MAD_LEN - HEADER_LEN);
     mad[HEADER_LEN..HEADER_LEN + n].copy_from_slice(&data[..n]);
     mad
-}
-
-/// Some message of a kind, for its header.
-fn empty(attribute: Attribute) -> Message<'static> {
-    static BYTES: std::sync::OnceLock<Vec<[u8; MAD_LEN]>> = std::sync::OnceLock::new();
-    let all = BYTES.get_or_init(|| {
-        Attribute::ALL
-            .iter()
-            .map(|attribute| {
-                let mut mad = [0; MAD_LEN];
-                mad[..4].copy_from_slice(&[
-                    wire::BASE_VERSION,
-                    wire::MGMT_CLASS,
-                    wire::CLASS_VERSION,
-                    wire::METHOD_SEND,
-                ]);
-                mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
-                mad
-            })
-            .collect()
-    });
-    let place = Attribute::ALL.iter().position(|a| *a == attribute);
-    let mad = &all[place.expect("it is among them")];
-    wire::decode(mad).expect("only the header matters").1
 }
 
 /// Puts the communication ids of the connection into a message, so that it is looked at.

@@ -111,25 +111,7 @@ fn progress(summary: &Summary) {
 }
 
 fn print_summary(summary: &Summary, jobs: usize) {
-    let counts = &summary.counts;
-    println!("{:<44} {:>14}", "simulations", counts.worlds);
-    for (name, count) in [
-        ("connections", counts.connections),
-        ("  established", counts.established),
-        ("  resolved for datagrams", counts.resolved),
-        ("  rejected", counts.rejected),
-        ("  unreachable", counts.unreachable),
-        ("  disconnected", counts.disconnected),
-        ("  half open when the network had healed", counts.half_open),
-        ("  queue pair reused in time wait", counts.reused),
-        ("messages", counts.messages),
-        ("  lost", counts.lost),
-        ("  late", counts.late),
-        ("  duplicated", counts.duplicated),
-        ("  corrupt and not detected", counts.corrupted),
-        ("restarts", counts.restarts),
-        ("steps", counts.steps),
-    ] {
+    for (name, count) in summary.counts.all() {
         println!("{name:<44} {count:>14}");
     }
     println!("broken rules");

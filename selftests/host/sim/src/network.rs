@@ -96,14 +96,8 @@ impl Network {
 }
 
 fn draw(seed: u64, weather: &Weather, which: Which) -> Fate {
-    let Which {
-        tag,
-        from,
-        kind,
-        nth,
-    } = which;
-    let number = (from as u64) << 48 | u64::from(tag) << 32;
-    let number = number | u64::from(kind.id()) << 16 | u64::from(nth);
+    let number = (which.from as u64) << 48 | u64::from(which.tag) << 32;
+    let number = number | u64::from(which.kind.id()) << 16 | u64::from(which.nth);
     let mut rng = Rng::with_seed(mix(mix(seed, number), 0x5eed));
     let mut dice = rng.u32(0..1000);
     let mut falls = |share: u32| {

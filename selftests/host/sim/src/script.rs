@@ -77,9 +77,7 @@ impl Dial {
         response_timeout: 20,
         packet_life_time: 16,
     };
-}
 
-impl Dial {
     fn kind(&self) -> String {
         match self.datagram {
             true => "datagram".into(),
@@ -228,16 +226,8 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect(call) => {
-                let (
-                    Call {
-                        tag,
-                        from,
-                        to,
-                        dial,
-                        ..
-                    },
-                    at,
-                ) = (call, time(call.at));
+                let (tag, from, to, dial) = (call.tag, call.from, call.to, &call.dial);
+                let at = time(call.at);
                 write!(f, "#{tag}: node {from} connects to node {to} at {at}")?;
                 if *dial != Dial::PLAIN {
                     write!(
@@ -252,16 +242,8 @@ impl fmt::Display for Step {
                 Ok(())
             }
             Self::Act(act) => {
-                let (
-                    Act {
-                        tag,
-                        side,
-                        when,
-                        verb,
-                        ..
-                    },
-                    after,
-                ) = (act, time(act.after));
+                let (tag, side, when, verb) = (act.tag, act.side, act.when, act.verb);
+                let after = time(act.after);
                 write!(
                     f,
                     "#{tag}: the {side:?} user does {verb:?} {after} after {when:?}"

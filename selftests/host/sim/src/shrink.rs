@@ -142,19 +142,14 @@ fn plainer(step: &Step) -> Vec<Step> {
                 Fate::Lost => Vec::new(),
                 Fate::Late(by) => shorter(by).into_iter().map(Fate::Late).collect(),
                 Fate::Twice(first, second) => {
-                    let second = shorter(second).into_iter().map(|s| Fate::Twice(first, s));
-                    let first = shorter(first).into_iter();
-                    let by = fate_by(fate);
-                    first.map(|f| Fate::Twice(f, by)).chain(second).collect()
+                    let firsts = shorter(first).into_iter();
+                    let seconds = shorter(second).into_iter();
+                    let seconds = seconds.map(|second| Fate::Twice(first, second));
+                    let all = firsts.map(|first| Fate::Twice(first, second));
+                    all.chain(seconds).collect()
                 }
-                Fate::Corrupt([a, b, c]) => {
-                    // Two equal bits flip back.
-                    vec![
-                        Fate::Corrupt([a, a, a]),
-                        Fate::Corrupt([b, b, b]),
-                        Fate::Corrupt([c, c, c]),
-                    ]
-                }
+                // Two equal bits flip back.
+                Fate::Corrupt(bits) => bits.map(|bit| Fate::Corrupt([bit; 3])).into(),
             };
             let fates = fates.into_iter().filter(|plainer| *plainer != fate);
             steps.extend(fates.map(|fate| Step::Network(which, fate)));
@@ -169,14 +164,6 @@ fn plainer(step: &Step) -> Vec<Step> {
         }
     }
     steps
-}
-
-/// How much later the second copy of a message arrives.
-fn fate_by(fate: Fate) -> Duration {
-    match fate {
-        Fate::Twice(_, second) => second,
-        _ => Duration::ZERO,
-    }
 }
 
 /// The shortest script found that breaks the same rule as `script`.

@@ -230,13 +230,7 @@ impl World {
         let now = self.now;
         match happening {
             Happening::Connect(call) => {
-                let Call {
-                    tag,
-                    from,
-                    to,
-                    dial,
-                    ..
-                } = call;
+                let (tag, from, to, dial) = (call.tag, call.from, call.to, call.dial);
                 self.counts.connections += 1;
                 self.log(|| format!("#{tag}: node {from} connects to node {to}"));
                 let (Some(peer), Some(node)) =

@@ -85,7 +85,7 @@ enum rust_rdma_qp_maker rust_rdma_named_qp(struct ib_device *device, u32 number,
 	} else {
 		const struct ib_qp *qp = container_of(res, struct ib_qp, res);
 
-		found->user = from_kuid(&init_user_ns, task_euid(res->task));
+		found->user = from_kuid(&init_user_ns, task_cred_xxx(res->task, euid));
 		found->is_shared_target = qp->qp_type == IB_QPT_XRC_TGT && qp->xrcd &&
 					  qp->xrcd->inode;
 	}

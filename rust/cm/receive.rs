@@ -9,7 +9,7 @@
 use super::{execute::Cause, incoming_mad::IncomingMad};
 use crate::{
     device::port::Port,
-    endpoint::{CmDevice, Endpoint, EndpointRef, IdKind},
+    endpoint::{CmDevice, Conn, Endpoint, EndpointRef, IdKind},
     globals::Globals,
     ib::{
         counters::CounterGroup,
@@ -21,7 +21,7 @@ use crate::{
 use cmproto::{
     cm::{Connection, State},
     dropped::Dropped,
-    node::{self, RemoteKey, Route, Tables, Verdict},
+    node::{self, RemoteIds, RemoteKey, Route, Tables, Verdict},
     origin::Origin,
     ucma::query::Protocol,
     wire::{self, Message, Rep},
@@ -164,15 +164,34 @@ impl BeforeRep {
 }
 
 impl Endpoint {
+    /// Enters the QPN of the peer, who has confirmed its request.
+    ///
+    /// If the QPN belongs to another connection, returns that one as the error.
+    pub(super) fn confirm(
+        self: &EndpointRef,
+        conn: &mut Conn,
+        mut memory: RemoteIdReservation<EndpointRef>,
+        ids: &RemoteIds,
+    ) -> Result<(), EndpointRef> {
+        node::confirm(&mut memory, ids, self)?;
+        if let Some(claim) = &mut conn.remote_ids {
+            claim.add_qpn(memory, ids);
+        }
+        Ok(())
+    }
+
     /// Handles a message that names this endpoint.
     fn receive(self: &EndpointRef, mad: &IncomingMad<'_>, message: &Message<'_>) {
-        // The first REP enters the ids of the peer, for which memory is needed.
+        // The first REP enters the ids of the peer, and the first RTU its QPN, for which memory is
+        // needed.
+        let remote_ids = &self.globals.remote_ids;
         let memory = match message {
-            Message::Rep(_) => match RemoteIdReservation::new(&self.globals.remote_ids) {
-                Ok(memory) => Some(memory),
-                Err(_) => return mad.port.counts.dropped(Dropped::Overload),
-            },
-            _ => None,
+            Message::Rep(_) => RemoteIdReservation::new::<2>(remote_ids).map(Some),
+            Message::Rtu(_) => RemoteIdReservation::new::<1>(remote_ids).map(Some),
+            _ => Ok(None),
+        };
+        let Ok(memory) = memory else {
+            return mad.port.counts.dropped(Dropped::Overload);
         };
         let now = self.globals.now();
         let mut inner = self.inner.lock();
@@ -187,16 +206,25 @@ impl Endpoint {
         let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
-        if let (Verdict::Claim(ids), Some(mut memory), Message::Rep(rep)) =
-            (verdict, memory, message)
-        {
-            match node::claim_rep(&mut memory, &ids, self, &mut conn.machine, rep) {
-                Ok(()) => conn.remote_ids = memory.claim(&ids),
-                Err(refused) => {
-                    drop(inner);
-                    return mad.refuse_rep(rep, refused);
+        match (verdict, memory, message) {
+            (Verdict::Claim(ids), Some(mut memory), Message::Rep(rep)) => {
+                match node::claim_rep(&mut memory, &ids, self, &mut conn.machine, rep) {
+                    Ok(()) => conn.remote_ids = memory.claim(&ids),
+                    Err(refused) => {
+                        drop(inner);
+                        return mad.refuse_rep(rep, refused);
+                    }
                 }
             }
+            (Verdict::Claim(ids), Some(memory), _) => {
+                if let Err(other) = self.confirm(conn, memory, &ids) {
+                    let actions = conn.machine.refuse_rtu(now);
+                    self.execute(&mut inner, actions, &Cause::None);
+                    drop(inner);
+                    return other.stale_peer(mad.origin);
+                }
+            }
+            _ => {}
         }
         let before = BeforeRep::of(&conn.machine);
         let waited = conn.machine.waiting();
@@ -211,6 +239,9 @@ impl Endpoint {
             Message::Rej(rej) => Cause::Rej(rej),
             _ => Cause::None,
         };
+        if let Message::Rej(rej) = message {
+            mad.port.note_rej(rej, mad.origin, now);
+        }
         self.note_answer(&inner, waited, now);
         self.execute(&mut inner, actions, &cause);
         if let Message::Rep(rep) = message {

@@ -152,7 +152,8 @@ impl IncomingMad<'_> {
     /// Sends an answer, unless the rate limit of the port is reached. The limit keeps a flood of
     /// messages that nobody asked for from causing a flood of answers.
     fn send(&self, attribute: Attribute, again: bool, mad: [u8; MAD_LEN]) {
-        if !self.port.may_answer(self.globals.now()) {
+        let now = self.globals.now();
+        if !self.port.may_answer(attribute, self.origin, now) {
             return self.port.counts.dropped(Dropped::Overload);
         }
         let Ok(reply_path) = self.reply_path() else {

@@ -226,7 +226,7 @@ struct IncomingReq<'a> {
     neighbour: Option<Neighbour>,
     /// Maximum number of parked requests of the listener.
     parking: u32,
-    /// Memory for the ids of the peer.
+    /// Memory for the communication id of the peer.
     remote_ids: Option<RemoteIdReservation<EndpointRef>>,
     /// The event for the listener's consumer.
     event: Option<Event<'a>>,
@@ -264,7 +264,7 @@ impl<'a> IncomingReq<'a> {
         let (mad, req, path) = (self.mad, self.req, self.path);
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
         let globals = mad.globals;
-        self.remote_ids = Some(RemoteIdReservation::new(&globals.remote_ids)?);
+        self.remote_ids = Some(RemoteIdReservation::new::<1>(&globals.remote_ids)?);
         let listener = matched.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = mad.attachment(matched, reply_path)?;
@@ -363,7 +363,7 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
         match &mut self.remote_ids {
             Some(memory) => memory.enter(key, child),
-            // The memory for the ids was allocated together with the endpoint, so that this does
+            // The memory for the id was allocated together with the endpoint, so that this does
             // not happen.
             None => Some(child.clone()),
         }
@@ -410,7 +410,7 @@ impl PassiveReq for IncomingReq<'_> {
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {
         let memory = self.remote_ids.take();
-        let Some(claim) = memory.and_then(|memory| memory.claim(ids)) else {
+        let Some(claim) = memory.and_then(|memory| memory.claim_comm_id(ids)) else {
             return false;
         };
         let mut inner = child.inner.lock();

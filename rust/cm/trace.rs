@@ -52,7 +52,7 @@ impl Endpoint {
         match (outgoing, is_repeated) {
             (Outgoing::Req, _) => icm::icm_send_req(&id),
             (Outgoing::Rep, _) => icm::icm_send_rep(&id),
-            (Outgoing::Dreq, _) => icm::icm_send_dreq(&id),
+            (Outgoing::Dreq | Outgoing::Challenge, _) => icm::icm_send_dreq(&id),
             (Outgoing::Drep, false) => icm::icm_send_drep(&self.icm_id(conn)),
             (Outgoing::Rtu, false) => icm::icm_send_rtu(&id),
             (Outgoing::Rej, false) => {

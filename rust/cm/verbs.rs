@@ -2,20 +2,22 @@
 
 //! The verbs of a connection, as in `<rdma/ib_cm.h>`, but for that which sends a REQ.
 //!
-//! They are called with the lock of the endpoint. Each fails with `EINVAL` if there is no
-//! connection, if its state does not allow the verb, or if there is too much private data; nothing
-//! has changed then.
+//! They are called with the lock of the endpoint, unless they say that they take it. Each fails
+//! with `EINVAL` if there is no connection, if its state does not allow the verb, or if there is
+//! too much private data; nothing has changed then.
 
 use super::execute::Cause;
 use crate::{
     endpoint::{Endpoint, EndpointRef, Exchange, Inner},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
+    table::remote_ids::RemoteIdReservation,
 };
 use cmproto::{
     cm::{AcceptParams, Actions, Connection, DestroyCause, State},
     errno::Errno,
     ibcm::{COMM_EST, PATH_MIG},
+    node::RemoteIds,
     reject::Reason,
 };
 use kernel::prelude::*;
@@ -92,23 +94,37 @@ impl Endpoint {
         )
     }
 
-    /// Handles an event of the consumer's queue pair, an `enum ib_event_type`.
+    /// Handles an event of the consumer's queue pair, an `enum ib_event_type`. Takes the lock of
+    /// the endpoint.
     ///
-    /// Fails with `EISCONN` if the connection is established already, and with `EINVAL` for other
-    /// events.
-    pub(crate) fn notify_cm(self: &EndpointRef, inner: &mut Inner, event: u32) -> Result {
+    /// Fails with `EISCONN` if the connection is established already, with `EADDRINUSE` if the
+    /// queue pair of the peer belongs to another connection, with `ENOMEM`, and with `EINVAL` for
+    /// other events.
+    pub(crate) fn notify_cm(self: &EndpointRef, event: u32) -> Result {
+        let memory = RemoteIdReservation::new::<1>(&self.globals.remote_ids)?;
         let now = self.globals.now();
-        let conn = inner.exchange.conn().ok_or(EINVAL)?;
+        let mut inner = self.inner.lock();
+        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
         match event {
-            COMM_EST => self.verb(
-                inner,
-                |machine| machine.notify_established(now),
-                |id, error| {
-                    if error == Errno::EINVAL {
-                        icm::icm_establish_err(id);
+            COMM_EST => {
+                if conn.machine.wants_rtu() {
+                    let ids = RemoteIds::of(&conn.machine, conn.peer);
+                    if let Err(other) = self.confirm(conn, memory, &ids) {
+                        drop(inner);
+                        other.stale_peer(ids.peer.origin);
+                        return Err(Errno::EADDRINUSE).kernel();
                     }
-                },
-            ),
+                }
+                self.verb(
+                    &mut inner,
+                    |machine| machine.notify_established(now),
+                    |id, error| {
+                        if error == Errno::EINVAL {
+                            icm::icm_establish_err(id);
+                        }
+                    },
+                )
+            }
             // There are no alternate paths, so that nothing has to be done.
             PATH_MIG if conn.machine.state() == State::Established => Ok(()),
             _ => Err(EINVAL),

@@ -239,14 +239,12 @@ impl Endpoint {
 
     /// Handles an event of the consumer's QP.
     ///
-    /// Fails with `EISCONN` if the connection is established already, and with `EINVAL` in other
-    /// states and for other events.
+    /// Fails with `EINVAL` in a state without a connection, and like [`Endpoint::notify_cm`].
     pub(crate) fn notify(self: &EndpointRef, event: u32) -> Result {
-        let mut inner = self.inner.lock();
-        if inner.exchange.iwarp().is_some() {
+        if self.inner.lock().exchange.iwarp().is_some() {
             // The iWARP CM needs no such notice.
             return Ok(());
         }
-        self.notify_cm(&mut inner, event)
+        self.notify_cm(event)
     }
 }

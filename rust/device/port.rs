@@ -13,10 +13,12 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    bucket::TokenBucket,
     cm::{Tunable, Tuning},
-    time::{Duration, Instant},
+    node::AnswerBudget,
+    origin::Origin,
+    time::Instant,
     ucma::query::Protocol,
+    wire::{Attribute, Rej},
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -34,14 +36,9 @@ struct Link {
     _capability: CmCapability,
 }
 
-/// Rate limit of answers that are sent without a connection: the burst, and the interval of further
-/// ones.
-const ANSWERS_BURST: u64 = 1000;
-const ANSWERS_INTERVAL: Duration = Duration::from_millis(1);
-
 /// The state of a port that its lock protects.
 struct Inner {
-    answers: TokenBucket,
+    answers: AnswerBudget,
     link: Option<Link>,
     counters: Option<PortCounters>,
 }
@@ -95,7 +92,7 @@ impl Port {
         let ca_ack_delay = device.ca_ack_delay();
         let default_gid_type = Atomic::new(device.default_gid_type(num) as u32);
         let inner = Inner {
-            answers: TokenBucket::new(ANSWERS_INTERVAL, ANSWERS_BURST),
+            answers: AnswerBudget::new(),
             link: None,
             counters,
         };
@@ -193,9 +190,16 @@ impl Port {
         drop(counters);
     }
 
-    /// Returns whether the rate limit allows one more answer without a connection at `now`.
-    pub(crate) fn may_answer(&self, now: Instant) -> bool {
-        self.inner.lock().answers.take(now)
+    /// Returns whether an answer without a connection may be sent to `to` at `now`.
+    pub(crate) fn may_answer(&self, attribute: Attribute, to: Origin, now: Instant) -> bool {
+        self.inner.lock().answers.may_answer(attribute, to, now)
+    }
+
+    /// Takes note of a REJ from `from` that a connection has accepted, for
+    /// [`may_answer`](Self::may_answer).
+    #[cold]
+    pub(crate) fn note_rej(&self, rej: &Rej<'_>, from: Origin, now: Instant) {
+        self.inner.lock().answers.note_rej(rej, from, now);
     }
 
     /// Returns the MAD agent that messages are sent with, if the port is open.

@@ -23,30 +23,34 @@ pub(crate) struct RemoteIdTable<T> {
 
 type Reservation<T> = RBTreeNodeReservation<RemoteKey, T>;
 
-/// Memory for the entries of one connection, allocated before any lock is taken.
+/// Memory for the entries that one message brings, allocated before any lock is taken.
 ///
 /// # Invariants
 ///
 /// Where there is no memory, an entry was made of it.
 pub(crate) struct RemoteIdReservation<T> {
     table: Arc<RemoteIdTable<T>>,
-    comm_id: Option<Reservation<T>>,
-    qpn: Option<Reservation<T>>,
+    memory: [Option<Reservation<T>>; 2],
 }
 
 /// The ids of a peer that belong to one connection. They are released when this is dropped.
 ///
 /// # Invariants
 ///
-/// The table has entries for both ids, which nothing else removes.
+/// The table has an entry for the communication id, and one for the QPN unless that is [`NO_QPN`].
+/// Nothing else removes the entries.
 pub(crate) struct RemoteIdClaim<T> {
     table: Arc<RemoteIdTable<T>>,
     ids: RemoteIds,
 }
 
+/// A value that no QPN has.
+const NO_QPN: u32 = u32::MAX;
+
 impl<T> Drop for RemoteIdClaim<T> {
     fn drop(&mut self) {
-        for key in [self.ids.comm_id_key(), self.ids.qpn_key()] {
+        let qpn = (self.ids.qpn != NO_QPN).then(|| self.ids.qpn_key());
+        for key in [Some(self.ids.comm_id_key()), qpn].into_iter().flatten() {
             let node = self.table.shards.take(hash(&key), &key);
             // The node and its reference are dropped outside the shard lock.
             drop(node);
@@ -54,23 +58,47 @@ impl<T> Drop for RemoteIdClaim<T> {
     }
 }
 
+impl<T> RemoteIdClaim<T> {
+    /// Adds the QPN, for which `entered` was used. Returns false, and does nothing, if it was not
+    /// entered.
+    pub(crate) fn add_qpn(&mut self, entered: RemoteIdReservation<T>, ids: &RemoteIds) -> bool {
+        if entered.is_entered() {
+            // INVARIANT: the QPN was entered, and can only be removed by this from now on.
+            self.ids.qpn = ids.qpn;
+        }
+        entered.is_entered()
+    }
+}
+
 impl<T> RemoteIdReservation<T> {
-    /// Allocates the memory for a communication id and a QPN. Fails with `ENOMEM`.
-    pub(crate) fn new(table: &Arc<RemoteIdTable<T>>) -> Result<Self, Error> {
+    /// Allocates the memory for `N` entries, 1 or 2. Fails with `ENOMEM`.
+    pub(crate) fn new<const N: usize>(table: &Arc<RemoteIdTable<T>>) -> Result<Self, Error> {
+        const { assert!(N == 1 || N == 2) };
+        let second = match N {
+            1 => None,
+            _ => Some(Reservation::new(GFP_KERNEL_ACCOUNT)?),
+        };
+        // INVARIANT: this is the memory for all entries.
         Ok(Self {
             table: table.clone(),
-            comm_id: Some(Reservation::new(GFP_KERNEL_ACCOUNT)?),
-            qpn: Some(Reservation::new(GFP_KERNEL_ACCOUNT)?),
+            memory: [Some(Reservation::new(GFP_KERNEL_ACCOUNT)?), second],
         })
+    }
+
+    fn is_entered(&self) -> bool {
+        self.memory.iter().all(Option::is_none)
+    }
+
+    /// Returns the claim on the communication id alone if that was entered.
+    pub(crate) fn claim_comm_id(self, ids: &RemoteIds) -> Option<RemoteIdClaim<T>> {
+        let qpn = NO_QPN;
+        self.claim(&RemoteIds { qpn, ..*ids })
     }
 
     /// Returns the claim on `ids` if both were entered.
     pub(crate) fn claim(self, ids: &RemoteIds) -> Option<RemoteIdClaim<T>> {
-        let (None, None) = (self.comm_id, self.qpn) else {
-            return None;
-        };
-        // INVARIANT: both were entered, and can only be removed by this from now on.
-        Some(RemoteIdClaim {
+        // INVARIANT: the ids were entered, and can only be removed by this from now on.
+        self.is_entered().then(|| RemoteIdClaim {
             table: self.table,
             ids: *ids,
         })
@@ -83,29 +111,30 @@ impl<T: Clone> RemoteTable<T> for RemoteIdReservation<T> {
     }
 
     fn enter(&mut self, key: RemoteKey, endpoint: &T) -> Option<T> {
-        let reservation = if key.is_qpn() {
+        if key.is_qpn() {
             delay::point();
-            &mut self.qpn
-        } else {
-            &mut self.comm_id
-        };
-        // There is memory for one communication id and one QPN, and each is entered once.
-        let Some(memory) = reservation.take() else {
+        }
+        // There is memory for what is to be entered.
+        let Some(memory) = self.memory.iter_mut().find_map(Option::take) else {
             return Some(endpoint.clone());
         };
         let (unused, owner) = self.table.enter(memory, key, endpoint).err()?;
-        *reservation = Some(unused);
+        self.give_back(unused);
         Some(owner)
     }
 
     fn leave(&mut self, key: &RemoteKey, _endpoint: &T) {
         if let Some(node) = self.table.shards.take(hash(key), key) {
-            let reservation = if key.is_qpn() {
-                &mut self.qpn
-            } else {
-                &mut self.comm_id
-            };
-            *reservation = Some(node.into_reservation());
+            self.give_back(node.into_reservation());
+        }
+    }
+}
+
+impl<T> RemoteIdReservation<T> {
+    /// Takes memory back of which no entry was made.
+    fn give_back(&mut self, memory: Reservation<T>) {
+        if let Some(place) = self.memory.iter_mut().find(|place| place.is_none()) {
+            *place = Some(memory);
         }
     }
 }

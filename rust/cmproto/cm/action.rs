@@ -19,6 +19,9 @@ pub enum Outgoing {
     Rtu,
     /// A DREQ: disconnect request.
     Dreq,
+    /// A DREQ with a queue pair that is not the peer's. A peer that has the connection ignores it,
+    /// and one that has not confirms it by a DREP.
+    Challenge,
     /// A DREP: disconnect reply.
     Drep,
     /// An MRA: receipt of the given message, which is still being processed.
@@ -34,7 +37,7 @@ impl Outgoing {
             Self::Req => Attribute::Req,
             Self::Rep => Attribute::Rep,
             Self::Rtu => Attribute::Rtu,
-            Self::Dreq => Attribute::Dreq,
+            Self::Dreq | Self::Challenge => Attribute::Dreq,
             Self::Drep => Attribute::Drep,
             Self::Mra(_) => Attribute::Mra,
             Self::Rej => Attribute::Rej,
@@ -106,7 +109,8 @@ pub enum Action {
     Send(Outgoing),
     /// Set the timer to the new [`deadline`](super::Connection::deadline), or stop it.
     Timer,
-    /// Remove the ids of the peer from the tables of duplicate requests and of stale peers.
+    /// Remove the ids of the peer from the tables of duplicate requests and of stale peers, as far
+    /// as they were entered.
     ReleaseRemoteIds,
     /// Deliver an event to the user.
     Deliver(Event),

@@ -44,6 +44,8 @@ pub(super) enum Sent {
 pub(super) enum Timer {
     /// The timer is not running.
     Off,
+    /// The timer is not running. The peer was challenged, and is not again before this time.
+    Challenged(Instant),
     /// The timer of a request that waits for its answer.
     Request(Retransmit),
     /// The timer of the time wait, with its end.
@@ -100,7 +102,8 @@ pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
 pub struct Connection {
     pub(super) state: State,
     pub(super) life: Life,
-    /// Set if the ids of the peer are in the tables of duplicate requests and of stale peers.
+    /// Set if ids of the peer are in the tables of duplicate requests and of stale peers: its
+    /// communication id, and its QPN unless the peer has not confirmed its request yet.
     pub(super) has_remote_ids: bool,
     pub(super) limits: PackedLimits,
     pub(super) local_comm_id: u32,
@@ -191,8 +194,8 @@ impl Connection {
 
     /// Creates the connection for a received REQ, in [`State::ReqRcvd`].
     ///
-    /// The caller has matched the REQ with a listener, and enters the ids of the peer into the
-    /// tables of duplicate requests and of stale peers. The first three arguments are those of
+    /// The caller has matched the REQ with a listener, and enters the communication id of the peer
+    /// into the table of duplicate requests. The first three arguments are those of
     /// [`new`](Self::new).
     ///
     /// # Errors
@@ -332,7 +335,7 @@ impl Connection {
     /// Returns the time at which [`timeout`](Self::timeout) has something to do, if any.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.timer {
-            Timer::Off => None,
+            Timer::Off | Timer::Challenged(_) => None,
             Timer::Request(request) => Some(request.deadline()),
             Timer::Timewait(end) => Some(*end),
         }
@@ -344,6 +347,14 @@ impl Connection {
     /// stale peers, and enters them, before it calls [`receive`](Self::receive).
     pub const fn wants_rep(&self) -> bool {
         matches!(self.state, State::ReqSent | State::MraReqRcvd)
+    }
+
+    /// Returns whether an RTU would confirm the request of the peer: it would be the first.
+    ///
+    /// If so, the caller enters the QPN of the peer into the table of stale peers before it calls
+    /// [`receive`](Self::receive).
+    pub const fn wants_rtu(&self) -> bool {
+        matches!(self.state, State::RepSent | State::MraRepRcvd)
     }
 
     /// Marks `rep` as refused, because its QPN belongs to another connection that still exists.
@@ -404,10 +415,10 @@ impl Connection {
 
     /// Stops the timer.
     pub(super) fn disarm(&mut self, actions: &mut Actions) {
-        if self.timer != Timer::Off {
-            self.timer = Timer::Off;
+        if self.deadline().is_some() {
             actions.push(Action::Timer);
         }
+        self.timer = Timer::Off;
     }
 
     /// Removes the ids of the peer from the tables.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     bytes::fill,
     errno::Errno,
-    qp::QpType,
+    qp::{low24, QpType},
     wire::{
         self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
         MAD_LEN,
@@ -56,6 +56,15 @@ impl Connection {
                     local_comm_id: self.local_comm_id,
                     remote_comm_id,
                     remote_qpn_eecn: self.remote_qpn,
+                    private_data,
+                })
+            }
+            (Outgoing::Challenge, _) => {
+                hdr.tid = self.own_tid;
+                Message::Dreq(Dreq {
+                    local_comm_id: self.local_comm_id,
+                    remote_comm_id,
+                    remote_qpn_eecn: low24(!self.remote_qpn),
                     private_data,
                 })
             }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     qp::low24,
     reject::Reason,
-    time::{Instant, TimeCode},
+    time::{Duration, Instant, TimeCode},
     wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},
 };
 
@@ -34,12 +34,17 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
 }
 
 impl Connection {
+    /// Shortest time between two challenges of a peer.
+    const CHALLENGE_INTERVAL: Duration = Duration::from_millis(1_000);
+
     /// Returns whether the communication ids in `msg` are those of this connection, as the kernel
     /// looks them up.
     ///
     /// A DREQ that is for no connection is answered with a DREP, and a REP with a REJ. All other
     /// messages that are for no connection are dropped. A DREQ or REP for a connection that is over
     /// is for no connection, because the peer has missed the end and would retry.
+    ///
+    /// An established connection takes only messages with both communication ids.
     pub fn is_for(&self, msg: &Message<'_>) -> bool {
         let local = self.local_comm_id;
         let both = |to: u32, from: u32| to == local && self.remote_comm_id == Some(from);
@@ -53,10 +58,7 @@ impl Connection {
                 names && !over
             }
             Message::Rtu(m) => both(m.remote_comm_id, m.local_comm_id),
-            Message::Dreq(m) => {
-                let over = self.is_closed() && low24(m.remote_qpn_eecn) == self.local_qpn;
-                both(m.remote_comm_id, m.local_comm_id) && !over
-            }
+            Message::Dreq(m) => both(m.remote_comm_id, m.local_comm_id) && !self.is_closed(),
             Message::Drep(m) => both(m.remote_comm_id, m.local_comm_id),
             Message::Lap(m) => both(m.remote_comm_id, m.local_comm_id),
             Message::Apr(m) => both(m.remote_comm_id, m.local_comm_id),
@@ -65,9 +67,12 @@ impl Connection {
                 MraMessage::Rep | MraMessage::Other => both(m.remote_comm_id, m.local_comm_id),
                 MraMessage::Reserved => false,
             },
-            // The sender has given up before it knew the communication id of the receiver.
+            // The sender has given up before it knew the communication id of the receiver, which
+            // can be so only until it has confirmed its request.
             Message::Rej(m) if m.reason == Reason::TIMEOUT.0 => {
-                self.remote_comm_id == Some(m.local_comm_id)
+                let named = m.remote_comm_id == local || self.is_unconfirmed();
+                named
+                    && self.remote_comm_id == Some(m.local_comm_id)
                     && m.timed_out_guid() == Some(self.remote_ca_guid)
             }
             Message::Rej(m) => match m.message {
@@ -124,14 +129,40 @@ impl Connection {
         }
     }
 
-    /// Handles a new REQ or REP with the peer's CA GUID and QPN (IBTA volume 1, 12.9.8.3.1): sends
-    /// a DREQ, as the peer may have lost this connection.
+    /// Returns whether this is the connection of a request that its sender has not confirmed by an
+    /// RTU. The request may be anybody's, because nothing in it has to be known.
+    pub const fn is_unconfirmed(&self) -> bool {
+        matches!(
+            self.state,
+            State::ReqRcvd | State::MraReqSent | State::RepSent | State::MraRepRcvd
+        )
+    }
+
+    /// Handles a claim to the peer's QPN by another connection (IBTA volume 1, 12.9.8.3.1): asks
+    /// the peer whether it has lost this connection.
+    ///
+    /// The claim alone proves nothing, because anybody can send one. The peer is asked at most once
+    /// a second. If the question or the answer is lost, the next claim causes another question.
     pub fn stale_peer(&mut self, now: Instant) -> Actions {
         let mut actions = Actions::none();
         if self.state == State::Established {
-            self.payload.clear();
-            self.state = State::DreqSent;
-            self.request(Outgoing::Dreq, now, &mut actions);
+            let is_early = matches!(self.timer, Timer::Challenged(next) if now < next);
+            if !is_early {
+                self.timer = Timer::Challenged(now + Self::CHALLENGE_INTERVAL);
+                actions.push(Action::Send(Outgoing::Challenge));
+            }
+        }
+        actions
+    }
+
+    /// Refuses the confirmation of a request whose QPN belongs to another connection: sends a REJ,
+    /// and ends the connection. Does nothing if no RTU [is expected](Self::wants_rtu).
+    pub fn refuse_rtu(&mut self, now: Instant) -> Actions {
+        let mut actions = Actions::none();
+        if self.wants_rtu() {
+            self.send_rej(Reason::STALE_CONN, Payload::EMPTY, &mut actions);
+            self.enter_timewait(now, &mut actions);
+            self.deliver(Event::RepError, &mut actions);
         }
         actions
     }
@@ -262,7 +293,9 @@ impl Connection {
     }
 
     fn receive_dreq(&mut self, hdr: &Header, dreq: &Dreq<'_>) -> Actions {
-        if low24(dreq.remote_qpn_eecn) != self.local_qpn {
+        // A challenge is met with silence if this side has the connection. In time wait it is over.
+        let is_challenge = low24(dreq.remote_qpn_eecn) != self.local_qpn;
+        if is_challenge && self.state != State::Timewait {
             return Actions::count(Counter::Mismatch(Attribute::Dreq));
         }
         match self.state {
@@ -284,7 +317,12 @@ impl Connection {
     }
 
     fn receive_drep(&mut self, now: Instant) -> Actions {
-        if !matches!(self.state, State::DreqSent | State::DreqRcvd) {
+        // A peer that was challenged does not have the connection.
+        let is_asked = match self.state {
+            State::Established => matches!(self.timer, Timer::Challenged(_)),
+            state => matches!(state, State::DreqSent | State::DreqRcvd),
+        };
+        if !is_asked {
             return unexpected(Attribute::Drep);
         }
         let mut actions = Actions::none();

@@ -26,7 +26,7 @@ impl Connection {
     fn expire(&mut self, message: Outgoing, now: Instant) -> Actions {
         let expiry = match &mut self.timer {
             Timer::Request(request) => request.expire(self.schedule, self.policy.unpacked(), now),
-            Timer::Off | Timer::Timewait(_) => Expiry::Early,
+            Timer::Off | Timer::Challenged(_) | Timer::Timewait(_) => Expiry::Early,
         };
         let mut actions = Actions::none();
         match expiry {

@@ -2,8 +2,13 @@
 
 //! Ids of a peer, which belong to one connection at a time.
 //!
-//! A REQ whose (CA GUID, communication id) is known is a duplicate. A REQ whose (CA GUID, QPN) is
-//! known comes from a peer that has lost the old connection, which is then stale (IBTA 12.9.8.3.1).
+//! A REQ whose (CA GUID, communication id) is known is a duplicate. A message with a (CA GUID, QPN)
+//! that is known comes from a peer that has lost the old connection, which is then stale (IBTA
+//! 12.9.8.3.1), or from somebody who only says so. The claimant is rejected, and the peer of the
+//! old connection is asked.
+//!
+//! Anybody can send a REQ with any QPN, so that a REQ enters none. A QPN is entered when a REP or
+//! an RTU shows that the peer knows a communication id of this node, or when data arrives.
 
 use super::{
     answer::{Answer, Response},
@@ -38,6 +43,23 @@ pub fn claim<E>(
         return Err(Conflict::Stale(owner));
     }
     Ok(())
+}
+
+/// Enters the QPN of a peer for `endpoint`, whose request was confirmed.
+///
+/// It was confirmed by an RTU, for which [`judge`](super::judge) has returned
+/// [`Claim`](super::Verdict::Claim), or by the arrival of data.
+///
+/// # Errors
+///
+/// The endpoint whose connection has the QPN, so that the caller calls
+/// [`stale_peer`](crate::cm::Connection::stale_peer) on it. An RTU is answered by
+/// [`refuse_rtu`](crate::cm::Connection::refuse_rtu) then.
+pub fn confirm<E>(table: &mut impl RemoteTable<E>, ids: &RemoteIds, endpoint: &E) -> Result<(), E> {
+    match table.enter(ids.qpn_key(), endpoint) {
+        Some(owner) => Err(owner),
+        None => Ok(()),
+    }
 }
 
 /// The consequences of a REQ or REP that is refused, to be carried out in the order of the fields.

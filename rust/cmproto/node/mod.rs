@@ -15,14 +15,16 @@
 //! 2. [`judge`] decides, with the lock of the endpoint held, whether the endpoint's connection or
 //!    resolution accepts the message. A message from any other sender than the peer is dropped.
 //! 3. The first REP of a connection has the peer's ids. [`claim_rep`] enters them into the tables,
-//!    and detects duplicates and stale connections.
+//!    and detects duplicates and stale connections. The first RTU confirms the ids in the REQ, of
+//!    which [`confirm`] enters the QPN.
 //! 4. A REQ or SIDR_REQ names no endpoint. [`request`] and [`sidr_request`] find out whether it is
 //!    a duplicate, and otherwise whether it may be offered to a listener. If it may, an endpoint
 //!    is created for it ([`Passive`]).
 //! 5. A message that no endpoint accepts results in a [`Response`]: it is dropped for a reason, or
-//!    answered with an [`Answer`].
+//!    answered with an [`Answer`], as far as the [`AnswerBudget`] allows.
 
 mod answer;
+mod budget;
 mod claim;
 mod offer;
 mod passive;
@@ -37,7 +39,8 @@ mod tests;
 
 pub use self::{
     answer::{Answer, Response},
-    claim::{claim, claim_rep, Conflict, Refused},
+    budget::AnswerBudget,
+    claim::{claim, claim_rep, confirm, Conflict, Refused},
     offer::{Admission, Declined, Offer},
     passive::{Entry, KnownSidr, Passive, PassiveReq, PassiveSidr},
     request::{request, Refusal, Request, RequestEnd},

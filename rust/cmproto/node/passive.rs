@@ -65,8 +65,9 @@ pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
     /// Returns false if it cannot be resolved because too many addresses are.
     fn find_neighbour(&mut self) -> bool;
 
-    /// Makes the endpoint, for which the ids of its peer were entered, visible to messages. Returns
-    /// false if the endpoint has lost its device meanwhile; the ids are removed again then.
+    /// Makes the endpoint, for which the communication id of its peer was entered, visible to
+    /// messages. Returns false if the endpoint has lost its device meanwhile; the id is removed
+    /// again then.
     fn publish(&mut self, endpoint: &Self::Endpoint, ids: &RemoteIds) -> bool;
 }
 

@@ -4,7 +4,7 @@
 
 use super::{
     answer::{Answer, Response},
-    claim::{claim, Conflict, Refused},
+    claim::Refused,
     offer::Declined,
     passive::{Passive, PassiveReq},
     tables::{Peer, RemoteIds},
@@ -131,7 +131,7 @@ pub fn request<N: PassiveReq>(
     }
     let taken = match node.owner(&ids.qpn_key()) {
         Some(other) => Err((Refusal::Reject(Reason::STALE_CONN), Some(other))),
-        None => take(node, req, &ids),
+        None => take(node, req, &ids).map_err(|refusal| (refusal, None)),
     };
     match taken {
         Ok(Some((child, listener))) => Request::New(child, listener),
@@ -148,29 +148,16 @@ pub fn request<N: PassiveReq>(
 pub(super) type Taken<N> = Option<(<N as Passive>::Endpoint, <N as Passive>::Listener)>;
 
 /// Checks a REQ that is neither a duplicate nor from a stale peer, creates its endpoint, and enters
-/// the ids of the peer.
-fn take<N: PassiveReq>(
-    node: &mut N,
-    req: &Req<'_>,
-    ids: &RemoteIds,
-) -> Result<Taken<N>, (Refusal, Option<N::Endpoint>)> {
-    let listener = check(node, req).map_err(|refusal| (refusal, None))?;
-    let child = node
-        .create(&listener)
-        .map_err(|declined| (declined.into(), None))?;
-    match claim(node, ids, &child) {
-        Ok(()) if node.publish(&child, ids) => Ok(Some((child, listener))),
-        Ok(()) => Ok(None),
-        // Another task is handling the same REQ at this moment.
-        Err(Conflict::Duplicate) => {
-            node.discard(child);
-            Ok(None)
-        }
-        Err(Conflict::Stale(other)) => {
-            node.discard(child);
-            Err((Refusal::Reject(Reason::STALE_CONN), Some(other)))
-        }
+/// the communication id of the peer.
+fn take<N: PassiveReq>(node: &mut N, req: &Req<'_>, ids: &RemoteIds) -> Result<Taken<N>, Refusal> {
+    let listener = check(node, req)?;
+    let child = node.create(&listener)?;
+    // If the id was entered meanwhile, another task is handling the same REQ at this moment.
+    if node.enter(ids.comm_id_key(), &child).is_some() {
+        node.discard(child);
+        return Ok(None);
     }
+    Ok(node.publish(&child, ids).then_some((child, listener)))
 }
 
 /// Checks a REQ before anything is allocated for it.

@@ -2,7 +2,7 @@
 
 //! Tables by which a node finds its endpoints.
 
-use crate::origin::Origin;
+use crate::{cm::Connection, origin::Origin};
 
 /// A peer, as identified by its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,19 @@ pub struct RemoteIds {
 }
 
 impl RemoteIds {
+    /// Returns the ids of the connection's peer, whose messages come from `origin`. They are known
+    /// from its REQ or REP.
+    pub fn of(connection: &Connection, origin: Origin) -> Self {
+        Self {
+            peer: Peer {
+                guid: connection.remote_ca_guid(),
+                origin,
+            },
+            comm_id: connection.remote_comm_id(),
+            qpn: connection.remote_qpn(),
+        }
+    }
+
     /// Returns the key of the communication id.
     pub const fn comm_id_key(&self) -> RemoteKey {
         RemoteKey::comm_id(self.peer, self.comm_id)

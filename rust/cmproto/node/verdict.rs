@@ -31,8 +31,9 @@ pub enum ExchangeView<'a> {
 pub enum Verdict {
     /// The endpoint's connection or resolution receives the message.
     Deliver,
-    /// The message is the first REP of the connection, which receives it if
-    /// [`claim_rep`](super::claim_rep) succeeds with these ids of the peer.
+    /// The message is the first REP or RTU of the connection, which receives it if
+    /// [`claim_rep`](super::claim_rep) or [`confirm`](super::confirm) succeeds with these ids of
+    /// the peer.
     Claim(RemoteIds),
     /// The endpoint does not accept the message. The response of the node is given.
     Nobody(Response),
@@ -52,9 +53,13 @@ pub fn judge(exchange: &ExchangeView<'_>, origin: Origin, message: &Message<'_>)
         (ExchangeView::Connection(connection, _), Message::Rep(rep)) => {
             judge_rep(connection, origin, rep, message)
         }
-        (ExchangeView::Connection(connection, _), _) if connection.is_for(message) => {
-            Verdict::Deliver
-        }
+        (ExchangeView::Connection(connection, _), _) if connection.is_for(message) => match message
+        {
+            Message::Rtu(_) if connection.wants_rtu() => {
+                Verdict::Claim(RemoteIds::of(connection, origin))
+            }
+            _ => Verdict::Deliver,
+        },
         (ExchangeView::None | ExchangeView::Connection(..) | ExchangeView::Resolution(..), _) => {
             Verdict::Nobody(nobody(message))
         }

@@ -24,9 +24,37 @@ pub(super) const ROWS: &[Row] = &[
         input: "stale peer",
         apply: |c| Ok(c.stale_peer(now())),
         cells: &[
-            ("EstablishedActive EstablishedPassive", "DreqSent: send DREQ, timer"),
+            ("EstablishedActive EstablishedPassive", "=: send DREQ"),
             ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
             ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "stale peer, again at once",
+        apply: |c| {
+            let _ = c.stale_peer(now());
+            Ok(c.stale_peer(now()))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: nothing"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "RTU, but its queue pair is in use",
+        apply: |c| Ok(c.refuse_rtu(now())),
+        cells: &[
+            (
+                "RepSent MraRepRcvd",
+                "Timewait: send REJ, release ids, timer, deliver RepError",
+            ),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: nothing"),
+            ("ReqRcvd MraReqSent EstablishedPassive", "=: nothing"),
             ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
             ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
         ],

@@ -65,14 +65,78 @@ mod tests {
     }
 
     #[test]
-    fn a_dreq_that_names_another_queue_pair_is_not_its_peers() {
+    fn a_challenge_about_a_connection_that_is_over_is_for_nobody() {
         for (why, c) in over() {
             let dreq = Dreq {
                 remote_qpn_eecn: c.local_qpn() ^ 1,
                 ..peer_dreq()
             };
-            // The message is for this connection, which drops it.
-            assert_eq!((why, c.is_for(&Message::Dreq(dreq))), (why, true));
+            assert_eq!((why, c.is_for(&Message::Dreq(dreq))), (why, false));
+        }
+    }
+
+    /// An established connection takes no message that does not have both communication ids.
+    #[test]
+    fn who_does_not_know_both_ids_does_not_reach_a_connection() {
+        let established = [Situation::EstablishedActive, Situation::EstablishedPassive];
+        for mut c in established.map(Situation::connection) {
+            let qpn = c.local_qpn();
+            for (own, peer) in [
+                (0, PEER_ID),
+                (OWN_ID ^ 1, PEER_ID),
+                (OWN_ID, 0),
+                (OWN_ID, PEER_ID ^ 1),
+            ] {
+                let mut check = |message: Message<'_>| {
+                    let before = c.clone();
+                    let kind = message.attribute();
+                    assert_eq!((kind, c.is_for(&message)), (kind, false));
+                    let counted = receive(&mut c, message, at(1));
+                    assert!(counted.eq([Action::Count(Counter::Mismatch(kind))]));
+                    assert_eq!(c, before);
+                };
+                check(Message::Rep(Rep {
+                    local_comm_id: peer,
+                    remote_comm_id: own,
+                    ..peer_rep()
+                }));
+                check(Message::Rtu(Rtu {
+                    local_comm_id: peer,
+                    remote_comm_id: own,
+                    ..peer_rtu()
+                }));
+                check(Message::Dreq(Dreq {
+                    local_comm_id: peer,
+                    remote_comm_id: own,
+                    remote_qpn_eecn: qpn,
+                    ..peer_dreq()
+                }));
+                check(Message::Drep(Drep {
+                    local_comm_id: peer,
+                    remote_comm_id: own,
+                    ..peer_drep()
+                }));
+                for code in 0..4 {
+                    check(Message::Mra(Mra {
+                        local_comm_id: peer,
+                        remote_comm_id: own,
+                        ..peer_mra(MraMessage::from_code(code), 31)
+                    }));
+                }
+                for reason in 0..=40 {
+                    for message in [RejMessage::Req, RejMessage::Rep, RejMessage::Other] {
+                        // The GUID of the peer is that of a REJ for a timeout.
+                        check(Message::Rej(Rej {
+                            local_comm_id: peer,
+                            remote_comm_id: own,
+                            message,
+                            reason,
+                            ari_len: 8,
+                            ..peer_rej(&Situation::ReqRcvd.connection(), Reason::TIMEOUT)
+                        }));
+                    }
+                }
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 //! Tests of the connection state machine.
 
+#[cfg(test)]
+mod challenge;
 mod content;
 #[cfg(test)]
 mod limits;

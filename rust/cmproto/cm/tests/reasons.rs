@@ -31,7 +31,10 @@ fn every_reason_is_understood() {
                 continue;
             }
             let mut c = situation.connection();
-            let rej = peer_rej(&c, reason);
+            let rej = Rej {
+                remote_comm_id: OWN_ID,
+                ..peer_rej(&c, reason)
+            };
             let mut actions = receive(&mut c, Message::Rej(rej), at(1));
             let told = Action::Deliver(Event::RejReceived { reason });
             assert_eq!((code, actions.any(|action| action == told)), (code, true));

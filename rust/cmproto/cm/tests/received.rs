@@ -120,6 +120,24 @@ pub(super) const ROWS: &[Row] = &[
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch REJ"),
             ("ReqRcvd MraReqSent", "Idle: release ids, deliver RejReceived(4), release"),
             ("RepSent MraRepRcvd", "Idle: release ids, timer, deliver RejReceived(4), release"),
+            // It names only its sender.
+            ("RepRcvd MraRepSent EstablishedActive EstablishedPassive", "=: mismatch REJ"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch REJ"),
+        ],
+    },
+    Row {
+        input: "REJ, timeout, with both ids",
+        apply: |c| {
+            let rej = Rej {
+                remote_comm_id: OWN_ID,
+                ..peer_rej(c, Reason::TIMEOUT)
+            };
+            Ok(receive(c, Message::Rej(rej), now()))
+        },
+        cells: &[
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch REJ"),
+            ("ReqRcvd MraReqSent", "Idle: release ids, deliver RejReceived(4), release"),
+            ("RepSent MraRepRcvd", "Idle: release ids, timer, deliver RejReceived(4), release"),
             ("RepRcvd MraRepSent", "Timewait: release ids, timer, deliver RejReceived(4)"),
             (
                 "EstablishedActive EstablishedPassive",
@@ -246,7 +264,8 @@ pub(super) const ROWS: &[Row] = &[
         cells: &[
             ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: mismatch DREQ"),
             ("ReqRcvd MraReqSent RepSent MraRepRcvd EstablishedPassive", "=: mismatch DREQ"),
-            ("DreqSent DreqRcvd Timewait Detached Closed", "=: mismatch DREQ"),
+            ("DreqSent DreqRcvd Closed", "=: mismatch DREQ"),
+            ("Timewait Detached", "=: duplicate DREQ, send DREP, repeat DREP"),
             ("Listen SidrReqSent SidrReqRcvd", "=: mismatch DREQ"),
         ],
     },
@@ -258,6 +277,25 @@ pub(super) const ROWS: &[Row] = &[
             ("DreqRcvd", "Timewait: release ids, timer, deliver DrepReceived"),
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected DREP"),
             ("RepSent MraRepRcvd EstablishedPassive", "=: unexpected DREP"),
+            ("Timewait Detached Closed", "=: unexpected DREP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREP"),
+        ],
+    },
+    Row {
+        input: "DREP to a challenge",
+        apply: |c| {
+            let _ = c.stale_peer(now());
+            Ok(receive(c, Message::Drep(peer_drep()), now()))
+        },
+        cells: &[
+            (
+                "EstablishedActive EstablishedPassive",
+                "Timewait: release ids, timer, deliver DrepReceived",
+            ),
+            ("DreqSent", "Timewait: release ids, timer, deliver DrepReceived"),
+            ("DreqRcvd", "Timewait: release ids, timer, deliver DrepReceived"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected DREP"),
+            ("RepSent MraRepRcvd", "=: unexpected DREP"),
             ("Timewait Detached Closed", "=: unexpected DREP"),
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch DREP"),
         ],

@@ -148,7 +148,7 @@ fn a_stranger_learns_nothing() {
 }
 
 /// Tests that a node accepts a message from a connection's peer if [`Connection::is_for`] does,
-/// except for the first REP, whose ids have to be claimed.
+/// except for the first REP and the first RTU, whose ids have to be claimed.
 #[test]
 fn a_connection_takes_what_is_for_it() {
     for situation in Situation::ALL {
@@ -162,9 +162,10 @@ fn a_connection_takes_what_is_for_it() {
             Message::Rej(peer_rej(&connection, Reason::CONSUMER_DEFINED)),
             Message::Rej(peer_rej(&connection, Reason::TIMEOUT)),
         ] {
-            let expected = match connection.is_for(&message) {
-                true => Verdict::Deliver,
-                false => Verdict::Nobody(nobody(&message)),
+            let expected = match (connection.is_for(&message), message) {
+                (true, Message::Rtu(_)) if connection.wants_rtu() => Verdict::Claim(ids()),
+                (true, _) => Verdict::Deliver,
+                (false, _) => Verdict::Nobody(nobody(&message)),
             };
             let verdict = judge(&exchange, PEER, &message);
             assert_eq!(verdict, expected, "{situation:?} {message:?}");
@@ -298,6 +299,39 @@ fn a_rep_for_a_queue_pair_in_use_is_refused_for_good() {
         panic!("it is dropped");
     };
     assert_eq!((answer.dropped(), answer.is_repeated()), (None, false));
+}
+
+#[test]
+fn an_rtu_brings_the_queue_pair() {
+    let mut node = Node::default();
+    node.remotes.insert(ids().comm_id_key(), MINE);
+    let mut connection = Situation::RepSent.connection();
+    let conversation = ExchangeView::Connection(&connection, PEER);
+    let rtu = Message::Rtu(peer_rtu());
+    assert_eq!(judge(&conversation, PEER, &rtu), Verdict::Claim(ids()));
+    assert_eq!(confirm(&mut node, &ids(), &MINE), Ok(()));
+    let both = BTreeMap::from([(ids().comm_id_key(), MINE), (ids().qpn_key(), MINE)]);
+    assert_eq!(node.remotes, both);
+    let now = Instant::from_micros(0);
+    let _ = connection.receive(&header(&rtu), &rtu, now);
+    assert_eq!(connection.state(), State::Established);
+    // The next RTU is a copy.
+    let conversation = ExchangeView::Connection(&connection, PEER);
+    assert_eq!(judge(&conversation, PEER, &rtu), Verdict::Deliver);
+
+    // Of two requests with the same queue pair, the one that is confirmed first has it.
+    assert_eq!(confirm(&mut node, &ids(), &OTHER), Err(MINE));
+    assert_eq!(node.remotes, both);
+    let mut late = Situation::RepSent.connection();
+    let actions = late.refuse_rtu(now);
+    assert!(actions.contains(Action::Send(Outgoing::Rej)));
+    let mut mad = [0; MAD_LEN];
+    late.encode(Outgoing::Rej, &mut mad).unwrap();
+    let (_, Message::Rej(rej)) = wire::decode(&mad).unwrap() else {
+        panic!("it is no REJ");
+    };
+    assert_eq!(Reason(rej.reason), Reason::STALE_CONN);
+    assert_eq!((rej.local_comm_id, rej.remote_comm_id), (OWN_ID, PEER_ID));
 }
 
 #[test]

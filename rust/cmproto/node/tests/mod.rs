@@ -14,7 +14,7 @@ use crate::{
             header, passive, peer_drep, peer_dreq, peer_mra, peer_rej, peer_rep, peer_req,
             peer_rtu, Situation, OWN_ID, PEER_GUID, PEER_ID, PEER_QPN,
         },
-        Connection, DestroyCause,
+        Action, Connection, DestroyCause, Outgoing, State,
     },
     dropped::Dropped,
     origin::Origin,

@@ -108,12 +108,13 @@ const ALL: [&str; 9] = [
 ];
 
 #[test]
-fn a_new_request_passes_everything_and_has_its_names() {
+fn a_new_request_passes_everything_and_has_its_name() {
     let mut node = incoming();
     assert_eq!(take(&mut node), Request::New(MINE, ()));
     assert_eq!(*node.log.borrow(), ALL);
-    let both = BTreeMap::from([(ids().comm_id_key(), MINE), (ids().qpn_key(), MINE)]);
-    assert_eq!(node.tables.remotes, both);
+    // Its QPN is entered when it is confirmed.
+    let one = BTreeMap::from([(ids().comm_id_key(), MINE)]);
+    assert_eq!(node.tables.remotes, one);
     // The same REQ again is a duplicate, and no check is made.
     node.log.borrow_mut().clear();
     assert_eq!(take(&mut node), Request::Duplicate(MINE));
@@ -167,8 +168,8 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         let asked = node.log.borrow();
         let end = ALL.iter().position(|check| *check == last).unwrap();
         assert_eq!(*asked, ALL[..=end], "{last}");
-        // If the device is gone, the node itself removes the ids in `publish`.
-        let entered = if last == "publish" { 2 } else { 0 };
+        // If the device is gone, the node itself removes the id in `publish`.
+        let entered = usize::from(last == "publish");
         assert_eq!(node.tables.remotes.len(), entered);
     }
 }
@@ -229,21 +230,38 @@ fn a_queue_pair_in_use_is_asked_for_before_anything_else() {
 }
 
 #[test]
-fn who_loses_a_race_for_the_names_leaves_nothing() {
-    for (race, expected) in [
-        (ids().comm_id_key(), Request::Nothing),
-        (ids().qpn_key(), stale()),
-    ] {
-        let mut node = Incoming {
-            race: Some(race),
-            ..incoming()
-        };
-        assert_eq!(take(&mut node), expected);
-        let log = node.log.borrow();
-        assert_eq!(log[..8], ALL[..8]);
-        assert_eq!(log[8..], ["discard"]);
-        assert_eq!(node.tables.remotes, BTreeMap::from([(race, OTHER)]));
+fn who_loses_a_race_for_the_name_leaves_nothing() {
+    let race = ids().comm_id_key();
+    let mut node = Incoming {
+        race: Some(race),
+        ..incoming()
+    };
+    assert_eq!(take(&mut node), Request::Nothing);
+    let log = node.log.borrow();
+    assert_eq!(log[..8], ALL[..8]);
+    assert_eq!(log[8..], ["discard"]);
+    assert_eq!(node.tables.remotes, BTreeMap::from([(race, OTHER)]));
+}
+
+/// Requests that nobody has confirmed do not stand in the way of any other.
+#[test]
+fn unconfirmed_requests_have_no_queue_pair() {
+    let mut node = incoming();
+    let forged = |n| Req {
+        local_comm_id: PEER_ID + n,
+        ..peer_req()
+    };
+    for n in 1..=64 {
+        let key = RemoteKey::comm_id(peer(), PEER_ID + n);
+        node.tables.remotes.insert(key, OTHER);
+        let again = request(&mut node, PEER, &forged(n));
+        assert_eq!(again, Request::Duplicate(OTHER));
     }
+    assert_eq!(take(&mut node), Request::New(MINE, ()));
+    // From its confirmation on it has the queue pair.
+    assert_eq!(confirm(&mut node.tables, &ids(), &OTHER), Ok(()));
+    let refused = request(&mut node, PEER, &forged(65));
+    assert!(matches!(refused, Request::Refused(refused) if refused.stale == Some(OTHER)));
 }
 
 #[test]

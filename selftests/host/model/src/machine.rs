@@ -16,7 +16,7 @@ use cmproto::{
     origin::Origin,
     reject::Reason,
     time::{Duration, Instant},
-    wire::{self, Attribute, Header, Message, ReqPath, Transport, MAD_LEN},
+    wire::{self, Header, Message, ReqPath, Transport, MAD_LEN},
 };
 use std::{
     collections::HashMap,
@@ -70,6 +70,7 @@ pub enum Input {
     Timeout,
     DuplicateReq,
     StalePeer,
+    RefuseRtu,
     Receive(Msg),
 }
 
@@ -80,7 +81,7 @@ pub struct View {
     pub remote_comm_id: u32,
     pub remote_guid: u64,
     pub remote_qpn: u32,
-    pub wants_rep: bool,
+    pub wants_rtu: bool,
     pub closed: bool,
     pub timer: bool,
     /// It ends by itself when it is destroyed and hears nothing (S8).
@@ -103,7 +104,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub msg: Msg,
-    pub attribute: Attribute,
+    pub outgoing: Outgoing,
 }
 
 #[derive(Default)]
@@ -297,6 +298,7 @@ impl Machines {
             Input::Timeout => Ok(after.timeout(NOW)),
             Input::DuplicateReq => Ok(after.duplicate_req(NOW)),
             Input::StalePeer => Ok(after.stale_peer(NOW)),
+            Input::RefuseRtu => Ok(after.refuse_rtu(NOW)),
             Input::Receive(msg) => {
                 let (_, bytes) = tables.messages[usize::from(msg.0)];
                 let (hdr, message) = wire::decode(&bytes).expect("it was encoded here");
@@ -335,7 +337,7 @@ impl Machines {
                     let msg = self.encoded(tables, node, &after, message);
                     outcome.sends.push(Sent {
                         msg,
-                        attribute: message.attribute(),
+                        outgoing: message,
                     });
                 }
                 Action::Deliver(event) => outcome.events.push(event),
@@ -388,7 +390,7 @@ impl Machines {
             remote_comm_id: connection.remote_comm_id(),
             remote_guid: connection.remote_ca_guid(),
             remote_qpn: connection.remote_qpn(),
-            wants_rep: connection.wants_rep(),
+            wants_rtu: connection.wants_rtu(),
             closed: connection.is_closed(),
             timer: connection.deadline().is_some(),
             ends_alone: ends_alone(&connection),

@@ -41,6 +41,16 @@ const PROPERTIES: &[(bool, &str, Condition)] = &[
         "S4 who is connected is told when the peer leaves",
         Search::s4,
     ),
+    (
+        false,
+        "S4 a claim ends no connection that its peer has",
+        |_, w| w.broken != Some(Broken::EndedByClaim),
+    ),
+    (
+        false,
+        "S4 who claims the queue pair of a lost connection ends it",
+        Search::s4_claim,
+    ),
     (false, "S6 a duplicate changes nothing", Search::s6),
     (false, "S6 not even later", |_, w| {
         w.broken != Some(Broken::DuplicateHasEffect)
@@ -121,6 +131,8 @@ impl Model for Search {
             condition::<12>,
             condition::<13>,
             condition::<14>,
+            condition::<15>,
+            condition::<16>,
         ];
         PROPERTIES
             .iter()
@@ -179,21 +191,22 @@ impl Search {
         self.rules.view(world, place).map(|view| view.state)
     }
 
-    /// No two connections of a node have the same peer's communication id or queue pair.
+    /// No two connections of a node are found by the same peer's communication id or queue pair.
     fn s1(&self, world: &World) -> bool {
         let names: Vec<_> = self
             .live(world)
-            .filter(|place| world.ends[*place].tracked)
             .filter_map(|place| {
                 let view = self.rules.view(world, place)?;
-                let node = self.rules.node(place);
-                Some((node, view.remote_guid, view.remote_comm_id, view.remote_qpn))
+                let end = &world.ends[place];
+                let id = end.tracked.then_some(view.remote_comm_id);
+                let qpn = end.confirmed.then_some(view.remote_qpn);
+                Some(((self.rules.node(place), view.remote_guid), id, qpn))
             })
             .collect();
+        let differ = |a: Option<u32>, b| a.is_none() || a != b;
         names.iter().enumerate().all(|(i, a)| {
-            names[..i]
-                .iter()
-                .all(|b| (a.0, a.1) != (b.0, b.1) || (a.2 != b.2 && a.3 != b.3))
+            let mut others = names[..i].iter();
+            others.all(|b| a.0 != b.0 || (differ(a.1, b.1) && differ(a.2, b.2)))
         })
     }
 
@@ -250,6 +263,18 @@ impl Search {
         !alone || !self.is_quiet(world)
     }
 
+    /// A connection whose peer has restarted does not last if another REQ claims the queue pair of
+    /// the peer.
+    fn s4_claim(&self, world: &World) -> bool {
+        let lost = self.live(world).any(|place| {
+            let peer = self.rules.peer(world, place);
+            self.state(world, place) == Some(State::Established)
+                && peer.is_some_and(|peer| world.ends[peer].life == Life::Crashed)
+                && self.rules.is_claimed(world, place)
+        });
+        !lost || !self.is_quiet(world)
+    }
+
     /// A message that arrives twice in a row has the effect of one.
     fn s6(&self, world: &World) -> bool {
         world.net.iter().all(|msg: Msg| {
@@ -279,7 +304,8 @@ impl Search {
 
     fn s9(&self, world: &World) -> bool {
         self.rules.places().all(|place| {
-            !world.ends[place].tracked
+            let end = &world.ends[place];
+            !(end.tracked || end.confirmed)
                 || self
                     .rules
                     .view(world, place)

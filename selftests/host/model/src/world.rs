@@ -10,13 +10,13 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{Event, State},
+    cm::{Event, Outgoing, State},
     node::{
         self, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
         Response, Route, Tables, Verdict,
     },
     qp::QpType,
-    wire::{self, Attribute, Message, Req},
+    wire::{self, Message, Req},
 };
 
 /// Most ends of connections in a model.
@@ -40,8 +40,10 @@ pub enum Life {
 pub struct End {
     pub life: Life,
     pub value: Value,
-    /// In the tables of its node.
+    /// The communication id of its peer is in the tables of its node.
     pub tracked: bool,
+    /// The queue pair of its peer is.
+    pub confirmed: bool,
     pub destroyed: bool,
     /// What happened in the past, as far as a property asks for it.
     pub past: Past,
@@ -83,6 +85,8 @@ pub enum Broken {
     DuplicateHasEffect,
     /// An event for a user who has destroyed the connection.
     EventAfterDestroy,
+    /// S4: a connection has ended because somebody claimed the queue pair of a peer that has it.
+    EndedByClaim,
 }
 
 /// What can happen next.
@@ -121,6 +125,7 @@ impl End {
         life: Life::Unused,
         value: Value(u16::MAX),
         tracked: false,
+        confirmed: false,
         destroyed: false,
         past: Past {
             outcomes: 0,
@@ -184,22 +189,29 @@ impl Rules {
     }
 
     /// The end of `node` for which `test` holds.
-    fn find(&self, world: &World, node: usize, test: impl Fn(&View) -> bool) -> Option<usize> {
+    fn find(
+        &self,
+        world: &World,
+        node: usize,
+        test: impl Fn(&End, &View) -> bool,
+    ) -> Option<usize> {
         self.places().find(|place| {
+            let end = &world.ends[*place];
             self.node(*place) == node
-                && world.ends[*place].tracked
-                && self.view(world, *place).is_some_and(|view| test(&view))
+                && self
+                    .view(world, *place)
+                    .is_some_and(|view| test(end, &view))
         })
     }
 
     /// The end of `node` whose peer has a name.
     fn by_remote(&self, world: &World, node: usize, key: &RemoteKey) -> Option<usize> {
-        self.find(world, node, |view| {
-            let value = match key.is_qpn() {
-                true => view.remote_qpn,
-                false => view.remote_comm_id,
+        self.find(world, node, |end, view| {
+            let (is_entered, value) = match key.is_qpn() {
+                true => (end.confirmed, view.remote_qpn),
+                false => (end.tracked, view.remote_comm_id),
             };
-            (view.remote_guid, value) == (key.peer().guid, key.value())
+            is_entered && (view.remote_guid, value) == (key.peer().guid, key.value())
         })
     }
 
@@ -375,6 +387,18 @@ impl Rules {
             Verb::Destroy => Input::Destroy,
         };
         let before = self.view(world, place)?;
+        if verb == Verb::Notify && before.wants_rtu {
+            let node = self.node(place);
+            let mut tables = NodeTables {
+                rules: self,
+                world,
+                node,
+            };
+            if let Err(other) = tables.confirm(place) {
+                tables.input(other, Input::StalePeer);
+                return Some(());
+            }
+        }
         let value = world.ends[place].value;
         let outcome = self.machines.step(self.node(place), value, input);
         if !outcome.done {
@@ -403,6 +427,9 @@ impl Rules {
 
     /// Carries out what the connection at a place asks for; returns the number of events.
     fn perform(&self, world: &mut World, place: usize, outcome: &Outcome) -> usize {
+        if self.is_ended_by_claim(world, place, outcome) {
+            world.broken = Some(Broken::EndedByClaim);
+        }
         let end = &mut world.ends[place];
         end.value = outcome.next;
         let established = self.machines.view(end.value).state == State::Established;
@@ -412,11 +439,11 @@ impl Rules {
         }
         for sent in &outcome.sends {
             world.net.add(sent.msg);
-            match sent.attribute {
-                Attribute::Req | Attribute::Rep => {
+            match sent.outgoing {
+                Outgoing::Req | Outgoing::Rep => {
                     end.past.requests = end.past.requests.saturating_add(1);
                 }
-                Attribute::Dreq => end.past.dreqs = end.past.dreqs.saturating_add(1),
+                Outgoing::Dreq => end.past.dreqs = end.past.dreqs.saturating_add(1),
                 _ => {}
             }
         }
@@ -446,6 +473,7 @@ impl Rules {
         }
         if outcome.release_remote_ids && self.bounds.plant != Plant::KeepPeers {
             end.tracked = false;
+            end.confirmed = false;
         }
         let view = self.machines.view(end.value);
         end.past.peer = match view.remote_comm_id {
@@ -456,6 +484,19 @@ impl Rules {
         outcome.events.len()
     }
 
+    /// Whether an answer to a challenge ends a connection whose peer still has it.
+    fn is_ended_by_claim(&self, world: &World, place: usize, outcome: &Outcome) -> bool {
+        let is_established = |place| {
+            let view = self.view(world, place);
+            view.is_some_and(|view| view.state == State::Established)
+        };
+        let peer = self.peer(world, place);
+        let has_it = |peer| self.paired(world, place, peer) && is_established(peer);
+        outcome.events.contains(&Event::DrepReceived)
+            && is_established(place)
+            && peer.is_some_and(has_it)
+    }
+
     /// A connection that is over, and that its user has let go, leaves nothing but its past.
     fn bury(&self, world: &mut World, place: usize) {
         let end = &mut world.ends[place];
@@ -463,10 +504,29 @@ impl Rules {
             *end = End {
                 life: Life::Gone,
                 tracked: end.tracked,
+                confirmed: end.confirmed,
                 past: end.past,
                 ..End::UNUSED
             };
         }
+    }
+
+    /// Whether a REQ is in the network that claims the queue pair of the peer of the end at a place.
+    pub fn is_claimed(&self, world: &World, place: usize) -> bool {
+        let Some(view) = self.view(world, place) else {
+            return false;
+        };
+        world.net.iter().any(|msg| {
+            let (node, bytes) = self.machines.message_to(msg);
+            match wire::decode(&bytes) {
+                Ok((_, Message::Req(req))) => {
+                    node == self.node(place)
+                        && (req.local_ca_guid, req.local_qpn) == (view.remote_guid, view.remote_qpn)
+                        && req.local_comm_id != view.remote_comm_id
+                }
+                _ => false,
+            }
+        })
     }
 
     /// A message arrives.
@@ -540,20 +600,35 @@ impl RemoteTable<usize> for NodeTables<'_> {
     }
 
     fn enter(&mut self, key: RemoteKey, place: &usize) -> Option<usize> {
-        // An end that has one of its names in the table is found by both.
         let owner = self.by_remote(&key).filter(|owner| owner != place);
         if owner.is_none() {
-            self.world.ends[*place].tracked = true;
+            *self.entry(&key, *place) = true;
         }
         owner
     }
 
-    fn leave(&mut self, _key: &RemoteKey, place: &usize) {
-        self.world.ends[*place].tracked = false;
+    fn leave(&mut self, key: &RemoteKey, place: &usize) {
+        *self.entry(key, *place) = false;
     }
 }
 
 impl NodeTables<'_> {
+    /// Whether the end at a place is found by this kind of name.
+    fn entry(&mut self, key: &RemoteKey, place: usize) -> &mut bool {
+        let end = &mut self.world.ends[place];
+        match key.is_qpn() {
+            true => &mut end.confirmed,
+            false => &mut end.tracked,
+        }
+    }
+
+    /// Enters the queue pair of the peer of the end at a place; fails with the end that has it.
+    fn confirm(&mut self, place: usize) -> Result<(), usize> {
+        let value = self.world.ends[place].value;
+        let ids = RemoteIds::of(&self.rules.machines.connection(value), PEER);
+        node::confirm(self, &ids, &place)
+    }
+
     fn input(&mut self, place: usize, input: Input) -> Effect {
         Effect {
             events: self.rules.input(self.world, place, input),
@@ -600,7 +675,14 @@ impl NodeTables<'_> {
                     return self.refused(&refused);
                 }
             }
-            (Verdict::Claim(_) | Verdict::Deliver, _) => {}
+            (Verdict::Claim(_), _) => {
+                if let Err(other) = self.confirm(place) {
+                    let refused = self.input(place, Input::RefuseRtu);
+                    self.input(other, Input::StalePeer);
+                    return refused;
+                }
+            }
+            (Verdict::Deliver, _) => {}
         }
         self.input(place, Input::Receive(msg))
     }
@@ -713,7 +795,8 @@ impl PassiveReq for IncomingReq<'_> {
 
 /// Whether an end is the same, apart from what was sent again.
 fn same_end(a: &End, b: &End) -> bool {
-    (a.life, a.value, a.tracked, a.destroyed) == (b.life, b.value, b.tracked, b.destroyed)
+    (a.life, a.value, a.tracked, a.confirmed, a.destroyed)
+        == (b.life, b.value, b.tracked, b.confirmed, b.destroyed)
 }
 
 /// [`Past::peer`] for a communication id.

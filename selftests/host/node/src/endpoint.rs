@@ -148,8 +148,10 @@ pub struct Endpoint<W> {
     pub peer: Origin,
     /// The listener that a request was for; `None` on the active side.
     pub listener: Option<EpId>,
-    /// The ids of its peer that are in the table.
+    /// The ids of its peer, of which the communication id is in the table.
     pub remote_ids: Option<RemoteIds>,
+    /// The queue pair of its peer is in the table, too.
+    pub is_confirmed: bool,
     /// Its key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
     pub state: cma::State,
@@ -169,6 +171,7 @@ impl<W> Endpoint<W> {
             peer,
             listener,
             remote_ids: None,
+            is_confirmed: false,
             sidr_request: None,
             state: cma::State::Connect,
             qkey: cma::Qkey::unknown(),

@@ -9,7 +9,7 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection, DestroyCause, RetryPolicy, Tuning},
     cma,
     errno::Errno,
-    node::{Admission, RequestEnd},
+    node::{Admission, AnswerBudget, RemoteIds, RequestEnd},
     origin::Origin,
     private_data::RequestData,
     reject::Reason,
@@ -106,6 +106,7 @@ pub struct Node<E: Environment> {
     /// A bug, if there shall be one.
     pub plant: Option<Plant>,
     pub tables: Tables,
+    pub answers: AnswerBudget,
     pub listeners: BTreeMap<EpId, Listener>,
     pub endpoints: BTreeMap<EpId, Endpoint<E::Watch>>,
     next_ep: EpId,
@@ -128,6 +129,7 @@ impl<E: Environment> Node<E> {
                 remote_ids: RemoteIdTable::default(),
                 sidr_requests: BTreeMap::new(),
             },
+            answers: AnswerBudget::new(),
             listeners: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             next_ep: first_ep,
@@ -371,10 +373,19 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`Connection::notify_established`].
+    /// Those of [`Connection::notify_established`], and `EADDRINUSE` if another connection has the
+    /// queue pair of the peer.
     pub fn notify(&mut self, ep: EpId) -> Result<(), Errno> {
         let now = self.now;
-        self.live(ep)?;
+        let endpoint = self.live(ep)?;
+        let connection = endpoint.machine.connection();
+        let connection = connection.filter(|connection| connection.wants_rtu());
+        if let Some(ids) = connection.map(|own| RemoteIds::of(own, endpoint.peer)) {
+            if let Err(other) = self.confirm(ep, &ids) {
+                self.stale_peer(other);
+                return Err(Errno::EADDRINUSE);
+            }
+        }
         self.step(ep, &Cause::Verb, |machine| {
             Ok(machine.connection_mut()?.notify_established(now)?.into())
         })

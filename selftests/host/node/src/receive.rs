@@ -57,16 +57,29 @@ impl<E: Environment> Node<E> {
             }
             Verdict::Deliver => {}
         }
+        if let Message::Rej(rej) = arrived.message {
+            self.answers.note_rej(rej, arrived.origin, now);
+        }
         let _ = self.step(ep, &Cause::Message(arrived), |machine| {
             Ok(machine.receive(arrived.header, arrived.message, now))
         });
     }
 
-    /// Makes the ids in a REP those of the peer of `ep`; false if it may not have them.
+    /// Makes the ids in a REP, or the queue pair that an RTU confirms, those of the peer of `ep`;
+    /// false if it may not have them.
     fn claim(&mut self, ep: EpId, arrived: &Arrived<'_>, ids: &RemoteIds) -> bool {
         E::claim(self, ids);
-        let (Some(endpoint), Message::Rep(rep)) = (self.endpoints.get_mut(&ep), arrived.message)
-        else {
+        let Message::Rep(rep) = arrived.message else {
+            let confirmed = self.confirm(ep, ids);
+            if confirmed.is_err() {
+                let now = self.now;
+                let _ = self.step(ep, &Cause::Message(arrived), |machine| {
+                    Ok(machine.connection_mut()?.refuse_rtu(now).into())
+                });
+            }
+            return confirmed.map_err(|other| self.stale_peer(other)).is_ok();
+        };
+        let Some(endpoint) = self.endpoints.get_mut(&ep) else {
             return false;
         };
         let Machine::Connection(machine) = &mut endpoint.machine else {
@@ -75,6 +88,7 @@ impl<E: Environment> Node<E> {
         match node::claim_rep(&mut self.tables.remote_ids, ids, &ep, machine, rep) {
             Ok(()) => {
                 endpoint.remote_ids = Some(*ids);
+                endpoint.is_confirmed = true;
                 true
             }
             Err(refused) => {
@@ -84,20 +98,38 @@ impl<E: Environment> Node<E> {
         }
     }
 
+    /// Enters the queue pair of the peer of `ep`; fails with the endpoint that has it.
+    pub(crate) fn confirm(&mut self, ep: EpId, ids: &RemoteIds) -> Result<(), EpId> {
+        node::confirm(&mut self.tables.remote_ids, ids, &ep)?;
+        if let Some(endpoint) = self.endpoints.get_mut(&ep) {
+            endpoint.is_confirmed = true;
+        }
+        Ok(())
+    }
+
+    /// Asks the peer of `ep` whether it still has the connection.
+    pub(crate) fn stale_peer(&mut self, ep: EpId) {
+        let now = self.now;
+        let _ = self.step(ep, &Cause::StalePeer, |machine| {
+            Ok(machine.connection_mut()?.stale_peer(now).into())
+        });
+    }
+
     /// Does what is to be done about a request or reply that has no effect.
     fn refused(&mut self, arrived: &Arrived<'_>, refused: &Refused<EpId>) {
         self.respond(arrived, &refused.response);
-        let now = self.now;
         if let Some(other) = refused.stale {
-            let _ = self.step(other, &Cause::StalePeer, |machine| {
-                Ok(machine.connection_mut()?.stale_peer(now).into())
-            });
+            self.stale_peer(other);
         }
     }
 
     /// Does what the node itself does about a message.
     fn respond(&mut self, arrived: &Arrived<'_>, response: &Response) {
         if let Response::Answer(answer) = response {
+            let (now, to) = (self.now, arrived.origin);
+            if !self.answers.may_answer(answer.attribute(), to, now) {
+                return;
+            }
             let mut mad = [0; MAD_LEN];
             answer.encode(arrived.header, &mut mad);
             E::send(self, None, arrived.origin, answer.attribute(), &mad);

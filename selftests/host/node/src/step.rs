@@ -105,8 +105,11 @@ impl<E: Environment> Node<E> {
         if self.plant == Some(Plant::KeepRemoteIds) {
             return;
         }
-        let endpoint = self.endpoints.get_mut(&ep);
-        if let Some(ids) = endpoint.and_then(|own| own.remote_ids.take()) {
+        let Some(endpoint) = self.endpoints.get_mut(&ep) else {
+            return;
+        };
+        endpoint.is_confirmed = false;
+        if let Some(ids) = endpoint.remote_ids.take() {
             self.tables.remote_ids.release(&ids, ep);
         }
     }

@@ -83,7 +83,7 @@ impl RemoteIdTable {
         self.leave(&ids.qpn_key(), &ep);
     }
 
-    /// Returns the number of entries, two for each connection.
+    /// Returns the number of entries: two for each connection that is confirmed, one for others.
     pub fn len(&self) -> usize {
         self.0.len()
     }

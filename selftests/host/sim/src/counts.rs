@@ -34,6 +34,7 @@ counts! {
     disconnected = "  disconnected",
     half_open = "  half open when the network had healed",
     reused = "  queue pair reused in time wait",
+    recognized = "  asked about a connection that the peer has lost",
     messages = "messages",
     lost = "  lost",
     late = "  late",

@@ -32,14 +32,17 @@
 //!   told, whatever the peer does. (c) When the network has become perfect, every half of a
 //!   connection that is left can be ended by its own user within that time, and at once if its other
 //!   end does not exist any more. (d) There is no half of a connection in a simulation whose network
-//!   was perfect all the time and whose nodes never restarted. More is not given by the protocol: a
+//!   was perfect all the time and whose nodes never restarted. (e) Who asks whether the peer has a
+//!   connection, because its queue pair is claimed by another one, is told so within a round trip
+//!   if the peer has not, and then has it no more; if the peer has it, it stays, and nobody is
+//!   asked more often than once a second. More is not given by the protocol: a
 //!   peer that dies sends nothing; one that destroys sends one DREQ, once; an XRC target sends
 //!   nothing even then; and a passive side that gives up waiting for the RTU does so in silence, so
 //!   that who accepts its REP later than that is connected to nobody.
 //! - **S5** *No (GUID, QPN) is accepted again within time wait.* The protocol as Linux speaks it does
 //!   not give that: an endpoint leaves the tables when it enters time wait. What is judged is that
-//!   from its REQ or REP until then it has its peer's communication id and queue pair for
-//!   itself: both find it, and nothing else finds it after. How often a queue pair comes again
+//!   until then it has its peer's communication id from its REQ or REP on, and its queue pair from
+//!   its REP or RTU on, for itself: both find it, and nothing else finds it after. How often a queue pair comes again
 //!   within the time wait of its last connection is counted.
 //! - **S6** *A duplicate of any message at any time changes nothing but retransmission.* A message
 //!   whose like (to the bit) has changed the state of a connection before leaves that connection

@@ -238,7 +238,8 @@ pub fn judge_tables(node: &Node) -> Result<(), Violation> {
         }
         let is_waiting = Observer::is_waiting(endpoint);
         ids += usize::from(!is_sidr | endpoint.listener.is_none());
-        remote_ids += 2 * usize::from(endpoint.remote_ids.is_some());
+        remote_ids += usize::from(endpoint.remote_ids.is_some());
+        remote_ids += usize::from(endpoint.is_confirmed);
         sidr_requests += usize::from(endpoint.sidr_request.is_some());
         waiting += usize::from(is_waiting);
         waiting_sidr += usize::from(is_waiting & is_sidr);

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use cmnode::{Arrived, Cause, Environment, EpId, Machine, Tables};
 use cmproto::{
-    bucket::TokenBucket,
     cm::{self, Connection, State},
     cma::Upcall,
     errno::Errno,
@@ -14,7 +13,7 @@ use cmproto::{
     origin::Origin,
     time::{Duration, Instant, TimeCode},
     ucma_abi::CmEvent,
-    wire::{Attribute, Message, MAD_LEN},
+    wire::{self, Attribute, Message, MAD_LEN},
 };
 
 use crate::{
@@ -37,6 +36,10 @@ pub enum Effect {
     Timer { ep: EpId, deadline: Instant },
     /// Call [`reached`](crate::node::reached) when the peer's link address is known.
     Reach { ep: EpId },
+    /// The peer of a connection is asked whether it still has that.
+    Ask { ep: EpId },
+    /// The answer was that it has not.
+    Lost { ep: EpId },
     /// The user of an endpoint is told something.
     Tell {
         ep: EpId,
@@ -59,7 +62,6 @@ pub struct Observer {
     pub next_qpn: u32,
     /// Whose connection the message that arrives was sent for, for the record only.
     pub tag: Tag,
-    answers: TokenBucket,
     /// The machine that takes a step as it was before, if that is needed.
     copy: Option<Machine>,
 }
@@ -76,8 +78,6 @@ impl Observer {
             reused: 0,
             next_qpn: 0,
             tag: 0,
-            // As the module has it: 1,000 answers at once, and then one a millisecond.
-            answers: TokenBucket::new(Duration::from_millis(1), 1000),
             copy: None,
         }
     }
@@ -97,6 +97,16 @@ fn digest(mad: &[u8; MAD_LEN]) -> u64 {
         let word = word.first_chunk().map_or(0, |w| u64::from_le_bytes(*w));
         (sum.rotate_left(23) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd)
     })
+}
+
+/// Returns whether a message asks the peer of a connection if that still exists.
+fn is_challenge(machine: &Machine, mad: &[u8; MAD_LEN]) -> bool {
+    match (machine.connection(), wire::decode(mad)) {
+        (Some(machine), Ok((_, Message::Dreq(dreq)))) => {
+            dreq.remote_qpn_eecn != machine.remote_qpn()
+        }
+        _ => false,
+    }
 }
 
 /// What an endpoint was before a step.
@@ -151,10 +161,16 @@ impl Environment for Observer {
     }
 
     fn send(node: &mut Node, from: Option<EpId>, to: Origin, kind: Attribute, mad: &[u8; MAD_LEN]) {
-        let tag = match from.and_then(|ep| node.endpoints.get_mut(&ep)) {
-            Some(endpoint) => {
+        let tag = match from.and_then(|ep| Some((ep, node.endpoints.get_mut(&ep)?))) {
+            Some((ep, endpoint)) => {
                 let watch = &mut endpoint.watch;
-                let judgement = watch.send(kind, node.now);
+                let judgement = match is_challenge(&endpoint.machine, mad) {
+                    true => {
+                        node.env.effects.push(Effect::Ask { ep });
+                        watch.challenge(node.now)
+                    }
+                    false => watch.send(kind, node.now),
+                };
                 node.env.judge(judgement);
                 if !watch.is_reached {
                     return;
@@ -162,9 +178,7 @@ impl Environment for Observer {
                 watch.tag
             }
             None => {
-                let planted = kind == Attribute::Drep && node.plant == Some(Plant::NoConfirm);
-                // As many as the module sends.
-                if planted || !node.env.answers.take(node.now) {
+                if kind == Attribute::Drep && node.plant == Some(Plant::NoConfirm) {
                     return;
                 }
                 node.env.tag
@@ -284,6 +298,9 @@ impl Environment for Observer {
             Cause::Destroy => watch.destroyed(machine, now),
             Cause::Message(arrived) => {
                 let kind = arrived.message.attribute();
+                if kind == Attribute::Drep && before.state == Some(State::Established) {
+                    node.env.effects.push(Effect::Lost { ep });
+                }
                 if after != before.state || kind == Attribute::Mra && is_changed {
                     watch.apply(kind, before.digest);
                 }
@@ -376,8 +393,15 @@ fn names(
     };
     let is_found = |key| tables.remote_ids.owner(&key) == Some(ep);
     let found = [is_found(ids.comm_id_key()), is_found(ids.qpn_key())];
-    if found != [is_tracked(machine.state()); 2] {
-        let state = machine.state();
+    let state = machine.state();
+    let expected = match state {
+        // Nobody has confirmed the request, whoever it is of.
+        _ if machine.is_unconfirmed() => [true, false],
+        // The DREQ may have overtaken the RTU.
+        State::DreqRcvd => [true, endpoint.is_confirmed],
+        state => [is_tracked(state); 2],
+    };
+    if found != expected {
         let [by_id, by_qpn] = found;
         let what = format!(
             "{state:?}, and found by its peer's communication id: {by_id}, queue pair: {by_qpn}"

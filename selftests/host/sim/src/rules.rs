@@ -204,6 +204,8 @@ pub struct Watch {
     early: u16,
     /// MRAs that were not asked for: of a request that was parked.
     parked: u16,
+    /// When the peer was asked for the last time whether the connection still exists.
+    challenged: Option<Instant>,
     /// Messages of the connection, by [`slot`].
     sent: [u16; 11],
     got: [u16; 11],
@@ -218,6 +220,8 @@ pub struct Watch {
 impl Watch {
     /// The longest that an MRA may extend the wait for the answer to a send.
     const PATIENCE: Duration = Duration::from_millis(60_000);
+    /// The shortest time between two challenges.
+    const CHALLENGES: Duration = Duration::from_millis(1_000);
     /// The longest time wait.
     const TIMEWAIT: TimeCode = TimeCode::new(22);
     /// The most events that one endpoint has: asked, established, disconnected, time wait.
@@ -234,6 +238,7 @@ impl Watch {
             asking: None,
             early: 0,
             parked: 0,
+            challenged: None,
             sent: [0; 11],
             got: [0; 11],
             told: 0,
@@ -301,6 +306,11 @@ impl Watch {
 
     /// A message of the connection has arrived.
     pub fn receive(&mut self, kind: Attribute) {
+        // The REP has its answer, which makes a connection or, if another one has the queue pair of
+        // the peer, is refused.
+        if kind == Attribute::Rtu {
+            self.asking = None;
+        }
         if let Some(count) = self.got.get_mut(slot(kind)) {
             *count += 1;
         }
@@ -337,6 +347,17 @@ impl Watch {
             return Err(self.broken(Rule::S7, what));
         }
         Ok(())
+    }
+
+    /// S7: the peer is asked whether the connection still exists.
+    pub fn challenge(&mut self, now: Instant) -> Result<(), Violation> {
+        let before = self.challenged.replace(now);
+        match before {
+            Some(before) if now < before + Self::CHALLENGES => {
+                Err(self.broken(Rule::S7, format_args!("asked at {before:?} and {now:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// S3, S9: the user is told `event`.

@@ -39,6 +39,7 @@ fn no_rule_is_broken() {
         counts.restarts,
         counts.half_open,
         counts.reused,
+        counts.recognized,
     ] {
         assert_ne!(count, 0, "{counts:?}");
     }

@@ -136,6 +136,38 @@ impl World {
         peer.is_some_and(|node| node.tables.comm_ids.get(id).is_some())
     }
 
+    /// How often the network or a node has failed.
+    fn troubles(&self) -> u64 {
+        let counts = &self.counts;
+        counts.lost + counts.late + counts.corrupted + counts.restarts
+    }
+
+    /// The peer of `ep` is asked whether it has the connection.
+    pub(super) fn ask(&mut self, node: usize, ep: EpId) {
+        if !self.has_other_end(node, ep) {
+            let troubles = self.troubles();
+            let answered = Happening::Answered { node, ep, troubles };
+            self.at(self.now + SOON, answered);
+        }
+    }
+
+    /// S4: who asks whether the peer has a connection, and the peer has not, is told so.
+    pub(super) fn judge_answer(&mut self, node: usize, ep: EpId, troubles: u64) {
+        if troubles == self.troubles() && self.is_established(node, ep) {
+            self.break_rule(Rule::S4, "a peer that has restarted is not known".into());
+        }
+        self.counts.recognized += 1;
+    }
+
+    /// S4: a connection whose peer has it, too, is not ended by what others claim.
+    pub(super) fn judge_lost(&mut self, node: usize, ep: EpId) {
+        let other = self.partner(node, ep);
+        let has_it = other.is_some_and(|(node, ep)| self.is_established(node, ep));
+        if has_it && !self.tainted {
+            self.break_rule(Rule::S4, "ended, and the peer has the connection".into());
+        }
+    }
+
     /// S4: whose other end does not exist is told so as soon as it disconnects.
     pub(super) fn judge_orphans(&mut self) {
         for (index, ep) in std::mem::take(&mut self.orphans) {

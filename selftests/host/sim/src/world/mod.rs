@@ -59,6 +59,13 @@ enum Happening {
         ep: EpId,
         verb: Verb,
     },
+    /// The question whether the peer has a connection is answered, if nothing was lost or late
+    /// since there was so much of that.
+    Answered {
+        node: usize,
+        ep: EpId,
+        troubles: u64,
+    },
     Settle,
     /// Who disconnected from nobody has been told so.
     Settled,
@@ -259,6 +266,7 @@ impl World {
                 self.after(node, Some(ep));
             }
             Happening::Act { node, ep, verb } => self.act(node, ep, verb),
+            Happening::Answered { node, ep, troubles } => self.judge_answer(node, ep, troubles),
             Happening::Settle => self.settle(),
             Happening::Settled => self.judge_orphans(),
             Happening::Close => {
@@ -324,6 +332,8 @@ impl World {
                     self.schedule(index, ep, Moment::Created);
                     self.at(self.now + reach, Happening::Reached { node: index, ep });
                 }
+                Effect::Ask { ep } => self.ask(index, ep),
+                Effect::Lost { ep } => self.judge_lost(index, ep),
                 Effect::Tell { ep, event, status } => self.tell(index, ep, event, status),
             }
         }

@@ -5,7 +5,7 @@
 use super::SOCKADDR_IN6_LEN;
 use crate::addr::STORAGE_LEN;
 
-abi_struct! {
+abi_structs! {
     /// The request of [`CreateId`](super::Command::CreateId) (`struct rdma_ucm_create_id`).
     pub struct CreateId: 24 {
         /// The uid that events of the id carry; 0 for no events.
@@ -19,17 +19,13 @@ abi_struct! {
         /// Ignored.
         reserved: [u8; 5] = 19,
     }
-}
 
-abi_struct! {
     /// The response with a new id or multicast membership (`struct rdma_ucm_create_id_resp`).
     pub struct IdResp: 4 {
         /// The id, or the number of the multicast membership.
         id: u32 = 0,
     }
-}
 
-abi_struct! {
     /// The request of [`DestroyId`](super::Command::DestroyId) and
     /// [`LeaveMcast`](super::Command::LeaveMcast) (`struct rdma_ucm_destroy_id`).
     pub struct DestroyId: 16 {
@@ -40,18 +36,14 @@ abi_struct! {
         /// Ignored.
         reserved: u32 = 12,
     }
-}
 
-abi_struct! {
     /// The response with the number of events of an id that were read (`struct
     /// rdma_ucm_destroy_id_resp`, `struct rdma_ucm_migrate_resp`).
     pub struct EventsReportedResp: 4 {
         /// The number of events.
         events_reported: u32 = 0,
     }
-}
 
-abi_struct! {
     /// The request of [`BindIp`](super::Command::BindIp) (`struct rdma_ucm_bind_ip`).
     pub struct BindIp: 40 {
         /// This field is not used.
@@ -61,9 +53,7 @@ abi_struct! {
         /// The id.
         id: u32 = 36,
     }
-}
 
-abi_struct! {
     /// The request of [`Bind`](super::Command::Bind) (`struct rdma_ucm_bind`).
     pub struct Bind: 136 {
         /// The id.
@@ -75,9 +65,7 @@ abi_struct! {
         /// The address.
         addr: [u8; STORAGE_LEN] = 8,
     }
-}
 
-abi_struct! {
     /// The request of [`ResolveIp`](super::Command::ResolveIp) (`struct rdma_ucm_resolve_ip`).
     pub struct ResolveIp: 64 {
         /// Source address; family 0 for any.
@@ -89,9 +77,7 @@ abi_struct! {
         /// Timeout, in milliseconds.
         timeout_ms: u32 = 60,
     }
-}
 
-abi_struct! {
     /// The request of [`ResolveAddr`](super::Command::ResolveAddr) (`struct
     /// rdma_ucm_resolve_addr`).
     pub struct ResolveAddr: 272 {
@@ -110,9 +96,7 @@ abi_struct! {
         /// Destination address.
         dst_addr: [u8; STORAGE_LEN] = 144,
     }
-}
 
-abi_struct! {
     /// The request of [`ResolveRoute`](super::Command::ResolveRoute) (`struct
     /// rdma_ucm_resolve_route`).
     pub struct ResolveRoute: 8 {
@@ -121,9 +105,7 @@ abi_struct! {
         /// Timeout, in milliseconds; not 0.
         timeout_ms: u32 = 4,
     }
-}
 
-abi_struct! {
     /// The request of [`Listen`](super::Command::Listen) (`struct rdma_ucm_listen`).
     pub struct Listen: 8 {
         /// The id.
@@ -131,9 +113,7 @@ abi_struct! {
         /// The most requests that may wait; 0 for as many as the administrator allows.
         backlog: u32 = 4,
     }
-}
 
-abi_struct! {
     /// The request of [`InitQpAttr`](super::Command::InitQpAttr) (`struct rdma_ucm_init_qp_attr`).
     pub struct InitQpAttr: 16 {
         /// Address of an [`UverbsQpAttr`](super::UverbsQpAttr).
@@ -143,9 +123,7 @@ abi_struct! {
         /// The queue pair state to enter, 0 to 6.
         qp_state: u32 = 12,
     }
-}
 
-abi_struct! {
     /// The request of [`Notify`](super::Command::Notify) (`struct rdma_ucm_notify`).
     pub struct Notify: 8 {
         /// The id.
@@ -153,9 +131,7 @@ abi_struct! {
         /// The event (`enum ib_event_type`): 4 communication established, 6 path migrated.
         event: u32 = 4,
     }
-}
 
-abi_struct! {
     /// The request of [`JoinIpMcast`](super::Command::JoinIpMcast) (`struct
     /// rdma_ucm_join_ip_mcast`).
     pub struct JoinIpMcast: 48 {
@@ -168,9 +144,7 @@ abi_struct! {
         /// The id.
         id: u32 = 44,
     }
-}
 
-abi_struct! {
     /// The request of [`JoinMcast`](super::Command::JoinMcast) (`struct rdma_ucm_join_mcast`).
     pub struct JoinMcast: 152 {
         /// Address of an [`IdResp`].
@@ -186,14 +160,7 @@ abi_struct! {
         /// The address of the group.
         addr: [u8; STORAGE_LEN] = 24,
     }
-}
 
-/// The join flags of a full member.
-pub const JOIN_FULLMEMBER: u16 = 0;
-/// The join flags of a full member that only sends.
-pub const JOIN_SENDONLY_FULLMEMBER: u16 = 1;
-
-abi_struct! {
     /// The request of [`MigrateId`](super::Command::MigrateId) (`struct rdma_ucm_migrate_id`).
     pub struct MigrateId: 16 {
         /// Address of an [`EventsReportedResp`].
@@ -203,9 +170,7 @@ abi_struct! {
         /// The file descriptor to which the id belongs now.
         fd: u32 = 12,
     }
-}
 
-abi_struct! {
     /// The service to look for (`struct rdma_ucm_ib_service`).
     pub struct IbService: 80 {
         /// Service id.
@@ -217,14 +182,7 @@ abi_struct! {
         /// Ignored.
         reserved: u32 = 76,
     }
-}
 
-/// The flag to look for a service by its id.
-pub const IB_SERVICE_BY_ID: u32 = 1 << 0;
-/// The flag to look for a service by its name.
-pub const IB_SERVICE_BY_NAME: u32 = 1 << 1;
-
-abi_struct! {
     /// The request of [`ResolveIbService`](super::Command::ResolveIbService) (`struct
     /// rdma_ucm_resolve_ib_service`).
     pub struct ResolveIbService: 88 {
@@ -236,3 +194,13 @@ abi_struct! {
         ibs: IbService = 8,
     }
 }
+
+/// The join flags of a full member.
+pub const JOIN_FULLMEMBER: u16 = 0;
+/// The join flags of a full member that only sends.
+pub const JOIN_SENDONLY_FULLMEMBER: u16 = 1;
+
+/// The flag to look for a service by its id.
+pub const IB_SERVICE_BY_ID: u32 = 1 << 0;
+/// The flag to look for a service by its name.
+pub const IB_SERVICE_BY_NAME: u32 = 1 << 1;

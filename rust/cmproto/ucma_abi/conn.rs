@@ -5,7 +5,7 @@
 use super::qp_attr::UverbsAhAttr;
 use super::MAX_PRIVATE_DATA;
 
-abi_struct! {
+abi_structs! {
     /// Parameters of a connection (`struct rdma_ucm_conn_param`).
     pub struct ConnParam: 272 {
         /// Queue pair number, 24 bits; bits above these are ignored.
@@ -31,9 +31,7 @@ abi_struct! {
         /// Non-zero in a request with parameters; 0 in events.
         valid: u8 = 271,
     }
-}
 
-abi_struct! {
     /// The destination of a datagram service, in events (`struct rdma_ucm_ud_param`).
     pub struct UdParam: 304 {
         /// Queue pair number.
@@ -49,9 +47,7 @@ abi_struct! {
         /// Zero.
         reserved: [u8; 7] = 297,
     }
-}
 
-abi_struct! {
     /// Enhanced connection establishment (`struct rdma_ucm_ece`; IBTA annex A19).
     pub struct Ece: 8 {
         /// Vendor id, 24 bits.
@@ -59,9 +55,7 @@ abi_struct! {
         /// Attribute modifier.
         attr_mod: u32 = 4,
     }
-}
 
-abi_struct! {
     /// The request of [`Connect`](super::Command::Connect) (`struct rdma_ucm_connect`).
     pub struct Connect: 288 {
         /// Parameters; `valid` must not be 0.
@@ -73,16 +67,7 @@ abi_struct! {
         /// ECE, used if the request has at least [`Connect::LEN_WITH_ECE`] bytes.
         ece: Ece = 280,
     }
-}
 
-impl Connect {
-    /// The least length of the request, which is without ECE, in bytes.
-    pub const MIN_LEN: usize = 280;
-    /// Length of the request with ECE, in bytes.
-    pub const LEN_WITH_ECE: usize = 288;
-}
-
-abi_struct! {
     /// The request of [`Accept`](super::Command::Accept) (`struct rdma_ucm_accept`).
     pub struct Accept: 296 {
         /// The uid that events of the connection carry.
@@ -96,16 +81,7 @@ abi_struct! {
         /// ECE, used if the request has at least [`Accept::LEN_WITH_ECE`] bytes.
         ece: Ece = 288,
     }
-}
 
-impl Accept {
-    /// The least length of the request, which is without ECE, in bytes.
-    pub const MIN_LEN: usize = 288;
-    /// Length of the request with ECE, in bytes.
-    pub const LEN_WITH_ECE: usize = 296;
-}
-
-abi_struct! {
     /// The request of [`Reject`](super::Command::Reject) (`struct rdma_ucm_reject`).
     pub struct Reject: 264 {
         /// The id.
@@ -119,12 +95,24 @@ abi_struct! {
         /// Private data.
         private_data: [u8; MAX_PRIVATE_DATA] = 8,
     }
-}
 
-abi_struct! {
     /// The request of [`Disconnect`](super::Command::Disconnect) (`struct rdma_ucm_disconnect`).
     pub struct Disconnect: 4 {
         /// The id.
         id: u32 = 0,
     }
+}
+
+impl Connect {
+    /// The least length of the request, which is without ECE, in bytes.
+    pub const MIN_LEN: usize = 280;
+    /// Length of the request with ECE, in bytes.
+    pub const LEN_WITH_ECE: usize = 288;
+}
+
+impl Accept {
+    /// The least length of the request, which is without ECE, in bytes.
+    pub const MIN_LEN: usize = 288;
+    /// Length of the request with ECE, in bytes.
+    pub const LEN_WITH_ECE: usize = 296;
 }

@@ -81,15 +81,13 @@ from_number!(CmEvent, Errno::EINVAL);
 /// Size of the parameters of an event, in bytes: the size of [`UdParam`], the largest.
 pub const EVENT_PARAM_LEN: usize = 304;
 
-abi_struct! {
+abi_structs! {
     /// The request of [`GetEvent`](super::Command::GetEvent) (`struct rdma_ucm_get_event`).
     pub struct GetEvent: 8 {
         /// Address of an [`EventResp`].
         response: u64 = 0,
     }
-}
 
-abi_struct! {
     /// The response with an event (`struct rdma_ucm_event_resp`).
     pub struct EventResp: 336 {
         /// The uid of the id or of the multicast membership.
@@ -107,9 +105,7 @@ abi_struct! {
         /// Enhanced connection establishment (ECE).
         ece: Ece = 328,
     }
-}
 
-abi_struct! {
     /// The start of an [`EventResp`], which is all of an event without parameters.
     pub struct EventStart: 24 {
         /// The field `uid` of [`EventResp`].
@@ -157,7 +153,7 @@ impl EventResp {
     }
 }
 
-abi_struct! {
+abi_structs! {
     /// The request of [`WriteCmEvent`](super::Command::WriteCmEvent) (`struct
     /// rdma_ucm_write_cm_event`).
     pub struct WriteCmEvent: 320 {

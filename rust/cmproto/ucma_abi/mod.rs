@@ -13,14 +13,14 @@
 use crate::errno::Errno;
 use crate::numbered::{from_number, numbered};
 
-/// Derives the traits of a C structure, and checks its size and the offsets of its fields.
-macro_rules! abi_struct {
-    (
+/// Derives the traits of C structures, and checks their sizes and the offsets of their fields.
+macro_rules! abi_structs {
+    ($(
         $(#[$meta:meta])*
         pub struct $name:ident: $size:literal {
             $($(#[$doc:meta])* $field:ident: $ty:ty = $offset:literal,)*
         }
-    ) => {
+    )*) => {$(
         $(#[$meta])*
         #[derive(
             Copy,
@@ -42,7 +42,7 @@ macro_rules! abi_struct {
             assert!(core::mem::size_of::<$name>() == $size);
             $(assert!(core::mem::offset_of!($name, $field) == $offset);)*
         };
-    };
+    )*};
 }
 
 mod command;
@@ -70,7 +70,7 @@ pub const MAX_PRIVATE_DATA: usize = 256;
 /// Size of `struct sockaddr_in6`, in bytes.
 pub const SOCKADDR_IN6_LEN: usize = 28;
 
-abi_struct! {
+abi_structs! {
     /// The header at the start of every write (`struct rdma_ucm_cmd_hdr`).
     pub struct CommandHeader: 8 {
         /// The [`Command`].

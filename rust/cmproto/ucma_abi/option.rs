@@ -4,7 +4,7 @@
 
 use crate::{cm::Tunable, errno::Errno};
 
-abi_struct! {
+abi_structs! {
     /// The request of [`SetOption`](super::Command::SetOption) (`struct rdma_ucm_set_option`).
     pub struct SetOption: 24 {
         /// Address of the value.

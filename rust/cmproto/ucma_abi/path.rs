@@ -7,7 +7,7 @@ use zerocopy::big_endian;
 use crate::addr::Gid;
 use crate::wire::field::{layout, Field, GidField};
 
-abi_struct! {
+abi_structs! {
     /// A path (`struct ib_user_path_rec`).
     pub struct UserPathRec: 64 {
         /// GID of the peer.
@@ -49,9 +49,7 @@ abi_struct! {
         /// Preference.
         preference: u8 = 63,
     }
-}
 
-abi_struct! {
     /// A path record with the use of the path (`struct ib_path_rec_data`).
     pub struct PathRecData: 72 {
         /// The use of the path, `IB_PATH_*`: see [`PathRecData::BIDIRECTIONAL_PRIMARY`].

@@ -2,7 +2,7 @@
 
 //! Attributes of queue pairs and address handles (`include/uapi/rdma/ib_user_verbs.h`).
 
-abi_struct! {
+abi_structs! {
     /// The global route of an address vector (`struct ib_uverbs_global_route`).
     pub struct UverbsGlobalRoute: 24 {
         /// GID of the peer.
@@ -18,9 +18,7 @@ abi_struct! {
         /// Zero.
         reserved: u8 = 23,
     }
-}
 
-abi_struct! {
     /// An address vector (`struct ib_uverbs_ah_attr`).
     pub struct UverbsAhAttr: 32 {
         /// Global route.
@@ -40,9 +38,7 @@ abi_struct! {
         /// Zero.
         reserved: u8 = 31,
     }
-}
 
-abi_struct! {
     /// Attributes of a queue pair (`struct ib_uverbs_qp_attr`).
     pub struct UverbsQpAttr: 144 {
         /// The attributes that are set (`enum ib_qp_attr_mask`).

@@ -10,7 +10,7 @@ use crate::addr::STORAGE_LEN;
 use crate::errno::Errno;
 use crate::numbered::{from_number, numbered};
 
-abi_struct! {
+abi_structs! {
     /// The request of [`Query`](super::Command::Query) and
     /// [`QueryRoute`](super::Command::QueryRoute) (`struct rdma_ucm_query`).
     pub struct Query: 16 {
@@ -21,27 +21,7 @@ abi_struct! {
         /// The [`QueryOption`]; ignored by `QueryRoute`.
         option: u32 = 12,
     }
-}
 
-numbered! {
-    /// The subject of a [`Query`].
-    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-    #[repr(u32)]
-    pub enum QueryOption {
-        /// Addresses: a [`QueryAddrResp`].
-        Addr = 0,
-        /// Paths: a [`QueryPathResp`] and [`PathRecData`](super::PathRecData)s.
-        Path = 1,
-        /// Addresses in the form of GIDs: a [`QueryAddrResp`].
-        Gid = 2,
-        /// Service records: a [`QueryIbServiceResp`] and [`UserServiceRec`]s.
-        IbService = 3,
-    }
-}
-
-from_number!(QueryOption, Errno::ENOSYS);
-
-abi_struct! {
     /// The response to [`QueryRoute`](super::Command::QueryRoute) (`struct
     /// rdma_ucm_query_route_resp`).
     pub struct QueryRouteResp: 208 {
@@ -64,14 +44,7 @@ abi_struct! {
         /// Zero.
         reserved1: u32 = 204,
     }
-}
 
-impl QueryRouteResp {
-    /// The least size of a program's buffer, in bytes.
-    pub const MIN_LEN: usize = 200;
-}
-
-abi_struct! {
     /// The response to [`QueryOption::Addr`] and [`QueryOption::Gid`] (`struct
     /// rdma_ucm_query_addr_resp`).
     pub struct QueryAddrResp: 280 {
@@ -96,14 +69,7 @@ abi_struct! {
         /// Zero.
         reserved1: u32 = 276,
     }
-}
 
-impl QueryAddrResp {
-    /// The least size of a program's buffer, in bytes.
-    pub const MIN_LEN: usize = 272;
-}
-
-abi_struct! {
     /// The start of the response to [`QueryOption::Path`] (`struct rdma_ucm_query_path_resp`).
     pub struct QueryPathResp: 8 {
         /// The number of paths, whether or not they fit into the buffer.
@@ -111,9 +77,7 @@ abi_struct! {
         /// Zero.
         reserved: u32 = 4,
     }
-}
 
-abi_struct! {
     /// The start of the response to [`QueryOption::IbService`] (`struct
     /// rdma_ucm_query_ib_service_resp`).
     pub struct QueryIbServiceResp: 8 {
@@ -122,9 +86,7 @@ abi_struct! {
         /// Zero.
         reserved: u32 = 4,
     }
-}
 
-abi_struct! {
     /// A service record (`struct ib_user_service_rec`; IBTA 15.2.5.14).
     pub struct UserServiceRec: 176 {
         /// Service id.
@@ -150,6 +112,34 @@ abi_struct! {
         /// Service data, in words of eight bytes.
         data_64: [big_endian::U64; 2] = 160,
     }
+}
+
+numbered! {
+    /// The subject of a [`Query`].
+    #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum QueryOption {
+        /// Addresses: a [`QueryAddrResp`].
+        Addr = 0,
+        /// Paths: a [`QueryPathResp`] and [`PathRecData`](super::PathRecData)s.
+        Path = 1,
+        /// Addresses in the form of GIDs: a [`QueryAddrResp`].
+        Gid = 2,
+        /// Service records: a [`QueryIbServiceResp`] and [`UserServiceRec`]s.
+        IbService = 3,
+    }
+}
+
+from_number!(QueryOption, Errno::ENOSYS);
+
+impl QueryRouteResp {
+    /// The least size of a program's buffer, in bytes.
+    pub const MIN_LEN: usize = 200;
+}
+
+impl QueryAddrResp {
+    /// The least size of a program's buffer, in bytes.
+    pub const MIN_LEN: usize = 272;
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

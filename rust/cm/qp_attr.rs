@@ -7,7 +7,7 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{QpAttr, QpAttrMask, QpState},
+    cm::{access, qp_attr_mask, QpState},
     ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
 };
 use kernel::prelude::*;
@@ -54,42 +54,28 @@ impl Inner {
 }
 
 impl Endpoint {
-    /// Fills in the attributes for the transition of the QP of a connection to the state in `attr`,
-    /// an `enum ib_qp_state`.
+    /// Returns the attributes for the transition of the QP of a connection to `state`, an `enum
+    /// ib_qp_state`.
     ///
     /// Fails with `EINVAL` if there is no connection, or if it does not have them yet.
-    pub(crate) fn init_cm_qp_attr(&self, inner: &Inner, attr: &mut UverbsQpAttr) -> Result {
+    pub(crate) fn cm_qp_attr(&self, inner: &Inner, state: u32) -> Result<UverbsQpAttr> {
         let connected = inner.device.as_ref().zip(inner.exchange.conn());
         let (attachment, conn) = connected.ok_or(EINVAL)?;
-        let known = QpState::try_from(attr.qp_state).and_then(|state| conn.machine.qp_attr(state));
-        let known = known
+        let known = QpState::try_from(state).and_then(|state| conn.machine.qp_attr(state));
+        let mut attr = known
             .kernel()
-            .inspect_err(|_| self.trace_no_qp_attr(conn, attr.qp_state))?;
-        attr.qp_attr_mask = known.mask.0;
+            .inspect_err(|_| self.trace_no_qp_attr(conn, state))?;
         attr.port_num = u8::try_from(attachment.port_num).unwrap_or(0);
-        attr.qp_access_flags = known.access_flags;
-        if known.access_flags & QpAttr::REMOTE_READ != 0 && attachment.device.device.has_flush() {
+        attr.pkey_index = conn.pkey_index;
+        if attr.qp_access_flags & access::REMOTE_READ != 0 && attachment.device.device.has_flush() {
             attr.qp_access_flags |= ACCESS_FLUSH;
         }
-        if known.mask.contains(QpAttrMask::AV) {
+        if attr.qp_attr_mask & qp_attr_mask::AV != 0 {
             attr.ah_attr = inner.address_vector().ok_or(EINVAL)?;
         }
-        attr.pkey_index = conn.pkey_index;
-        attr.path_mtu = u32::from(known.path_mtu);
-        attr.dest_qp_num = known.dest_qpn;
-        attr.rq_psn = if attr.qp_state == QpState::Rtr as u32 {
-            inner.qp.psn
-        } else {
-            known.rq_psn
-        };
-        attr.sq_psn = known.sq_psn;
-        attr.max_dest_rd_atomic = known.max_dest_rd_atomic;
-        attr.max_rd_atomic = known.max_rd_atomic;
-        attr.min_rnr_timer = known.min_rnr_timer;
-        attr.retry_cnt = known.retry_cnt;
-        attr.rnr_retry = known.rnr_retry;
-        attr.timeout = known.timeout;
-        attr.path_mig_state = u32::from(known.path_mig_state);
-        Ok(())
+        if state == QpState::Rtr as u32 {
+            attr.rq_psn = inner.qp.psn;
+        }
+        Ok(attr)
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cm::{DestroyCause, QpAttrMask},
+    cm::{qp_attr_mask, DestroyCause},
     cma::{State, Trigger},
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
     qp::QpType,
@@ -455,7 +455,7 @@ impl IwHandler for CallbackContext {
 /// Fails with `EINVAL` for a listener, or if the connection does not lead to that state.
 pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
     let mask = match inner.exchange.iwarp() {
-        None => (QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS).0,
+        None => qp_attr_mask::STATE | qp_attr_mask::ACCESS_FLAGS,
         Some(Iwarp::Connection(connection)) => {
             let (mask, access) = connection.id.init_qp_attr(attr.qp_state)?;
             attr.qp_access_flags = access;
@@ -463,6 +463,6 @@ pub(super) fn qp_attr(attr: &mut UverbsQpAttr, inner: &Inner) -> Result {
         }
         Some(Iwarp::Listener(_)) => return Err(EINVAL),
     };
-    attr.qp_attr_mask = mask | QpAttrMask::PORT.0;
+    attr.qp_attr_mask = mask | qp_attr_mask::PORT;
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use crate::endpoint::Endpoint;
 use cmproto::{
-    cm::{QpAttrMask, QpState},
+    cm::{qp_attr_mask, QpState},
     path::ROCE_PKEY,
     qp::QpType,
     ucma_abi::UverbsQpAttr,
@@ -58,25 +58,25 @@ impl Endpoint {
                 let last = if is_datagram {
                     self.take_default_qkey(inner)?;
                     attr.qkey = inner.qp.qkey.value();
-                    QpAttrMask::QKEY
+                    qp_attr_mask::QKEY
                 } else {
-                    QpAttrMask::ACCESS_FLAGS
+                    qp_attr_mask::ACCESS_FLAGS
                 };
-                let mask = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | last;
-                attr.qp_attr_mask = mask.0;
+                attr.qp_attr_mask =
+                    qp_attr_mask::STATE | qp_attr_mask::PKEY_INDEX | qp_attr_mask::PORT | last;
                 if state == QpState::Rtr as u32 {
                     attr.rq_psn = inner.qp.psn;
                 }
             }
-            Some(_) => self.init_cm_qp_attr(inner, &mut attr)?,
+            Some(_) => attr = self.cm_qp_attr(inner, state)?,
         }
         if let Some(timeout) = inner.options.ack_timeout {
-            if QpAttrMask(attr.qp_attr_mask).contains(QpAttrMask::TIMEOUT) {
+            if attr.qp_attr_mask & qp_attr_mask::TIMEOUT != 0 {
                 attr.timeout = timeout;
             }
         }
         if let Some(code) = inner.options.min_rnr_timer {
-            if QpAttrMask(attr.qp_attr_mask).contains(QpAttrMask::MIN_RNR_TIMER) {
+            if attr.qp_attr_mask & qp_attr_mask::MIN_RNR_TIMER != 0 {
                 attr.min_rnr_timer = code;
             }
         }

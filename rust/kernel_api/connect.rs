@@ -50,7 +50,7 @@ impl KernelId {
                 Step::Bare(state, mask) => {
                     let attr = UverbsQpAttr {
                         qp_state: state as u32,
-                        qp_attr_mask: mask.0,
+                        qp_attr_mask: mask,
                         ..FromZeros::new_zeroed()
                     };
                     qp.modify(&attr, [0; 6])?;

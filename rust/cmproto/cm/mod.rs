@@ -34,7 +34,7 @@ pub use self::{
     connection::Connection,
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits},
-    qp_attr::{QpAttr, QpAttrMask, QpState},
+    qp_attr::{access, qp_attr_mask, QpState},
     retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, Total, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,
     state::State,

@@ -2,12 +2,13 @@
 
 //! Attributes of the queue pair of a connection.
 
-use core::ops::{BitOr, BitOrAssign};
-
 use super::{connection::Connection, state::State};
-use crate::errno::Errno;
-use crate::numbered::{from_number, numbered};
-use crate::qp::QpType;
+use crate::{
+    errno::Errno,
+    numbered::{from_number, numbered},
+    qp::QpType,
+    ucma_abi::{FromZeros, UverbsQpAttr},
+};
 
 numbered! {
     /// State of a queue pair, with the numbers of the kernel's `enum ib_qp_state`.
@@ -33,122 +34,71 @@ numbered! {
 
 from_number!(QpState, Errno::EINVAL);
 
-/// Mask of queue pair attributes, with the bits of `enum ib_qp_attr_mask`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QpAttrMask(pub u32);
-
-impl QpAttrMask {
+/// Bits of the mask of queue pair attributes (`enum ib_qp_attr_mask`).
+pub mod qp_attr_mask {
     /// State.
-    pub const STATE: Self = Self(1);
+    pub const STATE: u32 = 1;
     /// Remote access flags.
-    pub const ACCESS_FLAGS: Self = Self(1 << 3);
+    pub const ACCESS_FLAGS: u32 = 1 << 3;
     /// P_Key index, which the caller provides.
-    pub const PKEY_INDEX: Self = Self(1 << 4);
+    pub const PKEY_INDEX: u32 = 1 << 4;
     /// Port, which the caller provides.
-    pub const PORT: Self = Self(1 << 5);
+    pub const PORT: u32 = 1 << 5;
     /// Q_Key for datagrams, which the caller provides.
-    pub const QKEY: Self = Self(1 << 6);
+    pub const QKEY: u32 = 1 << 6;
     /// Address vector of the peer, which the caller provides.
-    pub const AV: Self = Self(1 << 7);
+    pub const AV: u32 = 1 << 7;
     /// Path MTU.
-    pub const PATH_MTU: Self = Self(1 << 8);
+    pub const PATH_MTU: u32 = 1 << 8;
     /// Local ack timeout.
-    pub const TIMEOUT: Self = Self(1 << 9);
+    pub const TIMEOUT: u32 = 1 << 9;
     /// Retry count.
-    pub const RETRY_CNT: Self = Self(1 << 10);
+    pub const RETRY_CNT: u32 = 1 << 10;
     /// RNR retry count.
-    pub const RNR_RETRY: Self = Self(1 << 11);
+    pub const RNR_RETRY: u32 = 1 << 11;
     /// First PSN to receive.
-    pub const RQ_PSN: Self = Self(1 << 12);
+    pub const RQ_PSN: u32 = 1 << 12;
     /// Number of outstanding RDMA reads and atomics.
-    pub const MAX_QP_RD_ATOMIC: Self = Self(1 << 13);
+    pub const MAX_QP_RD_ATOMIC: u32 = 1 << 13;
     /// Alternate path. The caller provides all of it but the timeout.
-    pub const ALT_PATH: Self = Self(1 << 14);
+    pub const ALT_PATH: u32 = 1 << 14;
     /// Minimum RNR NAK timer.
-    pub const MIN_RNR_TIMER: Self = Self(1 << 15);
+    pub const MIN_RNR_TIMER: u32 = 1 << 15;
     /// First PSN to send.
-    pub const SQ_PSN: Self = Self(1 << 16);
+    pub const SQ_PSN: u32 = 1 << 16;
     /// Number of RDMA reads and atomics to handle at a time.
-    pub const MAX_DEST_RD_ATOMIC: Self = Self(1 << 17);
+    pub const MAX_DEST_RD_ATOMIC: u32 = 1 << 17;
     /// State of path migration.
-    pub const PATH_MIG_STATE: Self = Self(1 << 18);
+    pub const PATH_MIG_STATE: u32 = 1 << 18;
     /// QPN of the peer.
-    pub const DEST_QPN: Self = Self(1 << 20);
-
-    /// Returns whether all bits of `other` are in the mask.
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
+    pub const DEST_QPN: u32 = 1 << 20;
 }
 
-impl BitOr for QpAttrMask {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for QpAttrMask {
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-}
-
-/// Queue pair attributes for one state, as far as the connection knows them. Fields that are not in
-/// the mask are zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QpAttr {
-    /// Mask of the attributes to set.
-    pub mask: QpAttrMask,
-    /// Remote access, as bits of `enum ib_access_flags`. If reads are allowed, a device that
-    /// supports flushing allows the two kinds of flush, too.
-    pub access_flags: u32,
-    /// Path MTU, an IBA code.
-    pub path_mtu: u8,
-    /// QPN of the peer, 24 bits.
-    pub dest_qpn: u32,
-    /// First PSN to receive, 24 bits.
-    pub rq_psn: u32,
-    /// First PSN to send, 24 bits.
-    pub sq_psn: u32,
-    /// Number of RDMA reads and atomics to handle at a time.
-    pub max_dest_rd_atomic: u8,
-    /// Number of outstanding RDMA reads and atomics.
-    pub max_rd_atomic: u8,
-    /// Minimum RNR NAK timer, a 5-bit RNR code.
-    pub min_rnr_timer: u8,
-    /// Retry count, 0 to 7.
-    pub retry_cnt: u8,
-    /// RNR retry count, 0 to 7, where 7 means no limit.
-    pub rnr_retry: u8,
-    /// Local ack timeout, a time code.
-    pub timeout: u8,
-    /// Local ack timeout of the alternate path, a time code.
-    pub alt_timeout: u8,
-    /// Path migration state, as number of `enum ib_mig_state`.
-    pub path_mig_state: u8,
-}
-
-impl QpAttr {
-    /// Remote write access (`IB_ACCESS_REMOTE_WRITE`).
+/// Bits of the remote access (`enum ib_access_flags`).
+pub mod access {
+    /// Remote write access.
     pub const REMOTE_WRITE: u32 = 1 << 1;
-    /// Remote read access (`IB_ACCESS_REMOTE_READ`).
+    /// Remote read access.
     pub const REMOTE_READ: u32 = 1 << 2;
-    /// Remote atomic access (`IB_ACCESS_REMOTE_ATOMIC`).
+    /// Remote atomic access.
     pub const REMOTE_ATOMIC: u32 = 1 << 3;
-    /// Path migration state "rearm" (`IB_MIG_REARM`).
-    pub const MIG_REARM: u8 = 1;
 }
+
+/// The state of path migration "rearm" (`IB_MIG_REARM`).
+const MIG_REARM: u32 = 1;
 
 impl Connection {
-    /// Returns the attributes for the transition of the queue pair to the state `target`.
+    /// Returns the attributes for the transition of the queue pair to the state `target`, as far as
+    /// the connection knows them. Those that are not in the mask, or that the caller provides, are
+    /// zero.
+    ///
+    /// If reads are allowed, a device that supports flushing allows the two kinds of flush, too.
     ///
     /// # Errors
     ///
     /// `EINVAL` if `target` is none of `Init`, `Rtr` and `Rts`, or if the connection does not know
     /// the attributes yet or any more. `Init` requires a REQ, the others also a peer.
-    pub fn qp_attr(&self, target: QpState) -> Result<QpAttr, Errno> {
+    pub fn qp_attr(&self, target: QpState) -> Result<UverbsQpAttr, Errno> {
         let peer_known = match self.state {
             State::ReqRcvd
             | State::MraReqSent
@@ -160,84 +110,64 @@ impl Connection {
             State::ReqSent | State::MraReqRcvd => false,
             _ => return Err(Errno::EINVAL),
         };
-        match target {
-            QpState::Init => Ok(self.init_attr()),
-            QpState::Rtr if peer_known => Ok(self.rtr_attr()),
-            QpState::Rts if peer_known => Ok(self.rts_attr()),
-            QpState::Reset
-            | QpState::Rtr
-            | QpState::Rts
-            | QpState::Sqd
-            | QpState::Sqe
-            | QpState::Err => Err(Errno::EINVAL),
-        }
-    }
-
-    fn init_attr(&self) -> QpAttr {
-        let mut access_flags = QpAttr::REMOTE_WRITE;
-        if self.responder_resources > 0 {
-            access_flags |= QpAttr::REMOTE_READ | QpAttr::REMOTE_ATOMIC;
-        }
-        QpAttr {
-            mask: QpAttrMask::STATE
-                | QpAttrMask::ACCESS_FLAGS
-                | QpAttrMask::PKEY_INDEX
-                | QpAttrMask::PORT,
-            access_flags,
-            ..QpAttr::default()
-        }
-    }
-
-    fn rtr_attr(&self) -> QpAttr {
-        let mut attr = QpAttr {
-            mask: QpAttrMask::STATE
-                | QpAttrMask::AV
-                | QpAttrMask::PATH_MTU
-                | QpAttrMask::DEST_QPN
-                | QpAttrMask::RQ_PSN,
-            path_mtu: self.path_mtu,
-            dest_qpn: self.remote_qpn,
-            rq_psn: self.rq_psn,
-            ..QpAttr::default()
+        let mut attr = UverbsQpAttr {
+            qp_attr_mask: qp_attr_mask::STATE,
+            qp_state: target as u32,
+            ..FromZeros::new_zeroed()
         };
+        match target {
+            QpState::Init => self.init_attr(&mut attr),
+            QpState::Rtr if peer_known => self.rtr_attr(&mut attr),
+            QpState::Rts if peer_known => self.rts_attr(&mut attr),
+            _ => return Err(Errno::EINVAL),
+        }
+        Ok(attr)
+    }
+
+    fn init_attr(&self, attr: &mut UverbsQpAttr) {
+        attr.qp_attr_mask |=
+            qp_attr_mask::ACCESS_FLAGS | qp_attr_mask::PKEY_INDEX | qp_attr_mask::PORT;
+        attr.qp_access_flags = access::REMOTE_WRITE;
+        if self.responder_resources > 0 {
+            attr.qp_access_flags |= access::REMOTE_READ | access::REMOTE_ATOMIC;
+        }
+    }
+
+    fn rtr_attr(&self, attr: &mut UverbsQpAttr) {
+        attr.qp_attr_mask |= qp_attr_mask::AV
+            | qp_attr_mask::PATH_MTU
+            | qp_attr_mask::DEST_QPN
+            | qp_attr_mask::RQ_PSN;
+        attr.path_mtu = self.path_mtu.into();
+        attr.dest_qp_num = self.remote_qpn;
+        attr.rq_psn = self.rq_psn;
         if matches!(self.qp_type, QpType::RC | QpType::XRC_TGT) {
-            attr.mask |= QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER;
+            attr.qp_attr_mask |= qp_attr_mask::MAX_DEST_RD_ATOMIC | qp_attr_mask::MIN_RNR_TIMER;
             attr.max_dest_rd_atomic = self.responder_resources;
         }
         if let Some(timeout) = self.alternate_ack_timeout {
-            attr.mask |= QpAttrMask::ALT_PATH;
+            attr.qp_attr_mask |= qp_attr_mask::ALT_PATH;
             attr.alt_timeout = timeout.get();
         }
-        attr
     }
 
-    fn rts_attr(&self) -> QpAttr {
-        let mut attr = QpAttr {
-            mask: QpAttrMask::STATE | QpAttrMask::SQ_PSN,
-            sq_psn: self.sq_psn,
-            ..QpAttr::default()
-        };
-        match self.qp_type {
-            QpType::RC | QpType::XRC_INI => {
-                attr.mask |= QpAttrMask::RETRY_CNT
-                    | QpAttrMask::RNR_RETRY
-                    | QpAttrMask::MAX_QP_RD_ATOMIC
-                    | QpAttrMask::TIMEOUT;
-                attr.retry_cnt = self.retry_count;
-                attr.rnr_retry = self.rnr_retry_count;
-                attr.max_rd_atomic = self.initiator_depth;
-                attr.timeout = self.ack_timeout.get();
-            }
-            QpType::XRC_TGT => {
-                attr.mask |= QpAttrMask::TIMEOUT;
-                attr.timeout = self.ack_timeout.get();
-            }
-            _ => {}
+    fn rts_attr(&self, attr: &mut UverbsQpAttr) {
+        attr.qp_attr_mask |= qp_attr_mask::SQ_PSN;
+        attr.sq_psn = self.sq_psn;
+        if matches!(self.qp_type, QpType::RC | QpType::XRC_INI | QpType::XRC_TGT) {
+            attr.qp_attr_mask |= qp_attr_mask::TIMEOUT;
+            attr.timeout = self.ack_timeout.get();
+        }
+        if matches!(self.qp_type, QpType::RC | QpType::XRC_INI) {
+            attr.qp_attr_mask |=
+                qp_attr_mask::RETRY_CNT | qp_attr_mask::RNR_RETRY | qp_attr_mask::MAX_QP_RD_ATOMIC;
+            attr.retry_cnt = self.retry_count;
+            attr.rnr_retry = self.rnr_retry_count;
+            attr.max_rd_atomic = self.initiator_depth;
         }
         if self.alternate_ack_timeout.is_some() {
-            attr.mask |= QpAttrMask::PATH_MIG_STATE;
-            attr.path_mig_state = QpAttr::MIG_REARM;
+            attr.qp_attr_mask |= qp_attr_mask::PATH_MIG_STATE;
+            attr.path_mig_state = MIG_REARM;
         }
-        attr
     }
 }

@@ -18,7 +18,6 @@ use kernel::{
     prelude::*,
     sync::{atomic::Relaxed, Arc},
 };
-use zerocopy::FromZeros;
 
 impl KernelId {
     /// Sends a REQ; an event reports the answer.
@@ -59,13 +58,7 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
-        let mut attr = UverbsQpAttr {
-            qp_state: state,
-            ..FromZeros::new_zeroed()
-        };
-        let inner = self.endpoint.inner.lock();
-        self.endpoint.init_cm_qp_attr(&inner, &mut attr)?;
-        Ok(attr)
+        self.endpoint.cm_qp_attr(&self.endpoint.inner.lock(), state)
     }
 
     /// Handles an event of the queue pair, an `enum ib_event_type`.

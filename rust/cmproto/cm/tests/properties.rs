@@ -173,7 +173,9 @@ impl Watch {
         // The queue pair has attributes if and only if the state has them.
         for target in [QpState::Init, QpState::Rtr, QpState::Rts] {
             if let Ok(attr) = self.c.qp_attr(target) {
-                assert!(attr.dest_qpn < 1 << 24 && attr.rq_psn < 1 << 24 && attr.sq_psn < 1 << 24);
+                assert!(
+                    attr.dest_qp_num < 1 << 24 && attr.rq_psn < 1 << 24 && attr.sq_psn < 1 << 24
+                );
                 assert!(attr.timeout < 32 && attr.retry_cnt < 8 && attr.rnr_retry < 8);
             }
         }

@@ -3,7 +3,10 @@
 //! Tests of the attributes of the queue pair, on both sides.
 
 use super::*;
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    ucma_abi::{FromZeros, UverbsQpAttr},
+};
 
 const INIT: u32 = 0x39;
 const RTR: u32 = 0x10_1181;
@@ -25,32 +28,30 @@ mod tests {
     #[test]
     fn the_mask_has_the_bits_of_the_kernel() {
         let all = [
-            QpAttrMask::STATE,
-            QpAttrMask::ACCESS_FLAGS,
-            QpAttrMask::PKEY_INDEX,
-            QpAttrMask::PORT,
-            QpAttrMask::QKEY,
-            QpAttrMask::AV,
-            QpAttrMask::PATH_MTU,
-            QpAttrMask::TIMEOUT,
-            QpAttrMask::RETRY_CNT,
-            QpAttrMask::RNR_RETRY,
-            QpAttrMask::RQ_PSN,
-            QpAttrMask::MAX_QP_RD_ATOMIC,
-            QpAttrMask::ALT_PATH,
-            QpAttrMask::MIN_RNR_TIMER,
-            QpAttrMask::SQ_PSN,
-            QpAttrMask::MAX_DEST_RD_ATOMIC,
-            QpAttrMask::PATH_MIG_STATE,
-            QpAttrMask::DEST_QPN,
+            qp_attr_mask::STATE,
+            qp_attr_mask::ACCESS_FLAGS,
+            qp_attr_mask::PKEY_INDEX,
+            qp_attr_mask::PORT,
+            qp_attr_mask::QKEY,
+            qp_attr_mask::AV,
+            qp_attr_mask::PATH_MTU,
+            qp_attr_mask::TIMEOUT,
+            qp_attr_mask::RETRY_CNT,
+            qp_attr_mask::RNR_RETRY,
+            qp_attr_mask::RQ_PSN,
+            qp_attr_mask::MAX_QP_RD_ATOMIC,
+            qp_attr_mask::ALT_PATH,
+            qp_attr_mask::MIN_RNR_TIMER,
+            qp_attr_mask::SQ_PSN,
+            qp_attr_mask::MAX_DEST_RD_ATOMIC,
+            qp_attr_mask::PATH_MIG_STATE,
+            qp_attr_mask::DEST_QPN,
         ];
         let bits = [
             0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20,
         ];
         for (mask, bit) in all.into_iter().zip(bits) {
-            assert_eq!(mask.0, 1 << bit);
-            assert!((mask | QpAttrMask::STATE).contains(mask));
-            assert!(!QpAttrMask(!mask.0).contains(mask));
+            assert_eq!(mask, 1 << bit);
         }
     }
 
@@ -99,29 +100,32 @@ mod tests {
     fn active_side() {
         let c = Situation::RepRcvd.connection();
         // The REP has responder resources 23 and initiator depth 24, as seen from the peer.
-        let init = QpAttr {
-            mask: QpAttrMask(INIT),
-            access_flags: 0xe,
-            ..QpAttr::default()
+        let init = UverbsQpAttr {
+            qp_state: 1,
+            qp_attr_mask: INIT,
+            qp_access_flags: 0xe,
+            ..FromZeros::new_zeroed()
         };
         assert_eq!(c.qp_attr(QpState::Init), Ok(init));
-        let rtr = QpAttr {
-            mask: QpAttrMask(RTR_RC),
+        let rtr = UverbsQpAttr {
+            qp_state: 2,
+            qp_attr_mask: RTR_RC,
             path_mtu: 3,
-            dest_qpn: PEER_QPN,
+            dest_qp_num: PEER_QPN,
             rq_psn: OWN_PSN,
             max_dest_rd_atomic: 24,
-            ..QpAttr::default()
+            ..FromZeros::new_zeroed()
         };
         assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
-        let rts = QpAttr {
-            mask: QpAttrMask(RTS_RC),
+        let rts = UverbsQpAttr {
+            qp_state: 3,
+            qp_attr_mask: RTS_RC,
             sq_psn: PEER_PSN,
             retry_cnt: 6,
             rnr_retry: 1,
             max_rd_atomic: 23,
             timeout: 17,
-            ..QpAttr::default()
+            ..FromZeros::new_zeroed()
         };
         assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
     }
@@ -130,23 +134,25 @@ mod tests {
     fn passive_side() {
         // The REQ has responder resources 13 and initiator depth 14, as seen from the peer.
         let c = Situation::MraReqSent.connection();
-        let rtr = QpAttr {
-            mask: QpAttrMask(RTR_RC),
+        let rtr = UverbsQpAttr {
+            qp_state: 2,
+            qp_attr_mask: RTR_RC,
             path_mtu: 4,
-            dest_qpn: PEER_QPN,
+            dest_qp_num: PEER_QPN,
             rq_psn: 0,
             max_dest_rd_atomic: 14,
-            ..QpAttr::default()
+            ..FromZeros::new_zeroed()
         };
         assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
-        let rts = QpAttr {
-            mask: QpAttrMask(RTS_RC),
+        let rts = UverbsQpAttr {
+            qp_state: 3,
+            qp_attr_mask: RTS_RC,
             sq_psn: PEER_PSN,
             retry_cnt: 4,
             rnr_retry: 3,
             max_rd_atomic: 13,
             timeout: 17,
-            ..QpAttr::default()
+            ..FromZeros::new_zeroed()
         };
         assert_eq!(c.qp_attr(QpState::Rts), Ok(rts));
         // The REP has responder resources 7 and initiator depth 8, as seen from this side.
@@ -156,7 +162,7 @@ mod tests {
             Situation::EstablishedPassive,
         ] {
             let c = situation.connection();
-            let rtr = QpAttr {
+            let rtr = UverbsQpAttr {
                 rq_psn: OWN_PSN,
                 max_dest_rd_atomic: 7,
                 ..rtr
@@ -164,7 +170,7 @@ mod tests {
             assert_eq!(c.qp_attr(QpState::Rtr), Ok(rtr));
             assert_eq!(
                 c.qp_attr(QpState::Rts),
-                Ok(QpAttr {
+                Ok(UverbsQpAttr {
                     max_rd_atomic: 8,
                     ..rts
                 })
@@ -181,13 +187,13 @@ mod tests {
         };
         let _ = c.connect(&params, &[], at(0)).unwrap();
         assert_eq!(
-            c.qp_attr(QpState::Init).unwrap().access_flags,
-            QpAttr::REMOTE_WRITE
+            c.qp_attr(QpState::Init).unwrap().qp_access_flags,
+            access::REMOTE_WRITE
         );
     }
 
     fn masks(c: &Connection) -> (u32, u32) {
-        let mask = |target| c.qp_attr(target).unwrap().mask.0;
+        let mask = |target| c.qp_attr(target).unwrap().qp_attr_mask;
         (mask(QpState::Rtr), mask(QpState::Rts))
     }
 

@@ -7,13 +7,14 @@ use crate::world::{Called, ConnParam, Endpoint, Event, QpAttr, Service, Space, U
 use cmnode::{EpId, Listener};
 use cmproto::{
     addr::SockAddr,
-    cm::{AcceptParams, ConnectParams, DestroyCause, QpAttr as KnownQpAttr, QpState},
+    cm::{AcceptParams, ConnectParams, DestroyCause, QpState},
     errno::Errno,
     qp::QpType,
     reject::Reason,
     service_id::{PortSpace, ServiceId},
     sidr::ResolveParams,
     ucma::backlog,
+    ucma_abi::UverbsQpAttr,
 };
 
 const EPHEMERAL: u16 = 40_000;
@@ -45,7 +46,7 @@ impl Node {
         }
     }
 
-    fn attributes(&self, ep: EpId, state: u32) -> Result<KnownQpAttr, Errno> {
+    fn attributes(&self, ep: EpId, state: u32) -> Result<UverbsQpAttr, Errno> {
         let endpoint = self.0.endpoints.get(&ep).ok_or(Errno::ENOENT)?;
         let machine = endpoint.machine.connection().ok_or(Errno::EINVAL)?;
         machine.qp_attr(QpState::try_from(state)?)
@@ -158,17 +159,17 @@ impl User for Node {
         let known = self.attributes(number(endpoint), state);
         let known = known.map_err(Errno::code)?;
         Ok(QpAttr {
-            mask: known.mask.0,
-            dest_qpn: known.dest_qpn,
+            mask: known.qp_attr_mask,
+            dest_qpn: known.dest_qp_num,
             rq_psn: known.rq_psn,
             sq_psn: known.sq_psn,
-            mtu: known.path_mtu,
+            mtu: u8::try_from(known.path_mtu).unwrap_or(0),
             max_rd: known.max_rd_atomic,
             max_dest_rd: known.max_dest_rd_atomic,
             timeout: known.timeout,
             retry: known.retry_cnt,
             rnr: known.rnr_retry,
-            access: known.access_flags,
+            access: known.qp_access_flags,
         })
     }
 

@@ -25,25 +25,14 @@ use kernel::{prelude::*, sync::Arc};
 /// family, and with the scope of an IPv6 address or the P_Key of a native one.
 fn any_source_for(dst: &SockAddr) -> SockAddr {
     match dst {
-        SockAddr::Unspec => SockAddr::Unspec,
-        SockAddr::V4 { .. } => SockAddr::V4 {
-            addr: [0; 4],
-            port: 0,
-        },
+        SockAddr::Unspec | SockAddr::V4 { .. } => dst.wildcard(),
         SockAddr::V6 { scope_id, .. } => SockAddr::V6 {
             addr: [0; 16],
             port: 0,
             flowinfo: 0,
             scope_id: *scope_id,
         },
-        SockAddr::Ib { pkey, .. } => SockAddr::Ib {
-            pkey: *pkey,
-            flowinfo: 0,
-            gid: Gid::ZERO,
-            sid: 0,
-            sid_mask: 0,
-            scope_id: 0,
-        },
+        SockAddr::Ib { pkey, .. } => SockAddr::ib(*pkey, Gid::ZERO, 0),
     }
 }
 
@@ -160,20 +149,11 @@ impl Endpoint {
             self.attach(inner, attachment)?;
             inner.addr.pkey = pkey;
             let localhost = core::net::Ipv6Addr::LOCALHOST.octets();
-            let loopback = match inner.addr.src {
-                SockAddr::V4 { port, .. } => SockAddr::V4 {
-                    addr: [127, 0, 0, 1],
-                    port,
-                },
-                SockAddr::V6 { port, .. } => SockAddr::V6 {
-                    addr: localhost,
-                    port,
-                    flowinfo: 0,
-                    scope_id: 0,
-                },
+            inner.addr.src = match inner.addr.src {
+                SockAddr::V4 { port, .. } => SockAddr::v4([127, 0, 0, 1], port),
+                SockAddr::V6 { port, .. } => SockAddr::v6(localhost, port),
                 other => with_gid(other, Gid(localhost)),
             };
-            inner.addr.src = loopback;
         }
         self.addr_resolved(inner)
     }
@@ -213,24 +193,38 @@ impl Endpoint {
         src: &SockAddr,
         link: &DevAddr,
     ) {
-        let log =
-            |failure| move |error: &Error| debug::log(&self.id_priv, failure, error.to_errno());
-        let status = status
-            .inspect_err(log(Failure::AddrUnresolved))
-            .and_then(|()| {
-                self.apply_resolution(inner, src, link)
-                    .inspect_err(log(Failure::AddrWithoutDevice))
-            });
-        let (trigger, event) = match status {
-            Ok(()) => (Trigger::AddrResolved, Event::new(CmEvent::AddrResolved, 0)),
-            Err(error) => (
-                Trigger::AddrFailed,
-                Event::new(CmEvent::AddrError, error.to_errno()),
-            ),
+        let (found, failure) = match status {
+            Ok(()) => {
+                let applied = self.apply_resolution(inner, src, link);
+                (applied, Failure::AddrWithoutDevice)
+            }
+            Err(error) => (Err(error), Failure::AddrUnresolved),
         };
+        self.show(inner);
+        let resolved = (Trigger::AddrResolved, CmEvent::AddrResolved);
+        let failed = (Trigger::AddrFailed, CmEvent::AddrError);
+        self.query_done(inner, found, resolved, failed, failure);
+    }
+
+    /// Makes the transition of a query that has ended, and delivers its event: those of `resolved`,
+    /// or those of `failed`, which is also logged as `failure`.
+    pub(super) fn query_done(
+        &self,
+        inner: &mut Inner,
+        found: Result,
+        resolved: (Trigger, CmEvent),
+        failed: (Trigger, CmEvent),
+        failure: Failure,
+    ) {
+        let (status, (trigger, event)) = match found {
+            Ok(()) => (0, resolved),
+            Err(error) => (error.to_errno(), failed),
+        };
+        if status != 0 {
+            debug::log(&self.id_priv, failure, status);
+        }
         if self.step(inner, trigger).is_ok() {
-            self.show(inner);
-            self.deliver(inner, &event);
+            self.deliver(inner, &Event::new(event, status));
         }
     }
 

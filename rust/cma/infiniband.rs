@@ -4,9 +4,9 @@
 //! comes from the subnet administrator.
 
 use crate::{
-    endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Inner},
     ib::{
-        debug::{self, Failure},
+        debug::Failure,
         gid::GidAttr,
         sa::{PathClass, PathDone, PathQuery},
     },
@@ -30,11 +30,7 @@ impl Inner {
     /// Returns the GIDs of both ends on an InfiniBand link, that of this end first. A GID that is
     /// not known is zero.
     pub(crate) fn ends(&self) -> (Gid, Gid) {
-        let link = self
-            .resolution
-            .dev_addr
-            .as_ref()
-            .and_then(|link| link.ipoib());
+        let link = self.ipoib();
         let own = match (link, &self.addr.src) {
             (Some(link), _) => link.own_gid(),
             (None, SockAddr::Ib { gid, .. }) if !self.addr.src.is_any_or_loopback() => *gid,
@@ -97,27 +93,19 @@ impl PathDone for CallbackContext {
             return;
         }
         let sa_query = inner.route.sa_query.take();
-        let (trigger, event) = match record {
-            Ok(record) => {
-                inner.route.path = Some(Path::from_record(&record, true));
-                inner.route.path_record = Some(record);
-                (
-                    Trigger::RouteResolved,
-                    Event::new(CmEvent::RouteResolved, 0),
-                )
-            }
-            Err(error) => {
-                let status = error.to_errno();
-                debug::log(&endpoint.id_priv, Failure::RouteUnresolved, status);
-                (
-                    Trigger::RouteFailed,
-                    Event::new(CmEvent::RouteError, status),
-                )
-            }
-        };
-        if endpoint.step(&mut inner, trigger).is_ok() {
-            endpoint.deliver(&inner, &event);
-        }
+        let found = record.map(|record| {
+            inner.route.path = Some(Path::from_record(&record, true));
+            inner.route.path_record = Some(record);
+        });
+        let resolved = (Trigger::RouteResolved, CmEvent::RouteResolved);
+        let failed = (Trigger::RouteFailed, CmEvent::RouteError);
+        endpoint.query_done(
+            &mut inner,
+            found,
+            resolved,
+            failed,
+            Failure::RouteUnresolved,
+        );
         drop(inner);
         drop(sa_query);
     }

@@ -31,10 +31,7 @@ impl Endpoint {
     pub(crate) fn listen(self: &EndpointRef, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
         if inner.state() != State::AddrBound {
-            let any = SockAddr::V4 {
-                addr: [0; 4],
-                port: 0,
-            };
+            let any = SockAddr::v4([0; 4], 0);
             self.bind_to(&mut inner, &any, None)?;
         }
         let reuseaddr = inner.options.reuseaddr;

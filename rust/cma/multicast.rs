@@ -228,12 +228,7 @@ impl Endpoint {
             }
             let attachment = inner.device.as_ref().ok_or(EINVAL)?;
             let (device, port) = (attachment.device.device.clone(), attachment.port_num);
-            let link = inner
-                .resolution
-                .dev_addr
-                .as_ref()
-                .and_then(|link| link.ipoib());
-            let link = link.copied().unwrap_or_default();
+            let link = inner.ipoib().copied().unwrap_or_default();
             let template = broadcast_group(&device, port, &link.broadcast_gid())?;
             if inner.qp.qkey == Qkey::unknown() {
                 self.take_default_qkey(&mut inner)?;
@@ -285,12 +280,7 @@ impl Endpoint {
         let (PortSpace::Ipoib, Some(at)) = (self.ps, at) else {
             return inner.qp.qkey.take_default(self.ps).kernel();
         };
-        let link = inner
-            .resolution
-            .dev_addr
-            .as_ref()
-            .and_then(|link| link.ipoib());
-        let mgid = link.copied().unwrap_or_default().broadcast_gid();
+        let mgid = inner.ipoib().copied().unwrap_or_default().broadcast_gid();
         let group = broadcast_group(&at.device.device, at.port_num, &mgid)?;
         inner.qp.qkey.take_group(group.qkey);
         Ok(())

@@ -3,9 +3,9 @@
 //! Service resolution: finds the ports that have an InfiniBand service.
 
 use crate::{
-    endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Services},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Services},
     ib::{
-        debug::{self, Failure},
+        debug::Failure,
         sa::{ServiceDone, ServiceQuery, ServiceRecord},
     },
     kext::error::ToKernel,
@@ -58,14 +58,7 @@ impl Endpoint {
 
 /// Returns the address of the port that has a service.
 fn service_addr(record: &ServiceRecord) -> SockAddr {
-    SockAddr::Ib {
-        pkey: record.pkey.get(),
-        flowinfo: 0,
-        gid: Gid(record.gid),
-        sid: record.id.get(),
-        sid_mask: 0,
-        scope_id: 0,
-    }
+    SockAddr::ib(record.pkey.get(), Gid(record.gid), record.id.get())
 }
 
 impl ServiceDone for CallbackContext {
@@ -84,28 +77,24 @@ impl ServiceDone for CallbackContext {
             Some(_) => Err(Errno::EALREADY.to_kernel()),
             None => found,
         };
-        let (trigger, event) = match found {
-            Ok((first, services)) => {
-                // The route will lead to the first record's port.
-                if let SockAddr::Ib { pkey, .. } = first {
-                    inner.addr.pkey = pkey;
-                }
-                inner.addr.dst = first;
-                inner.route.services = Some(services);
-                let event = Event::new(CmEvent::AddrinfoResolved, 0);
-                (Trigger::ServiceResolved, event)
+        let found = found.map(|(first, services)| {
+            // The route will lead to the first record's port.
+            if let SockAddr::Ib { pkey, .. } = first {
+                inner.addr.pkey = pkey;
             }
-            Err(error) => {
-                let status = error.to_errno();
-                debug::log(&endpoint.id_priv, Failure::ServiceUnresolved, status);
-                let event = Event::new(CmEvent::AddrinfoError, status);
-                (Trigger::ServiceFailed, event)
-            }
-        };
-        if endpoint.step(&mut inner, trigger).is_ok() {
+            inner.addr.dst = first;
+            inner.route.services = Some(services);
             endpoint.show(&inner);
-            endpoint.deliver(&inner, &event);
-        }
+        });
+        let resolved = (Trigger::ServiceResolved, CmEvent::AddrinfoResolved);
+        let failed = (Trigger::ServiceFailed, CmEvent::AddrinfoError);
+        endpoint.query_done(
+            &mut inner,
+            found,
+            resolved,
+            failed,
+            Failure::ServiceUnresolved,
+        );
         drop(inner);
         drop(sa_query);
     }

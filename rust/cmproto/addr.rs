@@ -91,6 +91,18 @@ impl SockAddr {
         }
     }
 
+    /// Creates a native address without flow information, scope and mask of the service id.
+    pub const fn ib(pkey: u16, gid: Gid, sid: u64) -> Self {
+        Self::Ib {
+            pkey,
+            flowinfo: 0,
+            gid,
+            sid,
+            sid_mask: 0,
+            scope_id: 0,
+        }
+    }
+
     /// The size of the largest socket address, 48 bytes.
     pub const MAX_LEN: usize = Self::len_of_family(AF_IB);
     /// The size of the largest socket address, in words.
@@ -316,14 +328,7 @@ impl SockAddr {
             Self::Unspec => Self::Unspec,
             Self::V4 { .. } => Self::v4([0; 4], 0),
             Self::V6 { .. } => Self::v6([0; 16], 0),
-            Self::Ib { .. } => Self::Ib {
-                pkey: 0,
-                flowinfo: 0,
-                gid: Gid::ZERO,
-                sid: 0,
-                sid_mask: 0,
-                scope_id: 0,
-            },
+            Self::Ib { .. } => Self::ib(0, Gid::ZERO, 0),
         }
     }
 
@@ -412,14 +417,7 @@ mod tests {
     fn gid(last: u8) -> SockAddr {
         let mut bytes = [0; 16];
         bytes[15] = last;
-        SockAddr::Ib {
-            pkey: 0,
-            flowinfo: 0,
-            gid: Gid(bytes),
-            sid: 0,
-            sid_mask: 0,
-            scope_id: 0,
-        }
+        SockAddr::ib(0, Gid(bytes), 0)
     }
 
     #[test]

@@ -21,6 +21,7 @@ use cmproto::{
     addr::SockAddr,
     cm::{self, Tuning},
     cma::State,
+    ipoib,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -156,6 +157,12 @@ impl Inner {
     /// Returns whether the endpoint is attached to a port with an InfiniBand link.
     pub(crate) fn is_ib(&self) -> bool {
         self.device.as_ref().is_some_and(Attachment::is_ib)
+    }
+
+    /// Returns the addresses of the link that the address resolution has found, if it is one of IP
+    /// over InfiniBand.
+    pub(crate) fn ipoib(&self) -> Option<&ipoib::Link> {
+        self.resolution.dev_addr.as_ref()?.ipoib()
     }
 
     /// Returns the port that the endpoint is attached to.

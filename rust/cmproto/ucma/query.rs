@@ -174,14 +174,7 @@ impl Snapshot {
     fn as_ib(&self, addr: &SockAddr, pkey: u16, gid: Gid) -> SockAddr {
         match addr {
             SockAddr::Ib { .. } => *addr,
-            _ => SockAddr::Ib {
-                pkey,
-                flowinfo: 0,
-                gid,
-                sid: ServiceId::of_address(self.ps, addr).0,
-                sid_mask: 0,
-                scope_id: 0,
-            },
+            _ => SockAddr::ib(pkey, gid, ServiceId::of_address(self.ps, addr).0),
         }
     }
 

@@ -11,10 +11,10 @@ use crate::{
         error::{ResultExt, ToKernel},
         netdev::NetDevice,
     },
-    table::port_spaces::PortOwner,
 };
 use cmproto::{
     addr::SockAddr,
+    bind::PortOwner,
     cma::{State, Trigger},
     errno::Errno,
     service_id::{self, PortSpace},

@@ -73,7 +73,11 @@ impl Endpoint {
         let Some(link) = &inner.resolution.dev_addr else {
             return Ok(None);
         };
-        let key = NeighbourKey::new(self.net.hash_key(), link.bound_dev_if, addr);
+        let key = NeighbourKey {
+            net: self.net.hash_key(),
+            interface: link.bound_dev_if,
+            addr,
+        };
         self.globals.neighbours.watch(key, &self.globals).map(Some)
     }
 

@@ -12,13 +12,13 @@ use crate::errno::Errno;
 /// Ports below this one need `CAP_NET_BIND_SERVICE` in the initial user namespace.
 pub const PRIVILEGED_PORTS: u16 = 1024;
 
-/// The properties of an endpoint that the rules look at.
+/// The owner of a port, with everything that the rules look at.
 #[derive(Copy, Clone, Debug)]
-pub struct BindView<'a> {
+pub struct PortOwner {
     /// The address that is bound, or to be bound.
-    pub addr: &'a SockAddr,
+    pub addr: SockAddr,
     /// The address of the peer, [`SockAddr::Unspec`] if there is none yet.
-    pub dst: &'a SockAddr,
+    pub dst: SockAddr,
     /// Set if the port may be shared with others that allow it, too.
     pub reuseaddr: bool,
     /// Set if a wildcard address covers its own address family only.
@@ -26,15 +26,15 @@ pub struct BindView<'a> {
 }
 
 /// Checks whether `new` may share the port of `owners`. To check whether an owner may listen, leave
-/// it out of `owners` and clear [`BindView::reuseaddr`].
+/// it out of `owners` and clear [`PortOwner::reuseaddr`].
 ///
 /// # Errors
 ///
 /// The first conflicting owner decides: [`Errno::EADDRNOTAVAIL`] if it or `new` has a wildcard or
 /// loopback address, else [`Errno::EADDRINUSE`].
 pub fn check<'a>(
-    new: &BindView<'_>,
-    owners: impl IntoIterator<Item = BindView<'a>>,
+    new: &PortOwner,
+    owners: impl IntoIterator<Item = &'a PortOwner>,
 ) -> Result<(), Errno> {
     for owner in owners {
         let shared = new.reuseaddr && owner.reuseaddr;
@@ -45,7 +45,7 @@ pub fn check<'a>(
         if new.addr.is_any_or_loopback() || owner.addr.is_any_or_loopback() {
             return Err(Errno::EADDRNOTAVAIL);
         }
-        if new.addr.same_address(owner.addr) {
+        if new.addr.same_address(&owner.addr) {
             return Err(Errno::EADDRINUSE);
         }
     }
@@ -55,13 +55,13 @@ pub fn check<'a>(
 /// Returns whether `new` may share an ephemeral port with `owners`: each of them has another port
 /// of the peer, another specific address, or another specific address of the peer.
 pub fn port_is_unique<'a>(
-    new: &BindView<'_>,
-    owners: impl IntoIterator<Item = BindView<'a>>,
+    new: &PortOwner,
+    owners: impl IntoIterator<Item = &'a PortOwner>,
 ) -> bool {
     owners.into_iter().all(|owner| {
-        ports_differ(new.dst, owner.dst)
-            || addresses_differ(new.addr, owner.addr)
-            || addresses_differ(new.dst, owner.dst)
+        ports_differ(&new.dst, &owner.dst)
+            || addresses_differ(&new.addr, &owner.addr)
+            || addresses_differ(&new.dst, &owner.dst)
     })
 }
 
@@ -148,10 +148,10 @@ mod tests {
         }
     }
 
-    fn view<'a>(addr: &'a SockAddr, flags: &str) -> BindView<'a> {
-        BindView {
-            addr,
-            dst: &NONE,
+    fn owner(addr: &SockAddr, flags: &str) -> PortOwner {
+        PortOwner {
+            addr: *addr,
+            dst: NONE,
             reuseaddr: flags.contains('r'),
             afonly: flags.contains('f'),
         }
@@ -195,21 +195,24 @@ mod tests {
             (&ib(1), "", &ib(2), "", Ok(())),
             (&ib(0), "", &ib(2), "", Ok(())),
         ];
-        for (new, new_flags, owner, owner_flags, want) in table {
-            let got = check(&view(new, new_flags), [view(owner, owner_flags)]);
+        for (new, new_flags, other, other_flags, want) in table {
+            let got = check(&owner(new, new_flags), [&owner(other, other_flags)]);
             assert_eq!(
-                (new, new_flags, owner, owner_flags, got),
-                (new, new_flags, owner, owner_flags, want)
+                (new, new_flags, other, other_flags, got),
+                (new, new_flags, other, other_flags, want)
             );
         }
-        assert_eq!(check(&view(&any, ""), []), Ok(()));
+        assert_eq!(check(&owner(&any, ""), []), Ok(()));
         // The first conflict decides.
         assert_eq!(
-            check(&view(&a, ""), [view(&b, ""), view(&a, ""), view(&any, "")]),
+            check(
+                &owner(&a, ""),
+                [&owner(&b, ""), &owner(&a, ""), &owner(&any, "")]
+            ),
             Err(EADDRINUSE)
         );
         assert_eq!(
-            check(&view(&a, ""), [view(&any, ""), view(&a, "")]),
+            check(&owner(&a, ""), [&owner(&any, ""), &owner(&a, "")]),
             Err(EADDRNOTAVAIL)
         );
     }
@@ -241,20 +244,20 @@ mod tests {
             // No address differs from any address.
             (&a, &NONE, &a, &peer7, true),
         ];
-        for (addr, dst, owner_addr, owner_dst, want) in table {
-            let new = BindView {
-                dst,
-                ..view(addr, "")
+        for (addr, dst, other_addr, other_dst, want) in table {
+            let new = PortOwner {
+                dst: *dst,
+                ..owner(addr, "")
             };
-            let owner = BindView {
-                dst: owner_dst,
-                ..view(owner_addr, "")
+            let other = PortOwner {
+                dst: *other_dst,
+                ..owner(other_addr, "")
             };
             assert_eq!(
-                (addr, dst, port_is_unique(&new, [owner])),
+                (addr, dst, port_is_unique(&new, [&other])),
                 (addr, dst, want)
             );
-            assert_eq!(port_is_unique(&owner, [new]), want);
+            assert_eq!(port_is_unique(&other, [&new]), want);
             assert!(port_is_unique(&new, []));
         }
     }

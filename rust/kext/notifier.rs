@@ -51,7 +51,7 @@ impl Neighbour<'_> {
 }
 
 /// The IP address of a [`Neighbour`], in network byte order.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NeighbourAddr {
     /// An IPv4 address.
     V4([u8; 4]),

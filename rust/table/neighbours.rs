@@ -34,29 +34,11 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NeighbourKey {
     /// The network namespace ([`crate::kext::net::Net::hash_key`]).
-    net: u64,
+    pub(crate) net: u64,
     /// The index of the interface that leads to the neighbour.
-    interface: i32,
-    is_v6: bool,
-    addr: [u8; 16],
-}
-
-impl NeighbourKey {
-    /// Returns the key of the neighbour with the address `addr`.
-    pub(crate) fn new(net: u64, interface: i32, addr: NeighbourAddr) -> Self {
-        let (is_v6, addr) = match addr {
-            NeighbourAddr::V4([a, b, c, d]) => {
-                (false, [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-            }
-            NeighbourAddr::V6(addr) => (true, addr),
-        };
-        NeighbourKey {
-            net,
-            interface,
-            is_v6,
-            addr,
-        }
-    }
+    pub(crate) interface: i32,
+    /// The IP address.
+    pub(crate) addr: NeighbourAddr,
 }
 
 /// A reference to the object that tells the watching endpoints of a change of a neighbour.
@@ -183,7 +165,11 @@ impl<T: NeighbourObserver> Neighbours<T> {
         let Some(net) = neighbour.dev.net() else {
             return;
         };
-        let key = NeighbourKey::new(net.hash_key(), neighbour.dev.ifindex(), neighbour.addr);
+        let key = NeighbourKey {
+            net: net.hash_key(),
+            interface: neighbour.dev.ifindex(),
+            addr: neighbour.addr,
+        };
         let [a, b, c, d, e, f] = mac;
         let table = self.table.lock();
         if let Some(Watched { watch, .. }) = table.get(&key) {

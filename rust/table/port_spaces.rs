@@ -10,8 +10,7 @@
 
 use crate::kext::{error::ToKernel, net::Net, random};
 use cmproto::{
-    addr::SockAddr,
-    bind::{self, BindView},
+    bind::{self, PortOwner},
     errno::Errno,
     service_id::PortSpace,
 };
@@ -32,30 +31,6 @@ struct Key {
     ps: PortSpace,
     /// The number of the owning endpoint.
     number: u64,
-}
-
-/// The owner of a port, with everything that the rules for sharing look at.
-#[derive(Clone, Copy)]
-pub(crate) struct PortOwner {
-    /// The address that is bound.
-    pub(crate) addr: SockAddr,
-    /// The address that the owner connects to; unspecified if it does not.
-    pub(crate) dst: SockAddr,
-    /// Set if the owner lets others bind the address, too.
-    pub(crate) reuseaddr: bool,
-    /// Set if a wildcard address covers its own address family only.
-    pub(crate) afonly: bool,
-}
-
-impl PortOwner {
-    fn view(&self) -> BindView<'_> {
-        BindView {
-            addr: &self.addr,
-            dst: &self.dst,
-            reuseaddr: self.reuseaddr,
-            afonly: self.afonly,
-        }
-    }
 }
 
 /// A port that is claimed. It is given back when this is dropped.
@@ -141,7 +116,7 @@ impl Table {
             if number == key.number {
                 return Ok(());
             }
-            bind::check(&new.view(), core::iter::once(owner.view()))
+            bind::check(new, [owner])
         })
     }
 
@@ -149,11 +124,7 @@ impl Table {
     /// port's owners.
     fn is_unique(&self, key: Key, new: &PortOwner) -> bool {
         self.for_each_owner(key, |_, owner| {
-            if bind::port_is_unique(&new.view(), core::iter::once(owner.view())) {
-                Ok(())
-            } else {
-                Err(())
-            }
+            bind::port_is_unique(new, [owner]).then_some(()).ok_or(())
         })
         .is_ok()
     }
@@ -206,28 +177,25 @@ impl PortSpaces {
             number,
         };
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let mut table;
         if key.port != 0 {
             if key.port < bind::PRIVILEGED_PORTS && !privileged() {
                 return Err(Errno::EACCES.to_kernel());
             }
-            let mut table = self.table.lock();
+            table = self.table.lock();
             table.check(key, &owner).map_err(Errno::to_kernel)?;
-            let _ = table.owners.insert(node.into_node(key, owner));
-            drop(table);
-            let table = self.clone();
-            return Ok(PortClaim { table, key });
+        } else {
+            let (low, high) = net.local_port_range();
+            let none = || Errno::EADDRNOTAVAIL.to_kernel();
+            let range = bind::EphemeralRange::new(low, high).ok_or_else(none)?;
+            let random = random::u32();
+            table = self.table.lock();
+            key.port = range
+                .probe(random, table.last_used)
+                .find(|port| table.is_unique(Key { port: *port, ..key }, &owner))
+                .ok_or_else(none)?;
+            table.last_used = Some(key.port);
         }
-
-        let (low, high) = net.local_port_range();
-        let none = || Errno::EADDRNOTAVAIL.to_kernel();
-        let range = bind::EphemeralRange::new(low, high).ok_or_else(none)?;
-        let random = random::u32();
-        let mut table = self.table.lock();
-        key.port = range
-            .probe(random, table.last_used)
-            .find(|port| table.is_unique(Key { port: *port, ..key }, &owner))
-            .ok_or_else(none)?;
-        table.last_used = Some(key.port);
         let _ = table.owners.insert(node.into_node(key, owner));
         drop(table);
         let table = self.clone();

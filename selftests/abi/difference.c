@@ -41,6 +41,10 @@ static const struct {
 	{ "route_after_failed_resolve", ENODEV, 0,
 	  "a call that fails changes nothing; C takes the scope of the address" },
 	{ "foreign_id", EINVAL, ENOENT, "an id of another file cannot be told from none" },
+	{ "claims_end_connections", true, false,
+	  "who claims a queue pair number is refused; its peer is asked before a connection is given up" },
+	{ "requests_block_numbers", true, false,
+	  "a request that its sender has not confirmed makes no other stale" },
 	{ "written_events", 0, EAGAIN, "so many events of programs, and no more, may be unread" },
 };
 

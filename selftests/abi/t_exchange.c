@@ -226,6 +226,12 @@ TEST(exchange, stale)
 	request(&p, &a);
 	id = routed_client(p.cfd, 9, &a);
 	REQUIRE_OK(connect_id(p.cfd, id, &p.cparam));
+	/* The first request is not confirmed, and in nobody's way. */
+	if (!differs("requests_block_numbers")) {
+		NEED_EVENT(p.sfd, EV_CONNECT_REQUEST, &ev);
+		CHECK(no_event(p.cfd, 50));
+		return;
+	}
 	NEED_EVENT(p.cfd, EV_REJECTED, &ev);
 	CHECK_EQ(10, ev.status);
 	CHECK_EQ(9, ev.uid);

@@ -187,6 +187,15 @@ void rust_test_rtnl_unlock(void)
 	rtnl_unlock();
 }
 
+static bool claims_end;
+module_param(claims_end, bool, 0);
+MODULE_PARM_DESC(claims_end, "a claim to the queue pair of a connection ends it, as with C");
+
+bool rust_test_claims_end(void)
+{
+	return claims_end;
+}
+
 static bool own;
 module_param(own, bool, 0);
 MODULE_PARM_DESC(own, "the only test is that of identifiers which are destroyed in their own callbacks");

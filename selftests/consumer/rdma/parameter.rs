@@ -47,6 +47,12 @@ pub(crate) fn lock() -> bool {
     unsafe { bindings::rust_test_lock() }
 }
 
+/// Whether a claim to the queue pair of a connection ends it, as with C.
+pub(crate) fn claims_end() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_claims_end() }
+}
+
 /// Whether the only test is that of identifiers which are destroyed in their own callbacks.
 pub(crate) fn own() -> bool {
     // SAFETY: It may always be asked.

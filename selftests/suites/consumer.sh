@@ -94,6 +94,10 @@ fi
 ends=N
 [ "$(cm-use)" != c ] || ends=Y
 
+# What is said when the device goes. C has another word for it, which NFS does not try again after.
+gone=103
+[ "$(cm-use)" != c ] || gone=22
+
 # An address of nobody that does not have to be looked for.
 CMID_FIRST='nobody is asked
 an unused identifier
@@ -154,9 +158,6 @@ taken_away_locked() {
 if ! wanted device; then
 	:
 elif [ -e cmid.ko ]; then
-	# What is said then. C has another word for it, which NFS does not try again after.
-	gone=103
-	[ "$(cm-use)" != c ] || gone=22
 	taken_away rxe0 &
 	tests cmid removal="$gone" <<'END'
 the device goes

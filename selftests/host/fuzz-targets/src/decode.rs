@@ -5,7 +5,7 @@
 use crate::bytes::Bytes;
 use cmproto::{
     addr::SockAddr,
-    bind::{self, BindView},
+    bind::{self, PortOwner},
     private_data::{Header, IP_HEADER_LEN},
     service_id::{PortSpace, ServiceId},
     ucma::{frame::Frame, option::IdOption},
@@ -91,18 +91,15 @@ pub fn sockaddr(data: &[u8]) {
     }
     assert_eq!(a.same_address(&b), b.same_address(&a));
     let flags = bytes.u8();
-    let view = |addr, dst, shift: u8| BindView {
+    let owner = |addr, dst, shift: u8| PortOwner {
         addr,
         dst,
         reuseaddr: flags >> shift & 1 == 1,
         afonly: flags >> shift & 2 == 2,
     };
     let unspec = SockAddr::Unspec;
-    let (x, y) = (view(&a, &unspec, 0), view(&b, &unspec, 2));
-    assert_eq!(
-        bind::check(&x, [y].into_iter()),
-        bind::check(&y, [x].into_iter())
-    );
+    let (x, y) = (owner(a, unspec, 0), owner(b, unspec, 2));
+    assert_eq!(bind::check(&x, [&y]), bind::check(&y, [&x]));
 }
 
 /// A write to the device: a header, then a request.

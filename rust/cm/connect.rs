@@ -9,7 +9,7 @@ use crate::{
     table::comm_ids::CommId,
 };
 use cmproto::{
-    cm::{self, ConnectParams, Connection, Limits, Tunable},
+    cm::{self, ConnectParams, Connection, Limits},
     cma::Trigger,
     private_data::RequestData,
     wire::Req,
@@ -66,10 +66,7 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         let now = self.globals.now();
-        let early_retry = inner.tuning.own(Tunable::EarlyRetry);
-        let early_retry = early_retry.unwrap_or(route.early_retry);
-        let round_trips = &self.globals.round_trips;
-        let policy = round_trips.retry_policy(&route.peer, None, early_retry, now);
+        let policy = route.retry_policy(&self.globals.round_trips, inner, now);
         let mut machine = Connection::new(comm_id.value(), route.guid, tid);
         machine.set_limits(limits);
         machine.set_retry_policy(policy);

@@ -10,7 +10,7 @@ use crate::{
     table::comm_ids::CommId,
 };
 use cmproto::{
-    cm::{self, Tunable},
+    cm,
     private_data::RequestData,
     sidr::{ReplyParams, Resolution, ResolveParams},
     wire::SidrReq,
@@ -60,10 +60,7 @@ impl Endpoint {
         let id = comm_id.value();
         let tid = route.ah.agent().transaction_id(id);
         let now = self.globals.now();
-        let early_retry = inner.tuning.own(Tunable::EarlyRetry);
-        let early_retry = early_retry.unwrap_or(route.early_retry);
-        let round_trips = &self.globals.round_trips;
-        let policy = round_trips.retry_policy(&route.peer, None, early_retry, now);
+        let policy = route.retry_policy(&self.globals.round_trips, inner, now);
         let mut sidr = KBox::new(
             Sidr {
                 machine: Resolution::new(id, tid),

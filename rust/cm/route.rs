@@ -6,8 +6,16 @@ use crate::{
     endpoint::{Attachment, Inner},
     ib::ah::{Ah, AhSpec},
     kext::delay,
+    table::round_trips::RoundTrips,
 };
-use cmproto::{cm::Tunable, cma::State, origin::Origin, path::Path, wire::ReqPath};
+use cmproto::{
+    cm::{RetryPolicy, Tunable},
+    cma::State,
+    origin::Origin,
+    path::Path,
+    time::Instant,
+    wire::ReqPath,
+};
 use kernel::{prelude::*, sync::MutexGuard};
 
 /// The bits of a path's flow label that are used for its CM messages. They are few, so that
@@ -110,6 +118,19 @@ impl Route {
         delay::point();
         let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
         Route::new(&attachment, &path, flow_label, dmac)
+    }
+
+    /// Returns the policy for the retries of a new request along the route, at the time `now`, of
+    /// the endpoint with the state `inner`.
+    pub(super) fn retry_policy(
+        &self,
+        round_trips: &RoundTrips,
+        inner: &Inner,
+        now: Instant,
+    ) -> RetryPolicy {
+        let own = inner.tuning.own(Tunable::EarlyRetry);
+        let early_retry = own.unwrap_or(self.early_retry);
+        round_trips.retry_policy(&self.peer, None, early_retry, now)
     }
 
     /// Returns the primary path of a REQ along the route.

@@ -49,6 +49,25 @@ impl_value! {
     u64: [a, b, c, d, e, f, g, h],
 }
 
+/// Implements [`Value`] for an enumeration by its functions `from_code` and `code`. Its codes have
+/// `$bits` bits.
+macro_rules! impl_code_value {
+    ($ty:ty: $bits:literal) => {
+        impl $crate::wire::field::Value for $ty {
+            const BITS: usize = $bits;
+
+            fn from_bits(bits: u64) -> Self {
+                Self::from_code(<u8 as $crate::wire::field::Value>::from_bits(bits))
+            }
+
+            fn to_bits(self) -> u64 {
+                self.code().into()
+            }
+        }
+    };
+}
+pub(crate) use impl_code_value;
+
 impl Value for bool {
     const BITS: usize = 1;
 

@@ -3,7 +3,7 @@
 //! The message MRA: message receipt acknowledgement, which asks the peer for patience (IBTA
 //! 12.6.6).
 
-use super::field::{Field, Value};
+use super::field::{impl_code_value, Field};
 
 /// The message that an MRA acknowledges (IBTA 12.6.6).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,17 +35,7 @@ impl MraMessage {
     }
 }
 
-impl Value for MraMessage {
-    const BITS: usize = 2;
-
-    fn from_bits(bits: u64) -> Self {
-        Self::from_code(u8::from_bits(bits))
-    }
-
-    fn to_bits(self) -> u64 {
-        self.code().into()
-    }
-}
+impl_code_value!(MraMessage: 2);
 
 message! {
     /// An MRA: acknowledges a message that will be answered later (IBTA 12.6.6).

@@ -2,7 +2,7 @@
 
 //! The message REJ: rejection (IBTA 12.6.7).
 
-use super::field::{Bytes, Field, Value};
+use super::field::{impl_code_value, Bytes, Field};
 use super::{InfoLength, INFO_LEN};
 use crate::reject::Reason;
 
@@ -33,17 +33,7 @@ impl RejMessage {
     }
 }
 
-impl Value for RejMessage {
-    const BITS: usize = 2;
-
-    fn from_bits(bits: u64) -> Self {
-        Self::from_code(u8::from_bits(bits))
-    }
-
-    fn to_bits(self) -> u64 {
-        self.code().into()
-    }
-}
+impl_code_value!(RejMessage: 2);
 
 message! {
     /// A REJ: rejects a message and ends the connection (IBTA 12.6.7).

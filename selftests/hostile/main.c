@@ -58,31 +58,6 @@ void skip(const char *format, ...)
 	stop();
 }
 
-const char *errno_name(long err)
-{
-	return strerrorname_np(err) ?: "?";
-}
-
-bool check_err(const char *at, int line, const char *what, int want, long got)
-{
-	if (want ? got == -want : got >= 0)
-		return true;
-	fail(at, line, "%s: %s", what, got < 0 ? errno_name(-got) : "success");
-	return false;
-}
-
-bool check_eq(const char *at, int line, const char *what, uint64_t want, uint64_t got)
-{
-	if (want != got)
-		fail(at, line, "%s: 0x%jx instead of 0x%jx", what, (uintmax_t)got, (uintmax_t)want);
-	return want == got;
-}
-
-bool check_mem(const char *at, int line, const char *what, const void *want, const void *got, size_t len)
-{
-	return check_eq(at, line, what, 0, memcmp(want, got, len));
-}
-
 int main(int argc, char **argv)
 {
 	setlinebuf(stdout);

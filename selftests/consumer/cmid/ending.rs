@@ -7,7 +7,7 @@ use super::{
     address::resolve_nobody,
     ground::{at, Ground},
     pair::Pair,
-    side::{sleep_ms, Held, Part, Side},
+    side::{sleep_ms, Act, Held, Part, Side},
     states::Situation,
 };
 use crate::{
@@ -36,14 +36,45 @@ fn accept_and_refuse(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verd
     Verdict::END
 }
 
-/// Whoever returns something else than 0 is told nothing more; the peer is.
-pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
+/// Identifiers that `end` ends in their callbacks, and `accept_and_end` after it has accepted. They
+/// are told nothing more; their peers are.
+fn end_in_callbacks(g: &Arc<Ground>, end: Act, accept_and_end: Act) {
     if let Some(Pair { a, .. }) = &Pair::start(g) {
-        refuses(a, EventType::ADDR_RESOLVED);
+        a.on(EventType::ADDR_RESOLVED, end);
         is!(a.resolve(), Ok(()));
         a.expect(EventType::ADDR_RESOLVED);
         check!(a.is_gone());
     }
+    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
+        b.on(EventType::CONNECT_REQUEST, accept_and_end);
+        is!(a.connect(), Ok(()));
+        b.expect(EventType::CONNECT_REQUEST);
+        check!(b.is_gone());
+        if a.comes(EventType::CONNECT_RESPONSE) {
+            a.expect(EventType::CONNECT_RESPONSE);
+        }
+        a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_request(g) {
+        a.on(EventType::CONNECT_RESPONSE, end);
+        is!(b.accept(), Ok(()));
+        a.expect(EventType::CONNECT_RESPONSE);
+        check!(a.is_gone());
+        b.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
+    }
+    if let Some(Pair { a, b, .. }) = &Pair::until_response(g) {
+        b.on(EventType::ESTABLISHED, end);
+        is!(a.confirm(), Ok(()));
+        b.expect(EventType::ESTABLISHED);
+        check!(b.is_gone());
+        a.expect(EventType::DISCONNECTED);
+        is!(a.disconnect(), Ok(()));
+    }
+}
+
+/// Whoever returns something else than 0 is told nothing more; the peer is.
+pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
+    end_in_callbacks(g, act::refuse, accept_and_refuse);
     if let Some(a) = Part::create(g, PortSpace::TCP, QpType::RC) {
         refuses(&a, EventType::ADDR_ERROR);
         is!(resolve_nobody(&a, 100), Ok(()));
@@ -55,31 +86,6 @@ pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
         is!(a.resolve_route(), Ok(()));
         a.expect(EventType::ROUTE_RESOLVED);
         check!(a.is_gone());
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
-        b.on(EventType::CONNECT_REQUEST, accept_and_refuse);
-        is!(a.connect(), Ok(()));
-        b.expect(EventType::CONNECT_REQUEST);
-        check!(b.is_gone());
-        if a.comes(EventType::CONNECT_RESPONSE) {
-            a.expect(EventType::CONNECT_RESPONSE);
-        }
-        a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_request(g) {
-        refuses(a, EventType::CONNECT_RESPONSE);
-        is!(b.accept(), Ok(()));
-        a.expect(EventType::CONNECT_RESPONSE);
-        check!(a.is_gone());
-        b.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_response(g) {
-        refuses(b, EventType::ESTABLISHED);
-        is!(a.confirm(), Ok(()));
-        b.expect(EventType::ESTABLISHED);
-        check!(b.is_gone());
-        a.expect(EventType::DISCONNECTED);
-        is!(a.disconnect(), Ok(()));
     }
     if let Some(Pair { a, b, .. }) = &Pair::until_established(g) {
         refuses(b, EventType::DISCONNECTED);
@@ -203,43 +209,13 @@ fn accept_and_destroy(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verd
 /// Whoever is destroyed in its own callback does not wait for that, and is told nothing more; the
 /// peer is. With C this never ends.
 pub(crate) fn in_own_callback(g: &Arc<Ground>) -> Option<()> {
-    if let Some(Pair { a, .. }) = &Pair::start(g) {
-        a.on(EventType::ADDR_RESOLVED, destroy_itself);
-        is!(a.resolve(), Ok(()));
-        a.expect(EventType::ADDR_RESOLVED);
-        check!(a.is_gone());
-    }
+    end_in_callbacks(g, destroy_itself, accept_and_destroy);
     if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
         b.on(EventType::CONNECT_REQUEST, destroy_itself);
         is!(a.connect(), Ok(()));
         b.expect(EventType::CONNECT_REQUEST);
         check!(b.is_gone());
         a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
-        b.on(EventType::CONNECT_REQUEST, accept_and_destroy);
-        is!(a.connect(), Ok(()));
-        b.expect(EventType::CONNECT_REQUEST);
-        check!(b.is_gone());
-        if a.comes(EventType::CONNECT_RESPONSE) {
-            a.expect(EventType::CONNECT_RESPONSE);
-        }
-        a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_request(g) {
-        a.on(EventType::CONNECT_RESPONSE, destroy_itself);
-        is!(b.accept(), Ok(()));
-        a.expect(EventType::CONNECT_RESPONSE);
-        check!(a.is_gone());
-        b.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
-    }
-    if let Some(Pair { a, b, .. }) = &Pair::until_response(g) {
-        b.on(EventType::ESTABLISHED, destroy_itself);
-        is!(a.confirm(), Ok(()));
-        b.expect(EventType::ESTABLISHED);
-        check!(b.is_gone());
-        a.expect(EventType::DISCONNECTED);
-        is!(a.disconnect(), Ok(()));
     }
     Some(())
 }

@@ -382,13 +382,19 @@ both_kinds() {
 	nothing_left
 }
 
+# compiled NAME FOLDER: sets "program" to that program of selftests/FOLDER. The host may have compiled it already; else
+# that is done here.
+compiled() {
+	program=$PWD/$1
+	[ ! -x "$program" ] || return 0
+	program=/tmp/$1
+	make -s -C "$SELFTESTS/$2" OUT="$program" >&2 || exit 1
+}
+
 # conformance PATTERN: those cases of ../abi are cases of this suite.
 conformance() {
-	local program=$PWD/ucma_conformance line
-	if [ ! -x "$program" ]; then
-		program=/tmp/ucma_conformance
-		make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
-	fi
+	local program line
+	compiled ucma_conformance abi
 	"$program" "$1" >"$TMP/cases" 2>&1
 	grep -qE '^(not )?ok ' "$TMP/cases" || check "cases $1 of abi" fail "$(cat "$TMP/cases")"
 	while IFS= read -r line; do

@@ -10,12 +10,8 @@
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
 
-# The host may have compiled it already.
-HOSTILE=$PWD/hostile
-if [ ! -x "$HOSTILE" ]; then
-	HOSTILE=$TMP/hostile
-	make -s -C "$SELFTESTS/hostile" OUT="$HOSTILE" || exit 1
-fi
+compiled hostile hostile
+HOSTILE=$program
 
 # act ACT ARGUMENT...: sets what it prints, words NAME=NUMBER, as variables, those of the caller if it has some.
 act() {

@@ -7,11 +7,7 @@
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
-program=$PWD/ucma_conformance
-if [ ! -x "$program" ]; then
-	program=/tmp/ucma_conformance
-	make -s -C "$SELFTESTS/abi" OUT="$program" >&2 || exit 1
-fi
+compiled ucma_conformance abi
 
 one_namespace() {
 	rdma link del rxe1

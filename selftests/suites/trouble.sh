@@ -9,12 +9,8 @@
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
-# The host may have compiled it already.
-STORM=$PWD/storm
-if [ ! -x "$STORM" ]; then
-	STORM=$TMP/storm
-	make -s -C "$SELFTESTS/trouble" OUT="$STORM" || exit 1
-fi
+compiled storm trouble
+STORM=$program
 # The most times that a request is sent early.
 EARLY=7
 COUNTS=/sys/class/infiniband

@@ -10,12 +10,8 @@
 # shellcheck source=selftests/targets/nvmet.sh
 . "$SELFTESTS/targets/nvmet.sh"
 
-# The host may have compiled it already.
-STORM=$PWD/storm
-if [ ! -x "$STORM" ]; then
-	STORM=$TMP/storm
-	make -s -C "$SELFTESTS/trouble" OUT="$STORM" || exit 1
-fi
+compiled storm trouble
+STORM=$program
 # How many requests a second, and how long.
 RATE=40 SPOOFED=60
 COUNTS=/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs

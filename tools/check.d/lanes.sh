@@ -119,6 +119,7 @@ failures() {
 		awk '/^# / { if (n < 40) line[n++] = $0; next }
 			/^not ok / { for (i = 0; i < n; i++) print line[i]; print }
 			/^(not )?ok / { n = 0; next }
+			/^KTAP version|^1\.\./ { next }
 			{ print }' "$2" | tail -n 200
 		;;
 	cargo)

@@ -54,7 +54,11 @@ wire() {
 		boot=wire && in_guest ib rping kill loss programs >&2 || return
 	fi
 	mapfile -t files < <(find "$share/capture" -name '*.pcap' ! -name loss.pcap | sort)
-	"$TOOLS/wirecheck" "${files[@]}" --lossy "$share/capture/loss.pcap"
+	"$TOOLS/wirecheck" "${files[@]}" --lossy "$share/capture/loss.pcap" || {
+		# To look at.
+		cp "${files[@]}" "$share/capture/loss.pcap" "$logs/"
+		return 1
+	}
 }
 
 # Where instructions are counted, one that is too many shows.

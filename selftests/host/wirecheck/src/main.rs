@@ -12,24 +12,23 @@ Says of each capture (pcap or pcapng) which rules its CM messages break.
 /// Most violations of a rule that are shown of a file.
 const SHOWN: usize = 20;
 
-/// The lines of a file; how many of its rules are broken.
+/// Prints the lines of a file: of each broken rule with what breaks it before. Returns how many are
+/// broken.
 fn report(file: &str, verdict: &Verdict, number: &mut usize) -> usize {
     println!("# {file}: {verdict}");
-    let mut broken = BTreeMap::<Rule, usize>::new();
+    let mut broken = BTreeMap::<Rule, Vec<_>>::new();
     for violation in &verdict.violations {
-        let count = broken.entry(violation.rule).or_default();
-        *count += 1;
-        if *count <= SHOWN {
-            println!("# {violation}");
-        }
+        broken.entry(violation.rule).or_default().push(violation);
     }
     for rule in Rule::ALL {
         *number += 1;
-        let not = if broken.contains_key(rule) {
-            "not "
-        } else {
-            ""
-        };
+        let mut not = "";
+        if let Some(violations) = broken.get(rule) {
+            not = "not ";
+            for violation in violations.iter().take(SHOWN) {
+                println!("# {violation}");
+            }
+        }
         println!("{not}ok {number} - {file}: {rule}: {}", rule.text());
     }
     broken.len()

@@ -12,7 +12,7 @@
 #include "rust_rdma_cm_in_place.h"
 
 /*
- * The struct refers to a type of the kernel. Where the build has a vmlinux, making BTF fails for a
+ * The struct refers to a type of the kernel. In a build that has a vmlinux, making BTF fails for a
  * module without such a reference.
  */
 static const struct rdma_cm_stand_in {

@@ -121,7 +121,7 @@ impl IncomingMad<'_> {
                     let group = CounterGroup::RxDuplicates;
                     self.port.counts.add(group, attribute.id(), 1);
                 }
-                // The repeated answer is counted when it is sent. Nothing else changes.
+                // The repeated answer is counted when it is sent. No other state changes.
                 Action::Count(_)
                 | Action::Timer
                 | Action::ReleaseRequest

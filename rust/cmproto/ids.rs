@@ -245,7 +245,7 @@ mod tests {
                 // The next id is greater as often as not, also after one that was.
                 let rises = neighbours().map(|(a, b)| a < b).collect::<Vec<_>>();
                 is_even("order", rises.iter().filter(|rise| **rise).count() as u32);
-                // Of three numbers in any order, the one between is so in a third of the cases.
+                // In a third of all orders of three numbers, the second is between the other two.
                 let turns = rises.windows(2).filter(|pair| pair[0] != pair[1]).count();
                 let share = turns as f64 / f64::from(SEEN);
                 assert!((share - 2.0 / 3.0).abs() <= 0.008, "turns: {share}");

@@ -23,8 +23,8 @@ pub unsafe trait Counted: Deref<Target: Sized> + Sized {
     ///
     /// # Safety
     ///
-    /// The pointer must be one that [`Counted::into_raw`] has returned. Of all references that are
-    /// made of it only one may be dropped, as the last.
+    /// The pointer must be one that [`Counted::into_raw`] has returned. Only one of the
+    /// references that are made of it may be dropped, and no other may be used after that.
     unsafe fn from_raw(pointer: NonNull<Self::Target>) -> Self;
 }
 

@@ -75,7 +75,8 @@ pub(crate) struct Inner {
     pub(crate) timer: Timer,
     /// Counts the request that waits for its answer.
     pub(crate) in_flight: Option<InFlight>,
-    /// The tunables that the consumer has set. Those of a listener also hold for its requests.
+    /// The tunables that the consumer has set. The tunables of a listener also apply to its
+    /// requests.
     pub(crate) tuning: Tuning,
     /// The consumer's queue pair.
     pub(crate) qp: QpInfo,
@@ -180,7 +181,8 @@ impl Inner {
         }
     }
 
-    /// Returns the values of all tunables. Those that the consumer has not set are of the port.
+    /// Returns the values of all tunables. Tunables that the consumer has not set have the port's
+    /// values.
     pub(crate) fn full_tuning(&self) -> Tuning {
         self.tuning_at(self.cm_port())
     }

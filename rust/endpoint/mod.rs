@@ -9,9 +9,9 @@
 //!
 //! # Lock order
 //!
-//! endpoint -> channel -> table shard -> port. No two endpoint locks are held together. None is
-//! held while user memory is copied or while anything is waited for: the path that receives MADs
-//! takes endpoint locks, so they must be held for microseconds only.
+//! endpoint -> channel -> table shard -> port. No two endpoint locks are held together. No endpoint
+//! lock is held while user memory is copied or while anything is waited for: the path that receives
+//! MADs takes endpoint locks, so they must be held for microseconds only.
 //!
 //! # Life
 //!

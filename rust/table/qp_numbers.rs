@@ -25,7 +25,7 @@ use kernel::{
 /// Number of shards, a power of two.
 const SHARDS: usize = 16;
 
-/// A number of a device, as a user claims it. Those of all users are side by side.
+/// A number of a device, as a user claims it. The claims of all users to a number are side by side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     number: u32,

@@ -27,7 +27,7 @@ type Reservation<T> = RBTreeNodeReservation<RemoteKey, T>;
 ///
 /// # Invariants
 ///
-/// Where there is no memory, an entry was made of it.
+/// If an element of `memory` is `None`, an entry was made of it.
 pub(crate) struct RemoteIdReservation<T> {
     table: Arc<RemoteIdTable<T>>,
     memory: [Option<Reservation<T>>; 2],
@@ -38,7 +38,7 @@ pub(crate) struct RemoteIdReservation<T> {
 /// # Invariants
 ///
 /// The table has an entry for the communication id, and one for the QPN unless that is [`NO_QPN`].
-/// Nothing else removes the entries.
+/// No other code removes the entries.
 pub(crate) struct RemoteIdClaim<T> {
     table: Arc<RemoteIdTable<T>>,
     ids: RemoteIds,

@@ -64,7 +64,7 @@ impl<T> SidrReservation<T> {
 ///
 /// # Invariants
 ///
-/// The table has an endpoint for `key`, unless `table` is `None`. Nothing else removes or replaces
+/// The table has an endpoint for `key`, unless `table` is `None`. No other code removes or replaces
 /// that entry.
 pub(crate) struct SidrRequest<T: Responder> {
     table: Option<Arc<SidrRequests<T>>>,

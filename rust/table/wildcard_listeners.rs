@@ -75,8 +75,8 @@ pub(crate) struct WildcardListeners {
     table: Mutex<Tree<CountedArc<DeviceListener>, Key>>,
 }
 
-/// The entries of a wildcard listener, which are removed when this is dropped. None is added from
-/// then on.
+/// The entries of a wildcard listener, which are removed when this is dropped. From then on no
+/// entry is added.
 pub(crate) struct DeviceListeners {
     table: Arc<WildcardListeners>,
     /// The number of the listener.

@@ -11,7 +11,7 @@
 //! endpoint is called: endpoints deliver their events under their own lock.
 //!
 //! A context changes its channel under the locks of both channels; the lock with the lower address
-//! is taken first. Nothing else takes the locks of two channels. So a task that has locked the
+//! is taken first. No other code takes the locks of two channels. So a task that has locked the
 //! channel that a context names, and finds that the context still names it, knows that the context
 //! stays there until the lock is released ([`Channel::of`]).
 

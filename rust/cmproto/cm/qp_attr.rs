@@ -89,8 +89,8 @@ const MIG_REARM: u32 = 1;
 
 impl Connection {
     /// Returns the attributes for the transition of the queue pair to the state `target`, as far as
-    /// the connection knows them. Those that are not in the mask, or that the caller provides, are
-    /// zero.
+    /// the connection knows them. Attributes that are not in the mask, or that the caller provides,
+    /// are zero.
     ///
     /// If reads are allowed, a device that supports flushing allows the two kinds of flush, too.
     ///

@@ -220,7 +220,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Those of [`prepare_mra`](Self::prepare_mra).
+    /// The function fails as [`prepare_mra`](Self::prepare_mra) does.
     pub fn park(&mut self, service_timeout: u8) -> Result<Actions, Errno> {
         self.prepare_mra(service_timeout)?;
         let mut actions = Actions::none();

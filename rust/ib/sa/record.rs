@@ -27,7 +27,7 @@ macro_rules! conversions {
             let mut record = $record::default();
             // SAFETY: Any bytes are a GID.
             $(record.$gid = Gid(unsafe { raw.$gid.raw });)+
-            // The same as from big endian.
+            // This also converts from big endian.
             $(record.$number = raw.$number.to_be();)+
             $(record.$field = raw.$field;)+
             record

@@ -227,7 +227,7 @@ fn names_belong_to_one_connection() {
     assert_eq!(claim(&mut node, &same_qp, &OTHER), stale);
     // The failed claims have entered nothing.
     assert_eq!(node.remotes, both);
-    // The same ids of another node, or from another origin, are others.
+    // The same numbers of another node, or from another origin, are other ids.
     for peer in [
         Peer {
             guid: PEER_GUID + 1,
@@ -319,7 +319,7 @@ fn an_rtu_brings_the_queue_pair() {
     let conversation = ExchangeView::Connection(&connection, PEER);
     assert_eq!(judge(&conversation, PEER, &rtu), Verdict::Deliver);
 
-    // Of two requests with the same queue pair, the one that is confirmed first has it.
+    // The first of two requests with the same queue pair to be confirmed gets it.
     assert_eq!(confirm(&mut node, &ids(), &OTHER), Err(MINE));
     assert_eq!(node.remotes, both);
     let mut late = Situation::RepSent.connection();

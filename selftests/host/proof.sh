@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What tools/check-host and tools/prove share: the steps, how one is run with
+# The functions that tools/check-host and tools/prove share: the steps, how one is run with
 # progress, and the table at the end. To be sourced after tools/env.sh.
 #
 # A step is a function that prints what it does; the last line of that is its
@@ -72,7 +72,7 @@ llvm_tools() {
 
 # --- steps ---
 
-# What the tests, the simulator and the model check need: minutes the first time.
+# Builds everything that the tests, the simulator and the model check need: minutes the first time.
 proof_build() {
 	"${cargo[@]}" test --locked --quiet --no-run --manifest-path "$HOST/Cargo.toml" --workspace
 	"${cargo[@]}" build --locked --quiet --release --manifest-path "$HOST/Cargo.toml" \
@@ -87,7 +87,8 @@ loom_tests() {
 		--config 'build.rustflags=["--cfg", "loom"]' --target-dir "$HOST/target/loom" "$@"
 }
 
-# What the fuzzers need. No unsafe code, no sanitizer: and so no nightly toolchain either.
+# Builds everything that the fuzzers need. No unsafe code, no sanitizer: and so no nightly toolchain
+# either.
 proof_fuzz_build() {
 	cd "$HOST" &&
 		cargo build --quiet -p cm-fuzz-targets --bin cm-fuzz-seeds &&
@@ -147,7 +148,7 @@ proof_model() {
 	return "$status"
 }
 
-# proof_fuzz SECONDS: for all targets together. What was found before is the start.
+# proof_fuzz SECONDS: for all targets together. Earlier findings are the start.
 proof_fuzz() {
 	local targets target each corpus=$CACHE/fuzz found=$CACHE/fuzz-findings failed='' log status=0
 	[ -n "$own_cargo" ] || skip "cargo-fuzz needs a cargo of this host"

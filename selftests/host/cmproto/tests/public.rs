@@ -45,7 +45,7 @@ fn a_header_without_an_address() {
         sid_mask: 0,
         scope_id: 0,
     };
-    // Whether it is heard without an interface, and with one.
+    // The flags say if it is received without an interface, and with one.
     for (addr, alone, on_interface) in [
         (v4([0; 4]), false, true),
         (v4([10, 0, 0, 1]), false, false),

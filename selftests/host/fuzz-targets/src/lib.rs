@@ -2,8 +2,8 @@
 
 //! Fuzz targets: functions that take any bytes, and panic when something is wrong.
 //!
-//! Those of [`decode`] give the bytes to a decoder. Those of [`sequence`] read them as a script of
-//! calls, messages and waits, so that a fuzzer finds its way into every state.
+//! The targets of [`decode`] give the bytes to a decoder. The targets of [`sequence`] read them as
+//! a script of calls, messages and waits, so that a fuzzer finds its way into every state.
 
 mod bytes;
 mod decode;

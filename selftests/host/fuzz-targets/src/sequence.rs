@@ -80,7 +80,7 @@ struct Watched {
     c: Connection,
     destroyed: bool,
     released: bool,
-    /// What it sent last.
+    /// The messages that it sent last.
     sent: Vec<[u8; MAD_LEN]>,
 }
 

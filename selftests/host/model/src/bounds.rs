@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far each search goes.
+//! The bounds of each search.
 
 use cmproto::wire::Transport;
 
-/// What a user may do with a connection.
+/// A call that a user may make for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     Accept,
@@ -30,7 +30,7 @@ pub enum Slot {
     Passive { node: usize, qpn: u32 },
 }
 
-/// How long a search takes.
+/// The limit on the time of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Seconds.
@@ -45,7 +45,7 @@ pub enum Plant {
     None,
     /// A repeated REQ is taken for a new one.
     ForgetPeers,
-    /// Who is over stays in the tables.
+    /// Connections that are over stay in the tables.
     KeepPeers,
     /// A DREQ from the peer is lost on the way to the connection.
     DeafToDreq,

@@ -13,11 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a walk found.
+/// The result of a walk.
 pub struct Walk {
     pub states: usize,
     pub fair_edges: usize,
-    /// Whether all states were seen.
+    /// True if all states were seen.
     pub complete: bool,
     /// States on a circle of fair steps, or that lead to none but such.
     pub circling: usize,

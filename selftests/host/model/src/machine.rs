@@ -2,8 +2,8 @@
 
 //! The real state machine and its messages, each value known by a number.
 //!
-//! A connection has far fewer values than a pair of nodes has states. What an input does to a
-//! value is worked out by the real code once, and looked up from then on.
+//! A connection has far fewer values than a pair of nodes has states. The real code works out the
+//! effect of an input on a value once; from then on it is looked up.
 
 use cmproto::{
     addr::Gid,
@@ -55,7 +55,7 @@ impl Msgs {
     }
 }
 
-/// What can be done to a connection.
+/// An input of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// With this own QPN.
@@ -74,7 +74,7 @@ pub enum Input {
     Receive(Msg),
 }
 
-/// What a connection is, as far as its node has to know.
+/// The properties of a connection that its node has to know.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     pub state: State,
@@ -88,7 +88,7 @@ pub struct View {
     pub ends_alone: bool,
 }
 
-/// What an input did.
+/// The effect of an input.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub next: Value,
@@ -246,7 +246,7 @@ impl Machines {
         self.message(&mut self.tables(), other(from), bytes)
     }
 
-    /// Whether a connection takes `message`, whose number is `msg`, from its peer.
+    /// Returns true if a connection takes `message`, whose number is `msg`, from its peer.
     pub fn judge(&self, value: Value, msg: Msg, message: &Message<'_>) -> Verdict {
         let mut tables = self.tables();
         let tables = &mut *tables;
@@ -266,7 +266,7 @@ impl Machines {
         self.number(&mut self.tables(), connection)
     }
 
-    /// What `input` does to a connection of `node`.
+    /// Returns the effect of `input` on a connection of `node`.
     pub fn step(&self, node: usize, value: Value, input: Input) -> Outcome {
         let mut tables = self.tables();
         if let Some(known) = tables.outcomes.get(&(value, input, node)) {
@@ -401,7 +401,8 @@ impl Machines {
     }
 }
 
-/// Whether a connection that is destroyed now is released after at most one expiry of its timer.
+/// Returns true if a connection that is destroyed now is released after at most one expiry of its
+/// timer.
 fn ends_alone(connection: &Connection) -> bool {
     let mut connection = connection.clone();
     let mut quiet = true;

@@ -203,7 +203,7 @@ fn main() -> ExitCode {
     let end = Instant::now() + Duration::from_secs(options.seconds);
     let mut failed = 0;
     for (i, bounds) in options.searches.iter().enumerate() {
-        // What is left, divided among what is left.
+        // The remaining time is divided among the remaining searches.
         let left = end.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(options.searches.len() - i).unwrap_or(1);
         failed += usize::from(!run(bounds, &options, share));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What must hold, for stateright to check in every state.
+//! The properties that stateright checks in every state.
 
 use crate::{
     bounds::Bounds,
@@ -18,15 +18,15 @@ use std::sync::{
 #[derive(Clone)]
 pub struct Search {
     pub rules: Arc<Rules>,
-    /// Which properties have been decided, by their place in [`PROPERTIES`].
+    /// The flags of the properties that have been decided, by their index in [`PROPERTIES`].
     decided: Arc<[AtomicBool; PROPERTIES.len()]>,
     stopped: Arc<AtomicBool>,
 }
 
 type Condition = fn(&Search, &World) -> bool;
 
-/// What must hold in every state, and what in some (`true`), because a search would be worthless
-/// without it, or because it is known of the protocol.
+/// The properties of every state, and those of some state (`true`), without which a search would be
+/// worthless, or which are known of the protocol.
 const PROPERTIES: &[(bool, &str, Condition)] = &[
     (false, "S1 names belong to one connection", Search::s1),
     (

@@ -2,7 +2,7 @@
 
 //! Two nodes, their users, and the network between them.
 //!
-//! What becomes of a message at a node `cmproto::node` decides; the tables that it asks are here.
+//! `cmproto::node` decides about a message at a node; the tables that it asks are here.
 
 use crate::{
     bounds::{Bounds, Plant, Slot, Verb},
@@ -22,7 +22,7 @@ use cmproto::{
 /// Most ends of connections in a model.
 pub const ENDS: usize = 5;
 
-/// What has become of an end.
+/// The phase of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Life {
     /// Not used yet.
@@ -45,14 +45,14 @@ pub struct End {
     /// The queue pair of its peer is.
     pub confirmed: bool,
     pub destroyed: bool,
-    /// What happened in the past, as far as a property asks for it.
+    /// The history, as far as a property needs it.
     pub past: Past,
 }
 
-/// What an end has gone through.
+/// The history of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
-    /// How often its attempt to connect came to an end (S3).
+    /// The number of times that its attempt to connect came to an end (S3).
     pub outcomes: u8,
     pub was_established: bool,
     /// Its user was told of a REJ (S2).
@@ -61,7 +61,7 @@ pub struct Past {
     pub rep_error: bool,
     /// Place of the end that it believes to talk to, plus one.
     pub peer: u8,
-    /// How often it sent its REQ or REP, and its DREQ (S7).
+    /// The numbers of sends of its REQ or REP, and of its DREQ (S7).
     pub requests: u8,
     pub dreqs: u8,
 }
@@ -78,7 +78,7 @@ pub struct World {
     pub broken: Option<Broken>,
 }
 
-/// What a step, rather than a state, can do wrong.
+/// An error of a step, rather than of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Broken {
     /// S6: a message that had its effect before has another one.
@@ -89,7 +89,7 @@ pub enum Broken {
     EndedByClaim,
 }
 
-/// What can happen next.
+/// A step that can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     Connect(usize),
@@ -99,7 +99,7 @@ pub enum Step {
     Restart(usize),
 }
 
-/// What the arrival of a message did.
+/// The effect of the arrival of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effect {
     /// Events that users were told of.
@@ -249,8 +249,8 @@ impl Rules {
         }
     }
 
-    /// What happens at some time if nothing else does: messages arrive, timers go off, and an
-    /// active user takes the connection that it asked for.
+    /// Adds the steps that happen at some time if nothing else does: messages arrive, timers go
+    /// off, and an active user takes the connection that it asked for.
     pub fn fair_steps(&self, world: &World, steps: &mut Vec<Step>) {
         steps.extend(world.net.iter().map(Step::Deliver));
         for place in self.places() {
@@ -268,7 +268,7 @@ impl Rules {
         }
     }
 
-    /// Whether a connection has ended, so that its user may try again.
+    /// Returns true if a connection has ended, so that its user may try again.
     fn over(&self, world: &World, place: usize) -> bool {
         match world.ends[place].life {
             Life::Unused => false,
@@ -309,7 +309,7 @@ impl Rules {
         usize::from(world.ends[place].past.peer).checked_sub(1)
     }
 
-    /// Whether two ends believe to talk to each other.
+    /// Returns true if each of two ends believes that the other is its peer.
     pub fn paired(&self, world: &World, a: usize, b: usize) -> bool {
         self.peer(world, a) == Some(b) && self.peer(world, b) == Some(a)
     }
@@ -367,7 +367,7 @@ impl Rules {
         (next != *world).then_some(next)
     }
 
-    /// Whether all connections are the same, apart from what was sent again.
+    /// Returns true if all connections are the same, apart from repetitions.
     pub fn same_ends(&self, a: &World, b: &World) -> bool {
         a.ends.iter().zip(&b.ends).all(|(a, b)| same_end(a, b))
     }
@@ -467,7 +467,7 @@ impl Rules {
             };
             if over && !end.past.was_established {
                 end.past.outcomes = end.past.outcomes.saturating_add(1);
-                // What comes later is no outcome any more.
+                // Later events are no outcome any more.
                 end.past.was_established |= matches!(event, Event::DreqReceived);
             }
         }
@@ -484,7 +484,7 @@ impl Rules {
         outcome.events.len()
     }
 
-    /// Whether an answer to a challenge ends a connection whose peer still has it.
+    /// Returns true if an answer to a challenge ends a connection whose peer still has it.
     fn is_ended_by_claim(&self, world: &World, place: usize, outcome: &Outcome) -> bool {
         let is_established = |place| {
             let view = self.view(world, place);
@@ -511,7 +511,8 @@ impl Rules {
         }
     }
 
-    /// Whether a REQ is in the network that claims the queue pair of the peer of the end at a place.
+    /// Returns true if the network has a REQ that claims the queue pair of the peer of the end at a
+    /// place.
     pub fn is_claimed(&self, world: &World, place: usize) -> bool {
         let Some(view) = self.view(world, place) else {
             return false;
@@ -613,7 +614,7 @@ impl RemoteTable<usize> for NodeTables<'_> {
 }
 
 impl NodeTables<'_> {
-    /// Whether the end at a place is found by this kind of name.
+    /// Returns the flag that says if the end at a place is found by this kind of id.
     fn entry(&mut self, key: &RemoteKey, place: usize) -> &mut bool {
         let end = &mut self.world.ends[place];
         match key.is_qpn() {
@@ -709,7 +710,7 @@ struct IncomingReq<'a> {
 }
 
 impl IncomingReq<'_> {
-    /// Whether a planted bug has the node believe that it knows nobody.
+    /// Returns true if a planted bug makes the node believe that it knows nobody.
     fn is_forgetful(&self) -> bool {
         self.node.rules.bounds.plant == Plant::ForgetPeers
     }
@@ -732,7 +733,7 @@ impl Passive for IncomingReq<'_> {
     }
 
     fn check_backlog(&mut self, (): &()) -> Result<(), Declined> {
-        // No more than that a place is free.
+        // This only says that a place is free.
         Ok(())
     }
 
@@ -793,7 +794,7 @@ impl PassiveReq for IncomingReq<'_> {
     }
 }
 
-/// Whether an end is the same, apart from what was sent again.
+/// Returns true if an end is the same, apart from repetitions.
 fn same_end(a: &End, b: &End) -> bool {
     (a.life, a.value, a.tracked, a.confirmed, a.destroyed)
         == (b.life, b.value, b.tracked, b.confirmed, b.destroyed)

@@ -23,7 +23,7 @@ pub enum Machine {
     Resolution(Resolution),
 }
 
-/// What a step of a [`Machine`] asks for.
+/// The actions that a step of a [`Machine`] asks for.
 pub enum Actions {
     Connection(cm::Actions),
     Resolution(sidr::Actions),
@@ -144,7 +144,7 @@ impl Machine {
 #[derive(Debug)]
 pub struct Endpoint<W> {
     pub machine: Machine,
-    /// Where its messages go, and the only place that they may come from.
+    /// The address that its messages go to, and the only one that they may come from.
     pub peer: Origin,
     /// The listener that a request was for; `None` on the active side.
     pub listener: Option<EpId>,
@@ -159,7 +159,7 @@ pub struct Endpoint<W> {
     /// There is a user who hears of events.
     pub has_user: bool,
     pub is_destroyed: bool,
-    /// What the environment keeps with it.
+    /// The data that the environment keeps with it.
     pub watch: W,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What surrounds a node: its network, its clock and its users.
+//! The surroundings of a node: its network, its clock and its users.
 
 use cmproto::{
     cm,
@@ -45,9 +45,9 @@ pub enum Cause<'a> {
 /// All but [`timer`](Self::timer) and [`watch`](Self::watch) are given the node, which they are a
 /// part of.
 pub trait Environment: Sized {
-    /// What is kept with each endpoint.
+    /// The data that is kept with each endpoint.
     type Watch;
-    /// What is remembered from before a step.
+    /// The data that is remembered from before a step.
     type Before: Default;
 
     /// Creates what is kept with the endpoint of a received request.

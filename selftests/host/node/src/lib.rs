@@ -3,10 +3,10 @@
 //! A node of the RDMA connection manager in memory.
 //!
 //! This is the module's glue (`rust/cm`, `rust/cma`, `rust/endpoint`, `rust/table`) without locks,
-//! devices and memory that runs out. What becomes of a message `cmproto::node` decides, and what an
-//! endpoint does its state machine decides; a [`Node`] keeps the tables and carries that out. What
-//! leaves it (messages, timers, events of users) goes to its [`Environment`], which also sees each
-//! step before and after it is taken.
+//! devices and memory that runs out. `cmproto::node` decides about a message, and its state machine
+//! about the actions of an endpoint; a [`Node`] keeps the tables and carries that out. All output
+//! (messages, timers, events of users) goes to its [`Environment`], which also sees each step
+//! before and after it is taken.
 
 mod endpoint;
 mod environment;

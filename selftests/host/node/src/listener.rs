@@ -13,7 +13,7 @@ use cmproto::{
 
 use crate::{endpoint::Endpoint, environment::Environment, node::Node, tables::EpId};
 
-/// What a user listens for.
+/// A user's listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Listener {
     pub addr: SockAddr,
@@ -26,7 +26,7 @@ pub struct Listener {
     pub qp_type: QpType,
 }
 
-/// Whether packets of these addresses come and go by the one interface of a node.
+/// Returns true if packets of these addresses come and go by the one interface of a node.
 fn is_near(addr: &SockAddr) -> bool {
     match addr {
         SockAddr::V4 { addr, .. } => addr[0] == 10,

@@ -63,7 +63,7 @@ impl Plant {
 
 /// Returns the parameters of a plain connection over RoCE.
 ///
-/// What [`Node::connect`] fills in is missing: service id, PSN and path.
+/// The fields that [`Node::connect`] fills in are missing: service id, PSN and path.
 pub fn connect_params() -> ConnectParams {
     ConnectParams {
         responder_resources: 1,
@@ -101,7 +101,7 @@ pub struct Node<E: Environment> {
     pub gid: Gid,
     pub guid: u64,
     pub tuning: Tuning,
-    /// Whether a destroyed connection waits out its time wait, or is forgotten at once.
+    /// True if a destroyed connection waits out its time wait, false if it is forgotten at once.
     pub linger: bool,
     /// A bug, if there shall be one.
     pub plant: Option<Plant>,
@@ -187,7 +187,7 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`RequestData::new`] and [`Connection::connect`].
+    /// The errors of [`RequestData::new`] and [`Connection::connect`].
     pub fn connect(
         &mut self,
         src: SockAddr,
@@ -232,7 +232,7 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`RequestData::new`] and [`Resolution::resolve`].
+    /// The errors of [`RequestData::new`] and [`Resolution::resolve`].
     pub fn resolve(
         &mut self,
         src: SockAddr,
@@ -333,7 +333,7 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of the state machine.
+    /// The errors of the state machine.
     pub fn reject(&mut self, ep: EpId, reason: Reason, private_data: &[u8]) -> Result<(), Errno> {
         let now = self.now;
         self.live(ep)?;
@@ -352,7 +352,7 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of the state machine.
+    /// The errors of the state machine.
     pub fn disconnect(&mut self, ep: EpId) -> Result<(), Errno> {
         let now = self.now;
         if let Machine::Resolution(_) = self.live(ep)?.machine {
@@ -373,8 +373,8 @@ impl<E: Environment> Node<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`Connection::notify_established`], and `EADDRINUSE` if another connection has the
-    /// queue pair of the peer.
+    /// The errors of [`Connection::notify_established`], and `EADDRINUSE` if another connection has
+    /// the queue pair of the peer.
     pub fn notify(&mut self, ep: EpId) -> Result<(), Errno> {
         let now = self.now;
         let endpoint = self.live(ep)?;
@@ -421,8 +421,8 @@ impl<E: Environment> Node<E> {
             .ok_or(Errno::ENOENT)
     }
 
-    // What the environment reports
-    // ------------------------------------------------------------------------------------------
+    // Reports of the environment
+    // -----------------------------------------------------------------------------------------
 
     /// Lets the timer of an endpoint run out.
     pub fn timeout(&mut self, ep: EpId) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a node carries out what `cmproto::node` decides about a message.
+//! The functions that carry out the decisions of `cmproto::node` about a message.
 
 use cmproto::{
     addr::Gid,
@@ -195,7 +195,7 @@ struct Incoming<'a, E: Environment> {
 }
 
 impl<E: Environment> Incoming<'_, E> {
-    /// Whether a planted bug has the node believe that it knows nobody.
+    /// Returns true if a planted bug makes the node believe that it knows nobody.
     fn is_forgetful(&self) -> bool {
         self.node.plant == Some(Plant::NoDuplicates)
     }

@@ -2,8 +2,8 @@
 
 //! Scripts of the RDMA connection manager, in the spirit of packetdrill.
 //!
-//! A script plays two parts: the peer on the wire, and the user of the connection manager. What
-//! lies between them is a [`world::World`]: the protocol crate with a virtual clock ([`host`]), or a
+//! A script plays two parts: the peer on the wire, and the user of the connection manager. A
+//! [`world::World`] lies between them: the protocol crate with a virtual clock ([`host`]), or a
 //! kernel with its character device and its network ([`guest`]). The language is described in
 //! `selftests/scenarios/README.rst`.
 //!

@@ -22,7 +22,7 @@ pub enum Value {
     Address(IpAddr),
     /// `$name`, `$name+1`: learned from an expected message, or predefined.
     Variable(String, i64),
-    /// What the field makes of it: `peer`, `any`, `ones`, `REQ` ...
+    /// A word, which the field interprets: `peer`, `any`, `ones`, `REQ` ...
     Word(String),
 }
 
@@ -39,7 +39,7 @@ pub enum Timing {
     After(Micros, u64),
 }
 
-/// What one line says.
+/// The statement of one line.
 #[derive(Clone, Debug)]
 pub enum What {
     /// The user makes the call with this name.
@@ -58,7 +58,7 @@ pub enum What {
     Wait(Micros),
 }
 
-/// What can follow the first words of a step.
+/// The words that can follow the first words of a step.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     pub conn: String,
@@ -87,7 +87,7 @@ pub struct Script {
     pub only: Vec<Under>,
     /// Takes seconds of real time: started first.
     pub is_slow: bool,
-    /// How this CM is tuned; where nothing is said, it does as C.
+    /// The tuning of this CM; where nothing is said, it does as C.
     pub tuning: Tuning,
     pub steps: Vec<Step>,
 }
@@ -103,7 +103,7 @@ fn place(word: &str) -> Result<Vec<Under>, String> {
     })
 }
 
-/// What a word of `tune` stands for.
+/// Returns the tunable that a word of `tune` stands for.
 fn tunable(word: &str) -> Result<Tunable, String> {
     let name = word.replace('_', "");
     let mut all = Tunable::ALL.iter().copied();
@@ -122,7 +122,7 @@ fn as_c() -> Result<Tuning, String> {
     Ok(tuning)
 }
 
-/// Whether a character is outside of all strings, for each one after the other.
+/// Returns a predicate that says for one character after the other if it is outside of all strings.
 fn outside() -> impl FnMut(char) -> bool {
     let mut is_quoted = false;
     move |c| {
@@ -253,7 +253,7 @@ fn event(name: &str) -> Result<u32, String> {
     kind.ok_or(format!("no event {name}"))
 }
 
-/// What a step says, and the words that follow.
+/// Returns the statement of a step, and the words that follow.
 fn what<'a>(words: &'a [&'a str]) -> Result<(What, &'a [&'a str]), String> {
     let send = |dup, name| kind(name).map(|kind| What::Send { dup, kind });
     let receive = |lost, name| kind(name).map(|kind| What::Receive { lost, kind });

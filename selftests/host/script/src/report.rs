@@ -39,7 +39,7 @@ pub fn scenarios(path: &Path, patterns: &[String]) -> io::Result<Vec<Scenario>> 
             scenarios.push(Scenario { name, script });
         }
     }
-    // What is mistyped would leave out what it should choose.
+    // A mistyped pattern would leave out the scenarios that it should choose.
     if let Some(pattern) = unused.first() {
         return Err(io::Error::other(format!(
             "no scenario has \"{pattern}\" in its name"
@@ -73,7 +73,7 @@ impl Scenario {
     }
 }
 
-/// How a scenario ended.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,

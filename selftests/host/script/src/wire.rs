@@ -27,7 +27,7 @@ pub enum Kind {
     Apr,
 }
 
-/// What a field holds.
+/// The contents of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// A number.
@@ -388,7 +388,7 @@ impl Mad {
         Some((id("local")?, id("remote")?))
     }
 
-    /// Whether a reserved bit is set.
+    /// Returns true if a reserved bit is set.
     pub fn has_reserved(&self, kind: Kind) -> bool {
         let mask = Self::reserved(kind);
         self.0

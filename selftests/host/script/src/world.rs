@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a script acts on: the system under test, its user interface, its network and its clock.
+//! The world that a script acts on: the system under test, its user interface, its network and its
+//! clock.
 
 use crate::wire::Mad;
 use cmproto::cm::Tuning;
@@ -9,7 +10,7 @@ use std::{fmt, net::IpAddr};
 /// Microseconds.
 pub type Micros = u64;
 
-/// Who sends or receives on the wire, apart from the system under test.
+/// A sender or receiver on the wire, apart from the system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// The peer of the connections.
@@ -57,7 +58,7 @@ pub enum Space {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint(pub usize);
 
-/// What a user says about its side of a connection, or hears about the other side.
+/// The parameters that a user gives for its side of a connection, or gets for the other side.
 #[derive(Clone, Debug, Default)]
 pub struct ConnParam {
     pub qpn: u32,
@@ -96,14 +97,14 @@ pub struct QpAttr {
     pub access: u32,
 }
 
-/// What a call of the user gives, or its errno.
+/// The result of a call of the user, or its errno.
 pub type Called<T = ()> = Result<T, i32>;
 
 /// An event that the user reads.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub at: Micros,
-    /// Whose; the listener's for a connection request.
+    /// The endpoint of the event; the listener's for a connection request.
     pub endpoint: Endpoint,
     /// The new endpoint of a connection request.
     pub child: Option<Endpoint>,
@@ -129,7 +130,7 @@ pub struct Sent {
     pub mad: Mad,
 }
 
-/// What can be waited for.
+/// An event or a message that can be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     pub wire: bool,
@@ -142,7 +143,7 @@ pub enum Input {
     Event(Box<Event>),
 }
 
-/// What the user can do.
+/// The calls of the user.
 pub trait User {
     /// Binds and listens; gives an endpoint.
     fn listen(&mut self, service: Service, backlog: u32, afonly: bool) -> Called<Endpoint>;
@@ -166,17 +167,17 @@ pub trait User {
     fn close(&mut self) -> Called;
 }
 
-/// What a script acts on.
+/// The world that a script acts on.
 pub trait World: User {
-    /// What is tested.
+    /// Returns the implementation under test.
     fn under(&self) -> Under;
     /// The names of this scenario.
     fn names(&self) -> Names;
     /// The time.
     fn now(&self) -> Micros;
-    /// How long after its time something may come, if the script names none.
+    /// Returns the time after which an event or a message is late, if the script names none.
     fn retry_timeout(&self) -> Micros;
-    /// How inexact the clock is.
+    /// Returns the error of the clock.
     fn slack(&self) -> Micros;
     /// Sends the bytes to the system under test.
     fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String>;

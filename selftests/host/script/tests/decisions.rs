@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a message is decided in `cmproto::node` alone. The node of the simulator and the
-//! script player, and the model carry that out, and have no opinion of their own.
+//! `cmproto::node` alone decides about a message. The node of the simulator and the script player,
+//! and the model carry that out, and have no opinion of their own.
 
 use std::{fs, path::Path};
 
 /// The sources of the programs that have nodes.
 const NODES: [&str; 4] = ["node/src", "sim/src", "script/src/host", "model/src"];
 
-/// What a decision about a message needs, and where it is found all the same, for another reason.
+/// The words that a decision about a message needs, and the files that have them all the same, for
+/// another reason.
 ///
 /// The compiler keeps them from more: there is no way to make an answer but to ask `cmproto::node`.
 const WORDS: [(&str, &[&str]); 14] = [
-    // Which connection a message is for.
+    // These find the connection that a message is for.
     (".is_for(", &[]),
     (".is_same_req(", &[]),
     ("remote_comm_id ==", &["script/src/host/seen.rs"]),
@@ -31,7 +32,7 @@ const WORDS: [(&str, &[&str]); 14] = [
     ("Dropped", &[]),
 ];
 
-/// How the crate is asked about a message.
+/// The calls that ask the crate about a message.
 const CALLS: [&str; 5] = [
     "node::route(",
     "node::judge(",

@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-/// What a peer does; the other rows of the table are the user and the clock.
+/// The rows of the peer's messages; the other rows of the table are the user and the clock.
 const ROWS: [&str; 18] = [
     "REP",
     "REP of a stranger",
@@ -95,7 +95,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
     table
 }
 
-/// What the scenarios come to on the host.
+/// Returns the cells that the scenarios come to on the host.
 fn seen() -> BTreeSet<(String, String)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut seen = BTreeSet::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was counted in simulations.
+//! The counters of simulations.
 
 macro_rules! counts {
     ($($name:ident = $text:literal,)*) => {
-        /// What was counted.
+        /// The counters of simulations.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $(pub $name: u64,)*

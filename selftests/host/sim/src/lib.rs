@@ -17,10 +17,10 @@
 //!   that endpoint in its node's table, as long as it exists. If both ends of a pair (each names
 //!   the other's id) are established, then they agree on both queue pairs, on the service, and on
 //!   who called whom, and are of the same call.
-//! - **S2** *No established side whose other side has seen a REJ.* If a connection was told of a REJ,
-//!   then no connection whose peer it is (by its id, with the other's id or none) is established,
-//!   now or later. The other half, a REJ that is lost, is not given by the protocol: a REJ is sent
-//!   once. Where no REJ can be lost, S4 demands it.
+//! - **S2** *No established side whose other side has seen a REJ.* If a connection was told of a
+//!   REJ, then no connection whose peer it is (by its id, with the other's id or none) is
+//!   established, now or later. The other half, a REJ that is lost, is not given by the protocol: a
+//!   REJ is sent once. S4 demands it if no REJ can be lost.
 //! - **S3** *Every connect ends in exactly one of established, rejected, unreachable.* The events of
 //!   each endpoint are a word of the language that [`rules::Stage`] spells out, for both sides; and
 //!   no REQ or REP is in flight for longer than (retries + 1) intervals, and 60 s more for each
@@ -39,20 +39,20 @@
 //!   peer that dies sends nothing; one that destroys sends one DREQ, once; an XRC target sends
 //!   nothing even then; and a passive side that gives up waiting for the RTU does so in silence, so
 //!   that who accepts its REP later than that is connected to nobody.
-//! - **S5** *No (GUID, QPN) is accepted again within time wait.* The protocol as Linux speaks it does
-//!   not give that: an endpoint leaves the tables when it enters time wait. What is judged is that
-//!   until then it has its peer's communication id from its REQ or REP on, and its queue pair from
-//!   its REP or RTU on, for itself: both find it, and nothing else finds it after. How often a queue pair comes again
-//!   within the time wait of its last connection is counted.
+//! - **S5** *No (GUID, QPN) is accepted again within time wait.* The protocol as Linux speaks it
+//!   does not give that: an endpoint leaves the tables when it enters time wait. The rule is that
+//!   until then no other connection has its peer's communication id from its REQ or REP on, nor its
+//!   queue pair from its REP or RTU on: both find it, and nothing else finds it after. A counter
+//!   has the number of queue pairs that come again within the time wait of their last connection.
 //! - **S6** *A duplicate of any message at any time changes nothing but retransmission.* A message
 //!   whose like (to the bit) has changed the state of a connection before leaves that connection
 //!   equal in all its parts, and its user is told nothing. An MRA that comes after another send of
 //!   the request answers that. Where the connection has left the
 //!   tables, a REQ is a new one: the protocol cannot know better.
-//! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1) times,
-//!   and 7 times more at a node that sends early,
-//!   and an RTU, DREP, MRA or REJ at most once more than there was cause for. What belongs to no
-//!   connection is sent only in answer to a message.
+//! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1)
+//!   times, and 7 times more at a node that sends early, and an RTU, DREP, MRA or REJ at most once
+//!   more than there was cause for. A message that belongs to no connection is sent only in answer
+//!   to a message.
 //! - **S8** *Destroy terminates without the peer.* A connection that was destroyed is over, or in a
 //!   time wait of at most 17 s with nothing in flight; its user hears nothing more; and in the end
 //!   no endpoint is left.
@@ -129,10 +129,10 @@ pub fn play_in_weather(script: &Script, seed: u64, weather: Weather) -> Outcome 
     play_in(script, Network::drawn(seed, weather), false)
 }
 
-/// What a seed stands for as a script, with all that the network does.
+/// Returns the script that a seed stands for, with all actions of the network.
 pub fn script_of(seed: u64, knobs: &Knobs) -> Script {
     let (mut script, network) = plan(seed, knobs);
-    // What happens up to a panic would be lost with the world.
+    // The record up to a panic would be lost with the world.
     let record = play_in(&script, network, false).network.record();
     let network = record
         .into_iter()

@@ -33,7 +33,7 @@ usage: cmsim [option...]
   --trace           with --seed: print all that happens
   --shrink          with --seed: print a short script that breaks the same rule";
 
-/// What was asked for.
+/// The options of the command line.
 struct Options {
     budget: Budget,
     jobs: usize,

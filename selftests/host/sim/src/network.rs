@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the network does to each message: drawn from a seed, or read from a script.
+//! The treatment of each message by the network: drawn from a seed, or read from a script.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use crate::script::{Fate, Script, Step, Which};
 
-/// How bad a network is: shares of all messages, in thousandths.
+/// The quality of a network: shares of all messages, in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weather {
     pub lost: u32,
@@ -68,7 +68,7 @@ impl Network {
         }
     }
 
-    /// What becomes of a message.
+    /// Returns the fate of a message.
     pub fn fate(&mut self, which: Which) -> Fate {
         match self {
             Self::Scripted(fates) => fates.get(&which).copied().unwrap_or(Fate::PLAIN),

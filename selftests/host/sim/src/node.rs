@@ -78,7 +78,7 @@ pub fn service_qpn(tag: Tag) -> u32 {
     0x1_0000 + u32::from(tag)
 }
 
-/// Whose endpoint it is, and whether it has a user.
+/// Returns the owner of an endpoint, and says if it has a user.
 pub fn whose(node: &Node, ep: EpId) -> Option<(Tag, Side, bool)> {
     let endpoint = node.endpoints.get(&ep)?;
     let watch = &endpoint.watch;
@@ -142,7 +142,7 @@ pub fn connect(node: &mut Node, tag: Tag, to: Gid, dial: &Dial) -> Option<EpId> 
 ///
 /// # Errors
 ///
-/// Those of the verb.
+/// The errors of the verb.
 pub fn act(node: &mut Node, ep: EpId, verb: Verb, has_data: bool) -> Result<(), Errno> {
     match verb {
         Verb::Accept => accept(node, ep),
@@ -194,7 +194,7 @@ pub fn reached(node: &mut Node, ep: EpId) {
     }
 }
 
-/// What a node that sends early has found out about the peers by now, which changes all the time.
+/// Returns the estimates of a node that sends early, which change all the time.
 fn retry_policy_at(node: &Node) -> RetryPolicy {
     match (
         node.tuning.early_retry(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What surrounds a node in a simulation: it notes what the node wants, and judges each step.
+//! The surroundings of a node in a simulation: it notes what the node wants, and judges each step.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub struct Observer {
     /// Requests of one queue pair that came while its last connection was in time wait.
     pub reused: u64,
     pub next_qpn: u32,
-    /// Whose connection the message that arrives was sent for, for the record only.
+    /// The connection that the arriving message was sent for, for the record only.
     pub tag: Tag,
     /// The machine that takes a step as it was before, if that is needed.
     copy: Option<Machine>,
@@ -109,7 +109,7 @@ fn is_challenge(machine: &Machine, mad: &[u8; MAD_LEN]) -> bool {
     }
 }
 
-/// What an endpoint was before a step.
+/// The state of an endpoint before a step.
 #[derive(Default)]
 pub struct Before {
     /// The state of a connection.
@@ -284,7 +284,7 @@ impl Environment for Observer {
         let is_changed = before.is_copied && node.env.copy.as_ref() != Some(machine);
         let judgement = match cause {
             Cause::Verb | Cause::Reject | Cause::Park if result.is_err() => {
-                // Nothing else can be wrong.
+                // No other field can be wrong.
                 let judgement = match is_changed {
                     true => watch.violation(Rule::Api, "a verb failed, and changed something"),
                     false => Ok(()),
@@ -315,7 +315,7 @@ impl Environment for Observer {
             Cause::New | Cause::Verb | Cause::Park | Cause::Timer | Cause::StalePeer => Ok(()),
         };
         node.env.judge(judgement);
-        // Nothing else can have changed.
+        // No other field can have changed.
         let judgement = match (before.state, endpoint.machine.connection()) {
             (Some(before), Some(machine)) => endpoint
                 .watch

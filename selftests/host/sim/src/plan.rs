@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a seed stands for: the setup, the users and the accidents of a simulation.
+//! The script that a seed stands for: the setup, the users and the accidents of a simulation.
 
 use cmproto::{time::Duration, wire::Transport};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use crate::{
     script::{Act, Call, Dial, Moment, Plant, Script, Setup, Side, Step, Tag, Verb},
 };
 
-/// What a run can be asked for.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Knobs {
     /// Thousandths of the corrupt messages whose checksum is right all the same, where messages
@@ -94,7 +94,7 @@ fn dial(rng: &mut Rng) -> Dial {
     }
 }
 
-/// What the two users of `tag` do other than the usual.
+/// Adds the unusual actions of the two users of `tag`.
 fn users(rng: &mut Rng, tag: Tag, steps: &mut Vec<Step>) {
     for side in [Side::Active, Side::Passive] {
         let mut act = |when, after, verb| {

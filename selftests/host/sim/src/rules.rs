@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What must hold, and the record of one endpoint by which that is judged.
+//! The rules, and the record of one endpoint by which they are judged.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Rule {
     S7,
     S8,
     S9,
-    /// What a type says about itself: timers, and verbs that fail.
+    /// The properties that a type promises: timers, and verbs that fail.
     Api,
     /// The code panicked.
     Panic,
@@ -81,14 +81,14 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Where the user of an endpoint believes to be.
+/// The stage at which the user of an endpoint believes it to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Not asked yet; or the active user waits for the REP.
     Waiting,
     /// Has asked for a datagram service.
     Resolving,
-    /// Has a REQ or REP to answer.
+    /// The user has a REQ or REP to answer.
     Asked,
     /// Passive: has accepted, and waits for the RTU.
     Accepted,
@@ -115,7 +115,7 @@ impl Stage {
             | (Self::Accepted, _, CmEvent::Rejected | CmEvent::Unreachable)
             | (Self::Connected, _, CmEvent::Rejected) => Self::Over,
             (Self::Accepted, Side::Passive, CmEvent::Established) => Self::Connected,
-            // Who disconnects at once may overtake its own RTU.
+            // A user that disconnects at once may overtake its own RTU.
             (Self::Accepted, Side::Passive, CmEvent::Disconnected)
             | (Self::Connected, _, CmEvent::Disconnected) => Self::Disconnected,
             (Self::Disconnected, _, CmEvent::TimewaitExit) => Self::Over,
@@ -124,7 +124,7 @@ impl Stage {
     }
 }
 
-/// Which of two sides' names an attribute counts under.
+/// Returns the side whose ids an attribute counts under.
 fn slot(kind: Attribute) -> usize {
     Attribute::ALL.iter().position(|a| *a == kind).unwrap_or(0)
 }
@@ -274,7 +274,7 @@ impl Watch {
         Violation { rule, what }
     }
 
-    /// Whether the message with this digest has changed the state before.
+    /// Returns true if the message with this digest has changed the state before.
     pub fn has_applied(&self, kind: Attribute, digest: u64) -> bool {
         self.applied.contains(&(kind, digest))
     }
@@ -466,7 +466,7 @@ impl Watch {
     }
 }
 
-/// Whether a connection in this state must have its peer's names to itself.
+/// Returns true if no other connection may have the peer's ids of a connection in this state.
 pub const fn is_tracked(state: State) -> bool {
     matches!(
         state,

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{play_seed, rules::Rule, Counts, Knobs};
 
-/// How much to simulate: what comes first ends a run.
+/// The amount to simulate: what comes first ends a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     pub connections: Option<u64>,
@@ -22,7 +22,7 @@ pub struct Budget {
     pub violations: usize,
 }
 
-/// What a run has found.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub counts: Counts,
@@ -32,7 +32,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// How often `rule` was broken.
+    /// Returns the number of times that `rule` was broken.
     pub fn broken(&self, rule: Rule) -> usize {
         self.broken.iter().filter(|(_, r)| *r == rule).count()
     }

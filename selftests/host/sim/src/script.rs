@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens in a simulation, as a list of deviations from a boring course.
+//! The course of a simulation, as a list of deviations from the plain course.
 //!
-//! In the boring course nobody connects. Whoever is asked accepts at once, whoever is connected
-//! stays so, whoever hears that it is over destroys its endpoint, and every message arrives 10 us
-//! after it was sent. A script is therefore as short as what it has to say, and remains one
-//! when any of its steps is taken out.
+//! In the plain course nobody connects. Each user that gets a request accepts at once, connected
+//! users stay connected, a user that is told of the end destroys its endpoint, and every message
+//! arrives 10 us after it was sent. A script is therefore as short as its list of deviations, and
+//! is still a script when any of its steps is taken out.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ use cmproto::{
 /// Number of a call of `connect`, and of all that comes of it.
 pub type Tag = u16;
 
-/// What holds for all of a simulation.
+/// The settings of a whole simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Where the nodes' secret keys come from.
+    /// The seed of the nodes' secret keys.
     pub seed: u64,
     /// Number of nodes, 2 or 3.
     pub nodes: u8,
@@ -33,9 +33,9 @@ pub struct Setup {
     pub parking: usize,
     /// The nodes that send requests early, a bit for each; the others do as the C modules.
     pub early: u8,
-    /// Whether a destroyed connection waits out its time wait, or is forgotten at once.
+    /// True if a destroyed connection waits out its time wait, false if it is forgotten at once.
     pub linger: bool,
-    /// How long a new peer's link address takes to be found.
+    /// The time that it takes to find a new peer's link address.
     pub reach: Duration,
     /// A bug, if there shall be one.
     pub plant: Option<Plant>,
@@ -56,7 +56,7 @@ impl Setup {
     };
 }
 
-/// How a user connects.
+/// The parameters of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dial {
     /// Resolves a service id for datagrams instead.
@@ -86,7 +86,7 @@ impl Dial {
     }
 }
 
-/// Whose user.
+/// The side of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The one that connects.
@@ -95,7 +95,7 @@ pub enum Side {
     Passive,
 }
 
-/// What a user waits for before it acts.
+/// The moment that a user waits for before it acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     /// Its endpoint comes to be.
@@ -108,7 +108,7 @@ pub enum Moment {
     Ended,
 }
 
-/// What a user does.
+/// An action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Accepts the REQ, or the REP.
@@ -122,7 +122,7 @@ pub enum Verb {
     Nothing,
 }
 
-/// What the network does to a message.
+/// The fate of a message in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives, this much later than usual.
@@ -135,11 +135,11 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What happens if nothing happens.
+    /// The plain fate of a message.
     pub const PLAIN: Self = Self::Late(Duration::ZERO);
 }
 
-/// Which message: the `nth` (from 0) of its kind that node `from` sends for `tag`.
+/// The name of a message: the `nth` (from 0) of its kind that node `from` sends for `tag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Which {
     pub tag: Tag,

@@ -10,7 +10,7 @@ use crate::{
     script::{Act, Call, Dial, Fate, Script, Setup, Step},
 };
 
-/// How often a script may be played to find a shorter one.
+/// The number of scripts that may be played to find a shorter one.
 const TRIES: usize = 20_000;
 
 /// A search for a shorter script.

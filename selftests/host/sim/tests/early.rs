@@ -49,7 +49,7 @@ fn weather(seed: u64) -> Weather {
     }
 }
 
-/// What all simulations together come to, with the nodes in the bits of `early` sending early.
+/// Returns the sum of all simulations, in which the nodes in the bits of `early` send early.
 fn sum(early: u8, dial: Dial, weather: impl Fn(u64) -> Weather) -> Counts {
     let mut counts = Counts::default();
     for seed in 0..300 {

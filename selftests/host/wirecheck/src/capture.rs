@@ -15,7 +15,7 @@ pub struct Frame {
     pub number: usize,
     /// When it was captured, in microseconds.
     pub time: u64,
-    /// What it begins with.
+    /// The link layer that it begins with.
     pub link: Linktype,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -27,7 +27,7 @@ struct Interface {
     units: u64,
 }
 
-/// What is kept while a file is read.
+/// The state that is kept while a file is read.
 #[derive(Default)]
 struct Reader {
     interfaces: Vec<Interface>,
@@ -87,11 +87,12 @@ impl Reader {
     }
 }
 
-/// The frames of a file. Where it is cut short it ends, as when the capturing program was killed.
+/// The frames of a file. A file that is cut short ends there, as when the capturing program was
+/// killed.
 ///
 /// # Errors
 ///
-/// Those of reading it; `InvalidData` if it is no capture.
+/// The errors of reading it; `InvalidData` if it is no capture.
 pub fn read(path: &Path) -> io::Result<Vec<Frame>> {
     let broken = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut pcap =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was seen of a connection.
+//! The observed part of a connection.
 
 use crate::{exchange::Seen, packet::Address};
 use cm_script::wire::MAD_LEN;
@@ -32,7 +32,7 @@ impl End {
     }
 }
 
-/// What each end has one of.
+/// A pair of values, one for each end.
 #[derive(Clone, Debug, Default)]
 pub struct Each<T>(pub [T; 2]);
 
@@ -63,7 +63,7 @@ pub struct Sent {
     psns: Vec<u32>,
     /// Packets that the network delivered more than once.
     pub copies: usize,
-    /// How many were sent early, before the first interval was over.
+    /// The number of early sends, before the first interval was over.
     pub early: usize,
     /// The last time that one was not sent early, in microseconds.
     pub classic: u64,
@@ -98,7 +98,7 @@ impl Sent {
         true
     }
 
-    /// How often it was sent in the classic schedule.
+    /// Returns the number of sends in the classic schedule.
     pub fn sends(&self) -> usize {
         self.times.len() - self.early
     }
@@ -128,7 +128,7 @@ impl Sent {
         is_first_interval && self.early <= usize::from(EARLY_SENDS)
     }
 
-    /// How many of them reached the network's end.
+    /// Returns the number of copies that reached the network's end.
     pub fn arrived(&self) -> usize {
         self.times.len() + self.copies
     }
@@ -144,11 +144,11 @@ impl Sent {
 pub struct Mra {
     /// When it was captured, in microseconds.
     pub time: u64,
-    /// How long it asks to wait, as a time code.
+    /// The time that it asks to wait for, as a time code.
     pub timeout: u8,
 }
 
-/// What an end is known by.
+/// The ids of an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
     /// Its address.
@@ -161,14 +161,14 @@ pub struct Name {
     pub guid: u64,
 }
 
-/// What a REQ says about times and numbers.
+/// The times and numbers in a REQ.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Most repetitions of a message.
     pub retries: usize,
-    /// How long the passive end may take, as a time code.
+    /// The time that the passive end may take, as a time code.
     pub passive_timeout: u8,
-    /// How long the active end may take, as a time code.
+    /// The time that the active end may take, as a time code.
     pub active_timeout: u8,
     /// The time wait, as a time code.
     pub ack_timeout: u8,
@@ -188,12 +188,12 @@ impl Terms {
     }
 }
 
-/// What was seen of a connection.
+/// The observed part of a connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// What each end is known by.
+    /// The ids of each end.
     pub names: Each<Name>,
-    /// What was agreed.
+    /// The agreed parameters.
     pub terms: Terms,
     /// The REQ.
     pub req: Sent,
@@ -222,7 +222,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// That which a REQ begins.
+    /// Returns the connection that a REQ begins.
     pub fn new(req: &Req<'_>, sent: Sent, src: Address, dst: Address) -> Self {
         let active = Name {
             addr: src,
@@ -335,8 +335,8 @@ impl Table {
         of.into_iter().flatten().rev().copied().collect()
     }
 
-    /// Whether there is a connection with these ids, whatever its addresses; 0 and an id that was
-    /// not seen yet stand for any, but not both of them.
+    /// Returns true if there is a connection with these ids, whatever its addresses are; 0 and an
+    /// id that was not seen yet stand for any, but not both of them.
     pub fn knows(&self, local: u32, remote: u32) -> bool {
         let has = |name: &Name, id: u32| id == 0 || name.comm.is_none_or(|comm| comm == id);
         self.all.iter().any(|connection| {

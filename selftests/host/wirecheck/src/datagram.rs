@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// Linux sends a request at most so often, and no sooner than after this time code.
 const SENDS: usize = 16;
 const TIMEOUT: u8 = 20;
-/// How much sooner a retry may be captured, in microseconds.
+/// The time by which a retry may be captured too early, in microseconds.
 const EARLY: u64 = 600_000;
 
 /// A resolution.
@@ -31,12 +31,12 @@ struct Resolution {
 pub struct Resolutions {
     /// By address and request id of who asks.
     all: HashMap<(Address, u32), Resolution>,
-    /// What was found.
+    /// The findings.
     pub found: Findings,
 }
 
 impl Resolutions {
-    /// How many there are.
+    /// Returns the number of resolutions.
     pub fn len(&self) -> usize {
         self.all.len()
     }

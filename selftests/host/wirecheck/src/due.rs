@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has to follow, and by when.
+//! The messages that have to follow, and their deadlines.
 
 use crate::{connection::End, rule::Rule};
 
@@ -47,7 +47,7 @@ impl Wants {
         }
     }
 
-    /// What is missing.
+    /// Returns the text for the missing message.
     pub const fn missing(self) -> &'static str {
         match self {
             Self::Mra => "no MRA for the repeated REQ",
@@ -61,7 +61,7 @@ impl Wants {
     }
 }
 
-/// What is due.
+/// The messages that are due.
 #[derive(Debug, Default)]
 pub struct Dues {
     all: Vec<Due>,

@@ -15,16 +15,16 @@ use cm_script::wire::{Kind, Mad};
 use cmproto::wire;
 use std::{collections::BTreeMap, fmt};
 
-/// What is to be said of a capture.
+/// The result of the checks of a capture.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// How many messages there are of each kind.
+    /// The number of messages of each kind.
     pub messages: BTreeMap<Kind, usize>,
-    /// How many connections were asked for.
+    /// The number of connection requests.
     pub connections: usize,
-    /// How many resolutions of service ids.
+    /// The number of resolutions of service ids.
     pub resolutions: usize,
-    /// What breaks a rule, by frame.
+    /// The violations of rules, by frame.
     pub violations: Vec<Violation>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What is kept while a capture is read.
+/// The state that is kept while a capture is read.
 #[derive(Default)]
 struct Judge {
     exchanges: Exchanges,
@@ -102,7 +102,7 @@ impl Judge {
 /// Judges frames in the order in which they were captured.
 ///
 /// `is_lossy` says that frames were lost before they were captured: what was not seen is then not
-/// held against anybody. What would have come after the end of the capture is not either.
+/// held against anybody. A message that would have come after the end of the capture is not either.
 pub fn judge(frames: &[Frame], is_lossy: bool) -> Verdict {
     let mut judge = Judge::default();
     judge.exchanges.is_lossy = is_lossy;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can be said of a message without knowing its exchange.
+//! The checks of a message that need no knowledge of its exchange.
 
 use crate::{
     packet::{Datagram, GSI_QKEY, GSI_QPN},
@@ -106,7 +106,7 @@ pub fn content(mad: &[u8; MAD_LEN], header: &Header, message: &Message<'_>, foun
     }
 }
 
-/// Whether the attribute modifier has a meaning: annex A19.
+/// Returns true if the attribute modifier has a meaning: annex A19.
 fn carries_ece(message: &Message<'_>) -> bool {
     matches!(
         message,
@@ -136,7 +136,7 @@ fn service(id: u64, found: &mut Findings) {
         // Any service of the program's.
         Some(PortSpace::Ib) => (),
         Some(_) if id.0 >> 32 == 0 && id.port() != 0 => (),
-        // Of the IETF: IPoIB's connected mode (RFC 4755).
+        // Services of the IETF: IPoIB's connected mode (RFC 4755).
         _ if id.0 >> 56 == 0x10 => (),
         _ => found.breaks(Rule::W17, format!("service id {:#x}", id.0)),
     }

@@ -28,7 +28,7 @@ pub const GSI_QPN: u32 = 1;
 /// Its well-known Q_Key.
 pub const GSI_QKEY: u32 = 0x8001_0000;
 
-/// What a packet goes by.
+/// The address of the source or destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// On RoCE.
@@ -56,9 +56,9 @@ pub struct Packet {
     pub frame: usize,
     /// When it was captured, in microseconds.
     pub time: u64,
-    /// Where it comes from.
+    /// The source of the packet.
     pub src: Address,
-    /// Where it goes to.
+    /// The destination of the packet.
     pub dst: Address,
     /// The service level; 0 on RoCE, which has none.
     pub sl: u8,
@@ -66,11 +66,11 @@ pub struct Packet {
     pub gids: Option<(Gid, Gid)>,
     /// The queue pair that it goes to.
     pub qpn: u32,
-    /// What it carries.
+    /// The contents of the packet.
     pub body: Body,
 }
 
-/// What a packet carries.
+/// The contents of a packet.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// A datagram of the general services.
@@ -88,7 +88,7 @@ pub struct Datagram {
     pub src_qpn: u32,
     /// Its packet sequence number, which each send of a message has anew.
     pub psn: u32,
-    /// Whether its invariant CRC is right.
+    /// True if its invariant CRC is right.
     pub icrc: bool,
     /// The payload.
     pub mad: Vec<u8>,
@@ -192,7 +192,7 @@ fn infiniband(frame: &Frame) -> Option<Packet> {
     })
 }
 
-/// What an ERF record of InfiniBand has, from the local route header on.
+/// Returns the packet in an ERF record of InfiniBand, from the local route header on.
 fn erf(record: &[u8]) -> Option<&[u8]> {
     let kind = *record.get(8)?;
     let mut rest = record.get(ERF_LEN..)?;

@@ -16,7 +16,7 @@ macro_rules! rules {
             /// Every rule, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// What it demands, in a few words.
+            /// Returns the demand of the rule, in a few words.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -85,7 +85,7 @@ pub struct Violation {
     pub rule: Rule,
     /// The number of the frame in the capture, from 1.
     pub frame: usize,
-    /// What is wrong.
+    /// The description of the error.
     pub text: String,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What breaks rules, as it is found.
+/// The violations of rules, as they are found.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The number of the frame that is looked at.

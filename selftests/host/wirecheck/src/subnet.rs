@@ -30,7 +30,7 @@ const GET_RESP: u8 = 0x81;
 const PATH_RECORD: [u8; 2] = [0, 0x35];
 const AT_PATH: usize = 56;
 
-/// What was seen of a subnet.
+/// The observed part of a subnet.
 #[derive(Debug, Default)]
 pub struct Subnet {
     gids: HashMap<Gid, u16>,
@@ -133,7 +133,7 @@ impl Subnet {
         if !path.subnet_local && packet.gids.is_none() {
             wrong("leaves the subnet without a global route".into());
         }
-        // That of a router is not that of the GID.
+        // The LID of a router is not that of the GID.
         if path.subnet_local {
             self.gid(gids.0, slid, found);
             self.gid(gids.1, dlid, found);

@@ -24,7 +24,7 @@ pub const C: &str = "10.0.0.3";
 pub const TID: u64 = 0x1111;
 pub const DREQ_TID: u64 = 0x2222;
 
-/// What the two ends of the usual connection are known by.
+/// The ids of the two ends of the usual connection.
 pub const IDS: (u64, u64) = (0xa1, 0xb1);
 pub const QPNS: (u64, u64) = (0x11, 0x21);
 pub const GUIDS: (u64, u64) = (0xaaaa, 0xbbbb);
@@ -59,7 +59,7 @@ pub fn req() -> Mad {
     req_as(IDS.0, QPNS.0, TID)
 }
 
-/// The same with another id, queue pair and transaction.
+/// Returns a REQ with another id, queue pair and transaction.
 pub fn req_as(local: u64, qpn: u64, tid: u64) -> Mad {
     let mut mad = mad(
         Kind::Req,

@@ -68,7 +68,7 @@ pub fn icrc(packet: &[u8], ip_len: usize) -> [u8; ICRC_LEN] {
     (!crc).to_le_bytes()
 }
 
-/// Where a frame comes from and goes to.
+/// The source and the destination of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     pub src_mac: Mac,

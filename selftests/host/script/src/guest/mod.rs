@@ -32,7 +32,7 @@ use std::{
     thread,
 };
 
-/// Where the peers of IPv4 live.
+/// The network of the peers of IPv4.
 const NET_V4: &str = "10.1.0.0/16";
 /// Scenarios at a time; fewer on a kernel with all its checks.
 const AT_ONCE: usize = 24;
@@ -43,7 +43,8 @@ const ADDR_RESOLVED: u32 = 0;
 const ROUTE_RESOLVED: u32 = 2;
 const CONNECT_REQUEST: u32 = 4;
 
-/// How many times as long everything may take: more than once on a kernel with all its checks.
+/// Returns the factor by which everything may be slower: more than once on a kernel with all its
+/// checks.
 fn slowness() -> u64 {
     match Path::new("/sys/kernel/debug/kmemleak").exists() {
         true => 5,

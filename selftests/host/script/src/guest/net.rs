@@ -28,7 +28,7 @@ const LOCAL_INTERFACE: &str = "v0";
 /// Datagrams that one receiver has a place for.
 type Place = (UnixDatagram, Who);
 
-/// What a receiver gets: when, to whom, and the datagram.
+/// The length of the record that a receiver gets: when, to whom, and the datagram.
 pub const RECORD_LEN: usize = 8 + 1 + crate::wire::MAD_LEN;
 
 /// The socket, and who waits for what.
@@ -76,8 +76,8 @@ fn open() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// How long ago the last frame that was read had come, by the kernel's clock: that does not depend
-/// on how busy this program is. The first call turns the time stamps on.
+/// Returns the age of the last frame that was read, by the kernel's clock: that does not depend on
+/// how busy this program is. The first call turns the time stamps on.
 fn age(socket: &OwnedFd) -> Micros {
     const SIOCGSTAMPNS: libc::c_ulong = 0x8907;
     let mut stamp = libc::timespec {

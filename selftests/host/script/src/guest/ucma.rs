@@ -133,7 +133,8 @@ impl RawEvent {
         &self.0[28..28 + usize::from(self.0[284])]
     }
 
-    /// The same of an event of a datagram service, which has `struct rdma_ucm_ud_param`.
+    /// Returns the private data of an event of a datagram service, which has `struct
+    /// rdma_ucm_ud_param`.
     pub fn datagram_private(&self) -> &[u8] {
         &self.0[60..60 + usize::from(self.0[316])]
     }

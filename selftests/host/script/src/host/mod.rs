@@ -2,8 +2,8 @@
 
 //! The protocol crate as a world: a node with a virtual clock.
 //!
-//! What becomes of a message `cmproto::node` decides, and [`cmnode`] carries it out. What needs a kernel
-//! (routes, devices, memory) is reduced to what the scripts can tell.
+//! `cmproto::node` decides about a message, and [`cmnode`] carries it out. Parts that need a kernel
+//! (routes, devices, memory) are reduced to those that the scripts can observe.
 
 mod call;
 mod seen;
@@ -36,7 +36,7 @@ fn sock(address: IpAddr, port: u16) -> SockAddr {
     }
 }
 
-/// Where the messages of a host come from.
+/// Returns the address that the messages of a host come from.
 fn origin(address: IpAddr) -> Origin {
     Origin::of_gid(Gid(wire::gid(address)))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which cells of the state table the messages of a peer have come to.
+//! The cells of the state table that the messages of a peer have come to.
 
 use super::Node;
 use crate::wire::Mad;

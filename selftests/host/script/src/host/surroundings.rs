@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What surrounds the node: the wire and the events of the user, as queues that a script reads.
+//! The surroundings of the node: the wire and the events of the user, as queues that a script
+//! reads.
 
 use super::{origin, seen};
 use crate::{
@@ -25,7 +26,7 @@ pub(super) struct Surroundings {
     pub(super) seen: seen::Cells,
 }
 
-/// What is kept with an endpoint.
+/// The data that is kept with an endpoint.
 #[derive(Default)]
 pub(super) struct Watch {
     /// The user wants events: on the passive side from ACCEPT on.

@@ -33,9 +33,9 @@ struct Conn {
     comm: u64,
     qpn: u64,
     psn: u64,
-    /// What it calls its request for a datagram service.
+    /// The id of its request for a datagram service.
     request: u64,
-    /// Those of the system under test, once they are known.
+    /// The ids of the system under test, once they are known.
     remote: Option<u64>,
     remote_qpn: Option<u64>,
     /// Transaction ids of the two exchanges.
@@ -199,7 +199,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Whether a field is as expected. A variable that is not known becomes known.
+    /// Checks that a field is as expected. A variable that is not known becomes known.
     fn compare(&mut self, mad: &Mad, kind: Kind, name: &str, value: &Value) -> Result {
         let field = kind
             .field(name)
@@ -322,7 +322,7 @@ fn narrow<T: TryFrom<u64>>(number: u64) -> Result<T> {
     T::try_from(number).map_err(|_| format!("{number:#x} is too large"))
 }
 
-/// Whether a script is for this implementation.
+/// Returns true if a script is for this implementation.
 pub fn is_for(script: &Script, under: Under) -> bool {
     script.only.is_empty() || script.only.contains(&under)
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Play<'_> {
-    /// What the peer of a connection says if the script does not say otherwise.
+    /// Returns the message that the peer of a connection sends if the script names no fields.
     fn message(&mut self, kind: Kind, name: &str) -> Result<Mad> {
         let (peer, local, guid) = (self.names.peer, self.names.local, self.names.guid);
         let service = self.variable("service", 0)?;

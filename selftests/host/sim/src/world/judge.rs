@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// Whether the peer's node has an endpoint with the communication id that `ep` knows.
+    /// Returns true if the peer's node has an endpoint with the communication id that `ep` knows.
     fn has_other_end(&self, index: usize, ep: EpId) -> bool {
         let Some((endpoint, machine)) = self.connection(index, ep) else {
             return false;
@@ -136,7 +136,7 @@ impl World {
         peer.is_some_and(|node| node.tables.comm_ids.get(id).is_some())
     }
 
-    /// How often the network or a node has failed.
+    /// Returns the number of failures of the network or of nodes.
     fn troubles(&self) -> u64 {
         let counts = &self.counts;
         counts.lost + counts.late + counts.corrupted + counts.restarts

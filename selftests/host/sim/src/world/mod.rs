@@ -67,7 +67,7 @@ enum Happening {
         troubles: u64,
     },
     Settle,
-    /// Who disconnected from nobody has been told so.
+    /// A user that disconnected without a peer has been told so.
     Settled,
     Close,
 }
@@ -81,7 +81,7 @@ struct Packet {
     mad: Box<[u8; MAD_LEN]>,
 }
 
-/// What the users of a tag do.
+/// The actions of the users of a tag.
 #[derive(Debug, Default)]
 struct Plan {
     acts: Vec<Act>,
@@ -103,7 +103,7 @@ pub struct World {
     cuts: Vec<(Instant, Instant, [usize; 2])>,
     network: Network,
     counts: Counts,
-    /// How often nodes have restarted.
+    /// The number of restarts of nodes.
     epochs: u32,
     /// Nothing unusual has happened to any message or node.
     perfect: bool,
@@ -115,7 +115,7 @@ pub struct World {
     trace: Option<Vec<String>>,
 }
 
-/// How a simulation went.
+/// The result of a simulation.
 #[derive(Debug)]
 pub struct Outcome {
     pub counts: Counts,
@@ -428,7 +428,7 @@ impl World {
             };
             self.log(|| format!("#{tag}: {what} arrives at node {to}"));
         }
-        // Whom it was for is found out again: a stale connection may be another's business.
+        // Its endpoint is looked up again: a stale connection may be another's business.
         let eps: Vec<EpId> = self.touched(number);
         self.after(to, None);
         for ep in eps {

@@ -17,9 +17,10 @@ use cmproto::{
     wire::{Header, Message, MraMessage},
 };
 
-/// How late an emulated machine may be, in microseconds: for answers, and for what was on its way.
+/// The delay of an emulated machine that is accepted, in microseconds: for answers, and for what
+/// was on its way.
 pub const SLACK: u64 = 2_000_000;
-/// How much sooner than its time a retry may be captured, because the one before it was late.
+/// The time by which a retry may be captured too early, because the one before it was late.
 const EARLY: u64 = 600_000;
 /// No side waits longer for an answer than this, whatever it was told; Linux itself does not.
 const LONGEST_WAIT: u64 = 8_000_000;
@@ -27,7 +28,7 @@ const LONGEST_WAIT: u64 = 8_000_000;
 /// Any number of repetitions, at any time.
 const UNLIMITED: (usize, u64) = (usize::MAX - 1, 0);
 
-/// What a time code stands for, in microseconds, as Linux rounds it.
+/// Returns the time that a time code stands for, in microseconds, as Linux rounds it.
 pub const fn micros(code: u8) -> u64 {
     match code {
         0..=8 => 1_000,
@@ -43,9 +44,9 @@ pub struct Seen<'a> {
     pub frame: usize,
     /// When it was captured, in microseconds.
     pub time: u64,
-    /// Where it comes from.
+    /// The source of the message.
     pub src: Address,
-    /// Where it goes to.
+    /// The destination of the message.
     pub dst: Address,
     /// The sequence number of its packet.
     pub psn: u32,
@@ -62,7 +63,7 @@ pub struct Exchanges {
     pub is_lossy: bool,
     /// The connections.
     pub table: Table,
-    /// What was found.
+    /// The findings.
     pub found: Findings,
     dues: Dues,
 }
@@ -112,7 +113,7 @@ impl Exchanges {
         };
         match message {
             Message::Lap(_) | Message::Apr(_) => return,
-            // Who knows neither cannot be told.
+            // The sender knows neither, so the connection cannot be found.
             Message::Rej(_) if ids == (0, 0) => {
                 return self.found.breaks(Rule::W13, "a REJ without ids");
             }
@@ -165,7 +166,8 @@ impl Exchanges {
     }
 }
 
-/// Whether this repeats a message; then whether it may, and whether it is the same.
+/// Returns true if this repeats a message. If so, checks that it may be repeated and that it is the
+/// same.
 ///
 /// `wait` is the least time between two sends, in microseconds.
 fn repeats(
@@ -183,7 +185,7 @@ fn repeats(
     true
 }
 
-/// Whether a message may be repeated, and whether it is the same.
+/// Checks that a message may be repeated, and that it is the same.
 fn repeated(
     found: &mut Findings,
     seen: &Seen<'_>,
@@ -209,7 +211,7 @@ fn repeated(
             format!("{name} again after {since} ms, not {wait}"),
         );
     }
-    // Where there is no least time, those that come early are not told apart.
+    // If there is no least time, early ones are not told apart.
     let early = match wait {
         0 => usize::from(EARLY_SENDS),
         _ => 0,

@@ -12,7 +12,7 @@ use crate::{
 };
 use cm_script::wire::{address, Kind, Mad};
 
-/// Where the parts of an ERF record begin.
+/// The offsets of the parts of an ERF record.
 const LRH: usize = 16;
 const GRH: usize = 24;
 const BTH: usize = 24;
@@ -96,7 +96,7 @@ fn w2_crc() {
         w2(scene(), |frame| *frame.last_mut().unwrap() ^= 0x80, &[]);
         w2(scene(), |frame| frame[LRH] ^= 0x10, &[]);
     }
-    // What a router changes, which is only where there is a global route header.
+    // These change a field that a router changes, which is only done with a global route header.
     let version = |frame: &mut [u8]| frame[LRH] ^= 1;
     w2(local(), version, &[W2]);
     w2(global(), version, &[]);

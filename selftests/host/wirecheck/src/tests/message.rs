@@ -8,7 +8,7 @@ use crate::{
 };
 use cm_script::wire::Kind;
 
-/// Where the parts of an IPv4 frame begin.
+/// The offsets of the parts of an IPv4 frame.
 const BTH: usize = 42;
 const DETH: usize = 54;
 
@@ -58,7 +58,7 @@ fn w1_length_and_addressing() {
 fn w2_crc() {
     let flip = |frame: &mut [u8]| *frame.last_mut().unwrap() ^= 0x80;
     Scene::new().changed(A, B, &req(), flip).breaks(&[W2]);
-    // What a router changes does not count.
+    // The changes of a router do not count.
     let hop = |frame: &mut [u8]| frame[22] -= 1;
     Scene::new().changed(A, B, &req(), hop).is_fine();
 }

@@ -109,7 +109,7 @@ fn w6_identical() {
 
 #[test]
 fn w7_no_longer_than_needed() {
-    // What was on its way does not count.
+    // Messages that were on their way do not count.
     let up = || Scene::new().a(&req()).b(&rep());
     let rtu = from_a(Kind::Rtu, TID, &[]);
     up().a(&rtu).after(5000).a(&req()).breaks(&[W7]);

@@ -91,7 +91,7 @@ fn w11_stale_request() {
     ];
     let accepted = mad(Kind::Rep, 7, &ids);
     up().b(&dreq).b(&accepted).breaks(&[W11]);
-    // Of a connection that has ended the QPN is free.
+    // The QPN of a connection that has ended is free.
     let ids = [
         ("local", 0xb2),
         ("remote", 0xa2),

@@ -22,10 +22,10 @@
 #[allow(unsafe_code)]
 mod bindings;
 mod cmid;
-// What is of both modules has more than this one needs.
+// The shared modules have more than this module needs.
 #[allow(dead_code)]
 mod harness;
-// What is of both modules has more than this one needs.
+// The shared modules have more than this module needs.
 #[allow(unsafe_code, dead_code)]
 mod rdma {
     pub(crate) mod address;

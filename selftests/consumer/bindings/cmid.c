@@ -41,8 +41,8 @@ static void change_address(struct neighbour *neigh, const u8 *mac)
 }
 
 /*
- * As __neigh_update() in net/core/neighbour.c does it, but slowly: the state first and the address
- * then, with the lock all the time.
+ * The function does the same as __neigh_update() in net/core/neighbour.c, but slowly: the state
+ * first and the address then, with the lock all the time.
  */
 static void become_known(struct neighbour *neigh)
 {
@@ -154,8 +154,8 @@ unsigned int rust_test_node_type(void)
 }
 
 /*
- * Whether the module has the lock of all network interfaces. Who has waited for that writes 0 when it may
- * be given back.
+ * True if the module has the lock of all network interfaces. The task that has waited for that
+ * writes 0 when the lock may be given back.
  */
 static bool locked;
 module_param(locked, bool, 0644);
@@ -256,7 +256,7 @@ bool rust_test_is_stuck(void)
 	return completion_done(&stuck) && !READ_ONCE(has_returned);
 }
 
-/* Who is stuck is still to return. */
+/* A stuck task is still to return. */
 void rust_test_free_accept(struct ib_device *device)
 {
 	device->ops.iw_accept = accept_of_driver;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads for the test modules, and what Rust cannot call: inline functions, and
- * parameters of a module that are strings.
+ * Declarations that bindgen reads for the test modules, and functions that Rust cannot call: inline
+ * functions, and parameters of a module that are strings.
  */
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -18,7 +18,7 @@ const char *rust_test_other_device(void);
 
 bool rust_test_is_ib(struct ib_device *device, u32 port_num);
 
-/* Of ibcm only: bindgen puts bit fields that cross a word elsewhere than the compiler does. */
+/* For ibcm only: bindgen puts bit fields that cross a word elsewhere than the compiler does. */
 struct rust_test_req_bits {
 	u8 local_cm_response_timeout;
 	u8 remote_cm_response_timeout;
@@ -31,7 +31,7 @@ struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param 
 unsigned long long rust_test_service(void);
 bool rust_test_bounded(void);
 
-/* Of cmid only. */
+/* For cmid only. */
 const char *rust_test_ipv4(void);
 unsigned int rust_test_removal(void);
 int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a side does: with its identifier, from outside or in a callback.
+//! The actions of a side: with its identifier, from outside or in a callback.
 
 use super::{
     ground::at,
@@ -86,7 +86,7 @@ pub(crate) fn listen(_side: &Side, id: &Id) -> Result {
     id.listen(4)
 }
 
-/// Whether the queue pair's state is this one, which is said if not.
+/// Checks that the queue pair is in this state.
 pub(crate) fn qp_is(id: &Id, state: QpState, place: Place) -> bool {
     let found = id.with_qp(|qp| qp.state());
     let is_right = found == Some(Ok(state));

@@ -42,7 +42,7 @@ pub(crate) fn unused(g: &Arc<Ground>) -> Option<()> {
     a.is_in(Situation::New);
     a.end();
     is!(a.told(), 0);
-    // Of the calling program, which is that of insmod.
+    // The user part belongs to the calling program, which is insmod.
     let user = Part::create_user(g, UDP, UD)?;
     check!(user.holds(|id| Arc::ptr_eq(id.handler(), &user)));
     is!(user.see(|id| id.port_space()), Some(UDP));
@@ -209,7 +209,7 @@ pub(crate) fn resolve_nobody(side: &Side, timeout_ms: usize) -> Result {
 }
 
 fn without_an_address(g: &Arc<Ground>) -> Option<()> {
-    // Where nobody is, or nothing leads.
+    // Nothing answers at this address, or no route leads there.
     let a = Part::create(g, TCP, RC)?;
     a.calls_in_callbacks();
     is!(

@@ -40,7 +40,7 @@ fn attributes(side: &Side, peer: &Side, reads: u8, depth: u8) {
     is!(attr.retry_count, 6);
 }
 
-/// Whether so many bytes are what was said, and zeros.
+/// Returns true if so many bytes are the sent data, and zeros.
 pub(crate) fn is_all_data(side: &Side, len: usize, said: &[u8]) -> bool {
     let right = Iterator::chain(said.iter().copied(), iter::repeat(0));
     right.take(len).eq(side.data().into_iter().take(len))
@@ -105,7 +105,7 @@ pub(crate) fn connection(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// What one end does when it is told of what.
+/// The actions of the active end at each event.
 fn act_of_a(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
     match event {
         EventType::ADDR_RESOLVED => {
@@ -117,7 +117,7 @@ fn act_of_a(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
             is!(act::connect_locked(side, id), Ok(()));
         }
         EventType::CONNECT_RESPONSE => {
-            // What follows comes soon.
+            // The next event comes soon.
             side.on(EventType::DISCONNECTED, act_of_a);
             is!(act::accept_nothing(side, id), Ok(()));
         }
@@ -129,7 +129,7 @@ fn act_of_a(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
     Verdict::KEEP
 }
 
-/// What the other does.
+/// The actions of the passive end at each event.
 fn act_of_b(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
     match event {
         EventType::CONNECT_REQUEST => {

@@ -159,7 +159,7 @@ pub(crate) fn groups(g: &Arc<Ground>) -> Option<()> {
     join(g, FULL_MEMBER);
     join(g, SEND_ONLY_FULL_MEMBER);
 
-    // Whoever leaves need not be told before.
+    // A member may leave before it is told that it has joined.
     let a = Part::create(g, PortSpace::UDP, QpType::UD)?;
     is!(join_as(&a, GROUP, FULL_MEMBER, 0), Err(EINVAL));
     is!(a.bind(), Ok(()));

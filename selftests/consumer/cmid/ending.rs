@@ -72,7 +72,7 @@ fn end_in_callbacks(g: &Arc<Ground>, end: Act, accept_and_end: Act) {
     }
 }
 
-/// Whoever returns something else than 0 is told nothing more; the peer is.
+/// A consumer that returns something else than 0 is told nothing more; the peer is.
 pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
     end_in_callbacks(g, act::refuse, accept_and_refuse);
     if let Some(a) = Part::create(g, PortSpace::TCP, QpType::RC) {
@@ -107,7 +107,7 @@ pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// Whoever destroys an identifier waits for a callback that runs, and none comes after.
+/// A consumer that destroys an identifier waits for a callback that runs, and no other comes after.
 fn linger(_side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
     sleep_ms(50);
     Verdict::KEEP
@@ -149,7 +149,7 @@ pub(crate) fn destruction(g: &Arc<Ground>) -> Option<()> {
         a.end();
         b.expect_status(EventType::REJECTED, RejectReason::TIMEOUT.status());
     }
-    // Who asks goes while the request is told.
+    // The active end goes while the request is told.
     if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
         b.on(EventType::CONNECT_REQUEST, linger);
         is!(a.connect(), Ok(()));
@@ -206,8 +206,8 @@ fn accept_and_destroy(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verd
     destroy_itself(side, id, event)
 }
 
-/// Whoever is destroyed in its own callback does not wait for that, and is told nothing more; the
-/// peer is. With C this never ends.
+/// An identifier that is destroyed in its own callback does not wait for that, and its consumer is
+/// told nothing more; the peer is. With C this never ends.
 pub(crate) fn in_own_callback(g: &Arc<Ground>) -> Option<()> {
     end_in_callbacks(g, destroy_itself, accept_and_destroy);
     if let Some(Pair { a, b, .. }) = &Pair::until_route(g) {
@@ -294,7 +294,7 @@ pub(crate) fn haste(g: &Arc<Ground>) -> Option<()> {
         fsleep(Delta::from_micros(i.wrapping_mul(40)));
         l.end();
         a.end();
-        // Whoever has seen the request has it to the end.
+        // A consumer that has seen the request has it to the end.
         b.end();
     }
     Some(())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all sides share.
+//! The resources that all sides share.
 
 use super::side::{Side, Sides};
 use crate::rdma::{
@@ -93,12 +93,12 @@ impl Ground {
         )
     }
 
-    /// What queue pairs are made of.
+    /// Returns the protection domain of queue pairs.
     pub(crate) fn pd(&self) -> Result<&Arc<ProtectionDomain>> {
         self.pd.as_ref().ok_or(ENODEV)
     }
 
-    /// Where their work is completed.
+    /// Returns the completion queue of queue pairs.
     pub(crate) fn cq(&self) -> Result<&Arc<CompletionQueue>> {
         self.cq.as_ref().ok_or(ENODEV)
     }

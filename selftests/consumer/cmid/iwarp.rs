@@ -165,7 +165,7 @@ fn send_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
     keep_if(word_send(side, id))
 }
 
-/// What is said in the callback that tells of the answer is heard.
+/// Data that are sent in the callback for the answer arrive.
 pub(crate) fn at_once(g: &Arc<Ground>) -> Option<()> {
     for _ in 0..200 {
         if !is_good() {
@@ -220,7 +220,7 @@ pub(crate) fn rejections(g: &Arc<Ground>) -> Option<()> {
         a.expect_status(EventType::REJECTED, RESET);
         let message = a.see(|id| id.reject_message(RESET)).flatten();
         is!(message, Some(c"reset by remote host"));
-        // What comes with that is not the consumer's.
+        // The last event is not the consumer's.
         let last = a.last();
         let (data, len) = a.see(|id| id.consumer_reject_data(&last)).flatten()?;
         check!(data.is_none());
@@ -242,7 +242,7 @@ pub(crate) fn rejections(g: &Arc<Ground>) -> Option<()> {
         a.expect_status(EventType::REJECTED, RESET);
     }
 
-    // Whoever accepts what cannot be refuses.
+    // A consumer that accepts an impossible request refuses it.
     if let Some(Pair { a, b, .. }) = &routed(g) {
         b.on(EventType::CONNECT_REQUEST, accept_badly);
         is!(a.connect(), Ok(()));
@@ -330,7 +330,7 @@ pub(crate) fn wildcard(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// Whether no more queue pairs are made.
+/// True if no more queue pairs are made.
 static OVER: Atomic<bool> = Atomic::new(false);
 
 /// The peer may have gone: what the calls say does not matter.

@@ -56,23 +56,24 @@ const TESTS: &[(&str, Test)] = &[
     ("destroyed in haste", ending::haste),
 ];
 
-/// Where there is a subnet administrator.
+/// Tests that need a subnet administrator.
 const IB_TESTS: &[(&str, Test)] = &[("services", address::services)];
 
-/// Where the peer has an address of Ethernet.
+/// Tests that need a peer with an Ethernet address.
 const ROCE_TESTS: &[(&str, Test)] =
     &[("a neighbour that comes and goes", neighbour::comes_and_goes)];
 
-/// Where somebody takes the device away.
+/// Tests that need somebody who takes the device away.
 const REMOVAL_TESTS: &[(&str, Test)] = &[("the device goes", removal::removal)];
 
-/// Where somebody takes it away while others hold the lock of all network interfaces.
+/// Tests that need somebody who takes the device away while others hold the lock of all network
+/// interfaces.
 const LOCKED_REMOVAL_TESTS: &[(&str, Test)] = &[("a group's device goes", removal::of_a_group)];
 
-/// Where a callback may destroy its own identifier.
+/// Tests in which a callback destroys its own identifier.
 const OWN_TESTS: &[(&str, Test)] = &[("destroyed in its own callback", ending::in_own_callback)];
 
-/// Where the device speaks iWARP.
+/// Tests that need a device with iWARP.
 const IWARP_TESTS: &[(&str, Test)] = &[
     ("a connection over iWARP", iwarp::connection),
     ("data at once over iWARP", iwarp::at_once),
@@ -82,7 +83,7 @@ const IWARP_TESTS: &[(&str, Test)] = &[
     ("destroyed in haste over iWARP", iwarp::haste),
 ];
 
-/// Where it does, and a driver does not return.
+/// Tests that need a device with iWARP whose driver does not return.
 const STUCK_TESTS: &[(&str, Test)] = &[("an accept that does not return over iWARP", iwarp::stuck)];
 
 fn run_all(run: &mut Run, ground: &Arc<Ground>, tests: &[(&str, Test)]) {

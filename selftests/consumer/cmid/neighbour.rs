@@ -24,7 +24,7 @@ use kernel::{
 /// The neighbour, and where it is when it is there.
 const NUMBER: u8 = 0x77;
 const MAC: Mac = [2, 0, 0, 0, 0, NUMBER];
-/// How often is asked.
+/// The number of queries.
 const TIMES: u32 = 50;
 /// Longer than an answer takes.
 const PATIENCE_MS: u32 = 20_000;
@@ -32,7 +32,7 @@ const PATIENCE_MS: u32 = 20_000;
 /// Asks for a path to the neighbour.
 #[pin_data]
 struct Asker {
-    /// How many paths there were.
+    /// The number of paths.
     #[pin]
     paths: Mutex<u32>,
     #[pin]
@@ -60,7 +60,7 @@ impl Handler for Asker {
 }
 
 impl Asker {
-    /// Whether it comes to so many paths.
+    /// Returns true once it has found so many paths.
     fn has_found(&self, number: u32) -> bool {
         let mut left = msecs_to_jiffies(PATIENCE_MS);
         let mut paths = self.paths.lock();

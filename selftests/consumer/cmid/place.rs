@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where something was expected.
+//! The place in the source of an expectation.
 
 use core::{fmt, panic::Location};
 
@@ -9,7 +9,7 @@ use core::{fmt, panic::Location};
 pub(crate) struct Place(&'static Location<'static>);
 
 impl Place {
-    /// That which calls the function that calls this.
+    /// Returns the caller of the function that calls this.
     #[track_caller]
     pub(crate) fn of_caller() -> Self {
         Self(Location::caller())

@@ -115,7 +115,7 @@ fn used(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// What the device refuses.
+/// The device refuses these queue pairs.
 fn refused_by_device(g: &Arc<Ground>) -> Option<()> {
     let Pair { a, .. } = &Pair::until_resolved(g)?;
     let init = QpInit {
@@ -139,7 +139,7 @@ pub(crate) fn queue_pairs(g: &Arc<Ground>) -> Option<()> {
     used(g);
     refused_by_device(g);
 
-    // Whoever is refused has a queue pair that is of no use.
+    // An end that is refused has a queue pair that is of no use.
     if let Some(Pair { a, b, .. }) = &routed(g) {
         is!(a.connect(), Ok(()));
         if b.expect(EventType::CONNECT_REQUEST) {
@@ -149,7 +149,7 @@ pub(crate) fn queue_pairs(g: &Arc<Ground>) -> Option<()> {
         a.qp_is(QpState::ERR);
     }
 
-    // So has whoever cannot accept: the peer is refused.
+    // The same is true for an end that cannot accept: the peer is refused.
     if let Some(Pair { a, b, .. }) = &routed(g) {
         b.on(EventType::CONNECT_REQUEST, accept_badly);
         is!(a.connect(), Ok(()));
@@ -183,7 +183,7 @@ pub(crate) fn queue_pairs(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// What a queue pair may become: this is right or `EINVAL`.
+/// Checks which states a queue pair may be moved to: this is right or `EINVAL`.
 fn allows_at(side: &Side, id: &Id, init: bool, ready: bool, place: Place) {
     let right = |is_right| if is_right { Ok(()) } else { Err(EINVAL) };
     let states = [

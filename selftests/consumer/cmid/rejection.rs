@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What cannot be said, and what is not wanted.
+//! Tests of impossible and of unwanted connections.
 
 use super::{
     act,
@@ -64,7 +64,7 @@ pub(crate) fn parameters(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-/// What the consumer of the other end has said when it rejected, and its length.
+/// Returns the data of the other end's consumer when it rejected, and their length.
 fn reject_data(side: &Side) -> Option<(bool, u8)> {
     let last = side.last();
     let (data, len) = side.see(|id| id.consumer_reject_data(&last)).flatten()?;
@@ -104,7 +104,7 @@ pub(crate) fn rejections(g: &Arc<Ground>) -> Option<()> {
         is!(a.connect(), Ok(()));
         a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
     }
-    // Of an answer.
+    // An answer is rejected.
     if let Some(Pair { a, b, .. }) = &Pair::until_response(g) {
         b.calls_in_callbacks();
         is!(a.reject(), Ok(()));

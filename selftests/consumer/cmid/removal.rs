@@ -16,13 +16,14 @@ use crate::{
 };
 use kernel::sync::Arc;
 
-/// How long the lock of all network interfaces is held at most.
+/// The longest time for which the lock of all network interfaces is held.
 const LOCKED_MS: i64 = 60_000;
 const LOOK_MS: i64 = 50;
-/// How long the identifiers stay after the device's removal, in which the device waits for them.
+/// The time for which the identifiers stay after the device's removal, in which the device waits
+/// for them.
 const STAY_MS: i64 = 2000;
 
-/// Whatever is on the way to a connection is refused.
+/// Calls on the way to a connection are refused.
 fn refuses(side: &Side, id: &Held<'_>, place: Place) {
     let right = Errno(parameter::removal()).failure();
     let results = [

@@ -3,8 +3,8 @@
 //! An identifier that stays as long as the module: a listener that refuses all requests, or one that
 //! has asked for the way to an address.
 //!
-//! Who looks at it is outside: at which device it is shown, who is refused by it and who by nobody,
-//! which ports it takes from others.
+//! The suite that looks at it is outside: at which device it is shown, who is refused by it and who
+//! by nobody, which ports it takes from others.
 
 use super::ground::at;
 use crate::rdma::{

@@ -32,7 +32,7 @@ use kernel::{
 pub(crate) type Id = cm_id::CmId<Side>;
 /// The identifier of a side, with the lock of its handler.
 pub(crate) type Held<'a> = cm_id::Held<'a, Side>;
-/// What is done in a callback.
+/// An action in a callback.
 pub(crate) type Act = fn(&Arc<Side>, &Held<'_>, EventType) -> Verdict;
 
 pub(super) type Sides = KVec<Arc<Side>>;
@@ -48,7 +48,7 @@ pub(crate) const REJ_DATA: usize = 148;
 const SIDR_REQ_DATA: usize = 180;
 pub(crate) const SIDR_REP_DATA: usize = 136;
 
-/// What a side says.
+/// The private data of a side.
 const SAID: &[u8; 5] = b"said\0";
 
 pub(crate) fn sleep_ms(ms: i64) {
@@ -67,11 +67,11 @@ struct Told {
 }
 
 struct Plan {
-    /// Whether all functions are called in each callback.
+    /// True if all functions are called in each callback.
     calls: bool,
-    /// What is to be done in the callback of this event.
+    /// The action in the callback of this event.
     act: Option<(EventType, Act)>,
-    /// Which a request is for.
+    /// The side that a request is for.
     child: Option<Arc<Side>>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Side {
     wait: CondVar,
 }
 
-/// How much is said, at most, in an event: the device passes on as much.
+/// The largest amount of private data in an event: the device passes on as much.
 fn data_len(id: &Id, event: &Event) -> usize {
     let is_datagram = id.qp_type() == QpType::UD;
 
@@ -108,7 +108,7 @@ fn data_len(id: &Id, event: &Event) -> usize {
     }
 }
 
-/// Where an identifier is when it is told of an event.
+/// Returns the situation of an identifier when it is told of an event.
 fn situation_of(id: &Id, event: EventType) -> Situation {
     if id.qp_type() == QpType::UD {
         return Situation::Any;
@@ -221,7 +221,7 @@ impl Side {
             Some((on, act)) if on == event.kind => act(self, id, event.kind),
             _ => Verdict::KEEP,
         };
-        // Whoever comes in at the same time is seen.
+        // A callback that comes in at the same time is seen.
         fsleep(Delta::from_micros(500));
         let is_noted = {
             let told = &mut *self.told.lock();
@@ -255,12 +255,12 @@ impl Side {
         self.call(|id| f(&id.lock_handler()))
     }
 
-    /// Whether something holds for the identifier.
+    /// Checks a property of the identifier.
     pub(crate) fn holds(&self, f: impl FnOnce(&Id) -> bool) -> bool {
         self.see(f).unwrap_or(false)
     }
 
-    /// What the queue pair's state is.
+    /// Checks the queue pair's state.
     #[track_caller]
     pub(crate) fn qp_is(&self, state: QpState) -> bool {
         let place = Place::of_caller();
@@ -306,12 +306,12 @@ impl Side {
         self.told.lock().gone
     }
 
-    /// How many callbacks run.
+    /// Returns the number of callbacks that run.
     pub(crate) fn inside(&self) -> u32 {
         self.told.lock().inside
     }
 
-    /// How many events it has been told of.
+    /// Returns the number of events that it has been told of.
     pub(crate) fn told(&self) -> usize {
         self.told.lock().told
     }
@@ -324,7 +324,7 @@ impl Side {
         self.told.lock().data
     }
 
-    /// Whether the last data begin like this.
+    /// Returns true if the last data begin like this.
     pub(crate) fn has_heard(&self, said: &[u8]) -> bool {
         self.data().starts_with(said)
     }
@@ -360,7 +360,7 @@ impl Side {
         self.plan.lock().child = Some(child.clone());
     }
 
-    /// What it says when it connects or accepts.
+    /// Returns its parameters when it connects or accepts.
     pub(crate) fn param(&self) -> ConnParam<'static> {
         let active = self.is_active();
         ConnParam {
@@ -398,7 +398,7 @@ impl Side {
         self.wait_for(ms, |told| told.inside > 0)
     }
 
-    /// Whether the next event of a side is this one, which another message may have overtaken.
+    /// Checks that the next event of a side is this one, which another message may have overtaken.
     pub(crate) fn comes(&self, event: EventType) -> bool {
         if !self.is_told() {
             return false;

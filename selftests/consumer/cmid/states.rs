@@ -21,7 +21,7 @@ use crate::{
 use core::net::Ipv4Addr;
 use kernel::{prelude::*, sync::Arc};
 
-/// How far an identifier has come.
+/// The progress of an identifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Situation {
     New,
@@ -70,7 +70,7 @@ impl Set {
     }
 }
 
-/// Where there is a connection, or somebody wants one.
+/// The situations in which there is a connection, or a request for one.
 const CONNECTING: Set = Set::one(ReqSent)
     .and(ReqRcvd)
     .and(Response)
@@ -148,7 +148,7 @@ fn long_rnr_timer(_side: &Side, id: &Id) -> Result {
     id.set_min_rnr_timer(32)
 }
 
-/// Confines the identifier to a kind of device. Where it is too late for that, the answer is a number
+/// Confines the identifier to a kind of device. If it is too late for that, the answer is a number
 /// that no other function gives.
 fn restrict_to(id: &Id, kind: NodeType) -> Result {
     let result = id.restrict_node_type(kind);
@@ -186,14 +186,14 @@ enum Call {
 
 use Call::*;
 
-/// What each does: nothing but to fail with `EINVAL`, unless it succeeds and changes nothing; left
-/// out where it would do what it is for.
+/// A function and its effect: nothing but to fail with `EINVAL`, unless it succeeds and changes
+/// nothing; left out where it would do what it is for.
 struct Act {
     name: &'static str,
     call: Call,
     succeeds: Set,
     is_for: Set,
-    /// Whether it ends what a queue pair does.
+    /// True if it ends the work of a queue pair.
     ends: bool,
 }
 
@@ -256,7 +256,7 @@ const ACTS: &[Act] = &[
     act("restrict_switch", Free(restrict_switch)),
 ];
 
-/// What only looks, and so can be done everywhere.
+/// Calls the functions that only read, and so can be called everywhere.
 fn look(side: &Side, id: &Id) {
     let ground = &side.ground;
     let service = u64::from(id.port_space().0)

@@ -11,7 +11,7 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// Whether the test that runs has found nothing wrong. Callbacks check, too.
+/// True if the test that runs has found no error. Callbacks check, too.
 static GOOD: Atomic<bool> = Atomic::new(true);
 
 /// Says that something is wrong, and where: where the caller is, or who called that, if it says
@@ -24,7 +24,7 @@ pub(crate) fn say_wrong(what: fmt::Arguments<'_>) {
     GOOD.store(false, Relaxed);
 }
 
-/// Whether nothing is wrong so far in this test.
+/// Returns true if this test has found no error so far.
 pub(crate) fn is_good() -> bool {
     GOOD.load(Relaxed)
 }

@@ -43,7 +43,7 @@ impl<F: FnOnce() + Send + 'static> WorkItem for Task<F> {
     }
 }
 
-/// Runs something in a work queue. What is returned is completed at its end.
+/// Runs something in a work queue. The task completes the returned object at its end.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> Option<Arc<Completion>> {
     let done = completion()?;
     let finished = done.clone();
@@ -61,7 +61,8 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> Option<Arc<Completi
     Some(done)
 }
 
-/// How often who waits looks before it sleeps. Where there is one CPU, nobody comes meanwhile.
+/// The number of looks of a waiting task before it sleeps. With one CPU, no other task comes
+/// meanwhile.
 const LOOKS: u32 = 2_000;
 
 /// A place where two tasks meet, again and again, to go on at the same moment.

@@ -28,7 +28,7 @@ use crate::{
 };
 use kernel::{prelude::*, sync::Arc};
 
-/// What nobody looks at.
+/// Data that nobody looks at.
 static ZEROS: [u8; 256] = [0; 256];
 
 /// So many zeros.
@@ -55,7 +55,7 @@ pub(super) fn unused(world: &Arc<World>) {
     is!(a.told(), 0);
 }
 
-/// Whoever has nothing to say.
+/// An end that sends no data.
 pub(super) struct Nobody;
 
 impl Handler for Nobody {
@@ -129,14 +129,14 @@ fn shared_listeners(world: &Arc<World>) {
             Some(RejectReason::INVALID_SERVICE_ID)
         );
     }
-    // What was refused may ask again.
+    // An end that was refused may ask again.
     a.is_in(State::IDLE);
     if is!(a.does(Inbox::send_req), Ok(())) {
         a.expect(EventType::REJ_RECEIVED);
     }
 }
 
-/// What an end says its queue pair is to become.
+/// Returns the attributes that an end reports for its queue pair.
 #[track_caller]
 fn attributes_of(side: &mut Side, state: QpState) -> Option<QpAttr> {
     let attr = side.does(|_, id| id.init_qp_attr(state));
@@ -221,7 +221,7 @@ pub(super) fn connection(world: &Arc<World>) {
     }
 }
 
-/// What the request says.
+/// Checks the contents of the request.
 fn request(pair: &mut Pair) {
     let Pair { l, a, b, service } = pair;
     let world = a.world.clone();
@@ -261,7 +261,7 @@ fn request(pair: &mut Pair) {
     }
 }
 
-/// What the answer says; and both ends are connected.
+/// Checks the contents of the answer; and both ends are connected.
 fn answer(pair: &mut Pair) -> Option<()> {
     let Pair { a, b, .. } = pair;
     // A consumer that says no number has 0, and may ask before.
@@ -445,7 +445,7 @@ pub(super) fn parameters(world: &Arc<World>) {
     }
 }
 
-/// Whether both ends are connected in the end.
+/// Checks that both ends are connected in the end.
 fn parameters_of_answers(a: &mut Side, b: &mut Side) -> bool {
     check!(b.data_begin(&[0]));
     let refused = b.does(|end, id| {
@@ -484,7 +484,7 @@ fn parameters_of_answers(a: &mut Side, b: &mut Side) -> bool {
     true
 }
 
-/// What is refused changes nothing: the next request may leave from another device.
+/// A refused end changes nothing: the next request may leave from another device.
 pub(super) fn refused_then_elsewhere(world: &Arc<World>) {
     let other = world.other();
     is!(other.as_ref().err(), None);

@@ -67,7 +67,7 @@ fn rejected_in_words(world: &Arc<World>) {
     }
 }
 
-/// Of a REP, and by the passive end after its REP.
+/// A REP is rejected, and the passive end rejects after its REP.
 fn rejected_answers(world: &Arc<World>) {
     if let Some(Pair {
         l: _l,
@@ -97,7 +97,7 @@ fn rejected_answers(world: &Arc<World>) {
     }
 }
 
-/// Whoever destroys an identifier is not told of it; the peer is.
+/// A consumer that destroys an identifier is not told of it; the peer is.
 pub(super) fn destruction(world: &Arc<World>) {
     if let Some(mut pair) = Pair::until_req(world) {
         pair.a.end();
@@ -185,7 +185,7 @@ pub(super) fn haste(world: &Arc<World>) {
         fsleep(Delta::from_micros(i.saturating_mul(20)));
         l.end();
         a.end();
-        // Whoever has seen the request has it to the end.
+        // A consumer that has seen the request has it to the end.
         b.end();
     }
 }

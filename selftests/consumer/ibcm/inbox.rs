@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What one end of a conversation is told, and what it does when it is.
+//! The events that one end of a conversation is told of, and its actions in the callbacks.
 
 use super::world::{next_qpn, World};
 use crate::{
@@ -23,16 +23,16 @@ use kernel::{
 /// The most events that one end of a conversation is told of.
 const EVENTS: usize = 16;
 
-/// How long an event is waited for.
+/// The time that an event is waited for.
 const PATIENCE_MS: u32 = 20_000;
 
-/// What is to be done in the callback of an event. The identifier is that of the inbox.
+/// An action in the callback of an event. The identifier is that of the inbox.
 pub(crate) type Act = fn(&Inbox, &IbCmIdRef, &Event) -> Verdict;
 
 /// The last data that an end was told.
 pub(crate) type Data = [u8; 256];
 
-/// What has happened to an end.
+/// The history of an end.
 struct Told {
     events: [EventType; EVENTS],
     told: usize,
@@ -43,7 +43,7 @@ struct Told {
     gone: bool,
     id: Option<Identity>,
     act: Option<(EventType, Act)>,
-    /// That of somebody who has asked, until the test takes it.
+    /// The identifier of an active end, until the test takes it.
     kept: Option<IbCmId<Inbox>>,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct Inbox {
     pub(crate) service: u64,
     pub(crate) qpn: u32,
     pub(crate) psn: u32,
-    /// Which end a request is for.
+    /// The end that a request is for.
     child: Option<Arc<Inbox>>,
-    /// Whose requests are for this end.
+    /// The listener whose requests are for this end.
     listener: SetOnce<Identity>,
-    /// How many callbacks there are at the moment.
+    /// The number of callbacks at the moment.
     inside: Atomic<i32>,
     #[pin]
     told: Mutex<Told>,
@@ -114,7 +114,7 @@ impl Inbox {
         self.listener.populate(id);
     }
 
-    /// Whether whoever asks this end has to ask this identifier.
+    /// Returns true if a request for this end has to be sent to this identifier.
     pub(crate) fn is_listener(&self, id: Identity) -> bool {
         self.listener.copy() == Some(id)
     }
@@ -128,7 +128,7 @@ impl Inbox {
         self.told.lock().kept.take()
     }
 
-    /// How many events there have been.
+    /// Returns the number of events so far.
     pub(crate) fn told(&self) -> usize {
         self.told.lock().told
     }
@@ -195,7 +195,7 @@ impl Inbox {
             Some((on, act)) if on == event.kind() => act(self, id, event),
             _ => Verdict::Keep,
         };
-        // Whoever comes in at the same time is seen.
+        // A callback that comes in at the same time is seen.
         fsleep(Delta::from_micros(500));
         verdict
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What one end of a conversation says.
+//! The messages of one end of a conversation.
 
 use super::inbox::Inbox;
 use crate::rdma::{

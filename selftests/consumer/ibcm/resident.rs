@@ -2,7 +2,8 @@
 
 //! A listener on a service id that stays as long as the module, and refuses all requests.
 //!
-//! Who looks at it is outside: who cannot listen on the same service id, and what that costs.
+//! The suite that looks at it is outside: who cannot listen on the same service id, and what that
+//! costs.
 
 use crate::rdma::{
     device::Device,

@@ -33,9 +33,9 @@ use kernel::{
 const FIRST_PORT: u16 = 21_000;
 const PORTS: u32 = 500;
 
-/// How often they meet: a moment of some instructions has to be met.
+/// The number of their meetings: a moment of some instructions has to be met.
 const ROUNDS: u32 = 1_500;
-/// What takes longer to happen needs fewer.
+/// A race that takes longer needs fewer rounds.
 const FEW_ROUNDS: u32 = 400;
 
 /// The port whose service a round is about.
@@ -44,7 +44,7 @@ fn port_of(round: u32) -> u16 {
     FIRST_PORT.saturating_add(u16::try_from(number).unwrap_or(0))
 }
 
-/// How much later one of two is in a round.
+/// Returns the delay of one of two in a round.
 fn delay_of(round: u32) -> u32 {
     round.wrapping_mul(7) % 97
 }
@@ -93,7 +93,7 @@ fn race<T: Send + 'static, U>(
     done.wait_for_completion();
 }
 
-/// Whether the service is free: somebody can have it, and is heard.
+/// Returns true if the service is free: somebody can have it, and is heard.
 fn is_free(device: &Device, service: u64) -> bool {
     is!(SharedListener::insert::<Inbox>(device, service).err(), None)
 }
@@ -164,7 +164,7 @@ pub(super) fn one_goes(world: &Arc<World>) {
     is_free(device, service);
 }
 
-/// What a request is refused with.
+/// Returns the reason with which a request is refused.
 fn who_refuses(world: &Arc<World>, service: u64) -> Option<RejectReason> {
     let mut a = Side::new(world, service).ok()?;
     let asked = is!(a.does(Inbox::send_req), Ok(())) && a.expect(EventType::REJ_RECEIVED);

@@ -16,7 +16,7 @@ use crate::{
 use core::ops::Deref;
 use kernel::{prelude::*, sync::Arc};
 
-/// What an end has.
+/// The identifier of an end.
 enum Place {
     /// No identifier, or none yet.
     Nothing,
@@ -101,7 +101,7 @@ impl Side {
         self.id().ok().map(IbCmIdRef::state)
     }
 
-    /// Has this end do something.
+    /// Calls a function with the identifier of this end.
     pub(crate) fn does<T>(
         &mut self,
         act: impl FnOnce(&Inbox, &IbCmIdRef) -> Result<T>,
@@ -110,7 +110,7 @@ impl Side {
         act(&inbox, self.id()?)
     }
 
-    /// Whether the next event is this one.
+    /// Checks that the next event is this one.
     #[track_caller]
     pub(crate) fn expect(&self, event: EventType) -> bool {
         let next = self.inbox.next();
@@ -151,7 +151,7 @@ impl Side {
         }
     }
 
-    /// Whether the data that this end was told last begin like this.
+    /// Checks that the data that this end was told last begin like this.
     pub(crate) fn data_begin(&self, with: &[u8]) -> bool {
         let data: Data = self.data();
         data.starts_with(with)

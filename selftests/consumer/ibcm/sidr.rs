@@ -35,7 +35,7 @@ fn answer_question(end: &Inbox, id: &IbCmIdRef, event: &Event) -> Verdict {
     Verdict::Keep
 }
 
-/// What has come of the question.
+/// Checks the result of the resolution.
 fn status_is(a: &Side, status: SidrStatus) {
     if a.expect(EventType::SIDR_REP_RECEIVED) {
         is!(a.sidr_rep().map(|rep| rep.status), Some(status));
@@ -46,7 +46,7 @@ pub(super) fn questions(world: &Arc<World>) {
     if questions_to_somebody(world).is_none() {
         return;
     }
-    // Of nobody.
+    // No end listens for this service.
     let a = Side::new(world, next_service());
     is!(a.as_ref().err(), None);
     if let Ok(mut a) = a {

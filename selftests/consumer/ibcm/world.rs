@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the tests take place, and numbers that nobody else uses.
+//! The devices of the tests, and numbers that no other test uses.
 
 use crate::rdma::{
     device::Device,
@@ -35,7 +35,7 @@ impl World {
         Self::at(Device::find()?)
     }
 
-    /// The same at the other device.
+    /// Returns the world of the other device.
     pub(crate) fn other(&self) -> Result<Arc<Self>> {
         Self::at(self.device.other()?)
     }

@@ -15,10 +15,10 @@ use kernel::{
     prelude::*,
 };
 
-/// How many requests may wait.
+/// The number of requests that may wait.
 const BACKLOG: c_int = 1;
 
-/// What the service ids of the port space of TCP begin with.
+/// The first bits of the service ids of the port space of TCP.
 const TCP_SERVICES: u64 = 0x0106_0000;
 
 /// The service id of a port.
@@ -26,7 +26,7 @@ pub(crate) fn service_of(port: u16) -> u64 {
     TCP_SERVICES | u64::from(port)
 }
 
-/// Who will listen on a port of every address, and refuses whoever asks. Ends when dropped.
+/// A listener on a port of every address, which refuses all requests. Ends when dropped.
 ///
 /// # Invariants
 ///

@@ -29,12 +29,12 @@ use kernel::{
 const ARPHRD_INFINIBAND: u16 = 32;
 
 numbers! {
-    /// Whose ports an identifier's are.
+    /// The port space of an identifier.
     PortSpace {
         TCP = rdma_ucm_port_space_RDMA_PS_TCP,
         UDP = rdma_ucm_port_space_RDMA_PS_UDP,
     }
-    /// What the queue pair of an identifier is for.
+    /// The type of the queue pair of an identifier.
     QpType {
         RC = ib_qp_type_IB_QPT_RC,
         UD = ib_qp_type_IB_QPT_UD,
@@ -45,14 +45,14 @@ numbers! {
         IB_SWITCH = RDMA_NODE_IB_SWITCH,
         UNSPECIFIED = RDMA_NODE_UNSPECIFIED,
     }
-    /// What a device tells, and a consumer passes on.
+    /// An event of a device that a consumer passes on.
     DeviceEvent {
         COMM_EST = ib_event_type_IB_EVENT_COMM_EST,
         PATH_MIG_ERR = ib_event_type_IB_EVENT_PATH_MIG_ERR,
     }
 }
 
-/// An identifier, for as long as the reference. Who ends it is the [`Owner`].
+/// An identifier, for as long as the reference. The [`Owner`] ends it.
 ///
 /// # Invariants
 ///
@@ -97,12 +97,12 @@ impl<H: Handler> CmId<H> {
         unsafe { &*context.cast_const().cast::<Owner<H>>() }
     }
 
-    /// Whom it tells of its events.
+    /// Returns the handler that it tells of its events.
     pub(crate) fn handler(&self) -> &Arc<H> {
         self.owner().handler()
     }
 
-    /// Whether both call the same function.
+    /// Returns true if both call the same function.
     pub(crate) fn calls_what_calls(&self, other: &Self) -> bool {
         let mine = read!(self, event_handler).map(|handler| handler as usize);
         mine == read!(other, event_handler).map(|handler| handler as usize)
@@ -121,24 +121,24 @@ impl<H: Handler> CmId<H> {
         read!(self, port_num)
     }
 
-    /// Whether it is bound to a device.
+    /// Returns true if it is bound to a device.
     pub(crate) fn has_device(&self) -> bool {
         !read!(self, device).is_null()
     }
 
-    /// Whether it is bound to this device.
+    /// Returns true if it is bound to this device.
     pub(crate) fn is_on(&self, device: &Device) -> bool {
         read!(self, device) == device.as_raw()
     }
 
-    /// Whether it is bound to a device that speaks iWARP.
+    /// Returns true if it is bound to a device that speaks iWARP.
     pub(crate) fn is_iwarp(&self) -> bool {
         let device = read!(self, device);
         // SAFETY: An identifier keeps its device, and `port_num` is one of its ports.
         !device.is_null() && unsafe { bindings::rust_test_is_iwarp(device, self.port_num()) }
     }
 
-    /// Whether it has a queue pair.
+    /// Returns true if it has a queue pair.
     pub(crate) fn has_qp(&self) -> bool {
         !read!(self, qp).is_null()
     }
@@ -153,7 +153,7 @@ impl<H: Handler> CmId<H> {
         Address::parse(&storage)
     }
 
-    /// How many paths it knows.
+    /// Returns the number of paths that it knows.
     pub(crate) fn num_paths(&self) -> i32 {
         read!(self, route.num_pri_alt_paths)
     }
@@ -342,13 +342,13 @@ impl<H: Handler> CmId<H> {
         unsafe { bindings::rdma_read_gids(self.as_raw(), own.cast(), far.cast()) };
     }
 
-    /// Whether there is an identifier of the iWARP CM behind it.
+    /// Returns true if there is an identifier of the iWARP CM behind it.
     pub(crate) fn has_iw_cm_id(&self) -> bool {
         // SAFETY: The identifier is valid and has a device.
         self.has_device() && !unsafe { bindings::rdma_iw_cm_id(self.as_raw()) }.is_null()
     }
 
-    /// What C calls the status of a rejection; none where there is no device.
+    /// Returns C's text for the status of a rejection; none where there is no device.
     pub(crate) fn reject_message(&self, status: i32) -> Option<&'static CStr> {
         if !self.has_device() {
             return None;
@@ -357,8 +357,8 @@ impl<H: Handler> CmId<H> {
         Some(unsafe { CStr::from_char_ptr(bindings::rdma_reject_msg(self.as_raw(), status)) })
     }
 
-    /// What the consumer of the other end said when it rejected, if it was that who did, and the
-    /// length that is said of it. None where there is no device.
+    /// Returns the data of the other end's consumer when it rejected, if it was the consumer, and
+    /// their reported length. None where there is no device.
     pub(crate) fn consumer_reject_data<'a>(
         &self,
         event: &'a Event,
@@ -378,7 +378,7 @@ impl<H: Handler> CmId<H> {
         Some((is_said.then_some(said), len))
     }
 
-    /// What is to be set to take a queue pair to a state. `ENODEV` where there is no device.
+    /// Returns the attributes that take a queue pair to a state. `ENODEV` where there is no device.
     pub(crate) fn init_qp_attr(&self, state: QpState) -> Result<QpAttr> {
         if !self.has_device() {
             return Err(ENODEV);

@@ -16,7 +16,7 @@ use kernel::{
     types::Opaque,
 };
 
-/// What the RDMA core knows of the module.
+/// The client of the RDMA core that stands for the module.
 struct Client(Opaque<bindings::ib_client>);
 
 // SAFETY: Only the one `Registration` there is and the RDMA core use it.
@@ -24,7 +24,7 @@ unsafe impl Sync for Client {}
 
 static CLIENT: Client = Client(Opaque::zeroed());
 
-/// Whether [`CLIENT`] belongs to a [`Registration`].
+/// True if [`CLIENT`] belongs to a [`Registration`].
 static TAKEN: Atomic<bool> = Atomic::new(false);
 
 /// A device that is looked for.
@@ -53,7 +53,7 @@ impl Sought {
         }
     }
 
-    /// Whether the device is called like this.
+    /// Returns true if the device has this name.
     fn is_called(&self, name: &[c_char]) -> bool {
         // SAFETY: The parameter is a string that stays as long as the module.
         let wanted = unsafe { CStr::from_char_ptr((self.name)()) }.to_bytes_with_nul();
@@ -167,7 +167,7 @@ impl Device {
         self.0.device.as_ptr()
     }
 
-    /// Whether a port has an InfiniBand link layer.
+    /// Returns true if a port has an InfiniBand link layer.
     pub(crate) fn is_ib(&self, port: u32) -> bool {
         // SAFETY: The device is there by the type invariant, and has that port.
         unsafe { bindings::rust_test_is_ib(self.as_raw(), port) }

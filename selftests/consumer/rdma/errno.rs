@@ -24,7 +24,7 @@ numbers! {
 }
 
 impl Errno {
-    /// What a function returns that fails so.
+    /// Returns the result of a function that fails with this.
     pub(crate) fn failure(self) -> Result {
         Err(Error::from_errno(self.failed()))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an identifier of the RDMA CM is told.
+//! The events of an identifier of the RDMA CM.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
@@ -10,7 +10,7 @@ use core::{mem, ptr, slice};
 use kernel::prelude::*;
 
 numbers! {
-    /// What an event tells of.
+    /// The kind of an event.
     EventType {
         ADDR_RESOLVED = rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED,
         ADDR_ERROR = rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR,
@@ -37,14 +37,15 @@ numbers! {
 }
 
 impl EventType {
-    /// What C calls it.
+    /// Returns C's name for it.
     pub(crate) fn message(self) -> &'static CStr {
         // SAFETY: Any number will do, and the text is constant.
         unsafe { CStr::from_char_ptr(bindings::rdma_event_msg(self.0)) }
     }
 }
 
-/// What a consumer says when it connects or accepts, and what it is told the other end said.
+/// The parameters that a consumer gives when it connects or accepts, or that it gets from the other
+/// end.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ConnParam<'a> {
     /// Data of the consumer's. None of those of an [`Event`], which has them itself.
@@ -103,7 +104,7 @@ impl ConnParam<'_> {
     }
 }
 
-/// Where datagrams go.
+/// The destination of datagrams.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct UdParam {
     pub(crate) ah_type: AhType,
@@ -137,12 +138,12 @@ pub(crate) struct Event {
     /// 0, an errno, or a [`RejectReason`](super::refusal::RejectReason) or a
     /// [`SidrStatus`](super::refusal::SidrStatus).
     pub(crate) status: i32,
-    /// Of connections, and of requests for all.
+    /// The parameters of connections, and of requests of all kinds.
     pub(crate) conn: ConnParam<'static>,
-    /// Of datagrams, and of groups.
+    /// The parameters of datagrams, and of groups.
     pub(crate) ud: UdParam,
     pub(crate) ece: Ece,
-    /// Whose join of a group it tells of.
+    /// The context of the join of a group.
     pub(crate) group: usize,
     data: [u8; DATA_LEN],
     len: u8,
@@ -155,7 +156,7 @@ impl Default for Event {
 }
 
 impl Event {
-    /// What nobody has been told of.
+    /// Creates an event that no handler has been told of.
     pub(crate) fn new(kind: EventType, status: i32, data: &[u8]) -> Self {
         let mut event = Self {
             kind,
@@ -175,7 +176,7 @@ impl Event {
         event
     }
 
-    /// What the other end says.
+    /// Returns the data of the other end.
     pub(crate) fn private_data(&self) -> &[u8] {
         self.data.get(..usize::from(self.len)).unwrap_or(&[])
     }

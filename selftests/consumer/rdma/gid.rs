@@ -22,7 +22,7 @@ impl Gid {
         Self(address.to_ipv6_mapped().octets())
     }
 
-    /// Whether the address stands for one of IPv4.
+    /// Returns true if the address stands for one of IPv4.
     pub(crate) fn is_ipv4(self) -> bool {
         self.0
             .starts_with(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff])
@@ -41,7 +41,7 @@ impl Gid {
 /// An address of Ethernet.
 pub(crate) type Mac = [u8; bindings::ETH_ALEN as usize];
 
-/// Which entry of which table of GIDs: to compare.
+/// The identity of an entry of a table of GIDs: to compare.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct GidIdentity(usize);
 
@@ -96,12 +96,12 @@ impl GidAttr {
         Gid::from_raw(&self.attr().gid)
     }
 
-    /// Whether packets with the GID are those of RoCE v2.
+    /// Returns true if packets with the GID are those of RoCE v2.
     pub(crate) fn is_roce_v2(&self) -> bool {
         self.attr().gid_type == bindings::ib_gid_type_IB_GID_TYPE_ROCE_UDP_ENCAP
     }
 
-    /// Whether it is one of InfiniBand, which RoCE v1 shares its number with.
+    /// Returns true if it is one of InfiniBand, which RoCE v1 shares its number with.
     pub(crate) fn is_ib(&self) -> bool {
         self.attr().gid_type == bindings::ib_gid_type_IB_GID_TYPE_IB
     }

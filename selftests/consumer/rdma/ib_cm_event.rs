@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an identifier of the IB CM is told.
+//! The events of an identifier of the IB CM.
 //!
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 
@@ -16,7 +16,7 @@ use core::{ptr, slice};
 use kernel::prelude::*;
 
 numbers! {
-    /// What an event tells of.
+    /// The kind of an event.
     EventType {
         REQ_ERROR = ib_cm_event_type_IB_CM_REQ_ERROR,
         REQ_RECEIVED = ib_cm_event_type_IB_CM_REQ_RECEIVED,
@@ -93,7 +93,7 @@ pub(crate) struct Rep {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rej {
     pub(crate) reason: RejectReason,
-    /// What the peer says beyond the reason, and how much of it.
+    /// The additional information of a rejection, and its length.
     pub(crate) ari: [u8; ARI_LENGTH],
     pub(crate) ari_length: u8,
 }
@@ -133,7 +133,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// What the event tells of.
+    /// Returns the kind of the event.
     pub(crate) fn kind(&self) -> EventType {
         match self {
             Event::Req(_) => EventType::REQ_RECEIVED,
@@ -196,7 +196,7 @@ impl Event {
     }
 }
 
-/// How much data an event comes with.
+/// Returns the amount of data in an event.
 fn data_len(kind: EventType) -> usize {
     match kind {
         EventType::REQ_RECEIVED => REQ_DATA,
@@ -211,7 +211,7 @@ fn data_len(kind: EventType) -> usize {
     }
 }
 
-/// What a refusal or an answer says, all of it.
+/// Returns the whole information of a refusal or an answer.
 ///
 /// # Safety
 ///

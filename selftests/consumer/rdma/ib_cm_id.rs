@@ -25,7 +25,7 @@ use kernel::{
 };
 
 numbers! {
-    /// How far an identifier has come.
+    /// The state of an identifier.
     State {
         IDLE = ib_cm_state_IB_CM_IDLE,
         LISTEN = ib_cm_state_IB_CM_LISTEN,
@@ -44,7 +44,7 @@ numbers! {
         SIDR_REQ_SENT = ib_cm_state_IB_CM_SIDR_REQ_SENT,
         SIDR_REQ_RCVD = ib_cm_state_IB_CM_SIDR_REQ_RCVD,
     }
-    /// What a driver tells of a queue pair, for the IB CM to know.
+    /// An event of a queue pair that a driver reports to the IB CM.
     QpEvent {
         COMM_EST = ib_event_type_IB_EVENT_COMM_EST,
         PATH_MIG = ib_event_type_IB_EVENT_PATH_MIG,
@@ -52,13 +52,13 @@ numbers! {
     }
 }
 
-/// Which bits of the number of a service say who gave it.
+/// The bits of the number of a service that say who gave it.
 pub(crate) const AGENT_MASK: u64 = 0xff << 56;
 
-/// Of a service, that the IB CM is to find a number for it, or that it has.
+/// The number of a service for which the IB CM is to find a number, or which it has found.
 pub(crate) const ASSIGN_SERVICE_ID: u64 = 0x02 << 56;
 
-/// Which identifier: to compare, also when there is none any more.
+/// The identity of an identifier: to compare, also when there is none any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Identity(usize);
 
@@ -68,16 +68,16 @@ impl Identity {
     }
 }
 
-/// What becomes of an identifier after a callback.
+/// The fate of an identifier after a callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Keep,
     /// The callback returns this number, which is not zero, and the IB CM destroys the identifier.
-    /// For that its owner must have [lent](IbCmId::lend) it.
+    /// To use this, its owner must have [lent](IbCmId::lend) it.
     Destroy(i32),
 }
 
-/// Who is told of the events of identifiers.
+/// The receiver of the events of identifiers.
 ///
 /// The callbacks of an identifier come one at a time, with no lock held, and may sleep. They may
 /// call all functions of the identifier, but must not wait for its end.
@@ -92,24 +92,24 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
     fn event(this: &Arc<Self>, id: &IbCmIdRef, event: &Event, private_data: &[u8]) -> Verdict;
 }
 
-/// Who may use an identifier.
+/// The values for the users of an identifier.
 mod owner {
-    /// Who has the [`IbCmId`](super::IbCmId), and callbacks.
+    /// The [`IbCmId`](super::IbCmId) and callbacks have it.
     pub(super) const OWNED: i32 = 0;
     /// Only callbacks.
     pub(super) const LENT: i32 = 1;
-    /// Nobody: a callback has ended it. What is left to do is to free the context.
+    /// Nobody: a callback has ended it. Only the context is left to free.
     pub(super) const GONE: i32 = 2;
 }
 
-/// What `ib_cm_id.context` points to.
+/// The object that `ib_cm_id.context` points to.
 struct Context<H> {
     handler: Arc<H>,
     device: Device,
     owner: Atomic<i32>,
 }
 
-/// What can be done with an identifier that somebody keeps (`struct ib_cm_id`).
+/// A borrowed identifier (`struct ib_cm_id`).
 ///
 /// # Invariants
 ///
@@ -179,7 +179,7 @@ impl IbCmIdRef {
 
     pub(crate) fn send_req(&self, param: &ReqParam<'_>) -> Result {
         param.with_raw(|raw| {
-            // SAFETY: As above. What is said is copied.
+            // SAFETY: As above. The data are copied.
             to_result(unsafe { bindings::ib_send_cm_req(self.as_raw(), raw) })
         })
     }
@@ -216,7 +216,7 @@ impl IbCmIdRef {
     ) -> Result {
         let (ari, ari_length) = ari.to_raw()?;
         let (data, length) = data.to_raw()?;
-        // SAFETY: As above. What `ari` points to is only read.
+        // SAFETY: As above. The target of `ari` is only read.
         to_result(unsafe {
             bindings::ib_send_cm_rej(
                 self.as_raw(),
@@ -248,7 +248,7 @@ impl IbCmIdRef {
 
     pub(crate) fn send_sidr_req(&self, param: &SidrReqParam<'_>) -> Result {
         param.with_raw(|raw| {
-            // SAFETY: As above. What is said is copied.
+            // SAFETY: As above. The data are copied.
             to_result(unsafe { bindings::ib_send_cm_sidr_req(self.as_raw(), raw) })
         })
     }
@@ -323,7 +323,7 @@ impl<H: Handler> IbCmId<H> {
         }
     }
 
-    /// Whether the identifier has the context that it was given.
+    /// Returns true if the identifier has the context that it was given.
     pub(crate) fn has_context(&self) -> bool {
         // SAFETY: By the type invariant; the IB CM does not change the field.
         unsafe { (*self.id.as_ptr()).context == self.context.as_ptr().cast() }

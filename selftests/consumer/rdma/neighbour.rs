@@ -11,7 +11,7 @@ use kernel::{
     sync::atomic::{Acquire, Atomic, Release},
 };
 
-/// Whether there is a [`Churn`].
+/// True if there is a [`Churn`].
 static RUNS: Atomic<bool> = Atomic::new(false);
 
 /// A neighbour that comes and goes, until this is dropped: it has its address for some ms, and then

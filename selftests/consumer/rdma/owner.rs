@@ -5,9 +5,9 @@
 //! # Life of an identifier
 //!
 //! An [`Owner`] creates one, or adopts the one that comes with a request. It ends once: from
-//! outside, by [`Owner::destroy`], or in a callback, by what that returns. Whoever comes second
-//! finds it gone. An end in a callback waits for those that use the identifier from outside, so that
-//! none of these must wait for that callback.
+//! outside, by [`Owner::destroy`], or in a callback, by what that returns. The second of them finds
+//! it gone. An end in a callback waits for those that use the identifier from outside, so that none
+//! of these must wait for that callback.
 
 use super::{
     cm_id::{CmId, Held, PortSpace, QpType},
@@ -26,7 +26,7 @@ use kernel::{
     },
 };
 
-/// What a callback returns.
+/// The return value of a callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict(pub(crate) i32);
 
@@ -43,7 +43,7 @@ impl From<Result> for Verdict {
     }
 }
 
-/// Whom identifiers tell of their events.
+/// The receiver of the events of identifiers.
 ///
 /// The callbacks may sleep. One identifier makes one at a time, with the lock of its handler.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
@@ -56,15 +56,15 @@ pub(crate) trait Handler: Send + Sync + Sized + 'static {
 }
 
 struct State {
-    /// How many calls from outside use the identifier.
+    /// The number of calls from outside that use the identifier.
     users: u32,
-    /// Whether it has ended, or is about to.
+    /// True if it has ended, or is about to.
     gone: bool,
-    /// Whether its path is known, which does not change any more.
+    /// True if its path is known, which does not change any more.
     has_path: bool,
 }
 
-/// Has an identifier, and the reference to its handler.
+/// The owner of an identifier, and of the reference to its handler.
 ///
 /// # Invariants
 ///
@@ -152,7 +152,7 @@ impl<H: Handler> Owner<H> {
                 Ok(owner)
             }
             Err(e) => {
-                // SAFETY: That of the identifier that there is not.
+                // SAFETY: The reference is that of the identifier that does not exist.
                 drop(unsafe { Arc::from_raw(context) });
                 Err(e)
             }
@@ -175,12 +175,12 @@ impl<H: Handler> Owner<H> {
         self.state.lock().has_path = true;
     }
 
-    /// Whether it has this identifier.
+    /// Returns true if it has this identifier.
     pub(crate) fn has(&self, id: &CmId<H>) -> bool {
         self.id.load(Acquire) == id.as_raw()
     }
 
-    /// Whether the identifier has ended, or is about to.
+    /// Returns true if the identifier has ended, or is about to.
     pub(crate) fn is_gone(&self) -> bool {
         self.state.lock().gone
     }
@@ -308,7 +308,7 @@ pub(crate) struct Request<'a, H: Handler> {
 }
 
 impl<H: Handler> Request<'_, H> {
-    /// Whether it came with the identifier of the listener, which it must not.
+    /// Returns true if it came with the identifier of the listener, which it must not.
     pub(crate) fn is_of_listener(&self) -> bool {
         self.listener.id.load(Acquire) == self.id
     }

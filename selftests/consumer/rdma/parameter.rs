@@ -29,7 +29,7 @@ pub(crate) fn resident() -> Option<u16> {
     (port != 0).then_some(port)
 }
 
-/// Whether that asks for the way to the address, and does not listen there.
+/// Returns true if the module resolves the address, and does not listen there.
 pub(crate) fn resolves() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_resolves() }
@@ -41,25 +41,25 @@ pub(crate) fn node_type() -> u32 {
     unsafe { bindings::rust_test_node_type() }
 }
 
-/// Whether the device is to be taken away while the lock of all network interfaces is held.
+/// Returns true if the device is to be taken away while the lock of all network interfaces is held.
 pub(crate) fn lock() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_lock() }
 }
 
-/// Whether a claim to the queue pair of a connection ends it, as with C.
+/// Returns true if a claim to the queue pair of a connection ends it, as with C.
 pub(crate) fn claims_end() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_claims_end() }
 }
 
-/// Whether the only test is that of identifiers which are destroyed in their own callbacks.
+/// Returns true if the only test is that of identifiers which are destroyed in their own callbacks.
 pub(crate) fn own() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_own() }
 }
 
-/// Whether the test is the one with a driver that does not return from accept.
+/// Returns true if the test is the one with a driver that does not return from accept.
 pub(crate) fn stuck() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_stuck_only() }

@@ -10,7 +10,7 @@ use crate::bindings;
 /// `IB_MTU_1024`, in paths and of queue pairs.
 pub(crate) const MTU_1024: u32 = bindings::ib_mtu_IB_MTU_1024;
 
-/// What a path leads over.
+/// The link of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Link {
     /// RoCE v2, by a route that is known, to this address.
@@ -37,7 +37,7 @@ pub(crate) struct Path {
     pub(crate) mtu: u8,
     /// A time code of the IBTA's.
     pub(crate) packet_life_time: u8,
-    /// What is known of the service; paths that are asked for leave it open.
+    /// The number of the service; paths that are asked for leave it open.
     pub(crate) service_id: u64,
 }
 
@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Whether it is InfiniBand.
+    /// Returns true if it is InfiniBand.
     pub(crate) fn is_ib(self) -> bool {
         matches!(self, Link::Ib { .. })
     }

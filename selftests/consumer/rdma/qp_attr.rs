@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What queue pairs are told to become.
+//! The attributes of queue pairs.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -19,7 +19,7 @@ numbers! {
         RTS = ib_qp_state_IB_QPS_RTS,
         ERR = ib_qp_state_IB_QPS_ERR,
     }
-    /// Which attributes are set, one bit each.
+    /// The attributes that are set, one bit each.
     QpMask {
         STATE = ib_qp_attr_mask_IB_QP_STATE,
         ACCESS_FLAGS = ib_qp_attr_mask_IB_QP_ACCESS_FLAGS,
@@ -47,7 +47,8 @@ impl core::ops::BitOr for QpMask {
     }
 }
 
-/// What of `struct ib_qp_attr` a connection manager sets. What is not in the mask is zero.
+/// The part of `struct ib_qp_attr` that a connection manager sets. Attributes that are not in the
+/// mask are zero.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct QpAttr {
     pub(crate) mask: QpMask,
@@ -67,7 +68,7 @@ pub(crate) struct QpAttr {
     pub(crate) address: Option<Address>,
 }
 
-/// Where a peer is on its link.
+/// The address of a peer on its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PeerLink {
     /// RoCE.
@@ -80,7 +81,7 @@ pub(crate) enum PeerLink {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     pub(crate) link: PeerLink,
-    /// Where it is beyond its link, if that is said.
+    /// The address beyond the link, if there is one.
     pub(crate) global: Option<Global>,
 }
 

@@ -22,7 +22,7 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// Who is shown as the owner of what is made here.
+/// Returns the name that is shown for the owner of queue pairs.
 fn name() -> *const c_char {
     <crate::LocalModule as kernel::ModuleMetadata>::NAME.as_char_ptr()
 }
@@ -146,7 +146,7 @@ impl PinnedDrop for CompletionQueue {
     }
 }
 
-/// What a queue pair is to be like.
+/// The properties of a new queue pair.
 #[derive(Clone, Copy)]
 pub(crate) struct QpInit {
     pub(crate) qp_type: QpType,
@@ -179,7 +179,7 @@ impl QpInit {
 /// The pointer is that of a queue pair of the domain and the completion queue.
 pub(crate) struct QueuePair {
     qp: NonNull<bindings::ib_qp>,
-    /// Whether it is destroyed by somebody else.
+    /// True if it is destroyed by somebody else.
     forgotten: bool,
     _pd: Arc<ProtectionDomain>,
     _cq: Arc<CompletionQueue>,
@@ -279,7 +279,7 @@ impl Drop for QueuePair {
 }
 
 impl Device {
-    /// Whether its first port speaks iWARP.
+    /// Returns true if its first port speaks iWARP.
     pub(crate) fn is_iwarp(&self) -> bool {
         // SAFETY: The device is valid, and has that port.
         unsafe { bindings::rust_test_is_iwarp(self.as_raw(), 1) }

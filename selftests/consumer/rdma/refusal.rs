@@ -18,7 +18,7 @@ numbers! {
         CONSUMER_DEFINED = ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
         VENDOR_OPTION_NOT_SUPPORTED = ib_cm_rej_reason_IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED,
     }
-    /// What comes of a question about datagrams.
+    /// The result of a resolution for datagrams.
     SidrStatus {
         SUCCESS = ib_cm_sidr_status_IB_SIDR_SUCCESS,
         UNSUPPORTED = ib_cm_sidr_status_IB_SIDR_UNSUPPORTED,
@@ -27,7 +27,7 @@ numbers! {
 }
 
 impl RejectReason {
-    /// What C calls it.
+    /// Returns C's name for it.
     pub(crate) fn message(self) -> &'static CStr {
         // SAFETY: Any number will do, and the text is constant.
         unsafe { CStr::from_char_ptr(bindings::ibcm_reject_msg(self.0 as c_int)) }

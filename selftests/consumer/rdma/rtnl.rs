@@ -18,7 +18,7 @@ impl Rtnl {
         Self(PhantomData)
     }
 
-    /// Whether nobody has said so far that it may be given back.
+    /// Returns true if the lock may not be given back yet.
     pub(crate) fn is_wanted(&self) -> bool {
         // SAFETY: It may always be asked.
         unsafe { bindings::rust_test_is_locked() }

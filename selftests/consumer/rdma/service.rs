@@ -11,7 +11,7 @@ pub(crate) fn resident() -> Option<u64> {
     (service_id != 0).then_some(service_id)
 }
 
-/// Whether the only test is that of a request whose time the port bounds.
+/// Returns true if the only test is that of a request whose time the port bounds.
 pub(crate) fn bounded() -> bool {
     // SAFETY: It may always be asked.
     unsafe { bindings::rust_test_bounded() }

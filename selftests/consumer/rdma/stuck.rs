@@ -22,7 +22,7 @@ impl StuckAccept {
         unsafe { bindings::rust_test_wait_stuck() };
     }
 
-    /// Whether the answer is sent and the accept has not returned.
+    /// Returns true if the answer is sent and the accept has not returned.
     pub(crate) fn is_stuck(&self) -> bool {
         // SAFETY: It may always be asked.
         unsafe { bindings::rust_test_is_stuck() }

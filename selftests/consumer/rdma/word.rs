@@ -15,26 +15,26 @@ use kernel::{
 };
 
 numbers! {
-    /// How a request has ended.
+    /// The status of a request that has ended.
     WcStatus {
         SUCCESS = ib_wc_status_IB_WC_SUCCESS,
     }
 }
 
-/// What is sent.
+/// The data that are sent.
 const CONTENT: u64 = 0x123456789abcdef0;
 
 /// Length of a word.
 const LEN: u32 = 8;
 
-/// Where it comes from, and where it goes.
+/// The memory that they are sent from and received in.
 #[repr(C)]
 struct Memory {
     sent: u64,
     received: u64,
 }
 
-/// How many requests have been done, and how: 0 if all were successful.
+/// The number of finished requests, and their status: 0 if all were successful.
 #[derive(Clone, Copy)]
 pub(crate) struct Done {
     pub(crate) count: u32,
@@ -105,12 +105,12 @@ impl Word {
         }
     }
 
-    /// What is sent, for a request.
+    /// Returns the memory to send from, for a request.
     pub(super) fn sent(&self) -> bindings::ib_sge {
         self.sge(self.map)
     }
 
-    /// Where it is received, for a request.
+    /// Returns the memory to receive in, for a request.
     pub(super) fn received(&self) -> bindings::ib_sge {
         self.sge(self.map.wrapping_add(LEN.into()))
     }
@@ -123,18 +123,18 @@ impl Word {
         let reference = this.clone().into_raw();
         let result = post(this.cqe.get());
         if result.is_err() {
-            // SAFETY: That of the request that there is not.
+            // SAFETY: The reference is that of the request that does not exist.
             drop(unsafe { Arc::from_raw(reference) });
         }
         result
     }
 
-    /// How many requests have been done, and how.
+    /// Returns the number of finished requests, and their status.
     pub(crate) fn done(&self) -> Done {
         *self.done.lock()
     }
 
-    /// Whether it has arrived. To be asked when all requests are done.
+    /// Returns true if it has arrived. To be asked when all requests are done.
     pub(crate) fn has_arrived(&self) -> bool {
         let memory = self.memory.get();
         // SAFETY: The memory is valid, and any bytes are a word.

@@ -4,7 +4,7 @@
 
 use super::{
     ffi::{self, cm::IbCmId, PathLink, ServiceRecs},
-    queue::{Life, Message, Notification, Queued},
+    queue::{IdState, Message, Notification, Queued},
     HandlerGuard, KernelId,
 };
 use crate::{
@@ -348,7 +348,7 @@ impl Consumer for KernelId {
                 (Some(ib_cm_id), Notification::Message(message))
             }
         };
-        let id = Self::of(child, Life::Hidden, ib_cm_id).map_err(to_protocol)?;
+        let id = Self::of(child, IdState::Hidden, ib_cm_id).map_err(to_protocol)?;
         delay::point();
         let request = Queued {
             child: Some(id.clone()),

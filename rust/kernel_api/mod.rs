@@ -28,7 +28,7 @@ pub(crate) use self::handler_guard::HandlerGuard;
 
 use self::{
     ffi::{cm::IbCmId, PathRec, QpUse, ServiceRecs},
-    queue::{Life, Queue},
+    queue::{IdState, Queue},
 };
 use crate::{
     endpoint::{Endpoint, EndpointRef, IdKind},
@@ -89,12 +89,12 @@ impl KernelId {
         owner: Option<OwnerName>,
     ) -> Result<Arc<Self>> {
         let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::RdmaCm, owner)?;
-        Self::of(&endpoint, Life::Open, None).inspect_err(|_| endpoint.destroy())
+        Self::of(&endpoint, IdState::Open, None).inspect_err(|_| endpoint.destroy())
     }
 
     /// Creates an identifier for an endpoint and makes it the consumer of the endpoint.
-    fn of(endpoint: &EndpointRef, life: Life, ib_cm_id: Option<IbCmId>) -> Result<Arc<Self>> {
-        let queue = Queue::new(life)?;
+    fn of(endpoint: &EndpointRef, state: IdState, ib_cm_id: Option<IbCmId>) -> Result<Arc<Self>> {
+        let queue = Queue::new(state)?;
         let this = Arc::pin_init(
             pin_init!(KernelId {
                 endpoint: endpoint.clone(),

@@ -63,9 +63,9 @@ impl Queued {
 /// The memory of an entry.
 type QueuedReservation = RBTreeNodeReservation<u64, Option<Queued>>;
 
-/// The life cycle of an identifier, as the consumer sees it.
+/// The state of an identifier, as the consumer sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum IdState {
     /// The consumer does not know the identifier yet; its events are kept.
     Hidden,
     /// The consumer uses the identifier.
@@ -86,7 +86,7 @@ pub(super) struct Group {
 ///
 /// # Invariants
 ///
-/// Each entry of `events` is `Some`. There is none if `life` is [`Life::Closed`].
+/// Each entry of `events` is `Some`. There is none if `state` is [`IdState::Closed`].
 pub(super) struct Queue {
     events: RBTree<u64, Option<Queued>>,
     /// Memory that is used first, and returns after the consumer was told, so that storage drivers
@@ -95,7 +95,7 @@ pub(super) struct Queue {
     /// The sequence number of the next event.
     seq: u64,
     requests: u32,
-    life: Life,
+    state: IdState,
     /// The consumer's reference, from the moment that it may know the identifier until it destroys
     /// the identifier.
     this: Option<Arc<KernelId>>,
@@ -107,7 +107,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Creates an empty queue. Fails with [`ENOMEM`].
-    pub(super) fn new(life: Life) -> Result<Self> {
+    pub(super) fn new(state: IdState) -> Result<Self> {
         Ok(Queue {
             events: RBTree::new(),
             spare: [
@@ -116,7 +116,7 @@ impl Queue {
             ],
             seq: 0,
             requests: 0,
-            life,
+            state,
             this: None,
             service: None,
             groups: RBTree::new(),
@@ -140,7 +140,7 @@ impl KernelId {
     /// Returns whether a connection request can be queued.
     pub(super) fn has_room(&self) -> bool {
         let queue = self.queue.lock();
-        queue.life == Life::Open && queue.requests < MAX_REQUESTS
+        queue.state == IdState::Open && queue.requests < MAX_REQUESTS
     }
 
     /// Appends an event, and wakes the work item that tells the consumer.
@@ -160,7 +160,7 @@ impl KernelId {
             delay::point();
             queue = self.queue.lock();
         }
-        let refused = if queue.life == Life::Closed {
+        let refused = if queue.state == IdState::Closed {
             Some(Declined::Refused)
         } else {
             (is_request && queue.requests >= MAX_REQUESTS).then_some(Declined::NoRoom)
@@ -177,7 +177,7 @@ impl KernelId {
         queue
             .events
             .insert(reservation.into_node(seq, Some(queued)));
-        let runner = queue.this.clone().filter(|_| queue.life == Life::Open);
+        let runner = queue.this.clone().filter(|_| queue.state == IdState::Open);
         drop(queue);
         if let Some(runner) = runner {
             runner.wake();
@@ -209,10 +209,10 @@ impl KernelId {
     /// Lets the consumer be told of events, after it has accepted the identifier.
     pub(super) fn reveal(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
-        if queue.life != Life::Hidden {
+        if queue.state != IdState::Hidden {
             return;
         }
-        queue.life = Life::Open;
+        queue.state = IdState::Open;
         let is_empty = queue.events.is_empty();
         drop(queue);
         if !is_empty {
@@ -223,7 +223,7 @@ impl KernelId {
     /// Closes the queue, so that the consumer is not told of events any more. Returns the rest.
     pub(super) fn close(&self) -> Removed {
         let mut queue = self.queue.lock();
-        queue.life = Life::Closed;
+        queue.state = IdState::Closed;
         Removed {
             events: mem::replace(&mut queue.events, RBTree::new()),
             this: queue.this.take(),

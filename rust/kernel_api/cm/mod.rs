@@ -15,7 +15,7 @@ mod message;
 mod service;
 mod verbs;
 
-use super::{ffi::cm::IbCmId, queue::Life, KernelId};
+use super::{ffi::cm::IbCmId, queue::IdState, KernelId};
 use crate::{
     endpoint::{Endpoint, IdKind},
     globals::Globals,
@@ -34,7 +34,7 @@ impl KernelId {
         let (net, owner) = (Net::init().into(), Some(OwnerName::IbCm));
         let kind = IdKind::IbCm;
         let endpoint = Endpoint::create(globals, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
-        Self::of(&endpoint, Life::Open, Some(ib_cm_id)).inspect_err(|_| endpoint.destroy())
+        Self::of(&endpoint, IdState::Open, Some(ib_cm_id)).inspect_err(|_| endpoint.destroy())
     }
 
     /// Returns the `struct ib_cm_id`, if this is an identifier of the IB CM.

@@ -15,9 +15,9 @@ use crate::{
     wire::{Attribute, Header, RejMessage, Rep, Req},
 };
 
-/// The phase of a connection's life.
+/// The phase of the lifecycle of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum Lifecycle {
     /// Not used yet.
     Fresh,
     /// In use.
@@ -95,13 +95,13 @@ pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
 ///
 /// - The timer runs for a request in `ReqSent`, `MraReqRcvd`, `RepSent`, `MraRepRcvd` and
 ///   `DreqSent`, for the time wait in `Timewait`, and in no other state.
-/// - The state is `Idle` when the life is `Fresh` or `Closed`, and it is `Timewait` when the life
-///   is `Detached`.
-/// - `has_remote_ids` implies that `remote_comm_id` is known and that the life is `Open`.
+/// - The state is `Idle` when the lifecycle is `Fresh` or `Closed`, and it is `Timewait` when the
+///   lifecycle is `Detached`.
+/// - `has_remote_ids` implies that `remote_comm_id` is known and that the lifecycle is `Open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     pub(super) state: State,
-    pub(super) life: Life,
+    pub(super) lifecycle: Lifecycle,
     /// Set if ids of the peer are in the tables of duplicate requests and of stale peers: its
     /// communication id, and its QPN unless the peer has not confirmed its request yet.
     pub(super) has_remote_ids: bool,
@@ -157,7 +157,7 @@ impl Connection {
         // INVARIANT: the connection is unused, idle and without ids of a peer, and no timer runs.
         Self {
             state: State::Idle,
-            life: Life::Fresh,
+            lifecycle: Lifecycle::Fresh,
             has_remote_ids: false,
             limits: PackedLimits::new(&Limits::DEFAULT),
             local_comm_id,
@@ -218,7 +218,7 @@ impl Connection {
         // INVARIANT: the connection is in use and has a peer, and no timer runs.
         Ok(Self {
             state: State::ReqRcvd,
-            life: Life::Open,
+            lifecycle: Lifecycle::Open,
             has_remote_ids: true,
             limits: PackedLimits::new(limits),
             remote_comm_id: Some(req.local_comm_id),
@@ -387,7 +387,7 @@ impl Connection {
 
     /// Returns whether the connection is over, which means that [`Action::Release`] was returned.
     pub fn is_closed(&self) -> bool {
-        self.life == Life::Closed
+        self.lifecycle == Lifecycle::Closed
     }
 
     /// Returns whether this is the active side, which has sent the REQ.
@@ -397,9 +397,9 @@ impl Connection {
 
     /// Delivers an event to the user, unless the connection was destroyed.
     pub(super) fn deliver(&self, event: Event, actions: &mut Actions) {
-        match self.life {
-            Life::Fresh | Life::Open => actions.push(Action::Deliver(event)),
-            Life::Detached | Life::Closed => {}
+        match self.lifecycle {
+            Lifecycle::Fresh | Lifecycle::Open => actions.push(Action::Deliver(event)),
+            Lifecycle::Detached | Lifecycle::Closed => {}
         }
     }
 
@@ -447,7 +447,7 @@ impl Connection {
 
     /// Marks the connection as over.
     pub(super) fn release(&mut self, actions: &mut Actions) {
-        self.life = Life::Closed;
+        self.lifecycle = Lifecycle::Closed;
         actions.push(Action::Release);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     action::{Action, Actions, Outgoing},
-    connection::{Connection, Life, Payload},
+    connection::{Connection, Lifecycle, Payload},
     state::State,
 };
 use crate::{qp::QpType, reject::Reason, time::Instant};
@@ -30,9 +30,9 @@ impl Connection {
     /// No answer of the peer is waited for. A second call does nothing.
     pub fn destroy(&mut self, cause: DestroyCause, now: Instant) -> Actions {
         let mut actions = Actions::none();
-        match self.life {
-            Life::Fresh | Life::Open => {}
-            Life::Detached | Life::Closed => return actions,
+        match self.lifecycle {
+            Lifecycle::Fresh | Lifecycle::Open => {}
+            Lifecycle::Detached | Lifecycle::Closed => return actions,
         }
         match self.state {
             State::Idle | State::Listen | State::SidrReqSent | State::SidrReqRcvd => {
@@ -82,7 +82,7 @@ impl Connection {
                 actions.push(Action::Send(Outgoing::Drep));
                 self.detach(now, &mut actions);
             }
-            State::Timewait => self.life = Life::Detached,
+            State::Timewait => self.lifecycle = Lifecycle::Detached,
         }
         actions
     }
@@ -103,6 +103,6 @@ impl Connection {
 
     fn detach(&mut self, now: Instant, actions: &mut Actions) {
         self.enter_timewait(now, actions);
-        self.life = Life::Detached;
+        self.lifecycle = Lifecycle::Detached;
     }
 }

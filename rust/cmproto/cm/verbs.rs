@@ -8,7 +8,7 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
-    connection::{Connection, Life, Payload, Rejection, Sent},
+    connection::{Connection, Lifecycle, Payload, Rejection, Sent},
     params::{AcceptParams, ConnectParams},
     retransmit::Schedule,
     state::State,
@@ -48,7 +48,7 @@ impl Connection {
         private_data: &[u8],
         now: Instant,
     ) -> Result<Actions, Errno> {
-        require(self.life == Life::Fresh && self.state == State::Idle)?;
+        require(self.lifecycle == Lifecycle::Fresh && self.state == State::Idle)?;
         let qp_type = QpType::of_sender(params.transport).ok_or(Errno::EINVAL)?;
         require(private_data.len() <= Req::PRIVATE_DATA_LEN)?;
         let params = params.sanitized();
@@ -72,7 +72,7 @@ impl Connection {
         self.tid = self.own_tid;
         self.sent = Sent::Req(params);
         self.payload.set(Outgoing::Req, private_data);
-        self.life = Life::Open;
+        self.lifecycle = Lifecycle::Open;
         self.state = State::ReqSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Req, now, &mut actions);

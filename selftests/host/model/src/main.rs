@@ -146,7 +146,7 @@ fn run(bounds: &'static Bounds, options: &Options, patience: Duration) -> bool {
                         if let Some(view) = rules.view(&world, place) {
                             print!("    [{place} {:?}/{:#x}]", view.state, view.remote_comm_id);
                         } else {
-                            print!("    [{place} {:?}]", world.ends[place].life);
+                            print!("    [{place} {:?}]", world.ends[place].state);
                         }
                     }
                     println!();

@@ -5,7 +5,7 @@
 use crate::{
     bounds::Bounds,
     machine::Msg,
-    world::{Broken, Life, Rules, Step, World},
+    world::{Broken, EndState, Rules, Step, World},
 };
 use cmproto::cm::State;
 use stateright::{Checker, Model, Property};
@@ -71,7 +71,7 @@ const PROPERTIES: &[(bool, &str, Condition)] = &[
         s.half_open(w, |w, peer| w.ends[peer].past.rep_error)
     }),
     (true, "known: half open after a restart", |s, w| {
-        s.half_open(w, |w, peer| w.ends[peer].life == Life::Crashed)
+        s.half_open(w, |w, peer| w.ends[peer].state == EndState::Crashed)
     }),
 ];
 
@@ -184,7 +184,7 @@ impl Search {
     fn live(&self, world: &World) -> impl Iterator<Item = usize> {
         let world = world.clone();
         let places = self.rules.places();
-        places.filter(move |place| world.ends[*place].life == Life::Live)
+        places.filter(move |place| world.ends[*place].state == EndState::Live)
     }
 
     fn state(&self, world: &World, place: usize) -> Option<State> {
@@ -237,7 +237,7 @@ impl Search {
     fn s3_ends(&self, world: &World) -> bool {
         let pending = self.rules.places().any(|place| {
             let end = &world.ends[place];
-            let asked = self.state(world, place).is_some() || end.life == Life::Gone;
+            let asked = self.state(world, place).is_some() || end.state == EndState::Gone;
             // A passive user may take for ever to answer; then nothing was begun.
             let unanswered = matches!(
                 self.state(world, place),
@@ -254,7 +254,7 @@ impl Search {
         let alone = self.live(world).any(|place| {
             self.state(world, place) == Some(State::Established)
                 && !self.rules.peer(world, place).is_some_and(|peer| {
-                    world.ends[peer].life == Life::Crashed
+                    world.ends[peer].state == EndState::Crashed
                         || world.ends[peer].past.rep_error
                         || (self.rules.paired(world, place, peer)
                             && self.state(world, peer) == Some(State::Established))
@@ -269,7 +269,7 @@ impl Search {
         let lost = self.live(world).any(|place| {
             let peer = self.rules.peer(world, place);
             self.state(world, place) == Some(State::Established)
-                && peer.is_some_and(|peer| world.ends[peer].life == Life::Crashed)
+                && peer.is_some_and(|peer| world.ends[peer].state == EndState::Crashed)
                 && self.rules.is_claimed(world, place)
         });
         !lost || !self.is_quiet(world)
@@ -327,7 +327,7 @@ impl Search {
         self.rules.places().all(|place| {
             self.rules
                 .view(world, place)
-                .map_or(world.ends[place].life != Life::Unused, |view| view.closed)
+                .map_or(world.ends[place].state != EndState::Unused, |view| view.closed)
         })
     }
 

@@ -22,9 +22,9 @@ use cmproto::{
 /// Most ends of connections in a model.
 pub const ENDS: usize = 5;
 
-/// The phase of an end.
+/// The state of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Life {
+pub enum EndState {
     /// Not used yet.
     Unused,
     /// It has a connection.
@@ -38,7 +38,7 @@ pub enum Life {
 /// One end of a connection. Its place says which node it is at, and what its communication id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
-    pub life: Life,
+    pub state: EndState,
     pub value: Value,
     /// The communication id of its peer is in the tables of its node.
     pub tracked: bool,
@@ -122,7 +122,7 @@ fn place(comm_id: u32) -> Option<usize> {
 
 impl End {
     const UNUSED: Self = Self {
-        life: Life::Unused,
+        state: EndState::Unused,
         value: Value(u16::MAX),
         tracked: false,
         confirmed: false,
@@ -185,7 +185,7 @@ impl Rules {
     /// The connection at a place.
     pub fn view(&self, world: &World, place: usize) -> Option<View> {
         let end = &world.ends[place];
-        (end.life == Life::Live).then(|| self.machines.view(end.value))
+        (end.state == EndState::Live).then(|| self.machines.view(end.value))
     }
 
     /// The end of `node` for which `test` holds.
@@ -223,13 +223,13 @@ impl Rules {
         self.fair_steps(world, steps);
         for place in self.places() {
             let end = &world.ends[place];
-            match (end.life, self.bounds.slots[place]) {
-                (Life::Unused, Slot::Active { after, .. }) => {
+            match (end.state, self.bounds.slots[place]) {
+                (EndState::Unused, Slot::Active { after, .. }) => {
                     if after.is_none_or(|before| self.over(world, before)) {
                         steps.push(Step::Connect(place));
                     }
                 }
-                (Life::Live, _) => {
+                (EndState::Live, _) => {
                     for verb in self.bounds.verbs.iter().copied() {
                         if self.allowed(world, place, verb) {
                             steps.push(Step::User(place, verb));
@@ -242,7 +242,7 @@ impl Rules {
         for node in 0..2 {
             let any = self
                 .places()
-                .any(|p| self.node(p) == node && world.ends[p].life == Life::Live);
+                .any(|p| self.node(p) == node && world.ends[p].state == EndState::Live);
             if any && world.restarts[node] < self.bounds.restarts[node] {
                 steps.push(Step::Restart(node));
             }
@@ -270,10 +270,10 @@ impl Rules {
 
     /// Returns true if a connection has ended, so that its user may try again.
     fn over(&self, world: &World, place: usize) -> bool {
-        match world.ends[place].life {
-            Life::Unused => false,
-            Life::Live => self.view(world, place).is_some_and(|view| view.closed),
-            Life::Gone | Life::Crashed => true,
+        match world.ends[place].state {
+            EndState::Unused => false,
+            EndState::Live => self.view(world, place).is_some_and(|view| view.closed),
+            EndState::Gone | EndState::Crashed => true,
         }
     }
 
@@ -323,7 +323,7 @@ impl Rules {
                     return None;
                 };
                 let (value, outcome) = self.machines.connect(node, comm_id(place), qpn);
-                next.ends[place].life = Life::Live;
+                next.ends[place].state = EndState::Live;
                 next.ends[place].value = value;
                 self.perform(&mut next, place, &outcome);
             }
@@ -351,9 +351,9 @@ impl Rules {
                 next.restarts[node] += 1;
                 for place in self.places() {
                     let end = &mut next.ends[place];
-                    if self.node(place) == node && end.life == Life::Live {
+                    if self.node(place) == node && end.state == EndState::Live {
                         *end = End {
-                            life: Life::Crashed,
+                            state: EndState::Crashed,
                             past: Past {
                                 peer: end.past.peer,
                                 ..Past::default()
@@ -500,9 +500,9 @@ impl Rules {
     /// A connection that is over, and that its user has let go, leaves nothing but its past.
     fn bury(&self, world: &mut World, place: usize) {
         let end = &mut world.ends[place];
-        if end.life == Life::Live && end.destroyed && self.machines.view(end.value).closed {
+        if end.state == EndState::Live && end.destroyed && self.machines.view(end.value).closed {
             *end = End {
-                life: Life::Gone,
+                state: EndState::Gone,
                 tracked: end.tracked,
                 confirmed: end.confirmed,
                 past: end.past,
@@ -555,7 +555,7 @@ impl Rules {
         place(comm_id).filter(|place| {
             self.places().contains(place)
                 && self.node(*place) == node
-                && world.ends[*place].life == Life::Live
+                && world.ends[*place].state == EndState::Live
         })
     }
 
@@ -563,13 +563,13 @@ impl Rules {
     fn create(&self, world: &mut World, node: usize, msg: Msg) -> Option<usize> {
         let free = self.places().find(|place| {
             matches!(self.bounds.slots[*place], Slot::Passive { node: n, .. } if n == node)
-                && world.ends[*place].life == Life::Unused
+                && world.ends[*place].state == EndState::Unused
         });
         let place = free?;
         let value = self.machines.from_req(node, comm_id(place), msg)?;
         debug_assert_eq!(guid(other(node)), self.machines.view(value).remote_guid);
         let end = &mut world.ends[place];
-        end.life = Life::Live;
+        end.state = EndState::Live;
         end.value = value;
         end.past.peer = place_number(self.machines.view(value).remote_comm_id);
         Some(place)
@@ -796,8 +796,8 @@ impl PassiveReq for IncomingReq<'_> {
 
 /// Returns true if an end is the same, apart from repetitions.
 fn same_end(a: &End, b: &End) -> bool {
-    (a.life, a.value, a.tracked, a.confirmed, a.destroyed)
-        == (b.life, b.value, b.tracked, b.confirmed, b.destroyed)
+    (a.state, a.value, a.tracked, a.confirmed, a.destroyed)
+        == (b.state, b.value, b.tracked, b.confirmed, b.destroyed)
 }
 
 /// [`Past::peer`] for a communication id.

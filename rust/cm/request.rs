@@ -33,8 +33,8 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, Tunable},
     node::{
-        self, Admission, Answer, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey,
-        RemoteTable, Request, RequestEnd, Response,
+        self, Acceptor, Admission, Answer, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
+        ReqAcceptor, Request, RequestEnd, Response,
     },
     path::Path,
     qp::QpType,
@@ -310,7 +310,7 @@ impl<'a> IncomingReq<'a> {
     }
 }
 
-impl<'a> Passive for IncomingReq<'a> {
+impl<'a> Acceptor for IncomingReq<'a> {
     type Endpoint = EndpointRef;
     type Listener = MatchedListener<'a>;
 
@@ -376,7 +376,7 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     }
 }
 
-impl PassiveReq for IncomingReq<'_> {
+impl ReqAcceptor for IncomingReq<'_> {
     fn has_pkey(&self, pkey: u16) -> bool {
         let IncomingMad { port, device, .. } = self.mad;
         device.device.find_pkey(port.num, pkey).is_ok()

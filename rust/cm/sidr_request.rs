@@ -28,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     cm::{Counter, DestroyCause},
-    node::{self, Declined, Entry, KnownSidr, Passive, PassiveSidr, RequestEnd, SidrRequest},
+    node::{self, Acceptor, Declined, Entry, KnownSidr, RequestEnd, SidrAcceptor, SidrRequest},
     qp::QpType,
     sidr::{Action, Resolution},
     ucma_abi::CmEvent,
@@ -205,7 +205,7 @@ impl<'a> IncomingSidr<'a> {
     }
 }
 
-impl<'a> Passive for IncomingSidr<'a> {
+impl<'a> Acceptor for IncomingSidr<'a> {
     type Endpoint = EndpointRef;
     type Listener = MatchedListener<'a>;
 
@@ -243,7 +243,7 @@ impl<'a> Passive for IncomingSidr<'a> {
     }
 }
 
-impl PassiveSidr for IncomingSidr<'_> {
+impl SidrAcceptor for IncomingSidr<'_> {
     fn known(&self) -> KnownSidr<EndpointRef> {
         self.mad.globals.sidr_requests.find(&self.key)
     }

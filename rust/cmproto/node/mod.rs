@@ -19,15 +19,15 @@
 //!    which [`confirm`] enters the QPN.
 //! 4. A REQ or SIDR_REQ names no endpoint. [`request`] and [`sidr_request`] find out whether it is
 //!    a duplicate, and otherwise whether it may be offered to a listener. If it may, an endpoint
-//!    is created for it ([`Passive`]).
+//!    is created for it ([`Acceptor`]).
 //! 5. A message that no endpoint accepts results in a [`Response`]: it is dropped for a reason, or
 //!    answered with an [`Answer`], as far as the [`AnswerBudget`] allows.
 
+mod acceptor;
 mod answer;
 mod budget;
 mod claim;
 mod offer;
-mod passive;
 mod request;
 mod route;
 mod sidr;
@@ -38,11 +38,11 @@ mod verdict;
 mod tests;
 
 pub use self::{
+    acceptor::{Acceptor, Entry, KnownSidr, ReqAcceptor, SidrAcceptor},
     answer::{Answer, Response},
     budget::AnswerBudget,
     claim::{claim, claim_rep, confirm, Conflict, Refused},
     offer::{Admission, Declined, Offer},
-    passive::{Entry, KnownSidr, Passive, PassiveReq, PassiveSidr},
     request::{request, Refusal, Request, RequestEnd},
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},

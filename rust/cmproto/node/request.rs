@@ -3,10 +3,10 @@
 //! The checks of a REQ, in their order.
 
 use super::{
+    acceptor::{Acceptor, ReqAcceptor},
     answer::{Answer, Response},
     claim::Refused,
     offer::Declined,
-    passive::{Passive, PassiveReq},
     tables::{Peer, RemoteIds},
 };
 use crate::{
@@ -52,7 +52,7 @@ impl From<Declined> for Refusal {
 
 impl Refusal {
     /// Returns the response to a REQ for which no endpoint was created.
-    fn response<N: PassiveReq>(self, node: &N, req: &Req<'_>) -> Response {
+    fn response<N: ReqAcceptor>(self, node: &N, req: &Req<'_>) -> Response {
         match self {
             Self::Reject(reason) => {
                 let gid = right_gid(node, reason);
@@ -66,7 +66,7 @@ impl Refusal {
 
 /// Returns the GID for the additional rejection information of a REJ for a wrong GID (IBTA
 /// 12.6.7.2).
-fn right_gid<N: PassiveReq>(node: &N, reason: Reason) -> Option<Gid> {
+fn right_gid<N: ReqAcceptor>(node: &N, reason: Reason) -> Option<Gid> {
     match reason {
         Reason::INVALID_GID => node.port_gid(),
         Reason::INVALID_ALT_GID => node.local_gid(),
@@ -113,7 +113,7 @@ impl RequestEnd {
 ///
 /// A REQ may be a duplicate, come from a peer that has lost its old connection (IBTA 12.9.8.3.1),
 /// be refused by a check, or become a connection request.
-pub fn request<N: PassiveReq>(
+pub fn request<N: ReqAcceptor>(
     node: &mut N,
     origin: Origin,
     req: &Req<'_>,
@@ -145,11 +145,11 @@ pub fn request<N: PassiveReq>(
 
 /// The endpoint that was created for a request and its listener, or `None` if there is nothing to
 /// do.
-pub(super) type Taken<N> = Option<(<N as Passive>::Endpoint, <N as Passive>::Listener)>;
+pub(super) type Taken<N> = Option<(<N as Acceptor>::Endpoint, <N as Acceptor>::Listener)>;
 
 /// Checks a REQ that is neither a duplicate nor from a stale peer, creates its endpoint, and enters
 /// the communication id of the peer.
-fn take<N: PassiveReq>(node: &mut N, req: &Req<'_>, ids: &RemoteIds) -> Result<Taken<N>, Refusal> {
+fn take<N: ReqAcceptor>(node: &mut N, req: &Req<'_>, ids: &RemoteIds) -> Result<Taken<N>, Refusal> {
     let listener = check(node, req)?;
     let child = node.create(&listener)?;
     // If the id was entered meanwhile, another task is handling the same REQ at this moment.
@@ -161,7 +161,7 @@ fn take<N: PassiveReq>(node: &mut N, req: &Req<'_>, ids: &RemoteIds) -> Result<T
 }
 
 /// Checks a REQ before anything is allocated for it.
-fn check<N: PassiveReq>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refusal> {
+fn check<N: ReqAcceptor>(node: &mut N, req: &Req<'_>) -> Result<N::Listener, Refusal> {
     if !node.find_reply_path() {
         return Err(Refusal::Drop);
     }

@@ -3,9 +3,9 @@
 //! The checks of a SIDR_REQ, in their order (IBTA 12.11).
 
 use super::{
+    acceptor::{Entry, KnownSidr, SidrAcceptor},
     answer::{Answer, Response},
     offer::Declined,
-    passive::{Entry, KnownSidr, PassiveSidr},
     request::{RequestEnd, Taken},
 };
 use crate::{
@@ -51,7 +51,7 @@ impl RequestEnd {
 
 /// Decides about a SIDR_REQ: it may be repeated, be refused by a check, or become a request to its
 /// listener.
-pub fn sidr_request<N: PassiveSidr>(
+pub fn sidr_request<N: SidrAcceptor>(
     node: &mut N,
     header: &Header,
     req: &SidrReq<'_>,
@@ -83,7 +83,7 @@ pub fn sidr_request<N: PassiveSidr>(
 }
 
 /// Checks a SIDR_REQ that is not a duplicate, creates its endpoint, and enters it.
-fn take<N: PassiveSidr>(node: &mut N) -> Result<Taken<N>, Declined> {
+fn take<N: SidrAcceptor>(node: &mut N) -> Result<Taken<N>, Declined> {
     let listener = node.listener().ok_or(Declined::Refused)?;
     if !node.takes_datagrams(&listener) {
         return Err(Declined::Refused);

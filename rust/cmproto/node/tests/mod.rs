@@ -125,7 +125,7 @@ impl Incoming {
     }
 }
 
-impl Passive for Incoming {
+impl Acceptor for Incoming {
     type Endpoint = &'static str;
     type Listener = ();
 

@@ -30,7 +30,7 @@ impl RemoteTable<&'static str> for Incoming {
     }
 }
 
-impl PassiveReq for Incoming {
+impl ReqAcceptor for Incoming {
     fn has_pkey(&self, pkey: u16) -> bool {
         self.note("pkey");
         assert_eq!(pkey, peer_req().pkey);

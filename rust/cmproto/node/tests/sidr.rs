@@ -9,7 +9,7 @@ fn incoming() -> Incoming {
     Incoming::new(sidr_req().service_id)
 }
 
-impl PassiveSidr for Incoming {
+impl SidrAcceptor for Incoming {
     fn known(&self) -> KnownSidr<&'static str> {
         self.known.clone()
     }

@@ -327,7 +327,9 @@ impl Search {
         self.rules.places().all(|place| {
             self.rules
                 .view(world, place)
-                .map_or(world.ends[place].state != EndState::Unused, |view| view.closed)
+                .map_or(world.ends[place].state != EndState::Unused, |view| {
+                    view.closed
+                })
         })
     }
 

@@ -12,7 +12,7 @@ use cmproto::{
     addr::Gid,
     cm::{Event, Outgoing, State},
     node::{
-        self, Declined, Passive, PassiveReq, Refused, RemoteIds, RemoteKey, RemoteTable, Request,
+        self, Acceptor, Declined, Refused, RemoteIds, RemoteKey, RemoteTable, ReqAcceptor, Request,
         Response, Route, Tables, Verdict,
     },
     qp::QpType,
@@ -716,7 +716,7 @@ impl IncomingReq<'_> {
     }
 }
 
-impl Passive for IncomingReq<'_> {
+impl Acceptor for IncomingReq<'_> {
     type Endpoint = usize;
     type Listener = ();
 
@@ -762,7 +762,7 @@ impl RemoteTable<usize> for IncomingReq<'_> {
     }
 }
 
-impl PassiveReq for IncomingReq<'_> {
+impl ReqAcceptor for IncomingReq<'_> {
     fn has_pkey(&self, _: u16) -> bool {
         true
     }

@@ -6,8 +6,8 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, State},
     node::{
-        self, Declined, Entry, KnownSidr, Passive, PassiveReq, PassiveSidr, Refused, RemoteIds,
-        RemoteKey, RemoteTable, Request, Response, Route, SidrRequest, Verdict,
+        self, Acceptor, Declined, Entry, KnownSidr, Refused, RemoteIds, RemoteKey, RemoteTable,
+        ReqAcceptor, Request, Response, Route, SidrAcceptor, SidrRequest, Verdict,
     },
     origin::Origin,
     qp::QpType,
@@ -209,7 +209,7 @@ impl<E: Environment> Incoming<'_, E> {
     }
 }
 
-impl<E: Environment> Passive for Incoming<'_, E> {
+impl<E: Environment> Acceptor for Incoming<'_, E> {
     type Endpoint = EpId;
     type Listener = EpId;
 
@@ -280,7 +280,7 @@ impl<E: Environment> RemoteTable<EpId> for Incoming<'_, E> {
     }
 }
 
-impl<E: Environment> PassiveReq for Incoming<'_, E> {
+impl<E: Environment> ReqAcceptor for Incoming<'_, E> {
     fn has_pkey(&self, pkey: u16) -> bool {
         pkey & 0x7fff == 0x7fff
     }
@@ -319,7 +319,7 @@ impl<E: Environment> PassiveReq for Incoming<'_, E> {
     }
 }
 
-impl<E: Environment> PassiveSidr for Incoming<'_, E> {
+impl<E: Environment> SidrAcceptor for Incoming<'_, E> {
     fn known(&self) -> KnownSidr<EpId> {
         let ep = self
             .sidr_key()

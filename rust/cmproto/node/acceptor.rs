@@ -12,7 +12,7 @@ use crate::{addr::Gid, qp::QpType, sidr::Resolution};
 ///
 /// The methods are called in the order that [`request`](super::request) and
 /// [`sidr_request`](super::sidr_request) need, so that cheap checks come first.
-pub trait Passive {
+pub trait Acceptor {
     /// A handle of an endpoint.
     type Endpoint;
     /// A listener that the request matches.
@@ -45,7 +45,7 @@ pub trait Passive {
 }
 
 /// The functions of a node that only a REQ needs.
-pub trait PassiveReq: Passive + RemoteTable<<Self as Passive>::Endpoint> {
+pub trait ReqAcceptor: Acceptor + RemoteTable<<Self as Acceptor>::Endpoint> {
     /// Returns whether the P_Key is in the table of the port that received the REQ.
     fn has_pkey(&self, pkey: u16) -> bool;
 
@@ -95,7 +95,7 @@ pub enum Entry {
 }
 
 /// The functions of a node that only a SIDR_REQ needs.
-pub trait PassiveSidr: Passive {
+pub trait SidrAcceptor: Acceptor {
     /// Finds an earlier request with the same request id from the same sender.
     fn known(&self) -> KnownSidr<Self::Endpoint>;
 

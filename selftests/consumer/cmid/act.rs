@@ -5,7 +5,7 @@
 use super::{
     ground::at,
     place::Place,
-    side::{Held, Id, Side},
+    side::{Id, LockedId, Side},
 };
 use crate::{
     harness::wrong,
@@ -35,7 +35,7 @@ pub(crate) fn connect(side: &Side, id: &Id) -> Result {
     id.connect(&side.param())
 }
 
-pub(crate) fn connect_locked(side: &Side, id: &Held<'_>) -> Result {
+pub(crate) fn connect_locked(side: &Side, id: &LockedId<'_>) -> Result {
     id.connect_locked(&side.param())
 }
 
@@ -47,11 +47,11 @@ pub(crate) fn connect_ece(side: &Side, id: &Id) -> Result {
     id.connect_ece(&side.param(), ece)
 }
 
-pub(crate) fn accept(side: &Side, id: &Held<'_>) -> Result {
+pub(crate) fn accept(side: &Side, id: &LockedId<'_>) -> Result {
     id.accept(Some(&side.param()))
 }
 
-pub(crate) fn accept_ece(side: &Side, id: &Held<'_>) -> Result {
+pub(crate) fn accept_ece(side: &Side, id: &LockedId<'_>) -> Result {
     let ece = Ece {
         vendor_id: 0x654321,
         attr_mod: 0xfedcba9,
@@ -59,7 +59,7 @@ pub(crate) fn accept_ece(side: &Side, id: &Held<'_>) -> Result {
     id.accept_ece(&side.param(), ece)
 }
 
-pub(crate) fn accept_nothing(_side: &Side, id: &Held<'_>) -> Result {
+pub(crate) fn accept_nothing(_side: &Side, id: &LockedId<'_>) -> Result {
     id.accept(None)
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn qp_is(id: &Id, state: QpState, place: Place) -> bool {
 }
 
 /// For a callback: what is told of is not wanted.
-pub(crate) fn refuse(_side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
+pub(crate) fn refuse(_side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
     Verdict(-1)
 }
 

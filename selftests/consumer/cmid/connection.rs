@@ -6,7 +6,7 @@ use super::{
     act,
     ground::Ground,
     pair::Pair,
-    side::{Held, Side, REP_DATA, REQ_DATA},
+    side::{LockedId, Side, REP_DATA, REQ_DATA},
     states::Situation,
 };
 use crate::{
@@ -106,7 +106,7 @@ pub(crate) fn connection(g: &Arc<Ground>) -> Option<()> {
 }
 
 /// The actions of the active end at each event.
-fn act_of_a(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn act_of_a(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     match event {
         EventType::ADDR_RESOLVED => {
             is!(act::resolve_route(side, id), Ok(()));
@@ -130,7 +130,7 @@ fn act_of_a(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
 }
 
 /// The actions of the passive end at each event.
-fn act_of_b(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn act_of_b(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     match event {
         EventType::CONNECT_REQUEST => {
             is!(act::accept(side, id), Ok(()));

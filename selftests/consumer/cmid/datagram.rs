@@ -6,7 +6,7 @@ use super::{
     act,
     ground::{at, Ground},
     pair::Pair,
-    side::{Held, Part, Side, SIDR_REP_DATA},
+    side::{LockedId, Part, Side, SIDR_REP_DATA},
 };
 use crate::{
     harness::{check, is},
@@ -39,7 +39,7 @@ fn until_question(g: &Arc<Ground>) -> Option<Pair> {
     is_asked.then_some(pair)
 }
 
-fn accept_question(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn accept_question(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     if is!(act::create_qp(side, id), Ok(())) {
         is!(id.with_qp(|qp| qp.state()), Some(Ok(QpState::RTS)));
     }

@@ -7,7 +7,7 @@ use super::{
     address::resolve_nobody,
     ground::{at, Ground},
     pair::Pair,
-    side::{sleep_ms, Act, Held, Part, Side},
+    side::{sleep_ms, Act, LockedId, Part, Side},
     states::Situation,
 };
 use crate::{
@@ -31,7 +31,7 @@ fn refuses(side: &Side, event: EventType) {
     side.on(event, act::refuse);
 }
 
-fn accept_and_refuse(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn accept_and_refuse(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     is!(act::accept(side, id), Ok(()));
     Verdict::END
 }
@@ -108,7 +108,7 @@ pub(crate) fn returns(g: &Arc<Ground>) -> Option<()> {
 }
 
 /// A consumer that destroys an identifier waits for a callback that runs, and no other comes after.
-fn linger(_side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
+fn linger(_side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
     sleep_ms(50);
     Verdict::KEEP
 }
@@ -196,12 +196,12 @@ pub(crate) fn destruction(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-fn destroy_itself(side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
+fn destroy_itself(side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
     side.end();
     Verdict::KEEP
 }
 
-fn accept_and_destroy(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn accept_and_destroy(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     is!(act::accept(side, id), Ok(()));
     destroy_itself(side, id, event)
 }
@@ -262,7 +262,7 @@ impl Silence {
 }
 
 /// The peer may have gone: what the calls say does not matter.
-fn go_on(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn go_on(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     let _ = match event {
         EventType::ADDR_RESOLVED => {
             side.on(EventType::ROUTE_RESOLVED, go_on);

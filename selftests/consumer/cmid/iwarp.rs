@@ -9,7 +9,7 @@ use super::{
     pair::Pair,
     place::Place,
     queue_pair::{prepared, routed},
-    side::{Held, Side},
+    side::{LockedId, Side},
 };
 use crate::{
     harness::{check, is, is_good, task::spawn},
@@ -46,7 +46,7 @@ fn keep_if(holds: bool) -> Verdict {
     }
 }
 
-fn prepare_and_accept(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn prepare_and_accept(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
@@ -54,22 +54,22 @@ fn prepare_and_accept(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Ver
     keep_if(is!(act::accept(side, id), Ok(())))
 }
 
-fn connect_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn connect_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     is!(act::connect_locked(side, id), Ok(()));
     Verdict::KEEP
 }
 
-fn reject_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn reject_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     is!(act::reject(side, id), Ok(()));
     Verdict::KEEP
 }
 
-fn disconnect_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn disconnect_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     act::disconnect(side, id).into()
 }
 
 /// More data than there can be.
-fn accept_badly(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn accept_badly(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
@@ -156,12 +156,12 @@ pub(crate) fn connection(g: &Arc<Ground>) -> Option<()> {
     Some(())
 }
 
-fn receive_and_accept(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn receive_and_accept(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     let created = act::create_qp(side, id);
     keep_if(created.is_ok() && word_receive(side, id) && is!(act::accept(side, id), Ok(())))
 }
 
-fn send_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn send_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     keep_if(word_send(side, id))
 }
 
@@ -263,7 +263,7 @@ pub(crate) fn rejections(g: &Arc<Ground>) -> Option<()> {
 }
 
 /// The queue pair stays; not destroyed in a callback, until whose return it may be in use.
-fn leave(_side: &Arc<Side>, _id: &Held<'_>, _event: EventType) -> Verdict {
+fn leave(_side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
     Verdict::END
 }
 
@@ -334,7 +334,7 @@ pub(crate) fn wildcard(g: &Arc<Ground>) -> Option<()> {
 static OVER: Atomic<bool> = Atomic::new(false);
 
 /// The peer may have gone: what the calls say does not matter.
-fn go_on(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn go_on(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     if OVER.load(Relaxed) {
         return keep_if(side.is_active());
     }

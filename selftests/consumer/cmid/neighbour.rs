@@ -6,7 +6,7 @@ use super::ground::{at, Ground};
 use crate::{
     harness::{check, is, wrong},
     rdma::{
-        cm_id::{Held, PortSpace, QpType},
+        cm_id::{LockedId, PortSpace, QpType},
         event::{Event, EventType},
         gid::Mac,
         neighbour::Churn,
@@ -40,7 +40,7 @@ struct Asker {
 }
 
 impl Handler for Asker {
-    fn event(this: &Arc<Self>, id: &Held<'_, Self>, event: &Event) -> Verdict {
+    fn event(this: &Arc<Self>, id: &LockedId<'_, Self>, event: &Event) -> Verdict {
         if event.kind == EventType::ADDR_RESOLVED && is!(id.resolve_route(1000), Ok(())) {
             return Verdict::KEEP;
         }

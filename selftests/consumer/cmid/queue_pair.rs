@@ -8,7 +8,7 @@ use super::{
     ground::Ground,
     pair::Pair,
     place::Place,
-    side::{Held, Id, Side, REP_DATA},
+    side::{Id, LockedId, Side, REP_DATA},
     states::Situation,
 };
 use crate::{
@@ -27,7 +27,7 @@ use kernel::{prelude::*, sync::Arc};
 
 const CONSUMER_DEFINED: i32 = RejectReason::CONSUMER_DEFINED.status();
 
-fn prepare_and_accept(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn prepare_and_accept(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
@@ -62,13 +62,13 @@ fn joined(g: &Arc<Ground>) -> Option<Pair> {
     is_joined.then_some(pair)
 }
 
-fn destroy_qp_and_refuse(_side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn destroy_qp_and_refuse(_side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     id.destroy_qp();
     Verdict::END
 }
 
 /// More data than there can be.
-fn accept_badly(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn accept_badly(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
@@ -82,7 +82,7 @@ fn accept_badly(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
 }
 
 /// More than the other end's device can do.
-fn accept_much(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn accept_much(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     let param = ConnParam {
         responder_resources: 255,
         ..side.param()
@@ -219,7 +219,7 @@ fn allows(side: &Side, init: bool, ready: bool) {
     }
 }
 
-fn allows_inside(side: &Arc<Side>, id: &Held<'_>, event: EventType) -> Verdict {
+fn allows_inside(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     allows_at(
         side,
         id,

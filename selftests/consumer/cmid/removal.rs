@@ -8,7 +8,7 @@ use super::{
     ground::Ground,
     pair::Pair,
     place::Place,
-    side::{sleep_ms, Held, Side},
+    side::{sleep_ms, LockedId, Side},
 };
 use crate::{
     harness::{is, wrong},
@@ -24,7 +24,7 @@ const LOOK_MS: i64 = 50;
 const STAY_MS: i64 = 2000;
 
 /// Calls on the way to a connection are refused.
-fn refuses(side: &Side, id: &Held<'_>, place: Place) {
+fn refuses(side: &Side, id: &LockedId<'_>, place: Place) {
     let right = Errno(parameter::removal()).failure();
     let results = [
         act::resolve(side, id),
@@ -36,7 +36,7 @@ fn refuses(side: &Side, id: &Held<'_>, place: Place) {
     }
 }
 
-fn refuses_inside(side: &Arc<Side>, id: &Held<'_>, _event: EventType) -> Verdict {
+fn refuses_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
     refuses(side, id, Place::of_caller());
     Verdict::KEEP
 }

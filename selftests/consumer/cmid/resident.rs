@@ -8,7 +8,7 @@
 
 use super::ground::at;
 use crate::rdma::{
-    cm_id::{Held, NodeType, PortSpace, QpType},
+    cm_id::{LockedId, NodeType, PortSpace, QpType},
     event::Event,
     owner::{Handler, Owner, Request, Verdict},
     parameter,
@@ -19,7 +19,7 @@ use kernel::{prelude::*, sync::Arc};
 struct Refusal;
 
 impl Handler for Refusal {
-    fn event(_this: &Arc<Self>, _id: &Held<'_, Self>, _event: &Event) -> Verdict {
+    fn event(_this: &Arc<Self>, _id: &LockedId<'_, Self>, _event: &Event) -> Verdict {
         Verdict::KEEP
     }
 

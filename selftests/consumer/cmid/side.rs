@@ -31,9 +31,9 @@ use kernel::{
 /// The identifier of a side.
 pub(crate) type Id = cm_id::CmId<Side>;
 /// The identifier of a side, with the lock of its handler.
-pub(crate) type Held<'a> = cm_id::Held<'a, Side>;
+pub(crate) type LockedId<'a> = cm_id::LockedId<'a, Side>;
 /// An action in a callback.
-pub(crate) type Act = fn(&Arc<Side>, &Held<'_>, EventType) -> Verdict;
+pub(crate) type Act = fn(&Arc<Side>, &LockedId<'_>, EventType) -> Verdict;
 
 pub(super) type Sides = KVec<Arc<Side>>;
 
@@ -129,7 +129,7 @@ fn situation_of(id: &Id, event: EventType) -> Situation {
 }
 
 impl Handler for Side {
-    fn event(this: &Arc<Self>, id: &Held<'_>, event: &Event) -> Verdict {
+    fn event(this: &Arc<Self>, id: &LockedId<'_>, event: &Event) -> Verdict {
         this.called(id, event)
     }
 
@@ -190,7 +190,7 @@ impl Side {
     }
 
     /// A callback.
-    fn called(self: &Arc<Self>, id: &Held<'_>, event: &Event) -> Verdict {
+    fn called(self: &Arc<Self>, id: &LockedId<'_>, event: &Event) -> Verdict {
         check!(self.owner().is_some_and(|owner| owner.has(id)));
         check!(!self.is_gone());
         let said = event.private_data();
@@ -251,7 +251,7 @@ impl Side {
     }
 
     /// Calls a function for the identifier, from outside, with the lock of the handler.
-    pub(crate) fn call_locked(&self, f: impl FnOnce(&Held<'_>) -> Result) -> Result {
+    pub(crate) fn call_locked(&self, f: impl FnOnce(&LockedId<'_>) -> Result) -> Result {
         self.call(|id| f(&id.lock_handler()))
     }
 

@@ -6,7 +6,7 @@ use super::{
     act,
     ground::at,
     place::Place,
-    side::{Held, Id, Side},
+    side::{Id, LockedId, Side},
 };
 use crate::{
     harness::{check, is, wrong},
@@ -181,7 +181,7 @@ enum Call {
     /// It takes the lock.
     Takes(fn(&Side, &Id) -> Result),
     /// It needs the lock.
-    Needs(fn(&Side, &Held<'_>) -> Result),
+    Needs(fn(&Side, &LockedId<'_>) -> Result),
 }
 
 use Call::*;
@@ -283,7 +283,13 @@ fn look(side: &Side, id: &Id) {
 
 /// A side is in a situation, which nothing changes that is for another. The caller is inside if it
 /// has the lock of the handler, or is in a callback.
-fn calls_at(side: &Side, id: &Id, inside: Option<&Held<'_>>, situation: Situation, place: Place) {
+fn calls_at(
+    side: &Side,
+    id: &Id,
+    inside: Option<&LockedId<'_>>,
+    situation: Situation,
+    place: Place,
+) {
     look(side, id);
     if situation == Any {
         return;
@@ -321,7 +327,7 @@ fn calls_at(side: &Side, id: &Id, inside: Option<&Held<'_>>, situation: Situatio
 
 /// Calls all functions, by somebody who has the lock of the handler.
 #[track_caller]
-pub(crate) fn calls_inside(side: &Arc<Side>, id: &Held<'_>, situation: Situation) {
+pub(crate) fn calls_inside(side: &Arc<Side>, id: &LockedId<'_>, situation: Situation) {
     calls_at(side, id, Some(id), situation, Place::of_caller());
 }
 

@@ -430,15 +430,15 @@ impl<H: Handler> CmId<H> {
     pub(crate) fn lock_handler(&self) -> HandlerLock<'_, H> {
         // SAFETY: The identifier is valid.
         unsafe { bindings::rdma_lock_handler(self.as_raw()) };
-        HandlerLock(Held(self, NotThreadSafe::default()))
+        HandlerLock(LockedId(self, NotThreadSafe::default()))
     }
 }
 
 /// An identifier the lock of whose handler is held by this task: by a [`HandlerLock`], or because it
 /// is in a callback.
-pub(crate) struct Held<'a, H: Handler>(&'a CmId<H>, NotThreadSafe);
+pub(crate) struct LockedId<'a, H: Handler>(&'a CmId<H>, NotThreadSafe);
 
-impl<'a, H: Handler> Held<'a, H> {
+impl<'a, H: Handler> LockedId<'a, H> {
     /// # Safety
     ///
     /// The lock must be held as long as this lives.
@@ -469,7 +469,7 @@ impl<'a, H: Handler> Held<'a, H> {
     }
 }
 
-impl<H: Handler> Deref for Held<'_, H> {
+impl<H: Handler> Deref for LockedId<'_, H> {
     type Target = CmId<H>;
 
     fn deref(&self) -> &CmId<H> {
@@ -478,12 +478,12 @@ impl<H: Handler> Deref for Held<'_, H> {
 }
 
 /// The lock of a handler.
-pub(crate) struct HandlerLock<'a, H: Handler>(Held<'a, H>);
+pub(crate) struct HandlerLock<'a, H: Handler>(LockedId<'a, H>);
 
 impl<'a, H: Handler> Deref for HandlerLock<'a, H> {
-    type Target = Held<'a, H>;
+    type Target = LockedId<'a, H>;
 
-    fn deref(&self) -> &Held<'a, H> {
+    fn deref(&self) -> &LockedId<'a, H> {
         &self.0
     }
 }

@@ -10,7 +10,7 @@
 //! of these must wait for that callback.
 
 use super::{
-    cm_id::{CmId, Held, PortSpace, QpType},
+    cm_id::{CmId, LockedId, PortSpace, QpType},
     event::{Event, EventType},
     queue_pair::QueuePair,
 };
@@ -48,7 +48,7 @@ impl From<Result> for Verdict {
 /// The callbacks may sleep. One identifier makes one at a time, with the lock of its handler.
 pub(crate) trait Handler: Send + Sync + Sized + 'static {
     /// Something has happened to `id`, which the handler has.
-    fn event(this: &Arc<Self>, id: &Held<'_, Self>, event: &Event) -> Verdict;
+    fn event(this: &Arc<Self>, id: &LockedId<'_, Self>, event: &Event) -> Verdict;
 
     /// Somebody wants to be connected with what the handler's identifier listens for. A request that
     /// is not adopted is refused, whatever the verdict.
@@ -288,7 +288,7 @@ impl<H: Handler> Owner<H> {
             // its owner.
             let id = unsafe { CmId::from_raw(id) };
             // SAFETY: The RDMA CM has the lock when it calls back.
-            let held = unsafe { Held::new(id) };
+            let held = unsafe { LockedId::new(id) };
             (H::event(&told.handler, &held, &event), told)
         };
         if verdict == Verdict::KEEP || !owner.claim() {
@@ -314,7 +314,7 @@ impl<H: Handler> Request<'_, H> {
     }
 
     /// Takes the identifier, which tells `handler` from now on.
-    pub(crate) fn adopt(&mut self, handler: Arc<H>) -> Result<(Arc<Owner<H>>, Held<'_, H>)> {
+    pub(crate) fn adopt(&mut self, handler: Arc<H>) -> Result<(Arc<Owner<H>>, LockedId<'_, H>)> {
         if self.owner.is_some() {
             return Err(EBUSY);
         }
@@ -327,6 +327,6 @@ impl<H: Handler> Request<'_, H> {
         // SAFETY: The identifier is not destroyed before the callback returns, and has an owner.
         let id = unsafe { CmId::from_raw(self.id) };
         // SAFETY: The RDMA CM has the lock of the identifier when it calls back.
-        Ok((owner, unsafe { Held::new(id) }))
+        Ok((owner, unsafe { LockedId::new(id) }))
     }
 }

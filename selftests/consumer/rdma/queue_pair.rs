@@ -89,7 +89,7 @@ impl Drop for ProtectionDomain {
 pub(crate) struct CompletionQueue {
     cq: NonNull<bindings::ib_cq>,
     _device: Device,
-    /// Held by whoever polls.
+    /// LockedId by whoever polls.
     #[pin]
     polling: Mutex<()>,
 }

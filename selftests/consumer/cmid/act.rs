@@ -3,8 +3,8 @@
 //! The actions of a side: with its identifier, from outside or in a callback.
 
 use super::{
+    call_site::CallSite,
     ground::at,
-    place::Place,
     side::{Id, LockedId, Side},
 };
 use crate::{
@@ -87,11 +87,11 @@ pub(crate) fn listen(_side: &Side, id: &Id) -> Result {
 }
 
 /// Checks that the queue pair is in this state.
-pub(crate) fn qp_is(id: &Id, state: QpState, place: Place) -> bool {
+pub(crate) fn qp_is(id: &Id, state: QpState, site: CallSite) -> bool {
     let found = id.with_qp(|qp| qp.state());
     let is_right = found == Some(Ok(state));
     if !is_right {
-        wrong!("{place:?}: the state of the queue pair is {found:?}, not {state:?}");
+        wrong!("{site:?}: the state of the queue pair is {found:?}, not {state:?}");
     }
     is_right
 }

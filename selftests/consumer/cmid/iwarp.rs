@@ -4,10 +4,10 @@
 
 use super::{
     act,
+    call_site::CallSite,
     exchange::{exchange, word_receive, word_send},
     ground::Ground,
     pair::Pair,
-    place::Place,
     queue_pair::{prepared, routed},
     side::{LockedId, Side},
 };
@@ -50,7 +50,7 @@ fn prepare_and_accept(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) ->
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
-    act::qp_is(id, QpState::INIT, Place::of_caller());
+    act::qp_is(id, QpState::INIT, CallSite::of_caller());
     keep_if(is!(act::accept(side, id), Ok(())))
 }
 

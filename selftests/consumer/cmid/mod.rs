@@ -4,6 +4,7 @@
 
 mod act;
 mod address;
+mod call_site;
 mod connection;
 mod datagram;
 mod ending;
@@ -13,7 +14,6 @@ mod iwarp;
 mod lock;
 mod neighbour;
 mod pair;
-mod place;
 mod queue_pair;
 mod rejection;
 mod removal;

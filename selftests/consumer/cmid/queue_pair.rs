@@ -4,10 +4,10 @@
 
 use super::{
     act,
+    call_site::CallSite,
     exchange::exchange,
     ground::Ground,
     pair::Pair,
-    place::Place,
     side::{Id, LockedId, Side, REP_DATA},
     states::Situation,
 };
@@ -31,9 +31,9 @@ fn prepare_and_accept(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) ->
     if !is!(act::create_qp(side, id), Ok(())) {
         return Verdict::END;
     }
-    act::qp_is(id, QpState::INIT, Place::of_caller());
+    act::qp_is(id, QpState::INIT, CallSite::of_caller());
     is!(act::accept(side, id), Ok(()));
-    act::qp_is(id, QpState::RTS, Place::of_caller());
+    act::qp_is(id, QpState::RTS, CallSite::of_caller());
     Verdict::KEEP
 }
 
@@ -77,7 +77,7 @@ fn accept_badly(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdi
         ..side.param()
     };
     is!(id.accept(Some(&param)), Err(EINVAL));
-    act::qp_is(id, QpState::ERR, Place::of_caller());
+    act::qp_is(id, QpState::ERR, CallSite::of_caller());
     Verdict::KEEP
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn queue_pairs(g: &Arc<Ground>) -> Option<()> {
 }
 
 /// Checks which states a queue pair may be moved to: this is right or `EINVAL`.
-fn allows_at(side: &Side, id: &Id, init: bool, ready: bool, place: Place) {
+fn allows_at(side: &Side, id: &Id, init: bool, ready: bool, site: CallSite) {
     let right = |is_right| if is_right { Ok(()) } else { Err(EINVAL) };
     let states = [
         (QpState::INIT, init),
@@ -194,12 +194,12 @@ fn allows_at(side: &Side, id: &Id, init: bool, ready: bool, place: Place) {
     for (state, is_right) in states {
         let result = id.init_qp_attr(state).map(|_| ());
         if result != right(is_right) {
-            wrong!("{place:?}: state {} is {result:?}", state.0);
+            wrong!("{site:?}: state {} is {result:?}", state.0);
         }
     }
     let result = act::create_qp(side, id);
     if result != right(init) {
-        wrong!("{place:?}: create_qp is {result:?}");
+        wrong!("{site:?}: create_qp is {result:?}");
     }
     if result.is_ok() {
         id.destroy_qp();
@@ -210,12 +210,12 @@ fn allows_at(side: &Side, id: &Id, init: bool, ready: bool, place: Place) {
 /// From outside.
 #[track_caller]
 fn allows(side: &Side, init: bool, ready: bool) {
-    let place = Place::of_caller();
+    let site = CallSite::of_caller();
     if side
-        .see(|id| allows_at(side, id, init, ready, place))
+        .see(|id| allows_at(side, id, init, ready, site))
         .is_none()
     {
-        wrong!("{place:?}: no identifier");
+        wrong!("{site:?}: no identifier");
     }
 }
 
@@ -225,7 +225,7 @@ fn allows_inside(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdi
         id,
         true,
         event != EventType::REJECTED,
-        Place::of_caller(),
+        CallSite::of_caller(),
     );
     Verdict::KEEP
 }

@@ -4,10 +4,10 @@
 
 use super::{
     act,
+    call_site::CallSite,
     datagram::in_group,
     ground::Ground,
     pair::Pair,
-    place::Place,
     side::{sleep_ms, LockedId, Side},
 };
 use crate::{
@@ -24,7 +24,7 @@ const LOOK_MS: i64 = 50;
 const STAY_MS: i64 = 2000;
 
 /// Calls on the way to a connection are refused.
-fn refuses(side: &Side, id: &LockedId<'_>, place: Place) {
+fn refuses(side: &Side, id: &LockedId<'_>, site: CallSite) {
     let right = Errno(parameter::removal()).failure();
     let results = [
         act::resolve(side, id),
@@ -32,12 +32,12 @@ fn refuses(side: &Side, id: &LockedId<'_>, place: Place) {
         act::connect_locked(side, id),
     ];
     for result in results.iter().filter(|result| **result != right) {
-        wrong!("{place:?}: {result:?}, not {right:?}");
+        wrong!("{site:?}: {result:?}, not {right:?}");
     }
 }
 
 fn refuses_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Verdict {
-    refuses(side, id, Place::of_caller());
+    refuses(side, id, CallSite::of_caller());
     Verdict::KEEP
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn removal(g: &Arc<Ground>) -> Option<()> {
     if !pair.resolve_route() || !a.expect(EventType::DEVICE_REMOVAL) {
         return None;
     }
-    a.see(|id| refuses(a, &id.lock_handler(), Place::of_caller()));
+    a.see(|id| refuses(a, &id.lock_handler(), CallSite::of_caller()));
     is!(a.connect(), Errno(parameter::removal()).failure());
     sleep_ms(STAY_MS);
     Some(())

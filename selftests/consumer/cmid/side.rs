@@ -4,8 +4,8 @@
 
 use super::{
     act,
+    call_site::CallSite,
     ground::Ground,
-    place::Place,
     states::{self, Situation},
 };
 use crate::{
@@ -263,10 +263,10 @@ impl Side {
     /// Checks the queue pair's state.
     #[track_caller]
     pub(crate) fn qp_is(&self, state: QpState) -> bool {
-        let place = Place::of_caller();
-        self.see(|id| act::qp_is(id, state, place))
+        let site = CallSite::of_caller();
+        self.see(|id| act::qp_is(id, state, site))
             .unwrap_or_else(|| {
-                wrong!("{place:?}: no identifier");
+                wrong!("{site:?}: no identifier");
                 false
             })
     }
@@ -456,9 +456,9 @@ impl Part {
     /// A side without an identifier. None if there is none, which has been said.
     #[track_caller]
     pub(crate) fn new(ground: &Arc<Ground>) -> Option<Self> {
-        let place = Place::of_caller();
+        let site = CallSite::of_caller();
         Side::new(ground)
-            .map_err(|e| wrong!("{place:?}: no side: {e:?}"))
+            .map_err(|e| wrong!("{site:?}: no side: {e:?}"))
             .ok()
             .map(Self)
     }
@@ -484,10 +484,10 @@ impl Part {
         ground: &Arc<Ground>,
         create: impl FnOnce(Arc<Side>) -> Result<Arc<Owner<Side>>>,
     ) -> Option<Self> {
-        let place = Place::of_caller();
+        let site = CallSite::of_caller();
         let side = Self::new(ground)?;
         let owner = create(side.0.clone())
-            .map_err(|e| wrong!("{place:?}: no identifier: {e:?}"))
+            .map_err(|e| wrong!("{site:?}: no identifier: {e:?}"))
             .ok()?;
         *side.owner.lock() = Some(owner);
         Some(side)

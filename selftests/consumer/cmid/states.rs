@@ -4,8 +4,8 @@
 
 use super::{
     act,
+    call_site::CallSite,
     ground::at,
-    place::Place,
     side::{Id, LockedId, Side},
 };
 use crate::{
@@ -288,7 +288,7 @@ fn calls_at(
     id: &Id,
     inside: Option<&LockedId<'_>>,
     situation: Situation,
-    place: Place,
+    site: CallSite,
 ) {
     look(side, id);
     if situation == Any {
@@ -316,7 +316,7 @@ fn calls_at(
                 "outside"
             };
             let (name, number) = (act.name, situation as u32);
-            wrong!("{place:?}: {name} in situation {number} {side} is {result:?}, not {right:?}");
+            wrong!("{site:?}: {name} in situation {number} {side} is {result:?}, not {right:?}");
         }
     }
     is!(
@@ -328,19 +328,19 @@ fn calls_at(
 /// Calls all functions, by somebody who has the lock of the handler.
 #[track_caller]
 pub(crate) fn calls_inside(side: &Arc<Side>, id: &LockedId<'_>, situation: Situation) {
-    calls_at(side, id, Some(id), situation, Place::of_caller());
+    calls_at(side, id, Some(id), situation, CallSite::of_caller());
 }
 
 impl Side {
     /// Calls all functions, from outside.
     #[track_caller]
     pub(crate) fn is_in(&self, situation: Situation) {
-        let place = Place::of_caller();
+        let site = CallSite::of_caller();
         if self
-            .see(|id| calls_at(self, id, None, situation, place))
+            .see(|id| calls_at(self, id, None, situation, site))
             .is_none()
         {
-            wrong!("{place:?}: no identifier");
+            wrong!("{site:?}: no identifier");
         }
     }
 }

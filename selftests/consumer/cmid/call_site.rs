@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The place in the source of an expectation.
+//! The line of the source that calls a function.
 
 use core::{fmt, panic::Location};
 
 /// A line of a test.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(&'static Location<'static>);
+pub(crate) struct CallSite(&'static Location<'static>);
 
-impl Place {
+impl CallSite {
     /// Returns the caller of the function that calls this.
     #[track_caller]
     pub(crate) fn of_caller() -> Self {
@@ -16,7 +16,7 @@ impl Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.0.file().rsplit('/').next();
         write!(f, "{}:{}", file.unwrap_or_default(), self.0.line())

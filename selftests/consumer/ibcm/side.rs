@@ -17,7 +17,7 @@ use core::ops::Deref;
 use kernel::{prelude::*, sync::Arc};
 
 /// The identifier of an end.
-enum Place {
+enum IdHandle {
     /// No identifier, or none yet.
     Nothing,
     /// An identifier.
@@ -29,7 +29,7 @@ enum Place {
 /// One end of a conversation. It ends when it is dropped.
 pub(crate) struct Side {
     inbox: Arc<Inbox>,
-    place: Place,
+    handle: IdHandle,
 }
 
 impl Deref for Side {
@@ -45,7 +45,7 @@ impl Side {
     pub(crate) fn expecting(world: &Arc<World>, service: u64) -> Result<Self> {
         Ok(Self {
             inbox: Inbox::new(world, service, None)?,
-            place: Place::Nothing,
+            handle: IdHandle::Nothing,
         })
     }
 
@@ -69,16 +69,16 @@ impl Side {
         inbox.set_id(id.identity());
         Ok(Self {
             inbox,
-            place: Place::Owned(id),
+            handle: IdHandle::Owned(id),
         })
     }
 
     fn owned(&mut self) -> Option<&IbCmId<Inbox>> {
         if let Some(kept) = self.inbox.take_kept() {
-            self.place = Place::Owned(kept);
+            self.handle = IdHandle::Owned(kept);
         }
-        match &self.place {
-            Place::Owned(id) => Some(id),
+        match &self.handle {
+            IdHandle::Owned(id) => Some(id),
             _ => None,
         }
     }
@@ -160,11 +160,11 @@ impl Side {
     /// Leaves the end of the identifier to a callback.
     pub(crate) fn lend(&mut self) {
         self.owned();
-        match core::mem::replace(&mut self.place, Place::Nothing) {
-            Place::Owned(id) => self.place = Place::Lent(id.lend()),
+        match core::mem::replace(&mut self.handle, IdHandle::Nothing) {
+            IdHandle::Owned(id) => self.handle = IdHandle::Lent(id.lend()),
             place => {
                 wrong!("there is nothing to lend");
-                self.place = place;
+                self.handle = place;
             }
         }
     }
@@ -172,10 +172,10 @@ impl Side {
     /// Ends this end, if it has not ended.
     pub(crate) fn end(&mut self) {
         self.owned();
-        let id = match core::mem::replace(&mut self.place, Place::Nothing) {
-            Place::Owned(id) => Some(id),
-            Place::Lent(lent) => lent.reclaim(),
-            Place::Nothing => None,
+        let id = match core::mem::replace(&mut self.handle, IdHandle::Nothing) {
+            IdHandle::Owned(id) => Some(id),
+            IdHandle::Lent(lent) => lent.reclaim(),
+            IdHandle::Nothing => None,
         };
         if let Some(id) = id {
             drop(id);

@@ -55,9 +55,10 @@ pub(crate) fn sleep_ms(ms: i64) {
     fsleep(Delta::from_millis(ms));
 }
 
-struct Told {
+/// The events that a side was told of, and the state of its callbacks.
+struct EventLog {
     events: [(EventType, i32); EVENTS],
-    told: usize,
+    count: usize,
     seen: usize,
     last: Event,
     /// The last data.
@@ -86,7 +87,7 @@ pub(crate) struct Side {
     #[pin]
     plan: SpinLock<Plan>,
     #[pin]
-    told: SpinLock<Told>,
+    log: SpinLock<EventLog>,
     #[pin]
     wait: CondVar,
 }
@@ -168,9 +169,9 @@ impl Side {
                     act: None,
                     child: None,
                 }),
-                told <- new_spinlock!(Told {
+                log <- new_spinlock!(EventLog {
                     events: [(EventType::default(), 0); EVENTS],
-                    told: 0,
+                    count: 0,
                     seen: 0,
                     last: Event::default(),
                     data: [0; 256],
@@ -196,16 +197,16 @@ impl Side {
         let said = event.private_data();
         let len = data_len(id, event);
         let inside = {
-            let mut told = self.told.lock();
-            told.inside = told.inside.wrapping_add(1);
-            told.last = *event;
+            let mut log = self.log.lock();
+            log.inside = log.inside.wrapping_add(1);
+            log.last = *event;
             if len > 0 {
-                told.data
+                log.data
                     .iter_mut()
                     .zip(said)
                     .for_each(|(to, from)| *to = *from);
             }
-            told.inside
+            log.inside
         };
         is!(inside, 1);
         self.wait.notify_all();
@@ -224,15 +225,15 @@ impl Side {
         // A callback that comes in at the same time is seen.
         fsleep(Delta::from_micros(500));
         let is_noted = {
-            let told = &mut *self.told.lock();
-            told.gone |= verdict != Verdict::KEEP;
-            let place = told.events.get_mut(told.told);
-            let is_noted = place.is_some();
-            if let Some(place) = place {
-                *place = (event.kind, event.status);
-                told.told = told.told.wrapping_add(1);
+            let log = &mut *self.log.lock();
+            log.gone |= verdict != Verdict::KEEP;
+            let slot = log.events.get_mut(log.count);
+            let is_noted = slot.is_some();
+            if let Some(slot) = slot {
+                *slot = (event.kind, event.status);
+                log.count = log.count.wrapping_add(1);
             }
-            told.inside = told.inside.wrapping_sub(1);
+            log.inside = log.inside.wrapping_sub(1);
             is_noted
         };
         self.wait.notify_all();
@@ -284,7 +285,7 @@ impl Side {
             return;
         }
         owner.destroy();
-        self.told.lock().gone = true;
+        self.log.lock().gone = true;
     }
 
     /// Destroys the queue pair that the end of the identifier in a callback has left. Returns whether
@@ -303,25 +304,25 @@ impl Side {
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.told.lock().gone
+        self.log.lock().gone
     }
 
     /// Returns the number of callbacks that run.
     pub(crate) fn inside(&self) -> u32 {
-        self.told.lock().inside
+        self.log.lock().inside
     }
 
     /// Returns the number of events that it has been told of.
     pub(crate) fn told(&self) -> usize {
-        self.told.lock().told
+        self.log.lock().count
     }
 
     pub(crate) fn last(&self) -> Event {
-        self.told.lock().last
+        self.log.lock().last
     }
 
     pub(crate) fn data(&self) -> [u8; 256] {
-        self.told.lock().data
+        self.log.lock().data
     }
 
     /// Returns true if the last data begin like this.
@@ -376,26 +377,26 @@ impl Side {
     }
 
     /// Waits until something holds; for no longer than this.
-    fn wait_for(&self, ms: Msecs, mut holds: impl FnMut(&Told) -> bool) -> bool {
+    fn wait_for(&self, ms: Msecs, mut holds: impl FnMut(&EventLog) -> bool) -> bool {
         let mut left: Jiffies = msecs_to_jiffies(ms);
-        let mut told = self.told.lock();
-        while !holds(&told) {
+        let mut log = self.log.lock();
+        while !holds(&log) {
             // Not as a task that hangs.
-            left = match self.wait.wait_interruptible_timeout(&mut told, left) {
+            left = match self.wait.wait_interruptible_timeout(&mut log, left) {
                 CondVarTimeoutResult::Woken { jiffies } => jiffies,
-                _ => return holds(&told),
+                _ => return holds(&log),
             };
         }
         true
     }
 
     fn is_told(&self) -> bool {
-        self.wait_for(PATIENCE, |told| told.told > told.seen)
+        self.wait_for(PATIENCE, |log| log.count > log.seen)
     }
 
     /// Waits until a callback runs; for no longer than this.
     pub(crate) fn wait_inside(&self, ms: Msecs) -> bool {
-        self.wait_for(ms, |told| told.inside > 0)
+        self.wait_for(ms, |log| log.inside > 0)
     }
 
     /// Checks that the next event of a side is this one, which another message may have overtaken.
@@ -403,9 +404,9 @@ impl Side {
         if !self.is_told() {
             return false;
         }
-        let told = self.told.lock();
-        told.events
-            .get(told.seen)
+        let log = self.log.lock();
+        log.events
+            .get(log.seen)
             .is_some_and(|(next, _)| *next == event)
     }
 
@@ -423,9 +424,9 @@ impl Side {
             return false;
         }
         let next = {
-            let told = &mut *self.told.lock();
-            let next = told.events.get(told.seen).copied();
-            told.seen = told.seen.wrapping_add(1);
+            let log = &mut *self.log.lock();
+            let next = log.events.get(log.seen).copied();
+            log.seen = log.seen.wrapping_add(1);
             next
         };
         let (next, next_status) = next.unwrap_or_default();
@@ -441,11 +442,11 @@ impl Side {
     #[track_caller]
     pub(crate) fn is_quiet(&self) -> bool {
         sleep_ms(20);
-        let (told, seen) = {
-            let told = self.told.lock();
-            (told.told, told.seen)
+        let (count, seen) = {
+            let log = self.log.lock();
+            (log.count, log.seen)
         };
-        is!(told, seen)
+        is!(count, seen)
     }
 }
 

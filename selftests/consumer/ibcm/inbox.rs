@@ -29,13 +29,13 @@ const PATIENCE_MS: u32 = 20_000;
 /// An action in the callback of an event. The identifier is that of the inbox.
 pub(crate) type Act = fn(&Inbox, &IbCmIdRef, &Event) -> Verdict;
 
-/// The last data that an end was told.
+/// The last data that an end was log.
 pub(crate) type Data = [u8; 256];
 
-/// The history of an end.
-struct Told {
+/// The events that an end was told of, and the state of its identifier.
+struct EventLog {
     events: [EventType; EVENTS],
-    told: usize,
+    count: usize,
     seen: usize,
     last: Option<Event>,
     data: Data,
@@ -61,7 +61,7 @@ pub(crate) struct Inbox {
     /// The number of callbacks at the moment.
     inside: Atomic<i32>,
     #[pin]
-    told: Mutex<Told>,
+    log: Mutex<EventLog>,
     #[pin]
     changed: CondVar,
 }
@@ -82,9 +82,9 @@ impl Inbox {
                 child,
                 listener: SetOnce::new(),
                 inside: Atomic::new(0),
-                told <- new_mutex!(Told {
+                log <- new_mutex!(EventLog {
                     events: [EventType::default(); EVENTS],
-                    told: 0,
+                    count: 0,
                     seen: 0,
                     last: None,
                     data: [0; 256],
@@ -101,12 +101,12 @@ impl Inbox {
 
     /// Has something done in the callback of this event.
     pub(crate) fn on(&self, event: EventType, act: Act) {
-        self.told.lock().act = Some((event, act));
+        self.log.lock().act = Some((event, act));
     }
 
     /// Remembers which identifier the callbacks are to be of.
     pub(super) fn set_id(&self, id: Identity) {
-        self.told.lock().id = Some(id);
+        self.log.lock().id = Some(id);
     }
 
     /// Remembers whose requests are to be for this end.
@@ -120,44 +120,44 @@ impl Inbox {
     }
 
     pub(super) fn set_gone(&self) {
-        self.told.lock().gone = true;
+        self.log.lock().gone = true;
     }
 
     /// The identifier of somebody who has asked; once.
     pub(super) fn take_kept(&self) -> Option<IbCmId<Inbox>> {
-        self.told.lock().kept.take()
+        self.log.lock().kept.take()
     }
 
     /// Returns the number of events so far.
     pub(crate) fn told(&self) -> usize {
-        self.told.lock().told
+        self.log.lock().count
     }
 
     pub(crate) fn last(&self) -> Option<Event> {
-        self.told.lock().last
+        self.log.lock().last
     }
 
     pub(crate) fn data(&self) -> Data {
-        self.told.lock().data
+        self.log.lock().data
     }
 
     /// The next event, if there is one in time.
     pub(super) fn next(&self) -> Option<EventType> {
-        let mut told = self.told.lock();
+        let mut log = self.log.lock();
         let mut patience = msecs_to_jiffies(PATIENCE_MS);
-        while told.told <= told.seen {
-            match self.changed.wait_interruptible_timeout(&mut told, patience) {
+        while log.count <= log.seen {
+            match self.changed.wait_interruptible_timeout(&mut log, patience) {
                 CondVarTimeoutResult::Woken { jiffies } => patience = jiffies,
                 _ => return None,
             }
         }
-        told.events.get(told.seen).copied()
+        log.events.get(log.seen).copied()
     }
 
     /// Goes on to the event after the next.
     pub(super) fn step(&self) {
-        let mut told = self.told.lock();
-        told.seen = told.seen.saturating_add(1);
+        let mut log = self.log.lock();
+        log.seen = log.seen.saturating_add(1);
     }
 
     /// Waits until no callback is left.
@@ -169,10 +169,10 @@ impl Inbox {
 
     /// Makes this end that of whoever asks, unless it is somebody's already.
     fn take_place(&self, id: Identity) -> bool {
-        let mut told = self.told.lock();
-        let free = told.id.is_none();
+        let mut log = self.log.lock();
+        let free = log.id.is_none();
         if free {
-            told.id = Some(id);
+            log.id = Some(id);
         }
         free
     }
@@ -181,15 +181,15 @@ impl Inbox {
     fn hear(&self, id: &IbCmIdRef, event: &Event, data: &[u8]) -> Verdict {
         is!(self.inside.fetch_add(1, Full), 0);
         let act = {
-            let mut told = self.told.lock();
-            check!(told.id == Some(id.identity()));
-            check!(!told.gone);
-            told.last = Some(*event);
-            told.data
+            let mut log = self.log.lock();
+            check!(log.id == Some(id.identity()));
+            check!(!log.gone);
+            log.last = Some(*event);
+            log.data
                 .iter_mut()
                 .zip(data)
                 .for_each(|(to, from)| *to = *from);
-            told.act
+            log.act
         };
         let verdict = match act {
             Some((on, act)) if on == event.kind() => act(self, id, event),
@@ -202,18 +202,18 @@ impl Inbox {
 
     /// The second half: the test may go on.
     fn note(&self, event: &Event, verdict: Verdict, kept: Option<IbCmId<Inbox>>) {
-        let mut told = self.told.lock();
-        told.gone |= verdict != Verdict::Keep;
+        let mut log = self.log.lock();
+        log.gone |= verdict != Verdict::Keep;
         if kept.is_some() {
-            told.kept = kept;
+            log.kept = kept;
         }
-        let number = told.told;
-        match told.events.get_mut(number) {
+        let number = log.count;
+        match log.events.get_mut(number) {
             Some(place) => *place = event.kind(),
             None => wrong!("more than {} events", EVENTS),
         }
-        told.told = number.saturating_add(1);
-        drop(told);
+        log.count = number.saturating_add(1);
+        drop(log);
         self.changed.notify_all();
         self.inside.fetch_sub(1, Full);
     }
@@ -221,7 +221,7 @@ impl Inbox {
 
 impl Handler for Inbox {
     fn request(this: &Arc<Self>, new: NewId<'_, Self>, event: &Event, data: &[u8]) {
-        check!(!this.told.lock().gone);
+        check!(!this.log.lock().gone);
         // Nobody waits for it, or it is a copy that was late: whoever had the first has gone.
         let Some(child) = this
             .child

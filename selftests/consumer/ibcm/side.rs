@@ -162,9 +162,9 @@ impl Side {
         self.owned();
         match core::mem::replace(&mut self.handle, IdHandle::Nothing) {
             IdHandle::Owned(id) => self.handle = IdHandle::Lent(id.lend()),
-            place => {
+            handle => {
                 wrong!("there is nothing to lend");
-                self.handle = place;
+                self.handle = handle;
             }
         }
     }

@@ -25,8 +25,8 @@ const NAMESPACE: &str = "/run/netns/peer";
 const PEER_INTERFACE: &[u8; 3] = b"v1\0";
 const LOCAL_INTERFACE: &str = "v0";
 
-/// Datagrams that one receiver has a place for.
-type Place = (UnixDatagram, Who);
+/// The socket through which one receiver gets its datagrams, and its part on the wire.
+type Receiver = (UnixDatagram, Who);
 
 /// The length of the record that a receiver gets: when, to whom, and the datagram.
 pub const RECORD_LEN: usize = 8 + 1 + crate::wire::MAD_LEN;
@@ -35,7 +35,7 @@ pub const RECORD_LEN: usize = 8 + 1 + crate::wire::MAD_LEN;
 pub struct Net {
     socket: OwnedFd,
     local_mac: Mac,
-    places: Mutex<HashMap<IpAddr, Arc<Place>>>,
+    receivers: Mutex<HashMap<IpAddr, Arc<Receiver>>>,
     start: Instant,
 }
 
@@ -126,7 +126,7 @@ impl Net {
         let net = Arc::new(Self {
             socket,
             local_mac,
-            places: Mutex::new(HashMap::new()),
+            receivers: Mutex::new(HashMap::new()),
             start: Instant::now(),
         });
         age(&net.socket);
@@ -160,14 +160,14 @@ impl Net {
             Ok(None) => return,
             Err(error) => return eprintln!("# a bad frame: {error}"),
         };
-        let place = match self.places.lock() {
-            Ok(places) => places.get(&dst).cloned(),
+        let receiver = match self.receivers.lock() {
+            Ok(receivers) => receivers.get(&dst).cloned(),
             Err(_) => None,
         };
-        if let Some(place) = place {
-            let who = u8::from(place.1 == Who::Stranger);
+        if let Some(receiver) = receiver {
+            let who = u8::from(receiver.1 == Who::Stranger);
             let record = [&at.to_ne_bytes()[..], &[who], &mad.0].concat();
-            let _ = place.0.send(&record);
+            let _ = receiver.0.send(&record);
         }
     }
 
@@ -176,10 +176,10 @@ impl Net {
         let (ours, theirs) = UnixDatagram::pair()?;
         theirs.set_nonblocking(true)?;
         ours.set_nonblocking(true)?;
-        if let Ok(mut places) = self.places.lock() {
+        if let Ok(mut receivers) = self.receivers.lock() {
             let stranger = Arc::new((theirs.try_clone()?, Who::Stranger));
-            places.insert(names.peer, Arc::new((theirs, Who::Peer)));
-            places.insert(names.stranger, stranger);
+            receivers.insert(names.peer, Arc::new((theirs, Who::Peer)));
+            receivers.insert(names.stranger, stranger);
         }
         Ok(ours)
     }

@@ -19,7 +19,7 @@ pub enum Phase {
     Connecting,
     /// Active side: the peer has answered. The user is told when the peer, which is at this host,
     /// has finished its accept.
-    Held,
+    Replied,
     /// Passive side: the request was not answered yet.
     Requested,
     /// Passive side: the accept verb is under way.
@@ -179,7 +179,7 @@ impl Connection {
     pub fn disconnect(&mut self) -> bool {
         match self.phase {
             Phase::Established => true,
-            Phase::Connecting | Phase::Held | Phase::Accepting | Phase::Accepted => {
+            Phase::Connecting | Phase::Replied | Phase::Accepting | Phase::Accepted => {
                 self.disconnect = true;
                 false
             }
@@ -192,7 +192,7 @@ impl Connection {
     pub fn hold(&mut self, reply: Event) -> bool {
         let is_awaited = self.phase == Phase::Connecting && matches!(reply, Event::Reply { .. });
         if is_awaited {
-            self.phase = Phase::Held;
+            self.phase = Phase::Replied;
             self.reply = Some(reply);
         }
         is_awaited
@@ -202,7 +202,7 @@ impl Connection {
     /// events that happened meanwhile, in their order.
     pub fn released(&mut self) -> [Outcome; 2] {
         let mut outcomes = [Outcome::default(); 2];
-        if let (Phase::Held, Some(reply)) = (self.phase, self.reply.take()) {
+        if let (Phase::Replied, Some(reply)) = (self.phase, self.reply.take()) {
             self.phase = Phase::Connecting;
             let [first, second] = &mut outcomes;
             *first = self.event(reply);
@@ -220,7 +220,7 @@ impl Connection {
                 self.established = Some(depths);
                 Outcome::default()
             }
-            (Phase::Accepting | Phase::Held, Event::Close) => {
+            (Phase::Accepting | Phase::Replied, Event::Close) => {
                 self.closed = true;
                 Outcome::default()
             }
@@ -325,7 +325,7 @@ mod tests {
         ];
         let expected = [
             Phase::Connecting,
-            Phase::Held,
+            Phase::Replied,
             Phase::Requested,
             Phase::Accepting,
             Phase::Accepted,
@@ -433,7 +433,7 @@ mod tests {
 
         let mut connection = held(reply(0));
         assert_eq!(connection.event(Event::Close), NOTHING);
-        assert_eq!(connection.phase(), Phase::Held);
+        assert_eq!(connection.phase(), Phase::Replied);
         assert_eq!(connection.released(), [ESTABLISHED, DISCONNECTED]);
         assert_eq!(connection.phase(), Phase::Over);
 
@@ -452,7 +452,7 @@ mod tests {
             let mut other = before;
             assert!(!other.hold(Event::Close));
             assert_eq!(other, before);
-            if before.phase() != Phase::Held {
+            if before.phase() != Phase::Replied {
                 assert_eq!((before, other.released()), (before, [NOTHING; 2]));
                 assert_eq!(other, before);
             }
@@ -474,7 +474,7 @@ mod tests {
             };
             match before.phase() {
                 Phase::Connecting => assert_eq!(connection.event(reply(0)), wanted),
-                Phase::Held => assert_eq!(connection.released(), [wanted, NOTHING]),
+                Phase::Replied => assert_eq!(connection.released(), [wanted, NOTHING]),
                 Phase::Accepted => {
                     assert_eq!(connection.event(Event::Established(DEPTHS)), wanted);
                 }

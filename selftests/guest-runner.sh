@@ -106,7 +106,7 @@ check "a time-out ends it" 124 . --timeout 12 -- 'sleep 100'
 check "one that never comes up is started again" 125 "not come up in 1 s, try 3 of 3" --boot 1 -- true
 check "nothing counts as hung in counted time" 0 "^0\$" --icount -- \
 	cat /proc/sys/kernel/hung_task_timeout_secs
-# Which of them a consumer of the kernel takes that modprobe loads, and a name of C's.
+# Shows which of them a kernel consumer gets that modprobe loads, and a name of C's.
 check "no connection manager, then each one, as a host has it" 0 \
 	"^none none; c nvmet_rdma:rdma_cm rdma_ucm:rdma_cm; rust nvmet_rdma:rust_rdma_cm rdma_ucm:rust_rdma_cm; none none;\$" \
 	--cm none --link "$tmp/link:1" -- 'takes() {

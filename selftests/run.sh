@@ -36,7 +36,7 @@ if [ $# -eq 0 ]; then
 	done
 fi
 
-# What is mistyped would leave out what it should choose: nothing is run then.
+# A mistyped name would leave out the case that it should choose: nothing is run then.
 for suite; do
 	is_suite "$suite" || {
 		echo "run.sh: no such suite: ${suite%% *}" >&2

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# selftests/tools.sh: on the host, that the tools which run tests never pass without one: a step, a pattern or a point that
-# is mistyped, nothing to choose from, and a step that runs no case are errors, and then nothing is run. What programs
-# in a guest do is in selection.sh.
+# selftests/tools.sh: on the host, that the tools which run tests never pass without one: a step, a
+# pattern or a point that is mistyped, nothing to choose from, and a step that runs no case are
+# errors, and then nothing is run. Programs in a guest are tested in selection.sh.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -58,7 +58,7 @@ refused "walk: nothing to compare" "no case to compare" "$here/walk/compare" "$t
 refused "run.sh: an unknown suite" "no such suite: bogus" "$here/run.sh" bogus
 refused "run.sh: an unknown suite after a known one" "no such suite: bogus" "$here/run.sh" rping bogus
 
-# What is wrong outside is one line, before anything is begun.
+# An error of the environment is one line, before anything is begun.
 mkdir -p "$tmp/no-tree" "$tmp/cache"
 mkdir -p "$tmp/headers/include/config"
 echo 6.1.0 >"$tmp/headers/include/config/kernel.release"
@@ -194,7 +194,7 @@ ends "what comes after a step that failed is run" "1 passed, 1 failed, 0 skipped
 ends "what somebody has to ask for is left out" "1 passed, 0 failed, 0 skipped" \
 	'step one echo "ok - x"' 'step --named two echo "ok - x"'
 
-# What two steps print does not come between each other, and the order is theirs.
+# The output of two steps does not mix, and keeps its order.
 steps 'step slow sh -c "echo ok - a; sleep 1; echo not ok - b"' 'step quick sh -c "echo ok - c; echo not ok - d"' \
 	'step --after slow --after quick last sh -c "echo ok - e"'
 [ "$(sed '/^=====/,$d' "$tmp/out" | grep -E '^==>|^    (not )?ok' | tr -d '\n')" = \

@@ -135,7 +135,7 @@ bool check_mem(const char *file, int line, const char *what,
 #define CHECK_EQ(want, value) check_eq(__FILE__, __LINE__, #value, want, value)
 #define CHECK_MEM(want, got, len) check_mem(__FILE__, __LINE__, #got, want, got, len)
 #define CHECK(condition) CHECK_EQ(true, !!(condition))
-/* The same, and the test ends here if not. */
+/* Like the macro before, and the test ends here on failure. */
 #define REQUIRE_OK(call) do { if (!CHECK_OK(call)) stop(); } while (0)
 #define REQUIRE_EQ(want, value) do { if (!CHECK_EQ(want, value)) stop(); } while (0)
 #define REQUIRE(condition) do { if (!CHECK(condition)) stop(); } while (0)
@@ -152,24 +152,24 @@ bool check_mem(const char *file, int line, const char *what,
 /* A command of the shell that is ended after so many seconds. */
 int run_within(int seconds, const char *command);
 
-/* What is expected where the module differs on purpose: see difference.c. */
+/* Returns the expected value where the module differs on purpose: see difference.c. */
 int differs(const char *key);
 
 /* --- kernel.c: what the programs run on --- */
 
-/* Is the Rust module the one that is tested? */
+/* Returns true if the Rust module is tested. */
 bool is_rust(void);
 
-/* How many times as long everything may take: more than once on a kernel with all the checks. */
+/* Returns the factor by which everything may take longer: more than once on a kernel with all the checks. */
 int patience(void);
 
 /* --- memory.c: buffers at the edge of what is mapped --- */
 
 /* A buffer of size bytes whose end is the end of what is mapped. */
 void *edge(size_t size);
-/* The same, filled with a byte. */
+/* Like the function before, but filled with a byte. */
 void *edge_fill(size_t size, uint8_t byte);
-/* The same contents. */
+/* Copies the contents. */
 void *edge_copy(const void *data, size_t size);
 /* An address that is not mapped at all. */
 void *unmapped(void);
@@ -278,9 +278,9 @@ void unwire(void);	/* the interface */
 /* --- footprint.c --- */
 
 /*
- * What an id is to others, beside what it says of itself: what may be bound beside it, how "rdma
- * resource" shows the ids of this process, and whether an event can be read. A call that fails leaves all
- * of it alone.
+ * The visible effects of an id on others, beside its own answers: what may be bound beside it, how
+ * "rdma resource" shows the ids of this process, and whether an event can be read. A call that
+ * fails leaves all of it alone.
  */
 struct footprint {
 	uint64_t bind, shown, events;
@@ -288,7 +288,7 @@ struct footprint {
 
 /* To be taken of an id of fd; nothing changes by it. */
 void footprint(struct footprint *f, int fd, uint32_t id);
-/* What differs, or NULL. */
+/* Returns the difference, or NULL. */
 const char *footprint_differs(const struct footprint *a, const struct footprint *b);
 
 /* --- netlink.c --- */

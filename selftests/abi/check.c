@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is and what should be. fail() is the caller's. */
+/* Compares values with the expected ones. fail() is the caller's. */
 #include "abi.h"
 
 const char *errno_name(long err)

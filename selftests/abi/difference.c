@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the Rust module differs from C on purpose. A test that meets one of
- * these accepts exactly the one value of the module that is loaded.
+ * The places where the Rust module differs from C on purpose. A test that meets one of these
+ * accepts exactly the one value of the module that is loaded.
  */
 #include "abi.h"
 

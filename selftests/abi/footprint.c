@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an id is to others, beside what it says of itself. */
+/* The visible effects of an id on others, beside its own answers. */
 #include "abi.h"
 
 static uint64_t mix(uint64_t h, uint64_t value)
@@ -20,7 +20,7 @@ static int beside(void)
 	return fd;
 }
 
-/* What another id is told that wants this address, with these options. */
+/* Returns the result for another id that wants this address, with these options. */
 static long try_bind(uint16_t ps, const union addr *a, int reuseaddr, int afonly)
 {
 	int fd = beside();
@@ -37,7 +37,7 @@ static long try_bind(uint16_t ps, const union addr *a, int reuseaddr, int afonly
 	return ret;
 }
 
-/* What can be bound beside an address of one of the port spaces. */
+/* Returns the addresses that can be bound beside an address of one of the port spaces. */
 static uint64_t bound_beside(const union addr *own)
 {
 	static const uint16_t spaces[] = { PS_TCP, PS_UDP, PS_IB };

@@ -33,12 +33,12 @@ static inline int fd(void)
 
 /* The devices are there, and everything is answered; or the test is skipped. */
 void need_ib(void);
-/* What is to become of requests to the administrator: lines as sa.py has them, none for answers. */
+/* Sets the treatment of requests to the administrator: lines as sa.py has them, none for answers. */
 void sa(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void in_peer(void);	/* in its namespace, from here on */
 void at_home(void);
 
-/* What a device has for its only port. */
+/* The addresses of the only port of a device. */
 struct port {
 	uint8_t gid[16];
 	uint64_t guid;		/* of the node, as in an answer */
@@ -104,7 +104,7 @@ void fill_data(struct rdma_ucm_conn_param *param, uint8_t len);
 /* The request came as it was sent. */
 void check_request(const char *file, int line, const struct pair *p, uint8_t len);
 #define CHECK_REQUEST(p, len) check_request(__FILE__, __LINE__, p, len)
-/* Who asks gets this answer. */
+/* The active side gets this answer. */
 void check_rejected(const char *file, int line, const union addr *dst, const union addr *src, uint16_t ps,
 		    int reason);
 #define CHECK_REJECTED(dst, src, ps, reason) check_rejected(__FILE__, __LINE__, dst, src, ps, reason)

@@ -77,7 +77,7 @@ struct ib_uverbs_ah_attr way_to(const char *device)
 
 void fill_data(struct rdma_ucm_conn_param *param, uint8_t len)
 {
-	/* What begins with anything else could be a header of addresses. */
+	/* Data that begin with anything else could be a header of addresses. */
 	for (int i = 0; i < 256; i++)
 		param->private_data[i] = i >= len ? 0xdd : i < 2 ? 0 : 0x40 + i;
 	param->private_data_len = len;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the programs run on. */
+/* The kernel and the machine that the programs run on. */
 #include "abi.h"
 
 bool is_rust(void)

@@ -118,7 +118,7 @@ void check_joined(const struct rdma_ucm_event_resp *ev, uint32_t mc, uint64_t ui
 	const struct rdma_ucm_ud_param *got = (const void *)&ev->param;
 
 	memcpy(ud.ah_attr.grh.dgid, dgid, 16);
-	/* Which entry of the table it is, is the device's business. */
+	/* The device chooses the entry of the table. */
 	ud.ah_attr.grh.sgid_index = got->ah_attr.grh.sgid_index;
 	ud.ah_attr.grh.hop_limit = 64;
 	ud.ah_attr.is_global = 1;

@@ -26,7 +26,7 @@ long leave(int f, uint32_t mc);
 
 /* The netdev with ADDR4. */
 const char *netdev4(void);
-/* How often it, or another, is a member of an IPv4 group. */
+/* Returns the number of memberships of this interface, or another, in an IPv4 group. */
 long igmp(const char *group);
 long igmp_at(const char *netdev, const char *group);
 

@@ -4,7 +4,7 @@
 
 #include "abi.h"
 
-/* What is mapped; whoever makes many cases in one process gives it back. */
+/* The mappings; whoever makes many cases in one process gives it back. */
 static struct {
 	void *start;
 	size_t size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the rdma tool asks ib_core, without the tool. */
+/* The netlink requests of the rdma tool to ib_core, without the tool. */
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
 
@@ -136,7 +136,7 @@ long count_cm_ids(void)
 	return ret ? ret : total;
 }
 
-/* What an id is shown with, and does not change by itself. */
+/* The attributes with which an id is shown, and which do not change by themselves. */
 static const int shown_attrs[] = {
 	RDMA_NLDEV_ATTR_RES_CM_IDN, RDMA_NLDEV_ATTR_RES_LQPN, RDMA_NLDEV_ATTR_PORT_INDEX,
 	RDMA_NLDEV_ATTR_RES_STATE, RDMA_NLDEV_ATTR_RES_PS, RDMA_NLDEV_ATTR_RES_TYPE,

@@ -127,7 +127,7 @@ TEST(bind, not_local)
 
 	CHECK_ERR(EADDRNOTAVAIL, bind4(f, id, "192.0.2.1", 0));
 	CHECK_ERR(EADDRNOTAVAIL, bind4(f, id, "10.0.0.250", 0));
-	/* Only one address of network 0 is the wildcard. */
+	/* In network 0 only one address is the wildcard. */
 	CHECK_ERR(EADDRNOTAVAIL, bind4(f, id, "0.0.0.1", 0));
 	CHECK_ERR(EADDRNOTAVAIL, bind4(f, id, "0.255.255.255", 0));
 	CHECK_ERR(EADDRNOTAVAIL, bind_addr(f, id, &v6));

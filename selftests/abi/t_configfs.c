@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an administrator sets in configfs, and what comes of it. */
+/* The settings of an administrator in configfs, and their effects. */
 #include <sys/stat.h>
 
 #include "abi.h"

@@ -370,7 +370,7 @@ TEST(datagram, full_backlog_refuses)
 	NEED_EVENT(p.cfd, EV_ESTABLISHED, NULL);
 }
 
-/* The same attributes in every state of the queue pair and of the id. */
+/* The attributes are the same in every state of the queue pair and of the id. */
 static void attributes(int line, int f, uint32_t id)
 {
 	for (uint32_t state = 0; state <= 6; state++) {

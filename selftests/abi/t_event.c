@@ -123,7 +123,7 @@ TEST(event, stays_when_answer_not_writable)
 		CHECK_ERR(EFAULT, get_sized(f, bad[i], 336));
 	REQUIRE_OK(get_event(f, &ev));
 	CHECK_EQ(id, ev.id);
-	/* What could not be delivered was not counted. */
+	/* An event that could not be delivered was not counted. */
 	CHECK_EQ(1, REQUIRE_ID(destroy_id(f, id)));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is said of a request before its command is looked at. */
+/* The checks of a request before its command is looked at. */
 #include <sys/uio.h>
 #include <sys/wait.h>
 

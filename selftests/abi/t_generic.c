@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What all commands have in common: the size of the answer buffer, requests at
- * the edge of what is mapped, ids that are unknown or of another file.
+ * The common properties of all commands: the size of the answer buffer, requests at the edge of
+ * what is mapped, ids that are unknown or of another file.
  */
 #include "abi.h"
 
@@ -114,7 +114,7 @@ static void fill(const struct command *c, uint8_t *req, uint32_t id)
 	}
 }
 
-/* What this request gets for an id that does not exist. */
+/* Returns the error of this request for an id that does not exist. */
 static int unknown_id(const struct command *c)
 {
 	if (c->cmd == RDMA_USER_CM_CMD_GET_EVENT)
@@ -315,7 +315,7 @@ static long said_shorter(int f, const struct command *c, uint16_t in, uint32_t i
 	return cm_raw(f, buf, sizeof(h) + in);
 }
 
-/* What an empty request gets, if all that is not there counts as zero. */
+/* Returns the error of an empty request, if all missing bytes count as zero. */
 static int all_zero(const struct command *c)
 {
 	switch (c->cmd) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What once went wrong in C, and no other file asks for. */
+/* Old bugs of C that no other file tests for. */
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -133,7 +133,7 @@ static void *set_many(void *arg)
 	return NULL;
 }
 
-/* None is lost because another one is set at the same time. */
+/* No option is lost because another one is set at the same time. */
 TEST(option, set_by_three_threads_at_once)
 {
 	union addr any = addr4("0.0.0.0", 0);

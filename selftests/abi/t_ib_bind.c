@@ -116,7 +116,7 @@ TEST(ib, bound_gid)
 		a.ib.sid = htobe64(spaces[i].sid | addr_port(&got));
 		a.ib.sid_mask = ~0ull;
 		CHECK_MEM(&a, &addr.src_addr, sizeof(a.ib));
-		/* Of the destination there is the family. */
+		/* The destination has only the family. */
 		a = (union addr){ .ib.family = AF_IB };
 		CHECK_MEM(&a, &addr.dst_addr, sizeof(a.ib));
 		CHECK_MEM(&addr, &gid, sizeof(addr));
@@ -164,7 +164,7 @@ TEST(ib, bound_gid_of_nobody)
 	a = native("ib_a", SID_TCP, PKEY);
 	a.ib.gid[15] ^= 0x40;
 	CHECK_ERR(ENODEV, bind_addr(f, id, &a));
-	/* That of a RoCE port is none of InfiniBand. */
+	/* A GID of a RoCE port is not one of InfiniBand. */
 	a = native("rxe0", SID_TCP, PKEY);
 	CHECK_ERR(ENODEV, bind_addr(f, id, &a));
 	REQUIRE_OK(query_addr(f, id, &addr));
@@ -207,7 +207,7 @@ TEST(ib, ports_of_addresses)
 	gid = native("ib_a", SID_TCP | 7801, PKEY);
 	REQUIRE_OK(bind_addr(f, ib_id(f), &v4));
 	CHECK_ERR(EADDRINUSE, bind_addr(f, ib_id(f), &v4));
-	/* Of another family, and so another address. */
+	/* The address has another family, and so is another address. */
 	CHECK_OK(bind_addr(f, ib_id(f), &gid));
 	CHECK_ERR(EADDRINUSE, bind_addr(f, ib_id(f), &gid));
 	gid = native("ib_b", SID_TCP | 7801, PKEY);

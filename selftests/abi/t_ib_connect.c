@@ -13,7 +13,7 @@ static struct record servers_path(uint64_t sid, uint16_t pkey)
 	struct record r = record_of("ib_b", "ib_a", sid, pkey);
 
 	r.r[49] = 0x80;
-	/* Of the client's acknowledgement timeout. */
+	/* The client's acknowledgement timeout. */
 	r.r[56] = 0x80 | 15;
 	return r;
 }

@@ -100,7 +100,7 @@ TEST(ib, datagrams_global_route)
 	CHECK_MEM(&way, &ud->ah_attr, sizeof(way));
 }
 
-/* Where there is no port space that says it, the server says its Q_Key. */
+/* If no port space implies it, the server names its Q_Key. */
 static void own_qkey(bool client_has_one)
 {
 	struct rdma_ucm_event_resp ev;
@@ -123,7 +123,7 @@ static void own_qkey(bool client_has_one)
 	} else {
 		NEED_EVENT(p.cfd, EV_ESTABLISHED, &ev);
 		CHECK_EQ(0x7777, ud->qkey);
-		/* Who asks for the attributes has the usual one again. */
+		/* A user that asks for the attributes gets the usual one again. */
 		CHECK_EQ(QKEY, qp_attr(p.cfd, p.client, INIT).qkey);
 	}
 	CHECK_EQ(QKEY, qp_attr(p.sfd, p.server, INIT).qkey);

@@ -137,7 +137,7 @@ TEST(ib, ip_wildcard_listeners)
 	}
 }
 
-/* What says that it is from an IP address is taken for such: nobody can tell. */
+/* A request that claims to be from an IP address is treated as such: nobody can tell. */
 TEST(ib, native_request_with_ip_header)
 {
 	union addr a = addr4(PEER4, 0), from = addr4(IB4, 1234), dst, src, want;

@@ -87,7 +87,7 @@ TEST(ib, group_of_ipoib)
 	joins(PS_IPOIB, &a6, "ff12:601b:ffff::1234:5679", IPOIB_QKEY);
 }
 
-/* What an administrator has given out is no address of IP. */
+/* A GID that an administrator has given out is no address of IP. */
 TEST(ib, group_assigned)
 {
 	union addr a = addr6("ff12:a01b:fe80::77", 0), ib = addr_ib(0, 0);

@@ -68,7 +68,7 @@ TEST_LIMIT(ib, removal_of_queries, 60)
 	unplug_ib();
 	NEED_PLAIN(g, EV_DEVICE_REMOVAL, routed, 3, 0);
 	CHECK_GONE(g, routed, 3);
-	/* What they asked for has no answer but that. */
+	/* Their requests have no other answer. */
 	for (int i = 0; i < 2; i++) {
 		struct rdma_ucm_event_resp ev;
 

@@ -32,7 +32,7 @@ TEST(ib, route)
 	}
 }
 
-/* What the administrator is asked for it answers. */
+/* The administrator answers every query. */
 TEST(ib, route_classes)
 {
 	union addr dst = addr4(PEER4, 7808), dst6 = addr6(PEER6, 7808), src = addr6(IB6, 0);
@@ -150,7 +150,7 @@ TEST(ib, route_queried)
 	CHECK(no_event(f, 0));
 }
 
-/* Whoever asked need not be there for the answer. */
+/* The id that has asked may be gone when the answer comes. */
 TEST(ib, route_destroyed)
 {
 	union addr dst = addr4(PEER4, 7812);
@@ -315,7 +315,7 @@ TEST(ib, given_path_p_key)
 	CHECK_ERR(ENOENT, connect_id(f, id, &param));
 	CHECK_OK(init_qp_attr(f, id, INIT, &attr));
 
-	/* That of the path is used. Nobody listens. */
+	/* The hop limit of the path is used. Nobody listens. */
 	id = resolved_id(f, NULL, &dst);
 	r = record_of("ib_a", "ib_b", 0, OTHER_PKEY);
 	REQUIRE_OK(set_path(f, id, &r));

@@ -155,7 +155,7 @@ TEST(ib, service_names)
 	REQUIRE_OK(resolve_service(f, id, 1, name, BY_NAME));
 	NEED_PLAIN(f, EV_ADDRINFO_RESOLVED, id, 0x99, 0);
 	CHECK_RECORDS(f, id, &want, 1);
-	/* What is behind the end does not count. */
+	/* Bytes behind the end do not count. */
 	memcpy(name, "short\0garbage", 13);
 	sa("%s", record("ib_b", 0x5005, "short", ""));
 	want = wanted("ib_b", 0x5005, "short");
@@ -264,7 +264,7 @@ TEST(ib, service_queried)
 	}
 }
 
-/* Where the service is, somebody listens. */
+/* A listener serves the service. */
 TEST(ib, service_connects)
 {
 	union addr a;

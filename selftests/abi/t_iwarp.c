@@ -50,7 +50,7 @@ TEST(iwarp, bound_id)
 	CHECK_ERR(EINVAL, resolve_route(f, id, 1000));
 }
 
-/* Of two devices, the one whose interface has the address. */
+/* The id is bound to that of two devices whose interface has the address. */
 TEST(iwarp, address_of_another_device)
 {
 	struct rdma_ucm_query_addr_resp iwarp, other;
@@ -244,7 +244,7 @@ TEST(iwarp, much_private_data)
 
 	need_device();
 	e.cparam = with_qp();
-	/* What the driver can send. */
+	/* The driver can send so many bytes. */
 	set_data(&e.cparam, 251);
 	asked(&e, 7903);
 	check_data(&e.request, 251);

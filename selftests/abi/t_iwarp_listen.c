@@ -68,7 +68,7 @@ TEST(iwarp, address_in_use)
 	REQUIRE_OK(bind_addr(f, wildcard, &any));
 	footprint(&had, f, wildcard);
 	CHECK_ERR(EADDRINUSE, listen_id(f, wildcard, 1));
-	/* What has failed late leaves no more behind than what fails at once. */
+	/* A late failure leaves no more behind than an early one. */
 	footprint(&has, f, wildcard);
 	changed = footprint_differs(&had, &has);
 	if (differs("listen_loses_reuseaddr"))
@@ -79,7 +79,7 @@ TEST(iwarp, address_in_use)
 	REQUIRE_OK(listen_id(f, wildcard, 1));
 }
 
-/* Whether a TCP server can have the port for IPv4. */
+/* Returns true if a TCP server can have the port for IPv4. */
 static bool is_free_for_ipv4(uint16_t port)
 {
 	union addr any = addr4("0.0.0.0", port);

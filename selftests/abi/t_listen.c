@@ -401,7 +401,7 @@ TEST(listen, listen_again_sets_backlog)
 	CHECK_EQ(differs("backlog_after_failed_listen"), queued(f, c, &dst, 5));
 }
 
-/* What C drops is parked, and read in the order in which it came. */
+/* Requests that C drops are parked, and read in the order in which they came. */
 TEST(listen, full_backlog_parks)
 {
 	union addr dst = addr4(ADDR4, 7646);
@@ -415,7 +415,7 @@ TEST(listen, full_backlog_parks)
 	REQUIRE_OK(listen_id(f, id, 2));
 	CHECK_EQ(7, queued(f, c, &dst, 7));
 	CHECK(no_event(c, 0));
-	/* No more than that: who comes then is refused. */
+	/* No further request is parked: who comes then is refused. */
 	dst = addr4(ADDR4, 7647);
 	REQUIRE_OK(bind_addr(f, more, &dst));
 	REQUIRE_OK(set_option(f, more, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_PARKING, &two, 4));
@@ -452,7 +452,7 @@ static long settled_number(const char *path)
 
 TEST(listen, order_of_parked_requests)
 {
-	/* Who is parked is told so. */
+	/* The sender of a parked request is told so. */
 	static const char parked[] = "/sys/class/infiniband/rxe0/ports/1/cm_tx_msgs/mra";
 	struct rdma_ucm_event_resp ev;
 	union addr dst = addr4(ADDR4, 7648);
@@ -469,7 +469,7 @@ TEST(listen, order_of_parked_requests)
 		struct rdma_ucm_conn_param param = conn_param();
 		uint32_t client = routed_client(c, 1, &dst);
 
-		/* What is sent again would be told again. */
+		/* The sender of a repetition would be told again. */
 		as_c(c, client);
 		param.qp_num = 0x7000 + i;
 		REQUIRE_OK(connect_id(c, client, &param));

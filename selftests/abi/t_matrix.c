@@ -84,7 +84,7 @@ static long issue(enum command c, int f, uint32_t id)
 	}
 }
 
-/* What can be seen of an id. */
+/* The visible state of an id. */
 struct view {
 	struct rdma_ucm_query_addr_resp addr, gid;
 	struct rdma_ucm_query_route_resp route;

@@ -355,7 +355,7 @@ TEST(mcast, leave_takes_the_event_along)
 	check_joined(&ev, mc[1], 0x11, mapped);
 	CHECK(no_event(f, 50));
 	CHECK_EQ(1, leave(f, mc[1]));
-	/* Those that were read count for the id, too. */
+	/* Events that were read count for the id, too. */
 	CHECK_EQ(1, destroy_id(f, id));
 }
 
@@ -397,7 +397,7 @@ TEST(mcast, uids)
 	int f = fd();
 	uint32_t id = datagram_id(f, 1), mc;
 
-	/* That of the membership may be 0; that of the id says whether there are events. */
+	/* The uid of the membership may be 0; that of the id says whether there are events. */
 	mc = REQUIRE_ID(join4(f, id, 0, GROUP, FULL));
 	NEED_EVENT(f, EV_MULTICAST_JOIN, &ev);
 	check_joined(&ev, mc, 0, mapped);
@@ -422,7 +422,7 @@ TEST_LIMIT(mcast, many_groups, 120)
 		mc[i] = REQUIRE_ID(join4(f, id, 1000 + i, ip, FULL));
 	}
 	CHECK_EQ(1, igmp("239.3.1.43"));
-	/* None is lost, in their order. */
+	/* No event is lost, and they come in order. */
 	for (int i = 0; i < N; i++) {
 		uint8_t dgid[16] = { [10] = 0xff, 0xff, 239, 3, i / 256, i % 256 };
 

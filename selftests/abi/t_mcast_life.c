@@ -20,7 +20,7 @@ static void own_device(const char *type)
 {
 	char cmd[300];
 
-	/* That of a test that came to no end. */
+	/* A test that did not come to its end may have left the link. */
 	REQUIRE_EQ(0, system("[ ! -e /sys/class/net/mc0 ] || ip link del mc0"));
 	snprintf(cmd, sizeof(cmd), "ip link add mc0 type %s && ip link set mc0 up && "
 		 "rdma link add rxem type rxe netdev mc0 && ip addr add 10.79.0.1/24 dev mc0", type);

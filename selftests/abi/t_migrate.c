@@ -158,7 +158,7 @@ TEST(migrate, other_descriptor_of_the_file)
 	LIVES_IN(b, a, id);
 }
 
-/* Whose the other file is does not matter; whose this is does. */
+/* The owner of the other file does not matter; whose this is does. */
 TEST(migrate, credentials)
 {
 	int a = fd(), b;
@@ -213,7 +213,7 @@ TEST(migrate, order_of_events)
 	int a = fd(), b = fd();
 	uint32_t id = resolving_id(a, 1);
 
-	/* Those of the other file come first, then those that came, in their order. */
+	/* The events of the other file come first, then those that came, in their order. */
 	resolving_id(b, 2);
 	REQUIRE_OK(resolve_route(a, id, 2000));
 	usleep(20000);

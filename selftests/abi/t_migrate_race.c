@@ -65,7 +65,7 @@ static void *mover(void *arg)
 	return NULL;
 }
 
-/* Does a thing in whatever file has the id. */
+/* Does a thing in the file that has the id. */
 #define WHEREVER(what, call) ({								\
 	double end_ = now() + 10;							\
 	long ret_;									\

@@ -62,7 +62,7 @@ static void vlan_pair(const union addr *a)
 	id = new_id(f);
 	REQUIRE_OK(bind4(f, id, ADDR4, 0));
 	REQUIRE_OK(query_addr(f, id, &on_netdev));
-	/* Of the same device, with a GID of its own. */
+	/* It is the same device, with a GID of its own. */
 	CHECK_EQ(on_netdev.node_guid, on_vlan.node_guid);
 	CHECK_EQ(on_netdev.ibdev_index, on_vlan.ibdev_index);
 	pair_established(&p, a);
@@ -115,7 +115,7 @@ TEST(netdev, vlan_service_level)
 	add_vlan();
 	bind_soon(f, id, &a);
 	close(f);
-	/* What the egress map makes of the priority that the type of service has. */
+	/* The priority that the egress map gives for the type of service. */
 	CHECK_EQ(0, level(0));
 	CHECK_EQ(3, level(0x10));
 	CHECK_EQ(5, level(0x08));
@@ -277,7 +277,7 @@ static uint32_t device_of(int f, uint32_t id)
 	return route.ibdev_index;
 }
 
-/* Whether an address of the link can be spoken from: not as long as it may be another's. */
+/* Returns true if an address of the link can be used as a source: not as long as it may be another's. */
 static bool has_linklocal(const char *name)
 {
 	char command[100];
@@ -327,7 +327,7 @@ TEST_LIMIT(netdev, scope_of_a_group, 60)
 	CHECK(mine != others);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		note("%s", groups[i]);
-		/* Of an interface: C lets the routes decide. */
+		/* The scope is that of an interface: C lets the routes decide. */
 		if (i >= 4 && !is_rust())
 			continue;
 		CHECK_EQ(mine, device_to(groups[i], here, false));

@@ -3,8 +3,8 @@
  * Network namespaces: what an id sees of addresses, ports and devices, and what
  * happens when nothing but ids is left of one.
  *
- * Whether devices belong to one namespace or to all is a setting of the system
- * ("rdma system"); netns.sh runs the case about the one that is not the default.
+ * A setting of the system says if devices belong to one namespace or to all ("rdma system");
+ * netns.sh runs the case about the one that is not the default.
  */
 #include <net/if.h>
 #include <sched.h>

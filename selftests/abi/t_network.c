@@ -21,7 +21,7 @@ static void run(const char *command)
 	}
 }
 
-/* What a test before this one may have left when it failed. */
+/* Removes the leftovers of a test that failed before. */
 static void sweep(void)
 {
 	run("for i in vt0.5 bt0 vt0 vt2; do "
@@ -68,7 +68,7 @@ TEST(network, neighbour_moves)
 	CHECK(no_event(f, 200));
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud permanent");
 	NEED_ROUTE(f, id);
-	/* The same address again, in other states of the neighbour. */
+	/* The address is the same again, in other states of the neighbour. */
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud stale");
 	run("ip neigh replace " FAR " lladdr 02:00:00:00:00:02 dev vt0 nud permanent");
 	CHECK(no_event(f, 200));
@@ -129,7 +129,7 @@ TEST(network, neighbour_while_connecting)
 	unwire();
 }
 
-/* How often it is told, within 0.3 s, that a peer has moved; a time wait may end, too. */
+/* Returns the number of times, within 0.3 s, that it is told that a peer has moved; a time wait may end, too. */
 static int moves(int f, uint32_t id)
 {
 	struct rdma_ucm_event_resp ev;
@@ -149,7 +149,7 @@ static int moves(int f, uint32_t id)
 	return told;
 }
 
-/* Whether the client is told that its peer, which is the own host, has another address now. */
+/* Returns true if the client is told that its peer, which is the own host, has another address now. */
 static bool told_of_move(struct pair *p)
 {
 	static int last;
@@ -160,7 +160,7 @@ static bool told_of_move(struct pair *p)
 		 " lladdr 02:00:00:00:01:%02x dev vt0 nud permanent", last++ % 100);
 	run(command);
 	told = moves(p->cfd, p->client) > 0;
-	/* Who accepts has no route of its own. */
+	/* The passive side has no route of its own. */
 	CHECK_EQ(0, moves(p->sfd, p->server));
 	run("ip neigh del " NEAR " dev vt0");
 	moves(p->cfd, p->client);
@@ -220,7 +220,7 @@ TEST_LIMIT(network, neighbour_moves_after_the_end, 120)
 						 i == 2 ? p.server : p.client));
 			NEED_EVENT(i == 2 ? p.cfd : p.sfd, EV_DISCONNECTED, NULL);
 		}
-		/* Of the fourth, the peer has not said yet that it has heard. */
+		/* The peer has not confirmed the fourth yet. */
 		CHECK_EQ(told, told_of_move(&p));
 		if (i == 3) {
 			REQUIRE_OK(disconnect_id(p.sfd, p.server));

@@ -63,7 +63,7 @@ TEST(qp_attr, before_connect)
 	union addr a = any_port4();
 
 	pair_resolved_addr(&p, &a);
-	/* Whatever state is asked for. */
+	/* The state that is asked for does not matter. */
 	for (int state = RESET; state <= ERR; state++) {
 		REQUIRE_OK(init_qp_attr(p.cfd, p.client, state, &attr));
 		CHECK_EQ(INIT_MASK, attr.qp_attr_mask);
@@ -139,7 +139,7 @@ TEST(qp_attr, of_an_established_connection)
 	CHECK_EQ(p.cparam.qp_num, s.dest_qp_num);
 	CHECK_EQ(3, c.path_mtu);
 	CHECK_EQ(3, s.path_mtu);
-	/* What the other end said it wants, seen from here. */
+	/* These are the wishes of the other end, seen from here. */
 	CHECK_EQ(4, c.max_dest_rd_atomic);
 	CHECK_EQ(2, s.max_dest_rd_atomic);
 	CHECK_EQ(0, c.min_rnr_timer);

@@ -26,9 +26,9 @@ static long ask(int f, uint32_t id, int option, void *resp, uint16_t out)
 }
 
 /*
- * Ask twice with buffers of different contents. What is the same in both answers
- * was written, what kept the contents was not: nothing may be neither, all of the
- * first len bytes must be written, and none behind them.
+ * Ask twice with buffers of different contents. Bytes that are the same in both answers were
+ * written, and bytes that kept the contents were not: nothing may be neither, all of the first len
+ * bytes must be written, and none behind them.
  */
 static void defined(int line, int f, uint32_t id, int option, uint16_t out, size_t len)
 {
@@ -311,7 +311,7 @@ TEST(query, path)
 	REQUIRE_OK(query(p.cfd, p.client, RDMA_USER_CM_QUERY_PATH, &r, sizeof(r)));
 	CHECK_EQ(0, r.h.num_paths);
 	NEED_ROUTE(p.cfd, p.client);
-	/* How many there are does not depend on how many fit. */
+	/* The number of paths does not depend on the room for them. */
 	REQUIRE_OK(query(p.cfd, p.client, RDMA_USER_CM_QUERY_PATH, &r, 8));
 	CHECK_EQ(1, r.h.num_paths);
 	CHECK_EQ(0, r.h.reserved);
@@ -411,7 +411,7 @@ TEST(query, path_fields_of_neighbour)
 	path_fields("10.0.0.2", 64);
 }
 
-/* Of a peer that is not known yet only the family is, in the GIDs too. */
+/* For a peer that is not known yet only the family is set, in the GIDs too. */
 TEST(query, gid_of_a_peer_that_is_not_known)
 {
 	static const uint8_t nobody[16] = { [10] = 0xff, [11] = 0xff };

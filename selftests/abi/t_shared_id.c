@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Three threads that share a number: one makes ids and destroys them, the others bind and listen to
- * whatever has the number at the moment. What the kernel log says of it, the suite looks at.
+ * whatever has the number at the moment. The suite looks at the messages in the kernel log.
  */
 #include <pthread.h>
 #include <stdatomic.h>

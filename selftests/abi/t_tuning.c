@@ -82,7 +82,7 @@ static long now_ms(void)
 #define COUNTERS "/sys/class/infiniband/rxe0/ports/1/"
 #define RETRIES COUNTERS "cm_tx_retries/req"
 
-/* How late a timer may be seen. */
+/* Returns the delay with which a timer may be seen. */
 static long slack_ms(void)
 {
 	return 700 * patience();

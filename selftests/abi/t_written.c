@@ -164,7 +164,7 @@ TEST(written, limit)
 
 	for (int i = 0; i < 4096; i++)
 		REQUIRE(write_again(f, i & 1 ? a : b) > 0);
-	/* Of the file. */
+	/* The bound is that of the file. */
 	CHECK_ERR(differs("written_events"), write_again(f, a));
 	CHECK_ERR(differs("written_events"), write_again(f, b));
 	CHECK(write_again(g, c) > 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a hostile user does, one act for each row of Documentation/security.rst. An act prints what it has found as
- * words NAME=VALUE, and the suite judges them: what is right depends on the connection manager that is loaded.
+ * The acts of a hostile user, one for each row of Documentation/security.rst. An act prints what it
+ * has found as words NAME=VALUE, and the suite judges them: what is right depends on the connection
+ * manager that is loaded.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H

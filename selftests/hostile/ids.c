@@ -21,7 +21,7 @@ static const struct {
 	{ RDMA_USER_CM_CMD_LEAVE_MCAST, 16, 4, 8 },
 };
 
-/* What this user is told of a number: the errno of each command, of a file that has no ids. */
+/* Returns the answers that this user gets for a number: the errno of each command, of a file that has no ids. */
 static uint64_t answers(int fd, int empty, uint32_t id)
 {
 	uint64_t all = 0;

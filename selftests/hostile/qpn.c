@@ -25,7 +25,7 @@ static union addr here(uint16_t port)
 	return strchr(address, ':') ? addr6(address, port) : addr4(address, port);
 }
 
-/* What the processes tell each other. */
+/* The memory that the processes share. */
 static struct shared {
 	sem_t ready, go, done;
 	uint32_t number;

@@ -27,7 +27,7 @@ capture_start() {
 
 # capture_end FROM TO: it is all there.
 capture_end() {
-	# What was seen last may still be in the buffer.
+	# The last messages may still be in the buffer.
 	sleep 1.5
 	kill "$TCPDUMP" 2>/dev/null
 	while kill -0 "$TCPDUMP" 2>/dev/null; do sleep 0.05; done

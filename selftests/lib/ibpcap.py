@@ -9,7 +9,7 @@ import sys
 with open(sys.argv[1], "rb") as file:
     data = file.read()
 order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-# Where the link type says that IP begins, and the Ethernet type is.
+# The offsets, by link type, at which IP begins, and of the Ethernet type.
 ip, kind = {1: (14, 12), 276: (20, 0)}[struct.unpack_from(order + "I", data, 20)[0]]
 out = bytearray(data[:20] + struct.pack(order + "I", 197))
 at = 24

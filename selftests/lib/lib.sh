@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
 #
-# What the guest's test scripts share. To be sourced. Each test is a function or
-# a command, and one KTAP line:
+# The functions that the guest's test scripts share. To be sourced. Each test is a function or a
+# command, and one KTAP line:
 #
 #	check "name of the case" COMMAND...	runs it; its output shows if it fails
 #	skip "name of the case" REASON...
@@ -10,8 +10,9 @@
 #
 # With CASES="PATTERN|PATTERN..." only those cases of which one of the patterns is the whole name.
 #
-# Who looks into the output of a program in the background before anything else shows that it has started empties
-# the file first: ">FILE &" does so when it starts, and until then what the last one said is there.
+# A case that looks into the output of a program in the background before anything else shows that
+# it has started empties the file first: ">FILE &" does so when it starts, and until then what the
+# last one said is there.
 
 set -uo pipefail
 
@@ -145,7 +146,7 @@ await_listener() {
 	done
 }
 
-# Whether lockdep still looks, where there is one: it ends with its first report.
+# Checks that lockdep still works, if there is one: it ends with its first report.
 lockdep_watches() {
 	[ ! -e /proc/lockdep_stats ] || grep -q '^ debug_locks: *1$' /proc/lockdep_stats || {
 		dmesg | grep -E 'too low!|locking correctness validator|lock debugging|WARNING: .*lock' >&2
@@ -175,9 +176,9 @@ references() {
 	echo $(($(<"/sys/module/$CM_MODULE/refcnt") - ${#holders[@]}))
 }
 
-# Endpoints that have their memory, be it that nothing shows them any more. Those of modules that call the connection
-# manager cannot be told from others, and ib_ipoib has some for as long as its interfaces are there: beside such a
-# module nothing is counted.
+# Endpoints that have their memory, be it that nothing shows them any more. Endpoints of modules
+# that call the connection manager cannot be told from others, and ib_ipoib has some for as long as
+# its interfaces are there: beside such a module nothing is counted.
 endpoints() {
 	local cache=/sys/kernel/slab/rdma_cm_endpoint number=0
 	[ -n "$CM_BUILT_IN" ] || [ -z "$(ls "/sys/module/$CM_MODULE/holders")" ] || cache=''
@@ -407,8 +408,8 @@ conformance() {
 	done <"$TMP/cases"
 }
 
-# thrice COMMAND...: again if it fails, for a program that races with itself. What a try
-# that failed left behind is ended, and what it said is shown.
+# thrice COMMAND...: again if it fails, for a program that races with itself. The processes of a
+# failed try are ended, and its output is shown.
 thrice() {
 	local try
 	for try in 1 2 3; do
@@ -458,7 +459,7 @@ use_programs_of() {
 	echo "# $(basename "$(readlink "$root"/usr/lib/x86_64-linux-gnu/librdmacm.so.1)")"
 }
 
-# Whether cmtime is one whose two ends meet at a socket before the server listens.
+# Returns true if cmtime is one whose two ends meet at a socket before the server listens.
 cmtime_meets() {
 	[[ $(cmtime -h 2>&1) == *controller_address* ]]
 }

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 
-# Where "echo" is.
+# The port of "echo".
 PORT = 4711
 LENGTHS = [1, 100, 4096, 4097, 65536, 100000] * 10
 

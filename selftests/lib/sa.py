@@ -189,7 +189,8 @@ class Subnet:
         if not group and self.is_broadcast(mgid):
             group = self.group(mgid, pkey=struct.unpack_from(">H", mgid, 4)[0] | 0x8000)
         if not group:
-            # Who creates it has to say what it is, and has to be more than somebody who only sends.
+            # A node that creates it has to name its properties, and has to be more than a send-only
+            # member.
             if not all(bits(mask, n) for n in (2, 6, 7, 12, 13)):
                 raise Refused(INSUFFICIENT)
             if not state & (1 | SEND_ONLY_FULL_MEMBER):
@@ -249,7 +250,7 @@ class Subnet:
         record[112:112 + len(data8)] = data8
         return bytes(record)
 
-    # What of a service record a bit of the mask compares.
+    # The part of a service record that a bit of the mask compares.
     FIELDS = {0: (0, 8), 1: (8, 24), 2: (24, 26), 4: (28, 32), 5: (32, 48), 6: (48, 112)}
     FIELDS.update({7 + i: (112 + i, 113 + i) for i in range(16)})
     FIELDS.update({23 + i: (128 + 2 * i, 130 + 2 * i) for i in range(8)})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Two ports with an InfiniBand link layer, for the suites that need them. To be sourced after lib.sh.
-# ib_a, here, has LID 1, at which sa.py answers; ib_b, over an interface in the namespace "peer", has
-# LID 2. The same with IPoIB: I4 and I6 here, J4 and J6 in the namespace.
+# Two ports with an InfiniBand link layer, for the suites that need them. To be sourced after
+# lib.sh. ib_a, here, has LID 1, at which sa.py answers; ib_b, over an interface in the namespace
+# "peer", has LID 2. With IPoIB: I4 and I6 here, J4 and J6 in the namespace.
 
 # shellcheck disable=SC2034
 I4=10.78.0.1 I6=fd78::1		# of ib_a, here
@@ -50,7 +50,7 @@ softib_ipoib() {
 # softib_b: the device in the namespace, with IPoIB.
 softib_b() {
 	$PEER rdma link add ib_b type softib netdev m1 && softib_ipoib ib_b "$J4" "$J6" peer || return
-	# Of one that was there before, others have an address with another queue pair.
+	# Others have an address of a device that was there before, with another queue pair.
 	ip neigh flush dev "$(ipoib_of ib_a)"
 }
 

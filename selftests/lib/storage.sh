@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the suites of kernel consumers share, besides lib.sh. To be sourced.
+# The functions that the suites of kernel consumers share, besides lib.sh. To be sourced.
 
 # Many queues that are connected one after the other keep who asked for them waiting for longer than the
 # 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.

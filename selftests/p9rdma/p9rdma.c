@@ -122,7 +122,7 @@ static void serve(struct rdma_cm_id *id, uint16_t port)
 	while (!requests(id, mr, sock)) {
 		if (poll(fds, 3, -1) < 0)
 			err(1, "poll");
-		/* Whatever is said of the connection is its end. */
+		/* Any event of the connection is its end. */
 		if (fds[0].revents)
 			break;
 		if (fds[1].revents) {

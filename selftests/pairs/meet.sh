@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
 #
-# What the scripts of two-guests.sh share: who is who, and how one waits for the other, through
-# files in the current directory, which both guests have. To be sourced, after lib.sh, by a
-# script with the arguments NUMBER CM CM.
+# The functions that the scripts of two-guests.sh share: who is who, and how one waits for the
+# other, through files in the current directory, which both guests have. To be sourced, after
+# lib.sh, by a script with the arguments NUMBER CM CM.
 
 me=$1 other=$((3 - $1))
 names=([1]="$2" [2]="$3")
@@ -18,7 +18,7 @@ say() {
 	echo "${2:-}" >"$dir/$round-$1.$me"
 }
 
-# How many seconds a guest may take for something of which the other hears.
+# The seconds that a guest may take for a step that the other waits for.
 HEARING=${HEARING:-500}
 
 # hear WORD: until the other guest says it. In vain also if it has ended its part of the round without.
@@ -103,7 +103,7 @@ deserted() {
 	wait_for 160 eval "! cm_id_in CONNECT $1" || fail "still connected: $(cm_ids)"
 }
 
-# What tells why a case failed; those that follow it would fail for that.
+# Shows the lines that tell why a case failed; those that follow it would fail for that.
 give_up() {
 	(cd /sys/class/infiniband && grep . -- ./*/ports/1/hw_counters/*) | sed 's/^/# /'
 	dmesg | tail -n 40 | sed 's/^/# /'

@@ -8,7 +8,7 @@ nfs_mount_server() {
 	nfsd_serve 10.0.1.0/24 || return
 	say ready
 	hear mounted || return
-	# With what is unpacked from the same files there.
+	# The files are compared with those that are unpacked there.
 	nfs_archive && in_use
 }
 
@@ -85,7 +85,7 @@ nfs_umount_client() {
 	say gone
 }
 
-# The same with linux.tar (linux_tar_lists), a whole kernel source, which takes as long as it takes.
+# Unpacks linux.tar (linux_tar_lists), a whole kernel source, without a limit on the time.
 nfs_source_server() {
 	local files
 	mount -o remount,size=3G,nr_inodes=1M "$EXPORT" || return

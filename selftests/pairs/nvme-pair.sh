@@ -4,8 +4,8 @@
 # NVMe over RDMA between two guests: the parts of the target (..._server) and of its host (..._client), with
 # the commands of an administrator, for "pair" (meet.sh). To be sourced, after storage-pair.sh and nvmet.sh.
 
-# How much is written and verified at a time: little, and in small pieces, as emulated guests with
-# others beside them are slow to pass packets.
+# The amount that is written and verified at a time: little, and in small pieces, as emulated guests
+# with others beside them are slow to pass packets.
 MEGABYTES=${MEGABYTES:-4}
 
 nvme_connect_server() {
@@ -16,8 +16,8 @@ nvme_connect_server() {
 	in_use
 }
 
-# CONTROLLERS that have QUEUES for data each, as OPTION... says. A host asks every second, and hears of a
-# target that has gone after some 10. What is written outlasts any number of connections.
+# CONTROLLERS that have QUEUES for data each, as OPTION... says. A host asks every second, and hears
+# of a target that has gone after some 10. The data outlast any number of connections.
 nvme_connect_client() { # CONTROLLERS QUEUES [OPTION...]
 	modprobe nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
 	echo 255 >/sys/module/nvme_core/parameters/max_retries || return

@@ -21,7 +21,7 @@ HEARING=3000
 needs nvme-rdma nvmet-rdma brd
 needs_programs "NVMe with memory that is full"
 
-# How many megabytes of memory are left to be filled, and how often.
+# The megabytes of memory that are left to be filled, and the number of rounds.
 LEFT=96 ROUNDS=3
 taken=/run/taken
 
@@ -37,7 +37,7 @@ full_client() {
 	modprobe nvme-rdma && wait_for 20 test -e /dev/nvme-fabrics || return
 	echo 255 >/sys/module/nvme_core/parameters/max_retries || return
 	hear ready || return
-	# What is written keeps the link busy for longer than a host usually waits for an answer.
+	# The writes keep the link busy for longer than a host usually waits for an answer.
 	nvme_connect_all 1 --keep-alive-tmo=30 || return
 	mapfile -t numbers < <(nvme_numbers)
 	disk=$(nvme_disk "${numbers[0]}") || return

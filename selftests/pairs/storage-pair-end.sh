@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# storage-pair-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end storage-pair" does:
-# one serves NVMe, NFS, 9P, SRP and iSER over RDMA, the other uses them, with the commands of an
-# administrator; then the reverse. What is connected is shown to survive what goes wrong. Last come
-# sockets of RDS, whose module nothing unloads (rds.sh).
-# seconds: 2400
-# shellcheck source=selftests/lib/lib.sh
+# storage-pair-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end storage-pair"
+# does: one serves NVMe, NFS, 9P, SRP and iSER over RDMA, the other uses them, with the commands of
+# an administrator; then the reverse. The cases show that connections survive failures. Last come
+# sockets of RDS, whose module nothing unloads (rds.sh). seconds: 2400 shellcheck
+# source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/pairs/storage-pair.sh
 . "$SELFTESTS/pairs/storage-pair.sh"
@@ -65,7 +64,7 @@ p9_server() {
 	p9_end
 }
 
-# What the client had is lost with the device; it mounts anew.
+# The client's state is lost with the device; it mounts anew.
 p9_unplug_server() {
 	local SOURCE=$P9_SOURCE
 	p9_serve "$own4" || return
@@ -138,7 +137,7 @@ srpt_again() {
 	srpt_remove && srpt_target rxe2 "$own4"
 }
 
-# A connection on which nothing is said does not end. What is read meanwhile may fail: SRP waits for 15 s.
+# A connection on which nothing is said does not end. Reads may fail meanwhile: SRP waits for 15 s.
 srp_unplug_client() {
 	{ hear gone && dd if="$(lio_disks)" of=/dev/null bs=32k count=1 iflag=direct; } &
 	unplug_client SRP srp_is_back

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the scripts of two-guests.sh about storage share, besides lib.sh: the wire between the guests, and what
-# can go of it and come back. To be sourced by a script with the arguments NUMBER CM CM.
+# The functions that the scripts of two-guests.sh about storage share, besides lib.sh: the wire
+# between the guests, and what can go of it and come back. To be sourced by a script with the
+# arguments NUMBER CM CM.
 
 # shellcheck source=selftests/pairs/meet.sh
 . "$SELFTESTS/pairs/meet.sh"
 # shellcheck source=selftests/lib/storage.sh
 . "$SELFTESTS/lib/storage.sh"
 
-# What is on the wire, for storage.sh.
-# shellcheck disable=SC2034
+# The devices on the wire, for storage.sh. shellcheck disable=SC2034
 DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
 
-# What waits for a link that is down, or for a server, is not hung.
+# A task that waits for a link that is down, or for a server, is not hung.
 echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 
 # needs_programs WHAT: ends the script where there are none.

@@ -183,7 +183,7 @@ victim_server() {
 	nothing_left
 }
 
-# How many messages have told that a connection ends.
+# Prints the number of messages that have told that a connection ends.
 farewells() {
 	local dir=/sys/class/infiniband/rxe2/ports/1/cm_rx_msgs
 	echo $(($(<"$dir/dreq") + $(<"$dir/drep")))

@@ -22,7 +22,7 @@ while [[ ${1:-} == --* ]]; do
 	esac
 	shift 2
 done
-# What the script says of its guests.
+# Prints the script's remarks on its guests.
 said() {
 	sed -n "s/^# $1: //p" "$here/$name-end.sh"
 }

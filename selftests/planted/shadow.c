@@ -18,8 +18,8 @@ static int __init shadow_init(void)
 	unsigned int blocks = 0;
 
 	/*
-	 * Each block of 2 MB is one object of kmemleak's. What is mapped in single pages are
-	 * the edges, and the one page of zeros for all that has no memory.
+	 * Each block of 2 MB is one object of kmemleak's. Only the edges are mapped in single pages, and
+	 * the one page of zeros for all that has no memory.
 	 */
 	for (phys_addr_t at = 0; at < END; at += PMD_SIZE << KASAN_SHADOW_SCALE_SHIFT) {
 		unsigned long shadow = (unsigned long)kasan_mem_to_shadow(__va(at));

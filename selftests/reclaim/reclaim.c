@@ -4,8 +4,8 @@
  * it, in work queues: in timers, in callbacks, where messages come in and where addresses are
  * answered. Storage depends on that: what may wait for input or output there may wait for itself.
  *
- * Whether an allocation is the connection manager's says its stack: the manager is in it, and the
- * work item is the manager's, or one of the RDMA core, which calls it. A consumer's own work item is no
+ * The stack says if an allocation is the connection manager's: the manager is in it, and the work
+ * item is the manager's, or one of the RDMA core, which calls it. A consumer's own work item is no
  * such place, whatever it calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -35,11 +35,11 @@ static ulong timed;
 module_param(timed, ulong, 0644);
 MODULE_PARM_DESC(timed, "how many allocations, of whatever kind, its timers made");
 
-/* How many are shown. */
+/* The number of allocations that are shown. */
 #define SHOWN 12
 #define DEPTH 96
 
-/* Where a return address is. */
+/* The place of a return address. */
 enum {
 	/* In the connection manager. */
 	MANAGER = 1,
@@ -47,11 +47,11 @@ enum {
 	TIMER = 2,
 	/* In a module whose work items are the connection manager's contexts. */
 	CONTEXT = 4,
-	/* Where the kernel calls a work item. */
+	/* The kernel calls a work item there. */
 	CALLER = 8,
 };
 
-/* What is known of addresses in code: looking for a symbol takes long. */
+/* The cache of what is known about addresses in code: looking for a symbol takes long. */
 #define KNOWN_BITS 12
 static struct {
 	unsigned long address;
@@ -76,7 +76,7 @@ static unsigned int place_of(unsigned long address)
 
 	if (known[at].address == address)
 		return known[at].place;
-	/* What returns there may be the last instruction of a function. */
+	/* The address before it may be the last instruction of a function. */
 	sprint_symbol(symbol, address - 1);
 	module = strrchr(symbol, '[');
 	if (module) {

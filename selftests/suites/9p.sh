@@ -59,7 +59,7 @@ device_goes() {
 }
 check "the client's device goes and comes back" device_goes
 
-# What the client had is lost, and it can be unmounted.
+# The client's state is lost, and it can be unmounted.
 peer_goes() {
 	DEVICE=rxe1 AT=$PEER UNPLUG_SECONDS=100 unplug || return
 	! timeout $((60 * PATIENCE)) ls "$P9_MOUNT" || fail "the client reads" || return

@@ -20,7 +20,8 @@ if ! use_storage; then
 	finish
 fi
 
-# They unload nvme-rdma with modprobe, and that takes along what nobody else needs. Of C's modules rdma_ucm does.
+# They unload nvme-rdma with modprobe, and that takes along what nobody else needs. rdma_ucm of C's
+# modules does.
 modprobe rdma_ucm
 # It lays out what it prints.
 command -v column >/dev/null || {

@@ -94,7 +94,8 @@ fi
 ends=N
 [ "$(cm-use)" != c ] || ends=Y
 
-# What is said when the device goes. C has another word for it, which NFS does not try again after.
+# The error of calls when the device goes. C has another word for it, which NFS does not try again
+# after.
 gone=103
 [ "$(cm-use)" != c ] || gone=22
 

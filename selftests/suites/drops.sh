@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What is dropped is counted by its reason, below cm_rx_drops, and nothing else of it
-# is seen. The scenarios send it; that they end well shows that it was dropped.
-# shellcheck source=selftests/lib/lib.sh
+# Dropped messages are counted by their reason, below cm_rx_drops, and have no other visible effect.
+# The scenarios send it; that they end well shows that it was dropped. shellcheck
+# source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 DROPS=/sys/class/infiniband/rxe0/ports/1/cm_rx_drops

@@ -52,7 +52,7 @@ steal() {
 	nothing_left
 }
 
-# Of a user to itself nothing is refused.
+# A user may claim its own queue pairs.
 steal_owner() {
 	local error ended
 	act steal owner || return

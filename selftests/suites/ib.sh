@@ -74,7 +74,7 @@ both() {
 	nothing_left
 }
 
-# The same, and both say that all is well.
+# Runs both ends like the function before, and both report success.
 both_say() {
 	local status
 	both "$@" >"$TMP/both" 2>&1 || { status=$?; cat "$TMP/both"; return "$status"; }
@@ -202,7 +202,7 @@ check "no server: refused at once" fails "REJECTED, error: 8" 5 ucmatose -s "$J4
 check "no server: refused at once, GIDs" fails "REJECTED, error: 8" 5 ucmatose -f gid -P ib -b "$IA" -s "$IB"
 check "nobody has the address" fails "ADDR_ERROR, error: -110" 20 ucmatose -s 10.78.0.77
 
-# What the subnet administrator does with queries for paths.
+# Sets the answers of the subnet administrator to queries for paths.
 route() {
 	local action=$1
 	shift

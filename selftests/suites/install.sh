@@ -29,7 +29,7 @@ modprobe -a -D rdma_ucm rdma_rxe ib_uverbs configfs ib_umad nvme-rdma ib_srp |
 		install -D -m 644 "$file" "$new/${file#/lib/modules/"$release"/}"
 	done
 mount --bind "$tree/lib/modules" /lib/modules || exit
-# What modprobe -r found unused has to be there again.
+# Modules that modprobe -r found unused have to be there again.
 trap 'cm-use none; umount /lib/modules; modprobe ib_uverbs; cm-use "$CM"; rm -rf "$TMP"' EXIT
 
 loaded() {
@@ -102,13 +102,14 @@ on_demand() {
 }
 check "the first program that needs it loads it" on_demand
 
-# Those of the kernel's own consumers that it has got.
+# The modules of the kernel's own consumers that it has got.
 consumers=()
 for module in nvme-rdma ib_srp; do
 	! modinfo "$module" >/dev/null 2>&1 || consumers+=("$module")
 done
 
-# What needs a connection manager by the names of its functions, or by that of a C module.
+# Prints the modules that need a connection manager by the names of its functions, or by that of a C
+# module.
 for_the_kernel() {
 	local module
 	for module in "${consumers[@]}" rdma_cm ib_cm; do

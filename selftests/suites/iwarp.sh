@@ -40,7 +40,7 @@ check "IPv6, client in the other namespace" exchange "" "$PEER" "$C6" "$C6"
 check "IPv4, wildcard listener" exchange "" "$PEER" 0.0.0.0 "$C4"
 check "IPv6, wildcard listener" exchange "" "$PEER" :: "$C6"
 
-# What iw_cm and siw do not do, so that it fails in the same way over C. The driver calls the address
+# iw_cm and siw do not do this, so it fails in the same way over C. The driver calls the address
 # that an IPv4 client of an IPv6 listener is at an IPv6 one, which no interface has.
 mapped() {
 	local server
@@ -68,8 +68,8 @@ own_queue_pair() {
 }
 check "rdma_establish() is for others" own_queue_pair
 
-# No more clients at a time than the backlog of rping's listener has room for: siw has no memory for work
-# of connections beyond that.
+# The number of clients at a time is limited to the backlog of rping's listener: siw has no memory
+# for work of connections beyond that.
 client() {
 	$PEER timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 3
 }
@@ -150,7 +150,7 @@ check "a device that comes later serves a wildcard listener" replugged comes_lat
 check "the interface below a listener's device goes" interface_goes siw 10.81.0.1
 
 vlan() {
-	# What a try before has left.
+	# An earlier try may have left this.
 	ip link del w0.7 2>/dev/null
 	ip -n peer link del w1.7 2>/dev/null
 	ip link add link w0 name w0.7 type vlan id 7 && ip addr add 10.82.0.1/24 dev w0.7 &&

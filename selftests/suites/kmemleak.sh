@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What kmemleak finds after all that ran before, with the module loaded and again
-# when it is unloaded. To be run last. With shadow.ko (planted/shadow.c) in the current
-# directory a search takes a third of the time. With --loaded not when it is unloaded, for what cannot be.
+# The suite prints the findings of kmemleak after all that ran before, with the module loaded and
+# again when it is unloaded. To be run last. With shadow.ko (planted/shadow.c) in the current
+# directory a search takes a third of the time. With --loaded not when it is unloaded, for what
+# cannot be.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -36,8 +37,8 @@ if [ ! -e $file ]; then
 	finish
 fi
 [ ! -e shadow.ko ] || [ -d /sys/module/shadow ] || insmod shadow.ko
-# It turns itself off when it has no memory left. What looks lost for the first time counts in the
-# next search.
+# It turns itself off when it has no memory left. An object that looks lost for the first time
+# counts in the next search.
 check "kmemleak is on" eval "echo scan >$file"
 check "no leaks while the connection manager is loaded" no_leaks 1
 if [ "${1:-}" = --loaded ]; then

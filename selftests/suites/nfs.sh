@@ -11,7 +11,7 @@
 # shellcheck source=selftests/targets/nfsd.sh
 . "$SELFTESTS/targets/nfsd.sh"
 
-# How much the large file has.
+# The size of the large file.
 MEGABYTES=${MEGABYTES:-8}
 
 needs rpcrdma nfsd nfsv4

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What rdma_restrict_node_type() does: identifiers of the kernel that are confined to one kind of
-# device, or to none, on the wildcard and on an address, where the devices are there before and where
-# they come later. Seen from outside: the devices at which "rdma resource" shows them, who is refused by
-# the listener and who by nobody, and who gets the TCP port.
-# Needs cmid.ko (consumer/) in the current directory, and siw.
+# The effects of rdma_restrict_node_type(): identifiers of the kernel that are confined to one kind
+# of device, or to none, on the wildcard and on an address, where the devices are there before and
+# where they come later. Seen from outside: the devices at which "rdma resource" shows them, who is
+# refused by the listener and who by nobody, and who gets the TCP port. Needs cmid.ko (consumer/) in
+# the current directory, and siw.
 #
 # shellcheck disable=SC2317,SC2329 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -65,7 +65,8 @@ is_shown() {
 	[ "$(shown "$1")" = "$2" ]
 }
 
-# Whether a TCP server can have the port. (Not for a wildcard beside one that is told to be shared.)
+# Returns true if a TCP server can have the port. (Not for a wildcard beside one that is told to be
+# shared.)
 tcp_is_free() {
 	python3 -c "
 import socket
@@ -75,7 +76,7 @@ s.bind(('0.0.0.0', $PORT))
 s.listen(1)"
 } 2>/dev/null
 
-# What a client of ADDRESS is told: by whom it is refused.
+# Prints the events of a client of ADDRESS: by whom it is refused.
 says() {
 	timeout $((20 * PATIENCE)) "${@:2}" rping -c -a "$1" -p "$PORT" -C 1 2>&1 |
 		sed -n 's/.*EVENT_REJECTED, error \(-*[0-9]*\).*/\1/p; s/.*onnection refused.*/refused/p' | head -n 1
@@ -117,7 +118,7 @@ siw0_comes() {
 	rdma link add siw0 type siw netdev w0
 }
 
-# Whether a TCP server is there.
+# Returns true if a TCP server is there.
 has_server() {
 	[ -n "$(ss -Hltn "sport = :$PORT")" ]
 }

@@ -10,7 +10,7 @@
 # shellcheck source=selftests/targets/nvmet.sh
 . "$SELFTESTS/targets/nvmet.sh"
 
-# How much the larger tests write.
+# The amount that the larger tests write.
 MEGABYTES=${MEGABYTES:-48}
 
 needs nvme-rdma nvmet-rdma brd
@@ -128,7 +128,7 @@ queues() {
 }
 check "all queues of $(nproc) CPUs" queues
 
-# What an administrator types.
+# Gives the commands that an administrator types.
 administrator() {
 	nvme_discover "$A4" && nvme_connect "$A4" || return
 	nvme_mount && nvme_fio "$MEGABYTES" && umount "$NVME_MOUNT" || return

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What monitoring sees of connections that are well: the checks that were proposed for the kernel's own
-# selftests in May 2026 (baseline, trace sequence, counter delta, fault injection), each as a case here.
+# The suite checks the view of monitoring on healthy connections: the checks that were proposed for
+# the kernel's own selftests in May 2026 (baseline, trace sequence, counter delta, fault injection),
+# each as a case here.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What tools that look into a kernel find: the function that they attach to, with its
-# arguments, and lines for the log that dynamic debug switches on.
-# shellcheck source=selftests/lib/lib.sh
+# The suite checks the view of tools that look into a kernel: the function that they attach to, with
+# its arguments, and lines for the log that dynamic debug switches on. shellcheck
+# source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 TRACING=/sys/kernel/tracing
@@ -59,7 +59,7 @@ each_event_once() {
 }
 check "an event of a program is one call of ucma_event_handler" each_event_once
 
-# What the structures say, in the events that have it.
+# Checks the structures in the events that have them.
 filled() {
 	local line
 	[ -s "$TMP/probed" ] || fail "nothing was probed" || return
@@ -126,7 +126,7 @@ unresolved_in_log() {
 	grep -q '^RDMA CM: ADDR_ERROR: .*status -[0-9]' "$TMP/lines"
 }
 
-# Of each occasion there is a line that can be asked for, with the same start as C's.
+# Each failure has a line that can be switched on, with the same start as C's.
 occasions() {
 	grep -F "[$MODULE]" "$CONTROL" | grep -o 'RDMA CM: [A-Z_]*' | sort | uniq -c |
 		awk '{ print $4, $1 }' >"$TMP/own"

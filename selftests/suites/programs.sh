@@ -25,7 +25,7 @@ both() {
 	both_after await_listener "$@"
 }
 
-# The same, and both print that line.
+# Runs both ends like the function before, and both print that line.
 both_say() {
 	local text=$1 status
 	shift

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the connection manager allocates for parts of the kernel, while they do all that the modules of
-# consumer/ do, waits for no input or output: it may be that of storage which waits for the connection. And
-# what it sends again needs no memory at all. Needs reclaim.ko, ibcm.ko and cmid.ko in the current directory.
-# shellcheck source=selftests/lib/lib.sh
+# Allocations of the connection manager for parts of the kernel, while they do all that the modules
+# of consumer/ do, wait for no input or output: it may be that of storage which waits for the
+# connection. Retransmissions need no memory at all. Needs reclaim.ko, ibcm.ko and cmid.ko in the
+# current directory. shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 COUNTS=/sys/module/reclaim/parameters

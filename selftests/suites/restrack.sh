@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What "rdma resource show cm_id" shows: the same columns and values for the same
-# ids, whichever connection manager is loaded.
-# shellcheck source=selftests/lib/lib.sh
+# The suite checks the output of "rdma resource show cm_id": the same columns and values for the
+# same ids, whichever connection manager is loaded. shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 # Numbers that differ from run to run become letters.

@@ -54,7 +54,7 @@ check "the target is switched off and on" reconnected
 check "the initiator logs out" srp_logout
 
 unplugged() {
-	# What was logged out is not forgotten at once: "File exists".
+	# A session that was logged out is not forgotten at once: "File exists".
 	wait_for 20 login "$SRPT_PORT" || fail "no login" || return
 	srp_attached || return
 	unplug || return

@@ -14,7 +14,7 @@ serve() {
 	wait_for 60 grep -q listening "$TMP/server" || { cat "$TMP/server"; return 1; }
 }
 
-# How long a client may take, in seconds.
+# The seconds that a client may take.
 LIMIT=90
 
 # with_server ARGUMENT... -- CLIENT ARGUMENT...: a client while that server is there.
@@ -81,7 +81,7 @@ both() {
 }
 check "server and client in one process" both
 
-# Those of a closed file go by themselves; the module does not go before them.
+# The connections of a closed file go by themselves; the module does not go before them.
 unloaded() {
 	local cm server
 	cm=$(cm-use)

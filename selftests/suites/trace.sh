@@ -77,7 +77,7 @@ traced_connection() {
 		cm_disconnect
 		cm_sent_dreq
 	END
-	# Whether the DREP comes before the end is a matter of time.
+	# The order of the DREP and the end is a matter of time.
 	of "$A4" "$TMP/trace" | sed '/cm_sent_dreq/q' | grep -v DISCONNECTED |
 		same "$TMP/client" || return
 	cat >"$TMP/server" <<-'END'
@@ -108,7 +108,7 @@ traced_connection() {
 	END
 	messages "$TMP/trace" | same "$TMP/messages"
 }
-# What is sent early on a slow machine is traced, too.
+# Early retries on a slow machine are traced, too.
 early_retry 0
 check "a connection" traced_connection
 

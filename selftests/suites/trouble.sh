@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Connection storms when something goes wrong: lost packets, a full backlog, a dead peer, senders whose
-# neighbour does not resolve. What is judged is that all connections are made, in order, and with how
-# many messages; how fast it went is shown.
+# Connection storms when something goes wrong: lost packets, a full backlog, a dead peer, senders
+# whose neighbour does not resolve. The suite judges that all connections are made, in order, and
+# the number of messages; how fast it went is shown.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -109,7 +109,7 @@ as_c() {
 		fail "nothing was dropped"
 }
 
-# What is too much even to be parked hears so at once, and is counted.
+# The sender of a request that cannot even be parked is told so at once, and the request is counted.
 parking_is_bounded() {
 	local port=/sys/kernel/config/rdma_cm/rxe0/ports/1 status=0 drops
 	mkdir -p /sys/kernel/config/rdma_cm/rxe0 || return
@@ -149,7 +149,7 @@ dead_peer() {
 	[ "$sent" -le $((300 * (1 + took / 4096) + 33 * EARLY)) ] || fail "$sent requests were sent"
 }
 
-# The same the other way round: those that connect to the dead and the living are one host.
+# The dead peer is the caller: those that connect to the dead and the living are one host.
 dead_peer_of_the_caller() {
 	local dead status=0
 	$PEER ip neigh replace "$DEAD" lladdr 02:00:00:00:00:99 dev v1 nud permanent || return

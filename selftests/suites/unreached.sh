@@ -12,7 +12,7 @@
 
 compiled storm trouble
 STORM=$program
-# How many requests a second, and how long.
+# The number of requests a second, and the seconds.
 RATE=40 SPOOFED=60
 COUNTS=/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs
 sources=()

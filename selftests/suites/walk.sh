@@ -93,7 +93,7 @@ fi
 if [ "${OVER:-}" = ib ] && [ -z "$against$keep" ]; then
 	against=walk-ib-c.txt
 fi
-# Whether C can be asked, in the end, too.
+# C can be asked, in the end, too.
 ask_c=1
 [ -z "$against" ] || ask_c=''
 if [ -z "$against" ] && [ -z "$keep" ] && [ "$CM" = rust ] && [ "${OVER:-}" != ib ] && [ -e walk-c.txt ]; then
@@ -106,7 +106,7 @@ other=rust
 known=(--known "$SELFTESTS/walk/differences")
 if [ "$CM" = c ]; then other=c known=(); fi
 
-# Whether it answers in time is not what is asked.
+# It may or may not answer in time.
 ip neigh replace "$B4" lladdr "$($PEER cat /sys/class/net/v1/address)" dev v0 nud permanent
 if [ -n "$against" ]; then
 	[ -e "$against" ] || { echo "Bail out! there is no $against" && exit 1; }
@@ -116,8 +116,8 @@ else
 fi
 check "$other" walk "$other" "$TMP/other" "${chosen[@]}"
 
-# What a busy machine was too slow for is looked at again, with more time; it is a few
-# cases, or something else.
+# Cases that a busy machine was too slow for are run again, with more time; it is a few cases, or
+# something else.
 for quiet in "${quiets[@]}"; do
 	mapfile -t again < <("$SELFTESTS/walk/compare" --names "${known[@]}" "$TMP/c" "$TMP/other")
 	if [ "${#again[@]}" -eq 0 ] || [ "${#again[@]}" -gt 60 ]; then

@@ -30,7 +30,7 @@ lio_remove() {
 	while read -r link; do
 		rm "$link" || return
 	done < <(find "$1" -type l)
-	# Whatever can be made can be removed, from the inside; the rest goes with what it is in.
+	# Everything that can be made can be removed, from the inside; the rest goes with what it is in.
 	while read -r dir; do
 		rmdir "$dir" 2>/dev/null
 	done < <(find "$1" -depth -type d)

@@ -5,7 +5,8 @@
 # sourced, after storage.sh; all of it needs the programs of tools/storage.
 
 EXPORT=/run/nfs-export MOUNT=/run/nfs-mount
-# What is unpacked: little by default, for the sake of emulated guests. /usr/include has 2,600 files.
+# The files that are unpacked: little by default, for the sake of emulated guests. /usr/include has
+# 2,600 files.
 SOURCE=${SOURCE:-/usr/include/linux/netfilter}
 
 nfsd_start() {
@@ -24,11 +25,11 @@ nfsd_serve() {
 	mkdir -p "$EXPORT" /var/lib/nfs/rpc_pipefs /var/lib/nfs/nfsdcld || return
 	mount -t tmpfs export "$EXPORT" && mount -t nfsd nfsd /proc/fs/nfsd &&
 		mount -t rpc_pipefs sunrpc /var/lib/nfs/rpc_pipefs || return
-	# How long a restarted server waits for clients that do not come back.
+	# The time that a restarted server waits for clients that do not come back.
 	echo 10 >/proc/fs/nfsd/nfsv4leasetime && echo 10 >/proc/fs/nfsd/nfsv4gracetime || return
 	echo "$EXPORT $1(rw,no_root_squash,fsid=0,no_subtree_check)" >/etc/exports
 	touch /var/lib/nfs/etab /var/lib/nfs/rmtab
-	# Which clients may reclaim what they had, and who may mount what.
+	# The clients that may reclaim their state, and may mount.
 	setsid nfsdcld >/run/nfsdcld.log 2>&1
 	setsid rpc.mountd --no-nfs-version 3 --no-udp --no-tcp >/run/mountd.log 2>&1
 	exportfs -ra || return
@@ -93,8 +94,8 @@ linux_tar_lists() {
 	[ -s "$TMP/list.1" ] || fail "nothing is in linux.tar"
 }
 
-# in_parts COMMAND...: four at once, each with "-T" and one of the lists. Who does one thing after the other
-# waits most of the time.
+# in_parts COMMAND...: four at once, each with "-T" and one of the lists. A process that does one
+# thing after the other waits most of the time.
 in_parts() {
 	local list pid pids=() status=0
 	for list in "$TMP"/list.?; do
@@ -117,7 +118,7 @@ nfs_same() {
 	[ ! -s "$TMP/differs" ] || fail "$(head -n 20 "$TMP/differs")"
 }
 
-# What a client wrote and the server forgot is written again, after its time was set.
+# Files that a client wrote and the server forgot are written again, after their time was set.
 linux_tar_d() {
 	linux_tar -d "$@" 2>&1 | grep -v ': \([UG]id\|Mod time\) differs$'
 }

@@ -147,7 +147,7 @@ nvme_mount() {
 	mkdir -p "$NVME_MOUNT" && mkfs.ext4 -q "$disk" && mount "$disk" "$NVME_MOUNT"
 }
 
-# How long it may take.
+# The longest time that it may take.
 FIO_SECONDS=${FIO_SECONDS:-200}
 
 # nvme_fio MEGABYTES [OPTION...]: in it, written and verified.

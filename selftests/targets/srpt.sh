@@ -36,7 +36,7 @@ srpt_remove() {
 	lio_remove "${tpg%/*}" && rmdir "$LIO/srpt"
 }
 
-# What initiators must know of the target.
+# Prints the GUID of the target, which initiators need.
 srpt_guid() {
 	local guid
 	guid=$(</sys/module/ib_srpt/parameters/srpt_service_guid) && echo "${guid#0x}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What differs from run to run in an answer or event, and so is not to be compared. */
+/* The parts of an answer or event that differ from run to run, and so are not compared. */
 #include "walk.h"
 
 #define ATTR_PORT 0x20	/* in the mask of INIT_QP_ATTR */
@@ -102,7 +102,7 @@ void blank_attr(uint8_t *answer, const bool *written)
 	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, sq_psn), 4);
 	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, dest_qp_num), 4);
 	blank_bytes(answer, written, offsetof(struct ib_uverbs_qp_attr, ah_attr.grh.flow_label), 4);
-	/* Where the mask does not name the port, its number says nothing. */
+	/* If the mask does not name the port, its number means nothing. */
 	if (!(answer[0] & ATTR_PORT))
 		answer[offsetof(struct ib_uverbs_qp_attr, port_num)] = 0;
 }
@@ -114,7 +114,7 @@ void blank_event(uint8_t *answer, const bool *written)
 	/* The number of the id: a line says of an event whose it is. */
 	blank_bytes(answer, written, AT_EVENT(id), 4);
 	blank_bytes(answer, written, AT_EVENT(param.conn.qp_num), 4);
-	/* Of a datagram service. In the same place an RTU has private data, but here none. */
+	/* The event is one of a datagram service. In the same place an RTU has private data, but here none. */
 	if (answer[AT_EVENT(event)] == EV_ESTABLISHED)
 		blank_bytes(answer, written, AT_EVENT(param.ud.ah_attr.grh.flow_label), 4);
 	/* The subnet administrator chooses the LID of a group, and its GID if it is asked to (ff1x:a01b::). */

@@ -86,7 +86,7 @@ bool is_short(const struct state *s, const struct tcase *t)
 {
 	if (s->rare)
 		return false;
-	/* What comes before the id is looked up is the same in every state. */
+	/* Checks that come before the lookup of the id are the same in every state. */
 	if (s == states || t->class == GOOD || (t->command->pure && t->class == VARIANT))
 		return true;
 	return is_listed(t->command->closely, s->name);

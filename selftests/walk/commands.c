@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the request of each command looks like, and the values that make it special. */
+/* The requests of all commands, and the values that make them special. */
 #include "walk.h"
 
 #define F(name, at, size) { name, at, size, NUMBER }
@@ -92,7 +92,7 @@ static union addr scoped(union addr a, enum scope scope)
 	if (scope == SCOPE_HERE)
 		a.in6.sin6_scope_id = linklocal6(0).in6.sin6_scope_id;
 	else if (scope == SCOPE_ELSEWHERE)
-		/* That of the loopback interface, where nobody makes one for this. */
+		/* The scope is that of the loopback interface, where nobody makes one for this. */
 		a.in6.sin6_scope_id = if_nametoindex(ELSEWHERE) ?: 1;
 	return a;
 }

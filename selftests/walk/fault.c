@@ -30,7 +30,7 @@ static const char *const places[] = {
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
-/* What came of a sweep, over all commands and states. */
+/* The result of a sweep, over all commands and states. */
 static struct {
 	long refused[2];	/* for want of memory; EFAULT */
 	long absorbed;		/* the command did without */
@@ -56,7 +56,7 @@ static void give_up(void)
 
 static bool try_enter(const struct state *state)
 {
-	/* What is changed before a longjmp must still be there. */
+	/* A variable that is changed before a longjmp must still have its value. */
 	static int tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
@@ -84,7 +84,7 @@ static void fail_nth(int n)
 	exit(1);
 }
 
-/* Whether a place has failed. */
+/* Returns true if a place has failed. */
 static bool has_failed(void)
 {
 	char text[16] = "";
@@ -132,7 +132,7 @@ static bool may_be_done(const struct command *c, long ret)
 }
 
 /*
- * On an id that is not bound, these bind it first, and that stays. So does it if a lookup of
+ * On an id that is not bound, these bind it first, and that stays. The same is true if a lookup of
  * a route finds nothing; as with C.
  */
 static bool binds_first(const struct command *c, const struct state *state)
@@ -154,13 +154,13 @@ static const char *said(long ret)
 	return ret < 0 ? errno_name(-ret) : "ok";
 }
 
-/* What the command does when nothing fails. */
+/* The result of the command when nothing fails. */
 struct normal {
 	long ret;
 	bool event;
 };
 
-/* What went wrong with the n-th place, or NULL; *hit is false if there is no such place. */
+/* Returns the error of the n-th place, or NULL; *hit is false if there is no such place. */
 static const char *one_fault(const struct state *state, const struct command *c, int n,
 			     const struct normal *normal, bool *hit)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the files of ../abi want of their harness, where nothing is judged case by case. */
+/* The functions of a harness that the files of ../abi need, where nothing is judged case by case. */
 #include <stdarg.h>
 
 #include "walk.h"

@@ -36,7 +36,7 @@ static const char *const places[] = {
 };
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
-/* What is no command, but done to an id at the same time. */
+/* Actions on an id at the same time that are no commands. */
 static const struct command close_file = { .name = "close" };
 static const struct command move_about = { .name = "moves" };
 
@@ -53,7 +53,7 @@ static sem_t ready;
 static atomic_int turns, go, done;
 static unsigned int seed = 1;
 
-/* What the second thread is to do. */
+/* The task of the second thread. */
 static struct {
 	const struct command *command;
 	struct subject *subject;
@@ -198,12 +198,12 @@ static enum outcome round_in(const struct state *state, const struct command *a,
 	return outcome;
 }
 
-/* How often each state is tried before a round in a world that changes is given up. */
+/* The number of tries of each state before a round in a changing world is given up. */
 #define PATIENCE 100
 
 /*
- * The same in the state that this number stands for, or the next that can be entered. What is
- * needed to enter one may fail in a world that changes, and be there the next time.
+ * Like the function before, in the state that this number stands for, or the next that can be
+ * entered. A state may need something that fails in a changing world, and succeeds the next time.
  */
 static bool round_of(const struct command *a, const struct command *b, long number, size_t tries)
 {

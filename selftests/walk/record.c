@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What happened, as text, without what differs from run to run. */
+/* The results, as text, without the parts that differ from run to run. */
 #include <stdarg.h>
 
 #include "walk.h"
@@ -53,7 +53,7 @@ void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t o
 	bool written[ANSWER_ROOM];
 	size_t len = ANSWER_ROOM;
 
-	/* What keeps both patterns was not written. */
+	/* Bytes that keep both patterns were not written. */
 	for (size_t i = 0; i < ANSWER_ROOM; i++)
 		written[i] = one[i] != one_pattern || two[i] != two_pattern;
 	if (c->blank) {
@@ -69,7 +69,7 @@ void add_answer(struct line *l, const struct command *c, uint8_t *one, uint8_t o
 		return;
 	add(l, " answer[%zu]=", len);
 	add_bytes(l, one, written, len);
-	/* The same question twice, and the answers differ: memory that nobody wrote. */
+	/* The request is made twice, and the answers differ: memory that nobody wrote. */
 	for (size_t i = 0; i < len; i++)
 		if (written[i] && one[i] != two[i])
 			add(l, " !%zu:%02x/%02x", i, one[i], two[i]);

@@ -432,7 +432,7 @@ static void ipoib_resolved(struct subject *s)
 
 #define STATE(name) { #name, name }
 #define WIDE(name) { #name, name, .wide = true }
-/* Of an id of another type, of which there are connections. */
+/* These states are for an id of another type, of which there are connections. */
 #define OF(prefix, type, name) { #prefix "_" #name, name, .qp_type = type }
 #define RARE(prefix, type, name) { #prefix "_" #name, name, .rare = true, .qp_type = type }
 #define CONNECTION_STATES(prefix, type)						\
@@ -494,7 +494,7 @@ const struct state states[] = {
 	STATE(ipoib_resolved),
 	CONNECTION_STATES(uc, QPT_UC),
 	CONNECTION_STATES(xrc, QPT_XRC_INI),
-	/* That of the passive end: nothing can be asked for with it. */
+	/* The type is that of the passive end: nothing can be asked for with it. */
 	OF(xrc_tgt, QPT_XRC_TGT, route_resolved),
 };
 const size_t nr_states = sizeof(states) / sizeof(states[0]);

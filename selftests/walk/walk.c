@@ -53,7 +53,7 @@ static time_t now(void)
 
 void stopped(const char *why)
 {
-	/* Of a call only its name, and no line number. */
+	/* A call shows only its name, and no line number. */
 	const char *end = strchr(why, '('), *last = strrchr(why, ':');
 
 	if (!progress) {
@@ -87,7 +87,7 @@ static bool chosen(const char *name)
 	return nr_patterns == 0;
 }
 
-/* Whether there is a case that this pattern chooses. */
+/* Returns true if there is a case that this pattern chooses. */
 static bool chooses(const char *pattern)
 {
 	static struct tcase cases[MAX_CASES];
@@ -165,7 +165,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 	after = view(s);
 	if (after != before)
 		add_view(&l, s);
-	/* How many events were read of it. */
+	/* The number of its events that were read. */
 	if (ret >= 0 && !t->command->pure && t->command->number != RDMA_USER_CM_CMD_DESTROY_ID) {
 		ret = destroy_id(s->fd, s->id);
 		if (ret < 0)

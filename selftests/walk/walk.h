@@ -58,7 +58,7 @@ void leave(struct subject *s);
  */
 void take_zero(void);
 
-/* What each program does then; it does not return. */
+/* Ends a program at this point; it does not return. */
 void stopped(const char *why);
 
 enum kind {
@@ -73,7 +73,7 @@ struct field {
 	enum kind kind;
 };
 
-/* What a request is changed to. */
+/* A modification of a request. */
 struct variant {
 	const char *name;
 	void (*change)(struct subject *s, uint8_t *req, long arg);
@@ -125,7 +125,7 @@ struct tcase {
 /* The cases of a command in a state; returns how many there are. */
 size_t cases_of(const struct command *c, const struct state *s, struct tcase *cases, size_t max);
 
-/* Whether the case is one of those that are walked each time. */
+/* Returns true if the case is one of those that are walked each time. */
 bool is_short(const struct state *s, const struct tcase *t);
 
 /* Memory that C then goes on using after it was freed. */
@@ -169,7 +169,7 @@ struct events {
 /* Adds the events that come while the id settles. */
 void read_events(struct events *events, struct subject *s, int quiet_ms);
 void add_events(struct line *l, const struct events *events);
-/* What can be seen of an id. */
+/* Returns the visible state of an id. */
 uint64_t view(struct subject *s);
 void add_view(struct line *l, struct subject *s);
 

@@ -37,8 +37,8 @@ rules! {
     W3 = "transaction ids",
     /// Communication ids belong together, and none is used for two connections at a time (12.9.7).
     W4 = "communication ids",
-    /// No more sends than Max CM Retries allows, no sooner than the response timeout (12.7.27); but up to
-    /// 7 come early, before the first response timeout is over.
+    /// A message is sent no more often than Max CM Retries allows, and no sooner than the response
+    /// timeout (12.7.27); but up to 7 come early, before the first response timeout is over.
     W5 = "number and times of retries",
     /// A retry is the message that it repeats, bit for bit (12.9.8.2).
     W6 = "retries are identical",

@@ -24,7 +24,7 @@ driver() {
 	echo "$dir/$name.ko"
 }
 
-# Of driver(), whose variables it uses.
+# This belongs to driver(), whose variables it uses.
 make_driver() {
 	local dir=$1 tmp=$1.tmp
 	shift

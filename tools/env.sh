@@ -14,7 +14,7 @@ CACHE=${RUST_RDMA_CM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rust_rdma_cm}
 mkdir -p "$CACHE"
 CACHE=$(cd "$CACHE" && pwd -P)
 
-# Where an ordinary user's PATH does not lead.
+# An ordinary user's PATH does not lead there.
 PATH=$PATH:/usr/sbin:/sbin
 
 # The release whose kernel and user space the module is built and run with.
@@ -122,8 +122,8 @@ exec_ns_root() {
 	fi
 }
 
-# copy_sources DIR: the sources of this repository. What was built in DIR stays, so
-# that it is built again only where its sources have changed.
+# copy_sources DIR: the sources of this repository. The files built in DIR stay, so that they are
+# built again only where their sources have changed.
 copy_sources() {
 	local built=(.git target doc '*.o' '*.s' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.d'
 		'*.rmeta' modules.order Module.symvers bindings_generated.rs
@@ -132,8 +132,8 @@ copy_sources() {
 	"$TOOLS/buildroot" rsync -a --delete "${built[@]/#/--exclude=}" "$REPO/" "$1/"
 }
 
-# checked_kdir DIR: the path of the prepared kernel tree DIR. Where it is none, the end of this with a line that
-# says what it lacks.
+# checked_kdir DIR: the path of the prepared kernel tree DIR. If it is none, this ends with a line
+# that says what it lacks.
 checked_kdir() {
 	local dir
 	dir=$(cd "$1" 2>/dev/null && pwd -P) || die "KDIR=$1: no such directory"

@@ -24,7 +24,7 @@ lay_cable() {
 		# Each is asked only for its own address, by somebody who has the address of the other.
 		sysctl -q "net.ipv4.conf.$interface.accept_local=1" "net.ipv4.conf.$interface.arp_ignore=1" || return
 	done
-	# What comes in is for this kernel; what goes out is not.
+	# Incoming packets are for this kernel; what goes out is not.
 	ip -batch - <<-EOF || return
 		addr add $HOST_ADDRESS/24 dev h0
 		addr add $TARGET_ADDRESS/24 dev t0

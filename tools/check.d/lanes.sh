@@ -14,7 +14,7 @@
 step_names=() step_kinds=() step_after=() step_needs=() step_commands=() step_chosen=() step_beside=()
 # Steps that are there, but not in this run: the reason by name.
 declare -A left_out=()
-# What makes a step known by another name: a suite is one of a boot.
+# The suites that make a step known by another name: a suite is one of a boot.
 declare -A step_of_suite=()
 # The suites that were chosen of a boot, if not all.
 declare -A chosen_suites=()
@@ -110,7 +110,7 @@ counts() {
 	esac
 }
 
-# What a person needs to see of a step that failed.
+# Prints the lines of a failed step that a person needs to see.
 failures() {
 	case $1 in
 	ktap)
@@ -213,7 +213,7 @@ start_step() {
 	set -m
 	(
 		set +m
-		# What outlives the run does not keep the next one from DIR.
+		# A process that outlives the run does not keep the next one from DIR.
 		[ -z "${busy:-}" ] || exec {busy}>&-
 		[ "${step_beside[$1]}" != idle ] || renice -n 19 -p "$BASHPID" >/dev/null
 		TIMEFORMAT='%R %U %S'
@@ -304,7 +304,7 @@ run_steps() {
 		done
 		[ -n "$waiting" ] || [ "${#running[@]}" -gt 0 ] || break
 		if [ "${#running[@]}" -eq 0 ]; then
-			# What was to be started cannot be any more, and has failed; or there is nothing.
+			# Steps that cannot be started any more have failed; or there is nothing.
 			[ "${#outcome[@]}" -gt "$ended" ] || die "steps wait for each other"
 			ended=${#outcome[@]}
 			continue

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What tools/check has in the directory that its guests share: test programs and modules, each made when the first
-# step needs it, and once for all steps. To be sourced after tools/env.sh and selftests/lib/suites.sh; "work", "share" and
-# "kernel" are set.
+# The contents of the directory that the guests of tools/check share: test programs and modules,
+# each made when the first step needs it, and once for all steps. To be sourced after tools/env.sh
+# and selftests/lib/suites.sh; "work", "share" and "kernel" are set.
 
 # need PART...: these are in the share.
 need() {

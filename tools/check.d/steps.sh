@@ -61,7 +61,7 @@ wire() {
 	}
 }
 
-# Where instructions are counted, one that is too many shows.
+# In counted instructions, one that is too many shows.
 insns() {
 	mkdir -p "$work/insns"
 	"$TOOLS/bench" --only rust --rounds 1 --data "$work/insns" insns || return
@@ -70,8 +70,8 @@ insns() {
 
 # --- in a guest ---
 
-# run_guest SECONDS OPTION... -- COMMAND: with the share, and as long as this kernel takes. Where two guests share the
-# host's processors each takes twice as long.
+# run_guest SECONDS OPTION... -- COMMAND: with the share, and as long as this kernel takes. If two
+# guests share the host's processors each takes twice as long.
 run_guest() {
 	local seconds=$(($1 * $(at_once)))
 	shift
@@ -81,7 +81,7 @@ run_guest() {
 	"$TOOLS/guest" --cm "$cm" --kernel "$kernel" "${counted[@]}" --share "$share" --timeout "$seconds" "$@"
 }
 
-# What is special about the guest of a boot: options of tools/guest.
+# The special options of the guest of a boot: options of tools/guest.
 declare -A boot_options=()
 # The suites of a boot.
 declare -A boot_suites=()
@@ -156,8 +156,8 @@ ask_c() {
 			over='OVER=ib ' softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" || return
 		fi
 		cp "$share"/cm-walk* "$here" || return
-		# Twice: where the two differ the machine was too slow, and the suite looks again. What is left of
-		# that differs from this module, too.
+		# Twice: where the two differ the machine was too slow, and the suite looks again. The remaining
+		# differences are differences from this module, too.
 		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * $(at_once))) -- \
 			"$over/mnt/repo/selftests/suites/walk.sh --keep c" >"$work/$1-c" 2>&1
 		cp "$here/c/c.txt" "$record.$$" || { sed 's/^/# /' "$work/$1-c" && return 1; }
@@ -220,7 +220,8 @@ newest() {
 	return "$status"
 }
 
-# with_kernel_source COMMAND...: as $work/linux.tar. What uses it takes an hour or two where guests are emulated.
+# with_kernel_source COMMAND...: as $work/linux.tar. The steps that use it take an hour or two where
+# guests are emulated.
 with_kernel_source() {
 	local archive status=0
 	archive=$(ls "$("$TOOLS/sysroot")"/root/usr/src/linux-source-*.tar.xz) || return
@@ -231,16 +232,16 @@ with_kernel_source() {
 
 # --- all of them ---
 
-# What is allocated holds no zeros there, as it does in Debian's kernel otherwise: what is read, or told to a program, before
-# it is written shows.
+# Allocated memory holds no zeros there, as it does in Debian's kernel otherwise: what is read, or
+# told to a program, before it is written shows.
 boot commands --append slab_debug=P
 # A guest of its own: the C modules, which it asks, too, keep a reference to a GID, which ib_core reports when the device
 # goes (differences.rst).
 boot states
 boot scenarios
-# What the storms of trouble leave in the tables of neighbours is not to be seen here.
+# The entries that the storms of trouble leave in the tables of neighbours must not be seen here.
 boot unreached
-# What hostile users leave behind is for them alone, too.
+# The leftovers of hostile users are for them alone, too.
 boot hostile
 boot programs
 boot infiniband

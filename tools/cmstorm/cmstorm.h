@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is done with the connections in the end, and timed. */
+/* The way in which the connections end, which is timed. */
 enum finish {
 	FINISH_NONE,		/* the process ends */
 	FINISH_DISCONNECT,	/* each is disconnected and destroyed */
@@ -42,8 +42,8 @@ struct options {
 uint64_t now_ns(void);
 
 /*
- * What lies between these two is counted by the profiler of tools/guest --profile. It
- * knows them by their bytes; they are eight-byte nops.
+ * The code between these two is counted by the profiler of tools/guest --profile. It knows them by
+ * their bytes; they are eight-byte nops.
  */
 static inline void mark_begin(void)
 {

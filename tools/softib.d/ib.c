@@ -25,7 +25,7 @@ static DEFINE_MUTEX(softib_sockets);	/* two devices of a namespace that go at on
 
 static const u16 softib_pkeys[SOFTIB_PKEYS] = { IB_DEFAULT_PKEY_FULL, 0x8001 };
 
-/* Of which it is the device that a packet to this address or, without one, from this interface reaches. */
+/* The lookup returns the device that a packet to this address or, without one, from this interface reaches. */
 static struct rxe_dev *softib_lookup(struct net_device *ndev, __be32 ip)
 {
 	struct rxe_dev *rxe, *found = NULL;
@@ -356,8 +356,8 @@ u8 softib_sl(struct rxe_pkt_info *pkt)
 }
 
 /*
- * The invariant CRC of the headers before the transport's. What changes on the way counts as ones: with a
- * GRH that is all of the LRH.
+ * The invariant CRC of the headers before the transport's. Fields that change on the way count as
+ * ones: with a GRH that is all of the LRH.
  */
 u32 softib_icrc(struct rxe_pkt_info *pkt)
 {
@@ -401,7 +401,7 @@ int softib_pull(struct rxe_pkt_info *pkt)
 	return 0;
 }
 
-/* Is it for this port? A GID that is there has to be right as well. */
+/* Returns true if the packet is for this port. A GID that is there has to be right as well. */
 int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt)
 {
 	u16 dlid = softib_dlid(pkt);

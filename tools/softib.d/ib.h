@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What turns the ports of soft-RoCE into InfiniBand's. See ib.c.
+ * The functions that turn the ports of soft-RoCE into InfiniBand's. See ib.c.
  */
 #ifndef SOFTIB_H
 #define SOFTIB_H
@@ -26,7 +26,7 @@ struct softib_lrh {
 /* At most, between UDP's header and the base transport header. */
 #define SOFTIB_HDR	(sizeof(struct softib_lrh) + sizeof(struct ib_grh))
 
-/* What an address vector has besides the global route: where soft-RoCE keeps the destination's MAC. */
+/* The parts of an address vector besides the global route: where soft-RoCE keeps the destination's MAC. */
 struct softib_path {
 	u16	dlid;
 	u8	sl;

@@ -19,7 +19,7 @@ enum { REQ = 0x10, REP = 0x13, RTU = 0x14 };
 
 static unsigned int count = 1000, flight = 1;
 static ulong ns;
-/* Of each end: its device, its GID, and where it is on the link. */
+/* One of each end: its device, its GID, and where it is on the link. */
 static char *device[2] = { "rxe0", "rxe1" };
 static char *gid[2] = { "::ffff:10.0.0.1", "::ffff:10.0.0.2" };
 static char *mac[2];

@@ -4,8 +4,9 @@
 # storage-pair-end.sh NUMBER CM CM: what each of the guests of "two-guests.sh --end storage-pair"
 # does: one serves NVMe, NFS, 9P, SRP and iSER over RDMA, the other uses them, with the commands of
 # an administrator; then the reverse. The cases show that connections survive failures. Last come
-# sockets of RDS, whose module nothing unloads (rds.sh). seconds: 2400 shellcheck
-# source=selftests/lib/lib.sh
+# sockets of RDS, whose module nothing unloads (rds.sh).
+# seconds: 2400
+# shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/pairs/storage-pair.sh
 . "$SELFTESTS/pairs/storage-pair.sh"

@@ -10,7 +10,8 @@
 # shellcheck source=selftests/lib/storage.sh
 . "$SELFTESTS/lib/storage.sh"
 
-# The devices on the wire, for storage.sh. shellcheck disable=SC2034
+# The devices on the wire, for storage.sh.
+# shellcheck disable=SC2034
 DEVICE=rxe2 DEVICE_TYPE=rxe NETDEV=eth0
 
 # A task that waits for a link that is down, or for a server, is not hung.

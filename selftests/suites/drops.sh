@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Dropped messages are counted by their reason, below cm_rx_drops, and have no other visible effect.
-# The scenarios send it; that they end well shows that it was dropped. shellcheck
-# source=selftests/lib/lib.sh
+# The scenarios send them; that they end well shows that they were dropped.
+# shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 DROPS=/sys/class/infiniband/rxe0/ports/1/cm_rx_drops

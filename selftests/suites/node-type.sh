@@ -4,8 +4,8 @@
 # The effects of rdma_restrict_node_type(): identifiers of the kernel that are confined to one kind
 # of device, or to none, on the wildcard and on an address, where the devices are there before and
 # where they come later. Seen from outside: the devices at which "rdma resource" shows them, who is
-# refused by the listener and who by nobody, and who gets the TCP port. Needs cmid.ko (consumer/) in
-# the current directory, and siw.
+# refused by the listener and who by nobody, and who gets the TCP port.
+# Needs cmid.ko (consumer/) in the current directory, and siw.
 #
 # shellcheck disable=SC2317,SC2329 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The suite checks the view of tools that look into a kernel: the function that they attach to, with
-# its arguments, and lines for the log that dynamic debug switches on. shellcheck
-# source=selftests/lib/lib.sh
+# its arguments, and lines for the log that dynamic debug switches on.
+# shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 TRACING=/sys/kernel/tracing

@@ -4,7 +4,8 @@
 # Allocations of the connection manager for parts of the kernel, while they do all that the modules
 # of consumer/ do, wait for no input or output: it may be that of storage which waits for the
 # connection. Retransmissions need no memory at all. Needs reclaim.ko, ibcm.ko and cmid.ko in the
-# current directory. shellcheck source=selftests/lib/lib.sh
+# current directory.
+# shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 COUNTS=/sys/module/reclaim/parameters

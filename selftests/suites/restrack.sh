@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The suite checks the output of "rdma resource show cm_id": the same columns and values for the
-# same ids, whichever connection manager is loaded. shellcheck source=selftests/lib/lib.sh
+# same ids, whichever connection manager is loaded.
+# shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 # Numbers that differ from run to run become letters.

@@ -93,7 +93,7 @@ fi
 if [ "${OVER:-}" = ib ] && [ -z "$against$keep" ]; then
 	against=walk-ib-c.txt
 fi
-# C can be asked, in the end, too.
+# True if C can be asked, in the end, too.
 ask_c=1
 [ -z "$against" ] || ask_c=''
 if [ -z "$against" ] && [ -z "$keep" ] && [ "$CM" = rust ] && [ "${OVER:-}" != ib ] && [ -e walk-c.txt ]; then

@@ -89,7 +89,7 @@ impl Drop for ProtectionDomain {
 pub(crate) struct CompletionQueue {
     cq: NonNull<bindings::ib_cq>,
     _device: Device,
-    /// LockedId by whoever polls.
+    /// Held by the task that polls.
     #[pin]
     polling: Mutex<()>,
 }

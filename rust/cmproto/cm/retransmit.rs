@@ -325,12 +325,16 @@ impl Retransmit {
     /// Schedules the next early send at the time `at`, and the one after it `next` later, unless
     /// the classic send is near.
     fn plan_at(&mut self, at: Instant, next: Duration) {
-        let fits = self.early_left > 0 && at + next.divided_by(2) <= self.classic;
         self.gap = short(next);
-        self.early = match fits {
+        self.early = match self.early_left > 0 && self.is_before_classic(at) {
             true => short(at.saturating_duration_since(self.sent)),
             false => NEVER,
         };
+    }
+
+    /// Returns whether an early send at the time `at` is worthwhile: the classic send is not near.
+    fn is_before_classic(&self, at: Instant) -> bool {
+        at + long(self.gap).divided_by(2) <= self.classic
     }
 
     /// Handles the expiry of the timer at `now`, with the current `policy`.
@@ -382,6 +386,11 @@ impl Retransmit {
             }
             RetryPolicy::Overtaken(first) if self.sent + first > now => {
                 self.plan_at(self.sent + first, gap.max(first));
+                Expiry::Later
+            }
+            // The timer was late, and the classic send follows soon.
+            RetryPolicy::After(_) | RetryPolicy::Overtaken(_) if !self.is_before_classic(now) => {
+                self.early = NEVER;
                 Expiry::Later
             }
             RetryPolicy::After(_) | RetryPolicy::Overtaken(_) => {

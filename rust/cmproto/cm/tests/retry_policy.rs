@@ -80,6 +80,23 @@ fn classic_sends_stay_and_a_bounded_number_comes_before_the_first() {
 }
 
 #[test]
+fn an_early_send_that_is_late_gives_way_to_the_classic_send() {
+    let schedule = schedule(4608, 15);
+    let (_, request) = with_policy(schedule, FAST, 7);
+    let classic = at(4608);
+    let expire = |now| {
+        let mut late = request;
+        (late.expire(schedule, FAST, now), late.deadline())
+    };
+    // The gap to the second early send is 40 ms, and half of it is left.
+    assert_eq!(expire(at(4588)).0, Expiry::Resend);
+    let late = (Expiry::Later, classic);
+    assert_eq!(expire(at(4588) + Duration(1)), late);
+    assert_eq!(expire(classic - Duration(1)), late);
+    assert_eq!(expire(classic).0, Expiry::Resend);
+}
+
+#[test]
 fn gaps_differ() {
     let first = |seed| with_policy(schedule(4608, 15), FAST, seed).1.deadline();
     let mut all: Vec<Instant> = (0..100).map(first).collect();

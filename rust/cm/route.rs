@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The route to a peer: a path, and what messages along it are sent with.
+//! The route to a peer: a path, and the resources for sending messages along it.
 
 use crate::{
     endpoint::{Attachment, Inner},

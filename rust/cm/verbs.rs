@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The verbs of a connection, as in `<rdma/ib_cm.h>`, but for that which sends a REQ.
+//! The verbs of a connection, as in `<rdma/ib_cm.h>`, except the one that sends a REQ.
 //!
 //! They are called with the lock of the endpoint, unless they say that they take it. Each fails
 //! with `EINVAL` if there is no connection, if its state does not allow the verb, or if there is

@@ -12,9 +12,10 @@
 //! ```
 //!
 //! [`suite`] makes KUnit cases of the functions marked `#[test]`, and failures of the case of
-//! `assert!` and `assert_eq!`, which take no message here: what tells one round of a loop from
-//! another goes into both sides of the comparison. All other panics are panics of the kernel. A
-//! test that needs `std` or an allocator is `#[cfg(test)]`, and KUnit reports it as skipped.
+//! `assert!` and `assert_eq!`, which take no message here: a value that tells one round of a loop
+//! from another is put into both sides of the comparison. All other panics are panics of the
+//! kernel. A test that needs `std` or an allocator is `#[cfg(test)]`, and KUnit reports it as
+//! skipped.
 
 pub(crate) use kernel::prelude::kunit_tests as suite;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A local address, as what a device is looked up by.
+//! A local address, by which a device is looked up.
 
 use crate::kext::{net::Net, netdev::NetDevice};
 use cmproto::addr::{Gid, SockAddr};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The addresses of an endpoint, and what they were resolved to.
+//! The addresses of an endpoint, and the results of their resolution.
 
 use crate::{
     ib::{addr::Query, dev_addr::DevAddr, interface::Interface},

@@ -330,7 +330,8 @@ impl LastDrop {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             completion <- Opaque::ffi_init(|slot: *mut bindings::completion| {
-                // SAFETY: `slot` is valid for writes, and what is made there stays there.
+                // SAFETY: `slot` is valid for writes, and the object that is made there stays
+                // there.
                 unsafe { bindings::init_completion(slot) };
             }),
         })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A count of the users of an object that can be closed; who closes it can wait for all users.
+//! A count of the users of an object that can be closed; the task that closes it can wait for all
+//! users.
 //!
 //! It protects an object that C code removes while Rust code may be using it, such as a device. It
 //! consists of a counter and a [`Completion`], which C code usually combines by hand.

@@ -16,9 +16,9 @@
 //! lock, and looks again: the owner may have stopped the timer, or set another deadline.
 //!
 //! Lock order: the shard locks are of the class "table shard". An expired timer is handled with no
-//! lock held but that which its owner takes. A reference to an owner that a shard had is dropped
-//! without the lock of the shard. With the owner's lock it is not the last, as the task that
-//! holds the lock has a reference, too.
+//! lock held except the one that its owner takes. A reference to an owner that a shard had is
+//! dropped without the lock of the shard. With the owner's lock it is not the last, as the task
+//! that holds the lock has a reference, too.
 
 use crate::kext::{
     clock, delay,

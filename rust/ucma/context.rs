@@ -163,7 +163,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `ENOENT` if not, as if there were no such context: what others have is not told.
+    /// `ENOENT` if not, as if there were no such context, so that the contexts of others are not
+    /// disclosed.
     pub(super) fn check_in(&self, channel: &Channel) -> Result {
         if self.is_in(channel) {
             Ok(())

@@ -85,7 +85,8 @@ impl Client {
         // INVARIANT: The caller makes a `SaClient` of it, which unregisters it, or does not use it.
         pin_init!(Self {
             raw <- Opaque::ffi_init(|slot| {
-                // SAFETY: `slot` is valid for writes, and what is made there stays there.
+                // SAFETY: `slot` is valid for writes, and the object that is made there stays
+                // there.
                 unsafe { bindings::ib_sa_register_client(slot) };
             }),
             queries <- new_spinlock!(Queries::new(), "rdma_cm_sa_queries"),

@@ -78,7 +78,7 @@ fn a_challenge_changes_nothing_else() {
     assert!(actions.all(|action| action != Action::Timer));
 }
 
-/// Tests what becomes of a challenge at the peer, which is an endpoint of this crate, too.
+/// Tests the handling of a challenge at the peer, which is an endpoint of this crate, too.
 #[test]
 fn silence_says_that_the_connection_exists() {
     const ORIGIN: Origin = Origin::of_gid(Gid([2; 16]));

@@ -243,7 +243,7 @@ fn who_loses_a_race_for_the_name_leaves_nothing() {
     assert_eq!(node.tables.remotes, BTreeMap::from([(race, OTHER)]));
 }
 
-/// Requests that nobody has confirmed do not stand in the way of any other.
+/// Requests that nobody has confirmed do not block any other.
 #[test]
 fn unconfirmed_requests_have_no_queue_pair() {
     let mut node = incoming();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of multicast groups share. */
+/* The functions that the tests of multicast groups share. */
 #ifndef MCAST_H
 #define MCAST_H
 

@@ -4,7 +4,7 @@
 
 #include "abi.h"
 
-/* The mappings; whoever makes many cases in one process gives it back. */
+/* The mappings; a program that makes many cases in one process gives them back. */
 static struct {
 	void *start;
 	size_t size;

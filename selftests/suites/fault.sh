@@ -36,8 +36,8 @@ text() {
 		/proc/kallsyms | sort | sed -n '1p; $p'
 }
 
-# random KIND PERCENT: of those that the connection manager asks for, that many fail, whoever
-# runs it: it is told by the functions on the stack.
+# random KIND PERCENT: so many of the connection manager's allocations fail, in every task: the
+# functions on the stack tell them.
 random() {
 	local range
 	mapfile -t range < <(text)

@@ -85,8 +85,8 @@ peer_plugged() {
 }
 
 # With the last of its devices in a namespace, and before that device, rxe's sockets go: no DREP
-# would come any more, and the client, which waits for one, would be free after the 16 DREQs of
-# 78 s, whoever sends them. So there is another device.
+# would come any more, and the client, which waits for one, would be free after the 16 DREQs of 78
+# s, with any sender. So there is another device.
 spared() {
 	$PEER ip link add spare type dummy && $PEER ip link set spare up &&
 		$PEER rdma link add rxe9 type rxe netdev spare

@@ -14,7 +14,7 @@ isert_portal() {
 	wait_for 20 cm_id_in LISTEN "ib_isert" || fail "no listener: $(cm_ids)"
 }
 
-# isert_target ADDRESS: whoever comes has the disk.
+# isert_target ADDRESS: every initiator gets the disk.
 isert_target() {
 	local tpg=$ISERT/tpgt_1
 	[ -d "$LIO/iscsi" ] || mkdir "$LIO/iscsi" || return

@@ -6,7 +6,7 @@
 
 SRPT_PORT=5555
 
-# srpt_target DEVICE ADDRESS: whoever comes to this address of the device has the disk.
+# srpt_target DEVICE ADDRESS: every initiator at this address of the device gets the disk.
 srpt_target() {
 	local gid guid tpg
 	gid=$(<"/sys/class/infiniband/$1/ports/1/gids/0") && guid=${gid#*:*:*:*:} || return

@@ -521,8 +521,8 @@ void enter(const struct state *state, struct subject *s)
 }
 
 /*
- * C then rejects and goes on repeating its own message, and whoever closes the file waits
- * for that, a minute.
+ * C then rejects and goes on repeating its own message, and a close of the file waits for that, a
+ * minute.
  */
 bool hangs_on_c(const struct state *state, const struct command *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the parts of cmstorm share. */
+/* The declarations that the parts of cmstorm share. */
 #ifndef CMSTORM_H
 #define CMSTORM_H
 

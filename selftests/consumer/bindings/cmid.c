@@ -109,7 +109,7 @@ bool rust_test_churn_wait(void)
 {
 	unsigned long end = jiffies + 10 * HZ;
 
-	/* At once: whoever sleeps may wake too late. */
+	/* At once: a task that sleeps may wake too late. */
 	while (!READ_ONCE(churned_by_half)) {
 		if (time_after(jiffies, end))
 			return false;
@@ -228,7 +228,7 @@ static int stuck_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 
 	if (is_stuck) {
 		complete_all(&stuck);
-		/* Not so long that the kernel warns of whoever waits for this. */
+		/* Not so long that the kernel warns of the task that waits for this. */
 		wait_for_completion_timeout(&freed, 40 * HZ);
 		WRITE_ONCE(has_returned, true);
 	}

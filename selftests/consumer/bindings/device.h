@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What both modules have. The parameter is here because rust/macros knows only numbers. */
+/* The functions that both modules have. The parameter is here, as rust/macros knows only numbers. */
 #include <linux/module.h>
 
 #include "helpers.h"

@@ -240,7 +240,7 @@ fn ask_nobody(g: &Arc<Ground>, ps: PortSpace, qp_type: QpType) -> Option<Part> {
 }
 
 impl Silence {
-    /// It takes more than a minute until these are answered, so that the other tests run meanwhile.
+    /// The end takes more than a minute until these are answered, so that the other tests run meanwhile.
     pub(crate) fn begin(g: &Arc<Ground>) -> Option<Self> {
         let rc = ask_nobody(g, PortSpace::TCP, QpType::RC)?;
         let ud = ask_nobody(g, PortSpace::UDP, QpType::UD)?;

@@ -30,7 +30,7 @@ impl Ground {
         self.word.lock().clone()
     }
 
-    /// It has arrived.
+    /// The word has arrived.
     pub(crate) fn word_ends(&self) {
         let Some(word) = self.word.lock().take() else {
             return;

@@ -30,7 +30,7 @@ impl Pair {
         Self::listening(ground, ground.ip, ps, qp_type)
     }
 
-    /// As [`Self::new`], at an address.
+    /// Creates a pair like [`Self::new`], at an address.
     pub(crate) fn listening(
         ground: &Arc<Ground>,
         ip: core::net::Ipv4Addr,

@@ -138,7 +138,7 @@ impl Handler for Side {
         check!(!request.is_of_listener());
         check!(!this.is_gone());
         let child = this.plan.lock().child.clone();
-        // Nobody waits for it, or it is a copy that was late: whoever had the first has gone.
+        // Nobody waits for it, or it is a copy that was late: the end that had the first has gone.
         let Some(child) = child.filter(|child| child.owner().is_none()) else {
             return Verdict::END;
         };
@@ -470,7 +470,7 @@ impl Part {
         Self::create_by(ground, |side| Owner::create(side, ps, qp_type))
     }
 
-    /// As [`Self::create`], as for a program.
+    /// Creates a side like [`Self::create`], as for a program.
     #[track_caller]
     pub(crate) fn create_user(
         ground: &Arc<Ground>,

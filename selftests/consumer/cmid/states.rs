@@ -178,9 +178,9 @@ fn restrict_switch(_side: &Side, id: &Id) -> Result {
 /// A function, and what is to be known of the lock of the handler, which a callback has.
 enum Call {
     Free(fn(&Side, &Id) -> Result),
-    /// It takes the lock.
+    /// The function takes the lock.
     Takes(fn(&Side, &Id) -> Result),
-    /// It needs the lock.
+    /// The function needs the lock.
     Needs(fn(&Side, &LockedId<'_>) -> Result),
 }
 

@@ -167,7 +167,7 @@ impl Inbox {
         }
     }
 
-    /// Makes this end that of whoever asks, unless it is somebody's already.
+    /// Gives the identifier of a request to this end, unless it has one already.
     fn take_place(&self, id: Identity) -> bool {
         let mut log = self.log.lock();
         let free = log.id.is_none();
@@ -222,7 +222,7 @@ impl Inbox {
 impl Handler for Inbox {
     fn request(this: &Arc<Self>, new: NewId<'_, Self>, event: &Event, data: &[u8]) {
         check!(!this.log.lock().gone);
-        // Nobody waits for it, or it is a copy that was late: whoever had the first has gone.
+        // Nobody waits for it, or it is a copy that was late: the end that had the first has gone.
         let Some(child) = this
             .child
             .as_ref()

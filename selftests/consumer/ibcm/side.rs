@@ -54,7 +54,7 @@ impl Side {
         Self::create(Inbox::new(world, service, None)?)
     }
 
-    /// An end with an identifier; whoever asks it, asks `child`.
+    /// An end with an identifier; its requests are for `child`.
     pub(crate) fn of(child: &Side) -> Result<Self> {
         let child = child.inbox.clone();
         Self::create(Inbox::new(

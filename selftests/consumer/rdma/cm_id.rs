@@ -78,6 +78,8 @@ fn raw_or_null<T>(parameter: Option<&mut T>) -> *mut T {
 }
 
 impl<H: Handler> CmId<H> {
+    /// Turns a pointer of the kernel into a reference.
+    ///
     /// # Safety
     ///
     /// The invariants of the type must hold.
@@ -253,7 +255,7 @@ impl<H: Handler> CmId<H> {
         to_result(unsafe { bindings::rdma_connect(self.as_raw(), &raw mut raw) })
     }
 
-    /// As [`Self::connect`], with options.
+    /// Connects like [`Self::connect`], with options.
     pub(crate) fn connect_ece(&self, param: &ConnParam<'_>, ece: Ece) -> Result {
         let mut raw = param.to_raw()?;
         let mut ece = ece.to_raw();
@@ -439,6 +441,8 @@ impl<H: Handler> CmId<H> {
 pub(crate) struct LockedId<'a, H: Handler>(&'a CmId<H>, NotThreadSafe);
 
 impl<'a, H: Handler> LockedId<'a, H> {
+    /// Wraps an identifier whose handler is locked.
+    ///
     /// # Safety
     ///
     /// The lock must be held as long as this lives.
@@ -460,7 +464,7 @@ impl<'a, H: Handler> LockedId<'a, H> {
         to_result(unsafe { bindings::rdma_accept(self.as_raw(), raw_or_null(raw.as_mut())) })
     }
 
-    /// As [`Self::accept`] of a request, with options.
+    /// Accepts a request like [`Self::accept`], with options.
     pub(crate) fn accept_ece(&self, param: &ConnParam<'_>, ece: Ece) -> Result {
         let mut raw = param.to_raw()?;
         let mut ece = ece.to_raw();

@@ -29,7 +29,7 @@ static TAKEN: Atomic<bool> = Atomic::new(false);
 
 /// A device that is looked for.
 struct Sought {
-    /// Its name.
+    /// The name of the device.
     name: fn() -> *const c_char,
     /// The device, once it has come. Written by callbacks of [`CLIENT`] only.
     found: Atomic<*const bindings::ib_device>,
@@ -140,7 +140,7 @@ struct Shared {
 /// # Invariants
 ///
 /// The device has been added to the client that is registered as long as this lives. Its removal is
-/// not waited for: whoever tests does not remove it meanwhile.
+/// not waited for: the suite does not remove it meanwhile.
 #[derive(Clone)]
 pub(crate) struct Device(Arc<Shared>);
 

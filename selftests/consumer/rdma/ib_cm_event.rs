@@ -222,6 +222,8 @@ unsafe fn info(at: *mut c_void) -> [u8; ARI_LENGTH] {
 }
 
 impl Req {
+    /// Copies the parameters of a REQ.
+    ///
     /// # Safety
     ///
     /// The path, if there is one, must be valid.

@@ -124,6 +124,8 @@ unsafe impl Send for IbCmIdRef {}
 unsafe impl Sync for IbCmIdRef {}
 
 impl IbCmIdRef {
+    /// Turns a pointer of the kernel into a reference.
+    ///
     /// # Safety
     ///
     /// The identifier must be there for all of `'a`.
@@ -291,6 +293,8 @@ impl<H: Handler> Context<H> {
         Ok(NonNull::from(KBox::leak(context)))
     }
 
+    /// Frees the context.
+    ///
     /// # Safety
     ///
     /// `context` must be of [`Self::new`], and not be used any more.
@@ -389,6 +393,8 @@ impl<H: Handler> Lent<H> {
         unsafe { this.take() }
     }
 
+    /// Takes the identifier back, unless a callback has ended it.
+    ///
     /// # Safety
     ///
     /// `self` must not be used any more.
@@ -451,7 +457,7 @@ impl<H: Handler> Deref for NewId<'_, H> {
     }
 }
 
-/// A listener that others may have, too; it refuses whoever asks. Given back when dropped.
+/// A listener that others may have, too; it refuses all requests. Given back when dropped.
 ///
 /// # Invariants
 ///

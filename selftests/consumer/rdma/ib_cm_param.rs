@@ -12,14 +12,14 @@ use kernel::prelude::*;
 /// Data that a message carries.
 #[derive(Clone, Copy)]
 pub(crate) enum PrivateData<'a> {
-    /// These.
+    /// The data.
     Of(&'a [u8]),
-    /// None, but a length.
+    /// No data, but a length.
     Missing(u8),
 }
 
 impl PrivateData<'_> {
-    /// Nothing.
+    /// No data.
     pub(crate) const NONE: Self = PrivateData::Missing(0);
 
     /// As C takes them; fails with `EINVAL` where C cannot be asked: a length has a byte.
@@ -52,7 +52,7 @@ pub(crate) enum QpType {
 #[derive(Clone, Copy)]
 pub(crate) struct ReqParam<'a> {
     pub(crate) path: Option<Path>,
-    /// Where the path begins; without, it is looked for.
+    /// The GID at which the path begins; without one, it is looked up.
     pub(crate) sgid: Option<&'a GidAttr>,
     pub(crate) service_id: u64,
     pub(crate) qpn: u32,

@@ -221,7 +221,7 @@ impl<H: Handler> Owner<H> {
     ///
     /// # Safety
     ///
-    /// To be called once, by whoever has claimed the end, when no callback needs the context.
+    /// To be called once, by the task that has claimed the end, when no callback needs the context.
     unsafe fn drop_context(&self) {
         // SAFETY: By the safety requirements and the type invariant there is that reference.
         drop(unsafe { Arc::from_raw(ptr::from_ref(self)) });

@@ -80,7 +80,7 @@ impl Drop for ProtectionDomain {
     }
 }
 
-/// A completion queue that nobody looks at but whoever polls it.
+/// A completion queue that only the polling task looks at.
 ///
 /// # Invariants
 ///
@@ -129,7 +129,7 @@ impl CompletionQueue {
         self.cq.as_ptr()
     }
 
-    /// Tells whoever waits for what has been done.
+    /// Tells the waiting tasks of the completed work.
     pub(crate) fn poll(&self) {
         let _polling = self.polling.lock();
         // SAFETY: The queue is valid by the type invariant and is polled directly, by one task; all

@@ -207,7 +207,7 @@ impl Watched {
         assert!(advances, "the timer would go off again at the same instant");
     }
 
-    /// It must end when its user has gone, and nobody says anything any more.
+    /// The connection must end when its user has gone, and nobody says anything any more.
     fn end(&mut self, now: Instant) {
         self.destroy(DestroyCause::User, now);
         if let Some(deadline) = self.c.deadline() {

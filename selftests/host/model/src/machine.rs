@@ -23,7 +23,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Where the messages of the peer come from: each node has one.
+/// The address of the peer's messages: each node has one.
 pub const PEER: Origin = Origin::of_gid(Gid([2; 16]));
 
 /// When everything happens.
@@ -84,7 +84,7 @@ pub struct View {
     pub wants_rtu: bool,
     pub closed: bool,
     pub timer: bool,
-    /// It ends by itself when it is destroyed and hears nothing (S8).
+    /// The connection ends by itself when it is destroyed and hears nothing (S8).
     pub ends_alone: bool,
 }
 

@@ -27,9 +27,9 @@ pub const ENDS: usize = 5;
 pub enum EndState {
     /// Not used yet.
     Unused,
-    /// It has a connection.
+    /// The end has a connection.
     Live,
-    /// Its connection was released and its user has destroyed it: its communication id is free.
+    /// The connection was released and its user has destroyed it: its communication id is free.
     Gone,
     /// Lost in a restart of its node.
     Crashed,
@@ -55,9 +55,9 @@ pub struct Past {
     /// The number of times that its attempt to connect came to an end (S3).
     pub outcomes: u8,
     pub was_established: bool,
-    /// Its user was told of a REJ (S2).
+    /// The user was told of a REJ (S2).
     pub rejected: bool,
-    /// It gave up waiting for an RTU.
+    /// The end gave up waiting for an RTU.
     pub rep_error: bool,
     /// Place of the end that it believes to talk to, plus one.
     pub peer: u8,

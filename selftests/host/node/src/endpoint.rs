@@ -152,7 +152,7 @@ pub struct Endpoint<W> {
     pub remote_ids: Option<RemoteIds>,
     /// The queue pair of its peer is in the table, too.
     pub is_confirmed: bool,
-    /// Its key in the table of SIDR requests.
+    /// The key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
     pub state: cma::State,
     pub qkey: cma::Qkey,

@@ -24,18 +24,18 @@ pub struct Arrived<'a> {
 
 /// Why a state machine takes a step.
 pub enum Cause<'a> {
-    /// It was created for a request.
+    /// The endpoint was created for a request.
     New,
     /// A call of the user.
     Verb,
     /// The user rejects, or a request is rejected in its place.
     Reject,
-    /// Its request is parked.
+    /// The request is parked.
     Park,
-    /// Its endpoint is destroyed.
+    /// The endpoint is destroyed.
     Destroy,
     Timer,
-    /// Its peer claims to have forgotten the connection.
+    /// The peer claims to have forgotten the connection.
     StalePeer,
     Message(&'a Arrived<'a>),
 }

@@ -76,7 +76,7 @@ impl<E: Environment> Node<E> {
         self.endpoints.values().filter(is_waiting).count()
     }
 
-    /// Returns where one more request would stand in the backlog. A SIDR_REQ is not parked.
+    /// Returns the position that one more request would have in the backlog. A SIDR_REQ is not parked.
     pub(crate) fn next_admission(&self, listener: EpId, is_sidr: bool) -> Offer {
         let limit = self.listeners.get(&listener).map_or(0, |own| own.backlog);
         let parking = match is_sidr {

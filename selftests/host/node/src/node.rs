@@ -136,7 +136,7 @@ impl<E: Environment> Node<E> {
         }
     }
 
-    /// Returns where its messages come from.
+    /// Returns the address that its messages come from.
     pub fn origin(&self) -> Origin {
         Origin::of_gid(self.gid)
     }

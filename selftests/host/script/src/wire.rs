@@ -277,12 +277,12 @@ impl Kind {
         Self::ALL.iter().find(|row| row.2 == id).map(|row| row.0)
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Its own fields.
+    /// The own fields.
     pub fn fields(self) -> &'static [Field] {
         Self::ALL[self as usize].3
     }

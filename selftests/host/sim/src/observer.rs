@@ -395,7 +395,7 @@ fn names(
     let found = [is_found(ids.comm_id_key()), is_found(ids.qpn_key())];
     let state = machine.state();
     let expected = match state {
-        // Nobody has confirmed the request, whoever it is of.
+        // Nobody has confirmed the request, from any sender.
         _ if machine.is_unconfirmed() => [true, false],
         // The DREQ may have overtaken the RTU.
         State::DreqRcvd => [true, endpoint.is_confirmed],

@@ -159,7 +159,7 @@ impl Asking {
         }
     }
 
-    /// It is sent again. Early sends come before the first interval is over.
+    /// The request is sent again. Early sends come before the first interval is over.
     fn again(&mut self, interval: Duration, now: Instant) {
         if !self.lingers && now >= self.classic + interval {
             self.classic = now;
@@ -248,7 +248,7 @@ impl Watch {
         }
     }
 
-    /// The same for an endpoint of a node that may send requests early.
+    /// Returns the limits for an endpoint of a node that may send requests early.
     pub fn sending_early(self, is_early: bool) -> Self {
         let early = match is_early {
             true => u16::from(EARLY_SENDS),

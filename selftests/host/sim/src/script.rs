@@ -98,7 +98,7 @@ pub enum Side {
 /// The moment that a user waits for before it acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// Its endpoint comes to be.
+    /// The endpoint comes to be.
     Created,
     /// The REQ or REP that it has to answer.
     Asked,
@@ -125,12 +125,12 @@ pub enum Verb {
 /// The fate of a message in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives, this much later than usual.
+    /// The message arrives, this much later than usual.
     Late(Duration),
     Lost,
-    /// It arrives twice, this much later than usual.
+    /// The message arrives twice, this much later than usual.
     Twice(Duration, Duration),
-    /// It arrives with these bits flipped, although its checksum should tell.
+    /// The message arrives with these bits flipped, although its checksum should tell.
     Corrupt([u16; 3]),
 }
 

@@ -11,13 +11,13 @@ const CAPACITY: usize = 1 << 20;
 /// A frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Its place in the file, from 1.
+    /// The place in the file, from 1.
     pub number: usize,
     /// When it was captured, in microseconds.
     pub time: u64,
     /// The link layer that it begins with.
     pub link: Linktype,
-    /// Its bytes.
+    /// The bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -16,9 +16,9 @@ use std::{
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It sent the REQ.
+    /// The end that sent the REQ.
     Active,
-    /// It got it.
+    /// The end that got the REQ.
     Passive,
 }
 
@@ -55,7 +55,7 @@ impl<T> IndexMut<End> for Each<T> {
 pub struct Sent {
     /// The first of them.
     pub mad: [u8; MAD_LEN],
-    /// Its transaction id.
+    /// The transaction id.
     pub tid: u64,
     /// When each was captured, in microseconds; never empty.
     pub times: Vec<u64>,
@@ -151,11 +151,11 @@ pub struct Mra {
 /// The ids of an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
-    /// Its address.
+    /// The address.
     pub addr: Address,
-    /// Its communication id, when it was seen.
+    /// The communication id, when it was seen.
     pub comm: Option<u32>,
-    /// Its queue pair, 0 if it is not known.
+    /// The queue pair, 0 if it is not known.
     pub qpn: u32,
     /// The GUID of its channel adapter, 0 if it is not known.
     pub guid: u64,

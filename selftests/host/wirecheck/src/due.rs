@@ -73,7 +73,7 @@ impl Dues {
         self.all.push(due);
     }
 
-    /// It came, or need not come any more.
+    /// The message came, or need not come any more.
     pub fn settle(&mut self, at: usize, wants: Wants) {
         self.all.retain(|due| (due.at, due.wants) != (at, wants));
     }

@@ -25,7 +25,7 @@ const ERF_INFINIBAND: u8 = 21;
 const UD_SEND_ONLY: u8 = 0x64;
 /// The queue pair of the general services.
 pub const GSI_QPN: u32 = 1;
-/// Its well-known Q_Key.
+/// The well-known Q_Key.
 pub const GSI_QKEY: u32 = 0x8001_0000;
 
 /// The address of the source or destination of a packet.
@@ -86,7 +86,7 @@ pub struct Datagram {
     pub qkey: u32,
     /// The queue pair that it comes from.
     pub src_qpn: u32,
-    /// Its packet sequence number, which each send of a message has anew.
+    /// The packet sequence number, which each send of a message has anew.
     pub psn: u32,
     /// True if its invariant CRC is right.
     pub icrc: bool,

@@ -36,7 +36,7 @@ pub struct Subnet {
     gids: HashMap<Gid, u16>,
     /// The GIDs of a LID in answers of the subnet administrator.
     told: HashMap<u16, HashSet<Gid>>,
-    /// As in the header of annex A11.
+    /// The LIDs of IP addresses, which are as in the header of annex A11.
     ips: HashMap<[u8; 16], u16>,
 }
 

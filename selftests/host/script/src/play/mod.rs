@@ -27,7 +27,7 @@ const PS_UDP: u64 = 0x0111;
 /// A connection, as the peer and the user know it.
 #[derive(Default)]
 struct Conn {
-    /// Its number among the connections of the script.
+    /// The number among the connections of the script.
     index: u32,
     /// The peer's communication id, queue pair and sequence number.
     comm: u64,

@@ -2,9 +2,9 @@
 
 //! Nodes, users, a network and a clock, and what happens among them.
 //!
-//! A simulation has three parts. Until [`SETTLE`] the script is played. Then the network is perfect,
-//! and whoever is still connected disconnects. At [`CLOSE`] every endpoint is destroyed, and when
-//! nothing is left to happen no table may have an entry.
+//! A simulation has three parts. Until [`SETTLE`] the script is played. Then the network is
+//! perfect, and users that are still connected disconnect. At [`CLOSE`] every endpoint is
+//! destroyed, and when nothing is left to happen no table may have an entry.
 
 mod judge;
 mod users;

@@ -52,7 +52,7 @@ pub struct Seen<'a> {
     pub psn: u32,
     /// All of it.
     pub mad: &'a [u8; MAD_LEN],
-    /// Its header.
+    /// The header.
     pub header: Header,
 }
 

@@ -5,7 +5,7 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     params::{AcceptParams, ConnectParams, Limits},
-    retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, Total, Waiting},
+    retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting},
     state::State,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(super) struct Rejection {
 pub(super) struct PackedLimits {
     /// Longest wait for an MRA, in microseconds, at most 71 minutes.
     mra_wait: u32,
-    total: Total,
+    total: TotalTimeout,
     timewait: TimeCode,
 }
 

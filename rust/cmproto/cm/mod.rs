@@ -35,7 +35,7 @@ pub use self::{
     destroy::DestroyCause,
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{access, qp_attr_mask, QpState},
-    retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, Total, Waiting, EARLY_SENDS},
+    retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting, EARLY_SENDS},
     round_trip::RoundTrip,
     state::State,
     tuning::{Tunable, Tuning},

@@ -3,7 +3,7 @@
 //! Parameters of `connect` and `accept`, and limits of the times that a peer may ask for.
 
 #[cfg(doc)]
-use super::retransmit::Total;
+use super::retransmit::TotalTimeout;
 use crate::{
     qp::low24,
     time::{Duration, TimeCode},
@@ -25,8 +25,8 @@ pub struct Limits {
     /// Longest time wait.
     pub timewait: TimeCode,
     /// Longest time from the first send of a request until it is given up, even if there are
-    /// retries left or MRAs ask for more time. At most [`Total::LONGEST`], or [`Duration::MAX`] for
-    /// no limit.
+    /// retries left or MRAs ask for more time. At most [`TotalTimeout::LONGEST`], or
+    /// [`Duration::MAX`] for no limit.
     pub total: Duration,
 }
 

@@ -186,18 +186,18 @@ const NEVER: u32 = u32::MAX;
 /// Limit of the total time of a request, even if there are retries left. Takes half the space of a
 /// [`Duration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total(u32);
+pub struct TotalTimeout(u32);
 
-impl Total {
+impl TotalTimeout {
     /// No limit other than the retries.
     pub const NONE: Self = Self(NEVER);
     /// The longest limit, 71 minutes.
     pub const LONGEST: Duration = Duration::from_micros(NEVER as u64 - 1);
 }
 
-impl From<Duration> for Total {
+impl From<Duration> for TotalTimeout {
     /// Converts a duration. [`Duration::MAX`] means no limit. Any other that is too long becomes
-    /// [`LONGEST`](Total::LONGEST), which is still a limit.
+    /// [`LONGEST`](TotalTimeout::LONGEST), which is still a limit.
     fn from(span: Duration) -> Self {
         match span {
             Duration::MAX => Self::NONE,
@@ -216,7 +216,7 @@ pub struct Retransmit {
     classic: Instant,
     /// Limit of the time after `sent`, even if there are retries left or the peer asks for more
     /// time.
-    total: Total,
+    total: TotalTimeout,
     /// Time that the MRA for an early send has asked for. It begins with the next classic send,
     /// which would have been answered with an MRA without early sends.
     deferred: u32,
@@ -249,7 +249,7 @@ impl Retransmit {
         Self {
             sent: now,
             classic: now + schedule.interval,
-            total: Total::NONE,
+            total: TotalTimeout::NONE,
             deferred: 0,
             early: NEVER,
             gap: 0,
@@ -264,7 +264,7 @@ impl Retransmit {
 
     /// Returns the retransmission with a limit: the request is given up `total` after the first
     /// send, even if there are retries left or the peer asks for more time.
-    pub fn within(self, total: impl Into<Total>) -> Self {
+    pub fn within(self, total: impl Into<TotalTimeout>) -> Self {
         Self {
             total: total.into(),
             ..self
@@ -345,7 +345,7 @@ impl Retransmit {
         if now < self.deadline() {
             return Expiry::Early;
         }
-        if self.total != Total::NONE && now >= self.end() {
+        if self.total != TotalTimeout::NONE && now >= self.end() {
             return Expiry::GiveUp;
         }
         if now < self.classic {

@@ -4,7 +4,7 @@
 
 use super::{
     params::{ConnectParams, Limits},
-    retransmit::Total,
+    retransmit::TotalTimeout,
 };
 use crate::{
     errno::Errno,
@@ -40,7 +40,8 @@ from_number!(Tunable, Errno::ENOSYS);
 
 // A longer deadline would be cut.
 const _: () = assert!(
-    Duration::from_millis(Tunable::Deadline.max() as u64).as_micros() <= Total::LONGEST.as_micros()
+    Duration::from_millis(Tunable::Deadline.max() as u64).as_micros()
+        <= TotalTimeout::LONGEST.as_micros()
 );
 
 impl Tunable {

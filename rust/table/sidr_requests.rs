@@ -72,16 +72,16 @@ pub(crate) struct SidrRequest<T: Responder> {
 }
 
 /// The time when an answer is dropped, and its key.
-type Age = (Instant, Key);
+type ExpiryKey = (Instant, Key);
 
 /// The state of the table that its lock protects.
 ///
 /// # Invariants
 ///
-/// `ages` has one entry for each answer in `entries`, and `answers` is their number.
+/// `expiries` has one entry for each answer in `entries`, and `answers` is their number.
 struct Table<T> {
     entries: RBTree<Key, Entry<T>>,
-    ages: RBTree<Age, ()>,
+    expiries: RBTree<ExpiryKey, ()>,
     answers: usize,
 }
 
@@ -90,7 +90,7 @@ impl<T> Unpin for Table<T> {}
 
 /// Nodes that were removed from the table, to be dropped without its lock.
 struct Removed<T>(
-    #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Age, ()>>,
+    #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<ExpiryKey, ()>>,
     #[expect(dead_code, reason = "only to be dropped")] Option<RBTreeNode<Key, Entry<T>>>,
 );
 
@@ -107,14 +107,14 @@ impl<T> Table<T> {
         // INVARIANT: both entries of the answer are removed.
         self.answers = self.answers.saturating_sub(1);
         Removed(
-            self.ages.remove_node(&(until, *key)),
+            self.expiries.remove_node(&(until, *key)),
             self.entries.remove_node(key),
         )
     }
 
     /// Removes the oldest answer, if it has expired at `now` or if there are more than `most`.
     fn remove_oldest(&mut self, now: Instant, most: usize) -> Option<Removed<T>> {
-        let (until, key) = *self.ages.cursor_front()?.current().0;
+        let (until, key) = *self.expiries.cursor_front()?.current().0;
         (until <= now || self.answers > most).then(|| self.remove_answer(&key))
     }
 }
@@ -135,7 +135,7 @@ impl<T: Responder> SidrRequests<T> {
         let queue = queue.clone();
         let table = Table {
             entries: RBTree::new(),
-            ages: RBTree::new(),
+            expiries: RBTree::new(),
             answers: 0,
         };
         Arc::pin_init(
@@ -187,13 +187,13 @@ impl<T: Responder> SidrRequests<T> {
     }
 
     /// Replaces the endpoint of `key` by its answer.
-    fn answer(self: &Arc<Self>, key: Key, mut entry: Entry<T>, age: RBTreeNode<Age, ()>) {
+    fn answer(self: &Arc<Self>, key: Key, mut entry: Entry<T>, expiry: RBTreeNode<ExpiryKey, ()>) {
         let mut table = self.table.lock();
         if let Some(place) = table.entries.get_mut(&key) {
             mem::swap(place, &mut entry);
         }
-        let is_first = table.ages.is_empty();
-        let _ = table.ages.insert(age);
+        let is_first = table.expiries.is_empty();
+        let _ = table.expiries.insert(expiry);
         table.answers = table.answers.saturating_add(1);
         let removed = table.remove_oldest(Instant(0), MAX_ANSWERS);
         if is_first {
@@ -207,7 +207,7 @@ impl<T: Responder> SidrRequests<T> {
 
     /// Starts the delayed work for the first answer in `table`, whose lock is held.
     fn wait(self: &Arc<Self>, table: &Table<T>) {
-        let Some(cursor) = table.ages.cursor_front() else {
+        let Some(cursor) = table.expiries.cursor_front() else {
             return;
         };
         let (until, _) = *cursor.current().0;
@@ -230,13 +230,13 @@ impl<T: Responder> SidrRequest<T> {
             return;
         };
         let memory = KBox::new(answer.clone(), GFP_KERNEL_ACCOUNT);
-        let age = RBTreeNode::new((until, self.key), (), GFP_KERNEL_ACCOUNT);
-        let (Ok(memory), Ok(age)) = (memory, age) else {
+        let expiry = RBTreeNode::new((until, self.key), (), GFP_KERNEL_ACCOUNT);
+        let (Ok(memory), Ok(expiry)) = (memory, expiry) else {
             return;
         };
         // INVARIANT: the entry of the endpoint is replaced.
         if let Some(table) = self.table.take() {
-            table.answer(self.key, Entry::Answered(memory), age);
+            table.answer(self.key, Entry::Answered(memory), expiry);
         }
     }
 }

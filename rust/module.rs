@@ -80,15 +80,15 @@ pub(crate) struct RdmaCm {
     _neighbours: NeighbourRegistration<NetworkListener>,
     #[pin]
     _netdevs: NetdevRegistration<NetworkListener>,
-    _stop: Stop,
+    _shutdown: ShutdownGuard,
     // No reference to an endpoint is left.
     _endpoints: Arc<SlabCache<Endpoint>>,
 }
 
 /// A guard that stops timers, work items and queries when dropped.
-struct Stop(Arc<Globals>);
+struct ShutdownGuard(Arc<Globals>);
 
-impl Drop for Stop {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
         self.0.shut_down();
     }
@@ -112,7 +112,7 @@ impl kernel::InPlaceModule for RdmaCm {
             let network = Arc::new(NetworkListener(globals.clone()), GFP_KERNEL)?;
             Ok(try_pin_init!(RdmaCm {
                 _endpoints: endpoints,
-                _stop: Stop(globals.clone()),
+                _shutdown: ShutdownGuard(globals.clone()),
                 _client <- Registration::new(client),
                 _: { check_taken_ports(&globals)?; },
                 _kernel: ffi::Registration::new(globals.clone()),

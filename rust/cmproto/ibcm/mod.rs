@@ -12,5 +12,5 @@ pub use self::{
     event::EventType,
     notify::{notify, Notice, COMM_EST, PATH_MIG},
     param::payload,
-    service::{wanted, Wanted, ASSIGN},
+    service::{requested_service_id, RequestedServiceId, ASSIGN},
 };

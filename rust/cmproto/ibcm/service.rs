@@ -12,7 +12,7 @@ const MASK: u64 = 0xff00_0000_0000_0000;
 
 /// The service id that a listener asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedServiceId {
     /// A service id that the CM assigns.
     Assigned,
     /// The given service id, in host byte order.
@@ -24,11 +24,11 @@ pub enum Wanted {
 /// # Errors
 ///
 /// [`Errno::EINVAL`] if `service_id` is in the range that the CM assigns from.
-pub const fn wanted(service_id: u64) -> Result<Wanted, Errno> {
+pub const fn requested_service_id(service_id: u64) -> Result<RequestedServiceId, Errno> {
     match service_id {
-        ASSIGN => Ok(Wanted::Assigned),
+        ASSIGN => Ok(RequestedServiceId::Assigned),
         id if id & MASK == ASSIGN => Err(Errno::EINVAL),
-        id => Ok(Wanted::Exactly(id)),
+        id => Ok(RequestedServiceId::Exactly(id)),
     }
 }
 
@@ -43,9 +43,12 @@ mod tests {
 
     #[test]
     fn assigned_ones_cannot_be_named() {
-        assert_eq!(wanted(ASSIGN), Ok(Wanted::Assigned));
-        assert_eq!(wanted(ASSIGN + 1), Err(Errno::EINVAL));
-        assert_eq!(wanted(ASSIGN | !MASK), Err(Errno::EINVAL));
+        assert_eq!(
+            requested_service_id(ASSIGN),
+            Ok(RequestedServiceId::Assigned)
+        );
+        assert_eq!(requested_service_id(ASSIGN + 1), Err(Errno::EINVAL));
+        assert_eq!(requested_service_id(ASSIGN | !MASK), Err(Errno::EINVAL));
         for id in [
             0,
             1,
@@ -54,7 +57,10 @@ mod tests {
             0x0300_0000_0000_0000,
             u64::MAX,
         ] {
-            assert_eq!(wanted(id), Ok(Wanted::Exactly(id)));
+            assert_eq!(
+                requested_service_id(id),
+                Ok(RequestedServiceId::Exactly(id))
+            );
         }
     }
 }

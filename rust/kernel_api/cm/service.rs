@@ -12,7 +12,7 @@ use crate::{
 use cmproto::{
     cm,
     cma::Trigger,
-    ibcm::{wanted, Wanted},
+    ibcm::{requested_service_id, RequestedServiceId},
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -59,9 +59,9 @@ impl KernelId {
         if inner.is_dead() || inner.cm_state() != cm::State::Idle {
             return Err(EINVAL);
         }
-        let service_id = match wanted(service_id).kernel()? {
-            Wanted::Assigned => globals.listeners.assign(),
-            Wanted::Exactly(service_id) => service_id,
+        let service_id = match requested_service_id(service_id).kernel()? {
+            RequestedServiceId::Assigned => globals.listeners.assign(),
+            RequestedServiceId::Exactly(service_id) => service_id,
         };
         // A task that finds the entry and shares it has a listener, and may release it. That needs
         // the lock of the queue, which is held until the handle is stored there.

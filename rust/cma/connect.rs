@@ -129,7 +129,7 @@ impl Endpoint {
         }
         match param {
             Some(param) => self.claim_qp_number(&inner, param.qp_num)?,
-            None => self.standing(&inner, inner.qp.num).map(drop)?,
+            None => self.qp_access(&inner, inner.qp.num).map(drop)?,
         }
         if inner.is_iwarp() {
             drop(inner);

@@ -13,7 +13,7 @@ use cmproto::{
     cma::Trigger,
     qp::QpType,
     reject::Reason,
-    ucma::qp_number::{self, Maker, Standing},
+    ucma::qp_number::{self, Maker, QpAccess},
     ucma_abi::CmEvent,
 };
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*};
@@ -46,7 +46,7 @@ impl Endpoint {
         let (maker, caller) = (device.qp_maker(number), cred::current_user());
         let users = match (self.kind, maker) {
             (IdKind::User, _)
-                if qp_number::standing(maker, || caller, self.qp_type) != Ok(Standing::Owner) =>
+                if qp_number::qp_access(maker, || caller, self.qp_type) != Ok(QpAccess::Owner) =>
             {
                 return;
             }
@@ -79,9 +79,9 @@ impl Endpoint {
     /// Fails with `EPERM` if the queue pair is another's, and with `ENOMEM`.
     #[inline]
     pub(super) fn claim_qp_number(self: &EndpointRef, inner: &Inner, number: u32) -> Result {
-        match self.standing(inner, number)? {
-            Standing::Owner | Standing::Sharer => Ok(()),
-            Standing::Nobody => self.claim_free_qp_number(inner, number),
+        match self.qp_access(inner, number)? {
+            QpAccess::Owner | QpAccess::Shared => Ok(()),
+            QpAccess::NoQp => self.claim_free_qp_number(inner, number),
         }
     }
 
@@ -102,7 +102,7 @@ impl Endpoint {
         let (table, index) = (&self.globals.qp_numbers, attachment.device.device.index());
         let claim = QpNumberClaim::new(table, number, index, cred::current_user(), self.clone())?;
         delay::point();
-        self.standing(inner, number)?;
+        self.qp_access(inner, number)?;
         slot.put(claim);
         Ok(())
     }
@@ -112,12 +112,12 @@ impl Endpoint {
     ///
     /// Fails with `EPERM` if it may not be named, unless a part of the kernel asks.
     #[inline]
-    pub(super) fn standing(&self, inner: &Inner, number: u32) -> Result<Standing> {
+    pub(super) fn qp_access(&self, inner: &Inner, number: u32) -> Result<QpAccess> {
         let (IdKind::User, Some(attachment)) = (self.kind, &inner.device) else {
-            return Ok(Standing::Owner);
+            return Ok(QpAccess::Owner);
         };
         let maker = attachment.device.device.qp_maker(number);
-        qp_number::standing(maker, cred::current_user, self.qp_type).kernel()
+        qp_number::qp_access(maker, cred::current_user, self.qp_type).kernel()
     }
 
     /// Ends the connection of this endpoint, whose number is that of another's queue pair by now.

@@ -26,13 +26,13 @@ pub enum Maker {
 
 /// The relation of a program to the queue pair that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum QpAccess {
     /// There is no queue pair with the number.
-    Nobody,
+    NoQp,
     /// The program owns the queue pair: claims of others to the number give way.
     Owner,
     /// The program shares the queue pair with others.
-    Sharer,
+    Shared,
 }
 
 /// Returns the relation of a program to the queue pair that it names, of which `maker` is the
@@ -45,17 +45,17 @@ pub enum Standing {
 ///
 /// `EPERM` if the queue pair is the kernel's, or was made by another process of another user.
 #[inline]
-pub fn standing(
+pub fn qp_access(
     maker: Option<Maker>,
     user: impl FnOnce() -> u32,
     qp_type: QpType,
-) -> Result<Standing, Errno> {
+) -> Result<QpAccess, Errno> {
     match maker {
-        None => Ok(Standing::Nobody),
-        Some(Maker::Caller) => Ok(Standing::Owner),
-        Some(Maker::Process { user: maker, .. }) if maker == user() => Ok(Standing::Owner),
+        None => Ok(QpAccess::NoQp),
+        Some(Maker::Caller) => Ok(QpAccess::Owner),
+        Some(Maker::Process { user: maker, .. }) if maker == user() => Ok(QpAccess::Owner),
         Some(Maker::Process { shares: true, .. }) if qp_type == QpType::XRC_TGT => {
-            Ok(Standing::Sharer)
+            Ok(QpAccess::Shared)
         }
         Some(Maker::Kernel | Maker::Process { .. }) => Err(Errno::EPERM),
     }
@@ -79,14 +79,14 @@ mod tests {
         QpType::XRC_TGT,
     ];
 
-    fn asked(maker: Maker, user: u32, qp_type: QpType) -> Result<Standing, Errno> {
-        standing(Some(maker), || user, qp_type)
+    fn asked(maker: Maker, user: u32, qp_type: QpType) -> Result<QpAccess, Errno> {
+        qp_access(Some(maker), || user, qp_type)
     }
 
     #[test]
     fn numbers_of_no_queue_pair_are_free() {
         for qp_type in TYPES {
-            assert_eq!(standing(None, || USER, qp_type), Ok(Standing::Nobody));
+            assert_eq!(qp_access(None, || USER, qp_type), Ok(QpAccess::NoQp));
         }
     }
 
@@ -95,11 +95,11 @@ mod tests {
         for qp_type in TYPES {
             // The process may have changed its user since.
             for user in [0, USER] {
-                assert_eq!(asked(Maker::Caller, user, qp_type), Ok(Standing::Owner));
+                assert_eq!(asked(Maker::Caller, user, qp_type), Ok(QpAccess::Owner));
             }
             for shares in [false, true] {
                 let other = Maker::Process { user: USER, shares };
-                assert_eq!(asked(other, USER, qp_type), Ok(Standing::Owner));
+                assert_eq!(asked(other, USER, qp_type), Ok(QpAccess::Owner));
             }
         }
     }
@@ -137,7 +137,7 @@ mod tests {
         };
         for qp_type in TYPES {
             let may = match qp_type {
-                QpType::XRC_TGT => Ok(Standing::Sharer),
+                QpType::XRC_TGT => Ok(QpAccess::Shared),
                 _ => Err(Errno::EPERM),
             };
             assert_eq!((qp_type, asked(shared, USER, qp_type)), (qp_type, may));

@@ -427,7 +427,7 @@ impl Channel {
             }
         })??;
         delay::point();
-        match copy(&taken.start, taken.whole.as_deref()) {
+        match copy(&taken.start, taken.resp.as_deref()) {
             Ok(()) => {
                 self.finish(taken);
                 Ok(())

@@ -24,8 +24,8 @@ use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 pub(super) fn get(call: &Call<'_>, request: &abi::GetEvent) -> Result {
     call.channel().read(
         || call.is_nonblocking(),
-        |start, whole| match whole {
-            Some(whole) => call.respond(request.response, whole),
+        |start, resp| match resp {
+            Some(resp) => call.respond(request.response, resp),
             None => call.respond_padded::<EventResp>(request.response, start),
         },
     )

@@ -10,7 +10,7 @@
 use super::{
     entry::{ChannelEntry, Numbered, OldestReservation, Recipient, RemovedEntry},
     entry_map::EntryMap,
-    event::{Unread, Whole},
+    event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
     queue::{EventMemory, EventNode, EventNodeReservation, EventSubject, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
@@ -69,8 +69,8 @@ pub(crate) struct TakenEvent<C> {
     seq: u64,
     /// The value of [`Unread::start`].
     pub(crate) start: EventStart,
-    /// The value of [`Unread::whole`].
-    pub(crate) whole: Option<Whole>,
+    /// The value of [`Unread::resp`].
+    pub(crate) resp: Option<EventRespBox>,
     pub(crate) node: TakenMemory<C>,
 }
 
@@ -315,7 +315,7 @@ impl<C: Numbered> ChannelContexts<C> {
             group,
             is_written,
             seq,
-            whole,
+            resp,
             node,
             ..
         } = taken;
@@ -335,7 +335,7 @@ impl<C: Numbered> ChannelContexts<C> {
         let (entry, oldest, _) = self.find(&owner)?;
         if !moved {
             entry.enter(oldest, seq);
-            entry.queue.put_back(node, whole);
+            entry.queue.put_back(node, resp);
             return None;
         }
         // The sequence number of the event is one of the other channel.
@@ -343,7 +343,7 @@ impl<C: Numbered> ChannelContexts<C> {
             Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
             None => entry.spare.take(),
         };
-        entry.queue.put_back(node, whole);
+        entry.queue.put_back(node, resp);
         self.renew(&owner, spare);
         None
     }
@@ -399,12 +399,12 @@ impl<C: Numbered> ChannelContexts<C> {
         let (_, spare) = cursor.remove_current();
         let spare = spare.into_reservation();
         let entry = entries.get_mut(id)?;
-        let (node, (start, whole, child, group, is_written)) =
+        let (node, (start, resp, child, group, is_written)) =
             entry.queue.take_first(|unread, subject| {
                 let child = subject.and_then(|subject| subject.child.clone());
                 let group = subject.and_then(|subject| subject.group);
-                let whole = unread.whole().take();
-                (unread.start(), whole, child, group, unread.is_written())
+                let resp = unread.resp().take();
+                (unread.start(), resp, child, group, unread.is_written())
             })?;
         // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
         match entry.queue.first_seq() {
@@ -428,7 +428,7 @@ impl<C: Numbered> ChannelContexts<C> {
             is_written,
             seq,
             start,
-            whole,
+            resp,
             node,
         })
     }

@@ -27,7 +27,7 @@ pub(crate) struct Unread {
     /// 0, a negative errno, or the reason that the peer gave.
     status: i32,
     /// The event in the layout of the ABI, if it has parameters.
-    whole: Option<Whole>,
+    resp: Option<EventRespBox>,
 }
 
 impl Unread {
@@ -48,9 +48,9 @@ impl Unread {
             id,
             kind: event.kind,
             status: event.status,
-            whole: None,
+            resp: None,
         };
-        unread.whole = memory
+        unread.resp = memory
             .filter(|_| event.param.is_some())
             .map(|memory| memory.fill(&unread.start(), event));
         unread
@@ -84,20 +84,20 @@ impl Unread {
 
     /// Returns the event in the layout of the ABI, if it has parameters. A reader takes it, and
     /// puts it back if the event stays unread.
-    pub(crate) fn whole(&mut self) -> &mut Option<Whole> {
-        &mut self.whole
+    pub(crate) fn resp(&mut self) -> &mut Option<EventRespBox> {
+        &mut self.resp
     }
 }
 
 /// An event with parameters, in the layout of the ABI.
-pub(crate) type Whole = KBox<EventResp>;
+pub(crate) type EventRespBox = KBox<EventResp>;
 
 /// Memory for the parameters of an event.
 ///
 /// # Invariants
 ///
 /// The memory is all zeros.
-pub(crate) struct ParamReservation(Whole);
+pub(crate) struct ParamReservation(EventRespBox);
 
 impl ParamReservation {
     pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
@@ -106,7 +106,7 @@ impl ParamReservation {
     }
 
     /// Fills the memory with `event`, in the layout of the ABI.
-    fn fill(self, start: &EventStart, event: &Event<'_>) -> Whole {
+    fn fill(self, start: &EventStart, event: &Event<'_>) -> EventRespBox {
         let mut resp = self.0;
         resp.uid = start.uid;
         resp.id = start.id;

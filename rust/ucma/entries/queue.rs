@@ -5,7 +5,7 @@
 //! The queue has memory for as many events of the context itself as usually come between two reads.
 //! All other events bring their memory along.
 
-use super::event::{Unread, Whole};
+use super::event::{EventRespBox, Unread};
 use cmproto::ucma::order::Numbers;
 use core::{array, iter, mem};
 use kernel::{
@@ -238,15 +238,15 @@ impl<C> Queue<C> {
         Some((TakenMemory::Slot(at), seen))
     }
 
-    /// Puts an event back at its position. `whole` is the part of the event that its reader took.
-    pub(crate) fn put_back(&mut self, node: TakenMemory<C>, whole: Option<Whole>) {
+    /// Puts an event back at its position. `resp` is the part of the event that its reader took.
+    pub(crate) fn put_back(&mut self, node: TakenMemory<C>, resp: Option<EventRespBox>) {
         match node {
             TakenMemory::Slot(at) => {
                 let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_read(at)) else {
                     return;
                 };
                 if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
-                    *unread.whole() = whole;
+                    *unread.resp() = resp;
                     *slot = Slot::Full(at, unread);
                     // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
@@ -255,7 +255,7 @@ impl<C> Queue<C> {
             TakenMemory::Node(at, node) => {
                 let _ = self.allocated.insert(node);
                 if let Some((unread, _)) = self.allocated.get_mut(&at) {
-                    *unread.whole() = whole;
+                    *unread.resp() = resp;
                 }
             }
         }

@@ -96,7 +96,7 @@ pub(crate) fn qp_is(id: &Id, state: QpState, site: CallSite) -> bool {
     is_right
 }
 
-/// For a callback: what is told of is not wanted.
+/// A callback that refuses the event.
 pub(crate) fn refuse(_side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
     Verdict(-1)
 }

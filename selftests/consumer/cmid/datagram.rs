@@ -46,7 +46,7 @@ fn accept_question(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Ve
     act::accept(side, id).into()
 }
 
-/// Asks, whatever becomes of it.
+/// Sends a request, whose result does not matter.
 fn ask(pair: &Pair) {
     pair.resolve();
     pair.resolve_route();

@@ -261,7 +261,7 @@ impl Silence {
     }
 }
 
-/// The peer may have gone: what the calls say does not matter.
+/// The peer may have gone: the results of the calls do not matter.
 fn go_on(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     let _ = match event {
         EventType::ADDR_RESOLVED => {

@@ -333,7 +333,7 @@ pub(crate) fn wildcard(g: &Arc<Ground>) -> Option<()> {
 /// True if no more queue pairs are made.
 static OVER: Atomic<bool> = Atomic::new(false);
 
-/// The peer may have gone: what the calls say does not matter.
+/// The peer may have gone: the results of the calls do not matter.
 fn go_on(side: &Arc<Side>, id: &LockedId<'_>, event: EventType) -> Verdict {
     if OVER.load(Relaxed) {
         return keep_if(side.is_active());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One end of a conversation: what it is told, and what it does.
+//! One end of a conversation: its events, and its actions.
 
 use super::{
     act,

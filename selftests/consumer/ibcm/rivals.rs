@@ -139,7 +139,8 @@ pub(super) fn refused_together(world: &Arc<World>) {
     is_free(device, service);
 }
 
-/// Two share a listener, and one gives it back before the other one has it: that hears of requests.
+/// Two share a listener, and one gives it back before the other one has it: the latter is told of
+/// requests.
 pub(super) fn one_goes(world: &Arc<World>) {
     let device = &world.device;
     let service = next_service();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Identifiers of the RDMA CM: what can be asked of one that is there.
+//! Identifiers of the RDMA CM, and the functions of one that exists.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
@@ -61,7 +61,7 @@ numbers! {
 #[repr(transparent)]
 pub(crate) struct CmId<H: Handler>(Opaque<bindings::rdma_cm_id>, PhantomData<fn(H)>);
 
-// SAFETY: The RDMA CM has its own locks; who reads a field does not need them.
+// SAFETY: The RDMA CM has its own locks; a reader of a field does not need them.
 unsafe impl<H: Handler> Sync for CmId<H> {}
 
 /// Reads a field that the RDMA CM may write meanwhile, as one word.

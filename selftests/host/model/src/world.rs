@@ -35,7 +35,7 @@ pub enum EndState {
     Crashed,
 }
 
-/// One end of a connection. Its place says which node it is at, and what its communication id is.
+/// One end of a connection. Its place determines its node and its communication id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
     pub state: EndState,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A node, and what its users can do.
+//! A node, and the calls of its users.
 
 use std::collections::BTreeMap;
 

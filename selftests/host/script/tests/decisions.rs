@@ -25,7 +25,7 @@ const WORDS: [(&str, &[&str]); 14] = [
     ("refusal(", &[]),
     ("RejMessage", &[]),
     ("Status::UNSUPPORTED", &[]),
-    // Why something is refused; what users say is not meant.
+    // The reasons of refusals, except those that users give.
     ("Reason::STALE_CONN", &["script/src/host/seen.rs"]),
     ("Reason::INVALID", &[]),
     ("Reason::NO_RESOURCES", &[]),

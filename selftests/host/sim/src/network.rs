@@ -23,7 +23,7 @@ pub struct Weather {
     pub delay: Duration,
 }
 
-/// Decides what becomes of messages, and remembers what was decided.
+/// Decides the fates of messages, and remembers them.
 #[derive(Debug)]
 pub enum Network {
     /// The fate of a message depends on nothing but the seed and which message it is.

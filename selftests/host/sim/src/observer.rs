@@ -346,7 +346,7 @@ impl Environment for Observer {
     }
 }
 
-/// S4: who hears that its peer is gone, is not connected any more.
+/// S4: a side that is told that its peer is gone is not connected any more.
 fn disconnected(
     endpoint: &Endpoint,
     message: &Message<'_>,

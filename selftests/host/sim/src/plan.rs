@@ -48,7 +48,7 @@ fn weather(rng: &mut Rng, knobs: &Knobs) -> Weather {
         ..Weather::default()
     };
     match rng.u32(0..10) {
-        // A fifth of all simulations have a perfect network: what goes wrong there has no excuse.
+        // A fifth of all simulations have a perfect network: an error there has no excuse.
         0 | 1 => still,
         2 => Weather { lost: 10, ..still },
         3 => Weather { lost: 300, ..still },

@@ -15,7 +15,7 @@ use cmproto::{
     wire::{Attribute, Transport},
 };
 
-/// Number of a call of `connect`, and of all that comes of it.
+/// The number of a call of `connect`, and of its consequences.
 pub type Tag = u16;
 
 /// The settings of a whole simulation.

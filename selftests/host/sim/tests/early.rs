@@ -96,8 +96,9 @@ fn what_it_costs() {
     // A peer that answers at once gets nothing twice.
     let classic = sum(0, Dial::PLAIN, nothing_lost);
     assert_eq!(sum(0b11, Dial::PLAIN, nothing_lost), classic);
-    // A fifth of all messages lost: what is sent in addition is what was lost, and what the other
-    // side does not see because its answer is. At most the bound for each of two requests.
+    // With a fifth of all messages lost, the additional messages are repetitions of lost messages,
+    // and of messages whose answer was lost. There are at most as many as the bound for each of two
+    // requests.
     let classic = sum(0, Dial::PLAIN, lossy);
     let early_sends = sum(0b01, Dial::PLAIN, lossy);
     let more = early_sends.messages.saturating_sub(classic.messages);

@@ -28,7 +28,7 @@ fn situation(machine: &Connection, is_active: bool) -> String {
 }
 
 /// The rows of a message that names `machine` as its receiver, and `sender` as its sender. Before
-/// the peer is known, everybody may be it, and nobody is.
+/// the peer is known, every sender may be the peer, and none is.
 fn rows(machine: &Connection, message: &Message<'_>, sender: u32) -> Vec<&'static str> {
     let known = machine.remote_comm_id() != 0;
     let (is_peer, is_stranger) = match machine.remote_comm_id() == sender {

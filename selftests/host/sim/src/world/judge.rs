@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// S4: who asks whether the peer has a connection, and the peer has not, is told so.
+    /// S4: a side that asks its peer whether it has the connection is told so if the peer has not.
     pub(super) fn judge_answer(&mut self, node: usize, ep: EpId, troubles: u64) {
         if troubles == self.troubles() && self.is_established(node, ep) {
             self.break_rule(Rule::S4, "a peer that has restarted is not known".into());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users: what they are told, and what they do about it.
+//! The users: their events, and their reactions.
 
 use cmnode::EpId;
 use cmproto::{time::Duration, ucma_abi::CmEvent};

@@ -89,7 +89,7 @@ class Subnet:
         self.found, self.read = {}, 0
 
     def nodes(self):
-        """Where many ask at once, not read anew for each of them."""
+        """The answers, which are not read anew for each of many requests at once."""
         if time.monotonic() - self.read < 0.2:
             return self.found
         found = dict(self.fixed)
@@ -169,7 +169,7 @@ class Subnet:
 
     @staticmethod
     def is_broadcast(mgid):
-        """Of IPoIB: such groups are there before anybody joins."""
+        """True for a broadcast group of IPoIB: it is there before anybody joins."""
         return mgid[0] == 0xff and mgid[2:4] == b"\x40\x1b" and mgid[6:] == bytes(6) + b"\xff\xff\xff\xff"
 
     def join(self, mask, data):
@@ -300,7 +300,7 @@ class Subnet:
 
 
 class Control:
-    """What the control file wants done with requests."""
+    """The treatment of requests that the control file asks for."""
 
     def __init__(self, path):
         self.path = path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the servers of a benchmark run: beside the clients, or in another guest.
+"""The host of the servers of a benchmark: beside the clients, or in another guest.
 
     python3 host.py
 

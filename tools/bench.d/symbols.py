@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which function, and whose, stands at an address."""
+"""The function at an address, and its module."""
 
 import bisect
 

@@ -15,6 +15,7 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/sysctl.h>
@@ -33,6 +34,8 @@ void rust_rdma_configfs_add_default_group(struct config_group *group,
 /* rust/helpers/cred.c */
 u32 rust_rdma_current_user(void);
 bool rust_rdma_ib_safe_file_access(struct file *filp);
+size_t rust_rdma_opener(const struct file *filp, u32 *users, size_t max);
+u32 rust_rdma_seq_user(struct seq_file *m, u32 user);
 
 /* rust/helpers/igmp.c */
 struct rust_rdma_igmp {
@@ -104,9 +107,11 @@ unsigned int rust_rdma_memalloc_noio_save(void);
 void rust_rdma_memalloc_noio_restore(unsigned int flags);
 
 /* rust/helpers/sysctl.c */
+#define RUST_RDMA_USER_RESOURCES 5
 struct ctl_table_header *rust_rdma_ucm_sysctl_register(void);
 void rust_rdma_ucm_sysctl_unregister(struct ctl_table_header *header);
 int rust_rdma_ucm_max_backlog(void);
+extern int rust_rdma_ucm_max_user[RUST_RDMA_USER_RESOURCES];
 
 /* rust/helpers/wait.c */
 void rust_rdma_init_wait_func_woken(struct wait_queue_entry *entry);

@@ -6,7 +6,7 @@ use crate::{
     device::devices::Devices,
     endpoint::{Endpoint, EndpointRef, ServiceConsumer},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
-    kext::{bug, clock, random, slab::SlabCache, workqueue::OwnedQueue},
+    kext::{bug, clock, random, slab::SlabCache, users::Users, workqueue::OwnedQueue},
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
         parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers, remote_ids::RemoteIdTable,
@@ -48,6 +48,7 @@ pub(crate) struct Globals {
     pub(crate) unresolved: Arc<Unresolved<EndpointRef>>,
     pub(crate) round_trips: Arc<RoundTrips>,
     pub(crate) parking: Arc<Parking>,
+    pub(crate) users: Arc<Users>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
@@ -75,6 +76,7 @@ impl Globals {
         let wildcard_listeners = WildcardListeners::new()?;
         let unresolved = Unresolved::new()?;
         let parking = Parking::new()?;
+        let users = Users::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
         let callbacks = OwnedQueue::new(c"rdma_cm")?;
@@ -99,6 +101,7 @@ impl Globals {
                 unresolved,
                 round_trips,
                 parking,
+                users,
                 callbacks,
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
@@ -124,6 +127,7 @@ impl Globals {
         bug::check_empty("communication ids", self.comm_ids.is_empty());
         bug::check_empty("ports", self.port_spaces.is_empty());
         bug::check_empty("neighbours", self.neighbours.is_empty());
+        bug::check_empty("users", self.users.is_empty());
     }
 
     /// Returns a number that was not returned before, for a new endpoint or multicast group.

@@ -6,6 +6,7 @@ use super::matched_listener::MatchedListener;
 use crate::{
     endpoint::{Attachment, Consumer, Endpoint, EndpointRef, Inner},
     ib::interface::Interface,
+    kext::users::IdCharge,
 };
 use cmproto::{
     cm::DestroyCause,
@@ -51,13 +52,16 @@ pub(super) fn init_child(
 }
 
 /// Checks whether the consumer would accept a request now, even if only to park it as one of up to
-/// `parking`.
+/// `parking`, and charges it.
 ///
 /// A request that meets a full backlog costs no more than this check. Fails
 /// like [`Consumer::connect_request`].
-pub(super) fn takes_requests(listener: &Endpoint, parking: u32) -> Result<(), Declined> {
+pub(super) fn takes_requests(
+    listener: &Endpoint,
+    parking: u32,
+) -> Result<Option<IdCharge>, Declined> {
     let consumer = listener.inner.lock().consumer.clone();
-    consumer.map_or(Ok(()), |consumer| consumer.takes_requests(parking))
+    consumer.map_or(Ok(None), |consumer| consumer.takes_requests(parking))
 }
 
 /// Returns the consumer of `listener`, to which a request can be offered with

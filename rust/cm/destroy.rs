@@ -43,6 +43,7 @@ impl Endpoint {
         self.destroy_cm(inner, cause);
         self.globals.timers.disarm(&mut inner.timer, self);
         inner.in_flight = None;
+        self.settle_request();
         Removed {
             query: inner.resolution.query.take(),
             sa_query: inner.route.sa_query.take(),

@@ -113,6 +113,9 @@ impl Endpoint {
             if is_new && state.is_over() {
                 inner.watching = None;
             }
+            if !state.is_request() {
+                self.settle_request();
+            }
         }
         self.report_state(inner);
     }

@@ -23,7 +23,7 @@ use crate::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
-    kext::{delay, error::to_protocol},
+    kext::{delay, error::to_protocol, users::IdCharge},
     table::{
         comm_ids::CommId, parked::Parked, remote_ids::RemoteIdReservation,
         resolve_budget::ResolvePurpose,
@@ -183,6 +183,7 @@ impl IncomingMad<'_> {
             reply_path: None,
             neighbour: None,
             parking: 0,
+            charge: None,
             remote_ids: None,
             event: None,
         };
@@ -226,6 +227,7 @@ struct IncomingReq<'a> {
     neighbour: Option<Neighbour>,
     /// Maximum number of parked requests of the listener.
     parking: u32,
+    charge: Option<IdCharge>,
     /// Memory for the communication id of the peer.
     remote_ids: Option<RemoteIdReservation<EndpointRef>>,
     /// The event for the listener's consumer.
@@ -268,7 +270,8 @@ impl<'a> IncomingReq<'a> {
         let listener = matched.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = mad.attachment(matched, reply_path)?;
-        let child = Endpoint::create_child(listener, listener.ps, qp_type)?;
+        let charge = self.charge.take();
+        let child = Endpoint::create_child(listener, listener.ps, qp_type, charge)?;
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&globals.comm_ids)?;
         let tid = mad.agent.transaction_id(comm_id.value());
@@ -342,7 +345,8 @@ impl<'a> Acceptor for IncomingReq<'a> {
     fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
         let own = matched.endpoint().inner.lock().tuning.own(Tunable::Parking);
         self.parking = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
-        child::takes_requests(matched.endpoint(), self.parking)
+        self.charge = child::takes_requests(matched.endpoint(), self.parking)?;
+        Ok(())
     }
 
     fn create(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Declined> {

@@ -80,6 +80,7 @@ impl Endpoint {
         if let Some(request) = sidr.request.take() {
             request.answer(&sidr.machine);
         }
+        self.settle_request();
     }
 
     /// Delivers the result of a resolution. For a consumer of the RDMA CM, the event is converted

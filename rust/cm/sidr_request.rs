@@ -20,7 +20,7 @@ use crate::{
         UdEventParam,
     },
     ib::{counters::CounterGroup, dev_addr::DevAddr},
-    kext::error::to_protocol,
+    kext::{error::to_protocol, users::IdCharge},
     table::{
         resolve_budget::ResolvePurpose,
         sidr_requests::{self, SidrReservation},
@@ -95,6 +95,7 @@ impl IncomingMad<'_> {
                 request_id: req.request_id,
             },
             reply_path: None,
+            charge: None,
             memory: None,
             event: None,
         };
@@ -152,6 +153,7 @@ struct IncomingSidr<'a> {
     req: &'a SidrReq<'a>,
     key: sidr_requests::Key,
     reply_path: Option<ReplyPath>,
+    charge: Option<IdCharge>,
     /// Memory for the entry in the table of SIDR requests, set when the endpoint is created.
     memory: Option<SidrReservation<EndpointRef>>,
     /// The event for the listener's consumer.
@@ -181,7 +183,8 @@ impl<'a> IncomingSidr<'a> {
         let attachment = mad.attachment(matched, reply_path)?;
         let param = mad.sidr_req_param(matched)?;
         let listener = matched.endpoint();
-        let child = Endpoint::create_child(listener, listener.ps, QpType::UD)?;
+        let charge = self.charge.take();
+        let child = Endpoint::create_child(listener, listener.ps, QpType::UD, charge)?;
         let sidr = KBox::new(
             Sidr {
                 machine: Resolution::from_req(mad.header, self.req, Resolution::MEMORY),
@@ -230,7 +233,8 @@ impl<'a> Acceptor for IncomingSidr<'a> {
     }
 
     fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
-        child::takes_requests(matched.endpoint(), 0)
+        self.charge = child::takes_requests(matched.endpoint(), 0)?;
+        Ok(())
     }
 
     fn create(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Declined> {

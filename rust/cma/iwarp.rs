@@ -192,8 +192,12 @@ impl Endpoint {
             return accepted;
         };
         let outcomes = machine.accepted(accepted.is_ok());
+        let is_over = machine.is_attempt_over();
         if accepted.is_ok() {
             on_success();
+        }
+        if is_over {
+            self.settle_request();
         }
         self.deliver_outcomes(&inner, &outcomes, &[]);
         drop(inner);
@@ -257,6 +261,7 @@ impl Endpoint {
             let mut inner = self.inner.lock();
             let (machine, id) = inner.iwarp_connection()?;
             machine.reject().kernel()?;
+            self.settle_request();
             id.clone()
         };
         id.reject(private_data)
@@ -329,6 +334,8 @@ impl Endpoint {
             }
             inner.device_filter().anywhere()
         };
+        let charge = consumer_of(self).and_then(|consumer| consumer.takes_requests(0));
+        let charge = charge.map_err(|_| EINVAL)?;
         let iw_event = &request.iw_event;
         let link = addr::translate_ip(&self.net, &iw_event.local, 0)?;
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
@@ -343,7 +350,7 @@ impl Endpoint {
             .globals
             .devices
             .by_source_near(devices, near, &source)?;
-        let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC)?;
+        let child = Endpoint::create_child(self, PortSpace::Tcp, QpType::RC, charge)?;
         let memory = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let id = request.adopt(CallbackContext::new(&child)?)?;
 
@@ -439,6 +446,9 @@ impl IwHandler for CallbackContext {
         };
         let outcome = machine.event(kind);
         let id = outcome.disconnect.then(|| id.clone());
+        if machine.is_attempt_over() {
+            endpoint.settle_request();
+        }
         if let Some(event) = event(&outcome, iw_event.private_data) {
             endpoint.deliver(inner, &event);
         }

@@ -47,6 +47,8 @@ errnos! {
     ENODEV = 19,
     /// Invalid argument, or not allowed in this state.
     EINVAL = 22,
+    /// Too many objects of the user.
+    EMFILE = 24,
     /// No space in the buffer.
     ENOSPC = 28,
     /// Result out of range.

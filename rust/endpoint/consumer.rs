@@ -4,7 +4,7 @@
 //! endpoint.
 
 use super::{ClaimSlot, EndpointRef, Event, Inner};
-use crate::ib::dev_addr::DevAddr;
+use crate::{ib::dev_addr::DevAddr, kext::users::IdCharge};
 use cmproto::{
     cm,
     ibcm::EventType,
@@ -98,10 +98,11 @@ pub(crate) trait Consumer: Send + Sync {
     fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>);
 
     /// Checks whether a connection request would probably be taken now, which saves the work for
-    /// one that would not. Up to `parking` requests may wait beyond the backlog.
+    /// one that would not, and charges a program for it. Up to `parking` requests may wait beyond
+    /// the backlog.
     ///
     /// Called with no lock held.
-    fn takes_requests(&self, parking: u32) -> Result<(), Declined>;
+    fn takes_requests(&self, parking: u32) -> Result<Option<IdCharge>, Declined>;
 
     /// Offers a connection request that arrived for this listener.
     ///

@@ -52,7 +52,7 @@ use crate::{
         restrack::{OwnerName, RdmaIdPrivate},
         trace,
     },
-    kext::{net::Net, slab::SlabArc},
+    kext::{net::Net, slab::SlabArc, users::IdCharge},
     table::{
         listeners, qp_numbers,
         timers::{Deadline, TimerLink},
@@ -107,6 +107,8 @@ pub(crate) struct Endpoint {
     pub(crate) qp_type: QpType,
     /// The kind of the identifier.
     pub(crate) kind: IdKind,
+    /// The charge for a program's identifier.
+    charge: Option<IdCharge>,
     /// The link of the timer. `inner` has the right to arm it.
     timer: TimerLink,
     /// The state that changes.
@@ -135,7 +137,7 @@ pub(crate) type ClaimSlot = qp_numbers::ClaimSlot<EndpointRef>;
 
 impl Endpoint {
     /// Creates an endpoint that belongs to the part of the kernel called `owner`, or to the current
-    /// task, as netlink reports it.
+    /// task, as netlink reports it. `charge` is that for a program's identifier.
     pub(crate) fn create(
         globals: &Arc<Globals>,
         net: ARef<Net>,
@@ -143,8 +145,9 @@ impl Endpoint {
         qp_type: QpType,
         kind: IdKind,
         owner: Option<OwnerName>,
+        charge: Option<IdCharge>,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(globals, net, ps, qp_type, kind)?;
+        let endpoint = Self::new(globals, net, ps, qp_type, kind, charge)?;
         match owner {
             Some(owner) => endpoint.id_priv.own_by_kernel(owner),
             None => endpoint.id_priv.own_by_current(),
@@ -153,14 +156,15 @@ impl Endpoint {
     }
 
     /// Creates the endpoint of a connection request, which belongs to the owner of `listener`, as
-    /// netlink reports it.
+    /// netlink reports it. `charge` is that of [`Consumer::takes_requests`].
     pub(crate) fn create_child(
         listener: &Endpoint,
         ps: PortSpace,
         qp_type: QpType,
+        charge: Option<IdCharge>,
     ) -> Result<EndpointRef> {
-        let net = listener.net.clone();
-        let child = Self::new(&listener.globals, net, ps, qp_type, listener.kind)?;
+        let (net, kind) = (listener.net.clone(), listener.kind);
+        let child = Self::new(&listener.globals, net, ps, qp_type, kind, charge)?;
         child.id_priv.own_as(&listener.id_priv);
         Ok(child)
     }
@@ -171,6 +175,7 @@ impl Endpoint {
         ps: PortSpace,
         qp_type: QpType,
         kind: IdKind,
+        charge: Option<IdCharge>,
     ) -> Result<EndpointRef> {
         let number = globals.next_number();
         globals.endpoints.pin_init(pin_init!(Endpoint {
@@ -181,9 +186,19 @@ impl Endpoint {
             ps,
             qp_type,
             kind,
+            charge,
             timer: TimerLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
+    }
+
+    /// Notes that the endpoint is no request any more: it is a connection, answered or given up.
+    /// Called with the lock held.
+    #[inline]
+    pub(crate) fn settle_request(&self) {
+        if let Some(charge) = &self.charge {
+            charge.settle();
+        }
     }
 
     /// Gives the endpoint its consumer.

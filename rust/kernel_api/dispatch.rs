@@ -13,7 +13,7 @@ use crate::{
         debug::{self, Failure},
         dev_addr::DevAddr,
     },
-    kext::{delay, error::to_protocol, lock::lock_nested, reclaim::NoIo},
+    kext::{delay, error::to_protocol, lock::lock_nested, reclaim::NoIo, users::IdCharge},
 };
 use cmproto::{
     cm::DestroyCause,
@@ -323,9 +323,9 @@ impl Consumer for KernelId {
     /// Checks that the listener has room for a request.
     ///
     /// No request is parked, because kernel consumers have no backlog of their own.
-    fn takes_requests(&self, _: u32) -> Result<(), Declined> {
+    fn takes_requests(&self, _: u32) -> Result<Option<IdCharge>, Declined> {
         if self.has_room() {
-            Ok(())
+            Ok(None)
         } else {
             Err(Declined::NoRoom)
         }

@@ -88,7 +88,7 @@ impl KernelId {
         qp_type: QpType,
         owner: Option<OwnerName>,
     ) -> Result<Arc<Self>> {
-        let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::RdmaCm, owner)?;
+        let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::RdmaCm, owner, None)?;
         Self::of(&endpoint, IdState::Open, None).inspect_err(|_| endpoint.destroy())
     }
 

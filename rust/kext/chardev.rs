@@ -11,7 +11,7 @@
 
 use crate::{
     bindings,
-    kext::{this_module::THIS_MODULE, uaccess::UserBytes, wait::WaitQueue},
+    kext::{seq_file::SeqFile, this_module::THIS_MODULE, uaccess::UserBytes, wait::WaitQueue},
 };
 use core::{marker::PhantomData, mem::size_of, ptr};
 use kernel::{
@@ -55,6 +55,9 @@ pub(crate) trait CharFile: Send + Sync + Sized + 'static {
 
     /// Handles a `poll()`: registers the caller with the wait queues and returns the ready events.
     fn poll(this: ArcBorrow<'_, Self>, poll: &Poll<'_, Self>) -> u32;
+
+    /// Shows the file to a reader of `/proc/PID/fdinfo`.
+    fn show(this: ArcBorrow<'_, Self>, out: &SeqFile);
 
     /// Releases the file after its last descriptor was closed.
     ///
@@ -221,6 +224,7 @@ impl<T: CharFile> Registration<T> {
         release: Some(Self::release),
         write: Some(Self::write),
         poll: Some(Self::poll),
+        show_fdinfo: Some(Self::show_fdinfo),
         ..pin_init::zeroed()
     };
 
@@ -293,6 +297,19 @@ impl<T: CharFile> Registration<T> {
             table,
         };
         T::poll(poll.file.get(), &poll)
+    }
+
+    /// Shows a file to a reader of `/proc/PID/fdinfo`.
+    ///
+    /// # Safety
+    ///
+    /// Called by the kernel with a file of ours; `out` is valid, and nobody else uses it.
+    unsafe extern "C" fn show_fdinfo(out: *mut bindings::seq_file, file: *mut bindings::file) {
+        // SAFETY: By the safety requirements, and for the call.
+        let out = unsafe { SeqFile::from_raw(out) };
+        // SAFETY: The file is ours, and open for the call.
+        let file = unsafe { OpenFile::<T>::from_raw(file) };
+        T::show(file.get(), out);
     }
 }
 

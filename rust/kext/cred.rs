@@ -6,7 +6,10 @@
 //! [`include/linux/cred.h`](srctree/include/linux/cred.h)
 
 use crate::bindings;
-use kernel::{fs::LocalFile, prelude::*};
+use kernel::{
+    fs::{File, LocalFile},
+    prelude::*,
+};
 
 /// A capability (`CAP_*`).
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -40,4 +43,30 @@ pub(crate) fn current_user() -> u32 {
 pub(crate) fn opened_by_current(file: &LocalFile) -> bool {
     // SAFETY: The reference proves that the file is valid.
     unsafe { bindings::rust_rdma_ib_safe_file_access(file.as_ptr()) }
+}
+
+/// The most users in a [`Lineage`]: user namespaces are nested 33 deep at most.
+const MOST_USERS: usize = 34;
+
+/// A user and the owners of the user namespaces around it, in the initial user namespace.
+pub(crate) struct Lineage {
+    users: [u32; MOST_USERS],
+    count: usize,
+}
+
+impl Lineage {
+    /// Returns the effective user who has opened `file`, and the owners of the user namespaces
+    /// that the task was in then, from the innermost one on.
+    pub(crate) fn of_opener(file: &File) -> Self {
+        let mut users = [0; MOST_USERS];
+        // SAFETY: The reference proves that the file is valid, and there is room for `MOST_USERS`.
+        let count =
+            unsafe { bindings::rust_rdma_opener(file.as_ptr(), users.as_mut_ptr(), MOST_USERS) };
+        Lineage { users, count }
+    }
+
+    /// Returns the users. There is at least one.
+    pub(crate) fn users(&self) -> &[u32] {
+        self.users.get(..self.count).unwrap_or(&[])
+    }
 }

@@ -5,6 +5,7 @@
 //! C header: [`include/linux/sysctl.h`](srctree/include/linux/sysctl.h)
 
 use crate::bindings;
+use cmproto::ucma::account::Resource;
 use core::ptr::NonNull;
 use kernel::prelude::*;
 
@@ -21,8 +22,8 @@ unsafe impl Send for Registration {}
 unsafe impl Sync for Registration {}
 
 impl Registration {
-    /// Registers `/proc/sys/net/rdma_ucm/max_backlog`, with values from 0 to `INT_MAX` and a
-    /// default of 1024.
+    /// Registers the files in `/proc/sys/net/rdma_ucm`, with values from 0 to `INT_MAX`:
+    /// `max_backlog` with a default of 1024, and `max_user_...` for each [`Resource`].
     ///
     /// Every failure is reported as [`ENOMEM`], as in C.
     pub(crate) fn new() -> Result<Self> {
@@ -46,4 +47,16 @@ pub(crate) fn max_backlog() -> u32 {
     let value = unsafe { bindings::rust_rdma_ucm_max_backlog() };
     // The sysctl table does not allow negative values.
     u32::try_from(value).unwrap_or(0)
+}
+
+const _: () = assert!(bindings::RUST_RDMA_USER_RESOURCES as usize == Resource::COUNT);
+
+/// Returns the current value of `max_user_...` for a resource: the limit of each user.
+#[inline]
+pub(crate) fn max_user(resource: Resource) -> u32 {
+    let limits = (&raw const bindings::rust_rdma_ucm_max_user).cast::<c_int>();
+    // SAFETY: The array has a number for each resource. A task may write it at the same time.
+    let limit = unsafe { limits.add(resource as usize).read_volatile() };
+    // The sysctl table does not allow negative values.
+    limit.unsigned_abs()
 }

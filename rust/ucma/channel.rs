@@ -29,7 +29,9 @@ use crate::{
     kext::{
         chardev::Poll,
         delay,
+        error::to_protocol,
         lock::lock_both,
+        users::{Charge, IdCharge, OpenUser},
         wait::{new_wait_queue, WaitQueue},
     },
 };
@@ -51,6 +53,8 @@ use kernel::{
 pub(crate) struct Channel {
     /// The state that all channels share.
     pub(super) ucma: Arc<Ucma>,
+    /// The user who has opened the file, and pays for all objects that are made through it.
+    pub(super) user: OpenUser,
     #[pin]
     contexts: Mutex<ChannelContexts<Context>>,
     /// Readers and pollers; woken when an event can be read.
@@ -59,11 +63,12 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Creates the channel of a file that is being opened.
-    pub(super) fn new(ucma: Arc<Ucma>) -> Result<Arc<Self>> {
+    /// Creates the channel of a file that `user` opens.
+    pub(super) fn new(ucma: Arc<Ucma>, user: OpenUser) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Channel {
                 ucma,
+                user,
                 contexts <- new_mutex!(ChannelContexts::new(), "rdma_ucm_channel"),
                 readable <- new_wait_queue!("rdma_ucm_channel_readable"),
             }),
@@ -291,10 +296,22 @@ impl Channel {
         Self::with_entry(context, |entry| change(&mut entry.backlog));
     }
 
-    /// Checks whether a connection request would be admitted now. A listener that has gone counts
-    /// as admitting, so that the request gets as far as [`admit`](Self::admit), which refuses it.
-    pub(super) fn takes_requests(listener: &Context, parking: u32) -> Result<(), Declined> {
-        Self::of(listener, |_, contexts| {
+    /// Notes that a context listens, with the limit `limit` of its backlog.
+    pub(super) fn set_listener(context: &Context, limit: u32, charge: Charge) {
+        Self::with_entry(context, |entry| {
+            entry.backlog.set(limit);
+            entry.listener = Some(charge);
+        });
+    }
+
+    /// Checks whether a connection request would be admitted now, and charges it to the user of the
+    /// listener's file. A listener that has gone counts as admitting, so that the request gets
+    /// as far as [`admit`](Self::admit), which refuses it.
+    pub(super) fn takes_requests(
+        listener: &Context,
+        parking: u32,
+    ) -> Result<Option<IdCharge>, Declined> {
+        let (channel, room) = Self::of(listener, |_, contexts| {
             if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
@@ -302,8 +319,10 @@ impl Channel {
                 Some(entry) => entry.backlog.next_admission(parking).map(|_| ()),
                 None => Ok(()),
             }
-        })
-        .1
+        });
+        room?;
+        let charge = IdCharge::new(channel.user.as_ref(), true);
+        Ok(Some(charge.map_err(to_protocol)?))
     }
 
     /// Counts a connection request that is about to be queued in the backlog of `listener`.
@@ -368,7 +387,7 @@ impl Channel {
         }
     }
 
-    /// Queues an event that a program writes for `context`.
+    /// Queues an event that a program writes for `context`. `charge` is held until it is read.
     ///
     /// # Errors
     ///
@@ -379,6 +398,7 @@ impl Channel {
         context: &Context,
         event: &Event<'_>,
         mut reservation: EventReservation<Context>,
+        charge: Charge,
     ) -> Result {
         let memory = reservation.take().ok_or(ENOMEM)?;
         let param = reservation.take_param();
@@ -390,7 +410,11 @@ impl Channel {
             if !contexts.has_room_to_write() {
                 return Err(EAGAIN);
             }
-            contexts.append(context, memory, EventSubject::default(), |seq| {
+            let subject = EventSubject {
+                _written: Some(charge),
+                ..EventSubject::default()
+            };
+            contexts.append(context, memory, subject, |seq| {
                 Unread::new(uid, event, param, context.id(), seq)
             });
             Ok(())

@@ -19,6 +19,7 @@ use crate::{
         delay,
         error::{to_protocol, ToKernel},
         idtable::Reserved,
+        users::IdCharge,
     },
 };
 use cmproto::{
@@ -283,7 +284,7 @@ impl Consumer for Context {
         self.deliver(view, Some(group), event);
     }
 
-    fn takes_requests(&self, parking: u32) -> Result<(), Declined> {
+    fn takes_requests(&self, parking: u32) -> Result<Option<IdCharge>, Declined> {
         Channel::takes_requests(self, parking)
     }
 

@@ -10,7 +10,7 @@ use super::{
     entries::{EventReservation, ExpectedEvents, MembershipEntry},
     globals::Ucma,
 };
-use crate::kext::idtable::Reserved;
+use crate::kext::{idtable::Reserved, users::Charge};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     prelude::*,
@@ -23,6 +23,7 @@ pub(super) struct Multicast {
     context: Arc<Context>,
     /// The key of the membership in the endpoint and in the channel.
     group: u64,
+    _charge: Charge,
 }
 
 /// A membership whose number is reserved, but cannot be looked up yet.
@@ -41,10 +42,11 @@ impl<'a> UnpublishedGroup<'a> {
     /// # Errors
     ///
     /// `ENOMEM` if there is no memory or no free number.
-    pub(super) fn new(ucma: &'a Ucma, context: &Arc<Context>) -> Result<Self> {
+    pub(super) fn new(ucma: &'a Ucma, context: &Arc<Context>, charge: Charge) -> Result<Self> {
         let multicast = Multicast {
             context: context.clone(),
             group: ucma.globals.next_number(),
+            _charge: charge,
         };
         Ok(UnpublishedGroup {
             multicast: Arc::new(multicast, GFP_KERNEL_ACCOUNT)?,

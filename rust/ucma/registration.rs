@@ -7,6 +7,8 @@ use crate::{
     globals::Globals,
     kext::{
         chardev::{self, CharFile, OpenFile, Poll, POLL_IN},
+        cred::Lineage,
+        seq_file::SeqFile,
         sysctl,
         uaccess::UserBytes,
     },
@@ -49,8 +51,9 @@ impl CharFile for Channel {
     const NODENAME: &'static CStr = c"infiniband/rdma_cm";
     const MODE: u16 = 0o666;
 
-    fn open(ucma: &Arc<Ucma>, _file: &File) -> Result<Arc<Self>> {
-        Channel::new(ucma.clone())
+    fn open(ucma: &Arc<Ucma>, file: &File) -> Result<Arc<Self>> {
+        let user = ucma.globals.users.open(&Lineage::of_opener(file))?;
+        Channel::new(ucma.clone(), user)
     }
 
     /// Executes a command.
@@ -74,6 +77,10 @@ impl CharFile for Channel {
         } else {
             0
         }
+    }
+
+    fn show(this: ArcBorrow<'_, Self>, out: &SeqFile) {
+        this.user.as_ref().show(out);
     }
 
     fn release(this: Arc<Self>) {

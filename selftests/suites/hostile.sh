@@ -87,6 +87,64 @@ squat_answered() {
 	nothing_left
 }
 
+EAGAIN=11 EACCES=13 EMFILE=24
+# With C no more than 128 requests are under way at a port, and what comes then waits.
+LIMIT=16
+# limited RESOURCE COMMAND...: while a user may have LIMIT of the resource.
+limited() {
+	local sysctl=/proc/sys/net/rdma_ucm/max_user_$1 before status=0
+	shift
+	if [ "$CM" = c ]; then
+		"$@"
+		return
+	fi
+	before=$(cat "$sysctl") && echo "$LIMIT" >"$sysctl" || return
+	"$@" || status=$?
+	echo "$before" >"$sysctl" && return "$status"
+}
+
+# 13: RESOURCE ERROR WAY: a user has no more than the limit, whatever it is made with
+limit() {
+	local tried made error other shown left
+	limited "$1" act limit "$1" "$3" "$LIMIT" || return
+	[ "$made" -eq "$(with "$tried" "$LIMIT")" ] || fail "$made of $tried" || return
+	[ "$error" -eq "$(with 0 "$2")" ] || fail "error $error" || return
+	[ "$other" -eq 1 ] || fail "another user gets none" || return
+	[ "$CM" = c ] || [ "$shown $left" = "$LIMIT 0" ] || fail "shown: $shown, in the end $left" || return
+	nothing_left
+}
+
+# 13: who pays is visible, as far as the reader knows the users
+seen() {
+	local inside_user inside_owner outside_user outside_owner
+	act seen || return
+	[ "$inside_user $inside_owner $outside_user $outside_owner" = "$(with "-1 -1 -1 -1" "1 0 100000 65534")" ]
+}
+
+# 13: requests from the wire, of connections or of datagrams, which are refused with this status
+requests() {
+	local tried requests refused reason shown other again left
+	limited requests act requests "$1" "$LIMIT" || return
+	[ "$requests" -eq "$(with "$tried" "$LIMIT")" ] || fail "$requests of $tried" || return
+	[ "$refused" -eq $((tried - requests)) ] || fail "$refused are refused" || return
+	[ "$refused" -eq 0 ] || [ "$reason" -eq "$2" ] || fail "reason $reason" || return
+	[ "$other $again" = "1 1" ] || fail "another user $other, again $again" || return
+	[ "$CM" = c ] || [ "$shown $left" = "$LIMIT 0" ] || fail "shown: $shown, in the end $left" || return
+	nothing_left
+}
+
+# 17: what was made is charged to who made it, wherever it goes
+passed() {
+	local write moved maker owner again left
+	limited ids act passed "$LIMIT" || return
+	[ "$write" -eq "$EACCES" ] || fail "a write to another's file: $write" || return
+	[ "$moved" -eq "$LIMIT" ] || fail "moved $moved" || return
+	[ "$again" -eq "$(with 1 0)" ] || fail "the maker gets another: $again" || return
+	[ "$CM" = c ] || [ "$maker $owner $left" = "$LIMIT 0 0" ] ||
+		fail "maker $maker, owner $owner, in the end $left" || return
+	nothing_left
+}
+
 # over NAME ADDRESS CASE...: the same over another device or family.
 over() {
 	export HOSTILE_DEVICE=$1 HOSTILE_ADDRESS=$2
@@ -144,5 +202,16 @@ check "ESTABLISH with a number that another user has got" squat_answered
 shown
 skip "shared XRC targets" "soft-RoCE has none"
 check "ids of another user cannot be told from none" oracle
+shown
+for way in processes namespaces nested sub_users; do
+	check "ids are limited for a user with many $way" limit ids "$EMFILE" "$way"
+done
+check "a file shows who pays" seen
+check "listeners are limited" limit listeners "$EMFILE" sub_users
+check "memberships are limited" limit memberships "$EMFILE" sub_users
+check "written events are limited" limit written_events "$EAGAIN" sub_users
+check "requests for connections are limited" requests tcp 3
+check "requests of datagrams are limited" requests udp 2
+check "ids that are moved to another's file stay with who made them" passed
 shown
 finish

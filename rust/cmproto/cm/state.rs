@@ -62,6 +62,14 @@ impl State {
             Self::Idle | Self::DreqSent | Self::DreqRcvd | Self::Timewait
         )
     }
+
+    /// Returns whether there is a request of the peer to which it has not confirmed the answer.
+    pub const fn is_request(self) -> bool {
+        matches!(
+            self,
+            Self::ReqRcvd | Self::MraReqSent | Self::RepSent | Self::MraRepRcvd
+        )
+    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -77,6 +85,13 @@ mod tests {
     fn a_connection_is_over_before_its_first_message_and_from_its_end_on() {
         for state in State::ALL {
             assert_eq!(state.is_over(), [0, 11, 12, 13].contains(&(state as u32)));
+        }
+    }
+
+    #[test]
+    fn a_request_is_one_until_it_is_confirmed() {
+        for state in State::ALL {
+            assert_eq!(state.is_request(), [3, 4, 6, 9].contains(&(state as u32)));
         }
     }
 

@@ -20,6 +20,8 @@ pub enum Declined {
     NoRoom,
     /// The backlog is full, and no more requests may be parked.
     ParkingFull,
+    /// The owner of the listener has as much as it may have.
+    OverLimit,
     /// The consumer refuses the request, or has gone.
     Refused,
 }
@@ -29,6 +31,7 @@ impl From<Errno> for Declined {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::ENOMEM => Self::NoRoom,
+            Errno::EMFILE => Self::OverLimit,
             _ => Self::Refused,
         }
     }
@@ -40,6 +43,7 @@ impl From<Declined> for Errno {
         match declined {
             Declined::NoRoom => Self::ENOMEM,
             Declined::ParkingFull => Self::ENOSPC,
+            Declined::OverLimit => Self::EMFILE,
             Declined::Refused => Self::ECONNABORTED,
         }
     }

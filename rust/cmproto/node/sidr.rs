@@ -42,7 +42,9 @@ impl RequestEnd {
             reject: None,
             cause: match declined {
                 Declined::NoRoom => DestroyCause::NoMemory,
-                Declined::ParkingFull | Declined::Refused => DestroyCause::User,
+                Declined::ParkingFull | Declined::OverLimit | Declined::Refused => {
+                    DestroyCause::User
+                }
             },
             dropped: None,
         }

@@ -33,7 +33,8 @@ impl KernelId {
     pub(crate) fn create_cm(globals: &Arc<Globals>, ib_cm_id: IbCmId) -> Result<Arc<Self>> {
         let (net, owner) = (Net::init().into(), Some(OwnerName::IbCm));
         let kind = IdKind::IbCm;
-        let endpoint = Endpoint::create(globals, net, PortSpace::Ib, QpType::ANY, kind, owner)?;
+        let endpoint =
+            Endpoint::create(globals, net, PortSpace::Ib, QpType::ANY, kind, owner, None)?;
         Self::of(&endpoint, IdState::Open, Some(ib_cm_id)).inspect_err(|_| endpoint.destroy())
     }
 

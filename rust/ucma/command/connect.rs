@@ -5,10 +5,16 @@
 use super::call::{request, Call};
 use crate::{
     endpoint::{ConnParam, Ece},
-    kext::sysctl,
+    kext::{sysctl, users::Charge},
     ucma::{channel::Channel, context::Context, entries::ExpectedEvents},
 };
-use cmproto::{cm::QpState, errno::Errno, qp::low24, ucma::backlog, ucma_abi as abi};
+use cmproto::{
+    cm::QpState,
+    errno::Errno,
+    qp::low24,
+    ucma::{account::Resource, backlog},
+    ucma_abi as abi,
+};
 use kernel::prelude::*;
 
 /// REJ reason code 28: rejected by the consumer (IBTA 12.6.7.2).
@@ -72,11 +78,14 @@ request!(Listen);
 ///
 /// Unlike in C, an attempt that fails does not change the backlog of a context that listens
 /// already.
-pub(super) fn listen(_: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
+///
+/// Fails with `EMFILE` if the user has too many listeners.
+pub(super) fn listen(call: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
+    let charge = Charge::new(call.channel().user.as_ref(), Resource::Listeners)?;
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
     Channel::with_backlog(context, |backlog| backlog.propose(limit));
     context.endpoint().listen(limit)?;
-    Channel::with_backlog(context, |backlog| backlog.set(limit));
+    Channel::set_listener(context, limit, charge);
     Ok(())
 }
 

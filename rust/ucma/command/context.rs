@@ -5,7 +5,7 @@
 use super::call::Call;
 use crate::{
     endpoint::{Endpoint, EndpointRef, IdKind},
-    kext::{delay, net::Net},
+    kext::{delay, net::Net, users::IdCharge},
     ucma::{channel::Channel, context::Unpublished},
 };
 use cmproto::{qp::QpType, service_id::PortSpace, ucma_abi as abi};
@@ -16,6 +16,7 @@ use kernel::prelude::*;
 /// # Errors
 ///
 /// - `EINVAL` for an unknown port space;
+/// - `EMFILE` if the user has too many ids;
 /// - `ENOMEM` if there is no memory, or if the channel has too many contexts;
 /// - `EFAULT` if the response cannot be written; the context is destroyed then.
 pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
@@ -31,7 +32,8 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
         return Err(ENOMEM);
     }
     let (globals, net) = (&channel.ucma.globals, Net::current());
-    let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::User, None)?;
+    let charge = Some(IdCharge::new(channel.user.as_ref(), false)?);
+    let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::User, None, charge)?;
     create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 

@@ -5,14 +5,17 @@
 use super::call::{request, Call};
 use crate::{
     endpoint::{Event, EventParam},
-    kext::error::ResultExt,
+    kext::{error::ResultExt, users::Charge},
     ucma::{
         channel::Channel,
         context::Context,
         entries::{EventReservation, ExpectedEvents},
     },
 };
-use cmproto::ucma_abi::{self as abi, EventResp};
+use cmproto::{
+    ucma::account::Resource,
+    ucma_abi::{self as abi, EventResp},
+};
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 /// `GET_EVENT`: reads the oldest event of the channel.
@@ -38,14 +41,15 @@ request!(WriteCmEvent: |request| request.kind().map(drop));
 /// # Errors
 ///
 /// - `EINVAL` if programs may not write events of this kind, or if the context has no uid;
-/// - `EAGAIN` if too many such events are unread;
+/// - `EAGAIN` if too many such events of the file or the user are unread;
 /// - `ENOMEM` if there is no memory.
-pub(super) fn write(_: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
+pub(super) fn write(call: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
+    let charge = Charge::new(call.channel().user.as_ref(), Resource::WrittenEvents)?;
     let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?;
     let status = i32::from_ne_bytes(request.status.to_ne_bytes());
     let event = Event {
         param: EventParam::Arg(request.arg()),
         ..Event::new(request.kind().kernel()?, status)
     };
-    Channel::write(context, &event, memory)
+    Channel::write(context, &event, memory, charge)
 }

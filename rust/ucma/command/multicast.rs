@@ -4,10 +4,10 @@
 
 use super::{address::in6, call::Call};
 use crate::{
-    kext::error::ResultExt,
+    kext::{error::ResultExt, users::Charge},
     ucma::{channel::Channel, context::Context, multicast::UnpublishedGroup},
 };
-use cmproto::{addr::SockAddr, mcast::Member, ucma_abi as abi};
+use cmproto::{addr::SockAddr, mcast::Member, ucma::account::Resource, ucma_abi as abi};
 use core::mem::size_of;
 use kernel::prelude::*;
 
@@ -46,6 +46,7 @@ pub(super) fn join_ip(call: &Call<'_>, request: &abi::JoinIpMcast) -> Result {
 ///   context is not bound to a device, has begun to connect, or is not for datagrams;
 /// - `ENOSPC` if the response would not fit;
 /// - `EFAULT` if the response cannot be written; the group is left then;
+/// - `EMFILE` if the user has too many memberships;
 /// - `ENOMEM` if there is no memory, or if the channel has too many memberships;
 /// - the errors of [`Endpoint::join_group`](crate::endpoint::Endpoint::join_group).
 pub(super) fn join(call: &Call<'_>, request: &abi::JoinMcast) -> Result {
@@ -87,7 +88,8 @@ impl Join {
         if !channel.has_room_for_group() {
             return Err(ENOMEM);
         }
-        let unpublished = UnpublishedGroup::new(&channel.ucma, &context)?;
+        let charge = Charge::new(channel.user.as_ref(), Resource::Memberships)?;
+        let unpublished = UnpublishedGroup::new(&channel.ucma, &context, charge)?;
         let group = unpublished.multicast.group();
         let joined = endpoint.join_group(group, &self.addr, self.member)?;
         let announced = self.announce(call, &context, unpublished);

@@ -25,7 +25,7 @@ use kernel::{
 };
 
 /// The most contexts that a channel may have.
-const MAX_CONTEXTS: usize = 1 << 20;
+const MAX_CONTEXTS: usize = 1 << 17;
 
 /// The most multicast groups that the contexts of a channel may join.
 const MAX_GROUPS: usize = 1 << 16;

@@ -8,7 +8,7 @@ use super::{
     queue::{EventMemory, Queue, RemovedEvent, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
-use crate::endpoint::Event;
+use crate::{endpoint::Event, kext::users::Charge};
 use cmproto::{
     ucma::{backlog::Backlog, order::Numbers},
     ucma_abi::CmEvent,
@@ -45,6 +45,8 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) reported: u32,
     /// Counts the connection requests in `queue`.
     pub(crate) backlog: Backlog,
+    /// The charge for the listener, if the context is one.
+    pub(crate) listener: Option<Charge>,
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
     pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
@@ -99,6 +101,7 @@ impl<C: Numbered> EntryReservation<C> {
                 uid,
                 reported: 0,
                 backlog: Backlog::new(),
+                listener: None,
                 queue: Queue::new(),
                 groups: RBTree::new(),
                 joined: 0,

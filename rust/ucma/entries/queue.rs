@@ -6,6 +6,7 @@
 //! All other events bring their memory along.
 
 use super::event::{EventRespBox, Unread};
+use crate::kext::users::Charge;
 use cmproto::ucma::order::Numbers;
 use core::{array, iter, mem};
 use kernel::{
@@ -22,6 +23,8 @@ pub(crate) struct EventSubject<C> {
     pub(crate) group: Option<u64>,
     /// The context of a connection request, which is destroyed if the event is never read.
     pub(crate) child: Option<Arc<C>>,
+    /// The charge for an event that a program has written.
+    pub(crate) _written: Option<Charge>,
 }
 
 impl<C> Default for EventSubject<C> {
@@ -29,6 +32,7 @@ impl<C> Default for EventSubject<C> {
         EventSubject {
             group: None,
             child: None,
+            _written: None,
         }
     }
 }

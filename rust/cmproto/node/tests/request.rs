@@ -127,7 +127,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
     let mismatch = || rejected(Reason::CONSUMER_DEFINED, None);
     let full = || rejected(Reason::NO_RESOURCES, None);
     let overload = || dropped(Dropped::Overload);
-    let cases: [(&str, Fault, Request<_, _>); 12] = [
+    let cases: [(&str, Fault, Request<_, _>); 13] = [
         ("reply path", |n| n.has_sender = false, overload()),
         (
             "served",
@@ -146,6 +146,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
             |n| n.backlog = Err(Declined::ParkingFull),
             full(),
         ),
+        ("backlog", |n| n.backlog = Err(Declined::OverLimit), full()),
         (
             "backlog",
             |n| n.backlog = Err(Declined::Refused),
@@ -271,6 +272,8 @@ fn what_the_consumer_does_not_take_ends() {
     let (user, memory) = (DestroyCause::User, DestroyCause::NoMemory);
     for (declined, reject, cause, dropped) in [
         (Declined::ParkingFull, full, memory, overload),
+        (Declined::OverLimit, full, memory, overload),
+        (Errno::EMFILE.into(), full, memory, overload),
         (Declined::NoRoom, None, memory, overload),
         (Errno::ENOMEM.into(), None, memory, overload),
         (Declined::Refused, None, user, None),

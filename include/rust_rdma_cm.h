@@ -107,7 +107,7 @@ unsigned int rust_rdma_memalloc_noio_save(void);
 void rust_rdma_memalloc_noio_restore(unsigned int flags);
 
 /* rust/helpers/sysctl.c */
-#define RUST_RDMA_USER_RESOURCES 5
+#define RUST_RDMA_USER_RESOURCES 6
 struct ctl_table_header *rust_rdma_ucm_sysctl_register(void);
 void rust_rdma_ucm_sysctl_unregister(struct ctl_table_header *header);
 int rust_rdma_ucm_max_backlog(void);

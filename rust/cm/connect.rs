@@ -5,7 +5,7 @@
 use super::{execute::Cause, route::Route};
 use crate::{
     endpoint::{Conn, Endpoint, EndpointRef, Exchange, IdKind, Inner},
-    kext::error::ResultExt,
+    kext::{error::ResultExt, users::UserRef},
     table::comm_ids::CommId,
 };
 use cmproto::{
@@ -24,17 +24,19 @@ impl Endpoint {
     /// event.
     ///
     /// The lock, which is that of `inner`, is left while the route is prepared, which may sleep.
-    /// Then `make` makes the limits, the parameters and the private data, and checks the state. It
-    /// may show the QPN of the parameters. `claim` is called when nothing else can fail.
+    /// The route of a program is charged to `user`. Then `make` makes the limits, the parameters
+    /// and the private data, and checks the state. It may show the QPN of the parameters. `claim`
+    /// is called when nothing else can fail.
     ///
     /// Fails like [`Route::resolved`], `make`, `claim` and [`send_req`](Self::send_req).
     pub(crate) fn send_req_resolved(
         self: &EndpointRef,
         inner: MutexGuard<'_, Inner>,
+        user: Option<&UserRef>,
         claim: impl FnOnce(&mut Inner) -> Result,
         make: impl FnOnce(&Inner) -> Result<(Limits, ConnectParams, ReqData)>,
     ) -> Result {
-        let route = Route::resolved(inner)?;
+        let route = Route::resolved(inner, user)?;
         let mut inner = self.inner.lock();
         let (limits, params, data) = make(&inner)?;
         self.send_req(&mut inner, route, &limits, params, data.bytes(), claim)

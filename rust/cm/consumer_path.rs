@@ -42,7 +42,7 @@ impl ConsumerPath {
         let is_roce = attachment.is_roce();
         let path = Path::from_record(&self.record, !is_roce);
         let dmac = is_roce.then_some(self.dmac);
-        let route = Route::new(&attachment, &path, path.flow_label, dmac)?;
+        let route = Route::new(&attachment, &path, path.flow_label, dmac, None)?;
         Ok((attachment, route))
     }
 }

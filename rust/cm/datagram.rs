@@ -6,7 +6,7 @@ use super::route::Route;
 use crate::{
     endpoint::{Endpoint, EndpointRef, Exchange, Inner, Sidr},
     ib::trace::icm::{self, IcmId},
-    kext::error::ResultExt,
+    kext::{error::ResultExt, users::UserRef},
     table::comm_ids::CommId,
 };
 use cmproto::{
@@ -25,16 +25,17 @@ impl Endpoint {
     /// event.
     ///
     /// The lock, which is that of `inner`, is left while the route is prepared, which may sleep.
-    /// Then `make` makes the parameters and the private data, and checks the state. Returns with
-    /// the lock.
+    /// The route of a program is charged to `user`. Then `make` makes the parameters and the
+    /// private data, and checks the state. Returns with the lock.
     ///
     /// Fails like [`Route::resolved`], `make` and [`send_sidr_req`](Self::send_sidr_req).
     pub(crate) fn send_sidr_req_resolved<'a>(
         self: &'a EndpointRef,
         inner: MutexGuard<'_, Inner>,
+        user: Option<&UserRef>,
         make: impl FnOnce(&Inner) -> Result<(ResolveParams, SidrReqData)>,
     ) -> Result<MutexGuard<'a, Inner>> {
-        let route = Route::resolved(inner)?;
+        let route = Route::resolved(inner, user)?;
         let mut inner = self.inner.lock();
         let (params, data) = make(&inner)?;
         self.send_sidr_req(&mut inner, route, params, data.bytes(), |_| Ok(()))?;

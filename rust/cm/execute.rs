@@ -102,11 +102,6 @@ impl Endpoint {
         if let Some(conn) = inner.exchange.conn_mut() {
             let state = conn.machine.state();
             let is_new = mem::replace(&mut conn.before, state) != state;
-            if let (true, cm::State::Established, Some(ah)) = (is_new, state, &conn.ah) {
-                if self.kind == IdKind::User {
-                    ah.release_idle();
-                }
-            }
             if state != cm::State::MraReqSent {
                 conn.parked = None;
             }

@@ -82,7 +82,8 @@ impl PendingRequest {
     /// If that fails, the request is ended and counted as dropped, and the result is `None`: the
     /// sender cannot be told.
     pub(super) fn address(&self, link: Result<&DevAddr>) -> Option<Ah> {
-        let ah = link.and_then(|link| self.reply_path.address(&self.agent, link));
+        let user = self.child.user();
+        let ah = link.and_then(|link| self.reply_path.address(&self.agent, link, user));
         if ah.is_err() {
             self.counts.dropped(Dropped::Unreachable);
             self.child.end(DestroyCause::NoMemory);

@@ -39,7 +39,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn send(&self, link: &DevAddr) -> Result {
-        let ah = self.reply_path.address(&self.agent, link)?;
+        let ah = self.reply_path.address(&self.agent, link, None)?;
         self.agent
             .send(&ah, self.reply_path.pkey_index, &self.mad)?;
         let attr_id = self.attribute.id();

@@ -14,6 +14,7 @@ use crate::{
         gid::GidAttr,
         mad::{Agent, ReceivedMad},
     },
+    kext::users::UserRef,
     table::resolve_budget::{ResolvePermit, ResolvePurpose},
 };
 use cmproto::{
@@ -74,8 +75,14 @@ impl ReplyPath {
         }
     }
 
-    /// Creates an address handle for the sender, which was found at `link`.
-    pub(super) fn address(&self, agent: &Arc<Agent>, link: &DevAddr) -> Result<Ah> {
+    /// Creates an address handle for the sender, which was found at `link`. It is charged to `user`
+    /// if it is for a program.
+    pub(super) fn address(
+        &self,
+        agent: &Arc<Agent>,
+        link: &DevAddr,
+        user: Option<&UserRef>,
+    ) -> Result<Ah> {
         let path = Path {
             hop_limit: link.hop_limit,
             ..self.back
@@ -83,7 +90,7 @@ impl ReplyPath {
         let dmac = self.link.is_none().then(|| link.dst_mac());
         let port = agent.port_num();
         let spec = AhSpec::along(&path, &self.device, port, self.local.as_ref(), dmac);
-        Ah::new(agent, &self.device, &spec)
+        Ah::new(agent, &self.device, &spec, user)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::{
     endpoint::{Attachment, Inner},
     ib::ah::{Ah, AhSpec},
-    kext::delay,
+    kext::{delay, users::UserRef},
     table::round_trips::RoundTrips,
 };
 use cmproto::{
@@ -58,7 +58,8 @@ impl Route {
     /// Prepares the route along `path` from the port of `at`. May sleep.
     ///
     /// The messages have the flow label `flow_label`. `dmac` is the MAC address of the next hop on
-    /// RoCE, where `at` must have a GID.
+    /// RoCE, where `at` must have a GID. The address handle is charged to `user` if it is for a
+    /// program.
     ///
     /// Fails with `ENODEV` if the port is not open, with `ENOENT` if it is not in the partition of
     /// the path, and like [`Ah::new`].
@@ -67,6 +68,7 @@ impl Route {
         path: &Path,
         flow_label: u32,
         dmac: Option<[u8; 6]>,
+        user: Option<&UserRef>,
     ) -> Result<Self> {
         let device = &at.device.device;
         let port = at.port().ok_or(ENODEV)?;
@@ -85,7 +87,7 @@ impl Route {
             } else {
                 path.origin_at(at.device.ib_port(at.port_num))
             },
-            ah: Ah::new(&agent, device, &spec)?,
+            ah: Ah::new(&agent, device, &spec, user)?,
             pkey_index,
             guid: port.guid,
             ca_ack_delay: port.ca_ack_delay,
@@ -98,7 +100,7 @@ impl Route {
     ///
     /// Fails with `EINVAL` if the route is not resolved, with `ENODEV` if the port has gone or has
     /// no source GID, and like [`Route::new`].
-    pub(super) fn resolved(inner: MutexGuard<'_, Inner>) -> Result<Self> {
+    pub(super) fn resolved(inner: MutexGuard<'_, Inner>, user: Option<&UserRef>) -> Result<Self> {
         if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
@@ -117,7 +119,7 @@ impl Route {
         drop(inner);
         delay::point();
         let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
-        Route::new(&attachment, &path, flow_label, dmac)
+        Route::new(&attachment, &path, flow_label, dmac, user)
     }
 
     /// Returns the policy for the retries of a new request along the route, at the time `now`, of

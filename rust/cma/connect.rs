@@ -55,7 +55,7 @@ impl Endpoint {
         }
         let transport = self.qp_type.transport().kernel()?;
         let claim = |inner: &mut Inner| self.claim_qp_number(inner, param.qp_num);
-        self.send_req_resolved(inner, claim, |inner| {
+        self.send_req_resolved(inner, param.user, claim, |inner| {
             let data = Self::request_data(inner, param)?;
             let tuning = inner.full_tuning();
             let params = self.connect_params(inner, transport, &tuning, param, ece);

@@ -21,7 +21,7 @@ impl Endpoint {
         inner: MutexGuard<'_, Inner>,
         param: &ConnParam<'_>,
     ) -> Result {
-        let mut inner = self.send_sidr_req_resolved(inner, |inner| {
+        let mut inner = self.send_sidr_req_resolved(inner, param.user, |inner| {
             self.claim_qp_number(inner, param.qp_num)?;
             let data = Self::request_data(inner, param)?;
             let tuning = inner.full_tuning();

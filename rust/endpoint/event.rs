@@ -2,6 +2,7 @@
 
 //! Events of an endpoint.
 
+use crate::kext::users::UserRef;
 use cmproto::{
     ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
@@ -44,6 +45,8 @@ pub(crate) struct ConnParam<'a> {
     pub(crate) retry_count: u8,
     /// RNR retry count of the QP, 0..=7; larger values count as 7.
     pub(crate) rnr_retry_count: u8,
+    /// The user who pays for the connection of a program.
+    pub(crate) user: Option<&'a UserRef>,
 }
 
 /// The private data that an event reports: the whole field of the peer's message.

@@ -52,7 +52,11 @@ use crate::{
         restrack::{OwnerName, RdmaIdPrivate},
         trace,
     },
-    kext::{net::Net, slab::SlabArc, users::IdCharge},
+    kext::{
+        net::Net,
+        slab::SlabArc,
+        users::{IdCharge, UserRef},
+    },
     table::{
         listeners, qp_numbers,
         timers::{Deadline, TimerLink},
@@ -190,6 +194,11 @@ impl Endpoint {
             timer: TimerLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
+    }
+
+    /// Returns the user who pays for a program's identifier.
+    pub(crate) fn user(&self) -> Option<&UserRef> {
+        self.charge.as_ref().map(IdCharge::user)
     }
 
     /// Notes that the endpoint is no request any more: it is a connection, answered or given up.

@@ -9,7 +9,7 @@
 static int max_backlog = 1024;
 
 /* The limits of each user, by the numbers of cmproto's Resource. */
-int rust_rdma_ucm_max_user[RUST_RDMA_USER_RESOURCES] = { 262144, 16384, 16384, 4096, 16384 };
+int rust_rdma_ucm_max_user[RUST_RDMA_USER_RESOURCES] = { 262144, 16384, 16384, 4096, 16384, 8192 };
 
 #define MAX_USER(name, resource)						\
 	{									\
@@ -38,6 +38,7 @@ static struct ctl_table ucm_table[] = {
 	MAX_USER("requests", 2),
 	MAX_USER("memberships", 3),
 	MAX_USER("written_events", 4),
+	MAX_USER("address_handles", 5),
 };
 
 /* The sysctls exist in the initial namespace only; their values apply to all namespaces. */

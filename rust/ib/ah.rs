@@ -2,14 +2,13 @@
 
 //! Address handles (`struct ib_ah`), which tell a device how to reach a peer.
 //!
-//! Connections with the same address vector share a handle, which is destroyed with the last of
-//! them.
+//! Connections of a user with the same address vector share a handle, which is destroyed with the
+//! last of them.
 //!
-//! Devices have a limited number of handles (32,767 on soft-RoCE), so a port has no more than
-//! [`MAX_HANDLES`] for good. A connection beyond that whose address vector nobody shares has a
-//! handle until it is established, and after that one for each message.
-//!
-//! Lock order: the lock of a [`Description`] is a leaf; it is held only to copy a reference.
+//! Devices have a limited number of handles (32,767 on soft-RoCE). Programs keep no more than
+//! [`MAX_KEPT`] of a port, and a user no more than its limit. A connection beyond that, whose
+//! address vector the user does not share, has a handle for each message only. So no user can keep
+//! others from connecting. Parts of the kernel always keep their handles.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
@@ -21,20 +20,18 @@ use super::{
 };
 use crate::{
     bindings,
-    kext::{delay, reclaim::NoIo},
+    kext::{
+        delay,
+        reclaim::NoIo,
+        users::{Charge, UserRef},
+    },
 };
-use cmproto::{addr::Gid, path::Path};
+use cmproto::{addr::Gid, path::Path, ucma::account::Resource};
 use core::ptr::NonNull;
-use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
-    error::from_err_ptr,
-    new_spinlock,
-    prelude::*,
-    sync::{Arc, SpinLock},
-};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::from_err_ptr, prelude::*, sync::Arc};
 
-/// The number of address handles of a port from which idle ones are released.
-const MAX_HANDLES: u32 = 16_384;
+/// The number of address handles of a port from which programs keep no further ones.
+const MAX_KEPT: u32 = 16_384;
 
 /// The link-layer part of an address vector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +114,8 @@ pub(super) struct Handle {
     kind: Kind,
     /// The key of the handle, if other connections may share it.
     key: Option<AhKey>,
+    /// The charge for a handle that a program keeps.
+    _charge: Option<Charge>,
 }
 
 /// The two forms of a [`Handle`].
@@ -133,21 +132,17 @@ enum Kind {
         /// Keeps the device, and thereby the protection domain of the handle.
         _device: DeviceRef,
     },
-    /// The attributes of a handle that is created when it is needed.
-    Described(Pin<KBox<Description>>),
+    /// The attributes of a handle that is created for each message.
+    Described(KBox<Description>),
 }
 
-/// The attributes of an address handle, with a handle until it is released as idle.
-#[pin_data]
+/// The attributes of an address handle.
 struct Description {
     agent: Arc<Agent>,
     device: DeviceRef,
     sgid: Option<GidAttr>,
     /// The address vector without the source GID.
     spec: AhSpec<'static>,
-    /// The address handle, until [`Ah::release_idle`] drops it.
-    #[pin]
-    handle: SpinLock<Option<Arc<Handle>>>,
 }
 
 // SAFETY: An address handle may be used and destroyed by any task.
@@ -157,38 +152,50 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Ah {
-    /// Finds or creates a handle for an address vector. May sleep.
+    /// Finds or creates a handle for an address vector. May sleep. A handle for a program is
+    /// charged to `user`; without one it is for a part of the kernel.
     ///
     /// Fails with [`ENODEV`] if the agent has been unregistered, and [`EINVAL`] if `spec` does not
     /// suit the agent's port or `device` is not the agent's.
-    pub(crate) fn new(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Self> {
-        let key = AhKey::of(spec);
+    pub(crate) fn new(
+        agent: &Arc<Agent>,
+        device: &DeviceRef,
+        spec: &AhSpec<'_>,
+        user: Option<&UserRef>,
+    ) -> Result<Self> {
+        let key = AhKey::of(spec, user);
         if let Some(handle) = agent.ah_cache().join(&key) {
             // INVARIANT: `join` has counted this user.
             return Ok(Ah(handle));
         }
-        let is_shared = agent.handles() < MAX_HANDLES;
-        let handle = Handle::create(agent, device, spec, is_shared.then_some(key))?;
-        if is_shared {
-            // INVARIANT: `add` has counted this user.
-            return Ok(Ah(agent.ah_cache().add(key, handle)?));
-        }
-        let description = KBox::pin_init(
-            pin_init!(Description {
-                agent: agent.clone(),
-                device: device.clone(),
-                sgid: spec.sgid.cloned(),
-                spec: AhSpec {
-                    sgid: None,
-                    ..*spec
-                },
-                handle <- new_spinlock!(Some(handle), "rdma_cm_address"),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        let charge = match user.map(|user| Charge::new(user, Resource::AddressHandles)) {
+            None => None,
+            Some(Ok(charge)) if agent.handles() < MAX_KEPT => Some(charge),
+            Some(_) => return Self::described(agent, device, spec),
+        };
+        let handle = Handle::create(agent, device, spec, Some(key), charge)?;
+        // INVARIANT: `add` has counted this user.
+        Ok(Ah(agent.ah_cache().add(key, handle)?))
+    }
+
+    /// Creates the description of a handle. Fails like [`Ah::new`].
+    #[cold]
+    fn described(agent: &Arc<Agent>, device: &DeviceRef, spec: &AhSpec<'_>) -> Result<Self> {
+        // Errors of the device are those of the messages.
+        spec.to_attr(device, agent.port_num())?;
+        let description = Description {
+            agent: agent.clone(),
+            device: device.clone(),
+            sgid: spec.sgid.cloned(),
+            spec: AhSpec {
+                sgid: None,
+                ..*spec
+            },
+        };
         let described = Handle {
-            kind: Kind::Described(description),
+            kind: Kind::Described(KBox::new(description, GFP_KERNEL_ACCOUNT)?),
             key: None,
+            _charge: None,
         };
         Ok(Ah(Arc::new(described, GFP_KERNEL_ACCOUNT)?))
     }
@@ -198,32 +205,18 @@ impl Ah {
         self.0.agent()
     }
 
-    /// Drops the address handle if there are too many of them; the next message creates one again.
-    ///
-    /// To be called when no message is expected for a while. May sleep.
-    pub(crate) fn release_idle(&self) {
-        if let Kind::Described(description) = &self.0.kind {
-            let handle = description.handle.lock().take();
-            drop(handle);
-        }
-    }
-
-    /// Returns the address handle for a message, and creates it if there is none. May sleep.
+    /// Returns the address handle for a message, and creates it if none is kept. May sleep.
     ///
     /// Fails like [`Ah::new`] if it has to create the handle.
     pub(super) fn for_message(&self) -> Result<Arc<Handle>> {
         let Kind::Described(description) = &self.0.kind else {
             return Ok(self.0.clone());
         };
-        let handle = description.handle.lock().clone();
-        if let Some(handle) = handle {
-            return Ok(handle);
-        }
         let spec = AhSpec {
             sgid: description.sgid.as_ref(),
             ..description.spec
         };
-        Handle::create(&description.agent, &description.device, &spec, None)
+        Handle::create(&description.agent, &description.device, &spec, None, None)
     }
 }
 
@@ -242,6 +235,7 @@ impl Handle {
         device: &DeviceRef,
         spec: &AhSpec<'_>,
         key: Option<AhKey>,
+        charge: Option<Charge>,
     ) -> Result<Arc<Self>> {
         let port = agent.port_num();
         let mut attr = spec.to_attr(device, port)?;
@@ -270,6 +264,7 @@ impl Handle {
                 _device: device.clone(),
             },
             key,
+            _charge: charge,
         };
         Ok(Arc::new(this, GFP_KERNEL_ACCOUNT)?)
     }

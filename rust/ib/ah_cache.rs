@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A cache of the address handles of a port that connections share.
+//! A cache of the address handles of a port that connections of a user share.
 //!
 //! Lock order: the lock has the class "table shard"; while it is held, no other lock is taken,
 //! nothing is allocated and no handle is destroyed.
 
 use super::ah::{AhLink, AhSpec, Handle};
-use crate::kext::{bug, delay};
+use crate::kext::{bug, delay, users::UserRef};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -15,7 +15,7 @@ use kernel::{
     sync::{Arc, Mutex},
 };
 
-/// The key of an address handle: its address vector without the port.
+/// The key of an address handle: its address vector without the port, and its user.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AhKey {
     flow_label: u32,
@@ -28,11 +28,14 @@ pub(super) struct AhKey {
     /// The address of the source GID's entry, or 0 if there is none. The handle holds a reference
     /// to the entry, so that the address is not reused.
     sgid: usize,
+    /// The address of the account of the user, or 0 for parts of the kernel. The handle has a
+    /// charge to the account, so that the address is not reused.
+    user: usize,
 }
 
 impl AhKey {
-    /// Returns the key of the address vector `spec`.
-    pub(super) fn of(spec: &AhSpec<'_>) -> Self {
+    /// Returns the key of the address vector `spec` for a user.
+    pub(super) fn of(spec: &AhSpec<'_>, user: Option<&UserRef>) -> Self {
         AhKey {
             flow_label: spec.flow_label,
             dgid: spec.dgid.0,
@@ -42,6 +45,7 @@ impl AhKey {
             sl: spec.sl,
             static_rate: spec.static_rate,
             sgid: spec.sgid.map_or(0, |sgid| sgid.as_raw().addr()),
+            user: user.map_or(0, UserRef::address),
         }
     }
 }

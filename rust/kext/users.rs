@@ -189,7 +189,7 @@ impl UserRef {
     }
 
     /// Returns the address of the account, which no other has while there is a reference.
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(&**self).addr()
     }
 
@@ -335,6 +335,11 @@ impl IdCharge {
             // INVARIANT: Counted as an identifier now.
             self.is_request.store(false, Relaxed);
         }
+    }
+
+    /// Returns the user whose account is charged.
+    pub(crate) fn user(&self) -> &UserRef {
+        &self.user
     }
 }
 

@@ -564,3 +564,51 @@ ACT(requests, "tcp|udp NUMBER")
 	REQUIRE(reap(pid) == 0);
 	printf("left=%d\n", left(NOBODY, "requests"));
 }
+/* --- address handles --- */
+
+#define ROUTED "10.99.%d.%d" /* of nobody; the suite has a route to them */
+
+/*
+ * A user asks many hosts that do not answer for connections. "asked" is the number of those "tried" that are asked, "shown"
+ * the number of handles that the user is shown to have, and "beyond" says whether it can connect to another host meanwhile.
+ * "left" is the number that is shown when all is closed.
+ */
+ACT(handles, "NUMBER")
+{
+	int tried = 4 * atoi(arguments[0]);
+	pid_t pid;
+
+	share();
+	pid = child();
+	if (pid == 0) {
+		struct rdma_ucm_conn_param param;
+		union addr a = any_port4();
+		struct pair p = { 0 };
+		int fd, asked = 0;
+
+		become(NOBODY);
+		fd = file();
+		for (int i = 0; i < tried; i++) {
+			char ip[32];
+			union addr to;
+
+			snprintf(ip, sizeof(ip), ROUTED, i / 250, 1 + i % 250);
+			to = addr4(ip, 7);
+			param = conn_param();
+			asked += connect_id(fd, routed_client(fd, 1, &to), &param) >= 0;
+		}
+		printf("tried=%d asked=%d ", tried, asked);
+		fflush(stdout);
+		sem_post(&shared->unmapped);
+		wait_for(&shared->go);
+		pair_established(&p, &a);
+		printf("beyond=1 ");
+		finished();
+	}
+	wait_for(&shared->unmapped);
+	printf("shown=%d ", shown(NOBODY, "address_handles"));
+	fflush(stdout);
+	sem_post(&shared->go);
+	REQUIRE(reap(pid) == 0);
+	printf("left=%d\n", left(NOBODY, "address_handles"));
+}

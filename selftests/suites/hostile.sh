@@ -133,6 +133,20 @@ requests() {
 	nothing_left
 }
 
+# 13: address handles, without which a message takes longer, and no more
+handles() {
+	local tried asked shown beyond left sent=/sys/class/infiniband/rxe0/ports/1/cm_tx_msgs/req before status=0
+	before=$(cat "$sent")
+	ip route add 10.99.0.0/16 via "$B4" || return
+	limited address_handles act handles "$LIMIT" || status=$?
+	ip route del 10.99.0.0/16 && [ "$status" -eq 0 ] || return
+	[ "$asked $beyond" = "$tried 1" ] || fail "$asked of $tried, beyond $beyond" || return
+	sent=$(($(cat "$sent") - before))
+	[ "$sent" -gt "$tried" ] || fail "$sent requests are sent" || return
+	[ "$CM" = c ] || [ "$left" -eq 0 ] && [ "$shown" -le "$LIMIT" ] || fail "shown: $shown, in the end $left" || return
+	nothing_left
+}
+
 # 17: what was made is charged to who made it, wherever it goes
 passed() {
 	local write moved maker owner again left
@@ -212,6 +226,7 @@ check "memberships are limited" limit memberships "$EMFILE" sub_users
 check "written events are limited" limit written_events "$EAGAIN" sub_users
 check "requests for connections are limited" requests tcp 3
 check "requests of datagrams are limited" requests udp 2
+check "address handles are limited" handles
 check "ids that are moved to another's file stay with who made them" passed
 shown
 finish

@@ -24,6 +24,8 @@ numbered! {
         Memberships = 3 => "memberships",
         /// Unread events that programs have written.
         WrittenEvents = 4 => "written_events",
+        /// Address handles that connections keep.
+        AddressHandles = 5 => "address_handles",
     }
     /// Returns the name of the resource, as users and administrators see it.
     fn name -> &'static str
@@ -39,6 +41,8 @@ impl Resource {
             Self::Ids | Self::Listeners | Self::Requests | Self::Memberships => Errno::EMFILE,
             // There is room again when some were read.
             Self::WrittenEvents => Errno::EAGAIN,
+            // No command fails: connections do without.
+            Self::AddressHandles => Errno::ENOMEM,
         }
     }
 }

@@ -39,6 +39,7 @@ pub(super) unsafe fn conn_param<'a>(
         flow_control: param.flow_control,
         retry_count: param.retry_count,
         rnr_retry_count: param.rnr_retry_count,
+        user: None,
     })
 }
 

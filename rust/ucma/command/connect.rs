@@ -24,7 +24,7 @@ const VENDOR_OPTION_NOT_SUPPORTED: u8 = 35;
 
 /// Converts the user's parameters of a connection. A Q_Key is used for endpoints with native
 /// (`AF_IB`) addresses only.
-fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
+fn param<'a>(call: &'a Call<'_>, context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
     let has_qkey = from.qkey != 0 && context.endpoint().is_native();
     ConnParam {
         qp_num: low24(from.qp_num),
@@ -39,6 +39,7 @@ fn param<'a>(context: &Context, from: &'a abi::ConnParam) -> ConnParam<'a> {
         flow_control: from.flow_control,
         retry_count: from.retry_count,
         rnr_retry_count: from.rnr_retry_count,
+        user: Some(call.channel().user.as_ref()),
     }
 }
 
@@ -65,7 +66,7 @@ request!(Connect: |request| {
 ///
 /// Fails with `EPERM` for the number of another's queue pair.
 pub(super) fn connect(call: &Call<'_>, context: &Context, request: &abi::Connect) -> Result {
-    let param = param(context, &request.conn_param);
+    let param = param(call, context, &request.conn_param);
     let ece = ece(call, abi::Connect::LEN_WITH_ECE, &request.ece);
     call.channel()
         .reserve_events(context, ExpectedEvents::CONNECT)?;
@@ -103,7 +104,7 @@ pub(super) fn accept(call: &Call<'_>, context: &Context, request: &abi::Accept) 
     if request.conn_param.valid == 0 {
         return endpoint.accept(None, ece, || ());
     }
-    let param = param(context, &request.conn_param);
+    let param = param(call, context, &request.conn_param);
     call.channel()
         .reserve_events(context, ExpectedEvents::CONNECT)?;
     endpoint.accept(Some(&param), ece, || {

@@ -11,7 +11,8 @@ use crate::{
         accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
         parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers, remote_ids::RemoteIdTable,
         resolve_budget::ResolveBudget, round_trips::RoundTrips, sidr_requests::SidrRequests,
-        timers::Timers, unresolved::Unresolved, wildcard_listeners::WildcardListeners,
+        sources::Sources, timers::Timers, unresolved::Unresolved,
+        wildcard_listeners::WildcardListeners,
     },
 };
 use cmproto::time::Instant;
@@ -47,6 +48,7 @@ pub(crate) struct Globals {
     pub(crate) resolve_budget: Arc<ResolveBudget>,
     pub(crate) unresolved: Arc<Unresolved<EndpointRef>>,
     pub(crate) round_trips: Arc<RoundTrips>,
+    pub(crate) sources: Arc<Sources>,
     pub(crate) parking: Arc<Parking>,
     pub(crate) users: Arc<Users>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
@@ -79,6 +81,7 @@ impl Globals {
         let users = Users::new()?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
+        let sources = Sources::new([random::u64(), random::u64()])?;
         let callbacks = OwnedQueue::new(c"rdma_cm")?;
         Arc::pin_init(
             pin_init!(Globals {
@@ -100,6 +103,7 @@ impl Globals {
                 resolve_budget,
                 unresolved,
                 round_trips,
+                sources,
                 parking,
                 users,
                 callbacks,

@@ -4,6 +4,7 @@
 
 use crate::{
     endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner},
+    globals::Globals,
     ib::{
         ah::Ah,
         counters::CounterGroup,
@@ -86,6 +87,12 @@ impl Endpoint {
         while let Some(action) = actions.next() {
             match action {
                 Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
+                Action::SendUnasked(outgoing) if self.may_send_unasked(inner) => {
+                    self.transmit(inner, outgoing, actions.peek());
+                }
+                Action::SendUnasked(_) => {
+                    actions.next_if(|next| matches!(next, Action::Count(_)));
+                }
                 Action::Timer => self.set_timer(inner),
                 Action::ReleaseRemoteIds => {
                     if let Some(conn) = inner.exchange.conn_mut() {
@@ -129,6 +136,14 @@ impl Endpoint {
             Some(deadline) => self.globals.timers.arm(&mut inner.timer, deadline, self),
             None => self.globals.timers.disarm(&mut inner.timer, self),
         }
+    }
+
+    /// Returns whether the peer may be sent a message that it has not asked for, although it has
+    /// not confirmed its request.
+    fn may_send_unasked(&self, inner: &Inner) -> bool {
+        let Globals { sources, .. } = &*self.globals;
+        let conn = inner.exchange.conn();
+        conn.is_some_and(|conn| sources.may_send_unasked(&conn.peer, self.globals.now()))
     }
 
     /// Sends a message of the connection, if there is an address handle for its peer.

@@ -23,6 +23,7 @@ use cmproto::{
     dropped::Dropped,
     node::{self, RemoteIds, RemoteKey, Route, Tables, Verdict},
     origin::Origin,
+    time::Instant,
     ucma::query::Protocol,
     wire::{self, Message, Rep},
 };
@@ -164,7 +165,8 @@ impl BeforeRep {
 }
 
 impl Endpoint {
-    /// Enters the QPN of the peer, who has confirmed its request.
+    /// Enters the QPN of the peer, who has confirmed its request, and remembers where it has come
+    /// from.
     ///
     /// If the QPN belongs to another connection, returns that one as the error.
     pub(super) fn confirm(
@@ -172,7 +174,9 @@ impl Endpoint {
         conn: &mut Conn,
         mut memory: RemoteIdReservation<EndpointRef>,
         ids: &RemoteIds,
+        now: Instant,
     ) -> Result<(), EndpointRef> {
+        self.globals.sources.confirm(&ids.peer.origin, now);
         node::confirm(&mut memory, ids, self)?;
         if let Some(claim) = &mut conn.remote_ids {
             claim.add_qpn(memory, ids);
@@ -217,7 +221,7 @@ impl Endpoint {
                 }
             }
             (Verdict::Claim(ids), Some(memory), _) => {
-                if let Err(other) = self.confirm(conn, memory, &ids) {
+                if let Err(other) = self.confirm(conn, memory, &ids, now) {
                     let actions = conn.machine.refuse_rtu(now);
                     self.execute(&mut inner, actions, &Cause::None);
                     drop(inner);

@@ -109,7 +109,7 @@ impl Endpoint {
             COMM_EST => {
                 if conn.machine.wants_rtu() {
                     let ids = RemoteIds::of(&conn.machine, conn.peer);
-                    if let Err(other) = self.confirm(conn, memory, &ids) {
+                    if let Err(other) = self.confirm(conn, memory, &ids, now) {
                         drop(inner);
                         other.stale_peer(ids.peer.origin);
                         return Err(Errno::EADDRINUSE).kernel();

@@ -25,18 +25,22 @@ impl Gid {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Returns the hash of the GID, one of 256 buckets.
+    /// Returns the hash of the GID, of which the upper bits are the best.
     ///
-    /// `key` is two random numbers. As long as nobody else knows them, two GIDs share a bucket as
-    /// often as two random ones do, even if an attacker chose the GIDs: the hash is the upper byte
-    /// of a sum of products with odd numbers.
-    pub const fn bucket(&self, key: [u64; 2]) -> u8 {
+    /// `key` is two random numbers. As long as nobody else knows them, two GIDs share the upper
+    /// bits as often as two random ones do, even if an attacker chose the GIDs: the hash is a sum
+    /// of products with odd numbers.
+    pub const fn hash(&self, key: [u64; 2]) -> u64 {
         let bits = u128::from_be_bytes(self.0);
         let [upper, lower] = key;
-        let sum = ((bits >> 64) as u64)
+        ((bits >> 64) as u64)
             .wrapping_mul(upper | 1)
-            .wrapping_add((bits as u64).wrapping_mul(lower | 1));
-        (sum >> 56) as u8
+            .wrapping_add((bits as u64).wrapping_mul(lower | 1))
+    }
+
+    /// Returns the upper byte of the [hash](Self::hash), one of 256 buckets.
+    pub const fn bucket(&self, key: [u64; 2]) -> u8 {
+        (self.hash(key) >> 56) as u8
     }
 
     /// Returns whether all bytes are zero.

@@ -52,6 +52,11 @@ impl Origin {
         }
     }
 
+    /// Returns the hash of the source, as [`Gid::hash`] does.
+    pub const fn hash(&self, key: [u64; 2]) -> u64 {
+        self.0.hash(key)
+    }
+
     /// Returns the hash of the source, one of 256 buckets, as [`Gid::bucket`] does.
     pub const fn bucket(&self, key: [u64; 2]) -> u8 {
         self.0.bucket(key)

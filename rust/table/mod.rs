@@ -18,6 +18,7 @@ pub(crate) mod resolve_budget;
 pub(crate) mod round_trips;
 pub(crate) mod sharded;
 pub(crate) mod sidr_requests;
+pub(crate) mod sources;
 pub(crate) mod timers;
 pub(crate) mod unresolved;
 pub(crate) mod wildcard_listeners;

@@ -107,6 +107,9 @@ pub enum Counter {
 pub enum Action {
     /// Send a message to the peer.
     Send(Outgoing),
+    /// Send a message that the peer has not asked for, who has not confirmed its request, if
+    /// [`Unasked`](crate::node::Unasked) allows it. If not, a count that follows is left out, too.
+    SendUnasked(Outgoing),
     /// Set the timer to the new [`deadline`](super::Connection::deadline), or stop it.
     Timer,
     /// Remove the ids of the peer from the tables of duplicate requests and of stale peers, as far

@@ -112,6 +112,13 @@ impl Connection {
     pub fn duplicate_req(&mut self, _now: Instant) -> Actions {
         match self.state {
             State::MraReqSent => repeat(Attribute::Req, Outgoing::Mra(MraMessage::Req)),
+            // The REP was lost, or is on its way.
+            State::RepSent => {
+                let mut actions = duplicate(Attribute::Req);
+                actions.push(Action::Send(Outgoing::Rep));
+                actions.push(Action::Count(Counter::Retry(Attribute::Rep)));
+                actions
+            }
             // The caller has found the connection in its table just before the connection was
             // removed from it.
             State::Timewait => {

@@ -33,7 +33,11 @@ impl Connection {
             Expiry::Early => {}
             Expiry::Later => actions.push(Action::Timer),
             Expiry::Resend => {
-                actions.push(Action::Send(message));
+                actions.push(match self.state {
+                    // The REQ was answered by the first REP.
+                    State::RepSent => Action::SendUnasked(message),
+                    _ => Action::Send(message),
+                });
                 actions.push(Action::Count(Counter::Retry(message.attribute())));
                 actions.push(Action::Timer);
             }

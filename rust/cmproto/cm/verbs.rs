@@ -224,10 +224,11 @@ impl Connection {
     pub fn park(&mut self, service_timeout: u8) -> Result<Actions, Errno> {
         self.prepare_mra(service_timeout)?;
         let mut actions = Actions::none();
-        actions.push(Action::Send(Outgoing::Mra(match self.state {
-            State::MraRepSent => MraMessage::Rep,
-            _ => MraMessage::Req,
-        })));
+        actions.push(match self.state {
+            State::MraRepSent => Action::Send(Outgoing::Mra(MraMessage::Rep)),
+            // The answer to the REQ is still to come.
+            _ => Action::SendUnasked(Outgoing::Mra(MraMessage::Req)),
+        });
         Ok(actions)
     }
 

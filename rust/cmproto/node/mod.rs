@@ -22,6 +22,8 @@
 //!    is created for it ([`Acceptor`]).
 //! 5. A message that no endpoint accepts results in a [`Response`]: it is dropped for a reason, or
 //!    answered with an [`Answer`], as far as the [`AnswerBudget`] allows.
+//! 6. The first RTU is a [`Confirmation`] by its source, too, which is sent [`Unasked`] messages
+//!    from then on as the state machines want to.
 
 mod acceptor;
 mod answer;
@@ -31,6 +33,7 @@ mod offer;
 mod request;
 mod route;
 mod sidr;
+mod source;
 mod tables;
 mod verdict;
 
@@ -46,6 +49,7 @@ pub use self::{
     request::{request, Refusal, Request, RequestEnd},
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},
+    source::{Confirmation, Unasked},
     tables::{Peer, RemoteIds, RemoteKey, RemoteTable, Tables},
     verdict::{judge, nobody, ExchangeView, Verdict},
 };

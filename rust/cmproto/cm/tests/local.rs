@@ -14,9 +14,10 @@ pub(super) const ROWS: &[Row] = &[
         apply: |c| Ok(c.duplicate_req(now())),
         cells: &[
             ("MraReqSent", "=: duplicate REQ, send MRA, repeat MRA"),
+            ("RepSent", "=: duplicate REQ, send REP, retry REP"),
             ("Timewait Detached", "=: duplicate REQ, send REJ, repeat REJ"),
             ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent EstablishedActive", "=: duplicate REQ"),
-            ("ReqRcvd RepSent MraRepRcvd EstablishedPassive DreqSent DreqRcvd", "=: duplicate REQ"),
+            ("ReqRcvd MraRepRcvd EstablishedPassive DreqSent DreqRcvd", "=: duplicate REQ"),
             ("Closed Listen SidrReqSent SidrReqRcvd", "=: duplicate REQ"),
         ],
     },
@@ -211,7 +212,8 @@ pub(super) const ROWS: &[Row] = &[
         apply: |c| Ok(c.timeout(at(1_000_000))),
         cells: &[
             ("ReqSent MraReqRcvd", "=: send REQ, retry REQ, timer"),
-            ("RepSent MraRepRcvd", "=: send REP, retry REP, timer"),
+            ("RepSent", "=: send unasked REP, retry REP, timer"),
+            ("MraRepRcvd", "=: send REP, retry REP, timer"),
             ("DreqSent", "=: send DREQ, retry DREQ, timer"),
             ("Timewait", "Idle: timer, deliver TimewaitExit, release"),
             ("Detached", "Idle: timer, release"),
@@ -227,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
                 let actions = c.timeout(deadline);
                 if !actions
                     .iter()
-                    .any(|action| matches!(action, Action::Send(_)))
+                    .any(|action| matches!(action, Action::Send(_) | Action::SendUnasked(_)))
                 {
                     return Ok(actions);
                 }

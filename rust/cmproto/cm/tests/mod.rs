@@ -272,6 +272,11 @@ fn encoded(connection: &Connection, message: Outgoing) -> [u8; MAD_LEN] {
     mad
 }
 
+/// Returns whether a message is to be sent, if only to a peer that has confirmed a request.
+fn is_sent(actions: &Actions, message: Outgoing) -> bool {
+    actions.contains(Action::Send(message)) || actions.contains(Action::SendUnasked(message))
+}
+
 /// A situation of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Situation {

@@ -106,7 +106,7 @@ impl Network {
             let side = &mut self.hosts[host];
             let connection = side.connection.as_ref().unwrap();
             match action {
-                Action::Send(message) => {
+                Action::Send(message) | Action::SendUnasked(message) => {
                     let mad = encoded(connection, message);
                     self.send(host, mad);
                 }

@@ -140,7 +140,9 @@ impl Watch {
             let late = matches!(action, Action::Count(_) | Action::Send(Outgoing::Rej));
             assert!(!self.released || late);
             match action {
-                Action::Send(message) => drop(encoded(&self.c, message)),
+                Action::Send(message) | Action::SendUnasked(message) => {
+                    let _ = encoded(&self.c, message);
+                }
                 Action::Deliver(event) => {
                     assert!(!self.destroyed);
                     assert!(!self.told.contains(&event), "{event:?} again");

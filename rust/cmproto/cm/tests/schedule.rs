@@ -15,7 +15,7 @@ fn run(mut c: Connection, message: Outgoing) -> (Vec<u64>, Vec<(u64, Event)>) {
         assert_eq!(c, before);
         for action in c.timeout(deadline) {
             match action {
-                Action::Send(sent) => {
+                Action::Send(sent) | Action::SendUnasked(sent) => {
                     assert_eq!(sent, message);
                     sends.push(millis(deadline));
                 }

@@ -43,6 +43,7 @@ fn message(attribute: Attribute) -> &'static str {
 fn write_action(out: &mut Text, action: Action) -> fmt::Result {
     match action {
         Action::Send(sent) => write!(out, "send {}", message(sent.attribute())),
+        Action::SendUnasked(sent) => write!(out, "send unasked {}", message(sent.attribute())),
         Action::Timer => out.write_str("timer"),
         Action::ReleaseRemoteIds => out.write_str("release ids"),
         Action::Release => out.write_str("release"),

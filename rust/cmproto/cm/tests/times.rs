@@ -70,7 +70,9 @@ fn course(
     while let Some(now) = connection.deadline() {
         for action in connection.timeout(now) {
             match action {
-                Action::Send(sent) if sent == message => sends.push(now.as_micros()),
+                Action::Send(sent) | Action::SendUnasked(sent) if sent == message => {
+                    sends.push(now.as_micros());
+                }
                 Action::Deliver(event) => told.push((now.as_micros(), event)),
                 _ => {}
             }

@@ -119,7 +119,9 @@ impl Watched {
             let late = matches!(action, Action::Count(_) | Action::Send(Outgoing::Rej));
             assert!(!self.released || late);
             match action {
-                Action::Send(message) => self.sent.push(self.encoded(message)),
+                Action::Send(message) | Action::SendUnasked(message) => {
+                    self.sent.push(self.encoded(message))
+                }
                 Action::Deliver(_) => assert!(!self.destroyed, "an event after destroy"),
                 Action::Release => self.released = true,
                 Action::Timer | Action::ReleaseRemoteIds | Action::Count(_) => {}

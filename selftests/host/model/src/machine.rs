@@ -333,7 +333,8 @@ impl Machines {
         }
         for action in result.into_iter().flatten() {
             match action {
-                Action::Send(message) => {
+                // One that is not sent is as good as lost.
+                Action::Send(message) | Action::SendUnasked(message) => {
                     let msg = self.encoded(tables, node, &after, message);
                     outcome.sends.push(Sent {
                         msg,

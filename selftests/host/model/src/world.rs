@@ -422,7 +422,13 @@ impl Rules {
     fn input(&self, world: &mut World, place: usize, input: Input) -> usize {
         let value = world.ends[place].value;
         let outcome = self.machines.step(self.node(place), value, input);
-        self.perform(world, place, &outcome)
+        let requests = world.ends[place].past.requests;
+        let events = self.perform(world, place, &outcome);
+        if input == Input::DuplicateReq {
+            // A REP that is sent again answers the REQ.
+            world.ends[place].past.requests = requests;
+        }
+        events
     }
 
     /// Carries out what the connection at a place asks for; returns the number of events.

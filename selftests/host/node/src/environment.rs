@@ -99,6 +99,9 @@ pub trait Environment: Sized {
     ) {
     }
 
+    /// Sees that an endpoint does not send a message, as its peer has not asked for it.
+    fn withheld(_node: &mut Node<Self>, _ep: EpId) {}
+
     /// Sees the ids of a peer that a connection is about to have.
     fn claim(_node: &mut Node<Self>, _ids: &RemoteIds) {}
 }

@@ -9,7 +9,7 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection, DestroyCause, RetryPolicy, Tuning},
     cma,
     errno::Errno,
-    node::{Admission, AnswerBudget, RemoteIds, RequestEnd},
+    node::{Admission, AnswerBudget, Confirmation, RemoteIds, RequestEnd, Unasked},
     origin::Origin,
     private_data::RequestData,
     reject::Reason,
@@ -29,6 +29,9 @@ use crate::{
 /// Ack delay of a node's adapter, a time code, as with soft-RoCE.
 const ACK_DELAY: u8 = 15;
 
+/// Key of the hash of sources.
+pub(crate) const KEY: [u64; 2] = [3, 5];
+
 /// A bug that is put into a node, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
@@ -40,8 +43,8 @@ pub enum Plant {
     NoRepTimer,
     /// DREQs for nobody are not answered.
     NoConfirm,
-    /// A REQ that comes again makes the REP go out again.
-    EagerRep,
+    /// A source that has confirmed nothing is sent as much as any other.
+    Unasked,
     /// A repeated DREQ is told to the user again.
     RepeatedEvent,
     /// The first communication ids are the same after a restart, and for all nodes.
@@ -55,7 +58,7 @@ impl Plant {
         Self::KeepRemoteIds,
         Self::NoRepTimer,
         Self::NoConfirm,
-        Self::EagerRep,
+        Self::Unasked,
         Self::RepeatedEvent,
         Self::SameIds,
     ];
@@ -107,6 +110,8 @@ pub struct Node<E: Environment> {
     pub plant: Option<Plant>,
     pub tables: Tables,
     pub answers: AnswerBudget,
+    /// The sources of requests, with their confirmations and their unasked messages.
+    pub sources: BTreeMap<Origin, (Confirmation, Unasked)>,
     pub listeners: BTreeMap<EpId, Listener>,
     pub endpoints: BTreeMap<EpId, Endpoint<E::Watch>>,
     next_ep: EpId,
@@ -130,6 +135,7 @@ impl<E: Environment> Node<E> {
                 sidr_requests: BTreeMap::new(),
             },
             answers: AnswerBudget::new(),
+            sources: BTreeMap::new(),
             listeners: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             next_ep: first_ep,

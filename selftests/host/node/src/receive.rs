@@ -4,10 +4,10 @@
 
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause, State},
+    cm::{self, Connection, DestroyCause},
     node::{
-        self, Acceptor, Declined, Entry, KnownSidr, Refused, RemoteIds, RemoteKey, RemoteTable,
-        ReqAcceptor, Request, Response, Route, SidrAcceptor, SidrRequest, Verdict,
+        self, Acceptor, Confirmation, Declined, Entry, KnownSidr, Refused, RemoteIds, RemoteKey,
+        RemoteTable, ReqAcceptor, Request, Response, Route, SidrAcceptor, SidrRequest, Verdict,
     },
     origin::Origin,
     qp::QpType,
@@ -18,7 +18,7 @@ use cmproto::{
 use crate::{
     endpoint::Machine,
     environment::{Arrived, Cause, Environment},
-    node::{transaction_id, Node, Plant},
+    node::{transaction_id, Node, Plant, KEY},
     tables::EpId,
 };
 
@@ -100,6 +100,9 @@ impl<E: Environment> Node<E> {
 
     /// Enters the queue pair of the peer of `ep`; fails with the endpoint that has it.
     pub(crate) fn confirm(&mut self, ep: EpId, ids: &RemoteIds) -> Result<(), EpId> {
+        let source = ids.peer.origin;
+        let confirmation = Confirmation::new(source.hash(KEY), self.now);
+        self.sources.entry(source).or_default().0 = confirmation;
         node::confirm(&mut self.tables.remote_ids, ids, &ep)?;
         if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.is_confirmed = true;
@@ -177,12 +180,7 @@ impl<E: Environment> Node<E> {
 
     fn duplicate_req(&mut self, ep: EpId, arrived: &Arrived<'_>) {
         let now = self.now;
-        let is_eager = self.plant == Some(Plant::EagerRep);
         let _ = self.step(ep, &Cause::Message(arrived), |machine| {
-            let state = machine.connection().map(|connection| connection.state());
-            if is_eager && state == Some(State::RepSent) {
-                return Ok(machine.timeout(machine.deadline().unwrap_or(now)));
-            }
             Ok(machine.duplicate_req(now))
         });
     }

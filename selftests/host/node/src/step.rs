@@ -3,7 +3,8 @@
 //! Steps of the state machines, and what they ask for.
 
 use cmproto::{
-    cm, cma,
+    cm::{self, Outgoing},
+    cma,
     errno::Errno,
     sidr,
     wire::{Attribute, Message, MAD_LEN},
@@ -12,7 +13,7 @@ use cmproto::{
 use crate::{
     endpoint::{Actions, Machine},
     environment::{Cause, Environment},
-    node::{Node, Plant},
+    node::{Node, Plant, KEY},
     tables::EpId,
 };
 
@@ -53,11 +54,11 @@ impl<E: Environment> Node<E> {
 
     fn execute_connection(&mut self, ep: EpId, action: cm::Action, cause: &Cause<'_>) {
         match action {
-            cm::Action::Send(outgoing) => {
-                self.transmit(ep, outgoing.attribute(), |machine, mad| {
-                    machine.connection()?.encode(outgoing, mad).ok()
-                });
-            }
+            cm::Action::Send(outgoing) => self.transmit_of_connection(ep, outgoing),
+            cm::Action::SendUnasked(outgoing) => match self.may_send_unasked(ep) {
+                true => self.transmit_of_connection(ep, outgoing),
+                false => E::withheld(self, ep),
+            },
             cm::Action::Timer => self.set_timer(ep),
             cm::Action::ReleaseRemoteIds => self.release_remote_ids(ep),
             cm::Action::Deliver(event) => self.deliver(ep, event, cause),
@@ -77,6 +78,27 @@ impl<E: Environment> Node<E> {
             sidr::Action::Deliver(event) => self.deliver_resolved(ep, event, cause),
             sidr::Action::Release | sidr::Action::Count(_) => {}
         }
+    }
+
+    fn transmit_of_connection(&mut self, ep: EpId, outgoing: Outgoing) {
+        self.transmit(ep, outgoing.attribute(), |machine, mad| {
+            machine.connection()?.encode(outgoing, mad).ok()
+        });
+    }
+
+    /// Returns whether the peer of `ep` may be sent a message that it has not asked for.
+    fn may_send_unasked(&mut self, ep: EpId) -> bool {
+        let Some(endpoint) = self.endpoints.get(&ep) else {
+            return false;
+        };
+        let source = endpoint.peer;
+        let (confirmation, unasked) = self.sources.entry(source).or_default();
+        if self.plant == Some(Plant::Unasked) || confirmation.is_by(source.hash(KEY), self.now) {
+            return true;
+        }
+        let more = unasked.one_more(self.now);
+        *unasked = more.unwrap_or(*unasked);
+        more.is_some()
     }
 
     /// Sends what `encode` writes.

@@ -53,9 +53,10 @@
 //!   comes after another send of the request answers that send. If the connection has left the
 //!   tables, a REQ is a new one: the protocol cannot know better.
 //! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1)
-//!   times, and 7 times more at a node that sends early, and an RTU, DREP, MRA or REJ at most once
-//!   more than there are messages that call for it. A message that belongs to no connection is sent
-//!   only in answer to a message.
+//!   times, and 7 times more at a node that sends early, a REP once more for each repeated REQ, and
+//!   an RTU, DREP, MRA or REJ at most once more than there are messages that call for it. A message
+//!   that belongs to no connection is sent only in answer to a message. A node that has confirmed
+//!   no request is sent one message for each REQ, and 4 more in any 10 s.
 //! - **S8** *Destroy terminates without the peer.* A connection that was destroyed is over, or in a
 //!   time wait of at most 17 s with nothing in flight; its user is told nothing more; and in the
 //!   end no endpoint is left.

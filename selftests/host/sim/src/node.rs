@@ -148,7 +148,11 @@ pub fn act(node: &mut Node, ep: EpId, verb: Verb, has_data: bool) -> Result<(), 
         Verb::Accept => accept(node, ep),
         Verb::Reject => node.reject(ep, Reason::CONSUMER_DEFINED, b"no"),
         Verb::Disconnect => node.disconnect(ep),
-        Verb::Notify if has_data => node.notify(ep),
+        Verb::Notify if has_data => {
+            let peer = node.endpoints.get(&ep).map(|endpoint| endpoint.peer);
+            node.env.confirmed.extend(peer);
+            node.notify(ep)
+        }
         Verb::Notify | Verb::Nothing => Ok(()),
         Verb::Destroy => {
             node.destroy(ep, DestroyCause::User);

@@ -2,7 +2,7 @@
 
 //! The surroundings of a node in a simulation: it notes what the node wants, and judges each step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cmnode::{Arrived, Cause, Environment, EpId, Machine, Tables};
 use cmproto::{
@@ -57,6 +57,11 @@ pub struct Observer {
     pub violation: Option<Violation>,
     /// Communication ids of connections that were rejected, with the peer's or 0.
     pub rejected: BTreeMap<u32, u32>,
+    /// The sources that have confirmed a request.
+    pub confirmed: BTreeSet<Origin>,
+    /// For each source when it was sent a message (1), and when a REQ has come again (-1), without
+    /// the first answer to each REQ.
+    balances: BTreeMap<Origin, Vec<(Instant, i32)>>,
     /// Requests of one queue pair that came while its last connection was in time wait.
     pub reused: u64,
     pub next_qpn: u32,
@@ -67,6 +72,11 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// Messages that a source which has confirmed nothing is sent without having asked for them, at
+    /// most, and the time in which that is so.
+    const UNASKED: i32 = 4;
+    const WINDOW: Duration = Duration::from_millis(10_000);
+
     /// Creates the observer of a node to which nothing has happened.
     pub fn new(index: usize, setup: Setup) -> Self {
         Self {
@@ -75,10 +85,24 @@ impl Observer {
             effects: Vec::new(),
             violation: None,
             rejected: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
+            balances: BTreeMap::new(),
             reused: 0,
             next_qpn: 0,
             tag: 0,
             copy: None,
+        }
+    }
+
+    /// S7: a source that has confirmed nothing is sent a message that is not the first answer to a
+    /// request.
+    fn answer(&mut self, to: Origin, watch: &Watch, now: Instant) -> Result<(), Violation> {
+        let balance = self.balances.entry(to).or_default();
+        balance.retain(|(time, _)| now < *time + Self::WINDOW);
+        balance.push((now, 1));
+        match balance.iter().map(|(_, one)| one).sum::<i32>() > Self::UNASKED {
+            true => watch.violation(Rule::S7, format_args!("unasked at {balance:?}")),
+            false => Ok(()),
         }
     }
 
@@ -163,13 +187,25 @@ impl Environment for Observer {
     fn send(node: &mut Node, from: Option<EpId>, to: Origin, kind: Attribute, mad: &[u8; MAD_LEN]) {
         let tag = match from.and_then(|ep| Some((ep, node.endpoints.get_mut(&ep)?))) {
             Some((ep, endpoint)) => {
+                let is_unconfirmed =
+                    matches!(state(endpoint), Some(State::MraReqSent | State::RepSent))
+                        && !node.env.confirmed.contains(&to);
                 let watch = &mut endpoint.watch;
                 let judgement = match is_challenge(&endpoint.machine, mad) {
                     true => {
                         node.env.effects.push(Effect::Ask { ep });
                         watch.challenge(node.now)
                     }
-                    false => watch.send(kind, node.now),
+                    false => {
+                        let is_first = watch.is_first_answer(kind);
+                        let judgement = watch.send(kind, node.now);
+                        match kind {
+                            Attribute::Rep | Attribute::Mra if is_unconfirmed && !is_first => {
+                                judgement.and(node.env.answer(to, watch, node.now))
+                            }
+                            _ => judgement,
+                        }
+                    }
                 };
                 node.env.judge(judgement);
                 if !watch.is_reached {
@@ -252,6 +288,14 @@ impl Environment for Observer {
                     watch.receive_mra(mra.message, wait, now);
                 }
                 let kind = arrived.message.attribute();
+                match kind {
+                    Attribute::Rtu => drop(node.env.confirmed.insert(arrived.origin)),
+                    Attribute::Req => {
+                        let balance = node.env.balances.entry(arrived.origin).or_default();
+                        balance.push((now, -1));
+                    }
+                    _ => {}
+                }
                 before.digest = digest(arrived.mad);
                 before.is_repeated =
                     kind == Attribute::SidrReq || watch.has_applied(kind, before.digest);
@@ -329,6 +373,12 @@ impl Environment for Observer {
             if is_dreq && before.state == Some(State::DreqRcvd) {
                 tell(node, ep, CmEvent::Disconnected, 0);
             }
+        }
+    }
+
+    fn withheld(node: &mut Node, ep: EpId) {
+        if let Some(endpoint) = node.endpoints.get_mut(&ep) {
+            endpoint.watch.withhold(node.now);
         }
     }
 

@@ -329,7 +329,8 @@ impl Watch {
         }
         let got = |kind| self.got.get(slot(kind)).copied().unwrap_or(0);
         let most = match kind {
-            Attribute::Req | Attribute::Rep | Attribute::Dreq => self.sends + self.early,
+            Attribute::Req | Attribute::Dreq => self.sends + self.early,
+            Attribute::Rep => self.sends + self.early + got(Attribute::Req),
             Attribute::Rtu => 1 + got(Attribute::Rep),
             Attribute::Drep => 1 + got(Attribute::Dreq),
             Attribute::Mra => self.parked + got(Attribute::Req) + got(Attribute::Rep),
@@ -347,6 +348,18 @@ impl Watch {
             return Err(self.broken(Rule::S7, what));
         }
         Ok(())
+    }
+
+    /// A REP is not sent again, although it was time to.
+    pub fn withhold(&mut self, now: Instant) {
+        if let Some(asking) = &mut self.asking {
+            asking.again(self.interval, now);
+        }
+    }
+
+    /// Returns whether a message of this kind answers the first REQ.
+    pub fn is_first_answer(&self, kind: Attribute) -> bool {
+        kind == Attribute::Rep && self.sent.get(slot(kind)) == Some(&0)
     }
 
     /// S7: the peer is asked whether the connection still exists.

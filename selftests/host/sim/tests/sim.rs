@@ -143,7 +143,7 @@ fn planted_bugs_are_found() {
         (Plant::KeepRemoteIds, Rule::S5),
         (Plant::NoRepTimer, Rule::S3),
         (Plant::NoConfirm, Rule::S4),
-        (Plant::EagerRep, Rule::S6),
+        (Plant::Unasked, Rule::S7),
         (Plant::RepeatedEvent, Rule::S3),
         (Plant::SameIds, Rule::S1),
     ] {

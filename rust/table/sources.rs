@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sources of requests: which have confirmed one, and what others were sent without having asked.
+//!
+//! The memory is bounded for any number of sources, and there is no lock, as for the round-trip
+//! times.
+
+use cmproto::{
+    node::{Confirmation, Unasked},
+    origin::Origin,
+    time::Instant,
+};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+/// The sources of a slot.
+struct Slot {
+    confirmation: Atomic<u64>,
+    unasked: Atomic<u64>,
+}
+
+/// The table of all sources.
+pub(crate) struct Sources {
+    key: [u64; 2],
+    slots: [Slot; Confirmation::SLOTS],
+}
+
+impl Sources {
+    /// Creates an empty table. The random numbers are the key of the hash ([`Origin::hash`]). Fails
+    /// with `ENOMEM`.
+    pub(crate) fn new(key: [u64; 2]) -> Result<Arc<Self>> {
+        let empty = |_| Slot {
+            confirmation: Atomic::new(0),
+            unasked: Atomic::new(0),
+        };
+        Arc::init(
+            init!(Sources {
+                key,
+                slots <- pin_init::init_array_from_fn(empty),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns the hash of a source, and its slot.
+    fn slot(&self, source: &Origin) -> Option<(u64, &Slot)> {
+        let hash = source.hash(self.key);
+        Some((hash, self.slots.get(Confirmation::slot(hash))?))
+    }
+
+    /// Records that the source has confirmed a request.
+    pub(crate) fn confirm(&self, source: &Origin, now: Instant) {
+        if let Some((hash, slot)) = self.slot(source) {
+            let confirmation = Confirmation::new(hash, now);
+            slot.confirmation.store(confirmation.into(), Relaxed);
+        }
+    }
+
+    /// Returns whether the source may be sent a message that it has not asked for.
+    pub(crate) fn may_send_unasked(&self, source: &Origin, now: Instant) -> bool {
+        let Some((hash, slot)) = self.slot(source) else {
+            return false;
+        };
+        if Confirmation::from(slot.confirmation.load(Relaxed)).is_by(hash, now) {
+            return true;
+        }
+        let sent = slot.unasked.load(Relaxed);
+        let more = Unasked::from(sent).one_more(now);
+        // One of two messages that come at the same time is sent.
+        more.is_some_and(|more| slot.unasked.cmpxchg(sent, more.into(), Relaxed).is_ok())
+    }
+}

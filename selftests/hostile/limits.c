@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The limits of a user, who has many files, processes, user namespaces, users of these, and descriptors to pass on. */
 #include <sched.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "../abi/mcast.h"
-#include "hostile.h"
+#include "limits.h"
 
-#define SOMEBODY 1000
 /* Users of a namespace. */
 #define SUB_USERS 100000
 #define PROCESSES 4
 #define FILES 2
 
-/* The state that the processes share. */
-static struct shared {
-	sem_t ready, go, unmapped;
-	int made, error;
-} *shared;
+struct shared *shared;
 
-static void share(void)
+void share(void)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(shared != MAP_FAILED);
@@ -31,7 +25,7 @@ static void share(void)
 	sem_init(&shared->unmapped, 1, 0);
 }
 
-static pid_t child(void)
+pid_t child(void)
 {
 	pid_t pid;
 
@@ -41,13 +35,13 @@ static pid_t child(void)
 	return pid;
 }
 
-static void finished(void)
+void finished(void)
 {
 	fflush(stdout);
 	_exit(0);
 }
 
-static int reap(pid_t pid)
+int reap(pid_t pid)
 {
 	int status;
 
@@ -55,8 +49,7 @@ static int reap(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* Waits for another process, which may have failed. */
-static void wait_for(sem_t *s)
+void wait_for(sem_t *s)
 {
 	struct timespec end;
 
@@ -111,7 +104,11 @@ static long make_membership(struct maker *m)
 
 static long make_event(struct maker *m)
 {
-	struct rdma_ucm_write_cm_event req = { .event = 18 };
+	/* The headers of a release may lack struct rdma_ucm_write_cm_event. */
+	struct {
+		uint32_t id, reserved, event, status;
+		uint8_t param[304];
+	} req = { .event = 18 };
 
 	if (!m->made)
 		m->id = REQUIRE_ID(create_id(m->fd, PS_TCP, 1));
@@ -155,8 +152,7 @@ static struct maker fill(const struct resource *r, int wanted, int *error)
 	return m;
 }
 
-/* Returns a number of /proc/self/fdinfo of a new file of the user; -1 if it has none. */
-static int shown(unsigned int user, const char *name)
+int shown(unsigned int user, const char *name)
 {
 	pid_t pid = child();
 	char line[128], path[64];
@@ -183,8 +179,7 @@ static int shown(unsigned int user, const char *name)
 	_exit(0);
 }
 
-/* Returns the number that stays shown for some seconds; 0 as soon as it is 0. */
-static int left(unsigned int user, const char *name)
+int left(unsigned int user, const char *name)
 {
 	int now;
 
@@ -465,150 +460,4 @@ ACT(passed, "NUMBER")
 	printf("left=%d\n", left(NOBODY, "ids"));
 	sem_post(&shared->go);
 	REQUIRE(reap(owner) == 0);
-}
-
-/* --- requests --- */
-
-#define LISTENERS 4
-
-/* Returns the number of events of this kind that come until none does for so long, or there are enough. */
-static int count_events(int fd, enum event kind, int enough, int ms, struct rdma_ucm_event_resp *last)
-{
-	struct rdma_ucm_event_resp ev;
-	int count = 0;
-
-	while (count < enough && wait_event(fd, &ev, ms * patience()) >= 0) {
-		if (ev.event != kind)
-			continue;
-		count++;
-		if (last)
-			*last = ev;
-	}
-	return count;
-}
-
-/*
- * Clients ask for more connections than the owner of their listeners, in several files, may have requests. "requests" is the
- * number of those "tried" that the owner gets, "refused" the number of clients that are refused, for "reason", "shown" the
- * number that the owner is shown to have, and "other" says whether another user gets a request meanwhile. "again" says
- * whether there is room for one when one was answered, and "left" is the number that is shown when all is closed.
- */
-ACT(requests, "tcp|udp NUMBER")
-{
-	bool is_udp = !strcmp(arguments[0], "udp");
-	int wanted = atoi(arguments[1]);
-	pid_t pid, other;
-
-	share();
-	pid = child();
-	if (pid == 0) {
-		union addr a = any_port4();
-		struct pair p[LISTENERS];
-		int cfd, requests = 0, refused;
-		uint32_t clients[LISTENERS * wanted + 1];
-		struct rdma_ucm_conn_param param;
-		struct rdma_ucm_event_resp request, response;
-
-		become(NOBODY);
-		cfd = file();
-		for (int i = 0; i < LISTENERS; i++) {
-			p[i] = (struct pair){ .ps = is_udp ? PS_UDP : PS_TCP };
-			pair_listen(&p[i], &a);
-		}
-		for (int i = 0; i <= LISTENERS * wanted; i++) {
-			clients[i] = REQUIRE_ID(create_id(cfd, is_udp ? PS_UDP : PS_TCP, i + 1));
-			route_id(cfd, clients[i], &p[i % LISTENERS].addr);
-		}
-		for (int i = 0; i < LISTENERS * wanted; i++) {
-			param = conn_param();
-			REQUIRE_OK(connect_id(cfd, clients[i], &param));
-		}
-		for (int i = 0; i < LISTENERS; i++)
-			requests += count_events(p[i].sfd, EV_CONNECT_REQUEST, LISTENERS * wanted, 1000,
-						 i == 0 ? &request : NULL);
-		/* An answer may be one to a repeated request only. */
-		refused = count_events(cfd, is_udp ? EV_UNREACHABLE : EV_REJECTED, LISTENERS * wanted - requests,
-				       15000, &response);
-		printf("tried=%d requests=%d refused=%d reason=%d ", LISTENERS * wanted, requests, refused,
-		       refused ? response.status : 0);
-		fflush(stdout);
-		sem_post(&shared->unmapped);
-		wait_for(&shared->go);
-		/* One is answered. */
-		param = conn_param();
-		REQUIRE_OK(accept_id(p[0].sfd, request.id, 1, &param));
-		NEED_EVENT(cfd, is_udp ? EV_ESTABLISHED : EV_CONNECT_RESPONSE, &response);
-		if (!is_udp) {
-			REQUIRE_OK(accept_id(cfd, response.id, 0, NULL));
-			NEED_EVENT(p[0].sfd, EV_ESTABLISHED, NULL);
-		}
-		param = conn_param();
-		REQUIRE_OK(connect_id(cfd, clients[LISTENERS * wanted], &param));
-		printf("again=%d ", count_events(p[0].sfd, EV_CONNECT_REQUEST, 1, 15000, NULL));
-		finished();
-	}
-	wait_for(&shared->unmapped);
-	printf("shown=%d ", shown(NOBODY, "requests"));
-	other = child();
-	if (other == 0) {
-		union addr a = any_port4();
-		struct pair p = { .ps = is_udp ? PS_UDP : PS_TCP };
-
-		become(SOMEBODY);
-		pair_requested(&p, &a);
-		_exit(1);
-	}
-	printf("other=%d ", reap(other));
-	fflush(stdout);
-	sem_post(&shared->go);
-	REQUIRE(reap(pid) == 0);
-	printf("left=%d\n", left(NOBODY, "requests"));
-}
-/* --- address handles --- */
-
-#define ROUTED "10.99.%d.%d" /* of nobody; the suite has a route to them */
-
-/*
- * A user asks many hosts that do not answer for connections. "asked" is the number of those "tried" that are asked, "shown"
- * the number of handles that the user is shown to have, and "beyond" says whether it can connect to another host meanwhile.
- * "left" is the number that is shown when all is closed.
- */
-ACT(handles, "NUMBER")
-{
-	int tried = 4 * atoi(arguments[0]);
-	pid_t pid;
-
-	share();
-	pid = child();
-	if (pid == 0) {
-		struct rdma_ucm_conn_param param;
-		union addr a = any_port4();
-		struct pair p = { 0 };
-		int fd, asked = 0;
-
-		become(NOBODY);
-		fd = file();
-		for (int i = 0; i < tried; i++) {
-			char ip[32];
-			union addr to;
-
-			snprintf(ip, sizeof(ip), ROUTED, i / 250, 1 + i % 250);
-			to = addr4(ip, 7);
-			param = conn_param();
-			asked += connect_id(fd, routed_client(fd, 1, &to), &param) >= 0;
-		}
-		printf("tried=%d asked=%d ", tried, asked);
-		fflush(stdout);
-		sem_post(&shared->unmapped);
-		wait_for(&shared->go);
-		pair_established(&p, &a);
-		printf("beyond=1 ");
-		finished();
-	}
-	wait_for(&shared->unmapped);
-	printf("shown=%d ", shown(NOBODY, "address_handles"));
-	fflush(stdout);
-	sem_post(&shared->go);
-	REQUIRE(reap(pid) == 0);
-	printf("left=%d\n", left(NOBODY, "address_handles"));
 }

@@ -496,7 +496,7 @@ impl Channel {
             if ptr::eq(&*home, self) {
                 let mut contexts = self.contexts.lock();
                 if owner.is_in(self) {
-                    let refused = contexts.put_back(taken, false);
+                    let refused = contexts.put_back(taken);
                     drop(contexts);
                     break (home, refused);
                 }
@@ -507,7 +507,7 @@ impl Channel {
                         here.hand_over(child, &mut there);
                         child.set_channel(&home);
                     }
-                    let refused = there.put_back(taken, true);
+                    let refused = there.put_back(taken);
                     drop(there);
                     drop(here);
                     break (home, refused);

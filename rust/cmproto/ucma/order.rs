@@ -4,8 +4,9 @@
 //!
 //! Every event has two numbers. Its *position* is that in the queue of its context, and never
 //! changes. Its *sequence number* is its position among the events of all contexts of the channel.
-//! A context that moves to another channel takes its queue along; there, its events get new
-//! sequence numbers, as if they had happened just now, in the same order.
+//! A context that moves to another channel takes its queue along. There, all its events share the
+//! sequence number of its arrival, as if they had happened just then, in the order of their
+//! positions: to move takes the same time whatever the number of events.
 
 /// A source of ascending numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,15 +27,43 @@ impl Numbers {
         self.next = number.wrapping_add(1);
         number
     }
+}
 
-    /// Replaces all of `numbers` by new ones, in the same order. Returns the first new number.
-    pub fn renew<'a>(&mut self, numbers: impl IntoIterator<Item = &'a mut u64>) -> Option<u64> {
-        let mut first = None;
-        for number in numbers {
-            *number = self.take();
-            first = first.or(Some(*number));
+/// The moment when a context has come to its channel, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// The position of the first event after the arrival.
+    position: u64,
+    /// The sequence number of the events before it.
+    seq: u64,
+}
+
+impl Arrival {
+    /// Returns the arrival of a context that was created in its channel.
+    pub const fn new() -> Self {
+        Arrival {
+            position: 0,
+            seq: 0,
         }
-        first
+    }
+
+    /// Returns the arrival of a context that moves now. `positions` is the source of the positions
+    /// of its events, and `sequence` that of the sequence numbers of its new channel.
+    pub fn now(positions: &Numbers, sequence: &mut Numbers) -> Self {
+        Arrival {
+            position: positions.next,
+            seq: sequence.take(),
+        }
+    }
+
+    /// Returns the sequence number in its channel of the event at `position`, which had the
+    /// sequence number `seq` in the channel that it happened in.
+    pub const fn seq(&self, position: u64, seq: u64) -> u64 {
+        if position < self.position {
+            self.seq
+        } else {
+            seq
+        }
     }
 }
 
@@ -50,18 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn renewed_numbers_keep_their_order() {
-        let mut numbers = Numbers { next: 7 };
-        let mut sequence = [100, 200, 201];
-        assert_eq!(numbers.renew(&mut sequence), Some(7));
-        assert_eq!((sequence, numbers.take()), ([7, 8, 9], 10));
-    }
-
-    #[test]
-    fn nothing_to_renew() {
-        let mut numbers = Numbers { next: 7 };
-        assert_eq!(numbers.renew(&mut []), None);
-        assert_eq!(numbers.take(), 7);
+    fn events_before_the_arrival_share_its_number() {
+        let (positions, mut sequence) = (Numbers { next: 3 }, Numbers { next: 7 });
+        let arrival = Arrival::now(&positions, &mut sequence);
+        assert_eq!(sequence.take(), 8);
+        assert_eq!((arrival.seq(0, 100), arrival.seq(2, 102)), (7, 7));
+        assert_eq!((arrival.seq(3, 9), arrival.seq(4, 12)), (9, 12));
+        assert_eq!(Arrival::new().seq(0, 100), 100);
     }
 }
 
@@ -69,7 +93,7 @@ mod tests {
 /// library.
 #[cfg(test)]
 mod model {
-    use super::Numbers;
+    use super::{Arrival, Numbers};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::vec::Vec;
@@ -77,11 +101,14 @@ mod model {
     const CHANNELS: usize = 3;
     const CONTEXTS: usize = 4;
 
-    /// An event; `what` is its number among the events of its context.
+    /// An event; `what` is its number among the events of its context. `renewed` is its place in
+    /// the order of all events, by the simple rule: each event of a context that moves gets a new
+    /// number.
     #[derive(Clone, Copy, Debug)]
     struct Unread {
         seq: u64,
         what: u32,
+        renewed: u64,
     }
 
     #[derive(Clone, Debug, Default)]
@@ -89,6 +116,7 @@ mod model {
         channel: usize,
         queue: BTreeMap<u64, Unread>,
         positions: Numbers,
+        arrival: Arrival,
         happened: u32,
         reported: u32,
     }
@@ -104,7 +132,6 @@ mod model {
     /// An event that a reader of a channel has taken, and copies.
     #[derive(Clone, Copy, Debug)]
     struct Taken {
-        channel: usize,
         context: usize,
         position: u64,
         unread: Unread,
@@ -115,6 +142,7 @@ mod model {
         channels: [Channel; CHANNELS],
         contexts: [Context; CONTEXTS],
         copying: Vec<Taken>,
+        renewed: Numbers,
         delivered: [Vec<u32>; CONTEXTS],
     }
 
@@ -139,22 +167,21 @@ mod model {
 
     impl World {
         fn reindex(&mut self, context: usize) {
-            let Context { channel, queue, .. } = &self.contexts[context];
+            let Context {
+                channel,
+                queue,
+                arrival,
+                ..
+            } = &self.contexts[context];
             let oldest = &mut self.channels[*channel].oldest;
             oldest.retain(|_, of| *of != context);
-            if let Some((_, first)) = queue.first_key_value() {
+            if let Some((position, first)) = queue.first_key_value() {
                 assert_eq!(
-                    oldest.insert(first.seq, context),
+                    oldest.insert(arrival.seq(*position, first.seq), context),
                     None,
                     "a sequence number is unique"
                 );
             }
-        }
-
-        fn renew(&mut self, context: usize) {
-            let Context { channel, queue, .. } = &mut self.contexts[context];
-            let sequence = queue.values_mut().map(|unread| &mut unread.seq);
-            self.channels[*channel].sequence.renew(sequence);
         }
 
         fn happens(&mut self, index: usize) {
@@ -163,7 +190,9 @@ mod model {
             let what = context.happened;
             context.happened += 1;
             let position = context.positions.take();
-            context.queue.insert(position, Unread { seq, what });
+            let renewed = self.renewed.take();
+            let unread = Unread { seq, what, renewed };
+            context.queue.insert(position, unread);
             self.reindex(index);
         }
 
@@ -171,11 +200,17 @@ mod model {
             let Some((_, &context)) = self.channels[channel].oldest.first_key_value() else {
                 return;
             };
+            let first = |context: &Context| Some(context.queue.first_key_value()?.1.renewed);
+            let here = self
+                .contexts
+                .iter()
+                .filter(|other| other.channel == channel);
+            let expected = here.filter_map(first).min();
+            assert_eq!(first(&self.contexts[context]), expected);
             let (position, unread) = self.contexts[context].queue.pop_first().unwrap();
             self.contexts[context].reported += 1;
             self.reindex(context);
             self.copying.push(Taken {
-                channel,
                 context,
                 position,
                 unread,
@@ -186,9 +221,6 @@ mod model {
             let context = &mut self.contexts[taken.context];
             context.reported -= 1;
             context.queue.insert(taken.position, taken.unread);
-            if context.channel != taken.channel {
-                self.renew(taken.context);
-            }
             self.reindex(taken.context);
         }
 
@@ -198,8 +230,17 @@ mod model {
                 return;
             }
             self.channels[from].oldest.retain(|_, of| *of != context);
-            self.contexts[context].channel = to;
-            self.renew(context);
+            let copying = self.copying.iter_mut();
+            let copying = copying.filter(|taken| taken.context == context);
+            let copying = copying.map(|taken| (taken.position, &mut taken.unread));
+            let unread = self.contexts[context].queue.iter_mut();
+            let unread = unread.map(|(position, unread)| (*position, unread));
+            for (_, unread) in copying.chain(unread).collect::<BTreeMap<_, _>>() {
+                unread.renewed = self.renewed.take();
+            }
+            let moving = &mut self.contexts[context];
+            moving.channel = to;
+            moving.arrival = Arrival::now(&moving.positions, &mut self.channels[to].sequence);
             self.reindex(context);
         }
 
@@ -226,7 +267,10 @@ mod model {
                 let copying = self.copying.iter().filter(|taken| taken.context == index);
                 let delivered = &self.delivered[index];
                 assert_eq!(context.reported as usize, delivered.len() + copying.count());
-                let sequence: Vec<_> = context.queue.values().map(|unread| unread.seq).collect();
+                let sequence = context.queue.iter();
+                let sequence: Vec<_> = sequence
+                    .map(|(position, unread)| context.arrival.seq(*position, unread.seq))
+                    .collect();
                 assert!(sequence.is_sorted(), "{sequence:?}");
                 for (number, channel) in self.channels.iter().enumerate() {
                     let entries = channel.oldest.values().filter(|of| **of == index).count();

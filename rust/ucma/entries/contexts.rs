@@ -12,11 +12,14 @@ use super::{
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
-    queue::{EventMemory, EventNode, EventNodeReservation, EventSubject, TakenMemory},
+    queue::{EventMemory, EventNodeReservation, EventSubject, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
 use crate::endpoint::Event;
-use cmproto::{ucma::order::Numbers, ucma_abi::EventStart};
+use cmproto::{
+    ucma::order::{Arrival, Numbers},
+    ucma_abi::EventStart,
+};
 use core::{mem, ptr};
 use kernel::{
     prelude::*,
@@ -161,7 +164,7 @@ impl<C: Numbered> ChannelContexts<C> {
     /// Removes the entry of a context, and its entry in `oldest` if it has one.
     fn detach(&mut self, context: &C) -> Option<Detached<C>> {
         let entry = self.get(context)?;
-        let (first, joined, written) = (entry.queue.first_seq(), entry.joined, entry.written);
+        let (first, joined, written) = (entry.first_seq(), entry.joined, entry.written);
         let spare = first.and_then(|first| self.oldest.remove_node(&first));
         let entry = self.entries.remove(context.id())?;
         self.joined = self.joined.saturating_sub(joined);
@@ -170,32 +173,24 @@ impl<C: Numbered> ChannelContexts<C> {
     }
 
     /// Moves the entry of a context to another channel, with its events, which become the last ones
-    /// there. Allocates and frees nothing.
+    /// there, however many they are. Allocates and frees nothing.
     /// Returns whether the context had an entry.
     pub(crate) fn hand_over(&mut self, context: &C, to: &mut ChannelContexts<C>) -> bool {
-        let counts = self.get(context).map(|entry| (entry.joined, entry.written));
-        let (Some((joined, written)), Some((entry, spare))) = (counts, self.detach(context)) else {
+        let Some((node, spare)) = self.detach(context) else {
             return false;
         };
-        to.add(context, entry);
-        to.joined = to.joined.saturating_add(joined);
-        to.written = to.written.saturating_add(written);
-        to.renew(context, spare);
-        true
-    }
-
-    /// Gives the events of a context new sequence numbers. `spare` is memory for the first one's
-    /// entry in `oldest`.
-    fn renew(&mut self, context: &C, spare: Option<OldestReservation>) {
-        let id = context.id();
-        let Some(entry) = self.entries.get_mut(id) else {
-            return;
+        to.add(context, node);
+        let Some(entry) = to.entries.get_mut(context.id()) else {
+            return false;
         };
-        let first = entry.queue.renew(&mut self.sequence);
-        if let (Some(first), Some(spare)) = (first, spare) {
+        to.joined = to.joined.saturating_add(entry.joined);
+        to.written = to.written.saturating_add(entry.written);
+        entry.arrival = Arrival::now(&entry.numbers, &mut to.sequence);
+        if let (Some(first), Some(spare)) = (entry.first_seq(), spare) {
             // INVARIANT: From here on `first` is the sequence number of the first event.
-            self.oldest.insert(spare.into_node(first, id));
+            to.oldest.insert(spare.into_node(first, context.id()));
         }
+        true
     }
 
     /// Returns the first unread connection request of `listener` whose position is not before
@@ -236,36 +231,27 @@ impl<C: Numbered> ChannelContexts<C> {
 
     /// Removes a membership of `context`, with its unread events.
     pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<RemovedMembership<C>> {
-        let entry = self.get(context)?;
+        let (entry, oldest, _) = self.find(context)?;
+        let unread = entry.groups.get(&group)?.unread;
         let joined = entry.groups.remove_node(&group)?;
         entry.joined = entry.joined.saturating_sub(1);
-        self.joined = self.joined.saturating_sub(1);
-        let mut events = RBTree::new();
-        while let Some(node) = self.withdraw(context, group) {
-            events.insert(node);
-        }
-        Some(RemovedMembership::new(joined, events))
-    }
-
-    /// Removes an unread event about `group` from the queue of `context`.
-    fn withdraw(&mut self, context: &C, group: u64) -> Option<EventNode<C>> {
-        let entry = self.get(context)?;
-        let before = entry.queue.first_seq();
-        let node = entry.queue.withdraw(group)?;
-        let first = entry.queue.first_seq();
+        let before = entry.first_seq();
+        let events = unread.map(|at| entry.queue.withdraw(at?));
+        let first = entry.first_seq();
         if before != first {
-            let spare = before.and_then(|before| self.oldest.remove_node(&before));
+            let spare = before.and_then(|before| oldest.remove_node(&before));
             let spare = spare.map(RBTreeNode::into_reservation);
             // INVARIANT: The entry follows the first event, or is the spare one if there is no
             // event.
             match (first, spare) {
                 (Some(first), Some(spare)) => {
-                    self.oldest.insert(spare.into_node(first, context.id()));
+                    oldest.insert(spare.into_node(first, context.id()));
                 }
-                (_, spare) => self.get(context)?.spare = spare,
+                (_, spare) => entry.spare = spare,
             }
         }
-        Some(node)
+        self.joined = self.joined.saturating_sub(1);
+        Some(RemovedMembership::new(joined, events))
     }
 
     // Events
@@ -291,7 +277,7 @@ impl<C: Numbered> ChannelContexts<C> {
             self.count_written(context);
         }
         if let Some((entry, oldest, _)) = self.find(context) {
-            entry.enter(oldest, seq);
+            entry.enter_last(oldest, seq);
             entry
                 .queue
                 .fill(EventMemory::Node(memory), at, unread, subject);
@@ -308,8 +294,8 @@ impl<C: Numbered> ChannelContexts<C> {
 
     /// Puts an event that was taken out and could not be copied back into its queue, where it is
     /// the oldest one. Returns its node if the context has gone, or if the group of the event was
-    /// left. `moved` says whether the context has come from another channel since.
-    pub(crate) fn put_back(&mut self, taken: TakenEvent<C>, moved: bool) -> Option<TakenMemory<C>> {
+    /// left.
+    pub(crate) fn put_back(&mut self, taken: TakenEvent<C>) -> Option<TakenMemory<C>> {
         let TakenEvent {
             owner,
             group,
@@ -323,28 +309,21 @@ impl<C: Numbered> ChannelContexts<C> {
             return Some(node);
         };
         entry.reported = entry.reported.wrapping_sub(1);
+        let at = node.position();
         if let Some(group) = group {
             let Some(joined) = entry.groups.get_mut(&group) else {
                 return Some(node);
             };
             joined.reported = joined.reported.wrapping_sub(1);
+            joined.add_unread(at);
         }
         if is_written {
             self.count_written(&owner);
         }
         let (entry, oldest, _) = self.find(&owner)?;
-        if !moved {
-            entry.enter(oldest, seq);
-            entry.queue.put_back(node, resp);
-            return None;
-        }
-        // The sequence number of the event is one of the other channel.
-        let spare = match entry.queue.first_seq() {
-            Some(first) => oldest.remove_node(&first).map(RBTreeNode::into_reservation),
-            None => entry.spare.take(),
-        };
+        // The event may have been taken from another channel.
+        entry.enter(oldest, entry.arrival.seq(at, seq));
         entry.queue.put_back(node, resp);
-        self.renew(&owner, spare);
         None
     }
 
@@ -376,12 +355,15 @@ impl<C: Numbered> ChannelContexts<C> {
             param,
         } = recipient;
         let (seq, at) = (sequence.take(), entry.numbers.take());
+        if let Some(joined) = group.and_then(|group| entry.groups.get_mut(&group)) {
+            joined.add_unread(at);
+        }
         let unread = Unread::new(uid, event, param, id, seq);
         let subject = EventSubject {
             group,
             ..EventSubject::default()
         };
-        entry.enter(oldest, seq);
+        entry.enter_last(oldest, seq);
         entry.queue.fill(memory, at, unread, subject);
         Ok(true)
     }
@@ -407,7 +389,7 @@ impl<C: Numbered> ChannelContexts<C> {
                 (unread.start(), resp, child, group, unread.is_written())
             })?;
         // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
-        match entry.queue.first_seq() {
+        match entry.first_seq() {
             Some(first) => {
                 oldest.insert(spare.into_node(first, id));
             }
@@ -420,6 +402,7 @@ impl<C: Numbered> ChannelContexts<C> {
         }
         if let Some(joined) = group.and_then(|group| entry.groups.get_mut(&group)) {
             joined.reported = joined.reported.wrapping_add(1);
+            joined.remove_unread(node.position());
         }
         Some(TakenEvent {
             owner: entry.context.clone(),

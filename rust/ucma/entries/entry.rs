@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{endpoint::Event, kext::users::Charge};
 use cmproto::{
-    ucma::{backlog::Backlog, order::Numbers},
+    ucma::{
+        backlog::Backlog,
+        order::{Arrival, Numbers},
+    },
     ucma_abi::CmEvent,
 };
 use kernel::{
@@ -37,6 +40,7 @@ pub(crate) type OldestReservation = RBTreeNodeReservation<u64, u32>;
 /// - `spare` is `Some` if and only if `queue` is empty.
 /// - `groups` has `joined` entries.
 /// - `written` of the events in `queue` were written by programs.
+/// - `unread` of the memberships are the positions of their events in `queue`.
 pub(crate) struct ChannelEntry<C> {
     pub(crate) context: Arc<C>,
     /// The user's value for the context; 0 as long as the context wants no events.
@@ -54,6 +58,8 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
+    /// When the context has come to the channel.
+    pub(crate) arrival: Arrival,
     pub(crate) spare: Option<OldestReservation>,
     pub(crate) reservation: EventReservation<C>,
 }
@@ -107,6 +113,7 @@ impl<C: Numbered> EntryReservation<C> {
                 joined: 0,
                 written: 0,
                 numbers: Numbers::new(),
+                arrival: Arrival::new(),
                 spare: Some(self.spare),
                 reservation: EventReservation::new(),
             },
@@ -142,8 +149,10 @@ impl<C: Numbered> ChannelEntry<C> {
                 self.queue.take_slot(),
             ),
             Some(group) => match self.groups.get_mut(&group) {
-                Some(joined) => (joined.uid, joined.id, &mut joined.reservation, None),
-                None => return Ok(None),
+                Some(joined) if joined.has_room() => {
+                    (joined.uid, joined.id, &mut joined.reservation, None)
+                }
+                _ => return Ok(None),
             },
         };
         let missing =
@@ -190,19 +199,38 @@ impl<C: Numbered> ChannelEntry<C> {
         }
     }
 
-    /// Enters the context into the channel's `oldest` for an event with position `seq`, which is
-    /// put into the queue next.
-    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
-        let spare = match self.queue.first_seq() {
-            None => self.spare.take(),
-            Some(first) if seq < first => {
-                oldest.remove_node(&first).map(RBTreeNode::into_reservation)
-            }
-            Some(_) => None,
-        };
-        if let Some(spare) = spare {
-            // INVARIANT: From here on `seq` is that of the first event in the queue.
+    /// Returns the sequence number of the first event in the queue.
+    #[inline]
+    pub(crate) fn first_seq(&self) -> Option<u64> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let (at, seq) = self.queue.first()?;
+        Some(self.arrival.seq(at, seq))
+    }
+
+    /// Enters the context into the channel's `oldest` for a new event with the sequence number
+    /// `seq`, which is put into the queue next, behind all others.
+    pub(crate) fn enter_last(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
+        // INVARIANT: The queue was empty, so that `seq` is that of the first event from here on.
+        if let Some(spare) = self.spare.take() {
             oldest.insert(spare.into_node(seq, self.context.id()));
+        }
+    }
+
+    /// Enters the context into the channel's `oldest` for an event with the sequence number `seq`
+    /// that is put back into the queue next.
+    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
+        match self.first_seq() {
+            None => self.enter_last(oldest, seq),
+            Some(first) if seq < first => {
+                let spare = oldest.remove_node(&first).map(RBTreeNode::into_reservation);
+                if let Some(spare) = spare {
+                    // INVARIANT: From here on `seq` is that of the first event in the queue.
+                    oldest.insert(spare.into_node(seq, self.context.id()));
+                }
+            }
+            Some(_) => {}
         }
     }
 

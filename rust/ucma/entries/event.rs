@@ -17,7 +17,7 @@ use kernel::{
 
 /// An event that was not read yet.
 pub(crate) struct Unread {
-    /// The position of the event among all events of its channel.
+    /// The position of the event among all events of the channel that it happened in.
     seq: u64,
     /// The user's value for the context or multicast group that the event is for.
     uid: u64,
@@ -61,14 +61,9 @@ impl Unread {
         matches!(self.kind, CmEvent::User | CmEvent::Internal)
     }
 
-    /// Returns the position of the event among all events of its channel.
+    /// Returns the position of the event among all events of the channel that it happened in.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
-    }
-
-    /// Returns the position of the event, to be changed when the event moves to another channel.
-    pub(crate) fn seq_mut(&mut self) -> &mut u64 {
-        &mut self.seq
     }
 
     /// Returns the start of the event in the layout of the ABI.

@@ -2,8 +2,11 @@
 
 //! The entry of a multicast membership in its context's entry.
 
-use super::{event::Unread, queue::EventSubject, reservation::EventReservation};
-use kernel::rbtree::{RBTree, RBTreeNode};
+use super::{queue::EventNode, reservation::EventReservation};
+use kernel::rbtree::RBTreeNode;
+
+/// The most unread events of a membership: its outcome, and its loss, which is the last.
+pub(crate) const MOST_UNREAD: usize = 2;
 
 /// The entry of a multicast membership in its context's entry.
 pub(crate) struct MembershipEntry<C> {
@@ -14,12 +17,15 @@ pub(crate) struct MembershipEntry<C> {
     /// The number of its events that were read.
     pub(crate) reported: u32,
     pub(crate) reservation: EventReservation<C>,
+    /// The positions of its unread events in the queue of the context, so that they are found there
+    /// among any number of others.
+    pub(crate) unread: [Option<u64>; MOST_UNREAD],
 }
 
 /// A membership that was removed from its channel, to be dropped without the lock.
 pub(crate) struct RemovedMembership<C> {
     joined: RBTreeNode<u64, MembershipEntry<C>>,
-    _events: RBTree<u64, (Unread, EventSubject<C>)>,
+    _events: [Option<EventNode<C>>; MOST_UNREAD],
 }
 
 impl<C> MembershipEntry<C> {
@@ -30,6 +36,26 @@ impl<C> MembershipEntry<C> {
             uid,
             reported: 0,
             reservation,
+            unread: [None; MOST_UNREAD],
+        }
+    }
+
+    /// Returns whether the membership may have another unread event.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unread.contains(&None)
+    }
+
+    /// Notes that the event at the position `at` is unread. There is room for it.
+    pub(crate) fn add_unread(&mut self, at: u64) {
+        if let Some(place) = self.unread.iter_mut().find(|place| place.is_none()) {
+            *place = Some(at);
+        }
+    }
+
+    /// Notes that the event at the position `at` was read.
+    pub(crate) fn remove_unread(&mut self, at: u64) {
+        if let Some(place) = self.unread.iter_mut().find(|place| **place == Some(at)) {
+            *place = None;
         }
     }
 }
@@ -38,7 +64,7 @@ impl<C> RemovedMembership<C> {
     /// Creates it from the entry and the unread events of the membership.
     pub(crate) fn new(
         joined: RBTreeNode<u64, MembershipEntry<C>>,
-        events: RBTree<u64, (Unread, EventSubject<C>)>,
+        events: [Option<EventNode<C>>; MOST_UNREAD],
     ) -> Self {
         RemovedMembership {
             joined,

@@ -7,8 +7,7 @@
 
 use super::event::{EventRespBox, Unread};
 use crate::kext::users::Charge;
-use cmproto::ucma::order::Numbers;
-use core::{array, iter, mem};
+use core::{array, mem};
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc,
@@ -43,6 +42,9 @@ pub(crate) type EventNodeReservation<C> = RBTreeNodeReservation<u64, (Unread, Ev
 /// An event in memory outside the queue's own slots.
 pub(crate) type EventNode<C> = RBTreeNode<u64, (Unread, EventSubject<C>)>;
 
+/// Events that are not in a slot, by position.
+type Events<C> = RBTree<u64, (Unread, EventSubject<C>)>;
+
 /// Memory for an event.
 pub(crate) enum EventMemory<C> {
     /// A slot of the queue, for an event whose only subject is its context.
@@ -55,8 +57,10 @@ pub(crate) enum EventMemory<C> {
 pub(crate) enum TakenMemory<C> {
     /// The event is in a slot of the queue, at this position.
     Slot(u64),
-    /// The event is in memory of its own, and was at this position.
-    Node(u64, EventNode<C>),
+    /// The event is a connection request in memory of its own, and was at this position.
+    Request(u64, EventNode<C>),
+    /// The event is another one in memory of its own, and was at this position.
+    Event(u64, EventNode<C>),
 }
 
 /// An event that was read and removed, to be dropped without a lock.
@@ -78,26 +82,54 @@ enum Slot {
     Read(u64, Unread),
 }
 
+/// The part of a queue that an event is in.
+#[derive(Clone, Copy)]
+enum Place {
+    Slot(usize),
+    Requests,
+    Events,
+}
+
 /// Unread events, in the order of their positions.
 ///
 /// # Invariants
 ///
-/// `full` of the slots are [`Slot::Full`].
+/// - `full` of the slots are [`Slot::Full`].
+/// - The subjects of the events in `requests` have a child, those of `events` have none.
 pub(crate) struct Queue<C> {
     /// The number of slots with an unread event.
     full: usize,
-    /// The unread events that are not in a slot, by position.
-    allocated: RBTree<u64, (Unread, EventSubject<C>)>,
+    /// The unread connection requests. They have a tree of their own so that they are found among
+    /// any number of other events.
+    requests: Events<C>,
+    /// The other unread events that are not in a slot.
+    events: Events<C>,
     /// Memory for the first events of the context itself.
     slots: [Slot; SLOTS],
 }
 
+/// Returns the first event in `events`, and its position.
+fn front<C>(events: &Events<C>) -> Option<(u64, &Unread)> {
+    if events.is_empty() {
+        return None;
+    }
+    let (at, (unread, _)) = events.iter().next()?;
+    Some((*at, unread))
+}
+
 impl<C> TakenMemory<C> {
+    /// Returns the position of the event.
+    pub(crate) fn position(&self) -> u64 {
+        match self {
+            TakenMemory::Slot(at) | TakenMemory::Request(at, _) | TakenMemory::Event(at, _) => *at,
+        }
+    }
+
     /// Returns the context that the event announces, if the event is a connection request.
     pub(crate) fn into_child(self) -> Option<Arc<C>> {
         match self {
-            TakenMemory::Slot(_) => None,
-            TakenMemory::Node(_, node) => {
+            TakenMemory::Slot(_) | TakenMemory::Event(..) => None,
+            TakenMemory::Request(_, node) => {
                 let (_, (_, subject)) = node.to_key_value();
                 subject.child
             }
@@ -107,13 +139,6 @@ impl<C> TakenMemory<C> {
 
 impl Slot {
     fn full(&self) -> Option<(u64, &Unread)> {
-        match self {
-            Slot::Full(at, unread) => Some((*at, unread)),
-            _ => None,
-        }
-    }
-
-    fn full_mut(&mut self) -> Option<(u64, &mut Unread)> {
         match self {
             Slot::Full(at, unread) => Some((*at, unread)),
             _ => None,
@@ -134,63 +159,71 @@ impl Slot {
     }
 }
 
+/// Puts an event back at the position `at`, with the part of it that its reader took.
+fn put_back_into<C>(
+    events: &mut Events<C>,
+    at: u64,
+    node: EventNode<C>,
+    resp: Option<EventRespBox>,
+) {
+    let _ = events.insert(node);
+    if let Some((unread, _)) = events.get_mut(&at) {
+        *unread.resp() = resp;
+    }
+}
+
 impl<C> Queue<C> {
     /// Creates an empty queue.
     pub(crate) fn new() -> Self {
         Queue {
             full: 0,
-            allocated: RBTree::new(),
+            requests: RBTree::new(),
+            events: RBTree::new(),
             slots: array::from_fn(|_| Slot::Free),
         }
     }
 
-    /// Returns the position of the first event that is not in a slot.
-    fn first_allocated(&self) -> Option<u64> {
-        if self.allocated.is_empty() {
-            return None;
-        }
-        self.allocated.iter().next().map(|(at, _)| *at)
+    /// Returns whether there is no event.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.full == 0 && self.requests.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the slot of the oldest event, or `None` if the oldest event is not in a slot.
-    fn first_slot(&self) -> Option<usize> {
-        if self.full == 0 {
-            return None;
+    /// Returns the position of the oldest event, and where it is.
+    fn oldest(&self) -> Option<(u64, Place)> {
+        let mut oldest = None;
+        if self.full != 0 {
+            let slots = self.slots.iter().enumerate();
+            let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
+            oldest = full.min().map(|(at, index)| (at, Place::Slot(index)));
         }
-        let slots = self.slots.iter().enumerate();
-        let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
-        let (at, index) = full.min()?;
-        let is_first = self.first_allocated().is_none_or(|other| at < other);
-        is_first.then_some(index)
+        let mut consider = |events, place| {
+            let at = front(events).map(|(at, _)| at);
+            if let Some(at) = at.filter(|at| oldest.is_none_or(|(other, _)| *at < other)) {
+                oldest = Some((at, place));
+            }
+        };
+        consider(&self.requests, Place::Requests);
+        consider(&self.events, Place::Events);
+        oldest
     }
 
-    /// Returns the sequence number of the oldest event.
-    pub(crate) fn first_seq(&self) -> Option<u64> {
-        if let Some(index) = self.first_slot() {
-            let (_, unread) = self.slots.get(index)?.full()?;
-            return Some(unread.seq());
-        }
-        if self.allocated.is_empty() {
-            return None;
-        }
-        self.allocated
-            .values()
-            .next()
-            .map(|(unread, _)| unread.seq())
+    /// Returns the position and the sequence number of the oldest event.
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
+        let (at, place) = self.oldest()?;
+        let unread = match place {
+            Place::Slot(index) => self.slots.get(index)?.full()?.1,
+            Place::Requests => front(&self.requests)?.1,
+            Place::Events => front(&self.events)?.1,
+        };
+        Some((at, unread.seq()))
     }
 
     /// Returns the first connection request whose position is not before `from`: its position, and
     /// the context that it announces.
     pub(crate) fn request(&self, from: u64) -> Option<(u64, Arc<C>)> {
-        let mut from = from;
-        loop {
-            let cursor = self.allocated.cursor_lower_bound(&from)?;
-            let (&at, (_, subject)) = cursor.current();
-            if let Some(child) = &subject.child {
-                return Some((at, child.clone()));
-            }
-            from = at.checked_add(1)?;
-        }
+        let cursor = self.requests.cursor_lower_bound(&from)?;
+        let (&at, (_, subject)) = cursor.current();
+        Some((at, subject.child.clone()?))
     }
 
     /// Adds an event at the position `at`, which no other event has. If `memory` is a slot of the
@@ -211,9 +244,12 @@ impl<C> Queue<C> {
                 }
             }
             EventMemory::Node(memory) => {
-                let _ = self
-                    .allocated
-                    .insert(memory.into_node(at, (unread, subject)));
+                // INVARIANT: The subject decides.
+                let events = match subject.child {
+                    Some(_) => &mut self.requests,
+                    None => &mut self.events,
+                };
+                let _ = events.insert(memory.into_node(at, (unread, subject)));
             }
         }
     }
@@ -224,22 +260,31 @@ impl<C> Queue<C> {
         &mut self,
         look: impl FnOnce(&mut Unread, Option<&EventSubject<C>>) -> R,
     ) -> Option<(TakenMemory<C>, R)> {
-        let Some(index) = self.first_slot() else {
-            let mut cursor = self.allocated.cursor_front_mut()?;
-            let (&at, (unread, subject)) = cursor.current_mut();
-            let seen = look(unread, Some(subject));
-            let (_, node) = cursor.remove_current();
-            return Some((TakenMemory::Node(at, node), seen));
+        let (_, place) = self.oldest()?;
+        let events = match place {
+            Place::Slot(index) => {
+                let slot = self.slots.get_mut(index)?;
+                let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
+                    return None;
+                };
+                let seen = look(&mut unread, None);
+                *slot = Slot::Read(at, unread);
+                // INVARIANT: One slot less is full.
+                self.full = self.full.saturating_sub(1);
+                return Some((TakenMemory::Slot(at), seen));
+            }
+            Place::Requests => &mut self.requests,
+            Place::Events => &mut self.events,
         };
-        let slot = self.slots.get_mut(index)?;
-        let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
-            return None;
+        let mut cursor = events.cursor_front_mut()?;
+        let (&at, (unread, subject)) = cursor.current_mut();
+        let seen = look(unread, Some(subject));
+        let (_, node) = cursor.remove_current();
+        let taken = match place {
+            Place::Requests => TakenMemory::Request(at, node),
+            _ => TakenMemory::Event(at, node),
         };
-        let seen = look(&mut unread, None);
-        *slot = Slot::Read(at, unread);
-        // INVARIANT: One slot less is full.
-        self.full = self.full.saturating_sub(1);
-        Some((TakenMemory::Slot(at), seen))
+        Some((taken, seen))
     }
 
     /// Puts an event back at its position. `resp` is the part of the event that its reader took.
@@ -256,12 +301,8 @@ impl<C> Queue<C> {
                     self.full = self.full.saturating_add(1);
                 }
             }
-            TakenMemory::Node(at, node) => {
-                let _ = self.allocated.insert(node);
-                if let Some((unread, _)) = self.allocated.get_mut(&at) {
-                    *unread.resp() = resp;
-                }
-            }
+            TakenMemory::Request(at, node) => put_back_into(&mut self.requests, at, node, resp),
+            TakenMemory::Event(at, node) => put_back_into(&mut self.events, at, node, resp),
         }
     }
 
@@ -276,51 +317,15 @@ impl<C> Queue<C> {
                 };
                 RemovedEvent::Slot { _event: event }
             }
-            TakenMemory::Node(_, node) => RemovedEvent::Node(node.into_reservation()),
-        }
-    }
-
-    /// Removes the oldest event about the multicast group `group`.
-    pub(crate) fn withdraw(&mut self, group: u64) -> Option<EventNode<C>> {
-        let mut events = self.allocated.iter();
-        let (&at, _) = events.find(|(_, (_, subject))| subject.group == Some(group))?;
-        self.allocated.remove_node(&at)
-    }
-
-    /// Sorts the slots by the position of the unread event in them. Slots without one come first.
-    ///
-    /// There are only a few slots, and the sorting functions of the core library can panic.
-    fn sort_slots(&mut self) {
-        let position = |slot: &Slot| slot.full().map(|(at, _)| at);
-        // Odd-even transposition sort: one pass for each slot; passes alternate between pairs that
-        // start at even and at odd indices.
-        for pass in 0..self.slots.len() {
-            let slots = self.slots.get_mut(pass % 2..).unwrap_or_default();
-            for pair in slots.chunks_exact_mut(2) {
-                if let [a, b] = pair {
-                    if position(a) > position(b) {
-                        mem::swap(a, b);
-                    }
-                }
+            TakenMemory::Request(_, node) | TakenMemory::Event(_, node) => {
+                RemovedEvent::Node(node.into_reservation())
             }
         }
     }
 
-    /// Gives all events new sequence numbers. Returns the new sequence number of the first one.
-    pub(crate) fn renew(&mut self, sequence: &mut Numbers) -> Option<u64> {
-        self.sort_slots();
-        let mut slots = self.slots.iter_mut().filter_map(Slot::full_mut).peekable();
-        let mut allocated = self.allocated.iter_mut().peekable();
-        sequence.renew(iter::from_fn(|| {
-            let is_in_slot = match (slots.peek(), allocated.peek()) {
-                (Some((slot, _)), Some((other, _))) => slot < *other,
-                (slot, _) => slot.is_some(),
-            };
-            match is_in_slot {
-                true => slots.next().map(|(_, unread)| unread.seq_mut()),
-                false => allocated.next().map(|(_, (unread, _))| unread.seq_mut()),
-            }
-        }))
+    /// Removes the event at the position `at`, which is no connection request and not in a slot.
+    pub(crate) fn withdraw(&mut self, at: u64) -> Option<EventNode<C>> {
+        self.events.remove_node(&at)
     }
 
     // Memory

@@ -116,6 +116,8 @@ for line in "What has arrived." "Whether it is empty." "How many there are." "Wh
 	refused "checks/comments: \"$line\" of a module" "words.rs:1: does not stand alone" words words.rs "//! $line"
 done
 refused "checks/comments: a comment in C" "words.h:2: does not stand alone" words words.h "/*" " * What is shared." " */"
+refused "checks/comments: a sentence of a comment" "words.rs:1: no sentence with a subject" \
+	words words.rs "// It is empty. What is left is freed."
 refused "checks/comments: a long comment" "words.rs:1: over 100 columns" words words.rs "// $long"
 refused "checks/comments: a long string in a comment" "words.rs:1: over 100 columns" words words.rs "// \"$long\""
 refused "checks/comments: a long line of code" "words.rs:1: over 100 columns" words words.rs "let x = $long;"
@@ -124,7 +126,7 @@ refused "checks/comments: a long line by its tabs" "words.c:1: over 100 columns"
 mkdir -p "$tree/rust/words"
 refused "checks/comments: a long comment of a build file" "Kbuild:1: over 100 columns" words words/Kbuild "# $long"
 words words.rs "//! A module." "" "/// Returns whether the queue is empty." "///" "/// It is a hint." \
-	"// What follows is no doc comment." "let x = \"$long\";" "// ${long:3}" "/// Creates an empty counter." >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
+	"// The next line is no comment." "let x = \"$long\";" "// ${long:3}" "/// Creates an empty counter." >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]
 result $? "checks/comments: what is right passes"
 
 # registry ROW...: what checks/suites says of these rows, beside a script one.sh, a step "step" and a part "part".

@@ -67,12 +67,13 @@ impl Sources {
         let Some((hash, slot)) = self.slot(source) else {
             return false;
         };
-        if Confirmation::from(slot.confirmation.load(Relaxed)).is_by(hash, now) {
-            return true;
-        }
+        let confirmation = slot.confirmation.load(Relaxed).into();
         let sent = slot.unasked.load(Relaxed);
-        let more = Unasked::from(sent).one_more(now);
-        // One of two messages that come at the same time is sent.
-        more.is_some_and(|more| slot.unasked.cmpxchg(sent, more.into(), Relaxed).is_ok())
+        let Some(next) = Unasked::from(sent).add(confirmation, hash, now) else {
+            return false;
+        };
+        let next = next.into();
+        // One of two messages that are counted at the same time is sent.
+        next == sent || slot.unasked.cmpxchg(sent, next, Relaxed).is_ok()
     }
 }

@@ -46,7 +46,7 @@ impl Confirmation {
 
     /// Returns whether the source with this hash has confirmed a request, and not long before
     /// `now`.
-    pub fn is_by(self, hash: u64, now: Instant) -> bool {
+    fn is_by(self, hash: u64, now: Instant) -> bool {
         let one_now = Self::new(hash, now);
         self.source == one_now.source && one_now.at.saturating_sub(self.at) < Self::VALID
     }
@@ -84,8 +84,19 @@ impl Unasked {
     /// which makes four of it in all.
     const REST: Duration = Duration::from_millis(150_000);
 
-    /// Adds a message at `now`. Returns `None` if it must not be sent.
-    pub fn one_more(self, now: Instant) -> Option<Self> {
+    /// Adds a message at `now` to the source with this hash. `confirmation` is that of its slot. A
+    /// message to a source that has confirmed a request is not counted, and `self` is returned.
+    ///
+    /// Returns `None` if the message must not be sent.
+    pub fn add(self, confirmation: Confirmation, hash: u64, now: Instant) -> Option<Self> {
+        match confirmation.is_by(hash, now) {
+            true => Some(self),
+            false => self.one_more(now),
+        }
+    }
+
+    /// Adds a message at `now` to a source that has confirmed nothing.
+    fn one_more(self, now: Instant) -> Option<Self> {
         let since = now.saturating_duration_since(self.last);
         let pause = match usize::from(self.count).checked_sub(1) {
             Some(sent) => Self::PAUSES.get(sent).copied().unwrap_or(Self::REST),
@@ -178,6 +189,19 @@ mod tests {
         // At the start nobody has confirmed anything.
         let none = |n: &u32| !Confirmation::default().is_by(hash(*n), at(0));
         assert!((0..1_000_000).all(|n| none(&n)));
+    }
+
+    #[test]
+    fn a_message_to_a_source_that_has_confirmed_is_not_counted() {
+        let confirmation = Confirmation::new(hash(1), at(0));
+        let first = Unasked::default().one_more(at(1)).unwrap();
+        for n in 1..=2 {
+            let next = first.add(confirmation, hash(n), at(2));
+            assert_eq!(next, (n == 1).then_some(first));
+        }
+        let later = first.add(confirmation, hash(2), at(600)).unwrap();
+        assert_eq!(Some(later), first.one_more(at(600)));
+        assert_ne!(later, first);
     }
 
     #[test]

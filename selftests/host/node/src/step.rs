@@ -93,12 +93,9 @@ impl<E: Environment> Node<E> {
         };
         let source = endpoint.peer;
         let (confirmation, unasked) = self.sources.entry(source).or_default();
-        if self.plant == Some(Plant::Unasked) || confirmation.is_by(source.hash(KEY), self.now) {
-            return true;
-        }
-        let more = unasked.one_more(self.now);
-        *unasked = more.unwrap_or(*unasked);
-        more.is_some()
+        let next = unasked.add(*confirmation, source.hash(KEY), self.now);
+        *unasked = next.unwrap_or(*unasked);
+        next.is_some() || self.plant == Some(Plant::Unasked)
     }
 
     /// Sends what `encode` writes.

@@ -7,10 +7,13 @@
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
+#include <semaphore.h>
+
 #include "../abi/abi.h"
 
-/* A user who owns nothing. */
+/* A user who owns nothing, and another one. */
 #define NOBODY 65534
+#define SOMEBODY 1000
 
 struct act {
 	const char *name;
@@ -35,5 +38,21 @@ void become(unsigned int uid);
 
 /* A file of the device that does not wait. */
 int file(void);
+
+/* The state that the processes of an act share. */
+extern struct shared {
+	sem_t ready, go, done;
+	uint32_t number;
+	int made, error;
+} *shared;
+
+void share(void);
+pid_t child(void);
+/* Ends a child whose output is complete. */
+void finished(void);
+/* Returns the exit status of a child. */
+int reap(pid_t pid);
+/* Waits for another process, which may have failed. */
+void wait_for(sem_t *s);
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Ids and memberships of others. */
-#include <sys/wait.h>
-
 #include "../abi/mcast.h"
 #include "hostile.h"
 
@@ -44,9 +42,9 @@ static uint64_t answers(int fd, int empty, uint32_t id)
  */
 ACT(oracle, "")
 {
-	int mine = file(), status;
+	int mine = file();
 	uint32_t ids[IDS], groups[IDS], last = 0;
-	pid_t child;
+	pid_t pid;
 
 	for (int i = 0; i < IDS; i++) {
 		char group[32];
@@ -58,8 +56,8 @@ ACT(oracle, "")
 		last = ids[i] > last ? ids[i] : last;
 	}
 	REQUIRE(last < ASKED);
-	child = fork();
-	if (child == 0) {
+	pid = child();
+	if (pid == 0) {
 		int told = 0, fd, empty;
 		uint64_t none;
 
@@ -70,10 +68,9 @@ ACT(oracle, "")
 		for (uint32_t id = 0; id < ASKED; id++)
 			told += answers(fd, empty, id) != none;
 		printf("told=%d ", told);
-		fflush(stdout);
-		_exit(0);
+		finished();
 	}
-	REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+	REQUIRE(reap(pid) == 0);
 	printf("others=%d\n", IDS);
 	/* Nothing became of them. */
 	for (int i = 0; i < IDS; i++) {

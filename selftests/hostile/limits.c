@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The limits of a user, who has many files, processes, user namespaces, users of these, and descriptors to pass on. */
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "../abi/mcast.h"
 #include "limits.h"
@@ -13,51 +10,6 @@
 #define SUB_USERS 100000
 #define PROCESSES 4
 #define FILES 2
-
-struct shared *shared;
-
-void share(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	REQUIRE(shared != MAP_FAILED);
-	sem_init(&shared->ready, 1, 0);
-	sem_init(&shared->go, 1, 0);
-	sem_init(&shared->unmapped, 1, 0);
-}
-
-pid_t child(void)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	REQUIRE(pid >= 0);
-	return pid;
-}
-
-void finished(void)
-{
-	fflush(stdout);
-	_exit(0);
-}
-
-int reap(pid_t pid)
-{
-	int status;
-
-	REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-void wait_for(sem_t *s)
-{
-	struct timespec end;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 20 * patience();
-	while (sem_timedwait(s, &end))
-		REQUIRE(errno == EINTR);
-}
 
 /* --- resources --- */
 
@@ -249,7 +201,7 @@ static void as_sub_users(int number)
 	if (mapper == 0) {
 		char path[64], map[64];
 
-		wait_for(&shared->unmapped);
+		wait_for(&shared->done);
 		snprintf(path, sizeof(path), "/proc/%d/uid_map", self);
 		snprintf(map, sizeof(map), "0 %d 1\n1 %d 65536\n", NOBODY, SUB_USERS);
 		write_file(path, map);
@@ -257,7 +209,7 @@ static void as_sub_users(int number)
 	}
 	become(NOBODY);
 	REQUIRE(unshare(CLONE_NEWUSER) == 0);
-	sem_post(&shared->unmapped);
+	sem_post(&shared->done);
 	REQUIRE(reap(mapper) == 0);
 	REQUIRE(setresuid(number + 1, number + 1, number + 1) == 0);
 }

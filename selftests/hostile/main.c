@@ -6,6 +6,9 @@
  */
 #include <grp.h>
 #include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "hostile.h"
 
@@ -27,6 +30,53 @@ void become(unsigned int uid)
 int file(void)
 {
 	return cm_open(O_RDWR | O_NONBLOCK);
+}
+
+/* --- processes --- */
+
+struct shared *shared;
+
+void share(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(shared != MAP_FAILED);
+	sem_init(&shared->ready, 1, 0);
+	sem_init(&shared->go, 1, 0);
+	sem_init(&shared->done, 1, 0);
+}
+
+pid_t child(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	return pid;
+}
+
+void finished(void)
+{
+	fflush(stdout);
+	_exit(0);
+}
+
+int reap(pid_t pid)
+{
+	int status;
+
+	REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+void wait_for(sem_t *s)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 20 * patience();
+	while (sem_timedwait(s, &end))
+		REQUIRE(errno == EINTR);
 }
 
 /* --- what the files of ../abi want of their harness: here all ends with the first failure --- */

@@ -2,14 +2,11 @@
 /* Numbers of queue pairs of others. */
 #include <infiniband/verbs.h>
 #include <sched.h>
-#include <semaphore.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "hostile.h"
 
 /* The user whose queue pair it is. */
-#define OWNER 1000
+#define OWNER SOMEBODY
 #define CLOSED_PORT 9
 
 /* The device, and an address of it: of soft-RoCE, unless the environment says otherwise. */
@@ -24,12 +21,6 @@ static union addr here(uint16_t port)
 
 	return strchr(address, ':') ? addr6(address, port) : addr4(address, port);
 }
-
-/* The memory that the processes share. */
-static struct shared {
-	sem_t ready, go, done;
-	uint32_t number;
-} *shared;
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -81,12 +72,6 @@ static long try_connect(uint32_t number, uint16_t port)
 	return connect_id(fd, id, &param);
 }
 
-static void wait_for(sem_t *s)
-{
-	while (sem_wait(s))
-		REQUIRE(errno == EINTR);
-}
-
 /* The event of the ones that come within a second which says that a connection is over. */
 static bool is_ended(int fd)
 {
@@ -96,38 +81,6 @@ static bool is_ended(int fd)
 		if (ev.event == EV_DISCONNECTED)
 			return true;
 	return false;
-}
-
-static pid_t child(void)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	REQUIRE(pid >= 0);
-	return pid;
-}
-
-static void reap(pid_t pid)
-{
-	int status;
-
-	REQUIRE(waitpid(pid, &status, 0) == pid && status == 0);
-}
-
-static void finished(void)
-{
-	fflush(stdout);
-	_exit(0);
-}
-
-static void share(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	REQUIRE(shared != MAP_FAILED);
-	sem_init(&shared->ready, 1, 0);
-	sem_init(&shared->go, 1, 0);
-	sem_init(&shared->done, 1, 0);
 }
 
 /* The owner: a connection of a real queue pair, and whether it has ended when all is over. */
@@ -216,9 +169,9 @@ ACT(steal, "connect|accept|userns|owner|root")
 		}
 		stop();
 	}
-	reap(thief);
+	REQUIRE(reap(thief) == 0);
 	sem_post(&shared->go);
-	reap(owner);
+	REQUIRE(reap(owner) == 0);
 }
 
 /* The descriptor of the queue pair's device is not the right to its number. */
@@ -235,7 +188,7 @@ ACT(steal_passed, "")
 		printf("error=%ld\n", -try_connect(number, CLOSED_PORT));
 		finished();
 	}
-	reap(thief);
+	REQUIRE(reap(thief) == 0);
 }
 
 /* A process that gives its privileges up keeps its queue pair. */
@@ -326,9 +279,9 @@ ACT(squat, "established|requested|answered")
 		printf("ended=%d\n", ended);
 		finished();
 	}
-	reap(squatter);
+	REQUIRE(reap(squatter) == 0);
 	sem_post(&shared->go);
-	reap(owner);
+	REQUIRE(reap(owner) == 0);
 }
 
 /* Somebody names a number, as of a queue pair of the kernel. */
@@ -386,6 +339,6 @@ ACT(take, "")
 		printf("error=%ld\n", error);
 		finished();
 	}
-	reap(thief);
-	reap(owner);
+	REQUIRE(reap(thief) == 0);
+	REQUIRE(reap(owner) == 0);
 }

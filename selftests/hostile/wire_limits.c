@@ -67,7 +67,7 @@ ACT(requests, "tcp|udp NUMBER")
 		printf("tried=%d requests=%d refused=%d reason=%d ", LISTENERS * wanted, requests, refused,
 		       refused ? response.status : 0);
 		fflush(stdout);
-		sem_post(&shared->unmapped);
+		sem_post(&shared->done);
 		wait_for(&shared->go);
 		/* One is answered. */
 		param = conn_param();
@@ -82,7 +82,7 @@ ACT(requests, "tcp|udp NUMBER")
 		printf("again=%d ", count_events(p[0].sfd, EV_CONNECT_REQUEST, 1, 15000, NULL));
 		finished();
 	}
-	wait_for(&shared->unmapped);
+	wait_for(&shared->done);
 	printf("shown=%d ", shown(NOBODY, "requests"));
 	other = child();
 	if (other == 0) {
@@ -134,13 +134,13 @@ ACT(handles, "NUMBER")
 		}
 		printf("tried=%d asked=%d ", tried, asked);
 		fflush(stdout);
-		sem_post(&shared->unmapped);
+		sem_post(&shared->done);
 		wait_for(&shared->go);
 		pair_established(&p, &a);
 		printf("beyond=1 ");
 		finished();
 	}
-	wait_for(&shared->unmapped);
+	wait_for(&shared->done);
 	printf("shown=%d ", shown(NOBODY, "address_handles"));
 	fflush(stdout);
 	sem_post(&shared->go);

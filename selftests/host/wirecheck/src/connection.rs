@@ -70,6 +70,8 @@ pub struct Sent {
     /// The value of `classic` before, if the one after it came so near to its time that it may
     /// have been an early one instead.
     doubted: Option<u64>,
+    /// The time of the last MRA after which early sends go on, in microseconds.
+    pub resumed: Option<u64>,
 }
 
 impl Sent {
@@ -84,6 +86,7 @@ impl Sent {
             early: 0,
             classic: seen.time,
             doubted: None,
+            resumed: None,
         }
     }
 
@@ -125,7 +128,8 @@ impl Sent {
             self.doubted = self.doubted.filter(|_| since < wait);
         }
         let is_first_interval = began == self.times[0] && is_in_time;
-        is_first_interval && self.early <= usize::from(EARLY_SENDS)
+        let is_resumed = self.resumed.is_some_and(|mra| mra >= began);
+        (is_first_interval || is_resumed) && self.early <= usize::from(EARLY_SENDS)
     }
 
     /// Returns the number of copies that reached the network's end.

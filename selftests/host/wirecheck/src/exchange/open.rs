@@ -163,6 +163,10 @@ impl Exchanges {
             time: seen.time,
             timeout: mra.service_timeout,
         });
+        // The RTU may be lost, so that the REP is sent early again.
+        if let Some(rep) = &mut connection.rep {
+            rep.resumed = Some(seen.time);
+        }
         let reps = connection.rep.as_ref().map_or(0, Sent::arrived);
         let few = connection.mra_rep.len() <= reps;
         self.check(Rule::W8, few, "more MRAs than REPs");

@@ -75,6 +75,25 @@ fn w5_reply_and_disconnect() {
         .after(3000)
         .b(&rep())
         .breaks(&[W5]);
+    // A REP is sent early after an MRA, which does not say whether the RTU was lost. The number of
+    // early ones stays the same.
+    let retried = || Scene::new().a(&req()).b(&rep()).after(4096).b(&rep());
+    let resumed = |early: usize| {
+        let mra = from_a(Kind::Mra, TID, &[("timeout", 20), ("message", 1)]);
+        (0..early).fold(retried().a(&mra), |scene, _| scene.after(300).b(&rep()))
+    };
+    resumed(7).is_fine();
+    resumed(8).breaks(&[W5]);
+    let before = Scene::new()
+        .a(&req())
+        .b(&rep())
+        .a(&from_a(Kind::Mra, TID, &[("message", 1)]));
+    before
+        .after(4096)
+        .b(&rep())
+        .after(600)
+        .b(&rep())
+        .breaks(&[W5]);
     let dreq = from_a(Kind::Dreq, DREQ_TID, &[("qpn", QPNS.1)]);
     times(Scene::new().established(), &dreq, 16, 4608).is_fine();
     times(Scene::new().established(), &dreq, 8, 300).is_fine();

@@ -19,13 +19,6 @@
 
 pub(crate) use kernel::prelude::kunit_tests as suite;
 
-/// The `assert!` of functions that tests share; [`suite`] replaces that of the tests themselves.
-macro_rules! assert {
-    ($condition:expr $(, $($message:tt)+)?) => {
-        ::kernel::kunit_assert!("cmproto", c"a function that tests share", 0, $condition)
-    };
-}
-
 /// The `assert_eq!` of functions that tests share; [`suite`] replaces that of the tests themselves.
 macro_rules! assert_eq {
     ($left:expr, $right:expr $(, $($message:tt)+)?) => {
@@ -38,4 +31,4 @@ macro_rules! assert_eq {
     };
 }
 
-pub(crate) use {assert, assert_eq};
+pub(crate) use assert_eq;

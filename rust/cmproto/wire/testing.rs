@@ -3,7 +3,7 @@
 //! Helpers for the tests of the messages.
 
 #[cfg(CONFIG_KUNIT)]
-use crate::kunit::{assert, assert_eq};
+use crate::kunit::assert_eq;
 
 use super::{decode, encode, Data, Header, Message, DATA_LEN, HEADER_LEN, MAD_LEN};
 

@@ -37,11 +37,13 @@
 #define ADDR4 "10.78.0.1"	/* of the interface of ib_a */
 #define ADDR6 "fd78::1"
 #define FAR4 "10.78.0.2"	/* of that of ib_b */
+#define FAR6 "fd78::2"
 #define ABSENT4 "10.78.0.250"	/* there, but of nobody */
 #else
 #define ADDR4 "10.0.0.1"	/* of the netdev below rxe0 */
 #define ADDR6 "fd00::1"
 #define FAR4 "10.0.0.2"	/* of that of rxe1 */
+#define FAR6 "fd00::2"
 #define ABSENT4 "10.0.0.250"
 #endif
 
@@ -163,6 +165,16 @@ bool is_rust(void);
 /* Returns the factor by which everything may take longer: more than once on a kernel with all the checks. */
 int patience(void);
 
+/* The number in a file, or a negative errno. */
+long read_number(const char *path);
+
+/* --- namespace.c: network namespaces --- */
+
+/* Moves this thread to the namespace "peer". */
+void in_peer(void);
+/* Moves it back to where it was. */
+void at_home(void);
+
 /* --- memory.c: buffers at the edge of what is mapped --- */
 
 /* A buffer of size bytes whose end is the end of what is mapped. */
@@ -221,6 +233,8 @@ long init_qp_attr(int fd, uint32_t id, uint32_t state, struct ib_uverbs_qp_attr 
 long query_route(int fd, uint32_t id, struct rdma_ucm_query_route_resp *resp);
 long query(int fd, uint32_t id, uint32_t option, void *resp, uint16_t out);
 long query_addr(int fd, uint32_t id, struct rdma_ucm_query_addr_resp *resp);
+/* The number of the port of the address that an id has. */
+uint16_t bound_port(int fd, uint32_t id);
 long query_gid(int fd, uint32_t id, struct rdma_ucm_query_addr_resp *resp);
 long migrate_id(int to, uint32_t id, int from);
 
@@ -306,6 +320,5 @@ int get_chardev(struct chardev *c, int dev_index);
 /* The index that ib_core has for a device, or a negative error; a GUID is one of QUERY. */
 long device_index(const char *name);
 long device_index_of_guid(uint64_t node_guid);
-long read_number(const char *path);
 
 #endif

@@ -346,6 +346,16 @@ long query_addr(int fd, uint32_t id, struct rdma_ucm_query_addr_resp *resp)
 	return query(fd, id, RDMA_USER_CM_QUERY_ADDR, resp, sizeof(*resp));
 }
 
+uint16_t bound_port(int fd, uint32_t id)
+{
+	struct rdma_ucm_query_addr_resp resp;
+	union addr a;
+
+	REQUIRE_OK(query_addr(fd, id, &resp));
+	memcpy(&a, &resp.src_addr, sizeof(a));
+	return addr_port(&a);
+}
+
 long query_gid(int fd, uint32_t id, struct rdma_ucm_query_addr_resp *resp)
 {
 	return query(fd, id, RDMA_USER_CM_QUERY_GID, resp, sizeof(*resp));

@@ -80,19 +80,6 @@ int run_within(int seconds, const char *command)
 	return system(line);
 }
 
-long read_number(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	long value = -1;
-
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%ld", &value) != 1)
-		value = -EIO;
-	fclose(f);
-	return value;
-}
-
 /* --- what must be the same before and after each test --- */
 
 struct counts {

@@ -2,7 +2,6 @@
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdarg.h>
 
 #include "ib.h"
@@ -37,24 +36,6 @@ void sa(const char *format, ...)
 	fputs("\n", f);
 	fclose(f);
 	REQUIRE_EQ(0, rename(CONTROL ".new", CONTROL));
-}
-
-static int home = -1;
-
-void in_peer(void)
-{
-	int peer = open("/run/netns/peer", O_RDONLY | O_CLOEXEC);
-
-	if (home < 0)
-		home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	REQUIRE(peer >= 0);
-	REQUIRE_EQ(0, setns(peer, CLONE_NEWNET));
-	close(peer);
-}
-
-void at_home(void)
-{
-	REQUIRE_EQ(0, setns(home, CLONE_NEWNET));
 }
 
 /* Eight groups of hexadecimal digits, or four. */
@@ -261,16 +242,6 @@ void check_port(const char *file, int line, int f, uint32_t id, const char *devi
 	memcpy(&want.dst_addr, &ib, sizeof(ib));
 	check_mem(file, line, "GIDs", &want, &gid, sizeof(want));
 	check_ends(file, line, f, id, port.gid, dgid, PKEY);
-}
-
-uint16_t bound_port(int f, uint32_t id)
-{
-	struct rdma_ucm_query_addr_resp addr;
-	union addr a;
-
-	REQUIRE_OK(query_addr(f, id, &addr));
-	memcpy(&a, &addr.src_addr, sizeof(a));
-	return addr_port(&a);
 }
 
 /* --- events and commands --- */

@@ -35,8 +35,6 @@ static inline int fd(void)
 void need_ib(void);
 /* Sets the treatment of requests to the administrator: lines as sa.py has them, none for answers. */
 void sa(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void in_peer(void);	/* in its namespace, from here on */
-void at_home(void);
 
 /* The addresses of the only port of a device. */
 struct port {
@@ -69,8 +67,6 @@ void check_port(const char *file, int line, int f, uint32_t id, const char *devi
 		uint64_t sid, uint64_t dsid);
 #define CHECK_PORT(f, id, device, dgid, sid, dsid) \
 	check_port(__FILE__, __LINE__, f, id, device, dgid, sid, dsid)
-/* The number of the port of the address that an id has. */
-uint16_t bound_port(int f, uint32_t id);
 
 /* The event as a whole: nothing but this, and no parameters. */
 void need_plain(const char *file, int line, int f, uint32_t event, uint32_t id, uint64_t uid, int status);

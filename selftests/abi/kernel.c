@@ -11,3 +11,16 @@ int patience(void)
 {
 	return access("/sys/kernel/debug/kmemleak", F_OK) == 0 ? 5 : 1;
 }
+
+long read_number(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	long value = -1;
+
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%ld", &value) != 1)
+		value = -EIO;
+	fclose(f);
+	return value;
+}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* BIND and BIND_IP: addresses, and who may have which port. */
-#include <sched.h>
-
 #include "abi.h"
 
 static int fd(void)
@@ -12,16 +10,6 @@ static int fd(void)
 static uint32_t new_id(int f)
 {
 	return REQUIRE_ID(create_id(f, PS_TCP, 1));
-}
-
-static uint16_t port_of(int f, uint32_t id)
-{
-	struct rdma_ucm_query_addr_resp resp;
-	union addr a;
-
-	REQUIRE_OK(query_addr(f, id, &resp));
-	memcpy(&a, &resp.src_addr, sizeof(a));
-	return addr_port(&a);
 }
 
 static long bind_sized(int f, uint32_t id, const union addr *a, uint16_t size, uint16_t reserved)
@@ -326,13 +314,11 @@ TEST(bind, ipoib_space_on_ethernet)
 
 TEST(bind, another_namespace)
 {
-	int f = fd(), ns;
+	int f = fd();
 	union addr any = addr4("0.0.0.0", 7608);
 
 	REQUIRE_OK(bind_addr(f, new_id(f), &any));
-	ns = open("/run/netns/peer", O_RDONLY);
-	REQUIRE(ns >= 0);
-	REQUIRE_EQ(0, setns(ns, CLONE_NEWNET));
+	in_peer();
 	/* An id belongs to the namespace it was created in, not its file. */
 	CHECK_OK(bind_addr(f, new_id(f), &any));
 	CHECK_ERR(EADDRNOTAVAIL, bind_addr(f, new_id(f), &any));
@@ -353,7 +339,7 @@ TEST(bind, failed_bind_leaves_id_unbound)
 	CHECK_EQ(0, resp.node_guid);
 	CHECK_EQ(0, resp.port_num);
 	CHECK_OK(bind4(f, b, ADDR4, 7610));
-	CHECK_EQ(7610, port_of(f, b));
+	CHECK_EQ(7610, bound_port(f, b));
 }
 
 /* --- ephemeral ports --- */
@@ -369,7 +355,7 @@ TEST(bind, ephemeral_port)
 		uint16_t port;
 
 		REQUIRE_OK(bind4(f, id, i & 1 ? ADDR4 : "0.0.0.0", 0));
-		port = port_of(f, id);
+		port = bound_port(f, id);
 		CHECK(port >= low && port <= high);
 		CHECK_ERR(i & 1 ? EADDRINUSE : EADDRNOTAVAIL,
 			  bind4(f, new_id(f), ADDR4, port));
@@ -390,7 +376,7 @@ TEST(bind, ephemeral_ports_used_up)
 			CHECK_ERR(EADDRNOTAVAIL, ret);
 			break;
 		}
-		CHECK(port_of(f, id) >= 40000 && port_of(f, id) <= 40003);
+		CHECK(bound_port(f, id) >= 40000 && bound_port(f, id) <= 40003);
 	}
 	CHECK_EQ(4, n);
 	CHECK_EQ(0, system("cat /run/range > /proc/sys/net/ipv4/ip_local_port_range"));
@@ -436,7 +422,7 @@ TEST(bind, port_free_after_close_of_many)
 		uint32_t id = new_id(f);
 
 		REQUIRE_OK(bind4(f, id, ADDR4, 0));
-		ports[i] = port_of(f, id);
+		ports[i] = bound_port(f, id);
 		/* Some listen, others could. */
 		if (i % 16 == 0)
 			REQUIRE_OK(listen_id(f, id, 1));

@@ -3,8 +3,6 @@
  * Datagram services: an id asks for one (SIDR_REQ), another one says which queue
  * pair serves it (SIDR_REP). There is no connection after that.
  */
-#include <sched.h>
-
 #include "abi.h"
 
 #define QKEY 0x01234567
@@ -283,13 +281,10 @@ TEST(datagram, listener_in_another_namespace)
 {
 	union addr any = addr4("0.0.0.0", 7639);
 	struct pair p = { .ps = PS_UDP };
-	int home, ns;
 
-	home = open("/proc/self/ns/net", O_RDONLY);
-	ns = open("/run/netns/peer", O_RDONLY);
-	REQUIRE_EQ(0, setns(ns, CLONE_NEWNET));
+	in_peer();
 	pair_listen(&p, &any);
-	REQUIRE_EQ(0, setns(home, CLONE_NEWNET));
+	at_home();
 	/* There is a listener for the service at the device, but none for the sender. */
 	p.addr = addr4(ADDR4, 7639);
 	p.cfd = fd();

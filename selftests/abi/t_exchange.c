@@ -3,8 +3,6 @@
  * Connections between the two network namespaces, with parameters that are all
  * different. tools/golden records what goes over the wire here, too.
  */
-#include <sched.h>
-
 #include "abi.h"
 
 #define HERE4 "10.0.0.1"
@@ -12,24 +10,11 @@
 #define HERE6 "fd00::1"
 #define PEER6 "fd00::2"
 
-static void enter(const char *path)
-{
-	int ns = open(path, O_RDONLY | O_CLOEXEC);
-
-	REQUIRE(ns >= 0);
-	REQUIRE_EQ(0, setns(ns, CLONE_NEWNET));
-	close(ns);
-}
-
 /* A listener there, and a client here with its route. */
 static void apart(struct pair *p, const union addr *server, uint16_t ps)
 {
-	char home[64];
 	uint8_t tos = 0x68, timeout = 15;
-	int ns = open("/proc/self/ns/net", O_RDONLY);
 
-	REQUIRE(ns >= 0);
-	snprintf(home, sizeof(home), "/proc/self/fd/%d", ns);
 	p->listener_uid = 1;
 	p->server_uid = 2;
 	p->client_uid = 3;
@@ -53,11 +38,11 @@ static void apart(struct pair *p, const union addr *server, uint16_t ps)
 	p->sparam.private_data_len = ps == PS_TCP ? 196 : 136;
 	p->sfd = cm_open(O_RDWR | O_NONBLOCK);
 	p->cfd = cm_open(O_RDWR | O_NONBLOCK);
-	enter("/run/netns/peer");
+	in_peer();
 	p->listener = REQUIRE_ID(create_id(p->sfd, ps, p->listener_uid));
 	REQUIRE_OK(bind_addr(p->sfd, p->listener, server));
 	REQUIRE_OK(listen_id(p->sfd, p->listener, 0));
-	enter(home);
+	at_home();
 	p->client = REQUIRE_ID(create_id(p->cfd, ps, p->client_uid));
 	REQUIRE_OK(set_option(p->cfd, p->client, 0, RDMA_OPTION_ID_TOS, &tos, 1));
 	if (ps == PS_TCP)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* LISTEN, the backlog, and which listener a request reaches. */
-#include <sched.h>
-
 #include <rust_rdma_cm.h>
 #include "abi.h"
 
@@ -250,16 +248,14 @@ TEST(listen, other_namespace)
 	union addr any = addr4("0.0.0.0", 7639), dst = addr4(ADDR4, 7639);
 	struct rdma_ucm_conn_param param = conn_param();
 	struct rdma_ucm_event_resp ev;
-	int f = fd(), c = fd(), home, ns;
+	int f = fd(), c = fd();
 	uint32_t id;
 
-	home = open("/proc/self/ns/net", O_RDONLY);
-	ns = open("/run/netns/peer", O_RDONLY);
-	REQUIRE_EQ(0, setns(ns, CLONE_NEWNET));
+	in_peer();
 	id = new_id(f);
 	REQUIRE_OK(bind_addr(f, id, &any));
 	REQUIRE_OK(listen_id(f, id, 0));
-	REQUIRE_EQ(0, setns(home, CLONE_NEWNET));
+	at_home();
 	/* Its wildcard ends at its namespace... */
 	rejected(&dst, 28);
 	/* ...and is reached there from here. */

@@ -119,7 +119,7 @@ TEST(resolve, wildcard_and_loopback_addresses)
 TEST(resolve, peer_address)
 {
 	union addr dst = addr4("10.0.0.2", 7471);
-	union addr dst6 = addr6("fd00::2", 7471);
+	union addr dst6 = addr6(FAR6, 7471);
 
 	address_resolved(&dst, false);
 	address_resolved(&dst6, false);

@@ -1,8 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Users who mean harm to others. A case for each row of Documentation/security.rst: what happens with C is what its cases
-# expect with C, so that each shows the harm that this module prevents.
+# Users and peers who mean harm to others. A case for each row of Documentation/security.rst: what happens with C is
+# what its cases expect with C, so that each shows the harm that this module prevents.
+#
+# With LONG=N the forged claims name one of N of all queue pairs that there can be, and a million / N messages of other
+# kinds are forged.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -228,5 +231,84 @@ check "requests for connections are limited" requests tcp 3
 check "requests of datagrams are limited" requests udp 2
 check "address handles are limited" handles
 check "ids that are moved to another's file stay with who made them" passed
+shown
+
+# --- peers ---
+
+# forgers replace|del: addresses that no host has are behind the other end of the wire, for both ends.
+forgers() {
+	forgers_at "$1" v0 "$B4" "$B6" 02 ip && forgers_at "$1" v1 "$A4" "$A6" 01 $PEER ip
+}
+
+# forgers_at replace|del INTERFACE GATEWAY4 GATEWAY6 LAST-BYTE-OF-ITS-MAC IP...
+forgers_at() {
+	local do=$1 dev=$2 gateway4=$3 gateway6=$4 mac=52:54:00:72:63:$5
+	shift 5
+	"$@" neigh "$do" "$gateway4" lladdr "$mac" dev "$dev" nud permanent &&
+		"$@" neigh "$do" "$gateway6" lladdr "$mac" dev "$dev" nud permanent &&
+		"$@" route "$do" 10.9.0.0/16 via "$gateway4" && "$@" -6 route "$do" fd09::/64 via "$gateway6"
+}
+
+# 1: forged messages for an established connection
+forged() {
+	local lost ended data closed
+	act forged "$@" || return
+	[ "$lost" -eq 0 ] || fail "$lost messages were not received" || return
+	if [ "$CM" = c ]; then
+		[ "$ended" -gt 0 ] || fail "the connection is still there" || return
+	else
+		[ "$ended $data $closed" = "0 1 1" ] || fail "ended $ended, data $data, closed $closed" || return
+	fi
+	nothing_left
+}
+
+# 3: a peer that has restarted. It is asked once, and would be again after a second, with a further request.
+restarted() {
+	local rejected told late again
+	act restarted "$@" || return
+	[ "$rejected $told $again" = "10 1 1" ] || fail "REJ $rejected, told $told, again $again" || return
+	[ "$CM" = c ] || [ "$late" -lt $((1000 * PATIENCE)) ] || fail "after $late ms" || return
+	nothing_left
+}
+
+# 4: requests that nobody confirms
+unconfirmed() {
+	local honest connected
+	act unconfirmed "$1" || return
+	[ "$connected" -eq "$(with 0 "$honest")" ] || fail "$connected of $honest connect" || return
+	nothing_left
+}
+
+# 11: answers to a source that has not asked
+answers() {
+	local one many again unread answered reps
+	act answers || return
+	[ "$answered" -eq 1 ] || fail "no answers" || return
+	if [ "$CM" = c ]; then
+		[ "$reps" -gt 4 ] && [ "$many" -gt 4 ] || fail "not more than 4" || return
+	else
+		[ "$reps" -le 4 ] && [ "$one" -le 4 ] && [ "$many" -le 4 ] && [ "$again" -le 4 ] && [ "$unread" -le 4 ] ||
+			fail "more than 4" || return
+	fi
+	nothing_left
+}
+
+CLAIMS=4096 OTHERS=5040
+[ -z "${LONG-}" ] || CLAIMS=$(((1 << 24) / LONG)) OTHERS=$((250000 / LONG))
+forgers replace || exit
+for family in 4 6; do
+	for victim in here there; do
+		check "claims to the queue pair of an established connection, IPv$family, $victim" \
+			forged $family $victim claims $CLAIMS
+		check "other forged messages for an established connection, IPv$family, $victim" \
+			forged $family $victim others $OTHERS
+	done
+	check "a restarted peer, IPv$family" restarted $family quiet
+	check "a restarted peer beside a flood, IPv$family" restarted $family flooded
+	check "unconfirmed requests, IPv$family" unconfirmed $family
+done
+skip "forged messages over InfiniBand" "the forger makes no frames of softib"
+check "answers to a source that has not asked" answers
+forgers del || exit
 shown
 finish

@@ -80,10 +80,9 @@ impl Endpoint {
     pub(super) fn execute(
         self: &EndpointRef,
         inner: &mut Inner,
-        actions: Actions,
+        mut actions: Actions,
         cause: &Cause<'_>,
     ) {
-        let mut actions = actions.into_iter().peekable();
         while let Some(action) = actions.next() {
             match action {
                 Action::Send(outgoing) => self.transmit(inner, outgoing, actions.peek()),
@@ -91,7 +90,9 @@ impl Endpoint {
                     self.transmit(inner, outgoing, actions.peek());
                 }
                 Action::SendUnasked(_) => {
-                    actions.next_if(|next| matches!(next, Action::Count(_)));
+                    if let Some(Action::Count(_)) = actions.peek() {
+                        actions.next();
+                    }
                 }
                 Action::Timer => self.set_timer(inner),
                 Action::ReleaseRemoteIds => {

@@ -40,6 +40,11 @@ impl<T: Copy + PartialEq, const N: usize> List<T, N> {
         }
     }
 
+    /// Returns the item that is taken next.
+    pub fn peek(&self) -> Option<&T> {
+        self.slots.get(self.taken)?.as_ref()
+    }
+
     /// Iterates over the items that are not taken yet, without taking them.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         self.slots.iter().skip(self.taken).copied().flatten()
@@ -71,7 +76,7 @@ impl<T: Copy + PartialEq, const N: usize> Iterator for List<T, N> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let item = self.slots.get(self.taken).copied().flatten()?;
+        let item = *self.peek()?;
         self.taken = self.taken.saturating_add(1);
         Some(item)
     }
@@ -91,12 +96,12 @@ mod tests {
         }
         assert_eq!(list.len(), List::<u8, 6>::CAPACITY);
         assert!(list.iter().eq(10..16));
-        assert_eq!(list.next(), Some(10));
+        assert_eq!((list.peek(), list.next()), (Some(&10), Some(10)));
         assert!(!list.contains(10));
         assert!(list.iter().eq(11..16));
         assert_eq!(list.len(), 5);
         assert!(list.by_ref().eq(11..16));
-        assert_eq!((list.len(), list.next()), (0, None));
+        assert_eq!((list.len(), list.peek(), list.next()), (0, None, None));
         assert_eq!(List::<u8, 6>::default(), List::none());
     }
 

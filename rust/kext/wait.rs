@@ -59,13 +59,13 @@ impl WaitQueue {
         unsafe { bindings::rust_rdma_wake_up_interruptible_all(self.as_raw()) }
     }
 
-    /// Sleeps until `ready` returns a value, and returns that value.
+    /// Sleeps until `is_ready` returns true.
     ///
-    /// `ready` runs at least once, then after each [`wake_all`](Self::wake_all); it may lock and
-    /// sleep. Fails with [`ERESTARTSYS`] if a signal is pending and `ready` has returned nothing.
-    pub(crate) fn wait_interruptible<R>(&self, mut ready: impl FnMut() -> Option<R>) -> Result<R> {
-        if let Some(value) = ready() {
-            return Ok(value);
+    /// `is_ready` runs at least once, then after each [`wake_all`](Self::wake_all); it may lock and
+    /// sleep. Fails with [`ERESTARTSYS`] if a signal is pending and `is_ready` returns false.
+    pub(crate) fn wait_interruptible(&self, mut is_ready: impl FnMut() -> bool) -> Result {
+        if is_ready() {
+            return Ok(());
         }
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: The entry is valid for writes.
@@ -75,8 +75,8 @@ impl WaitQueue {
         unsafe { bindings::add_wait_queue(self.as_raw(), entry.get()) };
         let result = loop {
             // The task is on the queue, so that no wake-up after this check is lost.
-            if let Some(value) = ready() {
-                break Ok(value);
+            if is_ready() {
+                break Ok(());
             }
             if kernel::current!().signal_pending() {
                 break Err(ERESTARTSYS);

@@ -443,13 +443,12 @@ impl Channel {
         is_nonblocking: impl Fn() -> bool,
         copy: impl FnOnce(&EventStart, Option<&EventResp>) -> Result,
     ) -> Result {
-        let taken = self.readable.wait_interruptible(|| {
-            let taken = self.contexts.lock().take();
-            match taken {
-                Some(taken) => Some(Ok(taken)),
-                None => is_nonblocking().then_some(Err(EAGAIN)),
-            }
-        })??;
+        let mut taken = None;
+        self.readable.wait_interruptible(|| {
+            taken = self.contexts.lock().take();
+            taken.is_some() || is_nonblocking()
+        })?;
+        let taken = taken.ok_or(EAGAIN)?;
         delay::point();
         match copy(&taken.start, taken.resp.as_deref()) {
             Ok(()) => {

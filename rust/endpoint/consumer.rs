@@ -8,7 +8,7 @@ use crate::{ib::dev_addr::DevAddr, kext::users::IdCharge};
 use cmproto::{
     cm,
     ibcm::EventType,
-    node::{Admission, Declined},
+    node::{Admission, Declined, Offer},
     wire::MAD_LEN,
 };
 use core::any::Any;
@@ -66,12 +66,14 @@ pub(crate) struct Admitted<'a> {
 }
 
 impl<'a> Admitted<'a> {
-    /// Locks the endpoint of a request, which nobody can see yet.
-    pub(crate) fn lock(child: &'a EndpointRef, admission: Admission) -> Self {
-        Admitted {
-            inner: child.inner.lock(),
-            admission,
-        }
+    /// Locks the endpoint of a request, which nobody can see before `queue` queues it.
+    pub(crate) fn lock(
+        child: &'a EndpointRef,
+        queue: impl FnOnce() -> Offer,
+    ) -> Result<Self, Declined> {
+        let inner = child.inner.lock();
+        let admission = queue()?;
+        Ok(Admitted { inner, admission })
     }
 }
 

@@ -354,13 +354,8 @@ impl Consumer for KernelId {
             child: Some(id.clone()),
             ..Queued::new(notification)
         };
-        let admitted = Admitted::lock(child, Admission::Queued);
-        if let Err(declined) = self.push(request) {
-            drop(admitted);
-            id.close().discard();
-            return Err(declined);
-        }
-        Ok(admitted)
+        Admitted::lock(child, || self.push(request).map(|()| Admission::Queued))
+            .inspect_err(|_| id.close().discard())
     }
 
     /// Does nothing: the event tells the consumer, which has the device until it destroys the

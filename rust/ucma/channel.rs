@@ -18,7 +18,7 @@
 use super::{
     context::{Context, Unpublished},
     entries::{
-        ChannelContexts, ChannelEntry, EventReservation, EventSubject, ExpectedEvents,
+        ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject, ExpectedEvents,
         MembershipEntry, RemovedEntry, TakenEvent, Unread,
     },
     globals::Ucma,
@@ -132,44 +132,51 @@ impl Channel {
         number.publish(context);
     }
 
-    /// Adds the entry of a connection request's context, publishes the context's number and queues
-    /// the request for the owner of `listener`, in one step: a reader of the request finds the
-    /// context, and no command finds the context much earlier.
+    /// Counts a connection request in the backlog of `listener`, queues it for the owner, adds the
+    /// entry of its context and publishes the context's number, in one step: a reader of the
+    /// request finds the context, and no command finds the context much earlier.
     ///
-    /// `events` has memory for the event. A listener that has gone refuses the request.
+    /// `events` has memory for the event. There is no room if the channel has too many contexts,
+    /// and a listener that has gone refuses the request.
     pub(super) fn add_request(
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event<'_>,
         mut events: EventReservation<Context>,
-    ) -> Result<(), Declined> {
+        parking: u32,
+    ) -> Offer {
         let Unpublished {
             context,
             number,
             reservation,
         } = unpublished;
         let entry = reservation.fill(context.clone(), 0);
-        let request = events.take().ok_or(Declined::NoRoom)?;
+        let request = EventMemory::Node(events.take().ok_or(Declined::NoRoom)?);
         let param = events.take_param();
 
-        let (channel, added) = Self::of(listener, |channel, contexts| {
-            let uid = contexts.get(listener).ok_or(Declined::Refused)?.uid;
-            context.set_channel(channel);
-            contexts.add(&context, entry);
+        let (channel, offer) = Self::of(listener, |channel, contexts| {
+            if !contexts.has_room() {
+                return Err(Declined::NoRoom);
+            }
+            let found = contexts.find(listener).ok_or(Declined::Refused)?;
+            let admission = found.entry.backlog.admit(parking)?;
+            let uid = found.entry.uid;
             let subject = EventSubject {
                 child: Some(context.clone()),
                 ..EventSubject::default()
             };
-            contexts.append(listener, request, subject, |seq| {
+            found.append(request, subject, |seq| {
                 Unread::new(uid, event, param, context.id(), seq)
             });
+            context.set_channel(channel);
+            contexts.add(&context, entry);
             number.publish(context);
-            Ok(())
+            Ok(admission)
         });
-        if added.is_ok() {
+        if offer.is_ok() {
             channel.readable.wake_all();
         }
-        added
+        offer
     }
 
     /// Removes a context from its channel, with its events.
@@ -306,7 +313,7 @@ impl Channel {
 
     /// Checks whether a connection request would be admitted now, and charges it to the user of the
     /// listener's file. A listener that has gone counts as admitting, so that the request gets
-    /// as far as [`admit`](Self::admit), which refuses it.
+    /// as far as [`add_request`](Self::add_request), which refuses it.
     pub(super) fn takes_requests(
         listener: &Context,
         parking: u32,
@@ -323,21 +330,6 @@ impl Channel {
         room?;
         let charge = IdCharge::new(channel.user.as_ref(), true);
         Ok(Some(charge.map_err(to_protocol)?))
-    }
-
-    /// Counts a connection request that is about to be queued in the backlog of `listener`.
-    ///
-    /// There is no room if the channel has too many contexts, and a listener that has gone refuses
-    /// the request.
-    pub(super) fn admit(listener: &Context, parking: u32) -> Offer {
-        Self::of(listener, |_, contexts| {
-            if !contexts.has_room() {
-                return Err(Declined::NoRoom);
-            }
-            let entry = contexts.get(listener).ok_or(Declined::Refused)?;
-            entry.backlog.admit(parking)
-        })
-        .1
     }
 
     // Events
@@ -400,21 +392,23 @@ impl Channel {
         mut reservation: EventReservation<Context>,
         charge: Charge,
     ) -> Result {
-        let memory = reservation.take().ok_or(ENOMEM)?;
+        let memory = EventMemory::Node(reservation.take().ok_or(ENOMEM)?);
         let param = reservation.take_param();
         let (channel, written) = Self::of(context, |_, contexts| {
-            let uid = contexts.get(context).map_or(0, |entry| entry.uid);
+            let has_room = contexts.has_room_to_write();
+            let found = contexts.find(context).ok_or(EINVAL)?;
+            let uid = found.entry.uid;
             if uid == 0 {
                 return Err(EINVAL);
             }
-            if !contexts.has_room_to_write() {
+            if !has_room {
                 return Err(EAGAIN);
             }
             let subject = EventSubject {
                 _written: Some(charge),
                 ..EventSubject::default()
             };
-            contexts.append(context, memory, subject, |seq| {
+            found.append(memory, subject, |seq| {
                 Unread::new(uid, event, param, context.id(), seq)
             });
             Ok(())

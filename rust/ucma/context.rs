@@ -22,10 +22,7 @@ use crate::{
         users::IdCharge,
     },
 };
-use cmproto::{
-    errno::Errno,
-    node::{Admission, Declined},
-};
+use cmproto::{errno::Errno, node::Declined};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -236,24 +233,12 @@ impl Context {
         });
     }
 
-    /// Counts a connection request in the backlog and queues it.
+    /// Creates the context of a connection request and queues the request.
     fn take_request<'a>(
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
         parking: u32,
-    ) -> Result<Admitted<'a>, Declined> {
-        let admission = Channel::admit(self, parking)?;
-        self.offer(child, event, admission)
-            .inspect_err(|_| Channel::with_backlog(self, |backlog| backlog.release()))
-    }
-
-    /// Creates the context of a connection request and queues the request.
-    fn offer<'a>(
-        &self,
-        child: &'a EndpointRef,
-        event: &Event<'_>,
-        admission: Admission,
     ) -> Result<Admitted<'a>, Declined> {
         let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)
             .map_err(to_protocol)?;
@@ -263,9 +248,9 @@ impl Context {
         let context = unpublished.context.clone();
         child.set_consumer(context).map_err(to_protocol)?;
         delay::point();
-        let admitted = Admitted::lock(child, admission);
-        Channel::add_request(self, unpublished, event, memory)?;
-        Ok(admitted)
+        Admitted::lock(child, || {
+            Channel::add_request(self, unpublished, event, memory, parking)
+        })
     }
 }
 

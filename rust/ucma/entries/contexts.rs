@@ -12,7 +12,7 @@ use super::{
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
-    queue::{EventMemory, EventNodeReservation, EventSubject, TakenMemory},
+    queue::{EventMemory, EventSubject, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
 use crate::endpoint::Event;
@@ -77,6 +77,42 @@ pub(crate) struct TakenEvent<C> {
     pub(crate) node: TakenMemory<C>,
 }
 
+/// The entry of a context, with the parts of [`ChannelContexts`] that follow its events.
+pub(crate) struct FoundEntry<'a, C> {
+    pub(crate) entry: &'a mut ChannelEntry<C>,
+    written: &'a mut usize,
+    oldest: &'a mut RBTree<u64, u32>,
+    sequence: &'a mut Numbers,
+}
+
+impl<C: Numbered> FoundEntry<'_, C> {
+    /// Queues an event that has just happened. `unread` makes the event, given its sequence number.
+    pub(crate) fn append(
+        mut self,
+        memory: EventMemory<C>,
+        subject: EventSubject<C>,
+        unread: impl FnOnce(u64) -> Unread,
+    ) {
+        let (seq, at) = (self.sequence.take(), self.entry.numbers.take());
+        let unread = unread(seq);
+        if unread.is_written() {
+            self.count_written();
+        }
+        let FoundEntry { entry, oldest, .. } = self;
+        if let Some(joined) = subject.group.and_then(|group| entry.groups.get_mut(&group)) {
+            joined.add_unread(at);
+        }
+        entry.enter_last(oldest, seq);
+        entry.queue.fill(memory, at, unread, subject);
+    }
+
+    /// Counts an event that a program wrote and that is about to be queued.
+    fn count_written(&mut self) {
+        self.entry.written = self.entry.written.saturating_add(1);
+        *self.written = self.written.saturating_add(1);
+    }
+}
+
 impl<C: Numbered> ChannelContexts<C> {
     /// Creates an empty set of entries.
     pub(crate) fn new() -> Self {
@@ -108,20 +144,21 @@ impl<C: Numbered> ChannelContexts<C> {
     ///
     /// The contexts are compared because the number may belong to another one by now.
     pub(crate) fn get(&mut self, context: &C) -> Option<&mut ChannelEntry<C>> {
-        Some(self.find(context)?.0)
+        Some(self.find(context)?.entry)
     }
 
-    /// Returns the entry of `context`, and `oldest` and `sequence`, which are needed to queue an
-    /// event.
-    fn find(
-        &mut self,
-        context: &C,
-    ) -> Option<(&mut ChannelEntry<C>, &mut RBTree<u64, u32>, &mut Numbers)> {
+    /// Returns the entry of `context` with what queuing an event for it changes.
+    pub(crate) fn find(&mut self, context: &C) -> Option<FoundEntry<'_, C>> {
         let entry = self
             .entries
             .get_mut(context.id())
             .filter(|entry| ptr::eq(&*entry.context, context))?;
-        Some((entry, &mut self.oldest, &mut self.sequence))
+        Some(FoundEntry {
+            entry,
+            written: &mut self.written,
+            oldest: &mut self.oldest,
+            sequence: &mut self.sequence,
+        })
     }
 
     /// Adds the entry of `context`.
@@ -231,7 +268,7 @@ impl<C: Numbered> ChannelContexts<C> {
 
     /// Removes a membership of `context`, with its unread events.
     pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<RemovedMembership<C>> {
-        let (entry, oldest, _) = self.find(context)?;
+        let FoundEntry { entry, oldest, .. } = self.find(context)?;
         let unread = entry.groups.get(&group)?.unread;
         let joined = entry.groups.remove_node(&group)?;
         entry.joined = entry.joined.saturating_sub(1);
@@ -257,41 +294,6 @@ impl<C: Numbered> ChannelContexts<C> {
     // Events
     // ------------------------------------------------------------------------------------------
 
-    /// Queues an event of `context` that has just happened. `unread` makes the event, given its
-    /// sequence number.
-    ///
-    /// Does nothing if the context has gone.
-    pub(crate) fn append(
-        &mut self,
-        context: &C,
-        memory: EventNodeReservation<C>,
-        subject: EventSubject<C>,
-        unread: impl FnOnce(u64) -> Unread,
-    ) {
-        let seq = self.sequence.take();
-        let Some(entry) = self.get(context) else {
-            return;
-        };
-        let (at, unread) = (entry.numbers.take(), unread(seq));
-        if unread.is_written() {
-            self.count_written(context);
-        }
-        if let Some((entry, oldest, _)) = self.find(context) {
-            entry.enter_last(oldest, seq);
-            entry
-                .queue
-                .fill(EventMemory::Node(memory), at, unread, subject);
-        }
-    }
-
-    /// Counts an event of `context` that a program wrote and that is about to be queued.
-    fn count_written(&mut self, context: &C) {
-        if let Some(entry) = self.get(context) {
-            entry.written = entry.written.saturating_add(1);
-            self.written = self.written.saturating_add(1);
-        }
-    }
-
     /// Puts an event that was taken out and could not be copied back into its queue, where it is
     /// the oldest one. Returns its node if the context has gone, or if the group of the event was
     /// left.
@@ -305,9 +307,10 @@ impl<C: Numbered> ChannelContexts<C> {
             node,
             ..
         } = taken;
-        let Some(entry) = self.get(&owner) else {
+        let Some(mut found) = self.find(&owner) else {
             return Some(node);
         };
+        let entry = &mut *found.entry;
         entry.reported = entry.reported.wrapping_sub(1);
         let at = node.position();
         if let Some(group) = group {
@@ -318,9 +321,9 @@ impl<C: Numbered> ChannelContexts<C> {
             joined.add_unread(at);
         }
         if is_written {
-            self.count_written(&owner);
+            found.count_written();
         }
-        let (entry, oldest, _) = self.find(&owner)?;
+        let FoundEntry { entry, oldest, .. } = found;
         // The event may have been taken from another channel.
         entry.enter(oldest, entry.arrival.seq(at, seq));
         entry.queue.put_back(node, resp);
@@ -340,12 +343,10 @@ impl<C: Numbered> ChannelContexts<C> {
         event: &Event<'_>,
         extra: Option<&mut EventReservation<C>>,
     ) -> Result<bool, ExpectedEvents> {
-        // `written` need not be counted: an endpoint has no events of the kinds that programs
-        // write.
-        let Some((entry, oldest, sequence)) = self.find(context) else {
+        let Some(found) = self.find(context) else {
             return Ok(false);
         };
-        let Some(recipient) = entry.recipient(group, event, extra)? else {
+        let Some(recipient) = found.entry.recipient(group, event, extra)? else {
             return Ok(false);
         };
         let Recipient {
@@ -354,17 +355,13 @@ impl<C: Numbered> ChannelContexts<C> {
             memory,
             param,
         } = recipient;
-        let (seq, at) = (sequence.take(), entry.numbers.take());
-        if let Some(joined) = group.and_then(|group| entry.groups.get_mut(&group)) {
-            joined.add_unread(at);
-        }
-        let unread = Unread::new(uid, event, param, id, seq);
         let subject = EventSubject {
             group,
             ..EventSubject::default()
         };
-        entry.enter_last(oldest, seq);
-        entry.queue.fill(memory, at, unread, subject);
+        found.append(memory, subject, |seq| {
+            Unread::new(uid, event, param, id, seq)
+        });
         Ok(true)
     }
 

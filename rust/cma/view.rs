@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A consistent snapshot of an endpoint, for queries.
+//! The view that queries have of an endpoint.
 
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
@@ -38,27 +38,17 @@ fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
     }
 }
 
-/// The parts of a snapshot that are needed, besides the addresses and the device.
-#[derive(Clone, Copy)]
-pub(crate) struct SnapshotParts {
-    /// Set if the GIDs of both ends are needed.
-    pub(crate) gids: bool,
-    /// Set if the path is needed.
-    pub(crate) path: bool,
-}
-
 impl Endpoint {
-    /// Takes a snapshot of the endpoint. Parts that are not in `parts` are as if they were not
-    /// known.
-    pub(crate) fn snapshot(&self, parts: SnapshotParts) -> Snapshot {
+    /// Calls `answer` on a snapshot of the endpoint, with the endpoint's lock held.
+    ///
+    /// It is inlined, so that only those parts of the snapshot are made that `answer` uses.
+    #[inline]
+    pub(crate) fn snapshot<R>(&self, answer: impl FnOnce(&Snapshot) -> R) -> R {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
             let protocol = attachment.protocol;
-            let (sgid, dgid) = match parts.gids {
-                true => gids(&inner, protocol),
-                false => (Gid::ZERO, Gid::ZERO),
-            };
+            let (sgid, dgid) = gids(&inner, protocol);
             DeviceView {
                 node_guid: device.node_guid(),
                 index: device.index(),
@@ -67,18 +57,17 @@ impl Endpoint {
                 sgid,
                 dgid,
                 path: match &inner.route.path_record {
-                    _ if !parts.path => None,
                     Some(given) => Some(**given),
                     None => inner.route.path.map(Path::to_record),
                 },
                 protocol,
             }
         });
-        Snapshot {
+        answer(&Snapshot {
             ps: self.ps,
             src: inner.addr.src,
             dst: inner.addr.dst,
             device,
-        }
+        })
     }
 }

@@ -137,6 +137,7 @@ impl Snapshot {
     }
 
     /// Returns a response with nothing but the device.
+    #[inline]
     fn device(&self) -> QueryAddrResp {
         let mut resp = QueryAddrResp::new_zeroed();
         if let Some(device) = &self.device {
@@ -149,6 +150,7 @@ impl Snapshot {
     }
 
     /// Returns the response to [`QueryOption::Addr`](crate::ucma_abi::QueryOption::Addr).
+    #[inline]
     pub fn addresses(&self) -> QueryAddrResp {
         let mut resp = self.device();
         resp.src_size = put(&self.src, &mut resp.src_addr);
@@ -158,6 +160,7 @@ impl Snapshot {
 
     /// Returns the response to [`QueryOption::Gid`](crate::ucma_abi::QueryOption::Gid): the
     /// addresses in the form of InfiniBand addresses.
+    #[inline]
     pub fn gids(&self) -> QueryAddrResp {
         let (pkey, sgid, dgid) = match &self.device {
             Some(device) => (device.pkey, device.sgid, device.dgid),
@@ -171,6 +174,7 @@ impl Snapshot {
 
     /// Returns an address in the form of an InfiniBand address. A native address is returned as it
     /// is.
+    #[inline]
     fn as_ib(&self, addr: &SockAddr, pkey: u16, gid: Gid) -> SockAddr {
         match addr {
             SockAddr::Ib { .. } => *addr,
@@ -179,6 +183,7 @@ impl Snapshot {
     }
 
     /// Returns the path, once the route is resolved.
+    #[inline]
     fn path(&self) -> Option<&PathRecord> {
         self.device.as_ref()?.path.as_ref()
     }
@@ -187,6 +192,7 @@ impl Snapshot {
     /// buffer of `response_len` bytes, and the length of the response.
     ///
     /// The response always has the number of paths. A path that does not fit is left out.
+    #[inline]
     pub fn paths(&self, response_len: usize) -> ([u8; PATHS_LEN], usize) {
         let path = self.path();
         let head = QueryPathResp {

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     bindings,
-    cma::view::SnapshotParts,
     endpoint::Ece,
     ib::{device::NodeType, qp, qp::Qp, restrack::OwnerName, sa::record::path_from_raw, trace},
     kernel_api::KernelId,
@@ -554,12 +553,10 @@ export! {
     ) {
         // SAFETY: By the safety requirements.
         let id = unsafe { id_of(id) };
-        let parts = SnapshotParts {
-            gids: true,
-            path: false,
-        };
-        let device = id.endpoint().snapshot(parts).device;
-        let gids = device.map(|device| (device.sgid, device.dgid));
+        let gids = id.endpoint().snapshot(|snapshot| {
+            let device = snapshot.device.as_ref();
+            device.map(|device| (device.sgid, device.dgid))
+        });
         let (own, peer) = gids.unwrap_or((Gid::ZERO, Gid::ZERO));
         for (to, gid) in [(sgid, own), (dgid, peer)] {
             // SAFETY: By the safety requirements.

@@ -6,7 +6,6 @@
 
 use super::call::{request, Call};
 use crate::{
-    cma::view::SnapshotParts,
     kext::{
         error::{ResultExt, ToKernel},
         uaccess,
@@ -15,6 +14,7 @@ use crate::{
 };
 use cmproto::{
     errno::Errno,
+    ucma::query::Snapshot,
     ucma_abi::{
         self as abi, IntoBytes, QueryAddrResp, QueryIbServiceResp, QueryOption, QueryPathResp,
         UserServiceRec,
@@ -27,14 +27,8 @@ request!(Query);
 
 /// `QUERY_ROUTE`: reports addresses, device and path together, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
-    let parts = SnapshotParts {
-        gids: true,
-        path: true,
-    };
-    call.respond(
-        request.response,
-        &context.endpoint().snapshot(parts).route(),
-    )
+    let resp = context.endpoint().snapshot(Snapshot::route);
+    call.respond(request.response, &resp)
 }
 
 /// `QUERY`: reports addresses, path, GIDs or services, depending on the option.
@@ -54,16 +48,19 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     if call.response_len() < least {
         return Err(ENOSPC);
     }
-    let snapshot = context.endpoint().snapshot(SnapshotParts {
-        gids: option == QueryOption::Gid,
-        path: option == QueryOption::Path,
-    });
+    let endpoint = context.endpoint();
     match option {
         QueryOption::IbService => services(call, context, request),
-        QueryOption::Addr => call.respond(request.response, &snapshot.addresses()),
-        QueryOption::Gid => call.respond(request.response, &snapshot.gids()),
+        QueryOption::Addr => {
+            let resp = endpoint.snapshot(Snapshot::addresses);
+            call.respond(request.response, &resp)
+        }
+        QueryOption::Gid => {
+            let resp = endpoint.snapshot(Snapshot::gids);
+            call.respond(request.response, &resp)
+        }
         QueryOption::Path => {
-            let (answer, len) = snapshot.paths(call.response_len());
+            let (answer, len) = endpoint.snapshot(|snapshot| snapshot.paths(call.response_len()));
             call.respond(request.response, answer.get(..len).ok_or(EINVAL)?)
         }
     }

@@ -6,7 +6,7 @@
 //! last of them.
 //!
 //! Devices have a limited number of handles (32,767 on soft-RoCE). Programs keep no more than
-//! [`MAX_KEPT`] of a port, and a user no more than its limit. A connection beyond that, whose
+//! [`max_kept`] of a port, and a user no more than its limit. A connection beyond that, whose
 //! address vector the user does not share, has a handle for each message only. So no user can keep
 //! others from connecting. Parts of the kernel always keep their handles.
 //!
@@ -30,8 +30,20 @@ use cmproto::{addr::Gid, path::Path, ucma::account::Resource};
 use core::ptr::NonNull;
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::from_err_ptr, prelude::*, sync::Arc};
 
-/// The number of address handles of a port from which programs keep no further ones.
-const MAX_KEPT: u32 = 16_384;
+/// Returns the number of address handles of a port from which programs keep no further ones: half
+/// of its share of those of the device, and 16,384 at most.
+fn max_kept(device: &Device) -> u32 {
+    const MAX: u32 = 16_384;
+
+    // Some drivers do not say how many there are.
+    let all = match device.max_ah() {
+        0 => u32::MAX,
+        all => all,
+    };
+    let ports = u32::try_from(device.ports().count()).unwrap_or(u32::MAX);
+    let of_port = all.checked_div(ports).unwrap_or(0);
+    (of_port / 2).min(MAX)
+}
 
 /// The link-layer part of an address vector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +182,7 @@ impl Ah {
         }
         let charge = match user.map(|user| Charge::new(user, Resource::AddressHandles)) {
             None => None,
-            Some(Ok(charge)) if agent.handles() < MAX_KEPT => Some(charge),
+            Some(Ok(charge)) if agent.handles() < max_kept(device) => Some(charge),
             Some(_) => return Self::described(agent, device, spec),
         };
         let handle = Handle::create(agent, device, spec, Some(key), charge)?;

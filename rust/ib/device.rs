@@ -167,6 +167,12 @@ impl Device {
         unsafe { (*self.as_raw()).attrs.local_ca_ack_delay }
     }
 
+    /// Returns the maximum number of address handles, or 0 if the driver does not say it.
+    pub(crate) fn max_ah(&self) -> u32 {
+        // SAFETY: The device is registered by the type invariant.
+        unsafe { (*self.as_raw()).attrs.max_ah }
+    }
+
     /// Returns whether the device supports RDMA FLUSH to global visibility or to persistence.
     pub(crate) fn has_flush(&self) -> bool {
         let flush = bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL

@@ -150,6 +150,20 @@ handles() {
 	nothing_left
 }
 
+# 7: as many unanswered connections as there are address handles do not keep others from connecting
+SOFTIB_HANDLES=1023
+exhaust() {
+	local tried asked before beside before_ms beside_ms status=0
+	softib_up || return
+	# Messages to LIDs of nobody do not wait for a neighbour.
+	ip route add 10.77.16.0/20 via 10.77.0.2 &&
+		act exhaust "$I4" "$J4" "$SOFTIB_HANDLES" || status=$?
+	softib_down && [ "$status" -eq 0 ] || return
+	[ "$before" -eq 10 ] || fail "before: $before" || return
+	[ "$asked" -eq "$tried" ] || fail "$asked of $tried" || return
+	[ "$beside" -eq 10 ] || fail "beside: $beside"
+}
+
 # 17: what was made is charged to who made it, wherever it goes
 passed() {
 	local write moved maker owner again left
@@ -230,6 +244,14 @@ check "written events are limited" limit written_events "$EAGAIN" sub_users
 check "requests for connections are limited" requests tcp 3
 check "requests of datagrams are limited" requests udp 2
 check "address handles are limited" handles
+if [ "$CM" = c ]; then
+	skip "connections beside as many unanswered ones as there are address handles" \
+		"with C, queries for paths get no answer before there are any"
+elif has_softib; then
+	check "connections beside as many unanswered ones as there are address handles" exhaust
+else
+	skip "connections beside as many unanswered ones as there are address handles" "there is no softib"
+fi
 check "ids that are moved to another's file stay with who made them" passed
 shown
 

@@ -105,6 +105,11 @@ void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);
 /* rust/helpers/reclaim.c */
 unsigned int rust_rdma_memalloc_noio_save(void);
 void rust_rdma_memalloc_noio_restore(unsigned int flags);
+struct mem_cgroup;
+struct mem_cgroup *rust_rdma_mem_cgroup_of_current(void);
+void rust_rdma_mem_cgroup_get(struct mem_cgroup *memcg);
+void rust_rdma_mem_cgroup_put(struct mem_cgroup *memcg);
+struct mem_cgroup *rust_rdma_set_active_memcg(struct mem_cgroup *memcg);
 
 /* rust/helpers/sysctl.c */
 #define RUST_RDMA_USER_RESOURCES 6

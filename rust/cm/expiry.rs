@@ -14,6 +14,7 @@ impl Timed for EndpointRef {
     }
 
     fn timer_is_due(&self, due: Due) {
+        let _scope = self.memcg_scope();
         let mut inner = self.inner.lock();
         if self.globals.timers.expire(&mut inner.timer, due, self) {
             self.timeout(&mut inner);

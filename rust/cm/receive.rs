@@ -116,7 +116,10 @@ impl Receiver {
         match node::route(&*self.globals, mad.origin, message) {
             Route::Req(req) => mad.request(req),
             Route::SidrReq(req) => mad.sidr_request(req),
-            Route::Endpoint(endpoint) => endpoint.receive(&mad, message),
+            Route::Endpoint(endpoint) => {
+                let _scope = endpoint.memcg_scope();
+                endpoint.receive(&mad, message);
+            }
             Route::Nobody(response) => mad.respond(&response),
         }
     }

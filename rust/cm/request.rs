@@ -108,6 +108,7 @@ impl PendingReq {
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
+        let _scope = child.memcg_scope();
         // The request is counted as parked before it is known whether it will be. If it is not, the
         // count is too high only for a moment.
         let parked = Parked::take(&child.globals.parking);
@@ -237,6 +238,7 @@ struct IncomingReq<'a> {
 impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, matched: &MatchedListener<'_>) {
+        let _scope = matched.endpoint().memcg_scope();
         // All three were set before the endpoint was created or while it was.
         let (Some(reply_path), Some(neighbour), Some(event)) =
             (self.reply_path, self.neighbour, self.event)
@@ -263,6 +265,7 @@ impl<'a> IncomingReq<'a> {
 
     /// Creates the endpoint of the request, and the event for the consumer.
     fn create_child(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Error> {
+        let _scope = matched.endpoint().memcg_scope();
         let (mad, req, path) = (self.mad, self.req, self.path);
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
         let globals = mad.globals;

@@ -19,7 +19,7 @@ use crate::{
 };
 use cmproto::addr::SockAddr;
 use kernel::{
-    alloc::flags::GFP_KERNEL,
+    alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     sync::{Arc, Mutex, UniqueArc},
@@ -86,7 +86,7 @@ pub(super) fn start_resolving<T: Deferred>(
     mut deferred: T,
 ) {
     // The memory is allocated before `deferred` is moved, so that it can be told if there is none.
-    let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL) else {
+    let Ok(memory) = UniqueArc::<Resolve<T>>::new_uninit(GFP_KERNEL_ACCOUNT) else {
         return deferred.resolved(Err(ENOMEM));
     };
     match deferred.defer() {

@@ -35,7 +35,7 @@ use cmproto::{
     wire::{SidrReq, MAD_LEN},
 };
 use core::result::Result;
-use kernel::{alloc::flags::GFP_KERNEL, error::Error, prelude::*};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, error::Error, prelude::*};
 
 /// A SIDR_REQ that waits until its sender can be answered.
 struct PendingSidrReq {
@@ -66,6 +66,7 @@ impl Deferred for PendingSidrReq {
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
+        let _scope = child.memcg_scope();
         match child.inner.lock().exchange.sidr_mut() {
             Some(sidr) => sidr.ah = Some(ah),
             // The device is being removed.
@@ -163,6 +164,7 @@ struct IncomingSidr<'a> {
 impl<'a> IncomingSidr<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, matched: &MatchedListener<'_>) {
+        let _scope = matched.endpoint().memcg_scope();
         // Both were set before the endpoint was created or while it was.
         let (Some(reply_path), Some(event)) = (self.reply_path, self.event) else {
             return child.end(DestroyCause::NoMemory);
@@ -177,6 +179,7 @@ impl<'a> IncomingSidr<'a> {
 
     /// Creates the endpoint of the request, and the event for the consumer.
     fn create_child(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Error> {
+        let _scope = matched.endpoint().memcg_scope();
         let mad = self.mad;
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
         self.memory = Some(SidrReservation::new()?);
@@ -194,7 +197,7 @@ impl<'a> IncomingSidr<'a> {
                 ah: None,
                 pkey_index: reply_path.pkey_index,
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         child::init_child(&child, matched, attachment, |inner| {
             inner.exchange = Exchange::Sidr(sidr);

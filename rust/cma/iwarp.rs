@@ -327,6 +327,7 @@ impl Endpoint {
 
     /// Creates an endpoint for a connection request, and offers it to the listener's consumer.
     fn requested(self: &EndpointRef, request: &IwRequest<'_>) -> Result {
+        let _scope = self.memcg_scope();
         let devices = {
             let inner = self.inner.lock();
             if inner.state() != State::Listen {

@@ -53,6 +53,7 @@ use crate::{
         trace,
     },
     kext::{
+        memcg::{ChargeScope, MemCgroup},
         net::Net,
         slab::SlabArc,
         users::{IdCharge, UserRef},
@@ -113,6 +114,9 @@ pub(crate) struct Endpoint {
     pub(crate) kind: IdKind,
     /// The charge for a program's identifier.
     charge: Option<IdCharge>,
+    /// The memory cgroup that pays for what is allocated for the identifier outside the calls of
+    /// its program: that of its creator, or of its listener's. `None` is the root.
+    memcg: Option<MemCgroup>,
     /// The link of the timer. `inner` has the right to arm it.
     timer: TimerLink,
     /// The state that changes.
@@ -151,7 +155,11 @@ impl Endpoint {
         owner: Option<OwnerName>,
         charge: Option<IdCharge>,
     ) -> Result<EndpointRef> {
-        let endpoint = Self::new(globals, net, ps, qp_type, kind, charge)?;
+        let memcg = match kind {
+            IdKind::User => MemCgroup::of_current(),
+            IdKind::RdmaCm | IdKind::IbCm => None,
+        };
+        let endpoint = Self::new(globals, net, ps, qp_type, kind, charge, memcg)?;
         match owner {
             Some(owner) => endpoint.id_priv.own_by_kernel(owner),
             None => endpoint.id_priv.own_by_current(),
@@ -167,8 +175,8 @@ impl Endpoint {
         qp_type: QpType,
         charge: Option<IdCharge>,
     ) -> Result<EndpointRef> {
-        let (net, kind) = (listener.net.clone(), listener.kind);
-        let child = Self::new(&listener.globals, net, ps, qp_type, kind, charge)?;
+        let (net, kind, memcg) = (listener.net.clone(), listener.kind, listener.memcg.clone());
+        let child = Self::new(&listener.globals, net, ps, qp_type, kind, charge, memcg)?;
         child.id_priv.own_as(&listener.id_priv);
         Ok(child)
     }
@@ -180,6 +188,7 @@ impl Endpoint {
         qp_type: QpType,
         kind: IdKind,
         charge: Option<IdCharge>,
+        memcg: Option<MemCgroup>,
     ) -> Result<EndpointRef> {
         let number = globals.next_number();
         globals.endpoints.pin_init(pin_init!(Endpoint {
@@ -191,9 +200,19 @@ impl Endpoint {
             qp_type,
             kind,
             charge,
+            memcg,
             timer: TimerLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
+    }
+
+    /// Begins a scope in which the owner's memory cgroup pays for what is allocated.
+    ///
+    /// Messages, timers and answers to queries are handled in tasks of the kernel, which belong to
+    /// the root group.
+    #[inline]
+    pub(crate) fn memcg_scope(&self) -> Option<ChargeScope<'_>> {
+        self.memcg.as_ref().map(MemCgroup::charge)
     }
 
     /// Returns the user who pays for a program's identifier.

@@ -53,7 +53,7 @@ impl SendBuffer {
     /// Allocates a zeroed buffer for messages with the P_Key at this index of the port.
     #[inline]
     pub(super) fn new(registered: &Registered<'_>, pkey_index: u16) -> Result<Self> {
-        Self::allocate(registered, pkey_index, bindings::GFP_KERNEL)
+        Self::allocate(registered, pkey_index, bindings::GFP_KERNEL_ACCOUNT)
     }
 
     #[inline]

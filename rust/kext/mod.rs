@@ -17,6 +17,7 @@ pub(crate) mod idtable;
 pub(crate) mod igmp;
 pub(crate) mod loaded;
 pub(crate) mod lock;
+pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod netdev;
 pub(crate) mod notifier;

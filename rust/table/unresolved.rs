@@ -12,7 +12,7 @@
 use crate::kext::counted::CountedArc;
 use containers::{impl_has_link, Link, Tree};
 use kernel::{
-    alloc::flags::GFP_KERNEL,
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
     prelude::*,
     sync::{
@@ -61,7 +61,7 @@ impl<T> UnresolvedRequest<T> {
             table: table.clone(),
             request,
         };
-        let entry = CountedArc::new(entry, GFP_KERNEL)?;
+        let entry = CountedArc::new(entry, GFP_KERNEL_ACCOUNT)?;
         table.count.fetch_add(1, Relaxed);
         // A new entry is in no table yet.
         let _ = table

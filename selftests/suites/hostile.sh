@@ -209,6 +209,20 @@ steal_kernel() {
 	softib_down && return "$status"
 }
 
+# 5: memory that nobody pays for
+unread() {
+	local arrived own none
+	act unread || return
+	if [ "$CM" = c ]; then
+		[ "$own" -le 500 ] || fail "the owner pays $own bytes for each" || return
+	else
+		[ "$arrived" -ge 512 ] || fail "$arrived of 512 have arrived" || return
+		[ "$own" -ge 3000 ] || fail "the owner pays only $own bytes for each" || return
+		[ "$none" -lt 2000 ] || fail "nobody pays for $none bytes of each" || return
+	fi
+	nothing_left
+}
+
 check "CONNECT with the queue pair of another user" steal connect
 check "CONNECT with the queue pair of another user, IPv6" over rxe0 "$A6" steal connect
 if has_siw; then
@@ -232,6 +246,7 @@ check "a request gives way to the queue pair that gets its number" squat request
 check "ESTABLISH with a number that another user has got" squat_answered
 shown
 skip "shared XRC targets" "soft-RoCE has none"
+check "the owner of a listener pays for requests that it does not read" unread
 check "ids of another user cannot be told from none" oracle
 shown
 for way in processes namespaces nested sub_users; do

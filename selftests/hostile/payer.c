@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The cgroup that pays for requests that their listener does not read. */
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "hostile.h"
+
+/* Not more than a listener holds by default. */
+#define REQUESTS 512
+#define GROUPS "/sys/fs/cgroup/"
+#define RECEIVED "/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/req"
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	REQUIRE(fd >= 0);
+	REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* The number after a word that begins a line. */
+static long number_in(const char *path, const char *word)
+{
+	char line[256], name[64];
+	long value = -1, found;
+	FILE *f = fopen(path, "r");
+
+	REQUIRE(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %ld", name, &found) == 2 && strcmp(name, word) == 0)
+			value = found;
+	fclose(f);
+	REQUIRE(value >= 0);
+	return value;
+}
+
+/* From here on this process, as this user, belongs to a group of its own. */
+static void join(const char *group)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), GROUPS "%s", group);
+	REQUIRE(mkdir(path, 0755) == 0 || errno == EEXIST);
+	snprintf(path, sizeof(path), GROUPS "%s/cgroup.procs", group);
+	write_to(path, "0");
+	become(NOBODY);
+}
+
+/* The kernel's objects that a group pays for, in kB. */
+static long paid(const char *group)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), GROUPS "%s/memory.stat", group);
+	return number_in(path, "slab") / 1024;
+}
+
+static long read_long(const char *path)
+{
+	long value;
+	FILE *f = fopen(path, "r");
+
+	REQUIRE(f && fscanf(f, "%ld", &value) == 1);
+	fclose(f);
+	return value;
+}
+
+static long all(void)
+{
+	return number_in("/proc/meminfo", "Slab:");
+}
+
+/* A process that has done what it is for, and holds what it has until it is killed. */
+static pid_t start(void (*run)(void))
+{
+	pid_t pid = child();
+
+	if (pid == 0) {
+		run();
+		sem_post(&shared->ready);
+		for (;;)
+			pause();
+	}
+	wait_for(&shared->ready);
+	return pid;
+}
+
+static union addr port;
+
+/* Listens, and reads nothing. */
+static void listener(void)
+{
+	int fd;
+	uint32_t id;
+
+	join("listener");
+	fd = file();
+	id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
+	REQUIRE_OK(bind_addr(fd, id, &port));
+	REQUIRE_OK(listen_id(fd, id, REQUESTS));
+}
+
+static void clients(void)
+{
+	struct rdma_ucm_conn_param param = conn_param();
+	int fd;
+
+	join("client");
+	fd = file();
+	for (int n = 0; n < REQUESTS; n++) {
+		uint32_t id = routed_client(fd, n + 1, &port);
+
+		param.qp_num = fake_qpn();
+		REQUIRE_OK(connect_id(fd, id, &param));
+	}
+}
+
+/*
+ * A listener gets requests from users of another group. "own" is what its group pays for each of them, in bytes, and
+ * "none" what no group pays for, of both ends. C takes 128 of a burst,
+ * and the others much later.
+ */
+ACT(unread, "")
+{
+	long before, received, arrived;
+	int tries = 100 * patience();
+	pid_t pids[2];
+
+	share();
+	port = addr4(ADDR4, 7700);
+	write_to(GROUPS "cgroup.subtree_control", "+memory");
+	pids[0] = start(listener);
+	received = read_long(RECEIVED);
+	before = all() - paid("listener");
+	pids[1] = start(clients);
+	while (read_long(RECEIVED) - received < REQUESTS && tries--)
+		usleep(100000);
+	usleep(300000);
+	arrived = read_long(RECEIVED) - received;
+	/* On a slow machine some are repeated. */
+	if (arrived > REQUESTS)
+		arrived = REQUESTS;
+	REQUIRE(arrived >= 128);
+	printf("arrived=%ld own=%ld ", arrived, paid("listener") * 1024 / arrived);
+	printf("none=%ld\n", (all() - paid("listener") - paid("client") - before) * 1024 / arrived);
+	for (int i = 1; i >= 0; i--) {
+		REQUIRE(kill(pids[i], SIGKILL) == 0);
+		REQUIRE(waitpid(pids[i], NULL, 0) == pids[i]);
+	}
+	/* The ids end in the background, and groups stay as long as somebody pays. */
+	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
+	write_to(GROUPS "cgroup.subtree_control", "-memory");
+}

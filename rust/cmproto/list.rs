@@ -96,12 +96,12 @@ mod tests {
         }
         assert_eq!(list.len(), List::<u8, 6>::CAPACITY);
         assert!(list.iter().eq(10..16));
-        assert_eq!((list.peek(), list.next()), (Some(&10), Some(10)));
+        assert_eq!((list.peek().copied(), list.next()), (Some(10), Some(10)));
         assert!(!list.contains(10));
         assert!(list.iter().eq(11..16));
         assert_eq!(list.len(), 5);
         assert!(list.by_ref().eq(11..16));
-        assert_eq!((list.len(), list.peek(), list.next()), (0, None, None));
+        assert_eq!((list.len(), list.peek().copied(), list.next()), (0, None, None));
         assert_eq!(List::<u8, 6>::default(), List::none());
     }
 

@@ -101,7 +101,10 @@ mod tests {
         assert!(list.iter().eq(11..16));
         assert_eq!(list.len(), 5);
         assert!(list.by_ref().eq(11..16));
-        assert_eq!((list.len(), list.peek().copied(), list.next()), (0, None, None));
+        assert_eq!(
+            (list.len(), list.peek().copied(), list.next()),
+            (0, None, None)
+        );
         assert_eq!(List::<u8, 6>::default(), List::none());
     }
 

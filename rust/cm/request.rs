@@ -82,6 +82,7 @@ impl Deferred for UnresolvedReq {
 impl PendingReq {
     /// Continues when the sender was found at `link`, or cannot be found.
     fn resolved(&self, link: Result<&DevAddr, Error>, event: &Event<'_>) {
+        let _scope = self.pending.child.memcg_scope();
         let (Some(ah), Ok(link)) = (self.pending.address(link), link) else {
             return;
         };
@@ -108,7 +109,6 @@ impl PendingReq {
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
-        let _scope = child.memcg_scope();
         // The request is counted as parked before it is known whether it will be. If it is not, the
         // count is too high only for a moment.
         let parked = Parked::take(&child.globals.parking);
@@ -238,7 +238,6 @@ struct IncomingReq<'a> {
 impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(self, child: EndpointRef, matched: &MatchedListener<'_>) {
-        let _scope = matched.endpoint().memcg_scope();
         // All three were set before the endpoint was created or while it was.
         let (Some(reply_path), Some(neighbour), Some(event)) =
             (self.reply_path, self.neighbour, self.event)
@@ -253,6 +252,7 @@ impl<'a> IncomingReq<'a> {
         match neighbour {
             Neighbour::Resolved(link) => request.resolved(Ok(&link), &event),
             Neighbour::Unresolved(permit) => {
+                let _scope = matched.endpoint().memcg_scope();
                 let event = OwnedEvent::new(&event);
                 start_resolving(
                     &matched.endpoint().globals,

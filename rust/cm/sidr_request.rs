@@ -60,13 +60,13 @@ impl Deferred for PendingSidrReq {
     }
 
     fn resolved(&self, link: Result<&DevAddr, Error>) {
+        let _scope = self.pending.child.memcg_scope();
         let Some(ah) = self.pending.address(link) else {
             return;
         };
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
-        let _scope = child.memcg_scope();
         match child.inner.lock().exchange.sidr_mut() {
             Some(sidr) => sidr.ah = Some(ah),
             // The device is being removed.

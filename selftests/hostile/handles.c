@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The address handles of a device, which the connections of a user do not take from others. */
-#include <time.h>
-
 #include "hostile.h"
 
 #define PROGRESS 64
@@ -34,16 +32,13 @@ static bool ask(int fd, const union addr *dst, uint16_t lid)
  */
 static int connect_ten(const char *name, const union addr *a)
 {
-	long slowest = 0;
+	uint64_t slowest = 0;
 	int connected = 0;
 
 	for (int i = 0; i < 10; i++) {
-		struct timespec start, end;
-		long ms;
-		pid_t pid;
+		uint64_t start = now_ms(), took;
+		pid_t pid = child();
 
-		clock_gettime(CLOCK_MONOTONIC, &start);
-		pid = child();
 		if (pid == 0) {
 			struct pair p = { 0 };
 
@@ -51,11 +46,10 @@ static int connect_ten(const char *name, const union addr *a)
 			_exit(0);
 		}
 		connected += reap(pid) == 0;
-		clock_gettime(CLOCK_MONOTONIC, &end);
-		ms = (end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000;
-		slowest = ms > slowest ? ms : slowest;
+		took = now_ms() - start;
+		slowest = took > slowest ? took : slowest;
 	}
-	printf("%s_ms=%ld ", name, slowest);
+	printf("%s_ms=%lu ", name, slowest);
 	return connected;
 }
 

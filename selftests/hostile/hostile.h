@@ -39,6 +39,11 @@ void become(unsigned int uid);
 /* A file of the device that does not wait. */
 int file(void);
 
+void write_file(const char *path, const char *text);
+
+/* Returns the time since some moment, in milliseconds. */
+uint64_t now_ms(void);
+
 /* The state that the processes of an act share. */
 extern struct shared {
 	sem_t ready, go, done;

@@ -154,14 +154,6 @@ static int gets_one(unsigned int user, const struct resource *r)
 
 /* --- ways to be more than one --- */
 
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	REQUIRE(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 static void own_namespace(unsigned int outside)
 {
 	char map[32];

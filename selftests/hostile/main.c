@@ -32,6 +32,22 @@ int file(void)
 	return cm_open(O_RDWR | O_NONBLOCK);
 }
 
+void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	REQUIRE(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
+}
+
 /* --- processes --- */
 
 struct shared *shared;

@@ -10,15 +10,6 @@
 #define GROUPS "/sys/fs/cgroup/"
 #define RECEIVED "/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/req"
 
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	REQUIRE(fd >= 0);
-	REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 /* The number after a word that begins a line. */
 static long number_in(const char *path, const char *word)
 {
@@ -43,7 +34,7 @@ static void join(const char *group)
 	snprintf(path, sizeof(path), GROUPS "%s", group);
 	REQUIRE(mkdir(path, 0755) == 0 || errno == EEXIST);
 	snprintf(path, sizeof(path), GROUPS "%s/cgroup.procs", group);
-	write_to(path, "0");
+	write_file(path, "0");
 	become(NOBODY);
 }
 
@@ -54,16 +45,6 @@ static long paid(const char *group)
 
 	snprintf(path, sizeof(path), GROUPS "%s/memory.stat", group);
 	return number_in(path, "slab") / 1024;
-}
-
-static long read_long(const char *path)
-{
-	long value;
-	FILE *f = fopen(path, "r");
-
-	REQUIRE(f && fscanf(f, "%ld", &value) == 1);
-	fclose(f);
-	return value;
 }
 
 static long all(void)
@@ -118,8 +99,7 @@ static void clients(void)
 
 /*
  * A listener gets requests from users of another group. "own" is what its group pays for each of them, in bytes, and
- * "none" what no group pays for, of both ends. C takes 128 of a burst,
- * and the others much later.
+ * "none" what no group pays for, of both ends. C takes 128 of a burst, and the others much later.
  */
 ACT(unread, "")
 {
@@ -129,15 +109,15 @@ ACT(unread, "")
 
 	share();
 	port = addr4(ADDR4, 7700);
-	write_to(GROUPS "cgroup.subtree_control", "+memory");
+	write_file(GROUPS "cgroup.subtree_control", "+memory");
 	pids[0] = start(listener);
-	received = read_long(RECEIVED);
+	received = read_number(RECEIVED);
 	before = all() - paid("listener");
 	pids[1] = start(clients);
-	while (read_long(RECEIVED) - received < REQUESTS && tries--)
+	while (read_number(RECEIVED) - received < REQUESTS && tries--)
 		usleep(100000);
 	usleep(300000);
-	arrived = read_long(RECEIVED) - received;
+	arrived = read_number(RECEIVED) - received;
 	/* On a slow machine some are repeated. */
 	if (arrived > REQUESTS)
 		arrived = REQUESTS;
@@ -150,5 +130,5 @@ ACT(unread, "")
 	}
 	/* The ids end in the background, and groups stay as long as somebody pays. */
 	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
-	write_to(GROUPS "cgroup.subtree_control", "-memory");
+	write_file(GROUPS "cgroup.subtree_control", "-memory");
 }

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "ends.h"
 #include "wire.h"
@@ -12,14 +11,6 @@
 #define CLOSED_PORT 9
 /* Numbers that no queue pair has. */
 #define NO_QP 0x600000
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
-}
 
 /* --- 1: an established connection --- */
 

@@ -5,6 +5,9 @@
 //! The heights of the two subtrees of a node differ by at most one, so that a tree of `n` nodes is
 //! at most 1.45 log2(`n`) high. The balance of a node is the height of its right subtree less that
 //! of its left one.
+//!
+//! A tree may count: each of its nodes has the number of counted nodes in its subtree, so that the
+//! number of those before a key is known without a walk.
 
 use crate::{link::Link, mark::Number};
 use core::{mem::MaybeUninit, ptr::NonNull};
@@ -41,6 +44,8 @@ pub(crate) struct Node<K> {
     parent: Option<NodePtr<K>>,
     left: Option<NodePtr<K>>,
     right: Option<NodePtr<K>>,
+    /// The number of counted nodes in the subtree, if the tree counts.
+    count: usize,
 }
 
 impl<K> Node<K> {
@@ -51,6 +56,7 @@ impl<K> Node<K> {
             parent: None,
             left: None,
             right: None,
+            count: 0,
         }
     }
 }
@@ -127,6 +133,29 @@ impl<K> NodePtr<K> {
         }
     }
 
+    fn count(self) -> usize {
+        // SAFETY: By the type invariant the node may be read.
+        unsafe { (*self.node()).count }
+    }
+
+    fn set_count(self, count: usize) {
+        // SAFETY: By the type invariant the node may be written.
+        unsafe { (*self.node()).count = count };
+    }
+
+    /// Returns the count of the child on `side`.
+    fn count_of(self, side: Side) -> usize {
+        self.child(side).map_or(0, Self::count)
+    }
+
+    /// Returns 1 if this node itself is counted, else 0.
+    pub(crate) fn weight(self) -> usize {
+        let below = self
+            .count_of(Side::Left)
+            .wrapping_add(self.count_of(Side::Right));
+        self.count().wrapping_sub(below)
+    }
+
     fn balance(self) -> i8 {
         self.link().mark.balance()
     }
@@ -152,28 +181,75 @@ impl<K> NodePtr<K> {
         }
         node
     }
+
+    /// Returns the node beside this one on `side`.
+    fn beside(self, side: Side) -> Option<Self> {
+        if let Some(child) = self.child(side) {
+            return Some(child.outermost(side.other()));
+        }
+        let mut node = self;
+        loop {
+            let parent = node.parent()?;
+            if parent.side_of(node) == side.other() {
+                return Some(parent);
+            }
+            node = parent;
+        }
+    }
+
+    /// Returns the node before this one.
+    pub(crate) fn before(self) -> Option<Self> {
+        self.beside(Side::Left)
+    }
+
+    /// Returns the node after this one.
+    pub(crate) fn after(self) -> Option<Self> {
+        self.beside(Side::Right)
+    }
 }
 
 impl<K: Copy> NodePtr<K> {
     /// Returns the key.
     pub(crate) fn key(self) -> K {
+        self.look(|key| *key)
+    }
+
+    /// Calls `look` on the key.
+    pub(crate) fn look<T>(self, look: impl FnOnce(&K) -> T) -> T {
         // SAFETY: By the type invariant the node may be read, and the key is initialised.
-        unsafe { (*self.node()).key.assume_init() }
+        look(unsafe { (*self.node()).key.assume_init_ref() })
+    }
+
+    fn set_key(self, key: K) {
+        // SAFETY: By the type invariant the node may be written.
+        unsafe { (*self.node()).key.write(key) };
     }
 }
 
-/// The root of a tree, which owns nothing.
+impl<K: Copy + Ord> NodePtr<K> {
+    /// Returns whether the key of this node is below `key`.
+    fn is_below(self, key: &K) -> bool {
+        self.look(|own| own < key)
+    }
+
+    /// Returns whether the key of this node is above `key`.
+    fn is_above(self, key: &K) -> bool {
+        self.look(|own| key < own)
+    }
+}
+
+/// The root of a tree, which owns nothing. The tree counts if `COUNTS` is true.
 ///
 /// # Invariants
 ///
 /// The links below `root` are exactly those whose mark has the number `number`. They are a tree
 /// that is balanced as [above](self).
-pub(crate) struct Root<K> {
+pub(crate) struct Root<K, const COUNTS: bool> {
     number: Number,
     root: Option<NodePtr<K>>,
 }
 
-impl<K> Root<K> {
+impl<K, const COUNTS: bool> Root<K, COUNTS> {
     /// Creates an empty tree.
     pub(crate) fn new() -> Self {
         // INVARIANT: No link has the new number.
@@ -243,10 +319,25 @@ impl<K> Root<K> {
             return node;
         };
         let parent = node.parent();
+        if COUNTS {
+            let (all, moved) = (node.count(), child.count_of(side.other()));
+            let left = all.wrapping_sub(child.count()).wrapping_add(moved);
+            node.set_count(left);
+            child.set_count(all);
+        }
         node.set_child(side, child.child(side.other()));
         self.replace(parent, node, Some(child));
         child.set_child(side.other(), Some(node));
         child
+    }
+
+    /// Adds `weight` to the counts from `node` on upwards, up to the root or to before `end`.
+    fn add_weight(node: Option<NodePtr<K>>, end: Option<NodePtr<K>>, weight: usize) {
+        let mut next = node;
+        while let Some(node) = next.filter(|node| Some(*node) != end) {
+            node.set_count(node.count().wrapping_add(weight));
+            next = node.parent();
+        }
     }
 
     /// Balances `node`, which is two higher on `side`. Returns the node that has taken its place,
@@ -321,6 +412,15 @@ impl<K> Root<K> {
         }
     }
 
+    /// Counts a link of the tree, or does not count it any more.
+    ///
+    /// # Safety
+    ///
+    /// The link must be in this tree.
+    pub(crate) unsafe fn set_weight(&mut self, node: NodePtr<K>, weight: usize) {
+        Self::add_weight(Some(node), None, weight.wrapping_sub(node.weight()));
+    }
+
     /// Removes a link of the tree.
     ///
     /// # Safety
@@ -329,9 +429,16 @@ impl<K> Root<K> {
     pub(crate) unsafe fn remove(&mut self, node: NodePtr<K>) {
         let parent = node.parent();
         let (left, right) = (node.child(Side::Left), node.child(Side::Right));
+        if COUNTS {
+            Self::add_weight(Some(node), None, node.weight().wrapping_neg());
+        }
         let shrunk = if let (Some(left), Some(right)) = (left, right) {
             // The next node, which has no left child, takes the place.
             let next = right.outermost(Side::Left);
+            if COUNTS {
+                Self::add_weight(next.parent(), Some(node), next.weight().wrapping_neg());
+                next.set_count(node.count());
+            }
             let shrunk = match next.parent() {
                 Some(above) if above != node => {
                     above.set_child(Side::Left, next.child(Side::Right));
@@ -357,9 +464,9 @@ impl<K> Root<K> {
     }
 }
 
-impl<K: Copy + Ord> Root<K> {
+impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
     /// Enters a link with the key `key`, behind those with an equal one. Returns false, and does
-    /// nothing, if the link is in a tree already.
+    /// nothing, if the link is in a tree already. A tree that counts counts it.
     ///
     /// # Safety
     ///
@@ -369,7 +476,7 @@ impl<K: Copy + Ord> Root<K> {
         let mut above = None;
         let mut next = self.root;
         while let Some(node) = next {
-            let side = if key < node.key() {
+            let side = if node.is_above(&key) {
                 Side::Left
             } else {
                 Side::Right
@@ -387,12 +494,16 @@ impl<K: Copy + Ord> Root<K> {
         unsafe {
             node.node().write(Node {
                 key: MaybeUninit::new(key),
+                count: usize::from(COUNTS),
                 ..Node::new()
             })
         };
         match above {
             Some((parent, side)) => {
                 parent.set_child(side, Some(node));
+                if COUNTS {
+                    Self::add_weight(Some(parent), None, 1);
+                }
                 self.has_grown(node);
             }
             None => self.root = Some(node),
@@ -400,12 +511,26 @@ impl<K: Copy + Ord> Root<K> {
         true
     }
 
+    /// Changes the key of a link of the tree if its place stays the same. Returns whether it does.
+    ///
+    /// # Safety
+    ///
+    /// The link must be in this tree.
+    pub(crate) unsafe fn set_key(&mut self, node: NodePtr<K>, key: K) -> bool {
+        let is_behind = node.before().is_none_or(|before| !before.is_above(&key));
+        let stays = is_behind && node.after().is_none_or(|after| !after.is_below(&key));
+        if stays {
+            node.set_key(key);
+        }
+        stays
+    }
+
     /// Returns the first link whose key is not below `key`.
     pub(crate) fn lower_bound(&self, key: &K) -> Option<NodePtr<K>> {
         let mut found = None;
         let mut next = self.root;
         while let Some(node) = next {
-            if node.key() < *key {
+            if node.is_below(key) {
                 next = node.child(Side::Right);
             } else {
                 found = Some(node);
@@ -414,14 +539,31 @@ impl<K: Copy + Ord> Root<K> {
         }
         found
     }
+
+    /// Returns the number of counted links whose key is below `key`.
+    pub(crate) fn count_below(&self, key: &K) -> usize {
+        let mut count = 0;
+        let mut next = self.root;
+        while let Some(node) = next {
+            if node.is_below(key) {
+                let right = node.child(Side::Right);
+                let left = node.count().wrapping_sub(right.map_or(0, NodePtr::count));
+                count = left.wrapping_add(count);
+                next = right;
+            } else {
+                next = node.child(Side::Left);
+            }
+        }
+        count
+    }
 }
 
 #[cfg(all(test, not(loom)))]
-impl<K: Copy + Ord> Root<K> {
+impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
     /// Checks the invariants, and returns the links in order.
     pub(crate) fn check(&self) -> std::vec::Vec<NodePtr<K>> {
-        fn walk<K: Copy + Ord>(
-            root: &Root<K>,
+        fn walk<K: Copy + Ord, const COUNTS: bool>(
+            root: &Root<K, COUNTS>,
             node: Option<NodePtr<K>>,
             parent: Option<NodePtr<K>>,
             found: &mut std::vec::Vec<NodePtr<K>>,
@@ -429,6 +571,7 @@ impl<K: Copy + Ord> Root<K> {
             let Some(node) = node else {
                 return 0;
             };
+            assert!(!COUNTS || node.weight() <= 1);
             assert!(root.has(node.link()));
             assert!(node.parent() == parent);
             let left = walk(root, node.child(Side::Left), Some(node), found);

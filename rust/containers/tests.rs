@@ -323,6 +323,68 @@ fn the_last_reference_is_returned() {
     assert_eq!(ends.load(Relaxed), 1);
 }
 
+/// A tree that counts knows how many of the counted objects are before a key, and every tree which
+/// objects are beside one, whatever is entered, removed and changed.
+#[test]
+fn neighbours_and_counted_objects() {
+    let (rounds, operations) = if cfg!(miri) { (2, 60) } else { (40, 1000) };
+    for seed in 1..=rounds {
+        let mut random = Random(seed);
+        let count = [3, 30, 200][seed as usize % 3];
+        let ends = Arc::default();
+        let objects = Object::some(count, &ends);
+        let mut tree = Tree::<Rc<Object>, u32, true>::counting();
+        // For each key of an object: the object, and whether it is counted.
+        let mut model = BTreeMap::<u32, (usize, bool)>::new();
+        for _ in 0..operations {
+            let object = &objects[random.below(count as u64) as usize];
+            let (key, is_counted) = (random.below(1 << 10) as u32, random.below(2) == 0);
+            match (tree.key(object), random.below(3)) {
+                (None, _) if model.contains_key(&key) => continue,
+                (None, _) => {
+                    assert!(tree.insert(key, object.clone()).is_ok());
+                    model.insert(key, (object.number, true));
+                }
+                (Some(before), 0) => {
+                    assert!(tree.remove(object).is_some());
+                    model.remove(&before);
+                }
+                (Some(before), 1) => {
+                    tree.set_counted(object, is_counted);
+                    model.insert(before, (object.number, is_counted));
+                }
+                (Some(_), _) if model.contains_key(&key) => continue,
+                (Some(before), _) => {
+                    let (low, high) = (before.min(key), before.max(key));
+                    let stays = model.range(low..=high).count() == 1;
+                    assert_eq!(tree.set_key(object, key), stays);
+                    if stays {
+                        let entry = model.remove(&before).unwrap();
+                        model.insert(key, entry);
+                    }
+                }
+            }
+            let there = tree.check().into_iter().map(|(key, o)| (key, o.number));
+            assert!(there.eq(model.iter().map(|(&key, &(number, _))| (key, number))));
+            for key in [0, key, key + 1, 1 << 10] {
+                let counted = model
+                    .range(..key)
+                    .filter(|(_, (_, is_counted))| *is_counted);
+                assert_eq!(tree.count_below(&key), counted.count());
+            }
+            let at = tree.key(object);
+            let is_counted = at.is_some_and(|at| model[&at].1);
+            assert_eq!(tree.is_counted(object), is_counted);
+            let before = at.and_then(|at| model.range(..at).next_back());
+            let after = at.and_then(|at| model.range(at + 1..).next());
+            let beside = [before, after].map(|beside| Some(*beside?.0));
+            assert_eq!(tree.beside(object, |key| *key), beside);
+            let next = tree.after(object).map(|next| next.number);
+            assert_eq!(next, after.map(|(_, (number, _))| *number));
+        }
+    }
+}
+
 thread_local! {
     static COMPARISONS_LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
 }

@@ -15,6 +15,9 @@ use core::{marker::PhantomData, ptr::NonNull};
 /// allocates. Several objects may have equal keys; they are in the order in which they were
 /// entered.
 ///
+/// With `COUNTS`, the tree counts its objects, or some of them, and knows how many are before a
+/// key.
+///
 /// If the comparison of keys panics or contradicts itself, the order is not specified; an object
 /// that is to be removed is found all the same.
 ///
@@ -22,17 +25,17 @@ use core::{marker::PhantomData, ptr::NonNull};
 ///
 /// For each link in `root` the tree owns what [`Counted::into_raw`] has made of a reference to the
 /// object, and the pointer to the link was made of that pointer.
-pub struct Tree<R, K>
+pub struct Tree<R, K, const COUNTS: bool = false>
 where
     R: Counted<Target: HasLink<K>>,
     K: Copy + Ord,
 {
-    root: Root<K>,
+    root: Root<K, COUNTS>,
     _objects: PhantomData<R>,
 }
 
 // SAFETY: The tree has references and keys, both of which may be sent.
-unsafe impl<R, K> Send for Tree<R, K>
+unsafe impl<R, K, const COUNTS: bool> Send for Tree<R, K, COUNTS>
 where
     R: Counted<Target: HasLink<K>> + Send,
     K: Copy + Ord + Send,
@@ -40,7 +43,7 @@ where
 }
 
 // SAFETY: With a shared reference to the tree, its references and keys are only read.
-unsafe impl<R, K> Sync for Tree<R, K>
+unsafe impl<R, K, const COUNTS: bool> Sync for Tree<R, K, COUNTS>
 where
     R: Counted<Target: HasLink<K>> + Sync,
     K: Copy + Ord + Sync,
@@ -52,8 +55,49 @@ where
     R: Counted<Target: HasLink<K>>,
     K: Copy + Ord,
 {
-    /// Creates an empty tree.
+    /// Creates an empty tree that does not count.
     pub fn new() -> Self {
+        Self::empty()
+    }
+}
+
+impl<R, K> Tree<R, K, true>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    /// Creates an empty tree that counts.
+    pub fn counting() -> Self {
+        Self::empty()
+    }
+
+    /// Counts an object that is in this tree, or does not count it any more. One that is entered is
+    /// counted at first.
+    pub fn set_counted(&mut self, object: &R::Target, is_counted: bool) {
+        if let Some(node) = self.root.find(HasLink::<K>::link(object)) {
+            // SAFETY: The node was found in this tree.
+            unsafe { self.root.set_weight(node, usize::from(is_counted)) };
+        }
+    }
+
+    /// Returns whether an object is in this tree and counted.
+    pub fn is_counted(&self, object: &R::Target) -> bool {
+        let node = self.root.find(HasLink::<K>::link(object));
+        node.is_some_and(|node| node.weight() == 1)
+    }
+
+    /// Returns the number of counted objects whose key is below `key`.
+    pub fn count_below(&self, key: &K) -> usize {
+        self.root.count_below(key)
+    }
+}
+
+impl<R, K, const COUNTS: bool> Tree<R, K, COUNTS>
+where
+    R: Counted<Target: HasLink<K>>,
+    K: Copy + Ord,
+{
+    fn empty() -> Self {
         Tree {
             root: Root::new(),
             _objects: PhantomData,
@@ -114,6 +158,29 @@ where
         Some(self.root.find(HasLink::<K>::link(object))?.key())
     }
 
+    /// Changes the key of an object if it is in this tree, and in the same place with that key.
+    /// Returns whether it is. This takes less time than to remove the object and to enter it again.
+    pub fn set_key(&mut self, object: &R::Target, key: K) -> bool {
+        let node = self.root.find(HasLink::<K>::link(object));
+        // SAFETY: The node was found in this tree.
+        node.is_some_and(|node| unsafe { self.root.set_key(node, key) })
+    }
+
+    /// Calls `look` on the keys of the objects before and after one, if that one is in this tree
+    /// and has such neighbours.
+    pub fn beside<T>(&self, object: &R::Target, look: impl Fn(&K) -> T) -> [Option<T>; 2] {
+        let Some(node) = self.root.find(HasLink::<K>::link(object)) else {
+            return [None, None];
+        };
+        [node.before(), node.after()].map(|beside| Some(beside?.look(&look)))
+    }
+
+    /// Returns the object after one, if that one is in this tree.
+    pub fn after(&self, object: &R::Target) -> Option<Borrowed<'_, R>> {
+        let node = self.root.find(HasLink::<K>::link(object))?;
+        Some(self.lend(node.after()?).1)
+    }
+
     /// Returns the first object, and its key.
     pub fn first(&self) -> Option<(K, Borrowed<'_, R>)> {
         Some(self.lend(self.root.first()?))
@@ -134,7 +201,7 @@ where
 }
 
 #[cfg(all(test, not(loom)))]
-impl<R, K> Tree<R, K>
+impl<R, K, const COUNTS: bool> Tree<R, K, COUNTS>
 where
     R: Counted<Target: HasLink<K>>,
     K: Copy + Ord,
@@ -156,19 +223,19 @@ where
     }
 }
 
-impl<R, K> Drop for Tree<R, K>
+impl<R, K, const COUNTS: bool> Drop for Tree<R, K, COUNTS>
 where
     R: Counted<Target: HasLink<K>>,
     K: Copy + Ord,
 {
     fn drop(&mut self) {
         /// Goes on if the end of an object panics.
-        struct Rest<'a, R, K>(&'a mut Tree<R, K>)
+        struct Rest<'a, R, K, const COUNTS: bool>(&'a mut Tree<R, K, COUNTS>)
         where
             R: Counted<Target: HasLink<K>>,
             K: Copy + Ord;
 
-        impl<R, K> Drop for Rest<'_, R, K>
+        impl<R, K, const COUNTS: bool> Drop for Rest<'_, R, K, COUNTS>
         where
             R: Counted<Target: HasLink<K>>,
             K: Copy + Ord,

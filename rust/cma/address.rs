@@ -16,6 +16,7 @@ use crate::{
 };
 use cmproto::{
     addr::{Gid, SockAddr},
+    bind::Peer,
     cma::{State, Trigger},
     ucma_abi::CmEvent,
 };
@@ -70,7 +71,8 @@ impl Endpoint {
         timeout_ms: u32,
     ) -> Result {
         let mut inner = self.inner.lock();
-        if inner.state() != State::AddrBound {
+        let is_bound = inner.state() == State::AddrBound;
+        if !is_bound {
             let src = if src.is_unspec() {
                 any_source_for(dst)
             } else {
@@ -90,8 +92,9 @@ impl Endpoint {
         if started.is_err() {
             inner.addr.dst = previous;
             self.step(&mut inner, Trigger::AddrFailed)?;
-        } else if let Some(port) = &inner.addr.port {
-            port.update(|owner| owner.dst = *dst);
+        } else if let Some(port) = inner.addr.port.as_ref().filter(|_| is_bound) {
+            // An endpoint that was bound just now has its peer already.
+            port.update(|_, peer| *peer = Peer::of(dst));
         }
         self.show(&inner);
         drop(inner);
@@ -172,7 +175,7 @@ impl Endpoint {
             }
             inner.addr.src = src;
             if let Some(port) = &inner.addr.port {
-                port.update(|owner| owner.addr = src);
+                port.update(|binding, _| binding.set_addr(&src));
             }
         }
         self.addr_resolved(inner)
@@ -246,7 +249,7 @@ impl Endpoint {
         inner.resolution.dev_addr = Some(link.clone());
         inner.resolution.interface = Some(Interface::from(link));
         if let Some(port) = &inner.addr.port {
-            port.update(|owner| owner.addr = src);
+            port.update(|binding, _| binding.set_addr(&src));
         }
         Ok(())
     }

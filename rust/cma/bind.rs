@@ -129,7 +129,7 @@ impl Endpoint {
         let port = self
             .globals
             .port_spaces
-            .claim(&self.net, ps, owner, self.number, || {
+            .claim(&self.net, ps, &owner, self.number, || {
                 cred::capable(Capability::NET_BIND_SERVICE)
             })?;
         let addr = addr.with_port(port.port());

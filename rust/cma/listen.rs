@@ -57,7 +57,7 @@ impl Endpoint {
             }
             inner.options.reuseaddr = reuseaddr;
             if let Some(port) = &inner.addr.port {
-                port.update(|owner| owner.reuseaddr = reuseaddr);
+                port.update(|binding, _| binding.set_reuseaddr(reuseaddr));
             }
             inner.listening.take()
         };

@@ -32,7 +32,7 @@ impl Endpoint {
         }
         inner.options.reuseaddr = reuseaddr;
         if let Some(port) = &inner.addr.port {
-            port.update(|owner| owner.reuseaddr = reuseaddr);
+            port.update(|binding, _| binding.set_reuseaddr(reuseaddr));
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Endpoint {
         inner.options.afonly = Some(afonly);
         inner.addr.afonly = afonly;
         if let Some(port) = &inner.addr.port {
-            port.update(|owner| owner.afonly = afonly);
+            port.update(|binding, _| binding.set_afonly(afonly));
         }
         Ok(())
     }

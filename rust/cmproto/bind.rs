@@ -5,6 +5,9 @@
 //! The rules are those of C's connection manager, not those of TCP: a loopback address counts as a
 //! wildcard, a wildcard conflicts with every owner of the port, and the two kinds of conflict have
 //! different errors.
+//!
+//! A port may have very many owners, all of them of one user. Many of them are the same to the
+//! rules, which look at one of each kind: a table that is sorted by [`Binding`] finds it.
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
@@ -25,89 +28,228 @@ pub struct PortOwner {
     pub afonly: bool,
 }
 
-/// Checks whether `new` may share the port of `owners`. To check whether an owner may listen, leave
-/// it out of `owners` and clear [`PortOwner::reuseaddr`].
-///
-/// # Errors
-///
-/// The first conflicting owner decides: [`Errno::EADDRNOTAVAIL`] if it or `new` has a wildcard or
-/// loopback address, else [`Errno::EADDRINUSE`].
-pub fn check<'a>(
-    new: &PortOwner,
-    owners: impl IntoIterator<Item = &'a PortOwner>,
-) -> Result<(), Errno> {
-    for owner in owners {
-        let shared = new.reuseaddr && owner.reuseaddr;
-        let apart = new.afonly && owner.afonly && new.addr.family() != owner.addr.family();
-        if shared || apart {
-            continue;
-        }
-        if new.addr.is_any_or_loopback() || owner.addr.is_any_or_loopback() {
-            return Err(Errno::EADDRNOTAVAIL);
-        }
-        if new.addr.same_address(&owner.addr) {
-            return Err(Errno::EADDRINUSE);
+/// The kind of an owner: all that the rules look at but the address.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind(u8);
+
+impl Kind {
+    const REUSEADDR: u8 = 0x10;
+    const AFONLY: u8 = 0x08;
+    const WILDCARD: u8 = 0x04;
+    const FAMILY: u8 = 0x03;
+    const LEAST: Self = Kind(0);
+    const LAST: u8 = 0x1f;
+
+    #[inline]
+    fn of(addr: &SockAddr, reuseaddr: bool, afonly: bool) -> Self {
+        let family = match addr {
+            SockAddr::Unspec => 0,
+            SockAddr::V4 { .. } => 1,
+            SockAddr::V6 { .. } => 2,
+            SockAddr::Ib { .. } => 3,
+        };
+        Kind(family)
+            .with(Self::REUSEADDR, reuseaddr)
+            .with(Self::AFONLY, afonly)
+            .with(Self::WILDCARD, addr.is_any_or_loopback())
+    }
+
+    /// Returns the kind with a flag set or cleared.
+    const fn with(self, flag: u8, is_set: bool) -> Self {
+        if is_set {
+            Kind(self.0 | flag)
+        } else {
+            Kind(self.0 & !flag)
         }
     }
-    Ok(())
+
+    const fn is_wildcard(self) -> bool {
+        self.0 & Self::WILDCARD != 0
+    }
+
+    const fn is_family_of(self, other: Self) -> bool {
+        (self.0 ^ other.0) & Self::FAMILY == 0
+    }
+
+    /// Returns whether owners of both kinds never conflict.
+    const fn shares_with(self, other: Self) -> bool {
+        let both = self.0 & other.0;
+        let apart = both & Self::AFONLY != 0 && !self.is_family_of(other);
+        both & Self::REUSEADDR != 0 || apart
+    }
+
+    fn next(self) -> Option<Self> {
+        let next = self.0.checked_add(1)?;
+        (next <= Self::LAST).then_some(Kind(next))
+    }
 }
 
-/// Returns whether `new` may share an ephemeral port with `owners`: each of them has another port
-/// of the peer, another specific address, or another specific address of the peer.
-pub fn port_is_unique<'a>(
-    new: &PortOwner,
-    owners: impl IntoIterator<Item = &'a PortOwner>,
-) -> bool {
-    owners.into_iter().all(|owner| {
-        ports_differ(&new.dst, &owner.dst)
-            || addresses_differ(&new.addr, &owner.addr)
-            || addresses_differ(&new.dst, &owner.dst)
-    })
+/// Returns the scope of a link-local IPv6 address, and 0 for others.
+fn scope_of(addr: &SockAddr) -> u32 {
+    match addr {
+        SockAddr::V6 { scope_id, .. } if addr.is_link_local_v6() => *scope_id,
+        _ => 0,
+    }
 }
 
-fn ports_differ(a: &SockAddr, b: &SockAddr) -> bool {
-    a.port() != 0 && b.port() != 0 && a.port() != b.port()
+/// An owner of a port as the rules for sharing see it. To them, owners with equal bindings are the
+/// same.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Binding {
+    kind: Kind,
+    /// The scope of a link-local IPv6 address, else 0.
+    scope: u32,
+    /// The address, unless it is a wildcard: equal for those that [`SockAddr::same_address`] says
+    /// are the same, with the scope.
+    addr: [u64; 2],
 }
 
-fn addresses_differ(a: &SockAddr, b: &SockAddr) -> bool {
-    !a.is_any_or_loopback() && !b.is_any_or_loopback() && !a.same_address(b)
+impl Binding {
+    /// The least binding.
+    pub const LEAST: Self = Self::first(Kind::LEAST);
+
+    /// Returns the binding of an owner.
+    pub fn of(owner: &PortOwner) -> Self {
+        Self::new(&owner.addr, owner.reuseaddr, owner.afonly)
+    }
+
+    #[inline]
+    fn new(addr: &SockAddr, reuseaddr: bool, afonly: bool) -> Self {
+        let kind = Kind::of(addr, reuseaddr, afonly);
+        let (bytes, scope) = match addr {
+            _ if kind.is_wildcard() => return Self::first(kind),
+            SockAddr::Unspec => return Self::first(kind),
+            SockAddr::V4 { addr, .. } => {
+                let addr = [0, u32::from_be_bytes(*addr).into()];
+                return Binding {
+                    addr,
+                    ..Self::first(kind)
+                };
+            }
+            SockAddr::V6 { addr: bytes, .. } => (bytes, scope_of(addr)),
+            SockAddr::Ib { gid, .. } => (&gid.0, 0),
+        };
+        let [a, b, c, d, e, f, g, h, low @ ..] = *bytes;
+        let high = [a, b, c, d, e, f, g, h];
+        let addr = [high, low].map(u64::from_be_bytes);
+        Binding { kind, scope, addr }
+    }
+
+    /// Sets the address.
+    pub fn set_addr(&mut self, addr: &SockAddr) {
+        let afonly = self.kind.0 & Kind::AFONLY != 0;
+        *self = Self::new(addr, self.allows_reuse(), afonly);
+    }
+
+    /// Returns [`PortOwner::reuseaddr`].
+    pub const fn allows_reuse(&self) -> bool {
+        self.kind.0 & Kind::REUSEADDR != 0
+    }
+
+    /// Sets [`PortOwner::reuseaddr`].
+    pub fn set_reuseaddr(&mut self, reuseaddr: bool) {
+        self.kind = self.kind.with(Kind::REUSEADDR, reuseaddr);
+    }
+
+    /// Sets [`PortOwner::afonly`].
+    pub fn set_afonly(&mut self, afonly: bool) {
+        self.kind = self.kind.with(Kind::AFONLY, afonly);
+    }
+
+    /// Returns the least binding of a kind.
+    const fn first(kind: Kind) -> Self {
+        Binding {
+            kind,
+            scope: 0,
+            addr: [0; 2],
+        }
+    }
+
+    /// Checks whether an owner with this binding may share its port with the other owners. `first`
+    /// returns the first of their bindings that is not below one.
+    ///
+    /// Asks for no more than two bindings of each kind, of which there are 32, however many owners
+    /// there are. To check whether an owner may listen, leave it out and clear
+    /// [`PortOwner::reuseaddr`].
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::EADDRNOTAVAIL`] if there is a conflict in which one of the two has a wildcard or
+    /// loopback address, else [`Errno::EADDRINUSE`] if there is one with the same address.
+    pub fn check(&self, first: impl Fn(&Binding) -> Option<Binding>) -> Result<(), Errno> {
+        let mut checked = Ok(());
+        let mut from = Some(Kind::LEAST);
+        while let Some(found) = from.and_then(|kind| first(&Self::first(kind))) {
+            let kind = found.kind;
+            if !self.kind.shares_with(kind) {
+                if self.kind.is_wildcard() || kind.is_wildcard() {
+                    return Err(Errno::EADDRNOTAVAIL);
+                }
+                let same = Binding { kind, ..*self };
+                if self.kind.is_family_of(kind) && first(&same) == Some(same) {
+                    checked = Err(Errno::EADDRINUSE);
+                }
+            }
+            from = kind.next();
+        }
+        checked
+    }
+
+    /// Returns whether the addresses of both are certainly different.
+    fn differs_from(&self, other: &Self) -> bool {
+        let is_specific = !self.kind.is_wildcard() && !other.kind.is_wildcard();
+        let is_same = self.kind.is_family_of(other.kind)
+            && (self.scope, self.addr) == (other.scope, other.addr);
+        is_specific && !is_same
+    }
 }
 
-/// The range of ephemeral ports (`net.ipv4.ip_local_port_range`).
-///
-/// # Invariants
-///
-/// `low` is not greater than `high`.
+/// The peer of a port's owner, as the rules for sharing an ephemeral port see it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct EphemeralRange {
-    low: u16,
-    high: u16,
+pub struct Peer {
+    /// The address, as that of an owner.
+    binding: Binding,
+    /// The port, or 0 if that is not known.
+    port: u16,
 }
 
-impl EphemeralRange {
-    /// Creates the range from `low` to `high`, both included. Returns `None` if it is empty.
-    pub const fn new(low: u16, high: u16) -> Option<Self> {
-        if low > high {
-            return None;
+impl Peer {
+    /// No peer.
+    pub const NONE: Self = Peer {
+        binding: Binding::LEAST,
+        port: 0,
+    };
+
+    /// Returns the peer with the address `dst`, [`SockAddr::Unspec`] if there is none yet.
+    pub fn of(dst: &SockAddr) -> Self {
+        Peer {
+            binding: Binding::new(dst, false, false),
+            port: dst.port(),
         }
-        // INVARIANT: This was just checked.
-        Some(Self { low, high })
     }
 
-    /// Returns the ports in the order in which to try them: upwards from a start that the random
-    /// number `random` chooses, wrapping at the end, each once. The port `last_used` comes last.
-    pub fn probe(self, random: u32, last_used: Option<u16>) -> impl Iterator<Item = u16> {
-        let count = u64::from(self.high.abs_diff(self.low)).saturating_add(1);
-        // Scales the random number to the range 0..count. The result is below 2^16, so that the
-        // conversion cannot fail.
-        let skip = u64::from(random).wrapping_mul(count) >> 32;
-        let start = u16::try_from(skip).map_or(self.low, |skip| self.low.saturating_add(skip));
-        let again = last_used.filter(|port| (self.low..=self.high).contains(port));
-        (start..=self.high)
-            .chain(self.low..start)
-            .filter(move |port| Some(*port) != last_used)
-            .chain(again)
+    fn differs_from(&self, other: &Self) -> bool {
+        let ports_differ = self.port != 0 && other.port != 0 && self.port != other.port;
+        ports_differ || self.binding.differs_from(&other.binding)
     }
+}
+
+/// The most owners that share an ephemeral port.
+pub const MOST_SHARERS: usize = 64;
+
+/// Returns whether `new` may share an ephemeral port with `owners`: they are not too many, and each
+/// of them has another port of the peer, another specific address, or another specific address of
+/// the peer.
+pub fn is_unique(
+    new: (&Binding, &Peer),
+    owners: impl IntoIterator<Item = (Binding, Peer)>,
+) -> bool {
+    let mut count = 0_usize;
+    owners.into_iter().all(|(binding, peer)| {
+        count = count.saturating_add(1);
+        let is_other = new.1.differs_from(&peer) || new.0.differs_from(&binding);
+        count < MOST_SHARERS && is_other
+    })
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -157,6 +299,23 @@ mod tests {
         }
     }
 
+    /// Checks whether `new` may share a port with these owners.
+    fn check(new: &PortOwner, owners: &[PortOwner]) -> Result<(), Errno> {
+        let first = |from: &Binding| {
+            let bindings = owners.iter().map(Binding::of);
+            bindings.filter(|binding| binding >= from).min()
+        };
+        Binding::of(new).check(first)
+    }
+
+    /// Returns whether `new` may share an ephemeral port with these owners.
+    fn may_share(new: &PortOwner, owners: &[PortOwner]) -> bool {
+        let others = owners
+            .iter()
+            .map(|owner| (Binding::of(owner), Peer::of(&owner.dst)));
+        is_unique((&Binding::of(new), &Peer::of(&new.dst)), others)
+    }
+
     #[test]
     fn conflicts() {
         use Errno::{EADDRINUSE, EADDRNOTAVAIL};
@@ -196,25 +355,27 @@ mod tests {
             (&ib(0), "", &ib(2), "", Ok(())),
         ];
         for (new, new_flags, other, other_flags, want) in table {
-            let got = check(&owner(new, new_flags), [&owner(other, other_flags)]);
+            let mut new_owner = owner(new, new_flags);
+            let got = check(&new_owner, &[owner(other, other_flags)]);
+            let mut binding = Binding::of(&owner(other, other_flags));
+            binding.set_addr(new);
+            binding.set_reuseaddr(new_owner.reuseaddr);
+            binding.set_afonly(new_owner.afonly);
+            assert_eq!(binding, Binding::of(&new_owner));
+            assert_eq!(binding.allows_reuse(), new_owner.reuseaddr);
+            new_owner.dst = *other;
+            assert_eq!(binding, Binding::of(&new_owner));
             assert_eq!(
                 (new, new_flags, other, other_flags, got),
                 (new, new_flags, other, other_flags, want)
             );
         }
-        assert_eq!(check(&owner(&any, ""), []), Ok(()));
-        // The first conflict decides.
-        assert_eq!(
-            check(
-                &owner(&a, ""),
-                [&owner(&b, ""), &owner(&a, ""), &owner(&any, "")]
-            ),
-            Err(EADDRINUSE)
-        );
-        assert_eq!(
-            check(&owner(&a, ""), [&owner(&any, ""), &owner(&a, "")]),
-            Err(EADDRNOTAVAIL)
-        );
+        assert_eq!(check(&owner(&any, ""), &[]), Ok(()));
+        // A wildcard decides.
+        for owners in [[&b, &a, &any], [&any, &b, &a]] {
+            let owners = owners.map(|addr| owner(addr, ""));
+            assert_eq!(check(&owner(&a, ""), &owners), Err(EADDRNOTAVAIL));
+        }
     }
 
     #[test]
@@ -253,12 +414,10 @@ mod tests {
                 dst: *other_dst,
                 ..owner(other_addr, "")
             };
-            assert_eq!(
-                (addr, dst, port_is_unique(&new, [&other])),
-                (addr, dst, want)
-            );
-            assert_eq!(port_is_unique(&other, [&new]), want);
-            assert!(port_is_unique(&new, []));
+            assert_eq!((addr, dst, may_share(&new, &[other])), (addr, dst, want));
+            assert_eq!(may_share(&other, &[new]), want);
+            assert!(may_share(&new, &[]));
+            assert_eq!(Peer::of(&NONE), Peer::NONE);
         }
     }
 
@@ -267,29 +426,126 @@ mod tests {
         // The default of the sysctl `net.ipv4.ip_unprivileged_port_start`.
         assert_eq!(PRIVILEGED_PORTS, 1024);
     }
+}
+
+/// The rules as one walk over all owners, to compare with.
+#[cfg(test)]
+mod walk {
+    use super::*;
+    use crate::addr::Gid;
+    use core::cell::Cell;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    fn check(new: &PortOwner, owners: &[PortOwner]) -> Result<(), Errno> {
+        let mut checked = Ok(());
+        for owner in owners {
+            let shared = new.reuseaddr && owner.reuseaddr;
+            let apart = new.afonly && owner.afonly && new.addr.family() != owner.addr.family();
+            if shared || apart {
+                continue;
+            }
+            if new.addr.is_any_or_loopback() || owner.addr.is_any_or_loopback() {
+                return Err(Errno::EADDRNOTAVAIL);
+            }
+            if new.addr.same_address(&owner.addr) {
+                checked = Err(Errno::EADDRINUSE);
+            }
+        }
+        checked
+    }
+
+    fn is_unique(new: &PortOwner, owners: &[PortOwner]) -> bool {
+        let ports_differ =
+            |a: &SockAddr, b: &SockAddr| a.port() != 0 && b.port() != 0 && a.port() != b.port();
+        let addresses_differ = |a: &SockAddr, b: &SockAddr| {
+            !a.is_any_or_loopback() && !b.is_any_or_loopback() && !a.same_address(b)
+        };
+        owners.iter().all(|owner| {
+            ports_differ(&new.dst, &owner.dst)
+                || addresses_differ(&new.addr, &owner.addr)
+                || addresses_differ(&new.dst, &owner.dst)
+        })
+    }
+
+    /// Few addresses, of all kinds, so that many are the same.
+    fn addr() -> impl Strategy<Value = SockAddr> {
+        let last = prop_oneof![Just(0_u8), Just(1), Just(2)];
+        let first = prop_oneof![Just(0_u8), Just(10), Just(127), Just(0xfe)];
+        (0..4_u8, first, last, 0..3_u16, 0..2_u32).prop_map(|(family, first, last, port, scope)| {
+            let mut bytes = [0; 16];
+            bytes[0] = first;
+            bytes[1] = if first == 0xfe { 0x80 } else { 0 };
+            bytes[15] = last;
+            match family {
+                0 => SockAddr::Unspec,
+                1 => SockAddr::v4([first, 0, 0, last], port),
+                2 => SockAddr::V6 {
+                    addr: bytes,
+                    port,
+                    flowinfo: 0,
+                    scope_id: scope,
+                },
+                _ => SockAddr::ib(0, Gid(bytes), 0x0106_0000 | u64::from(port)),
+            }
+        })
+    }
+
+    fn owner() -> impl Strategy<Value = PortOwner> {
+        (addr(), addr(), any::<bool>(), any::<bool>()).prop_map(|(addr, dst, reuseaddr, afonly)| {
+            PortOwner {
+                addr,
+                dst,
+                reuseaddr,
+                afonly,
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn a_look_at_each_kind_is_enough(
+            new in owner(),
+            owners in prop::collection::vec(owner(), 0..12),
+        ) {
+            let bindings: BTreeSet<_> = owners.iter().map(Binding::of).collect();
+            let looks = Cell::new(0);
+            let checked = Binding::of(&new).check(|from| {
+                looks.set(looks.get() + 1);
+                bindings.range(from..).next().copied()
+            });
+            prop_assert_eq!(checked, check(&new, &owners));
+            prop_assert!(looks.get() <= 65);
+        }
+
+        #[test]
+        fn an_ephemeral_port_is_shared_by_the_same(
+            new in owner(),
+            owners in prop::collection::vec(owner(), 0..4),
+        ) {
+            let others = owners.iter().map(|owner| (Binding::of(owner), Peer::of(&owner.dst)));
+            let may_share = super::is_unique((&Binding::of(&new), &Peer::of(&new.dst)), others);
+            prop_assert_eq!(may_share, is_unique(&new, &owners));
+        }
+    }
 
     #[test]
-    #[cfg(test)]
-    fn probing_tries_every_port_once() {
-        assert_eq!(EphemeralRange::new(5, 4), None);
-        for (low, high) in [(32768, 60999), (1, 1), (0, 65535), (65530, 65535)] {
-            let range = EphemeralRange::new(low, high).unwrap();
-            for random in [0, 1, 0x8000_0000, u32::MAX] {
-                let ports: Vec<_> = range.probe(random, None).collect();
-                assert_eq!(ports.len(), usize::from(high - low) + 1);
-                let wraps = ports.windows(2).filter(|w| w[1] != w[0].wrapping_add(1));
-                assert!(wraps.count() <= 1);
-                let mut sorted = ports.clone();
-                sorted.sort();
-                assert!(sorted.iter().copied().eq(low..=high));
-                let last = ports[ports.len() / 2];
-                let mut rest: Vec<_> = range.probe(random, Some(last)).collect();
-                assert_eq!(rest.len(), ports.len());
-                assert_eq!(rest.pop(), Some(last));
-                assert!(!rest.contains(&last));
-            }
-            assert_eq!(range.probe(0, None).next(), Some(low));
-            assert_eq!(range.probe(u32::MAX, None).next(), Some(high));
-        }
+    fn the_owners_of_an_ephemeral_port_are_few() {
+        let at = |port| PortOwner {
+            addr: SockAddr::v4([10, 0, 0, 1], 40000),
+            dst: SockAddr::v4([10, 0, 0, 2], port),
+            reuseaddr: false,
+            afonly: true,
+        };
+        let owners: Vec<_> = (2..66).map(at).collect();
+        let seen = |owner: &PortOwner| (Binding::of(owner), Peer::of(&owner.dst));
+        let (binding, peer) = seen(&at(1));
+        let may_share =
+            |count| super::is_unique((&binding, &peer), owners[..count].iter().map(seen));
+        assert!(may_share(MOST_SHARERS - 1));
+        assert!(!may_share(MOST_SHARERS));
     }
 }

@@ -38,6 +38,7 @@ pub mod bytes;
 pub mod cm;
 pub mod cma;
 pub mod dropped;
+pub mod ephemeral;
 pub mod errno;
 pub mod gid;
 pub mod ibcm;

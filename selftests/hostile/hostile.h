@@ -41,13 +41,15 @@ int file(void);
 
 void write_file(const char *path, const char *text);
 
-/* Returns the time since some moment, in milliseconds. */
+/* Return the time since some moment, in nanoseconds and in milliseconds. */
+uint64_t now_ns(void);
 uint64_t now_ms(void);
 
 /* The state that the processes of an act share. */
 extern struct shared {
 	sem_t ready, go, done;
 	uint32_t number;
+	uint64_t took;
 	int made, error;
 } *shared;
 

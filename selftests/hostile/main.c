@@ -40,12 +40,17 @@ void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-uint64_t now_ms(void)
+uint64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 /* --- processes --- */

@@ -12,29 +12,8 @@
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
-
-compiled hostile hostile
-HOSTILE=$program
-
-# act ACT ARGUMENT...: sets what it prints, words NAME=NUMBER, as variables, those of the caller if it has some.
-act() {
-	local found word
-	"$HOSTILE" "$@" >"$TMP/found" || fail "$*: $?" || return
-	found=$(tr '\n' ' ' <"$TMP/found")
-	echo "# $*: $found" | tee -a "$TMP/shown"
-	[[ $found =~ ^([a-z_]+=-?[0-9]+[[:space:]]*)+$ ]] || fail "other words" || return
-	for word in $found; do printf -v "${word%%=*}" %s "${word#*=}"; done
-}
-
-# with C RUST: what is expected of the one that is loaded.
-with() {
-	if [ "$CM" = c ]; then echo "$1"; else echo "$2"; fi
-}
-
-shown() {
-	[ ! -e "$TMP/shown" ] || cat "$TMP/shown"
-	rm -f "$TMP/shown"
-}
+# shellcheck source=selftests/lib/hostile.sh
+. "$SELFTESTS/lib/hostile.sh"
 
 # 14: ids of others
 oracle() {

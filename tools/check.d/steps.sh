@@ -243,6 +243,8 @@ boot scenarios
 boot unreached
 # The leftovers of hostile users are for them alone, too.
 boot hostile
+# In counted time: calls are compared that take microseconds.
+boot hostile-time --icount --shift 0 --smp 2
 boot programs
 boot infiniband
 boot storage
@@ -316,6 +318,7 @@ declare_steps() {
 	boot_step scenarios
 	boot_step unreached
 	boot_step hostile
+	boot_step hostile-time
 	boot_step 9p
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"

@@ -129,7 +129,9 @@ TEST(removal, wildcard_listener_stays)
 		unplug();
 		NEED_EVENT(c, EV_DEVICE_REMOVAL, NULL);
 		CHECK_GONE(c, client, 4);
-		CHECK(no_event(f, 0));
+		/* A request that was sent again before its client was rejected is another one. */
+		while (wait_event(f, &ev, 0) >= 0)
+			CHECK_EQ(EV_CONNECT_REQUEST, ev.event);
 		unwire();
 	}
 	dst = addr4(ADDR4, 7681);

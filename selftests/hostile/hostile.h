@@ -45,6 +45,9 @@ void write_file(const char *path, const char *text);
 uint64_t now_ns(void);
 uint64_t now_ms(void);
 
+/* Compares two uint64_t, for qsort(). */
+int ascending(const void *a, const void *b);
+
 /* The state that the processes of an act share. */
 extern struct shared {
 	sem_t ready, go, done;

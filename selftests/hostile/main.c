@@ -53,6 +53,13 @@ uint64_t now_ms(void)
 	return now_ns() / 1000000;
 }
 
+int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 /* --- processes --- */
 
 struct shared *shared;

@@ -20,13 +20,6 @@
 #define SHARED_PORT 5555
 #define FREE_PORT 20000
 
-static int ascending(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median time of a call, which says by itself how long it took. */
 static uint64_t median(uint64_t (*call)(int, unsigned int), int fd)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The limits of a user who has requests from the wire, and of one who sends requests. */
+#include "ends.h"
 #include "limits.h"
+#include "wire.h"
 
 /* --- requests --- */
 
@@ -145,5 +147,76 @@ ACT(handles, "NUMBER")
 	fflush(stdout);
 	sem_post(&shared->go);
 	REQUIRE(reap(pid) == 0);
+	printf("left=%d\n", left(NOBODY, "address_handles"));
+}
+
+#define FORGED_ID 0x57000000
+#define FORGED_QP 0x610000
+#define FORGED "10.9.%d.%d"	/* of nobody, behind the other end of the wire */
+
+/*
+ * Requests come to a user's listener from many addresses, and nobody answers them. "requests" is the number of those
+ * "tried" that the user gets, "shown" the number of handles that it is shown to have, and "again" says whether it
+ * gets one of another user meanwhile. "left" is the number that is shown when all is closed.
+ */
+ACT(forged_handles, "NUMBER")
+{
+	int tried = 4 * atoi(arguments[0]);
+	struct hosts h = hosts("4");
+	struct forger f;
+	pid_t pid, other;
+
+	share();
+	pid = child();
+	if (pid == 0) {
+		int fd;
+		uint32_t id;
+
+		become(NOBODY);
+		fd = file();
+		id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
+		REQUIRE_OK(bind4(fd, id, ADDR4, 0));
+		REQUIRE_OK(listen_id(fd, id, 1024));
+		shared->number = bound_port(fd, id);
+		sem_post(&shared->ready);
+		printf("tried=%d requests=%d ", tried, count_events(fd, EV_CONNECT_REQUEST, tried, 15000, NULL));
+		fflush(stdout);
+		sem_post(&shared->done);
+		wait_for(&shared->go);
+		printf("again=%d ", count_events(fd, EV_CONNECT_REQUEST, 1, 15000, NULL));
+		finished();
+	}
+	wait_for(&shared->ready);
+	forger_init(&f, true);
+	for (int n = 0; n < tried; n++) {
+		uint8_t src[16], mad[MAD_LEN];
+		char ip[32];
+		struct forged_req req = {
+			.src = src, .dst = h.gid[0], .comm_id = FORGED_ID + n, .qpn = FORGED_QP + n,
+			.guid = 0x0200000000570000 + n, .port = shared->number, .timeout = 20,
+		};
+
+		snprintf(ip, sizeof(ip), FORGED, 1 + n / 250, 1 + n % 250);
+		gid_of(src, ip);
+		req_init(mad, &req);
+		forge(&f, src, h.gid[0], mad);
+	}
+	wait_for(&shared->done);
+	printf("shown=%d ", shown(NOBODY, "address_handles"));
+	fflush(stdout);
+	sem_post(&shared->go);
+	other = child();
+	if (other == 0) {
+		union addr a = addr4(ADDR4, shared->number);
+		struct rdma_ucm_conn_param param = conn_param();
+		int fd;
+
+		become(SOMEBODY);
+		fd = file();
+		REQUIRE_OK(connect_id(fd, routed_client(fd, 1, &a), &param));
+		wait_event(fd, &(struct rdma_ucm_event_resp){ 0 }, 1000 * patience());
+		_exit(0);
+	}
+	REQUIRE(reap(other) == 0 && reap(pid) == 0);
 	printf("left=%d\n", left(NOBODY, "address_handles"));
 }

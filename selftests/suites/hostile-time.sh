@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The time of calls beside a user who holds very many of something and goes on using it: at most twice that of calls beside
-# a user who holds one. Row 12 of Documentation/security.rst. In counted time (tools/check does so), as the time on the
-# wall of a busy host says nothing.
+# a user who holds one, or none. Rows 7 and 12 of Documentation/security.rst. In counted time (tools/check does so), as the
+# time on the wall of a busy host says nothing.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/softib.sh
+. "$SELFTESTS/lib/softib.sh"
 # shellcheck source=selftests/lib/hostile.sh
 . "$SELFTESTS/lib/hostile.sh"
 
-# slower ACT CALL...: no call takes more than twice as long beside many as beside one; with C, some do.
-slower() {
-	local hold=$1 call few many slower=0
-	shift
-	act "$hold" || return
+# compare CALL...: no call takes more than twice as long beside many as beside few; with C, some do.
+compare() {
+	local call few many slower=0
 	for call; do
 		few=${call}_few many=${call}_many
 		[ "${!many}" -gt $((2 * ${!few})) ] || continue
@@ -23,21 +23,48 @@ slower() {
 		slower=$((slower + 1))
 	done
 	if [ "$CM" = c ]; then
-		[ "$slower" -gt 0 ] || fail "C is as quick" || return
+		[ "$slower" -gt 0 ] || fail "C is as quick"
 	else
-		[ "$slower" -eq 0 ] || fail "$slower calls are slower" || return
+		[ "$slower" -eq 0 ] || fail "$slower calls are slower"
 	fi
-	nothing_left 60
+}
+
+# 12: calls beside what ACT holds
+held() {
+	act "$1" && compare "${@:2}" && nothing_left 60
+}
+
+# 7: as many unanswered connections as there are address handles do not keep others from connecting
+SOFTIB_HANDLES=1023
+exhaust() {
+	local tried asked before beside status=0
+	softib_up || return
+	# Messages to LIDs of nobody do not wait for a neighbour.
+	ip route add 10.77.16.0/20 via 10.77.0.2 &&
+		act exhaust "$I4" "$J4" "$SOFTIB_HANDLES" || status=$?
+	softib_down && [ "$status" -eq 0 ] || return
+	[ "$before" -eq 100 ] || fail "before: $before" || return
+	[ "$asked" -eq "$tried" ] || fail "$asked of $tried" || return
+	[ "$beside" -eq 100 ] || fail "beside: $beside" || return
+	compare connected
 }
 
 # More than a user may have, by default, so that it shows.
 [ "$CM" = c ] || echo 65536 >/proc/sys/net/rdma_ucm/max_user_memberships
 
-check "calls beside 14,000 owners of a port" slower owners \
+check "calls beside 14,000 owners of a port" held owners \
 	own bind_here bind_elsewhere refused_here any_here any_elsewhere
-check "calls beside the owners of all ephemeral ports" slower ports \
+check "calls beside the owners of all ephemeral ports" held ports \
 	own bind_here bind_elsewhere any_here any_elsewhere resolve_here resolve_elsewhere
-check "calls beside 30,000 unread events" slower events own bind_here bind_elsewhere
-check "30,000 unread events move to another file" slower moved own
+check "calls beside 30,000 unread events" held events own bind_here bind_elsewhere
+check "30,000 unread events move to another file" held moved own
+case="connections beside as many unanswered ones as there are address handles"
+if ! has_softib; then
+	skip "$case" "there is no softib"
+elif [ "$CM" = c ]; then
+	skip "$case" "C: queries for paths over softib time out before anybody asks"
+else
+	check "$case" exhaust
+fi
 shown
 finish

@@ -65,7 +65,8 @@ int rust_rdma_gid_tbl_len(const struct ib_device *device, u32 port_num);
 /* rust/helpers/ib_addr.c */
 u32 rust_rdma_iboe_get_mtu(int mtu);
 bool rust_rdma_known_neigh(struct sockaddr *src, const struct sockaddr *dst,
-			   struct rdma_dev_addr *addr);
+			   struct rdma_dev_addr *addr, struct neighbour **asked);
+void rust_rdma_forget_neigh(struct neighbour *neigh);
 
 /* rust/helpers/ib_counters.c */
 void rust_rdma_sysfs_attr_init(struct attribute *attr);

@@ -119,9 +119,12 @@ impl ReplyPath {
         let local = self.local.as_ref().ok_or(EINVAL)?;
         match addr::lookup_gid(local, &self.back.dgid)? {
             Some(found) => Ok(Neighbour::Resolved(found)),
-            None => ResolvePermit::take(&globals.resolve_budget, purpose, &self.back.dgid)
-                .map(Neighbour::Unresolved)
-                .ok_or(EBUSY),
+            None => {
+                let (budget, sender) = (&globals.resolve_budget, &self.back.dgid);
+                ResolvePermit::take(budget, purpose, sender, globals.now())
+                    .map(Neighbour::Unresolved)
+                    .ok_or(EBUSY)
+            }
         }
     }
 }

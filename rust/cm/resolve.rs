@@ -3,9 +3,10 @@
 //! Resolution of the path to the sender of a message, which never blocks.
 //!
 //! On InfiniBand the LID of the sender suffices. On RoCE, a neighbour that is known is used at
-//! once. Others are resolved in the background. The number of resolutions at a time is limited, and
-//! one sender may use only half of them, so that senders that cannot be reached do not keep others
-//! from being answered.
+//! once. Others are resolved in the background. Only these have entries in the neighbour table,
+//! until they are given up. The number of resolutions at a time is limited. Beyond it the latest
+//! ones replace others, so that senders that cannot be reached do not keep others from being
+//! answered.
 
 use super::reply_path::{Neighbour, ReplyPath};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
         dev_addr::DevAddr,
     },
     kext::delay,
-    table::resolve_budget::{ResolvePermit, ResolvePurpose},
+    table::resolve_budget::{Replaced, ResolvePermit, ResolvePurpose},
 };
 use cmproto::addr::SockAddr;
 use kernel::{
@@ -63,7 +64,7 @@ enum Progress {
 #[pin_data]
 struct Resolve<T> {
     globals: Arc<Globals>,
-    _permit: ResolvePermit,
+    permit: ResolvePermit,
     deferred: T,
     #[pin]
     progress: Mutex<Progress>,
@@ -97,7 +98,7 @@ pub(super) fn start_resolving<T: Deferred>(
     }
     let resolve = memory.pin_init_with(pin_init!(Resolve {
         globals: globals.clone(),
-        _permit: permit,
+        permit,
         deferred,
         progress <- new_mutex!(Progress::Starting, "rdma_cm_resolve"),
     }));
@@ -109,31 +110,38 @@ pub(super) fn start_resolving<T: Deferred>(
 
 impl<T: Deferred> Resolve<T> {
     fn start(self: Arc<Self>) {
+        if !self.permit.start(self.clone()) {
+            return self.over(Err(EBUSY));
+        }
+        delay::point();
         let path = self.deferred.reply_path();
         let started = path.local.as_ref().ok_or(EINVAL).and_then(|local| {
             let (resolver, peer) = (&self.globals.resolver, &path.back.dgid);
             resolver.resolve_gid(local, peer, TIMEOUT_MS, self.clone())
         });
         match started {
-            Ok(Started::Known(_, found)) => {
-                *self.progress.lock() = Progress::Done;
-                self.over(Ok(&found));
-            }
+            Ok(Started::Known(_, found)) => self.over(Ok(&found)),
             Ok(Started::Pending(query)) => {
                 let mut progress = self.progress.lock();
                 if matches!(*progress, Progress::Starting) {
                     *progress = Progress::Running(query);
                 }
             }
-            Err(error) => {
-                *self.progress.lock() = Progress::Done;
-                self.over(Err(error));
-            }
+            Err(error) => self.over(Err(error)),
         }
     }
 
-    /// Reports the result of the resolution, unless the request has ended with its listener.
+    /// Ends the resolution, unless it has ended, and reports its result, unless the request has
+    /// ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
+        let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
+        if matches!(before, Progress::Done) {
+            return;
+        }
+        // First the query, then the place: no neighbour is asked without one.
+        drop(before);
+        self.permit.release();
+        delay::point();
         if self.deferred.resume() {
             self.deferred.resolved(link);
         }
@@ -142,9 +150,12 @@ impl<T: Deferred> Resolve<T> {
 
 impl<T: Deferred> AddrDone for Resolve<T> {
     fn done(self: Arc<Self>, status: Result, _src: SockAddr, found: &DevAddr) {
-        let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
-        drop(before);
-        delay::point();
         self.over(status.map(|()| found));
+    }
+}
+
+impl<T: Deferred> Replaced for Resolve<T> {
+    fn replaced(&self) {
+        self.over(Err(EBUSY));
     }
 }

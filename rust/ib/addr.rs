@@ -13,8 +13,9 @@
 //! by the drop of the [`Query`], or, if that is dropped while the callback runs, by a work item.
 
 use super::{
+    asked_neighbour::AskedNeighbour,
     dev_addr::DevAddr,
-    gid::{GidAttr, GidType},
+    gid::{ip_of, link_local_mac, GidAttr},
 };
 use crate::{
     bindings,
@@ -53,14 +54,6 @@ impl Storage {
 
     pub(super) fn as_ptr(&self) -> *const bindings::sockaddr {
         self.0.as_ptr().cast()
-    }
-}
-
-/// Returns the IP address that a RoCE GID stands for (`rdma_gid2ip()`).
-fn ip_of(gid: &Gid) -> SockAddr {
-    match gid.to_v4() {
-        Some(addr) => SockAddr::v4(addr, 0),
-        None => SockAddr::v6(gid.0, 0),
     }
 }
 
@@ -201,7 +194,11 @@ impl WorkItem for Request {
 /// After the drop, [`AddrDone::done`] is not called any more. If it is running already, the drop
 /// does not wait for it; so the query may be dropped in that call, and with locks held that the
 /// call takes.
-pub(crate) struct Query(Arc<Request>);
+pub(crate) struct Query {
+    request: Arc<Request>,
+    /// The neighbour of a query by GID. It is forgotten after the query has ended.
+    asked: Option<AskedNeighbour>,
+}
 
 impl Query {
     /// Cancels the query, which was just started, if the neighbour is `known`.
@@ -221,15 +218,15 @@ impl Query {
     /// Does not wait for the callback.
     fn cancel(&self) -> bool {
         let is_pending = self
-            .0
+            .request
             .state
             .cmpxchg(state::PENDING, state::CANCELLED, Full)
             .is_ok();
         if is_pending {
-            self.0.cancel_and_wait();
+            self.request.cancel_and_wait();
             // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
-            drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.0)) });
-            let context = self.0.context.lock().take();
+            drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.request)) });
+            let context = self.request.context.lock().take();
             drop(context);
         }
         is_pending
@@ -243,9 +240,9 @@ impl Drop for Query {
                 .cmpxchg(state::RUNNING, state::ABANDONED, Full)
                 .is_ok()
         };
-        if !self.cancel() && !is_running(&self.0.state) {
+        if !self.cancel() && !is_running(&self.request.state) {
             // The query is finished. If the callback is about to return, this waits for it.
-            self.0.cancel_and_wait();
+            self.request.cancel_and_wait();
         }
     }
 }
@@ -311,6 +308,22 @@ impl<'a> QueryParams<'a> {
 
     /// Returns the answer if the routing and neighbour tables have it already.
     fn known(&self) -> Option<(SockAddr, DevAddr)> {
+        self.look_up(None)
+    }
+
+    /// Returns the answer if the routing and neighbour tables have it already, and otherwise sets
+    /// `asked` to the neighbour, if it has an entry.
+    fn known_or_asked(&self, asked: &mut Option<AskedNeighbour>) -> Option<(SockAddr, DevAddr)> {
+        let mut neighbour = ptr::null_mut();
+        let known = self.look_up(Some(&mut neighbour));
+        // SAFETY: The pointer is null or that of an entry, with a reference for us.
+        *asked = unsafe { AskedNeighbour::from_raw(neighbour) };
+        known
+    }
+
+    /// Looks up the answer. `asked` is set to a reference to the entry of a neighbour that has not
+    /// answered, if there is one.
+    fn look_up(&self, asked: Option<&mut *mut bindings::neighbour>) -> Option<(SockAddr, DevAddr)> {
         let mut addr = self.to_dev_addr();
         let dst = Storage::new(self.dst);
         let wildcard = self.dst.wildcard();
@@ -322,8 +335,14 @@ impl<'a> QueryParams<'a> {
         let (from, to) = (src.0.as_mut_ptr(), dst.0.as_ptr());
         // SAFETY: The addresses are of the same family and as long as any address, and `addr` names
         // a namespace that `self` keeps. All are used during the call only.
-        let is_known =
-            unsafe { bindings::rust_rdma_known_neigh(from.cast(), to.cast(), &raw mut addr) };
+        let is_known = unsafe {
+            bindings::rust_rdma_known_neigh(
+                from.cast(),
+                to.cast(),
+                &raw mut addr,
+                asked.map_or(ptr::null_mut(), ptr::from_mut),
+            )
+        };
         if !is_known {
             return None;
         }
@@ -406,7 +425,8 @@ impl Resolver {
 
     /// Starts to resolve the link by which `dgid` is reached from `sgid`, both GIDs of RoCE.
     ///
-    /// To be called if [`lookup_gid`] has returned `None`. Otherwise like [`Resolver::resolve_ip`].
+    /// To be called if [`lookup_gid`] has returned `None`. Otherwise like [`Resolver::resolve_ip`],
+    /// except that a neighbour that does not answer has no entry when the query has been dropped.
     pub(crate) fn resolve_gid(
         &self,
         sgid: &GidAttr,
@@ -422,8 +442,10 @@ impl Resolver {
             bound_dev_if: 0,
             sgid: Some(sgid.clone()),
         };
-        let query = self.start_query(&params, timeout_ms, context)?;
-        let known = lookup_gid(sgid, dgid).ok().flatten();
+        let mut query = self.start_query(&params, timeout_ms, context)?;
+        let asked = &mut query.asked;
+        let known = look_up_gid(sgid, dgid, |params| params.known_or_asked(asked));
+        let known = known.ok().flatten();
         Ok(query.unless_known(known.map(|addr| (src, addr))))
     }
 
@@ -478,7 +500,10 @@ impl Resolver {
             return Err(e);
         }
         delay::point();
-        Ok(Query(request))
+        Ok(Query {
+            request,
+            asked: None,
+        })
     }
 }
 
@@ -491,12 +516,22 @@ impl Drop for Resolver {
 /// Returns the link by which `dgid` is reached from `sgid`, both GIDs of RoCE, if the neighbour is
 /// known.
 ///
-/// Does not wait for the network. The result also is `None` if there is no route: then
-/// [`Resolver::resolve_gid`] resolves the neighbour or returns the error.
+/// Does not wait for the network, and makes no entry in the neighbour table. The result also is
+/// `None` if there is no route: then [`Resolver::resolve_gid`] resolves the neighbour or returns
+/// the error.
 ///
 /// Fails with [`EINVAL`] if the addresses are not both IPv4 or both IPv6, and [`ENODEV`] or
 /// [`EINVAL`] if the interface is gone.
 pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> {
+    look_up_gid(sgid, dgid, |params| params.known())
+}
+
+/// Returns the result of `look_up` for a query by IP, which is like the one by GID.
+fn look_up_gid(
+    sgid: &GidAttr,
+    dgid: &Gid,
+    look_up: impl FnOnce(&QueryParams<'_>) -> Option<(SockAddr, DevAddr)>,
+) -> Result<Option<DevAddr>> {
     if let Some(mac) = link_local_mac(sgid, dgid) {
         return Ok(Some(DevAddr {
             hop_limit: u8::MAX,
@@ -507,7 +542,7 @@ pub(crate) fn lookup_gid(sgid: &GidAttr, dgid: &Gid) -> Result<Option<DevAddr>> 
     let (src, dst) = (ip_of(&sgid.gid()), ip_of(dgid));
     let params = QueryParams::of_ip(&src, &dst, net.ok_or(ENODEV)?, index);
     params.check()?;
-    Ok(params.known().map(|(_, addr)| DevAddr {
+    Ok(look_up(&params).map(|(_, addr)| DevAddr {
         bound_dev_if: 0,
         ..addr
     }))
@@ -526,17 +561,6 @@ pub(crate) fn lookup_ip(
     let params = QueryParams::of_ip(src, dst, net.into(), bound_dev_if);
     params.check().ok()?;
     params.known()
-}
-
-/// Returns the MAC address in a link-local GID of RoCE v1, which has no other way to resolve it.
-fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
-    if sgid.gid_type() != GidType::RoceV1 {
-        return None;
-    }
-    match dgid.0 {
-        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, _, _, d, e, f] => Some([a ^ 2, b, c, d, e, f]),
-        _ => None,
-    }
 }
 
 /// Returns the link of a local IP address.

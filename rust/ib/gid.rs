@@ -9,7 +9,10 @@ use crate::{
     bindings,
     kext::{error::ToKernel, netdev::NetDevice},
 };
-use cmproto::{addr::Gid, errno::Errno};
+use cmproto::{
+    addr::{Gid, SockAddr},
+    errno::Errno,
+};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::{from_err_ptr, to_result},
@@ -304,5 +307,24 @@ impl Drop for GidAttr {
         // needs the device. ib_core waits for it when the device is unregistered, which `device`
         // prevents up to here.
         unsafe { bindings::rdma_put_gid_attr(self.attr.as_ptr()) };
+    }
+}
+
+/// Returns the IP address that a RoCE GID stands for (`rdma_gid2ip()`).
+pub(super) fn ip_of(gid: &Gid) -> SockAddr {
+    match gid.to_v4() {
+        Some(addr) => SockAddr::v4(addr, 0),
+        None => SockAddr::v6(gid.0, 0),
+    }
+}
+
+/// Returns the MAC address in a link-local GID of RoCE v1, which has no other way to resolve it.
+pub(super) fn link_local_mac(sgid: &GidAttr, dgid: &Gid) -> Option<[u8; 6]> {
+    if sgid.gid_type() != GidType::RoceV1 {
+        return None;
+    }
+    match dgid.0 {
+        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, _, _, d, e, f] => Some([a ^ 2, b, c, d, e, f]),
+        _ => None,
     }
 }

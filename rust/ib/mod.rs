@@ -38,6 +38,7 @@
 pub(crate) mod addr;
 pub(crate) mod ah;
 mod ah_cache;
+mod asked_neighbour;
 pub(crate) mod cache;
 pub(crate) mod client;
 pub(crate) mod counters;

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limit of the resolutions of senders' addresses that run at a time.
+//! The resolutions of senders' addresses that run at a time.
 //!
-//! One sender may use only half of the budget, so that senders that cannot be reached do not keep
-//! others from being answered. Senders are identified by a hash of their origin, so that the memory
-//! is bounded for any number of them.
+//! `cmproto::node::ResolutionPlaces` decides how many there are, and which of them is given up for
+//! a new one. Senders are identified by a hash of their origin, so that the memory is bounded for
+//! any number of them.
+//!
+//! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
+//! nothing is allocated or freed.
 
-use cmproto::{addr::Gid, origin::Origin};
+use crate::kext::random;
+use cmproto::{addr::Gid, node::ResolutionPlaces, origin::Origin, time::Instant};
+use core::mem;
 use kernel::{
     alloc::flags::GFP_KERNEL,
+    new_mutex,
     prelude::*,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc,
-    },
+    sync::{Arc, Mutex},
 };
 
-/// The purpose of a resolution. Each purpose has a limit of its own.
+/// The purpose of a resolution. Each purpose has places of its own.
 #[derive(Clone, Copy)]
 pub(crate) enum ResolvePurpose {
     /// A REQ or SIDR_REQ.
@@ -25,64 +28,73 @@ pub(crate) enum ResolvePurpose {
     Answer,
 }
 
-impl ResolvePurpose {
-    /// Returns the maximum number of resolutions at a time.
-    const fn budget(self) -> u32 {
-        match self {
-            ResolvePurpose::Request => 64,
-            ResolvePurpose::Answer => 16,
-        }
-    }
-
-    /// Returns the maximum number of resolutions at a time for one sender.
-    const fn share(self) -> u32 {
-        self.budget() / 2
-    }
+/// A resolution, which can be given up.
+pub(crate) trait Replaced: Send + Sync {
+    /// Gives up the resolution, as another one has got its place. Called without locks.
+    fn replaced(&self);
 }
 
-/// Number of slots for senders, which is the number of values of [`Origin::bucket`].
-const SLOTS: usize = 256;
-
-/// The number of running resolutions for one purpose.
-struct Count {
-    all: Atomic<u32>,
-    by_sender: [Atomic<u32>; SLOTS],
+/// A place for a resolution.
+struct Place {
+    /// The number of the permit that has the place, or 0 if it is free.
+    permit: u64,
+    resolution: Option<Arc<dyn Replaced>>,
 }
 
-impl Count {
+impl Place {
+    const FREE: Self = Place {
+        permit: 0,
+        resolution: None,
+    };
+}
+
+/// The resolutions for one purpose.
+struct Running {
+    places: ResolutionPlaces,
+    by_place: [Place; ResolutionPlaces::NUMBER],
+    /// The number of the last permit.
+    last: u64,
+}
+
+impl Running {
     fn new() -> impl Init<Self> {
-        init!(Count {
-            all: Atomic::new(0),
-            by_sender <- pin_init::init_array_from_fn(|_| Atomic::new(0)),
+        init!(Running {
+            places: ResolutionPlaces::new(),
+            by_place: [Place::FREE; ResolutionPlaces::NUMBER],
+            last: 0,
         })
     }
 
-    /// Returns the number for the senders of a bucket ([`Origin::bucket`]).
-    fn of(&self, bucket: u8) -> &Atomic<u32> {
-        self.by_sender.get(usize::from(bucket)).unwrap_or(&self.all)
+    /// Returns the place of a permit, unless another one has got it.
+    fn place_of(&mut self, permit: &ResolvePermit) -> Option<&mut Place> {
+        let place = self.by_place.get_mut(permit.place)?;
+        (place.permit == permit.number).then_some(place)
     }
 }
 
-/// The numbers of running resolutions.
+/// The running resolutions.
+#[pin_data]
 pub(crate) struct ResolveBudget {
     key: [u64; 2],
-    requests: Count,
-    answers: Count,
+    #[pin]
+    requests: Mutex<Running>,
+    #[pin]
+    answers: Mutex<Running>,
 }
 
 impl ResolveBudget {
-    /// Creates counters with the value 0. The random numbers are the key of the hash
+    /// Creates a budget of which nothing is used. The random numbers are the key of the hash
     /// ([`Origin::bucket`]). Fails with `ENOMEM`.
     pub(crate) fn new(key: [u64; 2]) -> Result<Arc<Self>> {
-        let budget = init!(ResolveBudget {
+        let budget = pin_init!(ResolveBudget {
             key,
-            requests <- Count::new(),
-            answers <- Count::new(),
+            requests <- new_mutex!(Running::new(), "rdma_cm_resolve_budget"),
+            answers <- new_mutex!(Running::new(), "rdma_cm_resolve_budget"),
         });
-        Arc::init(budget, GFP_KERNEL)
+        Arc::pin_init(budget, GFP_KERNEL)
     }
 
-    fn count(&self, purpose: ResolvePurpose) -> &Count {
+    fn running(&self, purpose: ResolvePurpose) -> &Mutex<Running> {
         match purpose {
             ResolvePurpose::Request => &self.requests,
             ResolvePurpose::Answer => &self.answers,
@@ -90,39 +102,76 @@ impl ResolveBudget {
     }
 }
 
-/// Permission for one resolution, which counts as running until this is dropped.
+/// Permission for one resolution, which counts as running until this is dropped or another one gets
+/// its place.
 pub(crate) struct ResolvePermit {
     budget: Arc<ResolveBudget>,
     purpose: ResolvePurpose,
-    bucket: u8,
+    place: usize,
+    number: u64,
 }
 
 impl ResolvePermit {
-    /// Permits to resolve the address of `sender`, if the limits allow it.
+    /// Permits to resolve the address of `sender`, if the limits allow it. Another resolution may
+    /// be given up for it.
     pub(crate) fn take(
         budget: &Arc<ResolveBudget>,
         purpose: ResolvePurpose,
         sender: &Gid,
+        now: Instant,
     ) -> Option<Self> {
-        // The resolution is counted first, so that the drop is right whether or not a limit was
-        // reached.
-        let count = budget.count(purpose);
-        let before = count.all.fetch_add(1, Relaxed);
         let bucket = Origin::of_gid(*sender).bucket(budget.key);
-        let own = count.of(bucket).fetch_add(1, Relaxed);
-        let permit = ResolvePermit {
+        let mut running = budget.running(purpose).lock();
+        let place = running.places.take(bucket, random::u32(), now)?;
+        let number = running.last.wrapping_add(1);
+        running.last = number;
+        let taken = Place {
+            permit: number,
+            resolution: None,
+        };
+        let before = mem::replace(running.by_place.get_mut(place)?, taken);
+        drop(running);
+        if let Some(resolution) = before.resolution {
+            resolution.replaced();
+        }
+        Some(ResolvePermit {
             budget: budget.clone(),
             purpose,
-            bucket,
+            place,
+            number,
+        })
+    }
+
+    /// Starts the resolution. Returns false if another one has got the place already.
+    ///
+    /// The resolution is referred to until [`ResolvePermit::release`].
+    pub(crate) fn start(&self, resolution: Arc<dyn Replaced>) -> bool {
+        let mut running = self.budget.running(self.purpose).lock();
+        match running.place_of(self) {
+            Some(place) => {
+                place.resolution = Some(resolution);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Frees the place, unless another resolution has got it.
+    pub(crate) fn release(&self) {
+        let mut running = self.budget.running(self.purpose).lock();
+        let Some(place) = running.place_of(self) else {
+            return;
         };
-        (before < purpose.budget() && own < purpose.share()).then_some(permit)
+        let before = mem::replace(place, Place::FREE);
+        running.places.leave(self.place);
+        // The reference is dropped without the lock.
+        drop(running);
+        drop(before);
     }
 }
 
 impl Drop for ResolvePermit {
     fn drop(&mut self) {
-        let count = self.budget.count(self.purpose);
-        count.of(self.bucket).fetch_sub(1, Relaxed);
-        count.all.fetch_sub(1, Relaxed);
+        self.release();
     }
 }

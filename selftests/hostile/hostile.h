@@ -48,6 +48,11 @@ uint64_t now_ms(void);
 /* Compares two uint64_t, for qsort(). */
 int ascending(const void *a, const void *b);
 
+static inline int larger(int a, int b)
+{
+	return a > b ? a : b;
+}
+
 /* The state that the processes of an act share. */
 extern struct shared {
 	sem_t ready, go, done;

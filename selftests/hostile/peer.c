@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A hostile peer, which sends from the address of another host and does not read the answers. */
-#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "ends.h"
+#include "server.h"
 #include "wire.h"
 
 #define CLOSED_PORT 9
@@ -185,35 +185,6 @@ ACT(restarted, "4|6 quiet|flooded")
 	printf("again=%d\n", wait_event(here, &ev, 5000 * patience()) >= 0 && ev.event == EV_CONNECT_REQUEST);
 }
 
-/* --- servers --- */
-
-struct server {
-	int fd;
-	_Atomic unsigned int accepted;
-};
-
-/* Accepts all requests to the listeners of a file, until the process ends. */
-static void *accept_all(void *argument)
-{
-	struct server *server = argument;
-	struct rdma_ucm_event_resp ev;
-
-	while (true) {
-		struct rdma_ucm_conn_param param = conn_param();
-
-		if (wait_event(server->fd, &ev, -1) >= 0 && ev.event == EV_CONNECT_REQUEST)
-			server->accepted += accept_id(server->fd, ev.id, 2, &param) >= 0;
-	}
-	return NULL;
-}
-
-static void accept_from(struct server *server)
-{
-	pthread_t thread;
-
-	REQUIRE(pthread_create(&thread, NULL, accept_all, server) == 0);
-}
-
 /* --- 4: requests that nobody confirms --- */
 
 #define FORGED 64
@@ -306,11 +277,6 @@ static void count_answers(int tap, struct source *sources, size_t number)
 				sources[i].answers++;
 				sources[i].reps += seen.attribute == REP;
 			}
-}
-
-static int larger(int a, int b)
-{
-	return a > b ? a : b;
 }
 
 /*

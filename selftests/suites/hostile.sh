@@ -296,6 +296,37 @@ answers() {
 	nothing_left
 }
 
+# 10: clients whose neighbours are unknown, beside requests from neighbours that are not there
+strangers() {
+	local family=$1 served ms entries i status=0 address=("10.0.0.%d/24" "fd00::%d/64") nodad=''
+	[ "$family" -eq 4 ] || nodad=nodad
+	for i in {101..108}; do
+		# shellcheck disable=SC2059,SC2086 # the format is an address
+		$PEER ip addr add "$(printf "${address[family / 6]}" "$i")" dev v1 $nodad || return
+	done
+	wait_for 10 gids_of 8 "$family" || fail "no GIDs" || status=$?
+	[ "$status" -ne 0 ] || act neighbours "$family" "$2" || status=$?
+	for i in {101..108}; do
+		# shellcheck disable=SC2059
+		$PEER ip addr del "$(printf "${address[family / 6]}" "$i")" dev v1
+	done
+	[ "$status" -eq 0 ] || return "$status"
+	[ "$entries" -le 128 ] || fail "$entries entries" || return
+	if [ "$CM" = c ] && [ "$2" = flooded ]; then
+		[ "$served" -lt 8 ] || fail "all are served"
+		return
+	fi
+	[ "$served" -eq 8 ] || fail "$served of 8 are served" || return
+	nothing_left
+}
+
+# gids_of NUMBER FAMILY: as many addresses of the clients are GIDs of their device.
+gids_of() {
+	local gid=':ffff:0a00:00(6[5-9a-c])$'
+	[ "$2" -eq 4 ] || gid='^fd00:.*:010[1-8]$'
+	[ "$(cat /sys/class/infiniband/rxe1/ports/1/gids/* 2>/dev/null | grep -cE "$gid")" -ge "$1" ]
+}
+
 CLAIMS=4096 OTHERS=5040
 [ -z "${LONG-}" ] || CLAIMS=$(((1 << 24) / LONG)) OTHERS=$((250000 / LONG))
 forgers replace || exit
@@ -310,9 +341,23 @@ for family in 4 6; do
 	check "a restarted peer beside a flood, IPv$family" restarted $family flooded
 	check "unconfirmed requests, IPv$family" unconfirmed $family
 done
+for family in 4 6; do
+	check "clients that are no neighbours yet, IPv$family" strangers $family quiet
+done
 skip "forged messages over InfiniBand" "the forger makes no frames of softib"
 check "answers to a source that has not asked" answers
 check "address handles of forged requests are limited" forged_handles
+# The last cases: for minutes C handles nothing but the requests of this flood.
+ip route add 10.7.0.0/16 dev v0 || exit
+for family in 4 6; do
+	case="clients that are no neighbours yet beside requests of nobody, IPv$family"
+	if [ "$CM" = c ] && [ $family -eq 6 ]; then
+		skip "$case" "C still handles those over IPv4"
+	else
+		check "$case" strangers $family flooded
+	fi
+done
+ip route del 10.7.0.0/16 || exit
 forgers del || exit
 shown
 finish

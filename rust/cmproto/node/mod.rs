@@ -22,7 +22,9 @@
 //!    is created for it ([`Acceptor`]).
 //! 5. A message that no endpoint accepts results in a [`Response`]: it is dropped for a reason, or
 //!    answered with an [`Answer`], as far as the [`AnswerBudget`] allows.
-//! 6. The first RTU is a [`Confirmation`] by its source, too, which is sent [`Unasked`] messages
+//! 6. A request or an answer that waits for the address of its sender has one of the
+//!    [`ResolutionPlaces`].
+//! 7. The first RTU is a [`Confirmation`] by its source, too, which is sent [`Unasked`] messages
 //!    from then on as the state machines want to.
 
 mod acceptor;
@@ -31,6 +33,7 @@ mod budget;
 mod claim;
 mod offer;
 mod request;
+mod resolution;
 mod route;
 mod sidr;
 mod source;
@@ -47,6 +50,7 @@ pub use self::{
     claim::{claim, claim_rep, confirm, Conflict, Refused},
     offer::{Admission, Declined, Offer},
     request::{request, Refusal, Request, RequestEnd},
+    resolution::ResolutionPlaces,
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},
     source::{Confirmation, Unasked},

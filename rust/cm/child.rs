@@ -11,7 +11,7 @@ use crate::{
 use cmproto::{
     cm::DestroyCause,
     cma::{State, Trigger},
-    node::Declined,
+    node::{Admission, Asker, Declined},
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -51,17 +51,20 @@ pub(super) fn init_child(
     attached
 }
 
-/// Checks whether the consumer would accept a request now, even if only to park it as one of up to
-/// `parking`, and charges it.
+/// Checks whether the consumer would accept a request from `asker` now, even if only to park it,
+/// and charges it.
 ///
 /// A request that meets a full backlog costs no more than this check. Fails
 /// like [`Consumer::connect_request`].
 pub(super) fn takes_requests(
     listener: &Endpoint,
-    parking: u32,
-) -> Result<Option<IdCharge>, Declined> {
+    asker: Option<Asker>,
+) -> Result<(Admission, Option<IdCharge>), Declined> {
     let consumer = listener.inner.lock().consumer.clone();
-    consumer.map_or(Ok(None), |consumer| consumer.takes_requests(parking))
+    match consumer {
+        Some(consumer) => consumer.takes_requests(asker),
+        None => Ok((Admission::Queued, None)),
+    }
 }
 
 /// Returns the consumer of `listener`, to which a request can be offered with

@@ -15,6 +15,7 @@ use crate::{
 use cmproto::{
     cm::DestroyCause,
     cma::{State, Trigger},
+    dropped::Dropped,
     ucma_abi::CmEvent,
 };
 use core::mem;
@@ -127,6 +128,15 @@ impl Endpoint {
             self.end_unresolved();
         }
         self.tear_down(removed);
+    }
+
+    /// Ends the endpoint of a parked request that gives way to another one. Its sender is told
+    /// nothing, and tries again.
+    pub(crate) fn end_replaced(self: &EndpointRef) {
+        if let Some(port) = self.inner.lock().cm_port() {
+            port.counts.dropped(Dropped::Replaced);
+        }
+        self.end(DestroyCause::NoMemory);
     }
 
     /// Ends the requests to the endpoint, which does not listen any more, whose senders' addresses

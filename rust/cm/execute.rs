@@ -20,6 +20,7 @@ use cmproto::{
     cma::{self, State},
     dropped::Dropped,
     ibcm::EventType,
+    node::Admission,
     origin::Origin,
     time::Instant,
     wire::{Attribute, Header, Rej, Rep, MAD_LEN},
@@ -251,15 +252,25 @@ impl Endpoint {
         );
     }
 
-    /// Parks a REQ, which `parked` counts: its sender is told by an MRA to wait until the consumer
-    /// has room for the request. A request that its sender has withdrawn is not parked.
-    pub(super) fn park(self: &EndpointRef, inner: &mut Inner, parked: Option<Parked>) {
+    /// Parks a REQ: its sender is told by an MRA to wait until the consumer has room for the
+    /// request. The sender of a request that has replaced another one is told only if it asks
+    /// again, because the request may have to give way, too. A request that its sender has
+    /// withdrawn is not parked.
+    pub(super) fn park(self: &EndpointRef, inner: &mut Inner, admission: Admission) {
         trace::cma::cm_prepare_mra(&self.id_priv, inner.tos());
         let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
-        if let Ok(actions) = conn.machine.park(cm::Connection::PARKING_TIMEOUT) {
-            conn.parked = parked;
+        let timeout = cm::Connection::PARKING_TIMEOUT;
+        let prepared = match admission {
+            Admission::Parked => conn.machine.park(timeout).map(Some),
+            _ => conn.machine.prepare_mra(timeout).map(|()| None),
+        };
+        let Ok(actions) = prepared else {
+            return;
+        };
+        conn.parked = Some(Parked::new(&self.globals.parking));
+        if let Some(actions) = actions {
             self.execute(inner, actions, &Cause::None);
         }
     }

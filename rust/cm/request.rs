@@ -24,17 +24,14 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol, users::IdCharge},
-    table::{
-        comm_ids::CommId, parked::Parked, remote_ids::RemoteIdReservation,
-        resolve_budget::ResolvePurpose,
-    },
+    table::{comm_ids::CommId, remote_ids::RemoteIdReservation, resolve_budget::ResolvePurpose},
 };
 use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, Tunable},
     node::{
-        self, Acceptor, Admission, Answer, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
-        ReqAcceptor, Request, RequestEnd, Response,
+        self, Acceptor, Admission, Answer, Asker, Declined, Priority, Refused, RemoteIds,
+        RemoteKey, RemoteTable, ReqAcceptor, Request, RequestEnd, Response,
     },
     path::Path,
     qp::QpType,
@@ -48,8 +45,7 @@ use kernel::{error::Error, prelude::*};
 /// A REQ for which an endpoint was created, until its sender can be answered.
 struct PendingReq {
     pending: PendingRequest,
-    /// Maximum number of parked requests of the listener.
-    parking: u32,
+    asker: Option<Asker>,
 }
 
 /// A REQ whose sender is being resolved in the background.
@@ -109,13 +105,6 @@ impl PendingReq {
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
-        // The request is counted as parked before it is known whether it will be. If it is not, the
-        // count is too high only for a moment.
-        let parked = Parked::take(&child.globals.parking);
-        let parking = match parked {
-            Some(_) => self.parking,
-            None => 0,
-        };
         delay::point();
         let consumer = match child::consumer_of(listener) {
             Ok(consumer) => consumer,
@@ -124,19 +113,26 @@ impl PendingReq {
         let Admitted {
             mut inner,
             admission,
-        } = match consumer.connect_request(child, event, parking) {
+            replaced,
+        } = match consumer.connect_request(child, event, self.asker) {
             Ok(admitted) => admitted,
             Err(declined) => return self.pending.end(&RequestEnd::req(declined)),
         };
         match (inner.exchange.conn_mut(), admission) {
             (None, _) => {}
-            (Some(_), Admission::Parked) => child.park(&mut inner, parked),
+            (Some(_), Admission::Parked | Admission::Replaces) => {
+                child.park(&mut inner, admission);
+            }
             // A consumer of the InfiniBand CM prepares the MRA itself.
             (Some(_), Admission::Queued) if child.kind == IdKind::IbCm => {}
             (Some(_), Admission::Queued) => {
                 // It fails if the peer has withdrawn its request.
                 let _ = child.prepare_mra(&mut inner);
             }
+        }
+        drop(inner);
+        if let Some(replaced) = replaced {
+            replaced.give_way();
         }
     }
 }
@@ -183,7 +179,7 @@ impl IncomingMad<'_> {
             path: Path::default(),
             reply_path: None,
             neighbour: None,
-            parking: 0,
+            asker: None,
             charge: None,
             remote_ids: None,
             event: None,
@@ -226,8 +222,8 @@ struct IncomingReq<'a> {
     path: Path,
     reply_path: Option<ReplyPath>,
     neighbour: Option<Neighbour>,
-    /// Maximum number of parked requests of the listener.
-    parking: u32,
+    /// Set if the request may be parked.
+    asker: Option<Asker>,
     charge: Option<IdCharge>,
     /// Memory for the communication id of the peer.
     remote_ids: Option<RemoteIdReservation<EndpointRef>>,
@@ -247,7 +243,7 @@ impl<'a> IncomingReq<'a> {
         let listener = matched.endpoint().clone();
         let request = PendingReq {
             pending: PendingRequest::new(self.mad, reply_path, listener, child),
-            parking: self.parking,
+            asker: self.asker,
         };
         match neighbour {
             Neighbour::Resolved(link) => request.resolved(Ok(&link), &event),
@@ -346,9 +342,23 @@ impl<'a> Acceptor for IncomingReq<'a> {
     }
 
     fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
-        let own = matched.endpoint().inner.lock().tuning.own(Tunable::Parking);
-        self.parking = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
-        self.charge = child::takes_requests(matched.endpoint(), self.parking)?;
+        let (listener, globals) = (matched.endpoint(), self.mad.globals);
+        let own = listener.inner.lock().tuning.own(Tunable::Parking);
+        let wanted = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
+        self.asker = (wanted != 0).then(|| Asker {
+            priority: Priority::New,
+            parking: globals.parking.share(wanted),
+        });
+        let mut taken = child::takes_requests(listener, self.asker);
+        if let (Some(asker), false) = (&mut self.asker, matches!(taken, Ok((Admission::Queued, _))))
+        {
+            // The priority is looked up only now, because a request seldom needs one.
+            let (source, comm_id) = (&self.mad.origin, self.req.local_comm_id);
+            asker.priority = globals.sources.priority(source, comm_id, globals.now());
+            drop(taken);
+            taken = child::takes_requests(listener, self.asker);
+        }
+        (_, self.charge) = taken?;
         Ok(())
     }
 

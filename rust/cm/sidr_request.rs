@@ -73,7 +73,7 @@ impl Deferred for PendingSidrReq {
             None => return,
         }
         let offered = child::consumer_of(listener).and_then(|consumer| {
-            let admitted = consumer.connect_request(child, &self.event.get(), 0)?;
+            let admitted = consumer.connect_request(child, &self.event.get(), None)?;
             drop(admitted);
             Ok(())
         });
@@ -236,7 +236,7 @@ impl<'a> Acceptor for IncomingSidr<'a> {
     }
 
     fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
-        self.charge = child::takes_requests(matched.endpoint(), 0)?;
+        (_, self.charge) = child::takes_requests(matched.endpoint(), None)?;
         Ok(())
     }
 

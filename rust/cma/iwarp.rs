@@ -335,8 +335,8 @@ impl Endpoint {
             }
             inner.device_filter().anywhere()
         };
-        let charge = consumer_of(self).and_then(|consumer| consumer.takes_requests(0));
-        let charge = charge.map_err(|_| EINVAL)?;
+        let charge = consumer_of(self).and_then(|consumer| consumer.takes_requests(None));
+        let (_, charge) = charge.map_err(|_| EINVAL)?;
         let iw_event = &request.iw_event;
         let link = addr::translate_ip(&self.net, &iw_event.local, 0)?;
         let interface = NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
@@ -382,7 +382,7 @@ impl Endpoint {
         // peer wait.
         let is_offered = attached.is_ok()
             && consumer_of(self).is_ok_and(|consumer| {
-                let offered = consumer.connect_request(&child, &event, 0);
+                let offered = consumer.connect_request(&child, &event, None);
                 offered.is_ok()
             });
         if !is_offered {

@@ -32,6 +32,8 @@ numbered! {
         Overload => c"overload",
         /// The sender of the message cannot be reached.
         Unreachable => c"unreachable",
+        /// The request was parked beside a full backlog, and has given way to another one.
+        Replaced => c"replaced",
     }
     /// Returns the name of the counter.
     fn name -> &'static CStr

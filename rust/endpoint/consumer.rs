@@ -8,7 +8,7 @@ use crate::{ib::dev_addr::DevAddr, kext::users::IdCharge};
 use cmproto::{
     cm,
     ibcm::EventType,
-    node::{Admission, Declined, Offer},
+    node::{Admission, Asker, Declined},
     wire::MAD_LEN,
 };
 use core::any::Any;
@@ -61,19 +61,26 @@ impl<'a> View<'a> {
 pub(crate) struct Admitted<'a> {
     /// The state of the request's endpoint.
     pub(crate) inner: MutexGuard<'a, Inner>,
-    /// The place of the request: in the backlog or parked.
+    /// The place of the request: in the backlog, or parked.
     pub(crate) admission: Admission,
+    /// The consumer of the request that [gives way](Consumer::give_way) to this one, if one does.
+    pub(crate) replaced: Option<Arc<dyn Consumer>>,
 }
 
 impl<'a> Admitted<'a> {
-    /// Locks the endpoint of a request, which nobody can see before `queue` queues it.
+    /// Locks the endpoint of a request, which nobody can see before `queue` queues it. `queue`
+    /// returns the last two fields.
     pub(crate) fn lock(
         child: &'a EndpointRef,
-        queue: impl FnOnce() -> Offer,
+        queue: impl FnOnce() -> Result<(Admission, Option<Arc<dyn Consumer>>), Declined>,
     ) -> Result<Self, Declined> {
         let inner = child.inner.lock();
-        let admission = queue()?;
-        Ok(Admitted { inner, admission })
+        let (admission, replaced) = queue()?;
+        Ok(Admitted {
+            inner,
+            admission,
+            replaced,
+        })
     }
 }
 
@@ -100,23 +107,31 @@ pub(crate) trait Consumer: Send + Sync {
     fn group_event(&self, view: View<'_>, group: u64, event: &Event<'_>);
 
     /// Checks whether a connection request would probably be taken now, which saves the work for
-    /// one that would not, and charges a program for it. Up to `parking` requests may wait beyond
-    /// the backlog.
+    /// one that would not, and charges a program for it. It may be parked beside a full backlog if
+    /// there is an `asker`.
     ///
     /// Called with no lock held.
-    fn takes_requests(&self, parking: u32) -> Result<Option<IdCharge>, Declined>;
+    fn takes_requests(
+        &self,
+        asker: Option<Asker>,
+    ) -> Result<(Admission, Option<IdCharge>), Declined>;
 
     /// Offers a connection request that arrived for this listener.
     ///
     /// Called with no lock held, possibly while the listener is being destroyed. The consumer gives
-    /// `child` a consumer of its own, and locks `child`, before anybody can see the request. Up to
-    /// `parking` requests may wait beyond the backlog.
+    /// `child` a consumer of its own, and locks `child`, before anybody can see the request. It may
+    /// be parked beside a full backlog if there is an `asker`, and another one may give way to it.
     fn connect_request<'a>(
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
-        parking: u32,
+        asker: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined>;
+
+    /// Destroys the endpoint of a parked request that has given way to another one.
+    ///
+    /// Called with no lock held.
+    fn give_way(&self) {}
 
     /// Returns the slot for the endpoint's claim to the number of a queue pair. Parts of the kernel
     /// claim none.

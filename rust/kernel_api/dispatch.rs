@@ -19,7 +19,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::{qp::QpStage, State},
     ibcm::{EventType, COMM_EST, PATH_MIG},
-    node::{Admission, Declined},
+    node::{Admission, Asker, Declined},
     ucma::path::PathRecord,
     ucma_abi::CmEvent,
     wire::MAD_LEN,
@@ -323,9 +323,9 @@ impl Consumer for KernelId {
     /// Checks that the listener has room for a request.
     ///
     /// No request is parked, because kernel consumers have no backlog of their own.
-    fn takes_requests(&self, _: u32) -> Result<Option<IdCharge>, Declined> {
+    fn takes_requests(&self, _: Option<Asker>) -> Result<(Admission, Option<IdCharge>), Declined> {
         if self.has_room() {
-            Ok(None)
+            Ok((Admission::Queued, None))
         } else {
             Err(Declined::NoRoom)
         }
@@ -335,7 +335,7 @@ impl Consumer for KernelId {
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
-        _: u32,
+        _: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined> {
         let (ib_cm_id, notification) = match &self.ib_cm_id {
             None => {
@@ -354,8 +354,10 @@ impl Consumer for KernelId {
             child: Some(id.clone()),
             ..Queued::new(notification)
         };
-        Admitted::lock(child, || self.push(request).map(|()| Admission::Queued))
-            .inspect_err(|_| id.close().discard())
+        Admitted::lock(child, || {
+            Ok((self.push(request).map(|()| Admission::Queued)?, None))
+        })
+        .inspect_err(|_| id.close().discard())
     }
 
     /// Does nothing: the event tells the consumer, which has the device until it destroys the

@@ -3,8 +3,8 @@
 //! Limit of the parked connection requests, which are those beyond a full backlog.
 //!
 //! A parked request has an endpoint like any other request. It is in its listener's queue behind
-//! those for which the backlog has room, in the order of arrival, so that nothing has to be done
-//! when there is room again. Its peer is sent an MRA, and another one for each repeated REQ.
+//! those for which the backlog has room, so that nothing has to be done when there is room again.
+//! Its peer is sent an MRA, and another one for each repeated REQ.
 
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -15,8 +15,11 @@ use kernel::{
     },
 };
 
-/// Maximum number of parked requests of the module.
+/// Maximum number of parked requests of the module, beside [`RESERVE`] for each listener.
 const MOST: u32 = 2_048;
+
+/// Number of requests that a listener may park even if others have parked as many as there may be.
+const RESERVE: u32 = 16;
 
 /// The number of parked requests of the module.
 pub(crate) struct Parking(Atomic<u32>);
@@ -26,19 +29,23 @@ impl Parking {
     pub(crate) fn new() -> Result<Arc<Self>> {
         Ok(Arc::new(Parking(Atomic::new(0)), GFP_KERNEL)?)
     }
+
+    /// Returns the most requests that a listener may park now, which is set to park `wanted`. No
+    /// listener has more than what is left for the others.
+    pub(crate) fn share(&self, wanted: u32) -> u32 {
+        let left = MOST.saturating_sub(self.0.load(Relaxed));
+        wanted.min(left.max(RESERVE))
+    }
 }
 
 /// A parked request, which is counted until this is dropped.
 pub(crate) struct Parked(Arc<Parking>);
 
 impl Parked {
-    /// Counts a request as parked, if the limit allows it.
-    pub(crate) fn take(parking: &Arc<Parking>) -> Option<Self> {
-        // The request is counted first, so that the drop is right whether or not the limit was
-        // reached.
-        let before = parking.0.fetch_add(1, Relaxed);
-        let parked = Parked(parking.clone());
-        (before < MOST).then_some(parked)
+    /// Counts a request as parked.
+    pub(crate) fn new(parking: &Arc<Parking>) -> Self {
+        parking.0.fetch_add(1, Relaxed);
+        Parked(parking.clone())
     }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sources of requests: which have confirmed one, and what others were sent without having asked.
+//! Sources of requests: which have confirmed one, what others were sent without having asked, and
+//! which requests were the last to find a backlog full.
 //!
 //! The memory is bounded for any number of sources, and there is no lock, as for the round-trip
 //! times.
 
 use cmproto::{
-    node::{Confirmation, Unasked},
+    node::{Confirmation, Priority, SeenRequest, Unasked},
     origin::Origin,
     time::Instant,
 };
@@ -29,6 +30,8 @@ struct Slot {
 pub(crate) struct Sources {
     key: [u64; 2],
     slots: [Slot; Confirmation::SLOTS],
+    /// The last requests to listeners whose backlog was full.
+    requests: [Atomic<u32>; SeenRequest::SLOTS],
 }
 
 impl Sources {
@@ -43,6 +46,7 @@ impl Sources {
             init!(Sources {
                 key,
                 slots <- pin_init::init_array_from_fn(empty),
+                requests <- pin_init::init_array_from_fn(|_| Atomic::new(0)),
             }),
             GFP_KERNEL,
         )
@@ -75,5 +79,21 @@ impl Sources {
         let next = next.into();
         // One of two messages that are counted at the same time is sent.
         next == sent || slot.unasked.cmpxchg(sent, next, Relaxed).is_ok()
+    }
+
+    /// Returns the priority of a request that the source sends with this communication id to a
+    /// listener whose backlog is full, and remembers the request.
+    pub(crate) fn priority(&self, source: &Origin, comm_id: u32, now: Instant) -> Priority {
+        let Some((hash, slot)) = self.slot(source) else {
+            return Priority::New;
+        };
+        let (at, request) = SeenRequest::new(hash, comm_id, now);
+        let Some(seen) = self.requests.get(at) else {
+            return Priority::New;
+        };
+        let before = seen.load(Relaxed).into();
+        seen.store(request.into(), Relaxed);
+        let confirmation = slot.confirmation.load(Relaxed).into();
+        request.priority(before, confirmation, hash, now)
     }
 }

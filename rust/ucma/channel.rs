@@ -18,8 +18,8 @@
 use super::{
     context::{Context, Unpublished},
     entries::{
-        ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject, ExpectedEvents,
-        MembershipEntry, RemovedEntry, TakenEvent, Unread,
+        request_child, ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject,
+        ExpectedEvents, MembershipEntry, RemovedEntry, TakenEvent, Unread,
     },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
@@ -36,7 +36,7 @@ use crate::{
     },
 };
 use cmproto::{
-    node::{Declined, Offer},
+    node::{Admission, Asker, Declined},
     ucma::backlog::Backlog,
     ucma_abi::{EventResp, EventStart},
 };
@@ -137,14 +137,15 @@ impl Channel {
     /// request finds the context, and no command finds the context much earlier.
     ///
     /// `events` has memory for the event. There is no room if the channel has too many contexts,
-    /// and a listener that has gone refuses the request.
+    /// and a listener that has gone refuses the request. Returns the context of the request that
+    /// gives way to this one, too, if one does.
     pub(super) fn add_request(
         listener: &Context,
         unpublished: Unpublished<'_>,
         event: &Event<'_>,
         mut events: EventReservation<Context>,
-        parking: u32,
-    ) -> Offer {
+        asker: Option<Asker>,
+    ) -> Result<(Admission, Option<Arc<Context>>), Declined> {
         let Unpublished {
             context,
             number,
@@ -154,15 +155,17 @@ impl Channel {
         let request = EventMemory::Node(events.take().ok_or(Declined::NoRoom)?);
         let param = events.take_param();
 
-        let (channel, offer) = Self::of(listener, |channel, contexts| {
+        let (channel, admitted) = Self::of(listener, |channel, contexts| {
             if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
-            let found = contexts.find(listener).ok_or(Declined::Refused)?;
-            let admission = found.entry.backlog.admit(parking)?;
+            let mut found = contexts.find(listener).ok_or(Declined::Refused)?;
+            let (admission, replaced) = found.admit(asker)?;
             let uid = found.entry.uid;
+            let parked = asker.filter(|_| admission != Admission::Queued);
             let subject = EventSubject {
                 child: Some(context.clone()),
+                parked: parked.map(|asker| asker.priority),
                 ..EventSubject::default()
             };
             found.append(request, subject, |seq| {
@@ -171,12 +174,11 @@ impl Channel {
             context.set_channel(channel);
             contexts.add(&context, entry);
             number.publish(context);
-            Ok(admission)
+            Ok((admission, replaced))
         });
-        if offer.is_ok() {
-            channel.readable.wake_all();
-        }
-        offer
+        let (admission, replaced) = admitted?;
+        channel.readable.wake_all();
+        Ok((admission, replaced.and_then(request_child)))
     }
 
     /// Removes a context from its channel, with its events.
@@ -316,20 +318,20 @@ impl Channel {
     /// as far as [`add_request`](Self::add_request), which refuses it.
     pub(super) fn takes_requests(
         listener: &Context,
-        parking: u32,
-    ) -> Result<Option<IdCharge>, Declined> {
+        asker: Option<Asker>,
+    ) -> Result<(Admission, Option<IdCharge>), Declined> {
         let (channel, room) = Self::of(listener, |_, contexts| {
             if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
             match contexts.get(listener) {
-                Some(entry) => entry.backlog.next_admission(parking).map(|_| ()),
-                None => Ok(()),
+                Some(entry) => entry.next_admission(asker),
+                None => Ok(Admission::Queued),
             }
         });
-        room?;
+        let admission = room?;
         let charge = IdCharge::new(channel.user.as_ref(), true);
-        Ok(Some(charge.map_err(to_protocol)?))
+        Ok((admission, Some(charge.map_err(to_protocol)?)))
     }
 
     // Events
@@ -512,7 +514,7 @@ impl Channel {
             // The context has gone meanwhile; the connection that its event announced goes, too.
             Some(node) => {
                 if let Some(child) = node.into_child() {
-                    Context::discard(&child);
+                    child.discard();
                 }
             }
         }

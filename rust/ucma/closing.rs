@@ -82,7 +82,7 @@ impl Closing {
     fn start(self: Arc<Self>, contexts: ChannelContexts<Context>) {
         for context in contexts.iter() {
             if !context.endpoint().release_port() {
-                Context::discard(context);
+                context.discard();
             }
         }
         *self.contexts.lock() = contexts;
@@ -107,7 +107,7 @@ impl Closing {
 fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, RemovedEntry<Context>)>) {
     while let Some((context, removed)) = next() {
         delay::point();
-        Context::discard(&context);
+        context.discard();
         context.clear(removed);
     }
 }

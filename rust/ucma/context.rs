@@ -22,7 +22,10 @@ use crate::{
         users::IdCharge,
     },
 };
-use cmproto::{errno::Errno, node::Declined};
+use cmproto::{
+    errno::Errno,
+    node::{Admission, Asker, Declined},
+};
 use core::{mem, ptr};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -172,10 +175,10 @@ impl Context {
     }
 
     /// Destroys the context, unless somebody else does already.
-    pub(super) fn discard(this: &Arc<Self>) {
-        let channel = this.channel();
-        let taken = channel.ucma.contexts.take_if(this.id, |found| {
-            if ptr::eq(found, &**this) {
+    pub(super) fn discard(&self) {
+        let channel = self.channel();
+        let taken = channel.ucma.contexts.take_if(self.id, |found| {
+            if ptr::eq(found, self) {
                 Ok(())
             } else {
                 Err(())
@@ -218,7 +221,7 @@ impl Context {
         while let Some((node, ())) = queue.take_first(|_, _| ()) {
             if let Some(child) = node.into_child() {
                 // A child does not listen, so that this recursion ends here.
-                Self::discard(&child);
+                child.discard();
             }
         }
     }
@@ -238,7 +241,7 @@ impl Context {
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
-        parking: u32,
+        asker: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined> {
         let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)
             .map_err(to_protocol)?;
@@ -249,7 +252,12 @@ impl Context {
         child.set_consumer(context).map_err(to_protocol)?;
         delay::point();
         Admitted::lock(child, || {
-            Channel::add_request(self, unpublished, event, memory, parking)
+            let (admission, replaced) =
+                Channel::add_request(self, unpublished, event, memory, asker)?;
+            Ok((
+                admission,
+                replaced.map(|context| -> Arc<dyn Consumer> { context }),
+            ))
         })
     }
 }
@@ -269,8 +277,11 @@ impl Consumer for Context {
         self.deliver(view, Some(group), event);
     }
 
-    fn takes_requests(&self, parking: u32) -> Result<Option<IdCharge>, Declined> {
-        Channel::takes_requests(self, parking)
+    fn takes_requests(
+        &self,
+        asker: Option<Asker>,
+    ) -> Result<(Admission, Option<IdCharge>), Declined> {
+        Channel::takes_requests(self, asker)
     }
 
     /// Queues a connection request.
@@ -280,7 +291,7 @@ impl Consumer for Context {
         &self,
         child: &'a EndpointRef,
         event: &Event<'_>,
-        parking: u32,
+        asker: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined> {
         // As in C, the child has the listener's context until it has its own.
         child.id_priv.belong_to_program(ptr::from_ref(self).cast());
@@ -288,13 +299,18 @@ impl Consumer for Context {
         let _ = child.traced(0, event, || {
             // The MAC address is for the address vector of an event, and a request has none.
             child.id_priv.show_event(event, Default::default);
-            taken = self.take_request(child, event, parking);
+            taken = self.take_request(child, event, asker);
             match &taken {
                 Ok(_) => 0,
                 Err(declined) => Errno::from(*declined).to_kernel().to_errno(),
             }
         });
         taken
+    }
+
+    fn give_way(&self) {
+        self.endpoint.end_replaced();
+        self.discard();
     }
 
     fn claim_slot(&self) -> Option<&ClaimSlot> {

@@ -8,7 +8,7 @@
 
 DROPS=/sys/class/infiniband/rxe0/ports/1/cm_rx_drops
 REASONS=(truncated header attribute unknown mismatch stranger unexpected unsupported overload
-	unreachable)
+	unreachable replaced)
 
 files() {
 	[ "$(ls "$DROPS" | sort | xargs)" = "$(printf '%s\n' "${REASONS[@]}" | sort | xargs)" ] ||

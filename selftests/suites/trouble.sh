@@ -109,18 +109,17 @@ as_c() {
 		fail "nothing was dropped"
 }
 
-# The sender of a request that cannot even be parked is told so at once, and the request is counted.
+# A request that cannot even be parked is dropped, counted, and served later.
 parking_is_bounded() {
 	local port=/sys/kernel/config/rdma_cm/rxe0/ports/1 status=0 drops
 	mkdir -p /sys/kernel/config/rdma_cm/rxe0 || return
 	echo 10 >$port/cm_backlog_parking
 	drops=$(cat "$COUNTS/rxe0/ports/1/cm_rx_drops/overload")
-	served 1 300000 -- callers 40 40 20 || status=$?
+	served 1 300000 -- callers 40 40 30 || status=$?
 	drops=$(($(cat "$COUNTS/rxe0/ports/1/cm_rx_drops/overload") - drops))
 	echo 1024 >$port/cm_backlog_parking
 	rmdir /sys/kernel/config/rdma_cm/rxe0
-	[ "$status" -ne 0 ] || fail "nobody was refused" || return
-	grep -Eq '^(11|12|13) of 40' "$TMP/callers" || fail "not 11" || return
+	[ "$status" -eq 0 ] || return
 	[ "$drops" -ge 27 ] || fail "$drops were counted"
 }
 

@@ -14,8 +14,8 @@ use crate::{qp::QpType, reject::Reason, time::Instant};
 pub enum DestroyCause {
     /// The user has closed or refused the connection, or has died.
     User,
-    /// The request could not be presented to the user. It is dropped without an answer, so that a
-    /// retry of the peer may succeed.
+    /// The request could not be presented to the user, or gives way to another one. It is dropped
+    /// without an answer, so that a retry of the peer may succeed.
     NoMemory,
     /// The number of the queue pair is that of another's queue pair by now. The peer is told that
     /// the connection is stale, and so gives the number up without its user.
@@ -46,7 +46,8 @@ impl Connection {
                 self.send_rej(Reason::TIMEOUT, payload, &mut actions);
                 self.close(&mut actions);
             }
-            State::ReqRcvd => {
+            // The consumer has not seen a parked request that gives way to another one.
+            State::ReqRcvd | State::MraReqSent => {
                 match cause {
                     DestroyCause::User | DestroyCause::Superseded => {
                         self.send_plain_rej(&mut actions);
@@ -55,7 +56,7 @@ impl Connection {
                 }
                 self.close(&mut actions);
             }
-            State::MraReqSent | State::RepRcvd | State::MraRepSent => {
+            State::RepRcvd | State::MraRepSent => {
                 self.send_plain_rej(&mut actions);
                 self.close(&mut actions);
             }

@@ -25,13 +25,15 @@
 //! 6. A request or an answer that waits for the address of its sender has one of the
 //!    [`ResolutionPlaces`].
 //! 7. The first RTU is a [`Confirmation`] by its source, too, which is sent [`Unasked`] messages
-//!    from then on as the state machines want to.
+//!    from then on as the state machines want to, and whose requests have a high [`Priority`] at a
+//!    listener whose backlog is full.
 
 mod acceptor;
 mod answer;
 mod budget;
 mod claim;
 mod offer;
+mod priority;
 mod request;
 mod resolution;
 mod route;
@@ -49,6 +51,7 @@ pub use self::{
     budget::AnswerBudget,
     claim::{claim, claim_rep, confirm, Conflict, Refused},
     offer::{Admission, Declined, Offer},
+    priority::{Asker, Priority, SeenRequest},
     request::{request, Refusal, Request, RequestEnd},
     resolution::ResolutionPlaces,
     route::{route, Route},

@@ -9,17 +9,18 @@ use crate::errno::Errno;
 pub enum Admission {
     /// The request is within the limit of the listener's backlog.
     Queued,
-    /// The request is beyond the limit, behind all others. It moves up when those are read.
+    /// The request is beyond the limit, behind others. It moves up when those are read.
     Parked,
+    /// The request takes the place of a parked one, as no more may be parked.
+    Replaces,
 }
 
 /// The reason why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declined {
-    /// There is no memory, or the backlog is full. Nothing is sent to the peer, which tries again.
+    /// There is no memory, or the backlog is full and the request may not be parked. Nothing is
+    /// sent to the peer, which tries again.
     NoRoom,
-    /// The backlog is full, and no more requests may be parked.
-    ParkingFull,
     /// The owner of the listener has as much as it may have.
     OverLimit,
     /// The consumer refuses the request, or has gone.
@@ -42,7 +43,6 @@ impl From<Declined> for Errno {
     fn from(declined: Declined) -> Self {
         match declined {
             Declined::NoRoom => Self::ENOMEM,
-            Declined::ParkingFull => Self::ENOSPC,
             Declined::OverLimit => Self::EMFILE,
             Declined::Refused => Self::ECONNABORTED,
         }

@@ -44,7 +44,7 @@ impl From<Declined> for Refusal {
     fn from(declined: Declined) -> Self {
         match declined {
             Declined::NoRoom => Self::Drop,
-            Declined::ParkingFull | Declined::OverLimit => Self::Reject(Reason::NO_RESOURCES),
+            Declined::OverLimit => Self::Reject(Reason::NO_RESOURCES),
             Declined::Refused => Self::Reject(Reason::CONSUMER_DEFINED),
         }
     }
@@ -95,7 +95,7 @@ impl RequestEnd {
         };
         match declined {
             Declined::NoRoom => overload,
-            Declined::ParkingFull | Declined::OverLimit => Self {
+            Declined::OverLimit => Self {
                 reject: Some(Reason::NO_RESOURCES),
                 ..overload
             },

@@ -42,9 +42,7 @@ impl RequestEnd {
             reject: None,
             cause: match declined {
                 Declined::NoRoom => DestroyCause::NoMemory,
-                Declined::ParkingFull | Declined::OverLimit | Declined::Refused => {
-                    DestroyCause::User
-                }
+                Declined::OverLimit | Declined::Refused => DestroyCause::User,
             },
             dropped: None,
         }

@@ -46,7 +46,7 @@ impl Confirmation {
 
     /// Returns whether the source with this hash has confirmed a request, and not long before
     /// `now`.
-    fn is_by(self, hash: u64, now: Instant) -> bool {
+    pub(super) fn is_by(self, hash: u64, now: Instant) -> bool {
         let one_now = Self::new(hash, now);
         self.source == one_now.source && one_now.at.saturating_sub(self.at) < Self::VALID
     }

@@ -2,7 +2,7 @@
 
 //! The backlog of a listener: the connection requests that its owner has not read.
 
-use crate::node::{Admission, Declined, Offer};
+use crate::node::{Admission, Asker, Declined, Offer, Priority};
 
 /// Returns the backlog of a listener whose owner asks for `wanted`.
 ///
@@ -31,6 +31,9 @@ pub struct Backlog {
     limit: u32,
     /// Set once the listener listens with `limit`.
     set: bool,
+    /// Set from the time that a request is parked until none waits, so that requests which arrive
+    /// meanwhile are not read before those that are parked.
+    crowded: bool,
 }
 
 impl Backlog {
@@ -40,6 +43,7 @@ impl Backlog {
             waiting: 0,
             limit: 0,
             set: false,
+            crowded: false,
         }
     }
 
@@ -60,42 +64,62 @@ impl Backlog {
         }
     }
 
-    /// Admits and counts a request, as [`next_admission`](Self::next_admission) says.
+    /// Admits and counts a request, as [`next_admission`](Self::next_admission) says. If it
+    /// [replaces](Admission::Replaces) another one, `replace` removes that, and returns whether
+    /// there was one that gives way.
     ///
     /// # Errors
     ///
-    /// The errors of [`room`](Self::room).
-    pub fn admit(&mut self, parking: u32) -> Offer {
-        let admission = self.next_admission(parking)?;
-        self.waiting = self.waiting.saturating_add(1);
+    /// - The errors of [`next_admission`](Self::next_admission).
+    /// - [`Declined::NoRoom`] if no request gives way.
+    pub fn admit(&mut self, asker: Option<Asker>, replace: impl FnOnce() -> bool) -> Offer {
+        let admission = self.next_admission(asker)?;
+        match admission {
+            Admission::Replaces if !replace() => return Err(Declined::NoRoom),
+            // The number of requests is still the same.
+            Admission::Replaces => {}
+            Admission::Queued | Admission::Parked => self.waiting = self.waiting.saturating_add(1),
+        }
+        self.crowded |= admission != Admission::Queued;
         Ok(admission)
     }
 
     /// Uncounts a request that was read, or could not be queued after all.
     pub fn release(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
+        self.crowded &= self.waiting != 0;
     }
 
-    /// Returns the admission that another request would get. Up to `parking` requests may wait
-    /// beyond the limit.
+    /// Returns the admission that a request from `asker` would get. `None` means that it is not
+    /// parked.
+    ///
+    /// Half of the parking, which requests of sources of which nothing is known may use, is small
+    /// enough that they are read in time. The rest is a reserve for those that have confirmed a
+    /// request and for those that ask again.
     ///
     /// # Errors
     ///
-    /// - [`Declined::NoRoom`] if the backlog is full and requests are not parked;
-    /// - [`Declined::ParkingFull`] if the backlog is full and `parking` requests are parked
-    ///   already.
-    pub fn next_admission(&self, parking: u32) -> Offer {
-        if self.waiting < self.limit {
-            return Ok(Admission::Queued);
-        }
+    /// [`Declined::NoRoom`] if the backlog is full and the request is not parked.
+    pub fn next_admission(&self, asker: Option<Asker>) -> Offer {
+        let within_limit = self.waiting < self.limit;
         // Without a listener no requests are parked.
-        if parking == 0 || self.limit == 0 {
-            return Err(Declined::NoRoom);
-        }
+        let asker = match asker.filter(|_| self.limit != 0) {
+            None if within_limit => return Ok(Admission::Queued),
+            None => return Err(Declined::NoRoom),
+            Some(_) if within_limit && !self.crowded => return Ok(Admission::Queued),
+            Some(asker) => asker,
+        };
+        let parking = match asker.priority {
+            Priority::New => asker.parking.div_ceil(2),
+            Priority::Repeated | Priority::Confirmed => asker.parking,
+        };
         if self.waiting < self.limit.saturating_add(parking) {
-            return Ok(Admission::Parked);
+            Ok(Admission::Parked)
+        } else if asker.priority == Priority::New {
+            Err(Declined::NoRoom)
+        } else {
+            Ok(Admission::Replaces)
         }
-        Err(Declined::ParkingFull)
     }
 
     /// Returns the number of requests that wait.
@@ -125,34 +149,84 @@ mod tests {
         }
     }
 
-    #[test]
-    fn nothing_waits_for_what_does_not_listen() {
-        assert_eq!(Backlog::new().admit(0), Err(Declined::NoRoom));
+    /// Returns the sender of a request with this priority, to a listener that parks `parking`.
+    fn asker(priority: Priority, parking: u32) -> Option<Asker> {
+        Some(Asker { priority, parking })
+    }
+
+    /// Admits a request that is not parked.
+    fn admit(backlog: &mut Backlog) -> Offer {
+        backlog.admit(None, || unreachable!())
     }
 
     #[test]
-    fn parked_beyond_the_limit_and_in_order() {
+    fn nothing_waits_for_what_does_not_listen() {
+        let backlog = Backlog::new();
+        for asker in [None, asker(Priority::New, 9), asker(Priority::Confirmed, 9)] {
+            assert_eq!(backlog.next_admission(asker), Err(Declined::NoRoom));
+        }
+    }
+
+    #[test]
+    fn parked_beyond_the_limit_until_all_are_read() {
         let mut backlog = Backlog::new();
-        assert_eq!(backlog.admit(9), Err(Declined::NoRoom));
         backlog.set(1);
-        assert_eq!(backlog.next_admission(2), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(2), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
-        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
-        assert_eq!(backlog.admit(2), Err(Declined::ParkingFull));
-        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
+        let asker = asker(Priority::Confirmed, 2);
+        let ask = |backlog: &mut Backlog| backlog.admit(asker, || false);
+        assert_eq!(ask(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(ask(&mut backlog), Ok(Admission::Parked));
+        assert_eq!(ask(&mut backlog), Ok(Admission::Parked));
+        assert_eq!(ask(&mut backlog), Err(Declined::NoRoom));
+        assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
         assert_eq!(backlog.waiting(), 3);
         // The request that was parked first has moved up, so that there is room behind the others.
         backlog.release();
-        assert_eq!(backlog.admit(2), Ok(Admission::Parked));
+        assert_eq!(ask(&mut backlog), Ok(Admission::Parked));
+        // A request within the limit is still behind those that were parked before.
+        let mut backlog = Backlog::new();
+        backlog.set(2);
+        for _ in 0..3 {
+            ask(&mut backlog).unwrap();
+        }
         backlog.release();
         backlog.release();
+        assert_eq!(backlog.next_admission(asker), Ok(Admission::Parked));
         backlog.release();
-        assert_eq!(backlog.admit(2), Ok(Admission::Queued));
+        assert_eq!(ask(&mut backlog), Ok(Admission::Queued));
         // The largest numbers do not overflow.
         let mut backlog = Backlog::new();
         backlog.set(u32::MAX);
-        assert_eq!(backlog.admit(u32::MAX), Ok(Admission::Queued));
+        let largest = Some(Asker {
+            priority: Priority::Confirmed,
+            parking: u32::MAX,
+        });
+        assert_eq!(backlog.admit(largest, || false), Ok(Admission::Queued));
+    }
+
+    #[test]
+    fn half_of_the_parking_is_a_reserve() {
+        use Admission::{Parked, Replaces};
+        for (parking, new) in [(0, 0), (1, 1), (4, 2), (5, 3)] {
+            let mut backlog = Backlog::new();
+            backlog.set(1);
+            admit(&mut backlog).unwrap();
+            let mut ask =
+                |priority, gives_way| backlog.admit(asker(priority, parking), || gives_way);
+            for _ in 0..new {
+                assert_eq!(ask(Priority::New, false), Ok(Parked));
+            }
+            assert_eq!(ask(Priority::New, true), Err(Declined::NoRoom));
+            for n in new..parking {
+                let priority = [Priority::Repeated, Priority::Confirmed][n as usize % 2];
+                assert_eq!(ask(priority, false), Ok(Parked));
+            }
+            for priority in [Priority::Repeated, Priority::Confirmed] {
+                assert_eq!(ask(priority, false), Err(Declined::NoRoom));
+                assert_eq!(ask(priority, true), Ok(Replaces));
+            }
+            assert_eq!(ask(Priority::New, true), Err(Declined::NoRoom));
+            assert_eq!(backlog.waiting(), 1 + parking);
+        }
     }
 
     #[test]
@@ -160,13 +234,13 @@ mod tests {
         let mut backlog = Backlog::new();
         backlog.propose(2);
         backlog.set(2);
-        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
+        assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
         assert_eq!(backlog.waiting(), 2);
         backlog.release();
-        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
+        assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
     }
 
     #[test]
@@ -174,7 +248,7 @@ mod tests {
         let mut backlog = Backlog::new();
         backlog.propose(3);
         backlog.set(3);
-        backlog.admit(0).unwrap();
+        admit(&mut backlog).unwrap();
         let before = backlog.clone();
         backlog.propose(100);
         assert_eq!(backlog, before);
@@ -188,18 +262,18 @@ mod tests {
         backlog.propose(9);
         backlog.propose(1);
         backlog.set(1);
-        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
+        assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
     }
 
     #[test]
     fn requests_that_came_early_count() {
         let mut backlog = Backlog::new();
         backlog.propose(2);
-        backlog.admit(0).unwrap();
+        admit(&mut backlog).unwrap();
         backlog.set(2);
-        assert_eq!(backlog.admit(0), Ok(Admission::Queued));
-        assert_eq!(backlog.admit(0), Err(Declined::NoRoom));
+        assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
+        assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
         backlog.release();
         backlog.release();
         backlog.release();

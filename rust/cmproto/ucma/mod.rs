@@ -14,3 +14,4 @@ pub mod order;
 pub mod path;
 pub mod qp_number;
 pub mod query;
+pub mod turn;

@@ -12,11 +12,12 @@ use super::{
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
-    queue::{EventMemory, EventSubject, TakenMemory},
+    queue::{EventMemory, EventNode, EventSubject, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
-use crate::endpoint::Event;
+use crate::{endpoint::Event, kext::random};
 use cmproto::{
+    node::{Admission, Asker, Declined},
     ucma::order::{Arrival, Numbers},
     ucma_abi::EventStart,
 };
@@ -69,7 +70,6 @@ pub(crate) struct TakenEvent<C> {
     group: Option<u64>,
     /// Set if a program wrote the event.
     is_written: bool,
-    seq: u64,
     /// The value of [`Unread::start`].
     pub(crate) start: EventStart,
     /// The value of [`Unread::resp`].
@@ -102,8 +102,33 @@ impl<C: Numbered> FoundEntry<'_, C> {
         if let Some(joined) = subject.group.and_then(|group| entry.groups.get_mut(&group)) {
             joined.add_unread(at);
         }
+        // A parked request may come before others.
+        let before = subject.parked.and_then(|_| entry.first_seq());
         entry.enter_last(oldest, seq);
         entry.queue.fill(memory, at, unread, subject);
+        if before.is_some() {
+            entry.follow_first(oldest, before);
+        }
+    }
+
+    /// Admits and counts a connection request from `asker`, which is queued next. Returns the event
+    /// of the request that gives way to it, too, if one does.
+    pub(crate) fn admit(
+        &mut self,
+        asker: Option<Asker>,
+    ) -> Result<(Admission, Option<EventNode<C>>), Declined> {
+        let FoundEntry { entry, oldest, .. } = self;
+        let (queue, arrival) = (&mut entry.queue, &entry.arrival);
+        let (mut before, mut replaced) = (None, None);
+        let admission = entry.backlog.admit(asker, || {
+            before = queue.first().map(|(at, seq)| arrival.seq(at, seq));
+            replaced = queue.replace(random::u64());
+            replaced.is_some()
+        })?;
+        if replaced.is_some() {
+            entry.follow_first(oldest, before);
+        }
+        Ok((admission, replaced))
     }
 
     /// Counts an event that a program wrote and that is about to be queued.
@@ -230,8 +255,8 @@ impl<C: Numbered> ChannelContexts<C> {
         true
     }
 
-    /// Returns the first unread connection request of `listener` whose position is not before
-    /// `from`: its position, and the context that it announces.
+    /// Returns the first unread connection request of `listener` whose key is not before `from`:
+    /// its key, and the context that it announces.
     pub(crate) fn announced(&mut self, listener: &C, from: u64) -> Option<(u64, Arc<C>)> {
         self.get(listener)?.queue.request(from)
     }
@@ -274,19 +299,7 @@ impl<C: Numbered> ChannelContexts<C> {
         entry.joined = entry.joined.saturating_sub(1);
         let before = entry.first_seq();
         let events = unread.map(|at| entry.queue.withdraw(at?));
-        let first = entry.first_seq();
-        if before != first {
-            let spare = before.and_then(|before| oldest.remove_node(&before));
-            let spare = spare.map(RBTreeNode::into_reservation);
-            // INVARIANT: The entry follows the first event, or is the spare one if there is no
-            // event.
-            match (first, spare) {
-                (Some(first), Some(spare)) => {
-                    oldest.insert(spare.into_node(first, context.id()));
-                }
-                (_, spare) => entry.spare = spare,
-            }
-        }
+        entry.follow_first(oldest, before);
         self.joined = self.joined.saturating_sub(1);
         Some(RemovedMembership::new(joined, events))
     }
@@ -302,7 +315,6 @@ impl<C: Numbered> ChannelContexts<C> {
             owner,
             group,
             is_written,
-            seq,
             resp,
             node,
             ..
@@ -324,9 +336,9 @@ impl<C: Numbered> ChannelContexts<C> {
             found.count_written();
         }
         let FoundEntry { entry, oldest, .. } = found;
-        // The event may have been taken from another channel.
-        entry.enter(oldest, entry.arrival.seq(at, seq));
+        let before = entry.first_seq();
         entry.queue.put_back(node, resp);
+        entry.follow_first(oldest, before);
         None
     }
 
@@ -374,7 +386,7 @@ impl<C: Numbered> ChannelContexts<C> {
             ..
         } = self;
         let cursor = oldest.cursor_front_mut()?;
-        let (&seq, &id) = cursor.current();
+        let (_, &id) = cursor.current();
         let (_, spare) = cursor.remove_current();
         let spare = spare.into_reservation();
         let entry = entries.get_mut(id)?;
@@ -406,7 +418,6 @@ impl<C: Numbered> ChannelContexts<C> {
             child,
             group,
             is_written,
-            seq,
             start,
             resp,
             node,

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{endpoint::Event, kext::users::Charge};
 use cmproto::{
+    node::{Admission, Asker, Declined, Offer},
     ucma::{
         backlog::Backlog,
         order::{Arrival, Numbers},
@@ -218,19 +219,33 @@ impl<C: Numbered> ChannelEntry<C> {
         }
     }
 
-    /// Enters the context into the channel's `oldest` for an event with the sequence number `seq`
-    /// that is put back into the queue next.
-    pub(crate) fn enter(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
-        match self.first_seq() {
-            None => self.enter_last(oldest, seq),
-            Some(first) if seq < first => {
-                let spare = oldest.remove_node(&first).map(RBTreeNode::into_reservation);
-                if let Some(spare) = spare {
-                    // INVARIANT: From here on `seq` is that of the first event in the queue.
-                    oldest.insert(spare.into_node(seq, self.context.id()));
-                }
+    /// Lets the entry of the context in the channel's `oldest` follow the first event, whose
+    /// sequence number was `before` until the queue was changed.
+    pub(crate) fn follow_first(&mut self, oldest: &mut RBTree<u64, u32>, before: Option<u64>) {
+        let first = self.first_seq();
+        if before == first {
+            return;
+        }
+        let memory = match before {
+            Some(before) => oldest
+                .remove_node(&before)
+                .map(RBTreeNode::into_reservation),
+            None => self.spare.take(),
+        };
+        // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
+        match (first, memory) {
+            (Some(first), Some(memory)) => {
+                oldest.insert(memory.into_node(first, self.context.id()));
             }
-            Some(_) => {}
+            (_, memory) => self.spare = memory,
+        }
+    }
+
+    /// Returns the admission that a connection request from `asker` would get now.
+    pub(crate) fn next_admission(&self, asker: Option<Asker>) -> Offer {
+        match self.backlog.next_admission(asker)? {
+            Admission::Replaces if !self.queue.has_replaceable() => Err(Declined::NoRoom),
+            admission => Ok(admission),
         }
     }
 

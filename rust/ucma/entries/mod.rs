@@ -17,6 +17,6 @@ pub(crate) use self::{
     entry::{ChannelEntry, EntryReservation, Numbered, RemovedEntry},
     event::Unread,
     membership::MembershipEntry,
-    queue::{EventMemory, EventSubject},
+    queue::{request_child, EventMemory, EventSubject},
     reservation::{EventReservation, ExpectedEvents},
 };

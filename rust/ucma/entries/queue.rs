@@ -7,6 +7,7 @@
 
 use super::event::{EventRespBox, Unread};
 use crate::kext::users::Charge;
+use cmproto::{node::Priority, ucma::turn::Turn};
 use core::{array, mem};
 use kernel::{
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
@@ -22,6 +23,8 @@ pub(crate) struct EventSubject<C> {
     pub(crate) group: Option<u64>,
     /// The context of a connection request, which is destroyed if the event is never read.
     pub(crate) child: Option<Arc<C>>,
+    /// The priority of a connection request that is parked.
+    pub(crate) parked: Option<Priority>,
     /// The charge for an event that a program has written.
     pub(crate) _written: Option<Charge>,
 }
@@ -31,6 +34,7 @@ impl<C> Default for EventSubject<C> {
         EventSubject {
             group: None,
             child: None,
+            parked: None,
             _written: None,
         }
     }
@@ -57,8 +61,8 @@ pub(crate) enum EventMemory<C> {
 pub(crate) enum TakenMemory<C> {
     /// The event is in a slot of the queue, at this position.
     Slot(u64),
-    /// The event is a connection request in memory of its own, and was at this position.
-    Request(u64, EventNode<C>),
+    /// The event is a connection request in memory of its own, and had this turn.
+    Request(Turn, EventNode<C>),
     /// The event is another one in memory of its own, and was at this position.
     Event(u64, EventNode<C>),
 }
@@ -90,12 +94,14 @@ enum Place {
     Events,
 }
 
-/// Unread events, in the order of their positions.
+/// Unread events, in the order of their positions, and connection requests among themselves in that
+/// of their turns.
 ///
 /// # Invariants
 ///
 /// - `full` of the slots are [`Slot::Full`].
 /// - The subjects of the events in `requests` have a child, those of `events` have none.
+/// - The keys of `requests` are those of their [`Turn`], the keys of `events` their positions.
 pub(crate) struct Queue<C> {
     /// The number of slots with an unread event.
     full: usize,
@@ -121,7 +127,8 @@ impl<C> TakenMemory<C> {
     /// Returns the position of the event.
     pub(crate) fn position(&self) -> u64 {
         match self {
-            TakenMemory::Slot(at) | TakenMemory::Request(at, _) | TakenMemory::Event(at, _) => *at,
+            TakenMemory::Slot(at) | TakenMemory::Event(at, _) => *at,
+            TakenMemory::Request(turn, _) => turn.position(),
         }
     }
 
@@ -129,12 +136,15 @@ impl<C> TakenMemory<C> {
     pub(crate) fn into_child(self) -> Option<Arc<C>> {
         match self {
             TakenMemory::Slot(_) | TakenMemory::Event(..) => None,
-            TakenMemory::Request(_, node) => {
-                let (_, (_, subject)) = node.to_key_value();
-                subject.child
-            }
+            TakenMemory::Request(_, node) => request_child(node),
         }
     }
+}
+
+/// Returns the context that a connection request announces.
+pub(crate) fn request_child<C>(request: EventNode<C>) -> Option<Arc<C>> {
+    let (_, (_, subject)) = request.to_key_value();
+    subject.child
 }
 
 impl Slot {
@@ -188,7 +198,8 @@ impl<C> Queue<C> {
         self.full == 0 && self.requests.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the position of the oldest event, and where it is.
+    /// Returns the position of the first event to be read, and where it is. It is the oldest one,
+    /// but that of all requests only the one whose turn it is counts.
     fn oldest(&self) -> Option<(u64, Place)> {
         let mut oldest = None;
         if self.full != 0 {
@@ -197,7 +208,8 @@ impl<C> Queue<C> {
             oldest = full.min().map(|(at, index)| (at, Place::Slot(index)));
         }
         let mut consider = |events, place| {
-            let at = front(events).map(|(at, _)| at);
+            // The key of an event is its position, as far as a turn is concerned.
+            let at = front(events).map(|(key, _)| Turn::from(key).position());
             if let Some(at) = at.filter(|at| oldest.is_none_or(|(other, _)| *at < other)) {
                 oldest = Some((at, place));
             }
@@ -218,8 +230,8 @@ impl<C> Queue<C> {
         Some((at, unread.seq()))
     }
 
-    /// Returns the first connection request whose position is not before `from`: its position, and
-    /// the context that it announces.
+    /// Returns the first connection request whose key is not before `from`: its key, and the
+    /// context that it announces.
     pub(crate) fn request(&self, from: u64) -> Option<(u64, Arc<C>)> {
         let cursor = self.requests.cursor_lower_bound(&from)?;
         let (&at, (_, subject)) = cursor.current();
@@ -245,11 +257,11 @@ impl<C> Queue<C> {
             }
             EventMemory::Node(memory) => {
                 // INVARIANT: The subject decides.
-                let events = match subject.child {
-                    Some(_) => &mut self.requests,
-                    None => &mut self.events,
+                let (events, key) = match subject.child {
+                    Some(_) => (&mut self.requests, Turn::new(subject.parked, at).into()),
+                    None => (&mut self.events, at),
                 };
-                let _ = events.insert(memory.into_node(at, (unread, subject)));
+                let _ = events.insert(memory.into_node(key, (unread, subject)));
             }
         }
     }
@@ -281,7 +293,7 @@ impl<C> Queue<C> {
         let seen = look(unread, Some(subject));
         let (_, node) = cursor.remove_current();
         let taken = match place {
-            Place::Requests => TakenMemory::Request(at, node),
+            Place::Requests => TakenMemory::Request(Turn::from(at), node),
             _ => TakenMemory::Event(at, node),
         };
         Some((taken, seen))
@@ -301,7 +313,9 @@ impl<C> Queue<C> {
                     self.full = self.full.saturating_add(1);
                 }
             }
-            TakenMemory::Request(at, node) => put_back_into(&mut self.requests, at, node, resp),
+            TakenMemory::Request(turn, node) => {
+                put_back_into(&mut self.requests, turn.into(), node, resp);
+            }
             TakenMemory::Event(at, node) => put_back_into(&mut self.events, at, node, resp),
         }
     }
@@ -326,6 +340,30 @@ impl<C> Queue<C> {
     /// Removes the event at the position `at`, which is no connection request and not in a slot.
     pub(crate) fn withdraw(&mut self, at: u64) -> Option<EventNode<C>> {
         self.events.remove_node(&at)
+    }
+
+    /// Returns the turn of the last connection request, if it gives way to others.
+    fn last_replaceable(&self) -> Option<Turn> {
+        let (&key, _) = self.requests.cursor_back()?.current();
+        Some(Turn::from(key)).filter(|turn| turn.gives_way())
+    }
+
+    /// Returns whether a connection request gives way to others.
+    pub(crate) fn has_replaceable(&self) -> bool {
+        self.last_replaceable().is_some()
+    }
+
+    /// Removes a connection request that gives way to another one, if there is such a request. The
+    /// random number decides which of those with the lowest priority it is.
+    pub(crate) fn replace(&mut self, random: u64) -> Option<EventNode<C>> {
+        let last = self.last_replaceable()?;
+        let next = |turn: Turn| {
+            let cursor = self.requests.cursor_lower_bound(&turn.into())?;
+            Some(Turn::from(*cursor.current().0))
+        };
+        let chosen = next(last.first_of_class())?.random_until(last, random);
+        let replaced = next(chosen)?;
+        self.requests.remove_node(&replaced.into())
     }
 
     // Memory

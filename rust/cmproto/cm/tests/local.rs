@@ -171,9 +171,9 @@ pub(super) const ROWS: &[Row] = &[
         apply: |c| Ok(c.destroy(DestroyCause::NoMemory, now())),
         cells: &[
             ("Fresh", "=: release"),
-            ("ReqRcvd", "Idle: release ids, release"),
+            ("ReqRcvd MraReqSent", "Idle: release ids, release"),
             ("ReqSent MraReqRcvd", "Idle: send REJ, timer, release"),
-            ("RepRcvd MraRepSent MraReqSent", "Idle: send REJ, release ids, release"),
+            ("RepRcvd MraRepSent", "Idle: send REJ, release ids, release"),
             ("RepSent MraRepRcvd", "Timewait: send REJ, release ids, timer"),
             ("EstablishedActive EstablishedPassive", "Timewait: send DREQ, release ids, timer"),
             ("DreqSent", "Timewait: release ids, timer"),

@@ -127,7 +127,7 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
     let mismatch = || rejected(Reason::CONSUMER_DEFINED, None);
     let full = || rejected(Reason::NO_RESOURCES, None);
     let overload = || dropped(Dropped::Overload);
-    let cases: [(&str, Fault, Request<_, _>); 13] = [
+    let cases: [(&str, Fault, Request<_, _>); 12] = [
         ("reply path", |n| n.has_sender = false, overload()),
         (
             "served",
@@ -141,11 +141,6 @@ fn each_check_refuses_in_its_way_and_nothing_after_it_is_asked() {
         ),
         ("listener", |n| n.listener = None, mismatch()),
         ("backlog", |n| n.backlog = Err(Declined::NoRoom), overload()),
-        (
-            "backlog",
-            |n| n.backlog = Err(Declined::ParkingFull),
-            full(),
-        ),
         ("backlog", |n| n.backlog = Err(Declined::OverLimit), full()),
         (
             "backlog",
@@ -271,7 +266,6 @@ fn what_the_consumer_does_not_take_ends() {
     let overload = Some(Dropped::Overload);
     let (user, memory) = (DestroyCause::User, DestroyCause::NoMemory);
     for (declined, reject, cause, dropped) in [
-        (Declined::ParkingFull, full, memory, overload),
         (Declined::OverLimit, full, memory, overload),
         (Errno::EMFILE.into(), full, memory, overload),
         (Declined::NoRoom, None, memory, overload),

@@ -6,10 +6,11 @@ use cmproto::{
     cm::{self, Connection, DestroyCause, RetryPolicy},
     cma,
     errno::Errno,
-    node::{ExchangeView, RemoteIds},
+    node::{ExchangeView, Priority, RemoteIds},
     origin::Origin,
     sidr::{self, Resolution},
     time::Instant,
+    ucma::turn::Turn,
     wire::{Header, Message},
 };
 
@@ -152,6 +153,9 @@ pub struct Endpoint<W> {
     pub remote_ids: Option<RemoteIds>,
     /// The queue pair of its peer is in the table, too.
     pub is_confirmed: bool,
+    /// The priority of a received request, and its turn once it waits for the listener's user.
+    pub priority: Priority,
+    pub turn: Option<Turn>,
     /// The key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
     pub state: cma::State,
@@ -172,6 +176,8 @@ impl<W> Endpoint<W> {
             listener,
             remote_ids: None,
             is_confirmed: false,
+            priority: Priority::New,
+            turn: None,
             sidr_request: None,
             state: cma::State::Connect,
             qkey: cma::Qkey::unknown(),

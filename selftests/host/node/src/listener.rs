@@ -4,12 +4,14 @@
 
 use cmproto::{
     addr::SockAddr,
+    cm::DestroyCause,
     listen::{ListenView, RequestView},
-    node::Offer,
+    node::{Admission, Asker, Declined, Offer, Priority},
     private_data,
     qp::QpType,
-    ucma::backlog::Backlog,
+    ucma::{backlog::Backlog, turn::Turn},
 };
+use std::collections::BTreeMap;
 
 use crate::{endpoint::Endpoint, environment::Environment, node::Node, tables::EpId};
 
@@ -39,6 +41,9 @@ impl<E: Environment> Node<E> {
     /// Listens.
     pub fn listen(&mut self, listener: Listener) -> EpId {
         let ep = self.take_ep();
+        let mut backlog = Backlog::new();
+        backlog.set(listener.backlog);
+        self.backlogs.insert(ep, backlog);
         self.listeners.insert(ep, listener);
         ep
     }
@@ -76,18 +81,64 @@ impl<E: Environment> Node<E> {
         self.endpoints.values().filter(is_waiting).count()
     }
 
-    /// Returns the position that one more request would have in the backlog. A SIDR_REQ is not parked.
-    pub(crate) fn next_admission(&self, listener: EpId, is_sidr: bool) -> Offer {
-        let limit = self.listeners.get(&listener).map_or(0, |own| own.backlog);
-        let parking = match is_sidr {
-            true => 0,
-            false => self.tuning.parking(),
+    /// Returns the turns of the requests that wait for the listener's user.
+    fn turns(&self, listener: EpId) -> BTreeMap<Turn, EpId> {
+        let of = |(ep, endpoint): (&EpId, &Endpoint<E::Watch>)| {
+            let waits = endpoint.listener == Some(listener) && E::is_waiting(endpoint);
+            Some((endpoint.turn.filter(|_| waits)?, *ep))
         };
-        let mut backlog = Backlog::new();
-        backlog.set(limit);
-        for _ in 0..self.waiting(listener) {
-            let _ = backlog.admit(parking);
+        self.endpoints.iter().filter_map(of).collect()
+    }
+
+    /// Returns the request to the listener that its user reads next.
+    pub fn next_request(&self, listener: EpId) -> Option<EpId> {
+        self.turns(listener).into_values().next()
+    }
+
+    /// Returns the request to the listener that gives way to another one, if one does.
+    fn replaceable(&self, listener: EpId) -> Option<EpId> {
+        let turns = self.turns(listener);
+        let last = *turns.last_key_value()?.0;
+        let (first, _) = turns.range(last.first_of_class()..).next()?;
+        let random = u64::from(self.next_ep()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (_, ep) = turns.range(first.random_until(last, random)..).next()?;
+        last.gives_way().then_some(*ep)
+    }
+
+    /// Returns the backlog of the listener, without the requests that its user has read, and the
+    /// sender of one more request, which has a priority if it may be parked.
+    fn backlog(
+        &mut self,
+        listener: EpId,
+        priority: Option<Priority>,
+    ) -> Result<(&mut Backlog, Option<Asker>), Declined> {
+        let (waiting, parking) = (self.waiting(listener), self.tuning.parking());
+        let backlog = self.backlogs.get_mut(&listener).ok_or(Declined::NoRoom)?;
+        while backlog.waiting() as usize > waiting {
+            backlog.release();
         }
-        backlog.next_admission(parking)
+        let priority = priority.filter(|_| parking != 0);
+        Ok((
+            backlog,
+            priority.map(|priority| Asker { priority, parking }),
+        ))
+    }
+
+    /// Returns the admission that one more request would get now.
+    pub(crate) fn next_admission(&mut self, listener: EpId, priority: Option<Priority>) -> Offer {
+        let replaceable = self.replaceable(listener);
+        let (backlog, asker) = self.backlog(listener, priority)?;
+        backlog.clone().admit(asker, || replaceable.is_some())
+    }
+
+    /// Admits a request, and ends the one that gives way to it, if one does.
+    pub(crate) fn admit(&mut self, listener: EpId, priority: Option<Priority>) -> Offer {
+        let replaceable = self.replaceable(listener);
+        let (backlog, asker) = self.backlog(listener, priority)?;
+        let admission = backlog.admit(asker, || replaceable.is_some())?;
+        if let (Admission::Replaces, Some(replaced)) = (admission, replaceable) {
+            self.destroy(replaced, DestroyCause::NoMemory);
+        }
+        Ok(admission)
     }
 }

@@ -9,13 +9,14 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection, DestroyCause, RetryPolicy, Tuning},
     cma,
     errno::Errno,
-    node::{Admission, AnswerBudget, Confirmation, RemoteIds, RequestEnd, Unasked},
+    node::{Admission, AnswerBudget, Confirmation, RemoteIds, RequestEnd, SeenRequest, Unasked},
     origin::Origin,
     private_data::RequestData,
     reject::Reason,
     service_id::{PortSpace, ServiceId},
     sidr::{ReplyParams, Resolution, ResolveParams, Status},
     time::Instant,
+    ucma::{backlog::Backlog, order::Numbers, turn::Turn},
     wire::{Req, ReqPath, SidrReq},
 };
 
@@ -112,7 +113,12 @@ pub struct Node<E: Environment> {
     pub answers: AnswerBudget,
     /// The sources of requests, with their confirmations and their unasked messages.
     pub sources: BTreeMap<Origin, (Confirmation, Unasked)>,
+    /// The last requests that found a backlog full, by slot.
+    pub seen: BTreeMap<usize, SeenRequest>,
     pub listeners: BTreeMap<EpId, Listener>,
+    pub(crate) backlogs: BTreeMap<EpId, Backlog>,
+    /// The positions of requests among those that wait for the users of listeners.
+    positions: Numbers,
     pub endpoints: BTreeMap<EpId, Endpoint<E::Watch>>,
     next_ep: EpId,
 }
@@ -136,7 +142,10 @@ impl<E: Environment> Node<E> {
             },
             answers: AnswerBudget::new(),
             sources: BTreeMap::new(),
+            seen: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            backlogs: BTreeMap::new(),
+            positions: Numbers::new(),
             endpoints: BTreeMap::new(),
             next_ep: first_ep,
         }
@@ -400,6 +409,7 @@ impl<E: Environment> Node<E> {
     /// Destroys an endpoint or a listener. Its user hears nothing more.
     pub fn destroy(&mut self, ep: EpId, cause: DestroyCause) {
         self.listeners.remove(&ep);
+        self.backlogs.remove(&ep);
         let now = self.now;
         let Ok(endpoint) = self.live(ep) else {
             return;
@@ -445,9 +455,13 @@ impl<E: Environment> Node<E> {
         let Some(listener) = endpoint.listener else {
             return;
         };
-        let admitted = self.next_admission(listener, is_sidr);
+        let priority = (!is_sidr).then_some(endpoint.priority);
+        let admitted = self.admit(listener, priority);
+        let position = self.positions.take();
         if let Ok(endpoint) = self.live(ep) {
             endpoint.has_user = admitted.is_ok();
+            let priority = priority.filter(|_| admitted != Ok(Admission::Queued));
+            endpoint.turn = Some(Turn::new(priority, position));
         }
         match admitted {
             // A SIDR_REQ gets no MRA.
@@ -458,7 +472,8 @@ impl<E: Environment> Node<E> {
                     Ok(machine.park(Connection::PARKING_TIMEOUT)?.into())
                 });
             }
-            Ok(Admission::Queued) => self.prepare_mra(ep),
+            Ok(Admission::Replaces) => self.prepare_mra(ep, Connection::PARKING_TIMEOUT),
+            Ok(Admission::Queued) => self.prepare_mra(ep, Connection::SERVICE_TIMEOUT),
             Err(declined) => {
                 let end = match is_sidr {
                     true => RequestEnd::sidr_req(declined),
@@ -474,10 +489,10 @@ impl<E: Environment> Node<E> {
     }
 
     /// Lets the next repetition of the message that the user has to answer be answered by an MRA.
-    pub(crate) fn prepare_mra(&mut self, ep: EpId) {
+    pub(crate) fn prepare_mra(&mut self, ep: EpId, timeout: u8) {
         let endpoint = self.endpoints.get_mut(&ep);
         if let Some(Machine::Connection(machine)) = endpoint.map(|own| &mut own.machine) {
-            let _ = machine.prepare_mra(Connection::SERVICE_TIMEOUT);
+            let _ = machine.prepare_mra(timeout);
         }
     }
 }

@@ -6,8 +6,9 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause},
     node::{
-        self, Acceptor, Confirmation, Declined, Entry, KnownSidr, Refused, RemoteIds, RemoteKey,
-        RemoteTable, ReqAcceptor, Request, Response, Route, SidrAcceptor, SidrRequest, Verdict,
+        self, Acceptor, Admission, Confirmation, Declined, Entry, KnownSidr, Priority, Refused,
+        RemoteIds, RemoteKey, RemoteTable, ReqAcceptor, Request, Response, Route, SeenRequest,
+        SidrAcceptor, SidrRequest, Verdict,
     },
     origin::Origin,
     qp::QpType,
@@ -143,6 +144,7 @@ impl<E: Environment> Node<E> {
         let mut incoming = Incoming {
             node: self,
             arrived,
+            priority: Priority::New,
         };
         match node::request(&mut incoming, arrived.origin, req) {
             Request::Duplicate(ep) => self.duplicate_req(ep, arrived),
@@ -156,6 +158,7 @@ impl<E: Environment> Node<E> {
         let mut incoming = Incoming {
             node: self,
             arrived,
+            priority: Priority::New,
         };
         match node::sidr_request(&mut incoming, arrived.header, req) {
             SidrRequest::Duplicate(ep) => self.duplicate_req(ep, arrived),
@@ -190,6 +193,7 @@ impl<E: Environment> Node<E> {
 struct Incoming<'a, E: Environment> {
     node: &'a mut Node<E>,
     arrived: &'a Arrived<'a>,
+    priority: Priority,
 }
 
 impl<E: Environment> Incoming<'_, E> {
@@ -229,9 +233,21 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
     }
 
     fn check_backlog(&mut self, listener: &EpId) -> Result<(), Declined> {
-        self.node
-            .next_admission(*listener, self.sidr_key().is_some())
-            .map(|_| ())
+        let Message::Req(req) = self.arrived.message else {
+            return self.node.next_admission(*listener, None).map(|_| ());
+        };
+        let admitted = self.node.next_admission(*listener, Some(self.priority));
+        if admitted == Ok(Admission::Queued) {
+            return Ok(());
+        }
+        let (origin, now) = (self.arrived.origin, self.node.now);
+        let source = origin.hash(KEY);
+        let (slot, request) = SeenRequest::new(source, req.local_comm_id, now);
+        let before = self.node.seen.insert(slot, request).unwrap_or_default();
+        let (confirmation, _) = self.node.sources.get(&origin).copied().unwrap_or_default();
+        self.priority = request.priority(before, confirmation, source, now);
+        let admitted = self.node.next_admission(*listener, Some(self.priority));
+        admitted.map(|_| ())
     }
 
     fn create(&mut self, listener: &EpId) -> Result<EpId, Declined> {
@@ -254,7 +270,11 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
             _ => return Err(Declined::Refused),
         };
         let watch = node.env.watch(self.arrived);
-        Ok(node.insert(machine, self.arrived.origin, Some(*listener), watch))
+        let ep = node.insert(machine, self.arrived.origin, Some(*listener), watch);
+        if let Ok(endpoint) = node.live(ep) {
+            endpoint.priority = self.priority;
+        }
+        Ok(ep)
     }
 
     fn discard(&mut self, ep: EpId) {

@@ -151,7 +151,7 @@ impl<E: Environment> Node<E> {
             endpoint.state = next;
         }
         if upcall.is_some() && event == cm::Event::RepReceived {
-            self.prepare_mra(ep);
+            self.prepare_mra(ep, cm::Connection::SERVICE_TIMEOUT);
         }
         E::deliver(self, ep, Some(event), upcall.as_ref(), cause);
     }

@@ -24,12 +24,22 @@ fn number(endpoint: Endpoint) -> EpId {
 }
 
 impl Node {
-    /// The user has read an event.
-    pub(super) fn read(&mut self, event: &Event) {
+    /// Reads an event for the user. A request is read when it is its turn among those to its
+    /// listener.
+    pub(super) fn read(&mut self) -> Option<Event> {
+        let node = &mut self.0;
+        let at = node.env.events.iter().position(|event| {
+            let next = || node.next_request(number(event.endpoint));
+            event
+                .child
+                .is_none_or(|child| next() == Some(number(child)))
+        })?;
+        let event = node.env.events.remove(at)?;
         let child = event.child.map(number);
-        if let Some(child) = child.and_then(|ep| self.0.endpoints.get_mut(&ep)) {
+        if let Some(child) = child.and_then(|ep| node.endpoints.get_mut(&ep)) {
             child.watch.is_unread = false;
         }
+        Some(event)
     }
 
     fn destroy_ep(&mut self, ep: EpId) {

@@ -129,8 +129,7 @@ impl World for Node {
                 }
             }
             if watch.events {
-                if let Some(event) = self.0.env.events.pop_front() {
-                    self.read(&event);
+                if let Some(event) = self.read() {
                     return Some(Input::Event(Box::new(event)));
                 }
             }

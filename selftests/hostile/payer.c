@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cgroup that pays for requests that their listener does not read. */
+/* The cgroup that pays for requests that their listener does not read, and what nobody pays for. */
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "hostile.h"
+#include "ends.h"
+#include "wire.h"
 
 /* Not more than a listener holds by default. */
 #define REQUESTS 512
@@ -67,19 +70,24 @@ static pid_t start(void (*run)(void))
 	return pid;
 }
 
+#define PORT 7700
 static union addr port;
+static int listeners;
 
-/* Listens, and reads nothing. */
+/* Listens at ports from PORT on, and reads nothing. */
 static void listener(void)
 {
 	int fd;
-	uint32_t id;
 
 	join("listener");
 	fd = file();
-	id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
-	REQUIRE_OK(bind_addr(fd, id, &port));
-	REQUIRE_OK(listen_id(fd, id, REQUESTS));
+	for (int n = 0; n < listeners; n++) {
+		union addr a = addr4(ADDR4, PORT + n);
+		uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
+
+		REQUIRE_OK(bind_addr(fd, id, &a));
+		REQUIRE_OK(listen_id(fd, id, REQUESTS));
+	}
 }
 
 static void clients(void)
@@ -108,7 +116,8 @@ ACT(unread, "")
 	pid_t pids[2];
 
 	share();
-	port = addr4(ADDR4, 7700);
+	listeners = 1;
+	port = addr4(ADDR4, PORT);
 	write_file(GROUPS "cgroup.subtree_control", "+memory");
 	pids[0] = start(listener);
 	received = read_number(RECEIVED);
@@ -130,5 +139,66 @@ ACT(unread, "")
 	}
 	/* The ids end in the background, and groups stay as long as somebody pays. */
 	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
+	write_file(GROUPS "cgroup.subtree_control", "-memory");
+}
+
+#define SOURCES 60000
+#define FLOOD_MS 10000
+#define REST_MS 5000
+
+/* Sends requests to these listeners, or to a port of nobody, from addresses of many hosts, as fast as they are received. */
+static pid_t flood(const struct hosts *h)
+{
+	struct forger f;
+	pid_t pid = child();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	forger_init(&f, true);
+	for (uint32_t n = 0;; n++) {
+		uint8_t source[16], mad[MAD_LEN];
+		struct forged_req req = {
+			.src = source, .dst = h->gid[0], .comm_id = 0x56000000 + n, .qpn = 0x600000 + (n & 0xfffff),
+			.guid = 0x0200000000000008, .port = listeners ? PORT + n % listeners : PORT - 1,
+			.timeout = 20,
+		};
+
+		gid_of(source, "10.9.0.0");
+		put(source + 14, n % SOURCES, 2);
+		req_init(mad, &req);
+		forge(&f, source, h->gid[0], mad);
+	}
+}
+
+/*
+ * A flood to that many listeners, which read nothing. "most" is the memory beyond what the group of the listeners pays
+ * for, above that before, in kB, and "left" the same 5 s after the end of the flood.
+ */
+ACT(memory, "LISTENERS")
+{
+	struct hosts h = hosts("4");
+	long before, received, now, most = 0;
+	uint64_t end;
+	pid_t owner, flooder;
+
+	share();
+	listeners = atoi(arguments[0]);
+	write_file(GROUPS "cgroup.subtree_control", "+memory");
+	owner = start(listener);
+	received = read_number(RECEIVED);
+	before = all() - paid("listener");
+	flooder = flood(&h);
+	for (end = now_ms() + FLOOD_MS; now_ms() < end; usleep(50000)) {
+		now = all() - paid("listener") - before;
+		most = now > most ? now : most;
+	}
+	REQUIRE(kill(flooder, SIGKILL) == 0 && waitpid(flooder, NULL, 0) == flooder);
+	received = read_number(RECEIVED) - received;
+	usleep(1000 * REST_MS);
+	printf("received=%ld most=%ld left=%ld own=%ld\n", received, most, all() - paid("listener") - before,
+	       paid("listener"));
+	REQUIRE(kill(owner, SIGKILL) == 0 && waitpid(owner, NULL, 0) == owner);
+	REQUIRE(rmdir(GROUPS "listener") == 0);
 	write_file(GROUPS "cgroup.subtree_control", "-memory");
 }

@@ -296,6 +296,18 @@ answers() {
 	nothing_left
 }
 
+# 6: memory for a flood of requests. Unread ones stay, and their owner pays for most of it.
+memory() {
+	local received most left own
+	act memory "$1" || return
+	[ "$received" -gt 10000 ] || fail "only $received requests" || return
+	if [ "$CM" != c ]; then
+		[ "$most" -le 4096 ] || fail "$most kB" || return
+		[ "$left" -le $((512 + own / 20)) ] || fail "$left kB are left" || return
+	fi
+	nothing_left 60
+}
+
 # 10: clients whose neighbours are unknown, beside requests from neighbours that are not there
 strangers() {
 	local family=$1 served ms entries i status=0 address=("10.0.0.%d/24" "fd00::%d/64") nodad=''
@@ -347,6 +359,9 @@ done
 skip "forged messages over InfiniBand" "the forger makes no frames of softib"
 check "answers to a source that has not asked" answers
 check "address handles of forged requests are limited" forged_handles
+for listeners in 0 1 40; do
+	check "memory for a flood to $listeners listeners" memory $listeners
+done
 # The last cases: for minutes C handles nothing but the requests of this flood.
 ip route add 10.7.0.0/16 dev v0 || exit
 for family in 4 6; do

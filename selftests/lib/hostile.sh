@@ -6,10 +6,16 @@
 compiled hostile hostile
 HOSTILE=$program
 
-# act ACT ARGUMENT...: sets what it prints, words NAME=NUMBER, as variables, those of the caller if it has some.
+: >"$TMP/kernel-log"
+# act ACT ARGUMENT...: sets what it prints, words NAME=NUMBER, as variables, those of the caller if it has some. The lines
+# of the kernel log until then are in $TMP/kernel-log.
 act() {
-	local found word
+	local found word begun="hostile at $EPOCHREALTIME"
+	echo "$begun" >/dev/kmsg
 	"$HOSTILE" "$@" >"$TMP/found" || fail "$*: $?" || return
+	dmesg | sed -n "/$begun/,\$p" >"$TMP/dmesg"
+	[ -s "$TMP/dmesg" ] || fail "the kernel log has lost the mark" || return
+	tail -n +2 "$TMP/dmesg" >>"$TMP/kernel-log"
 	found=$(tr '\n' ' ' <"$TMP/found")
 	echo "# $*: $found" | tee -a "$TMP/shown"
 	[[ $found =~ ^([a-z_]+=-?[0-9]+[[:space:]]*)+$ ]] || fail "other words" || return

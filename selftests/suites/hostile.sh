@@ -374,5 +374,11 @@ for family in 4 6; do
 done
 ip route del 10.7.0.0/16 || exit
 forgers del || exit
+# 16: lines in the kernel log, of anybody
+if [ "$CM" = c ]; then
+	skip "the kernel log stays empty" "C: $(wc -l <"$TMP/kernel-log") lines"
+else
+	check "the kernel log stays empty" diff /dev/null "$TMP/kernel-log"
+fi
 shown
 finish

@@ -13,7 +13,7 @@ use crate::bindings;
 use core::{ffi::c_void, marker::PhantomData, ptr};
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{Arc, ArcBorrow},
     types::{ForeignOwnable, Opaque},
 };
 
@@ -87,12 +87,20 @@ impl<T: Send + Sync + 'static> IdTable<T> {
 
     /// Returns the object that is published as `id`.
     pub(crate) fn get(&self, id: u32) -> Option<Arc<T>> {
+        self.with(id, |object| object.into())
+    }
+
+    /// Calls `f` with the object that is published as `id`, and returns the result. Returns `None`
+    /// if there is no object.
+    ///
+    /// Nobody takes the object meanwhile. `f` runs under the spin lock of the array: it must not
+    /// sleep, and must not use the table.
+    pub(crate) fn with<R>(&self, id: u32, f: impl FnOnce(ArcBorrow<'_, T>) -> R) -> Option<R> {
         let locked = self.lock();
         let ptr = locked.load(id)?;
         // SAFETY: By the type invariant, the pointer is from `into_foreign`. It stays in the array
         // while the lock is held.
-        let object = unsafe { Arc::<T>::borrow(ptr) };
-        Some(object.into())
+        Some(f(unsafe { Arc::<T>::borrow(ptr) }))
     }
 
     /// Removes the object that is published as `id` from the table.
@@ -118,7 +126,7 @@ impl<T: Send + Sync + 'static> IdTable<T> {
         let Some(ptr) = locked.load(id) else {
             return Ok(None);
         };
-        // SAFETY: As in `get`.
+        // SAFETY: As in `with`.
         check(unsafe { &*Arc::<T>::borrow(ptr) })?;
         // A zero entry takes the place of the pointer, so that no memory is needed.
         locked.store(id, ptr::null_mut());

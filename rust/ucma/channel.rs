@@ -204,13 +204,13 @@ impl Channel {
     pub(super) fn migrate(context: &Context, from: &Arc<Self>, to: &Arc<Self>) -> Result<u32> {
         if ptr::eq(&**from, &**to) {
             let mut contexts = from.contexts.lock();
-            return Self::departing(context, from, &mut contexts);
+            return Self::departing(context, to, &mut contexts);
         }
         let (mut source, mut target) = lock_both(&from.contexts, &to.contexts);
-        let reported = Self::departing(context, from, &mut source)?;
         if !target.has_room() {
             return Err(ENOMEM);
         }
+        let reported = Self::departing(context, to, &mut source)?;
         let mut next = Some(0);
         while let Some((at, child)) = next.and_then(|at| source.announced(context, at)) {
             // A child that was moved by a MIGRATE_ID of its own is no longer in `from`.
@@ -228,19 +228,16 @@ impl Channel {
         Ok(reported)
     }
 
-    /// Returns the number of events read of a context, if the context may leave the channel `from`.
-    /// `contexts` are the entries of `from`.
+    /// Lets a context enter the channel `to`, if it has an entry in `contexts`. Returns the number
+    /// of its events that were read.
     fn departing(
         context: &Context,
-        from: &Channel,
+        to: &Channel,
         contexts: &mut ChannelContexts<Context>,
     ) -> Result<u32> {
-        let entry = contexts.get(context).ok_or(ENOENT)?;
-        if context.is_published(from) {
-            Ok(entry.reported)
-        } else {
-            Err(ENOENT)
-        }
+        let reported = contexts.get(context).ok_or(ENOENT)?.reported;
+        context.enter(to)?;
+        Ok(reported)
     }
 
     /// Sets the user's value for a context. The context gets events as soon as the value is not 0.

@@ -140,10 +140,23 @@ impl Context {
         drop(before);
     }
 
-    /// Returns whether the context can be looked up, that is, nobody has begun to destroy it.
-    pub(super) fn is_published(&self, channel: &Channel) -> bool {
-        let found = channel.ucma.contexts.get(self.id);
-        found.is_some_and(|found| ptr::eq(&*found, self))
+    /// Makes the context one that commands find in `channel`, and in no other one. Only [`Channel`]
+    /// may call this, under the locks of both channels.
+    ///
+    /// Fails with `ENOENT` if somebody has begun to destroy the context. DESTROY_ID looks at the
+    /// channel under the lock of the table of numbers, so that either it or this succeeds.
+    pub(super) fn enter(&self, channel: &Channel) -> Result {
+        let entered = channel.ucma.contexts.with(self.id, |found| {
+            let is_published = ptr::eq(&*found, self);
+            if is_published {
+                self.home.store(address(channel), ordering::Relaxed);
+            }
+            is_published
+        });
+        match entered {
+            Some(true) => Ok(()),
+            _ => Err(ENOENT),
+        }
     }
 
     /// Checks whether the context can be used through `channel`.

@@ -12,8 +12,11 @@ static void *accept_all(void *argument)
 	while (true) {
 		struct rdma_ucm_conn_param param = conn_param();
 
-		if (wait_event(server->fd, &ev, -1) >= 0 && ev.event == EV_CONNECT_REQUEST)
-			server->accepted += accept_id(server->fd, ev.id, 2, &param) >= 0;
+		if (wait_event(server->fd, &ev, -1) < 0 || ev.event != EV_CONNECT_REQUEST)
+			continue;
+		if (server->pause_us)
+			usleep(server->pause_us);
+		server->accepted += accept_id(server->fd, ev.id, 2, &param) >= 0;
 	}
 	return NULL;
 }

@@ -7,6 +7,7 @@
 
 struct server {
 	int fd;
+	unsigned int pause_us;	/* before it accepts a request */
 	_Atomic unsigned int accepted;
 };
 

@@ -31,3 +31,17 @@ shown() {
 	[ ! -e "$TMP/shown" ] || cat "$TMP/shown"
 	rm -f "$TMP/shown"
 }
+
+# forgers replace|del: addresses that no host has are behind the other end of the wire, for both ends.
+forgers() {
+	forgers_at "$1" v0 "$B4" "$B6" 02 ip && forgers_at "$1" v1 "$A4" "$A6" 01 $PEER ip
+}
+
+# forgers_at replace|del INTERFACE GATEWAY4 GATEWAY6 LAST-BYTE-OF-ITS-MAC IP...
+forgers_at() {
+	local do=$1 dev=$2 gateway4=$3 gateway6=$4 mac=52:54:00:72:63:$5
+	shift 5
+	"$@" neigh "$do" "$gateway4" lladdr "$mac" dev "$dev" nud permanent &&
+		"$@" neigh "$do" "$gateway6" lladdr "$mac" dev "$dev" nud permanent &&
+		"$@" route "$do" 10.9.0.0/16 via "$gateway4" && "$@" -6 route "$do" fd09::/64 via "$gateway6"
+}

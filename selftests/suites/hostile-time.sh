@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The time of calls beside a user who holds very many of something and goes on using it: at most twice that of calls beside
-# a user who holds one, or none. Rows 7 and 12 of Documentation/security.rst. In counted time (tools/check does so), as the
-# time on the wall of a busy host says nothing.
+# a user who holds one, or none. Rows 7, 8 and 12 of Documentation/security.rst. In counted time (tools/check does so), as
+# the time on the wall of a busy host says nothing.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -66,5 +66,9 @@ elif [ "$CM" = c ]; then
 else
 	check "$case" exhaust
 fi
+shown
+forgers replace || exit
+check "connections to another listener beside a flood" held beside_flood connect
+forgers del || exit
 shown
 finish

@@ -238,20 +238,6 @@ shown
 
 # --- peers ---
 
-# forgers replace|del: addresses that no host has are behind the other end of the wire, for both ends.
-forgers() {
-	forgers_at "$1" v0 "$B4" "$B6" 02 ip && forgers_at "$1" v1 "$A4" "$A6" 01 $PEER ip
-}
-
-# forgers_at replace|del INTERFACE GATEWAY4 GATEWAY6 LAST-BYTE-OF-ITS-MAC IP...
-forgers_at() {
-	local do=$1 dev=$2 gateway4=$3 gateway6=$4 mac=52:54:00:72:63:$5
-	shift 5
-	"$@" neigh "$do" "$gateway4" lladdr "$mac" dev "$dev" nud permanent &&
-		"$@" neigh "$do" "$gateway6" lladdr "$mac" dev "$dev" nud permanent &&
-		"$@" route "$do" 10.9.0.0/16 via "$gateway4" && "$@" -6 route "$do" fd09::/64 via "$gateway6"
-}
-
 # 1: forged messages for an established connection
 forged() {
 	local lost ended data closed
@@ -339,6 +325,35 @@ gids_of() {
 	[ "$(cat /sys/class/infiniband/rxe1/ports/1/gids/* 2>/dev/null | grep -cE "$gid")" -ge "$1" ]
 }
 
+# 8: clients beside a flood that fills the backlog of their listener, while a forger sends each request that many times
+flooded() {
+	local times=$1 clients=$2 before known unknown rejected offered accepted fair status=0
+	unknown_hosts add && act flooded 10.0.0.1%02d "$clients" "$times" || status=$?
+	unknown_hosts del && [ "$status" -eq 0 ] || return
+	[ "$before" -eq 10 ] || fail "$before of 10 connect without a flood" || return
+	[ "$rejected" -eq 0 ] || fail "$rejected are refused" || return
+	if [ "$CM" = c ]; then
+		[ "$known" -lt 10 ] || fail "all connect" || return
+		nothing_left
+		return
+	fi
+	[ "$known" -eq 10 ] || fail "$known of 10 that are known" || return
+	if [ "$times" -eq 1 ]; then
+		[ "$unknown" -ge $((clients * 8 / 10)) ] || fail "$unknown of $clients" || return
+	else
+		# The share that is accepted, less three standard deviations of the number of clients that have it.
+		fair=$(awk "BEGIN { p = $accepted / ($offered + $clients); p = p < 1 ? p : 1
+			print int($clients * p - 3 * sqrt($clients * p * (1 - p))) }")
+		[ "$unknown" -ge "$fair" ] || fail "$unknown of $clients, less than $fair" || return
+	fi
+	nothing_left
+}
+
+# unknown_hosts add|del: addresses of the other host that have confirmed nothing.
+unknown_hosts() {
+	for n in {100..199}; do echo "addr $1 10.0.0.$n/24 dev v1"; done | $PEER ip -batch -
+}
+
 CLAIMS=4096 OTHERS=5040
 [ -z "${LONG-}" ] || CLAIMS=$(((1 << 24) / LONG)) OTHERS=$((250000 / LONG))
 forgers replace || exit
@@ -362,6 +377,8 @@ check "address handles of forged requests are limited" forged_handles
 for listeners in 0 1 40; do
 	check "memory for a flood to $listeners listeners" memory $listeners
 done
+check "clients beside a flood that fills the backlog" flooded 1 10
+check "clients beside a flood whose requests come again" flooded 2 300
 # The last cases: for minutes C handles nothing but the requests of this flood.
 ip route add 10.7.0.0/16 dev v0 || exit
 for family in 4 6; do

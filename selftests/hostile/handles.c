@@ -3,7 +3,8 @@
 #include "hostile.h"
 
 #define PROGRESS 64
-#define CONNECTIONS 100
+#define ROUNDS 3
+#define CONNECTIONS 200
 #define DLID 40 /* in a path record */
 
 /* Asks a host with this LID for a connection, with a path like that to "dst". Returns whether it is asked. */
@@ -27,8 +28,8 @@ static bool ask(int fd, const union addr *dst, uint16_t lid)
 	return connect_id(fd, id, &param) >= 0;
 }
 
-/* Connects so often, and returns how often that succeeds. The 99th percentile of the times is printed with this name. */
-static int connect_all(const char *name, const union addr *a)
+/* Connects so often, and returns how often that succeeds. The 99th percentile of the times goes to "p99". */
+static int connect_some(const union addr *a, uint64_t *p99)
 {
 	uint64_t took[CONNECTIONS];
 	int connected = 0;
@@ -48,15 +49,30 @@ static int connect_all(const char *name, const union addr *a)
 			took[connected++] = shared->took;
 	}
 	qsort(took, connected, sizeof(took[0]), ascending);
-	printf("connected_%s=%lu ", name, connected ? took[(connected * 99 - 1) / 100] : 0);
+	*p99 = connected ? took[(connected * 99 - 1) / 100] : 0;
+	return connected;
+}
+
+/*
+ * Does so in three rounds, as what others send comes in bursts. The median of the percentiles is printed with this name.
+ */
+static int connect_all(const char *name, const union addr *a)
+{
+	uint64_t p99[ROUNDS];
+	int connected = 0;
+
+	for (int i = 0; i < ROUNDS; i++)
+		connected += connect_some(a, &p99[i]);
+	qsort(p99, ROUNDS, sizeof(p99[0]), ascending);
+	printf("connected_%s=%lu ", name, p99[ROUNDS / 2]);
 	return connected;
 }
 
 /*
  * A user asks as many hosts, along different paths like that to DST, as the device has address handles, and they do not
- * answer. "asked" is the number of those "tried" that are asked. Another user connects to itself at SRC 100 times before
- * and 100 times beside that: "before" and "beside" are the numbers of its connections, "connected_few" and
- * "connected_many" the 99th percentiles of their times in nanoseconds.
+ * answer. "asked" is the number of those "tried" that are asked. Another user connects to itself at SRC 600 times before
+ * and 600 times beside that: "before" and "beside" are the numbers of its connections, "connected_few" and
+ * "connected_many" 99th percentiles of their times in nanoseconds.
  */
 ACT(exhaust, "SRC DST NUMBER")
 {

@@ -43,9 +43,9 @@ exhaust() {
 	ip route add 10.77.16.0/20 via 10.77.0.2 &&
 		act exhaust "$I4" "$J4" "$SOFTIB_HANDLES" || status=$?
 	softib_down && [ "$status" -eq 0 ] || return
-	[ "$before" -eq 100 ] || fail "before: $before" || return
+	[ "$before" -eq 600 ] || fail "before: $before" || return
 	[ "$asked" -eq "$tried" ] || fail "$asked of $tried" || return
-	[ "$beside" -eq 100 ] || fail "beside: $beside" || return
+	[ "$beside" -eq 600 ] || fail "beside: $beside" || return
 	compare connected
 }
 

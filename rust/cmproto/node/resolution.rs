@@ -44,7 +44,7 @@ impl ResolutionPlaces {
     /// Returns `None` if too many neighbours have been asked of late.
     pub fn take(&mut self, sender: u8, random: u32, now: Instant) -> Option<usize> {
         let own = Some(sender);
-        let number = self.senders.iter().filter(|place| **place == own).count();
+        let number = self.number_of(sender);
         if number >= Self::SHARE {
             return self.any(random, number, |place| place == own);
         }
@@ -64,6 +64,14 @@ impl ResolutionPlaces {
         }
     }
 
+    /// Returns the number of places that `sender` has.
+    fn number_of(&self, sender: u8) -> usize {
+        let senders = self.senders.iter();
+        senders.fold(0, |number, place| {
+            number.saturating_add((*place == Some(sender)).into())
+        })
+    }
+
     /// Returns one of the `number` places that are `eligible`.
     fn any(
         &self,
@@ -72,7 +80,7 @@ impl ResolutionPlaces {
         eligible: impl Fn(Option<u8>) -> bool,
     ) -> Option<usize> {
         let nth = (random as usize).checked_rem(number)?;
-        let mut places = (0..)
+        let mut places = (0..Self::NUMBER)
             .zip(self.senders)
             .filter(|(_, place)| eligible(*place));
         Some(places.nth(nth)?.0)
@@ -96,11 +104,6 @@ mod tests {
         Instant::ZERO + Duration::from_micros(us)
     }
 
-    fn number_of(places: &ResolutionPlaces, sender: u8) -> usize {
-        let senders = places.senders.iter();
-        senders.filter(|place| **place == Some(sender)).count()
-    }
-
     #[test]
     fn free_places_come_first() {
         let mut places = ResolutionPlaces::new();
@@ -119,9 +122,9 @@ mod tests {
         for n in 0..10_000 {
             let place = places.take(2, n, at(0)).unwrap();
             assert_ne!(place, neighbour);
-            assert!(number_of(&places, 2) <= SHARE);
+            assert!(places.number_of(2) <= SHARE);
         }
-        assert_eq!(number_of(&places, 2), SHARE);
+        assert_eq!(places.number_of(2), SHARE);
         // It has asked for few addresses only, so that others still can.
         for n in 0..NUMBER - SHARE - 1 {
             assert!(places.take(3 + n as u8, 0, at(0)).is_some());

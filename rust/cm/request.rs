@@ -30,8 +30,8 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, Tunable},
     node::{
-        self, Acceptor, Admission, Answer, Asker, Declined, Priority, Refused, RemoteIds,
-        RemoteKey, RemoteTable, ReqAcceptor, Request, RequestEnd, Response,
+        self, Acceptor, Admission, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey,
+        RemoteTable, ReqAcceptor, Request, RequestEnd, Response,
     },
     path::Path,
     qp::QpType,
@@ -345,20 +345,15 @@ impl<'a> Acceptor for IncomingReq<'a> {
         let (listener, globals) = (matched.endpoint(), self.mad.globals);
         let own = listener.inner.lock().tuning.own(Tunable::Parking);
         let wanted = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
-        self.asker = (wanted != 0).then(|| Asker {
-            priority: Priority::New,
-            parking: globals.parking.share(wanted),
-        });
-        let mut taken = child::takes_requests(listener, self.asker);
-        if let (Some(asker), false) = (&mut self.asker, matches!(taken, Ok((Admission::Queued, _))))
-        {
-            // The priority is looked up only now, because a request seldom needs one.
-            let (source, comm_id) = (&self.mad.origin, self.req.local_comm_id);
-            asker.priority = globals.sources.priority(source, comm_id, globals.now());
-            drop(taken);
-            taken = child::takes_requests(listener, self.asker);
-        }
-        (_, self.charge) = taken?;
+        (self.asker, self.charge) = Asker::ask(
+            self,
+            globals.parking.share(wanted),
+            |_, asker| child::takes_requests(listener, asker),
+            |own| {
+                let (source, comm_id) = (&own.mad.origin, own.req.local_comm_id);
+                globals.sources.priority(source, comm_id, globals.now())
+            },
+        )?;
         Ok(())
     }
 

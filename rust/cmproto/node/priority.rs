@@ -6,7 +6,10 @@
 //! neither confirm a request nor, at a high rate, repeat each one as clients do. So requests of
 //! sources that have confirmed one come first, and then those that are repeated.
 
-use super::source::Confirmation;
+use super::{
+    offer::{Admission, Declined},
+    source::Confirmation,
+};
 use crate::time::Instant;
 
 /// The priority of a request. A higher one is greater.
@@ -27,6 +30,36 @@ pub struct Asker {
     pub priority: Priority,
     /// The most requests that may be parked at the listener.
     pub parking: u32,
+}
+
+impl Asker {
+    /// Asks `node` for the admission that a request would get at a listener that may have `parking`
+    /// parked requests. Returns the sender, unless the request may not be parked, and what comes
+    /// with the admission.
+    ///
+    /// The priority is looked up only if the backlog is full: a request seldom needs one, and is
+    /// remembered by it.
+    pub fn ask<N, T>(
+        node: &mut N,
+        parking: u32,
+        admission: impl Fn(&mut N, Option<Self>) -> Result<(Admission, T), Declined>,
+        priority: impl FnOnce(&mut N) -> Priority,
+    ) -> Result<(Option<Self>, T), Declined> {
+        let asker = (parking != 0).then_some(Self {
+            priority: Priority::New,
+            parking,
+        });
+        match (admission(node, asker), asker) {
+            (Ok((Admission::Queued, with)), _) => Ok((asker, with)),
+            (other, None) => Ok((None, other?.1)),
+            (other, Some(asker)) => {
+                drop(other);
+                let priority = priority(node);
+                let asker = Some(Self { priority, ..asker });
+                Ok((asker, admission(node, asker)?.1))
+            }
+        }
+    }
 }
 
 /// The request that was the last one of a slot to be asked about. It fits into an atomic variable.
@@ -105,6 +138,45 @@ mod tests {
 
     fn hash(n: u32) -> u64 {
         Origin::of_gid(Gid::from_v4(n.to_be_bytes())).hash([0x243f_6a88, 0x1319_8a2e])
+    }
+
+    #[test]
+    fn a_priority_is_looked_up_only_beside_a_full_backlog() {
+        use super::{Admission::*, Declined::NoRoom, Priority::*};
+        use crate::node::Offer;
+        let asked = |parking, first: Offer, second: Offer| {
+            let mut seen = std::vec::Vec::new();
+            let answer = Asker::ask(
+                &mut seen,
+                parking,
+                |seen, asker| {
+                    match seen.is_empty() {
+                        true => first,
+                        false => second,
+                    }
+                    .map(|admission| (admission, asker.map(|asker| asker.priority)))
+                },
+                |seen| {
+                    seen.push(());
+                    Repeated
+                },
+            );
+            (answer, seen.len())
+        };
+        let asker = |priority| {
+            Some(Asker {
+                priority,
+                parking: 9,
+            })
+        };
+        let queued = (asker(New), Some(New));
+        let parked = (asker(Repeated), Some(Repeated));
+        assert_eq!(asked(9, Ok(Queued), Err(NoRoom)), (Ok(queued), 0));
+        assert_eq!(asked(9, Ok(Parked), Ok(Parked)), (Ok(parked), 1));
+        assert_eq!(asked(9, Err(NoRoom), Ok(Replaces)), (Ok(parked), 1));
+        assert_eq!(asked(9, Err(NoRoom), Err(NoRoom)), (Err(NoRoom), 1));
+        assert_eq!(asked(0, Ok(Queued), Err(NoRoom)), (Ok((None, None)), 0));
+        assert_eq!(asked(0, Err(NoRoom), Ok(Parked)), (Err(NoRoom), 0));
     }
 
     #[test]

@@ -36,13 +36,27 @@ impl Turn {
     }
 
     /// Returns whether the request gives way to others: it is parked, and its source has confirmed
-    /// nothing.
+    /// nothing. If the last request does not, none does.
     pub const fn gives_way(self) -> bool {
         self.0 >> Self::POSITION_BITS >= 2
     }
 
+    /// Returns the turn of the request that gives way to another one, if one does. The random
+    /// number decides which of those with the lowest priority it is.
+    ///
+    /// `last` is the turn of the last request, and `next` returns the first turn of a request that
+    /// is not before one.
+    pub fn replaced(
+        last: Option<Self>,
+        random: u64,
+        next: impl Fn(Self) -> Option<Self>,
+    ) -> Option<Self> {
+        let last = last.filter(|last| last.gives_way())?;
+        next(next(last.first_of_class())?.random_until(last, random))
+    }
+
     /// Returns the first possible turn of the same class.
-    pub const fn first_of_class(self) -> Self {
+    const fn first_of_class(self) -> Self {
         Self(self.0 & !Self::POSITION_MASK)
     }
 
@@ -51,7 +65,7 @@ impl Turn {
     ///
     /// So an old request, beside which many have given way already, is more likely to be the next
     /// one than a new request. All have the same chance to be read in the end.
-    pub fn random_until(self, last: Self, random: u64) -> Self {
+    fn random_until(self, last: Self, random: u64) -> Self {
         let turns = last.0.saturating_sub(self.0).saturating_add(1);
         // There is at least this turn.
         let ahead = random.checked_rem(turns).unwrap_or_default();
@@ -166,16 +180,15 @@ mod model {
             self.random
         }
 
-        /// Lets one request give way, as `rust/ucma/entries/queue.rs` does.
+        /// Lets one request give way, if one does.
         fn replace(&mut self) -> bool {
-            let last = self.unread.last_key_value().map(|(turn, _)| *turn);
-            let Some(last) = last.filter(|last| last.gives_way()) else {
+            let random = self.random();
+            let unread = &self.unread;
+            let last = unread.last_key_value().map(|(turn, _)| *turn);
+            let next = |turn| Some(*unread.range(turn..).next()?.0);
+            let Some(turn) = Turn::replaced(last, random, next) else {
                 return false;
             };
-            let random = self.random();
-            let (first, _) = self.unread.range(last.first_of_class()..).next().unwrap();
-            let chosen = first.random_until(last, random);
-            let turn = *self.unread.range(chosen..).next().unwrap().0;
             let name = self.unread.remove(&turn).unwrap();
             self.names.remove(&name);
             self.replaced.push(name);

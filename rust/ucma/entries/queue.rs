@@ -342,27 +342,24 @@ impl<C> Queue<C> {
         self.events.remove_node(&at)
     }
 
-    /// Returns the turn of the last connection request, if it gives way to others.
-    fn last_replaceable(&self) -> Option<Turn> {
+    /// Returns the turn of the last connection request.
+    fn last_turn(&self) -> Option<Turn> {
         let (&key, _) = self.requests.cursor_back()?.current();
-        Some(Turn::from(key)).filter(|turn| turn.gives_way())
+        Some(key.into())
     }
 
     /// Returns whether a connection request gives way to others.
     pub(crate) fn has_replaceable(&self) -> bool {
-        self.last_replaceable().is_some()
+        self.last_turn().is_some_and(Turn::gives_way)
     }
 
-    /// Removes a connection request that gives way to another one, if there is such a request. The
-    /// random number decides which of those with the lowest priority it is.
+    /// Removes a connection request that gives way to another one ([`Turn::replaced`]), if there is
+    /// such a request.
     pub(crate) fn replace(&mut self, random: u64) -> Option<EventNode<C>> {
-        let last = self.last_replaceable()?;
-        let next = |turn: Turn| {
+        let replaced = Turn::replaced(self.last_turn(), random, |turn| {
             let cursor = self.requests.cursor_lower_bound(&turn.into())?;
             Some(Turn::from(*cursor.current().0))
-        };
-        let chosen = next(last.first_of_class())?.random_until(last, random);
-        let replaced = next(chosen)?;
+        })?;
         self.requests.remove_node(&replaced.into())
     }
 

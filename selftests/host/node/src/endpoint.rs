@@ -6,7 +6,7 @@ use cmproto::{
     cm::{self, Connection, DestroyCause, RetryPolicy},
     cma,
     errno::Errno,
-    node::{ExchangeView, Priority, RemoteIds},
+    node::{Asker, ExchangeView, RemoteIds},
     origin::Origin,
     sidr::{self, Resolution},
     time::Instant,
@@ -153,8 +153,9 @@ pub struct Endpoint<W> {
     pub remote_ids: Option<RemoteIds>,
     /// The queue pair of its peer is in the table, too.
     pub is_confirmed: bool,
-    /// The priority of a received request, and its turn once it waits for the listener's user.
-    pub priority: Priority,
+    /// The sender of a received request that may be parked.
+    pub asker: Option<Asker>,
+    /// The turn of a received request that waits for the listener's user.
     pub turn: Option<Turn>,
     /// The key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
@@ -176,7 +177,7 @@ impl<W> Endpoint<W> {
             listener,
             remote_ids: None,
             is_confirmed: false,
-            priority: Priority::New,
+            asker: None,
             turn: None,
             sidr_request: None,
             state: cma::State::Connect,

@@ -6,7 +6,7 @@ use cmproto::{
     addr::SockAddr,
     cm::DestroyCause,
     listen::{ListenView, RequestView},
-    node::{Admission, Asker, Declined, Offer, Priority},
+    node::{Admission, Asker, Declined, Offer},
     private_data,
     qp::QpType,
     ucma::{backlog::Backlog, turn::Turn},
@@ -98,43 +98,33 @@ impl<E: Environment> Node<E> {
     /// Returns the request to the listener that gives way to another one, if one does.
     fn replaceable(&self, listener: EpId) -> Option<EpId> {
         let turns = self.turns(listener);
-        let last = *turns.last_key_value()?.0;
-        let (first, _) = turns.range(last.first_of_class()..).next()?;
+        let last = turns.last_key_value().map(|(turn, _)| *turn);
         let random = u64::from(self.next_ep()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let (_, ep) = turns.range(first.random_until(last, random)..).next()?;
-        last.gives_way().then_some(*ep)
+        let next = |turn| Some(*turns.range(turn..).next()?.0);
+        turns.get(&Turn::replaced(last, random, next)?).copied()
     }
 
-    /// Returns the backlog of the listener, without the requests that its user has read, and the
-    /// sender of one more request, which has a priority if it may be parked.
-    fn backlog(
-        &mut self,
-        listener: EpId,
-        priority: Option<Priority>,
-    ) -> Result<(&mut Backlog, Option<Asker>), Declined> {
-        let (waiting, parking) = (self.waiting(listener), self.tuning.parking());
+    /// Returns the backlog of the listener, without the requests that its user has read.
+    fn backlog(&mut self, listener: EpId) -> Result<&mut Backlog, Declined> {
+        let waiting = self.waiting(listener);
         let backlog = self.backlogs.get_mut(&listener).ok_or(Declined::NoRoom)?;
         while backlog.waiting() as usize > waiting {
             backlog.release();
         }
-        let priority = priority.filter(|_| parking != 0);
-        Ok((
-            backlog,
-            priority.map(|priority| Asker { priority, parking }),
-        ))
+        Ok(backlog)
     }
 
     /// Returns the admission that one more request would get now.
-    pub(crate) fn next_admission(&mut self, listener: EpId, priority: Option<Priority>) -> Offer {
+    pub(crate) fn next_admission(&mut self, listener: EpId, asker: Option<Asker>) -> Offer {
         let replaceable = self.replaceable(listener);
-        let (backlog, asker) = self.backlog(listener, priority)?;
+        let backlog = self.backlog(listener)?;
         backlog.clone().admit(asker, || replaceable.is_some())
     }
 
     /// Admits a request, and ends the one that gives way to it, if one does.
-    pub(crate) fn admit(&mut self, listener: EpId, priority: Option<Priority>) -> Offer {
+    pub(crate) fn admit(&mut self, listener: EpId, asker: Option<Asker>) -> Offer {
         let replaceable = self.replaceable(listener);
-        let (backlog, asker) = self.backlog(listener, priority)?;
+        let backlog = self.backlog(listener)?;
         let admission = backlog.admit(asker, || replaceable.is_some())?;
         if let (Admission::Replaces, Some(replaced)) = (admission, replaceable) {
             self.destroy(replaced, DestroyCause::NoMemory);

@@ -455,13 +455,13 @@ impl<E: Environment> Node<E> {
         let Some(listener) = endpoint.listener else {
             return;
         };
-        let priority = (!is_sidr).then_some(endpoint.priority);
-        let admitted = self.admit(listener, priority);
+        let asker = endpoint.asker;
+        let admitted = self.admit(listener, asker);
         let position = self.positions.take();
         if let Ok(endpoint) = self.live(ep) {
             endpoint.has_user = admitted.is_ok();
-            let priority = priority.filter(|_| admitted != Ok(Admission::Queued));
-            endpoint.turn = Some(Turn::new(priority, position));
+            let parked = asker.filter(|_| admitted != Ok(Admission::Queued));
+            endpoint.turn = Some(Turn::new(parked.map(|asker| asker.priority), position));
         }
         match admitted {
             // A SIDR_REQ gets no MRA.

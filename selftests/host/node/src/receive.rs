@@ -6,9 +6,9 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause},
     node::{
-        self, Acceptor, Admission, Confirmation, Declined, Entry, KnownSidr, Priority, Refused,
-        RemoteIds, RemoteKey, RemoteTable, ReqAcceptor, Request, Response, Route, SeenRequest,
-        SidrAcceptor, SidrRequest, Verdict,
+        self, Acceptor, Asker, Confirmation, Declined, Entry, KnownSidr, Refused, RemoteIds,
+        RemoteKey, RemoteTable, ReqAcceptor, Request, Response, Route, SeenRequest, SidrAcceptor,
+        SidrRequest, Verdict,
     },
     origin::Origin,
     qp::QpType,
@@ -144,7 +144,7 @@ impl<E: Environment> Node<E> {
         let mut incoming = Incoming {
             node: self,
             arrived,
-            priority: Priority::New,
+            asker: None,
         };
         match node::request(&mut incoming, arrived.origin, req) {
             Request::Duplicate(ep) => self.duplicate_req(ep, arrived),
@@ -158,7 +158,7 @@ impl<E: Environment> Node<E> {
         let mut incoming = Incoming {
             node: self,
             arrived,
-            priority: Priority::New,
+            asker: None,
         };
         match node::sidr_request(&mut incoming, arrived.header, req) {
             SidrRequest::Duplicate(ep) => self.duplicate_req(ep, arrived),
@@ -193,7 +193,7 @@ impl<E: Environment> Node<E> {
 struct Incoming<'a, E: Environment> {
     node: &'a mut Node<E>,
     arrived: &'a Arrived<'a>,
-    priority: Priority,
+    asker: Option<Asker>,
 }
 
 impl<E: Environment> Incoming<'_, E> {
@@ -236,18 +236,20 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
         let Message::Req(req) = self.arrived.message else {
             return self.node.next_admission(*listener, None).map(|_| ());
         };
-        let admitted = self.node.next_admission(*listener, Some(self.priority));
-        if admitted == Ok(Admission::Queued) {
-            return Ok(());
-        }
-        let (origin, now) = (self.arrived.origin, self.node.now);
-        let source = origin.hash(KEY);
-        let (slot, request) = SeenRequest::new(source, req.local_comm_id, now);
-        let before = self.node.seen.insert(slot, request).unwrap_or_default();
-        let (confirmation, _) = self.node.sources.get(&origin).copied().unwrap_or_default();
-        self.priority = request.priority(before, confirmation, source, now);
-        let admitted = self.node.next_admission(*listener, Some(self.priority));
-        admitted.map(|_| ())
+        let (origin, comm_id) = (self.arrived.origin, req.local_comm_id);
+        (self.asker, ()) = Asker::ask(
+            self.node,
+            self.node.tuning.parking(),
+            |node, asker| Ok((node.next_admission(*listener, asker)?, ())),
+            |node| {
+                let source = origin.hash(KEY);
+                let (slot, request) = SeenRequest::new(source, comm_id, node.now);
+                let before = node.seen.insert(slot, request).unwrap_or_default();
+                let (confirmation, _) = node.sources.get(&origin).copied().unwrap_or_default();
+                request.priority(before, confirmation, source, node.now)
+            },
+        )?;
+        Ok(())
     }
 
     fn create(&mut self, listener: &EpId) -> Result<EpId, Declined> {
@@ -272,7 +274,7 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
         let watch = node.env.watch(self.arrived);
         let ep = node.insert(machine, self.arrived.origin, Some(*listener), watch);
         if let Ok(endpoint) = node.live(ep) {
-            endpoint.priority = self.priority;
+            endpoint.asker = self.asker;
         }
         Ok(ep)
     }

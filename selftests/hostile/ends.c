@@ -72,14 +72,13 @@ uint32_t client_at(int fd, const union addr *dst, bool far)
 	return id;
 }
 
-uint32_t client_from(int fd, const char *source, const union addr *dst)
+uint32_t client_from(int fd, const union addr *src, const union addr *dst)
 {
-	union addr src = addr4(source, 0);
 	uint32_t id;
 
 	go_to(true);
 	id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
-	NEED_ADDR(fd, id, &src, dst);
+	NEED_ADDR(fd, id, src, dst);
 	REQUIRE_OK(resolve_route(fd, id, 2000));
 	NEED_EVENT(fd, EV_ROUTE_RESOLVED, NULL);
 	go_to(false);

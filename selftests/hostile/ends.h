@@ -21,8 +21,8 @@ struct hosts hosts(const char *family);
 union addr listen_at(int fd, const struct hosts *h, bool far);
 /* Creates an id at one of the hosts, with a route to an address. */
 uint32_t client_at(int fd, const union addr *dst, bool far);
-/* The same in the namespace "peer", from an address of it. */
-uint32_t client_from(int fd, const char *source, const union addr *dst);
+/* Creates an id in the namespace "peer", with a route from an address of it to another one. */
+uint32_t client_from(int fd, const union addr *src, const union addr *dst);
 /* Returns when a host has handled the messages that it has received: a request to it comes after them. */
 void settle(const struct hosts *h, bool far);
 

@@ -58,17 +58,12 @@ static void *forge_flood(void *argument)
 			.dst = flood->h.gid[0], .comm_id = 0x55000000 + number, .qpn = 0x300000 + number,
 			.guid = 0x0200000000000001 + number, .port = flood->port, .timeout = 20,
 		};
-		uint8_t mad[MAD_LEN], source[16];
 
 		while (now_ms() < start + n)
 			usleep(100);
 		if (again && n / flood->times < delay)
 			continue;
-		gid_of(source, "10.9.0.0");
-		put(source + 14, number % SOURCES + 1, 2);
-		req.src = source;
-		req_init(mad, &req);
-		forge(&f, source, flood->h.gid[0], mad);
+		forge_req(&f, &req, "10.9.0.1", number % SOURCES);
 		flood->forged += !again;
 	}
 	return NULL;
@@ -100,10 +95,12 @@ static int connected(int number, const union addr *dst, const char *source, int 
 
 	for (int n = 0; n < number; n++) {
 		char address[32];
+		union addr src;
 
 		snprintf(address, sizeof(address), source, n % ADDRESSES);
+		src = addr4(address, 0);
 		clients[n].fd = file();
-		clients[n].id = client_from(clients[n].fd, address, dst);
+		clients[n].id = client_from(clients[n].fd, &src, dst);
 	}
 	end = now_ms() + ms * patience();
 	for (int n = 0; n < number; n++) {
@@ -134,11 +131,12 @@ static int connected(int number, const union addr *dst, const char *source, int 
 static uint64_t p99(const union addr *dst)
 {
 	static uint64_t took[OTHERS];
+	union addr src = addr4(FAR4, 0);
 	int fd = file();
 
 	for (int n = 0; n < OTHERS; n++) {
 		struct rdma_ucm_conn_param param = conn_param();
-		uint32_t id = client_from(fd, FAR4, dst);
+		uint32_t id = client_from(fd, &src, dst);
 		uint64_t start;
 
 		param.qp_num = next_qpn();
@@ -149,8 +147,7 @@ static uint64_t p99(const union addr *dst)
 		REQUIRE_OK(accept_id(fd, id, 0, NULL));
 	}
 	close(fd);
-	qsort(took, OTHERS, sizeof(took[0]), ascending);
-	return took[OTHERS * 99 / 100 - 1];
+	return percentile(took, OTHERS, 99);
 }
 
 /* Floods a listener, and waits until it is full. */

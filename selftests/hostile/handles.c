@@ -48,8 +48,7 @@ static int connect_some(const union addr *a, uint64_t *p99)
 		if (reap(pid) == 0)
 			took[connected++] = shared->took;
 	}
-	qsort(took, connected, sizeof(took[0]), ascending);
-	*p99 = connected ? took[(connected * 99 - 1) / 100] : 0;
+	*p99 = connected ? percentile(took, connected, 99) : 0;
 	return connected;
 }
 
@@ -63,8 +62,7 @@ static int connect_all(const char *name, const union addr *a)
 
 	for (int i = 0; i < ROUNDS; i++)
 		connected += connect_some(a, &p99[i]);
-	qsort(p99, ROUNDS, sizeof(p99[0]), ascending);
-	printf("connected_%s=%lu ", name, p99[ROUNDS / 2]);
+	printf("connected_%s=%lu ", name, percentile(p99, ROUNDS, 50));
 	return connected;
 }
 

@@ -45,8 +45,8 @@ void write_file(const char *path, const char *text);
 uint64_t now_ns(void);
 uint64_t now_ms(void);
 
-/* Compares two uint64_t, for qsort(). */
-int ascending(const void *a, const void *b);
+/* Returns a percentile of some values, which are sorted. */
+uint64_t percentile(uint64_t *values, size_t number, unsigned int percent);
 
 static inline int larger(int a, int b)
 {
@@ -67,6 +67,8 @@ pid_t child(void);
 void finished(void);
 /* Returns the exit status of a child. */
 int reap(pid_t pid);
+/* Kills a child, and waits for its end. */
+void kill_child(pid_t pid);
 /* Waits for another process, which may have failed. */
 void wait_for(sem_t *s);
 

@@ -5,6 +5,7 @@
  *	hostile ACT ARGUMENT...
  */
 #include <grp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -53,11 +54,18 @@ uint64_t now_ms(void)
 	return now_ns() / 1000000;
 }
 
-int ascending(const void *a, const void *b)
+static int ascending(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+uint64_t percentile(uint64_t *values, size_t number, unsigned int percent)
+{
+	REQUIRE(number > 0);
+	qsort(values, number, sizeof(values[0]), ascending);
+	return values[(number * percent - 1) / 100];
 }
 
 /* --- processes --- */
@@ -95,6 +103,11 @@ int reap(pid_t pid)
 
 	REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+void kill_child(pid_t pid)
+{
+	REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
 
 void wait_for(sem_t *s)

@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "../abi/mcast.h"
 #include "hostile.h"
@@ -28,8 +27,7 @@ static uint64_t median(uint64_t (*call)(int, unsigned int), int fd)
 
 	for (unsigned int i = 0; i < calls; i++)
 		took[i] = call(fd, i);
-	qsort(took, calls, sizeof(took[0]), ascending);
-	return took[calls / 2];
+	return percentile(took, calls, 50);
 }
 
 /* The users do not share a processor. */
@@ -179,8 +177,7 @@ static void measure(const struct holder *holder, unsigned int count, const char 
 		printf("%s_%s_%s=%llu\n", holder->calls[i].name, holder->calls[i].elsewhere ? "elsewhere" : "here",
 		       how, (unsigned long long)took);
 	}
-	kill(pid, SIGKILL);
-	REQUIRE(waitpid(pid, NULL, 0) == pid);
+	kill_child(pid);
 }
 
 static void compare(const struct holder *holder, char **arguments)

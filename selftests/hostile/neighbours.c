@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Clients whose neighbours are unknown, beside a flood of requests from neighbours that are not there. */
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
 #include "ends.h"
 #include "server.h"
 #include "wire.h"
@@ -17,36 +13,16 @@
 #define CLIENT4 "10.0.0.101"
 #define CLIENT6 "fd00::101"
 
-/* The address that is "number" after this one. */
-static void next_gid(uint8_t *gid, const char *first, uint32_t number)
+static uint16_t port;
+
+static void forge_next(struct forger *f, const struct hosts *h, uint32_t n)
 {
-	gid_of(gid, first);
-	put(gid + 12, get(gid + 12, 4) + number, 4);
-}
+	struct forged_req req = {
+		.dst = h->gid[0], .comm_id = 0x55000000 + n, .qpn = 0x600000 + (n & 0xfffff),
+		.guid = 0x0200000000000007, .port = port, .timeout = 20,
+	};
 
-static pid_t flood(const struct hosts *h, uint16_t port)
-{
-	bool v4 = is_v4(h->gid[0]);
-	struct forger f;
-	pid_t pid = child();
-
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	forger_init(&f, true);
-	for (uint32_t n = 0;; n++) {
-		uint8_t source[16], mad[MAD_LEN];
-		struct forged_req req = {
-			.src = source, .dst = h->gid[0], .comm_id = 0x55000000 + n, .qpn = 0x600000 + (n & 0xfffff),
-			.guid = 0x0200000000000007, .port = port, .timeout = 20,
-		};
-
-		next_gid(source, v4 ? FORGED4 : FORGED6, n % SOURCES);
-		req_init(mad, &req);
-		forge(&f, source, h->gid[0], mad);
-		if (f.sent == 2000)
-			sem_post(&shared->ready);
-	}
+	forge_req(f, &req, is_v4(h->gid[0]) ? FORGED4 : FORGED6, n % SOURCES);
 }
 
 /* The number of neighbours of all namespaces, which share a table. */
@@ -77,11 +53,7 @@ static void start_client(struct client *c, const union addr *server, int number)
 	else
 		own.in6.sin6_addr.s6_addr[15] += number;
 	c->fd = file();
-	in_peer();
-	c->id = REQUIRE_ID(create_id(c->fd, PS_TCP, 1));
-	REQUIRE_OK(bind_addr(c->fd, c->id, &own));
-	route_id(c->fd, c->id, server);
-	at_home();
+	c->id = client_from(c->fd, &own, server);
 	param.qp_num = fake_qpn();
 	REQUIRE_OK(connect_id(c->fd, c->id, &param));
 }
@@ -98,14 +70,14 @@ ACT(neighbours, "4|6 quiet|flooded")
 	struct server server = { .fd = file() };
 	union addr a = listen_at(server.fd, &h, false);
 	int before = neighbours(v4), most = before, served = 0;
-	pid_t flooder = 0;
+	pid_t flood = 0;
 	uint64_t begun, last = 0;
 
 	accept_from(&server);
 	if (!strcmp(arguments[1], "flooded")) {
 		share();
-		flooder = flood(&h, addr_port(&a));
-		wait_for(&shared->ready);
+		port = addr_port(&a);
+		flood = flooder(true, forge_next, &h, 2000);
 	}
 	begun = now_ms();
 	for (int i = 0; i < CLIENTS; i++)
@@ -125,13 +97,11 @@ ACT(neighbours, "4|6 quiet|flooded")
 		most = larger(most, neighbours(v4));
 	}
 	/* The flood goes on, so that there are as many neighbours as it brings about. */
-	for (int i = 0; flooder && i < 3000 * patience(); i += 10) {
+	for (int i = 0; flood && i < 3000 * patience(); i += 10) {
 		usleep(10000);
 		most = larger(most, neighbours(v4));
 	}
 	printf("served=%d ms=%d entries=%d\n", served, (int)last, most - before);
-	if (flooder) {
-		kill(flooder, SIGKILL);
-		waitpid(flooder, NULL, 0);
-	}
+	if (flood)
+		kill_child(flood);
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The cgroup that pays for requests that their listener does not read, and what nobody pays for. */
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "ends.h"
 #include "wire.h"
@@ -133,10 +130,8 @@ ACT(unread, "")
 	REQUIRE(arrived >= 128);
 	printf("arrived=%ld own=%ld ", arrived, paid("listener") * 1024 / arrived);
 	printf("none=%ld\n", (all() - paid("listener") - paid("client") - before) * 1024 / arrived);
-	for (int i = 1; i >= 0; i--) {
-		REQUIRE(kill(pids[i], SIGKILL) == 0);
-		REQUIRE(waitpid(pids[i], NULL, 0) == pids[i]);
-	}
+	for (int i = 1; i >= 0; i--)
+		kill_child(pids[i]);
 	/* The ids end in the background, and groups stay as long as somebody pays. */
 	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
 	write_file(GROUPS "cgroup.subtree_control", "-memory");
@@ -146,29 +141,16 @@ ACT(unread, "")
 #define FLOOD_MS 10000
 #define REST_MS 5000
 
-/* Sends requests to these listeners, or to a port of nobody, from addresses of many hosts, as fast as they are received. */
-static pid_t flood(const struct hosts *h)
+/* Sends a request to one of the listeners, or to a port of nobody, from the address of one of many hosts. */
+static void forge_next(struct forger *f, const struct hosts *h, uint32_t n)
 {
-	struct forger f;
-	pid_t pid = child();
+	struct forged_req req = {
+		.dst = h->gid[0], .comm_id = 0x56000000 + n, .qpn = 0x600000 + (n & 0xfffff),
+		.guid = 0x0200000000000008, .port = listeners ? PORT + n % listeners : PORT - 1,
+		.timeout = 20,
+	};
 
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	forger_init(&f, true);
-	for (uint32_t n = 0;; n++) {
-		uint8_t source[16], mad[MAD_LEN];
-		struct forged_req req = {
-			.src = source, .dst = h->gid[0], .comm_id = 0x56000000 + n, .qpn = 0x600000 + (n & 0xfffff),
-			.guid = 0x0200000000000008, .port = listeners ? PORT + n % listeners : PORT - 1,
-			.timeout = 20,
-		};
-
-		gid_of(source, "10.9.0.0");
-		put(source + 14, n % SOURCES, 2);
-		req_init(mad, &req);
-		forge(&f, source, h->gid[0], mad);
-	}
+	forge_req(f, &req, "10.9.0.0", n % SOURCES);
 }
 
 /*
@@ -180,7 +162,7 @@ ACT(memory, "LISTENERS")
 	struct hosts h = hosts("4");
 	long before, received, now, most = 0;
 	uint64_t end;
-	pid_t owner, flooder;
+	pid_t owner, flood;
 
 	share();
 	listeners = atoi(arguments[0]);
@@ -188,17 +170,17 @@ ACT(memory, "LISTENERS")
 	owner = start(listener);
 	received = read_number(RECEIVED);
 	before = all() - paid("listener");
-	flooder = flood(&h);
+	flood = flooder(true, forge_next, &h, 1);
 	for (end = now_ms() + FLOOD_MS; now_ms() < end; usleep(50000)) {
 		now = all() - paid("listener") - before;
 		most = now > most ? now : most;
 	}
-	REQUIRE(kill(flooder, SIGKILL) == 0 && waitpid(flooder, NULL, 0) == flooder);
+	kill_child(flood);
 	received = read_number(RECEIVED) - received;
 	usleep(1000 * REST_MS);
 	printf("received=%ld most=%ld left=%ld own=%ld\n", received, most, all() - paid("listener") - before,
 	       paid("listener"));
-	REQUIRE(kill(owner, SIGKILL) == 0 && waitpid(owner, NULL, 0) == owner);
+	kill_child(owner);
 	REQUIRE(rmdir(GROUPS "listener") == 0);
 	write_file(GROUPS "cgroup.subtree_control", "-memory");
 }

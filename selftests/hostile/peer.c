@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A hostile peer, which sends from the address of another host and does not read the answers. */
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "ends.h"
 #include "server.h"
@@ -118,29 +115,14 @@ static void at_peer(const char *what, const char *more)
 	REQUIRE(system(command) == 0);
 }
 
-/* Starts a process whose DREQs for no connection use up the answers that the peer sends without a connection. */
-static pid_t flood(const struct hosts *h)
+/* Sends a DREQ for no connection. Many use up the answers that the peer sends without a connection. */
+static void forge_next(struct forger *f, const struct hosts *h, uint32_t n)
 {
-	struct forger f;
-	uint8_t source[16];
-	pid_t pid = child();
+	uint8_t source[16], mad[MAD_LEN];
 
-	if (pid) {
-		/* All answers that the peer sends at once are used up. */
-		wait_for(&shared->ready);
-		return pid;
-	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	gid_of(source, is_v4(h->gid[0]) ? "10.9.2.1" : "fd09::2:1");
-	forger_init(&f, false);
-	for (uint32_t id = 0x52000000;; id += 2) {
-		uint8_t mad[MAD_LEN];
-
-		mad_init(mad, DREQ, id, id + 1);
-		forge(&f, source, h->gid[1], mad);
-		if (f.sent == 3000)
-			sem_post(&shared->ready);
-	}
+	mad_init(mad, DREQ, 0x52000000 + 2 * n, 0x52000001 + 2 * n);
+	forge(f, source, h->gid[1], mad);
 }
 
 /*
@@ -156,7 +138,7 @@ ACT(restarted, "4|6 quiet|flooded")
 	struct end ends[2] = { 0 };
 	union addr a = connect_ends(ends, &h);
 	int here = ends[0].fd, there = ends[1].fd;
-	pid_t flooder = 0;
+	pid_t flood = 0;
 	uint64_t asked;
 	bool told;
 
@@ -167,7 +149,7 @@ ACT(restarted, "4|6 quiet|flooded")
 	REQUIRE(no_event(here, 100));
 	if (!strcmp(arguments[1], "flooded")) {
 		share();
-		flooder = flood(&h);
+		flood = flooder(false, forge_next, &h, 3000);
 	}
 
 	param.qp_num = ends[1].qp->qp_num;
@@ -177,10 +159,8 @@ ACT(restarted, "4|6 quiet|flooded")
 	printf("rejected=%d ", (int)ev.status);
 	told = wait_event(here, &ev, 5000 * patience()) >= 0 && ev.event == EV_DISCONNECTED;
 	printf("told=%d late=%d ", told, (int)(now_ms() - asked));
-	if (flooder) {
-		kill(flooder, SIGKILL);
-		waitpid(flooder, NULL, 0);
-	}
+	if (flood)
+		kill_child(flood);
 	REQUIRE_OK(connect_id(there, client_at(there, &a, true), &param));
 	printf("again=%d\n", wait_event(here, &ev, 5000 * patience()) >= 0 && ev.event == EV_CONNECT_REQUEST);
 }

@@ -3,6 +3,8 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <signal.h>
+#include <sys/prctl.h>
 
 #include "hostile.h"
 #include "wire.h"
@@ -180,6 +182,36 @@ void forge(struct forger *f, const uint8_t *src, const uint8_t *dst, const uint8
 	if (f->sent % WINDOW == 0)
 		for (int i = 0; i < 10000 * patience() && received(f) + WINDOW < f->sent; i++)
 			usleep(500);
+}
+
+void forge_req(struct forger *f, struct forged_req *req, const char *first, uint32_t number)
+{
+	uint8_t source[16], mad[MAD_LEN];
+
+	gid_of(source, first);
+	put(source + 12, get(source + 12, 4) + number, 4);
+	req->src = source;
+	req_init(mad, req);
+	forge(f, source, req->dst, mad);
+}
+
+pid_t flooder(bool far, void (*next)(struct forger *f, const struct hosts *h, uint32_t number), const struct hosts *h,
+	      uint64_t sent)
+{
+	struct forger f;
+	pid_t pid = child();
+
+	if (pid) {
+		wait_for(&shared->ready);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	forger_init(&f, far);
+	for (uint32_t number = 0;; number++) {
+		next(&f, h, number);
+		if (f.sent == sent)
+			sem_post(&shared->ready);
+	}
 }
 
 int forger_lost(const struct forger *f)

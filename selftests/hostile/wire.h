@@ -3,6 +3,7 @@
 #ifndef WIRE_H
 #define WIRE_H
 
+#include "ends.h"
 #include "mad.h"
 
 /* The device at one end of the wire. */
@@ -21,6 +22,14 @@ struct forger {
 void forger_init(struct forger *f, bool far);
 /* Sends a message from an address of anybody. It waits until most of the messages before have been received. */
 void forge(struct forger *f, const uint8_t *src, const uint8_t *dst, const uint8_t *mad);
+/* Sends a request, of which the source is set to the address that is "number" after this first one. */
+void forge_req(struct forger *f, struct forged_req *req, const char *first, uint32_t number);
+/*
+ * Starts a process that forges one message after the other, as fast as they are received, until kill_child(). "next"
+ * sends the one with this number. Returns when so many have been sent. share() comes before it.
+ */
+pid_t flooder(bool far, void (*next)(struct forger *f, const struct hosts *h, uint32_t number), const struct hosts *h,
+	      uint64_t sent);
 /* Returns the number of messages that have got lost. It waits for those that may still come. */
 int forger_lost(const struct forger *f);
 

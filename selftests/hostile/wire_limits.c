@@ -152,7 +152,7 @@ ACT(handles, "NUMBER")
 
 #define FORGED_ID 0x57000000
 #define FORGED_QP 0x610000
-#define FORGED "10.9.%d.%d"	/* of nobody, behind the other end of the wire */
+#define FORGED "10.9.1.1"	/* of nobody, behind the other end of the wire, as those after it */
 
 /*
  * Requests come to a user's listener from many addresses, and nobody answers them. "requests" is the number of those
@@ -189,17 +189,12 @@ ACT(forged_handles, "NUMBER")
 	wait_for(&shared->ready);
 	forger_init(&f, true);
 	for (int n = 0; n < tried; n++) {
-		uint8_t src[16], mad[MAD_LEN];
-		char ip[32];
 		struct forged_req req = {
-			.src = src, .dst = h.gid[0], .comm_id = FORGED_ID + n, .qpn = FORGED_QP + n,
+			.dst = h.gid[0], .comm_id = FORGED_ID + n, .qpn = FORGED_QP + n,
 			.guid = 0x0200000000570000 + n, .port = shared->number, .timeout = 20,
 		};
 
-		snprintf(ip, sizeof(ip), FORGED, 1 + n / 250, 1 + n % 250);
-		gid_of(src, ip);
-		req_init(mad, &req);
-		forge(&f, src, h.gid[0], mad);
+		forge_req(&f, &req, FORGED, n);
 	}
 	wait_for(&shared->done);
 	printf("shown=%d ", shown(NOBODY, "address_handles"));

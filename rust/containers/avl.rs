@@ -466,7 +466,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
 
 impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
     /// Enters a link with the key `key`, behind those with an equal one. Returns false, and does
-    /// nothing, if the link is in a tree already. A tree that counts counts it.
+    /// nothing, if the link is in a tree already. It is counted if the tree counts.
     ///
     /// # Safety
     ///

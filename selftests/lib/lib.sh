@@ -19,6 +19,7 @@ set -uo pipefail
 SELFTESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=selftests/lib/capture.sh
 . "$SELFTESTS/lib/capture.sh"
+PATH=$SELFTESTS/lib/programs:$PATH
 A4=10.0.0.1 A6=fd00::1		# of rxe0, here
 B4=10.0.0.2 B6=fd00::2		# of rxe1, in the namespace "peer"
 C4=10.80.0.1 C6=fd80::1		# of siw0, here, in the suites that make it

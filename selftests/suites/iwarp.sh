@@ -169,7 +169,7 @@ ends_at_any_time() {
 	while [ "$SECONDS" -lt "$end" ]; do
 		rping -s -P -a "$C4" >/dev/null 2>&1 & server=$!
 		for i in 1 2 3 4; do
-			$PEER rping -c -a "$C4" -C 1000 >/dev/null 2>&1 & pids+=($!)
+			$PEER rping -c -a "$C4" >/dev/null 2>&1 & pids+=($!)
 		done
 		sleep 0.$((RANDOM % 6))$((RANDOM % 10))
 		for i in "${pids[@]}"; do
@@ -190,8 +190,8 @@ devices_at_any_time() {
 	local server pids=() i
 	for i in $(seq 8); do
 		rping -s -P -a 0.0.0.0 >/dev/null 2>&1 & server=$!
-		$PEER rping -c -a "$C4" -C 1000 >/dev/null 2>&1 & pids=($!)
-		$PEER rping -c -a "$C4" -C 1000 >/dev/null 2>&1 & pids+=($!)
+		$PEER rping -c -a "$C4" >/dev/null 2>&1 & pids=($!)
+		$PEER rping -c -a "$C4" >/dev/null 2>&1 & pids+=($!)
 		sleep 0.$((RANDOM % 7))
 		rdma link del siw0 & pids+=($!)
 		sleep 0.$((RANDOM % 3))

@@ -12,6 +12,7 @@
 
 #include <linux/configfs.h>
 #include <linux/fs.h>
+#include <linux/kcov.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
@@ -51,6 +52,11 @@ int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *de
 			const u8 *addr);
 void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership);
 void rust_rdma_igmp_leave_all(const struct net_device *dev);
+
+/* rust/helpers/kcov.c */
+#ifdef CONFIG_KCOV
+bool rust_rdma_kcov_remote_start(u32 handle);
+#endif
 
 /* rust/helpers/lock.c */
 void rust_rdma_mutex_lock_nested(struct mutex *lock, unsigned int subclass);

@@ -15,6 +15,7 @@ pub(crate) mod delay;
 pub(crate) mod error;
 pub(crate) mod idtable;
 pub(crate) mod igmp;
+mod kcov;
 pub(crate) mod loaded;
 pub(crate) mod lock;
 pub(crate) mod memcg;

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
 
-use crate::bindings;
+use crate::{bindings, kext::kcov::Coverage};
 use core::ffi::c_uint;
 use kernel::types::NotThreadSafe;
 
@@ -13,9 +13,13 @@ use kernel::types::NotThreadSafe;
 /// It overrides the flags of each allocation. Code that storage depends on needs it: reclaim could
 /// otherwise wait for the write-back of pages through the very connection that is being made. The
 /// scope ends when this is dropped; nested scopes must end in reverse order.
+///
+/// A scope begins wherever another task of the kernel calls this module, so that the scope has the
+/// coverage of that, too.
 #[must_use = "the scope ends when this is dropped"]
 pub(crate) struct NoIo {
     before: c_uint,
+    _coverage: Coverage,
     _task: NotThreadSafe,
 }
 
@@ -26,6 +30,7 @@ impl NoIo {
         Self {
             // SAFETY: The function may always be called and changes only flags of the current task.
             before: unsafe { bindings::rust_rdma_memalloc_noio_save() },
+            _coverage: Coverage::begin(),
             _task: NotThreadSafe,
         }
     }

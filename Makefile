@@ -24,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 # Kbuild reads the file Kbuild, never this one.
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
 	help doc rustdoc htmldocs clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
-	check-host prove intree run \
+	check-host prove fuzz intree run \
 	deps bench deb update
 all: modules
 
@@ -49,7 +49,7 @@ clean:
 	@tools/clean
 
 distclean mrproper: clean
-	@rm -rf doc intree rust-project.json selftests/host/target
+	@rm -rf doc intree rust-project.json selftests/host/target selftests/host/fuzz-guest/target
 
 distclean-cache:
 	@bash -c '. tools/env.sh && remove_tree "$$CACHE"'
@@ -92,6 +92,10 @@ check-host:
 prove:
 	@tools/prove --budget $(or $(BUDGET),3600)
 
+# BUDGET is the number of seconds for the search.
+fuzz:
+	@tools/fuzz --budget $(or $(BUDGET),3600)
+
 # PARTS are those of "tools/intree --help".
 intree:
 	@tools/intree $(PARTS)
@@ -130,6 +134,8 @@ help:
 	@echo '  check-host        - only the tests of the protocol crate on this host, in 3 minutes'
 	@echo '  prove             - the same at length: simulator, model, fuzzers, mutants, coverage;'
 	@echo '                      BUDGET=<seconds> for the whole (3600)'
+	@echo '  fuzz              - search for faults by commands and messages, in a guest with the debug kernel;'
+	@echo '                      BUDGET=<seconds> (3600)'
 	@echo '  intree            - patches against the kernel tree, in intree/; they are built with the debug'
 	@echo '                      configuration, as a module and built in, and run rping in a guest each'
 	@echo '  bench             - connection storms, C against Rust; POINTS=<"tools/bench --list">'

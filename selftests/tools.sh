@@ -45,6 +45,8 @@ refused "check-host: an unknown step" "unknown step bogus" "$tools/check-host" b
 refused "check-host: an unknown step after a known one" "unknown step bogus" "$tools/check-host" build bogus
 refused "prove: an unknown step" "unknown step bogus" "$tools/prove" bogus
 refused "prove: an unknown step after a known one" "unknown step bogus" "$tools/prove" build bogus
+refused "fuzz: an unknown argument" "unknown argument bogus" "$tools/fuzz" bogus
+refused "fuzz: no number of seconds" "BUDGET is a number of seconds" "$tools/fuzz" --budget bogus
 refused "intree: an unknown part" "unknown part bogus" "$tools/intree" bogus
 refused "intree: an unknown part after a known one" "unknown part bogus" "$tools/intree" series bogus
 refused "bench: an unknown point" 'no point "bogus"' "$tools/bench" bogus

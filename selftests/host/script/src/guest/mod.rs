@@ -6,7 +6,7 @@
 //! no part. Each scenario has its own addresses, port numbers and file, so that all run at a time.
 
 pub mod frame;
-mod net;
+pub mod net;
 mod ucma;
 
 use self::{

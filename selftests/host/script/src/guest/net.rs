@@ -47,7 +47,7 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// Opens a packet socket on `v1`; this thread is in the namespace "peer" meanwhile.
-fn open() -> io::Result<OwnedFd> {
+pub fn open() -> io::Result<OwnedFd> {
     let home = File::open("/proc/thread-self/ns/net")?;
     let peer = File::open(NAMESPACE)?;
     let protocol = (libc::ETH_P_ALL as u16).to_be();
@@ -109,7 +109,7 @@ pub fn poll(fds: [i32; 2], ms: i32) {
 }
 
 /// The hardware address of a peer, made from its IP address.
-fn mac(address: IpAddr) -> Mac {
+pub fn mac(address: IpAddr) -> Mac {
     let [.., a, b, c, d] = crate::wire::gid(address);
     [0x02, 0x5c, a, b, c, d]
 }

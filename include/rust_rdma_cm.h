@@ -23,6 +23,7 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
+#include <net/genetlink.h>
 #include <net/net_namespace.h>
 
 /* rust/helpers/chardev.c */
@@ -92,6 +93,15 @@ bool rust_rdma_reverse_path_ok4(struct net_device *dev, const u8 *local,
 				const u8 *peer);
 bool rust_rdma_reverse_path_ok6(struct net_device *dev, const u8 *local,
 				const u8 *peer);
+
+/* rust/helpers/netlink.c */
+struct net *rust_rdma_genl_info_net(const struct genl_info *info);
+void rust_rdma_genlmsg_end(struct sk_buff *skb, void *hdr);
+void rust_rdma_genlmsg_cancel(struct sk_buff *skb, void *hdr);
+struct nlattr *rust_rdma_nla_nest_start(struct sk_buff *skb, int attrtype);
+int rust_rdma_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
+u32 rust_rdma_netlink_user(struct sk_buff *skb);
+u32 rust_rdma_netlink_user_seen(struct sk_buff *skb, u32 user);
 
 /* rust/helpers/notifier.c */
 struct rust_rdma_neigh {

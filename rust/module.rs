@@ -17,7 +17,7 @@ use crate::{
         notifier::{NeighbourRegistration, NetdevRegistration},
         slab::SlabCache,
     },
-    ucma,
+    netlink, ucma,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -69,6 +69,8 @@ impl ClientOps for Client {
 /// interfaces to users, then timers, work items and queries.
 #[pin_data]
 pub(crate) struct RdmaCm {
+    // No dump is under way, because it would hold a reference to the module.
+    _netlink: Option<Pin<KBox<netlink::Registration>>>,
     // No directory is in use, because its user would hold a reference to the module.
     _settings: Option<Pin<KBox<configfs::Registration<Globals>>>>,
     _kernel: ffi::Registration,
@@ -122,7 +124,8 @@ impl kernel::InPlaceModule for RdmaCm {
                 // and then loading must not fail.
                 _ucma <- ucma::Registration::new(globals.clone()),
                 _: { shown.chardev.populate(_ucma.device()); },
-                _settings: show_settings(globals),
+                _settings: show_settings(globals.clone()),
+                _netlink: answer_netlink(globals),
             }? Error))
         })
     }
@@ -136,6 +139,16 @@ fn show_settings(globals: Arc<Globals>) -> Option<Pin<KBox<configfs::Registratio
     KBox::pin_init(configfs::Registration::new(globals), GFP_KERNEL)
         .inspect_err(|error| pr_err!("no settings in configfs: error {}\n", error.to_errno()))
         .ok()
+}
+
+/// Registers the generic netlink family. An error is only logged, as with the settings.
+fn answer_netlink(globals: Arc<Globals>) -> Option<Pin<KBox<netlink::Registration>>> {
+    KBox::pin_init(
+        netlink::Registration::new(netlink::Family(globals)),
+        GFP_KERNEL,
+    )
+    .inspect_err(|error| pr_err!("no netlink family: error {}\n", error.to_errno()))
+    .ok()
 }
 
 /// Fails with `EBUSY` if one of the C modules is loaded that this one replaces.

@@ -36,6 +36,7 @@ mod kernel_api;
 #[allow(unsafe_code)]
 mod kext;
 mod module;
+mod netlink;
 mod table;
 mod ucma;
 

@@ -85,6 +85,7 @@ impl Endpoint {
             pkey_index: route.pkey_index,
             data_lid: route.data_lids.outbound,
             parked: None,
+            retries: 0,
             before: cm::State::Idle,
         });
         inner.qp.psn = params.starting_psn;

@@ -105,7 +105,12 @@ impl Endpoint {
                 // The communication id is released with the endpoint. Until then it answers late
                 // messages.
                 Action::Release => {}
-                Action::Count(counter) => self.count(inner, counter),
+                Action::Count(counter) => {
+                    if let (Counter::Retry(_), Some(conn)) = (counter, inner.exchange.conn_mut()) {
+                        conn.retries = conn.retries.saturating_add(1);
+                    }
+                    self.count(inner, counter);
+                }
             }
         }
         if let Some(conn) = inner.exchange.conn_mut() {
@@ -162,6 +167,9 @@ impl Endpoint {
         self.post(inner, ah, conn.pkey_index, outgoing.attribute(), |mad| {
             // Encoding fails only for a message that the connection does not have.
             conn.machine.encode(outgoing, mad).kernel()?;
+            if outgoing == Outgoing::Rej {
+                inner.cm_port().inspect(|port| port.counts.sent_rej(mad));
+            }
             self.trace_send(conn, outgoing, next);
             Ok(())
         });

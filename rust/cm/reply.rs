@@ -44,6 +44,7 @@ impl Outgoing {
             .send(&ah, self.reply_path.pkey_index, &self.mad)?;
         let attr_id = self.attribute.id();
         self.counts.add(CounterGroup::TxMsgs, attr_id, 1);
+        self.counts.sent_rej(&self.mad);
         if self.again {
             // A repeated answer counts as two messages, one of them a retry, as in C.
             self.counts.add(CounterGroup::TxMsgs, attr_id, 1);

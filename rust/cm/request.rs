@@ -301,6 +301,7 @@ impl<'a> IncomingReq<'a> {
                     .as_ref()
                     .map_or(0, |link| Path::data_lid(req, link)),
                 parked: None,
+                retries: 0,
                 before: cm::State::ReqRcvd,
             });
             inner.route.path = Some(path);

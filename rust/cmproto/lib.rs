@@ -50,6 +50,7 @@ mod kunit;
 pub mod list;
 pub mod listen;
 pub mod mcast;
+pub mod netlink;
 pub mod node;
 mod numbered;
 pub mod origin;

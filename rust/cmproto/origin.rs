@@ -62,6 +62,12 @@ impl Origin {
         self.0.bucket(key)
     }
 
+    /// Returns the GID of the source, or `ff00::` with port and LID in it, as an administrator sees
+    /// it.
+    pub const fn shown(&self) -> Gid {
+        self.0
+    }
+
     /// Returns the GID of the source, if it is known by one.
     pub const fn gid(&self) -> Option<&Gid> {
         if self.0.is_multicast() {

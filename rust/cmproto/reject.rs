@@ -111,6 +111,20 @@ reasons! {
     VENDOR_OPTION_NOT_SUPPORTED = 35, "vendor option is not supported";
 }
 
+impl Reason {
+    /// The number of [slots](Self::slot).
+    pub const SLOTS: usize = 36;
+
+    /// Returns the number of the counter of this reason: that of the reason, or 0 if it has no
+    /// name.
+    pub const fn slot(self) -> usize {
+        match self.0 {
+            1..=33 | 35 => self.0 as usize,
+            _ => 0,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.0, self.description())
@@ -129,6 +143,9 @@ mod tests {
             let known = matches!(code, 1..=33 | 35);
             let description = Reason(code).description();
             assert_eq!((code, description != "unrecognized reason"), (code, known));
+            let slot = if known { usize::from(code) } else { 0 };
+            assert_eq!((code, Reason(code).slot()), (code, slot));
+            assert!(slot < Reason::SLOTS);
             assert_eq!(
                 (code, Reason(code).message().to_bytes()),
                 (code, description.as_bytes())

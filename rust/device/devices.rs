@@ -62,9 +62,18 @@ impl<M: Clone> Devices<M> {
     /// Calls `visit` for each device, without the lock of the list, until it returns a value.
     pub(crate) fn find_map<T>(
         &self,
+        visit: impl FnMut(&Arc<CmDevice<M>>) -> Option<T>,
+    ) -> Option<T> {
+        self.find_map_from(0, visit)
+    }
+
+    /// Does the same for the devices whose index is not below `index`.
+    pub(crate) fn find_map_from<T>(
+        &self,
+        index: u32,
         mut visit: impl FnMut(&Arc<CmDevice<M>>) -> Option<T>,
     ) -> Option<T> {
-        let mut device = self.from(0)?;
+        let mut device = self.from(index)?;
         loop {
             if let Some(found) = visit(&device) {
                 return Some(found);

@@ -16,6 +16,7 @@ use cmproto::{
     cm::{Tunable, Tuning},
     node::AnswerBudget,
     origin::Origin,
+    reject::Reason,
     time::Instant,
     ucma::query::Protocol,
     wire::{Attribute, Rej},
@@ -195,10 +196,11 @@ impl Port {
         self.inner.lock().answers.may_answer(attribute, to, now)
     }
 
-    /// Takes note of a REJ from `from` that a connection has accepted, for
+    /// Counts a REJ from `from` that a connection has accepted, and takes note of it for
     /// [`may_answer`](Self::may_answer).
     #[cold]
     pub(crate) fn note_rej(&self, rej: &Rej<'_>, from: Origin, now: Instant) {
+        self.counts.received_rej(Reason(rej.reason));
         self.inner.lock().answers.note_rej(rej, from, now);
     }
 

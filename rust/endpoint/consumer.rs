@@ -9,6 +9,7 @@ use cmproto::{
     cm,
     ibcm::EventType,
     node::{Admission, Asker, Declined},
+    ucma::backlog::Backlog,
     wire::MAD_LEN,
 };
 use core::any::Any;
@@ -127,6 +128,13 @@ pub(crate) trait Consumer: Send + Sync {
         event: &Event<'_>,
         asker: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined>;
+
+    /// Returns a copy of the backlog of a listener that has one.
+    ///
+    /// Called with no lock held.
+    fn backlog(&self) -> Option<Backlog> {
+        None
+    }
 
     /// Destroys the endpoint of a parked request that has given way to another one.
     ///

@@ -38,6 +38,8 @@ pub(crate) struct Conn {
     pub(crate) data_lid: u16,
     /// Counts the request as parked while it waits in addition to a full backlog.
     pub(crate) parked: Option<Parked>,
+    /// Number of messages that were sent again, 255 at most.
+    pub(crate) retries: u8,
     /// The state before the transition that is under way, for tracepoints.
     pub(crate) before: cm::State,
 }

@@ -53,6 +53,7 @@ use crate::{
         trace,
     },
     kext::{
+        clock::Tick,
         memcg::{ChargeScope, MemCgroup},
         net::Net,
         slab::SlabArc,
@@ -112,6 +113,8 @@ pub(crate) struct Endpoint {
     pub(crate) qp_type: QpType,
     /// The kind of the identifier.
     pub(crate) kind: IdKind,
+    /// When the endpoint was created.
+    pub(crate) created: Tick,
     /// The charge for a program's identifier.
     charge: Option<IdCharge>,
     /// The memory cgroup that pays for what is allocated for the identifier outside the calls of
@@ -199,6 +202,7 @@ impl Endpoint {
             ps,
             qp_type,
             kind,
+            created: Tick::now(),
             charge,
             memcg,
             timer: TimerLink::new(),

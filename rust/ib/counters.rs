@@ -6,7 +6,12 @@
 
 use super::device::DeviceRef;
 use crate::bindings;
-use cmproto::{dropped::Dropped, wire::Attribute};
+use cmproto::{
+    dropped::Dropped,
+    netlink::CounterKind,
+    reject::Reason,
+    wire::{self, Attribute, MAD_LEN},
+};
 use core::ptr;
 use kernel::{
     error::to_result,
@@ -97,6 +102,8 @@ unsafe extern "C" fn show(
 pub(crate) struct Counts {
     counters: [[Counter; Attribute::ALL.len()]; GROUPS.len()],
     drops: [Counter; Dropped::ALL.len()],
+    /// REJs that were sent, and that were received, by reason. They have no files.
+    rejects: [[Atomic<u64>; Reason::SLOTS]; 2],
 }
 
 // SAFETY: The attributes are constant, and the values are atomic.
@@ -118,6 +125,7 @@ impl Counts {
                 drops <- pin_init::init_array_from_fn(|i| {
                     Counter::new(Dropped::ALL.get(i).map(|reason| reason.name()))
                 }),
+                rejects: [const { [const { Atomic::new(0) }; Reason::SLOTS] }; 2],
             }),
             GFP_KERNEL,
         )
@@ -140,6 +148,76 @@ impl Counts {
         if let Some(counter) = self.drops.get(why as usize) {
             counter.value.add(1, Relaxed);
         }
+    }
+
+    /// Counts a REJ by its reason, if `mad`, which is sent, is one.
+    #[cold]
+    pub(crate) fn sent_rej(&self, mad: &[u8; MAD_LEN]) {
+        if let Some(reason) = wire::reject_reason(mad) {
+            self.rejected(reason, false);
+        }
+    }
+
+    /// Counts a REJ of its peer that a connection has accepted.
+    #[cold]
+    pub(crate) fn received_rej(&self, reason: Reason) {
+        self.rejected(reason, true);
+    }
+
+    fn rejected(&self, reason: Reason, is_received: bool) {
+        let rejects = self.rejects.get(usize::from(is_received));
+        if let Some(count) = rejects.and_then(|rejects| rejects.get(reason.slot())) {
+            count.add(1, Relaxed);
+        }
+    }
+
+    /// Calls `visit` for each counter of a kind, with number and name of what is counted, until it
+    /// fails. Reasons of rejections that have not occurred are left out.
+    pub(crate) fn visit<E>(
+        &self,
+        kind: CounterKind,
+        mut visit: impl FnMut(u16, &CStr, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let group = match kind {
+            CounterKind::TxMsgs => CounterGroup::TxMsgs,
+            CounterKind::TxRetries => CounterGroup::TxRetries,
+            CounterKind::RxMsgs => CounterGroup::RxMsgs,
+            CounterKind::RxDuplicates => CounterGroup::RxDuplicates,
+            CounterKind::RxDrops => {
+                for (why, counter) in Dropped::ALL.into_iter().zip(&self.drops) {
+                    visit(
+                        u16::from(why as u8),
+                        why.name(),
+                        counter.value.load(Relaxed),
+                    )?;
+                }
+                return Ok(());
+            }
+            CounterKind::TxRejects => return self.visit_rejects(false, visit),
+            CounterKind::RxRejects => return self.visit_rejects(true, visit),
+        };
+        for message in Attribute::ALL {
+            let counter = self.counter(group, message.id());
+            let value = counter.map_or(0, |counter| counter.value.load(Relaxed));
+            visit(message.id(), message.name(), value)?;
+        }
+        Ok(())
+    }
+
+    fn visit_rejects<E>(
+        &self,
+        is_received: bool,
+        mut visit: impl FnMut(u16, &CStr, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rejects = self.rejects.get(usize::from(is_received));
+        // A reason is the number of its slot.
+        for (code, count) in (0..=u16::MAX).zip(rejects.into_iter().flatten()) {
+            let value = count.load(Relaxed);
+            if value != 0 {
+                visit(code, Reason(code).message(), value)?;
+            }
+        }
+        Ok(())
     }
 }
 

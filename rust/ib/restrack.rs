@@ -12,12 +12,14 @@ use core::{
     marker::PhantomPinned,
     mem,
     ptr::{self, NonNull},
+    slice,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_spinlock,
     prelude::*,
-    sync::{Arc, SpinLock},
+    sync::{aref::ARef, Arc, SpinLock},
+    task::Task,
     types::Opaque,
 };
 
@@ -84,6 +86,16 @@ impl OwnerName {
         Ok(Some(Self::Part(Arc::new(name, GFP_KERNEL_ACCOUNT)?)))
     }
 
+    /// The length from which on a name is cut off.
+    const MAX_LEN: usize = 255;
+
+    /// Returns the name.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let name = self.as_char_ptr();
+        // SAFETY: The string is not changed, and lives as long as this name.
+        unsafe { slice::from_raw_parts(name.cast(), bindings::strnlen(name, Self::MAX_LEN)) }
+    }
+
     /// Returns the C string, which lives as long as this name.
     fn as_char_ptr(&self) -> *const c_char {
         match self {
@@ -91,6 +103,14 @@ impl OwnerName {
             Self::Part(name) => name.0.as_ptr(),
         }
     }
+}
+
+/// The owner of an identifier.
+pub(crate) enum Owner {
+    /// A task, which may have ended.
+    Task(ARef<Task>),
+    /// A part of the kernel.
+    Part(OwnerName),
 }
 
 /// The state of a resource entry.
@@ -305,6 +325,29 @@ impl RdmaIdPrivate {
                 name
             })
         };
+    }
+
+    /// Returns the owner, if there is one.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        let record = self.record.lock();
+        if matches!(record.entry, Entry::Blank | Entry::Busy) {
+            return None;
+        }
+        if let Some(name) = &record.name {
+            return Some(Owner::Part(name.clone()));
+        }
+        // SAFETY: By the type invariant the entry has an owner, which is not changed while the lock
+        // is held. `Task` is transparent.
+        unsafe {
+            let task = (*self.res()).task.cast::<Task>();
+            (!task.is_null()).then(|| Owner::Task((&*task).into()))
+        }
+    }
+
+    /// Returns the number by which netlink names the identifier; 0 until it is shown at a device.
+    pub(crate) fn number(&self) -> u32 {
+        // SAFETY: The field is inside the object; it may be written at the same time.
+        unsafe { (&raw const (*self.res()).id).read_volatile() }
     }
 
     /// Shows the identifier at a device, and at one of its ports unless `port` is 0. May sleep.

@@ -21,6 +21,7 @@ pub(crate) mod lock;
 pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod netdev;
+pub(crate) mod netlink;
 pub(crate) mod notifier;
 pub(crate) mod random;
 pub(crate) mod reclaim;

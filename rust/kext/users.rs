@@ -33,9 +33,22 @@ use kernel::{
 /// The key of an account: the user, in the initial user namespace, and the address of the account
 /// above, to which the account has a reference, or 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+pub(crate) struct Key {
     user: u32,
     above: usize,
+}
+
+impl Key {
+    /// The lowest key.
+    pub(crate) const FIRST: Self = Key { user: 0, above: 0 };
+
+    /// Returns the next key. Addresses never run out.
+    pub(crate) fn after(self) -> Self {
+        Key {
+            above: self.above.saturating_add(1),
+            ..self
+        }
+    }
 }
 
 /// The account of a user.
@@ -114,6 +127,13 @@ impl Users {
     /// Returns whether there is no account.
     pub(crate) fn is_empty(&self) -> bool {
         self.accounts.lock().is_empty()
+    }
+
+    /// Returns the first account whose key is not below `key`.
+    pub(crate) fn from(&self, key: &Key) -> Option<UserRef> {
+        let accounts = self.accounts.lock();
+        let (_, account) = accounts.lower_bound(key)?;
+        Some(UserRef((*account).clone()))
     }
 
     /// Opens the account of the first user of `lineage`. Fails with [`ENOMEM`].
@@ -207,8 +227,8 @@ impl UserRef {
             };
             seq_print!(out, "user:\t{user}\n");
             for resource in Resource::ALL {
-                let used = payer.count(resource).map_or(0, |count| count.load(Relaxed));
-                let (name, limit) = (resource.name(), sysctl::max_user(resource));
+                let (name, used) = (resource.name(), payer.used(resource));
+                let limit = sysctl::max_user(resource);
                 seq_print!(out, "{name}:\t{used} of {limit}\n");
             }
         }
@@ -259,6 +279,21 @@ impl User {
     fn is_unused(&self) -> bool {
         let used = self.used.iter().any(|count| count.load(Relaxed) != 0);
         self.holders.load(Relaxed) == 0 && !used
+    }
+
+    /// Returns the key of the account.
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Returns the user, in the initial user namespace.
+    pub(crate) fn number(&self) -> u32 {
+        self.key.user
+    }
+
+    /// Returns the number of a resource that the user has.
+    pub(crate) fn used(&self, resource: Resource) -> u32 {
+        self.count(resource).map_or(0, |count| count.load(Relaxed))
     }
 
     fn count(&self, resource: Resource) -> Option<&Atomic<u32>> {

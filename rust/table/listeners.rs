@@ -86,6 +86,37 @@ impl Key {
     }
 }
 
+/// The place of a listener in the order of shards and keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    shard: usize,
+    key: Key,
+}
+
+impl Place {
+    /// The first place.
+    pub(crate) const FIRST: Self = Place {
+        shard: 0,
+        key: Key {
+            service_id: 0,
+            owner: Owner::Service { device: 0 },
+        },
+    };
+
+    /// Returns the next place.
+    pub(crate) fn after(self) -> Self {
+        Place {
+            key: self.key.after(),
+            ..self
+        }
+    }
+
+    /// Returns the service id of the listener.
+    pub(crate) fn service_id(self) -> u64 {
+        self.key.service_id
+    }
+}
+
 /// A listener on an address, with everything that a request is matched against.
 #[derive(Clone)]
 pub(crate) struct AddressListener<T> {
@@ -371,6 +402,25 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
 
     // Listeners of both kinds
     // ------------------------------------------------------------------------------------------
+
+    /// Returns the endpoint of the first listener from `place` on, and its place.
+    pub(crate) fn from(&self, place: &Place) -> Option<(Place, T)> {
+        let Place { mut shard, mut key } = *place;
+        loop {
+            let tree = self.shards.all().get(shard)?.lock();
+            if let Some(cursor) = tree.cursor_lower_bound(&key) {
+                let (key, entry) = cursor.current();
+                let endpoint = match entry {
+                    Entry::Service { listener, .. } => &listener.endpoint,
+                    Entry::Address(listener) => &listener.endpoint,
+                };
+                return Some((Place { shard, key: *key }, endpoint.clone()));
+            }
+            drop(tree);
+            shard = shard.saturating_add(1);
+            key = Place::FIRST.key;
+        }
+    }
 
     /// Returns whether there is a listener for the service id at the device, of whatever kind,
     /// network namespace and address.

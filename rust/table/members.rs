@@ -19,6 +19,29 @@ struct Set<T> {
     closed: bool,
 }
 
+/// The place of an endpoint in the order of shards and numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    shard: usize,
+    number: u64,
+}
+
+impl Place {
+    /// The first place.
+    pub(crate) const FIRST: Self = Place {
+        shard: 0,
+        number: 0,
+    };
+
+    /// Returns the next place.
+    pub(crate) fn after(self) -> Self {
+        Place {
+            number: self.number.saturating_add(1),
+            ..self
+        }
+    }
+}
+
 /// The set of the endpoints that are attached to a device. `T` is a reference to an endpoint.
 #[pin_data]
 pub(crate) struct Members<T> {
@@ -75,16 +98,29 @@ impl<T: Clone> Members<T> {
         }
     }
 
+    /// Returns the first endpoint from `place` on, and its place.
+    pub(crate) fn from(&self, place: Place) -> Option<(Place, T)> {
+        let Place {
+            mut shard,
+            mut number,
+        } = place;
+        loop {
+            if let Some((number, member)) = first_from(self.shards.all().get(shard)?, number) {
+                return Some((Place { shard, number }, member));
+            }
+            shard = shard.saturating_add(1);
+            number = 0;
+        }
+    }
+
     /// Calls `visit` for each endpoint, without a lock. Endpoints that are added or removed
     /// meanwhile may be missed.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&T)) {
-        for shard in self.shards.all() {
-            let mut next = 0;
-            while let Some((number, member)) = first_from(shard, next) {
-                delay::point();
-                visit(&member);
-                next = number.saturating_add(1);
-            }
+        let mut next = Place::FIRST;
+        while let Some((at, member)) = self.from(next) {
+            delay::point();
+            visit(&member);
+            next = at.after();
         }
     }
 

@@ -136,6 +136,18 @@ impl RoundTrips {
         }
     }
 
+    /// Returns the statistics of the peer at `now`.
+    pub(crate) fn view(&self, peer: &Origin, now: Instant) -> Option<PeerView> {
+        let slot = self.slot(peer)?;
+        let last_received = Instant(slot.last_received.load(Relaxed));
+        Some(PeerView {
+            trip: RoundTrip::from(slot.trip.load(Relaxed)),
+            unanswered: slot.in_flight.load(Relaxed),
+            silent: (last_received.as_micros() != 0)
+                .then(|| now.saturating_duration_since(last_received)),
+        })
+    }
+
     /// Returns the policy of a request to the peer, which is new or was `waiting`. Its retries come
     /// no earlier than after `early_retry`, which is in milliseconds; 0 stands for no early
     /// retries.
@@ -162,6 +174,15 @@ impl RoundTrips {
             waiting.is_some_and(|waiting| slot.has_overtaken(waiting)),
         )
     }
+}
+
+/// The statistics of the peers of a slot.
+pub(crate) struct PeerView {
+    pub(crate) trip: RoundTrip,
+    /// The number of requests that wait for an answer of one of the peers.
+    pub(crate) unanswered: u32,
+    /// The time since the last message of one of the peers, if one has come.
+    pub(crate) silent: Option<Duration>,
 }
 
 /// A request in flight, which is counted until this is dropped.

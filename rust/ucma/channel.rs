@@ -322,13 +322,23 @@ impl Channel {
                 return Err(Declined::NoRoom);
             }
             match contexts.get(listener) {
-                Some(entry) => entry.next_admission(asker),
+                Some(entry) => entry
+                    .next_admission(asker)
+                    .inspect_err(|_| entry.backlog.refuse()),
                 None => Ok(Admission::Queued),
             }
         });
         let admission = room?;
         let charge = IdCharge::new(channel.user.as_ref(), true);
         Ok((admission, Some(charge.map_err(to_protocol)?)))
+    }
+
+    /// Returns a copy of the backlog of a context.
+    pub(super) fn backlog(context: &Context) -> Option<Backlog> {
+        Self::of(context, |_, contexts| {
+            contexts.get(context).map(|entry| entry.backlog.clone())
+        })
+        .1
     }
 
     // Events

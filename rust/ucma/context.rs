@@ -25,6 +25,7 @@ use crate::{
 use cmproto::{
     errno::Errno,
     node::{Admission, Asker, Declined},
+    ucma::backlog::Backlog,
 };
 use core::{mem, ptr};
 use kernel::{
@@ -319,6 +320,10 @@ impl Consumer for Context {
             }
         });
         taken
+    }
+
+    fn backlog(&self) -> Option<Backlog> {
+        Channel::backlog(self)
     }
 
     fn give_way(&self) {

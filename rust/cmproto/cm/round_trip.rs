@@ -68,6 +68,12 @@ impl RoundTrip {
         }
     }
 
+    /// Returns the mean of the answer times and their mean deviation, if an answer has come.
+    pub fn estimate(self) -> Option<(Duration, Duration)> {
+        let micros = |n: u32| Duration::from_micros(u64::from(n));
+        (self != Self::UNKNOWN).then(|| (micros(self.mean), micros(self.deviation)))
+    }
+
     /// Returns the time after which a request without an answer is probably lost, at least `floor`.
     pub fn retry_timeout(self, floor: Duration) -> Duration {
         let margin = self.deviation.saturating_mul(4).max(self.mean / 2);
@@ -189,5 +195,12 @@ mod tests {
         let trip = after([100, 70_000, 3]);
         assert_eq!(RoundTrip::from(u64::from(trip)), trip);
         assert_eq!(u64::from(RoundTrip::UNKNOWN), 0);
+    }
+
+    #[test]
+    fn known_from_the_first_answer_on() {
+        assert_eq!(RoundTrip::UNKNOWN.estimate(), None);
+        assert_eq!(after([100]).estimate(), Some((Duration(100), Duration(50))));
+        assert_eq!(after([0]).estimate(), Some((Duration(1), Duration(0))));
     }
 }

@@ -29,6 +29,8 @@ pub struct Backlog {
     waiting: u32,
     /// The most requests that may wait.
     limit: u32,
+    /// Number of requests for which there was no room.
+    refused: u32,
     /// Set once the listener listens with `limit`.
     set: bool,
     /// Set from the time that a request is parked until none waits, so that requests which arrive
@@ -42,6 +44,7 @@ impl Backlog {
         Backlog {
             waiting: 0,
             limit: 0,
+            refused: 0,
             set: false,
             crowded: false,
         }
@@ -126,6 +129,26 @@ impl Backlog {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
+
+    /// Returns the most requests that may wait, but for those that are parked.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Returns the number of requests that wait beside a full backlog.
+    pub fn parked(&self) -> u32 {
+        self.waiting.saturating_sub(self.limit)
+    }
+
+    /// Counts a request for which there was no room.
+    pub fn refuse(&mut self) {
+        self.refused = self.refused.saturating_add(1);
+    }
+
+    /// Returns the number of requests for which there was no room.
+    pub fn refused(&self) -> u32 {
+        self.refused
+    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -178,7 +201,7 @@ mod tests {
         assert_eq!(ask(&mut backlog), Ok(Admission::Parked));
         assert_eq!(ask(&mut backlog), Err(Declined::NoRoom));
         assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
-        assert_eq!(backlog.waiting(), 3);
+        assert_eq!((backlog.waiting(), backlog.parked()), (3, 2));
         // The request that was parked first has moved up, so that there is room behind the others.
         backlog.release();
         assert_eq!(ask(&mut backlog), Ok(Admission::Parked));

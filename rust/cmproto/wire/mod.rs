@@ -13,7 +13,7 @@
 //! sender's data is not on the wire.
 
 use self::field::{Bytes, Field};
-use crate::bytes::fill;
+use crate::{bytes::fill, reject::Reason};
 use core::ffi::CStr;
 
 /// Declares a message: its fields as in [`layout`], and the length of the private data at its end.
@@ -337,6 +337,14 @@ pub fn decode(mad: &[u8; MAD_LEN]) -> Result<(Header, Message<'_>), ParseError> 
     let header = decode_header(mad)?;
     let data = Bytes::<HEADER_LEN, DATA_LEN>::get(mad);
     Ok((header, Message::decode(header.attr_id, data)))
+}
+
+/// Returns the reason of a MAD that is a REJ.
+pub fn reject_reason(mad: &[u8; MAD_LEN]) -> Option<Reason> {
+    match decode(mad) {
+        Ok((_, Message::Rej(rej))) => Some(Reason(rej.reason)),
+        _ => None,
+    }
 }
 
 /// Decodes the common header alone.

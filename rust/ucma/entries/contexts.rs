@@ -124,7 +124,8 @@ impl<C: Numbered> FoundEntry<'_, C> {
             before = queue.first().map(|(at, seq)| arrival.seq(at, seq));
             replaced = queue.replace(random::u64());
             replaced.is_some()
-        })?;
+        });
+        let admission = admission.inspect_err(|_| entry.backlog.refuse())?;
         if replaced.is_some() {
             entry.follow_first(oldest, before);
         }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fuzzer's program for the guest. `cm-fuzz-guest DIR TEXT SECONDS SEED` searches with the files in
-//! DIR; TEXT is the address of the module's text. `cm-fuzz-guest DIR TEXT replay FILE...` runs these
-//! sequences and prints the result of each step. Both write DIR/coverage: the blocks by function.
+//! The fuzzer's program for the guest. `cm-fuzz-guest DIR TEXT SECONDS SEED [first]` searches with the
+//! files in DIR, until the first finding perhaps; TEXT is the address of the module's text.
+//! `cm-fuzz-guest DIR TEXT replay FILE...` runs these sequences and prints the result of each step.
+//! Both write DIR/coverage: the blocks by function.
 
 use cm_fuzz_guest::{
     blocks::Blocks,
@@ -69,11 +70,12 @@ fn search(
     dir: &Path,
     seconds: u64,
     seed: u64,
+    first: bool,
 ) -> Result<bool, Box<dyn Error>> {
     let limit = Limit {
         time: Duration::from_secs(seconds),
         executions: u64::MAX,
-        first: false,
+        first,
     };
     let start = Instant::now();
     let mut told = Duration::ZERO;
@@ -129,7 +131,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         replay(guest, &blocks()?, dir, rest)?
     } else {
         let seed = rest.first().map_or(Ok(0), |seed| seed.parse())?;
-        search(guest, &blocks()?, dir, what.parse()?, seed)?
+        let first = rest.get(1).is_some_and(|word| word == "first");
+        search(guest, &blocks()?, dir, what.parse()?, seed, first)?
     };
     fs::remove_file(dir.join("running"))?;
     Ok(if passed {

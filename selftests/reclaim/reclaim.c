@@ -5,8 +5,8 @@
  * answered. Storage depends on that: what may wait for input or output there may wait for itself.
  *
  * The stack says if an allocation is the connection manager's: the manager is in it, and the work
- * item is the manager's, or one of the RDMA core, which calls it. A consumer's own work item is no
- * such place, whatever it calls.
+ * item is the manager's, or one of the RDMA core, which calls it. And what a consumer of the suite,
+ * in whatever context, makes the manager allocate by a call.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,6 +49,8 @@ enum {
 	CONTEXT = 4,
 	/* The kernel calls a work item there. */
 	CALLER = 8,
+	/* In a consumer. */
+	CONSUMER = 16,
 };
 
 /* The cache of what is known about addresses in code: looking for a symbol takes long. */
@@ -69,7 +71,7 @@ static bool is_in(const char *module, const char *name)
 
 static unsigned int place_of(unsigned long address)
 {
-	static const char * const core[] = { "ib_core", "iw_cm" };
+	static const char * const core[] = { "ib_core", "iw_cm" }, * const consumers[] = { "ibcm", "cmid" };
 	unsigned int at = hash_long(address, KNOWN_BITS);
 	unsigned int place = 0, i;
 	char *module;
@@ -90,6 +92,9 @@ static unsigned int place_of(unsigned long address)
 		for (i = 0; i < ARRAY_SIZE(core); i++)
 			if (is_in(module, core[i]))
 				place = CONTEXT;
+		for (i = 0; i < ARRAY_SIZE(consumers); i++)
+			if (is_in(module, consumers[i]))
+				place = CONSUMER;
 	} else if (!strncmp(symbol, "process_one_work+", strlen("process_one_work+"))) {
 		place = CALLER;
 	}
@@ -104,23 +109,29 @@ static void look(gfp_t flags)
 	unsigned long stack[DEPTH];
 	bool is_managers = false;
 	bool is_work = false;
+	bool is_called = false;
 	bool may_wait, is_timers;
 	unsigned long irq;
 
-	if (!in_task() || !(current->flags & PF_WQ_WORKER))
+	/* A consumer makes its calls while it is loaded. */
+	if (!in_task() || !(current->flags & PF_WQ_WORKER || !strcmp(current->comm, "insmod")))
 		return;
 	depth = stack_trace_save(stack, DEPTH, 2);
 	raw_spin_lock_irqsave(&lock, irq);
 	for (i = 0; i < depth; i++) {
 		place = place_of(stack[i]);
 		is_managers |= place & MANAGER;
+		is_called |= is_managers && (place & CONSUMER);
 		is_work = place & CALLER;
 		if (is_work)
 			break;
 		work = place;
 	}
 	/* A stack that is too deep to be seen counts. */
-	is_managers = is_managers && (!is_work || (work & CONTEXT));
+	if (current->flags & PF_WQ_WORKER)
+		is_managers = is_managers && (!is_work || (work & CONTEXT) || is_called);
+	else
+		is_managers = is_called;
 	is_timers = is_managers && (work & TIMER);
 	may_wait = is_managers && (flags & __GFP_DIRECT_RECLAIM);
 	seen += may_wait;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Allocations of the connection manager for parts of the kernel, while they do all that the modules
-# of consumer/ do, wait for no input or output: it may be that of storage which waits for the
-# connection. Retransmissions need no memory at all. Needs reclaim.ko, ibcm.ko and cmid.ko in the
-# current directory.
+# of consumer/ do, and in its own work items, also those that end what a program leaves behind, wait
+# for no input or output: it may be that of storage which waits for the connection. Retransmissions
+# need no memory at all. Needs reclaim.ko, ibcm.ko, cmid.ko and cmstorm in the current directory.
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
@@ -14,6 +14,11 @@ RETRIES=/sys/class/infiniband/rxe0/ports/1/cm_tx_retries
 # runs MODULE: all its tests, which are judged by the suite "consumer".
 runs() {
 	insmod "$1.ko" && rmmod "$1"
+}
+
+# A file with so many connections is closed by work items.
+closes() {
+	timeout $((100 * PATIENCE)) ./cmstorm both -a "$A4" -n 300 -f 30 --finish=close
 }
 
 none_waits() {
@@ -31,9 +36,9 @@ none_in_timers() {
 	[ "$(<$COUNTS/timed)" -eq 0 ] && [ "$(retries)" -gt "$before" ]
 }
 
-for module in reclaim ibcm cmid; do
-	[ -e "$module.ko" ] && continue
-	skip "memory for storage" "there is no $module.ko"
+for file in reclaim.ko ibcm.ko cmid.ko cmstorm; do
+	[ -e "$file" ] && continue
+	skip "memory for storage" "there is no $file"
 	finish
 done
 if [ "$CM" != rust ]; then
@@ -47,6 +52,7 @@ ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
 check "the module that looks" insmod reclaim.ko
 check "a consumer of ib_cm" runs ibcm
 check "a consumer of rdma_cm" runs cmid
+check "a program that leaves connections behind" closes
 check "what may wait was seen" test "$(<$COUNTS/seen)" -gt 1000
 check "none waits for input or output" none_waits
 check "what is sent again allocates nothing" none_in_timers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The cgroup that pays for requests that their listener does not read, and what nobody pays for. */
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "ends.h"
 #include "wire.h"
@@ -134,6 +135,113 @@ ACT(unread, "")
 		kill_child(pids[i]);
 	/* The ids end in the background, and groups stay as long as somebody pays. */
 	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
+	write_file(GROUPS "cgroup.subtree_control", "-memory");
+}
+
+#define GROUP_MB 64
+/* Each way to fill a group makes more than one of GROUP_MB holds, if the group pays for it. */
+#define IDS 60000
+#define FULL_LISTENERS 40
+#define UNREAD 12000
+
+static void fill_with_ids(void)
+{
+	int fd = file();
+
+	for (shared->made = 0; shared->made < IDS && create_id(fd, PS_TCP, 1) >= 0; shared->made++)
+		unmap_all();
+}
+
+/* Its listeners do not read the requests that it makes itself. */
+static void fill_with_requests(uint16_t ps)
+{
+	struct rdma_ucm_conn_param param = conn_param();
+	int fd = file(), server = file();
+
+	for (int n = 0; n < FULL_LISTENERS; n++) {
+		union addr a = addr4(ADDR4, PORT + n);
+		uint32_t id = REQUIRE_ID(create_id(server, ps, 1));
+
+		REQUIRE_OK(bind_addr(server, id, &a));
+		REQUIRE_OK(listen_id(server, id, UNREAD / FULL_LISTENERS));
+	}
+	for (shared->made = 0; shared->made < UNREAD; shared->made++) {
+		union addr a = addr4(ADDR4, PORT + shared->made % FULL_LISTENERS);
+		struct rdma_ucm_event_resp ev;
+		long id = create_id(fd, ps, 1);
+
+		if (id < 0 || resolve_addr(fd, id, NULL, &a, 2000) < 0 || wait_event(fd, &ev, 5000) < 0 ||
+		    resolve_route(fd, id, 2000) < 0 || wait_event(fd, &ev, 5000) < 0)
+			break;
+		param.qp_num = fake_qpn();
+		if (connect_id(fd, id, &param) < 0)
+			break;
+		unmap_all();
+	}
+}
+
+static void fill_with_connects(void)
+{
+	fill_with_requests(PS_TCP);
+}
+
+static void fill_with_datagrams(void)
+{
+	fill_with_requests(PS_UDP);
+}
+
+static const struct filling {
+	const char *name;
+	void (*fill)(void);
+} fillings[] = {
+	{ "ids", fill_with_ids },
+	{ "connects", fill_with_connects },
+	{ "datagrams", fill_with_datagrams },
+	{ 0 },
+};
+
+/*
+ * A user fills a group of GROUP_MB. "most" is what is allocated beyond what its group pays for, in kB, and "paid" what
+ * the group pays for at most.
+ */
+ACT(contained, "ids|connects|datagrams")
+{
+	const struct filling *f = fillings;
+	long before, now, most = 0, pays = 0, own;
+	bool killed = false;
+	int status;
+	pid_t pid;
+
+	while (f->name && strcmp(f->name, arguments[0]))
+		f++;
+	REQUIRE(f->name);
+	share();
+	write_file(GROUPS "cgroup.subtree_control", "+memory");
+	REQUIRE(mkdir(GROUPS "filled", 0755) == 0);
+	write_file(GROUPS "filled/memory.max", "64M");
+	before = all();
+	pid = child();
+	if (pid == 0) {
+		join("filled");
+		f->fill();
+		sem_post(&shared->done);
+		for (;;)
+			pause();
+	}
+	while (!(killed = waitpid(pid, &status, WNOHANG) == pid)) {
+		own = paid("filled");
+		now = all() - own - before;
+		most = now > most ? now : most;
+		pays = own > pays ? own : pays;
+		if (sem_trywait(&shared->done) == 0)
+			break;
+		usleep(20000);
+	}
+	REQUIRE(!killed || WIFSIGNALED(status));
+	if (!killed)
+		kill_child(pid);
+	printf("made=%d killed=%d most=%ld paid=%ld\n", shared->made, killed, most, pays);
+	REQUIRE(rmdir(GROUPS "filled") == 0);
 	write_file(GROUPS "cgroup.subtree_control", "-memory");
 }
 

@@ -197,6 +197,20 @@ unread() {
 	nothing_left
 }
 
+# 5: memory beside the group of a user who fills it. The address handles of the driver, which no group pays for, are
+# limited.
+contained() {
+	local made killed most paid
+	limited address_handles act contained "$1" || return
+	if [ "$CM" = c ]; then
+		[ "$most" -gt 16384 ] || fail "only $most kB are beside the group" || return
+	else
+		[ "$paid" -ge 32768 ] || fail "$made are $paid kB" || return
+		[ "$most" -le 4096 ] || fail "$most kB are beside the group" || return
+	fi
+	nothing_left 60
+}
+
 check "CONNECT with the queue pair of another user" steal connect
 check "CONNECT with the queue pair of another user, IPv6" over rxe0 "$A6" steal connect
 if has_siw; then
@@ -221,6 +235,9 @@ check "ESTABLISH with a number that another user has got" squat_answered
 shown
 skip "shared XRC targets" "soft-RoCE has none"
 check "the owner of a listener pays for requests that it does not read" unread
+for what in ids connects datagrams; do
+	check "memory beside a group that is filled with $what" contained $what
+done
 check "ids of another user cannot be told from none" oracle
 shown
 for way in processes namespaces nested sub_users; do

@@ -15,6 +15,8 @@ CARGO_LLVM_COV=0.9.1
 CARGO_MUTANTS=27.1.0
 PATH=$PATH:$CARGO_TOOLS/bin
 JOBS=${JOBS:-$(nproc)}
+# In the cache, so that a tree that is new here builds no crates but its own.
+export CARGO_TARGET_DIR=$CACHE/host-$(hash_of "$REPO")
 
 # This host's cargo if it is new enough, else that of the build sysroot.
 cargo=("$TOOLS/buildroot" cargo)
@@ -84,7 +86,7 @@ proof_build() {
 # loom_tests [ARG...]: those of rust/containers for loom, which is a build of its own.
 loom_tests() {
 	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" -p containers --lib \
-		--config 'build.rustflags=["--cfg", "loom"]' --target-dir "$HOST/target/loom" "$@"
+		--config 'build.rustflags=["--cfg", "loom"]' --target-dir "$CARGO_TARGET_DIR/loom" "$@"
 }
 
 # Builds everything that the fuzzers need. No unsafe code, no sanitizer: and so no nightly toolchain
@@ -203,7 +205,7 @@ proof_coverage() {
 	major=$(rustc "${toolchain[@]}" -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 	dir=$(llvm_tools "$major") || skip "there are no llvm-cov and llvm-profdata of LLVM $major"
 	export LLVM_COV=$dir/llvm-cov LLVM_PROFDATA=$dir/llvm-profdata
-	export CARGO_LLVM_COV_TARGET_DIR=$HOST/target/coverage
+	export CARGO_LLVM_COV_TARGET_DIR=$CARGO_TARGET_DIR/coverage
 	cd "$HOST" || return
 	cargo "${toolchain[@]}" llvm-cov "${branch[@]}" -p cmproto -p containers --no-report || return
 	cargo "${toolchain[@]}" llvm-cov report "${branch[@]}" -p cmproto -p containers --lcov \

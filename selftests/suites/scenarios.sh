@@ -8,8 +8,7 @@ set -uo pipefail
 selftests=$(cd "$(dirname "$0")/.." && pwd)
 # There is no cargo in a guest: the host has built it, beside here or in the
 # repository. It is static, so that it runs with any C library.
-for program in "$PWD/cm-script" \
-	"$selftests/host/target/x86_64-unknown-linux-gnu/release/cm-script"; do
+for program in "$PWD/cm-script" "$selftests/host/target/cm-script"; do
 	[ ! -x "$program" ] || exec "$program" guest "$selftests/scenarios" "$@"
 done
 echo "Bail out! cm-script is missing: run tools/script on the host"

@@ -115,7 +115,7 @@ help:
 	@echo 'Building (KDIR=<prepared kernel tree>, default: Debian'"'"'s stock kernel):'
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
-	@echo '  deb               - a Debian package for that kernel, with tools/cm as rdma-cm'
+	@echo '  deb               - a Debian package for that kernel, with the tool rdma-cm'
 	@echo '  update            - choose the newest kernel of Debian'"'"'s again: it is remembered'
 	@echo '  clean             - remove what a build leaves'
 	@echo '  distclean         - also documentation and test builds'

@@ -49,6 +49,11 @@ make_cmstorm() {
 	program "$TOOLS/cmstorm" "$share/cmstorm"
 }
 
+make_admin() {
+	local tool
+	tool=$("$TOOLS/rdma-cm/build") && cp "$tool" "$share/rdma-cm"
+}
+
 make_p9rdma() {
 	program "$REPO/selftests/p9rdma" "$share/p9rdma"
 }

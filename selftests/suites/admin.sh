@@ -1,0 +1,308 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The view that an administrator and another user have by rdma-cm and the netlink family, against what connections do.
+# Over C the tool says which connection manager there is, and that it does not answer.
+#
+# shellcheck disable=SC2317 # functions that "check" runs
+# shellcheck source=selftests/lib/lib.sh
+. "$(dirname "$0")/../lib/lib.sh"
+
+TOOL=/mnt/share/rdma-cm
+OWNER=1000 OTHER=1001
+[ -x "$TOOL" ] || { skip "rdma-cm" "no $TOOL"; finish; }
+
+# ends_with STATUS COMMAND...: it ends so, and a failure is one line.
+ends_with() {
+	local want=$1 status=0
+	shift
+	"$@" >"$TMP/out" 2>"$TMP/err" || status=$?
+	[ "$status" -eq "$want" ] || { cat "$TMP/out" "$TMP/err"; fail "$*: status $status"; } || return
+	[ "$status" -eq 0 ] || [ "$(wc -l <"$TMP/err")" -eq 1 ] || [ "$status" -eq 2 ] || fail "$(cat "$TMP/err")"
+}
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# json FILTER ARGUMENT...: a value of the tool's output.
+json() {
+	local filter=$1
+	shift
+	"$TOOL" -j "$@" | jq -r "$filter"
+}
+
+peer_json() {
+	local filter=$1
+	shift
+	$PEER "$TOOL" -j "$@" | jq -r "$filter"
+}
+
+manager() {
+	[ "$("$TOOL" | head -n 1)" = "$CM" ] || fail "$("$TOOL")" || return
+	[ "$(json .manager status)" = "$CM" ] || return
+	exec 7<>/dev/infiniband/rdma_cm
+	"$TOOL" 7>&- | grep -q "^used by processes:.* $BASHPID (" || fail "$("$TOOL")"
+}
+check "status: which connection manager, and who uses it" manager
+
+wrong_arguments() {
+	ends_with 2 "$TOOL" show nothing && ends_with 2 "$TOOL" nothing && ends_with 2 "$TOOL" --nothing &&
+		ends_with 2 "$TOOL" use nothing && ends_with 0 "$TOOL" --help && ends_with 0 "$TOOL" status
+}
+check "wrong arguments are status 2" wrong_arguments
+
+no_family() {
+	local what
+	for what in "show connections" "show listeners" "show peers" "show limits" stat tune monitor; do
+		# shellcheck disable=SC2086 # words
+		ends_with 3 "$TOOL" $what || return
+	done
+}
+if [ "$CM" = c ]; then
+	check "no answer is status 3" no_family
+	finish
+fi
+
+# A server of the user and clients of both; SERVER and CLIENTS are their numbers.
+CLIENTS=()
+serve() {
+	$PEER setpriv --reuid $OWNER --regid $OWNER --clear-groups rping -s -P -a "$B4" -p 7330 & SERVER=$!
+	await_listener "comm rping"
+}
+
+# connect UID: a client that stays connected.
+connect() {
+	setpriv --reuid "$1" --regid "$1" --clear-groups rping -c -a "$B4" -p 7330 -C 1000000 >/dev/null & CLIENTS+=($!)
+}
+
+established() {
+	[ "$(json 'map(select(."cm-state" == "established")) | length' show connections)" -eq "$1" ]
+}
+
+stop() {
+	kill "${CLIENTS[@]}" "$SERVER" && wait
+	CLIENTS=()
+	wait_for 10 no_cm_ids
+}
+
+connections() {
+	serve && connect $OWNER && connect $OTHER || return
+	wait_for 20 established 2 || fail "$("$TOOL" show connections)" || return
+	# The administrator of a namespace sees what is there, of all users.
+	[ "$(json 'map(.uid) | sort | tostring' show connections)" = "[$OWNER,$OTHER]" ] || return
+	[ "$(json 'map(.pid) | sort | map(tostring) | join(" ")' show connections)" = \
+		"$(printf '%s\n' "${CLIENTS[@]}" | sort -n | xargs)" ] || fail "${CLIENTS[*]}" || return
+	[ "$(json 'map(.dst) | unique | .[0]' show connections)" = "$B4:7330" ] || return
+	[ "$(peer_json 'map(select(."cm-state" == "established")) | length' show connections)" -eq 2 ] || return
+	[ "$(peer_json 'map(.uid) | unique | tostring' show connections)" = "[$OWNER]" ] || return
+	# A user sees its own.
+	[ "$(as $OWNER "$TOOL" -j show connections | jq 'map(.uid) | tostring')" = "\"[$OWNER]\"" ] || return
+	[ "$(as $OTHER "$TOOL" -j show connections | jq 'map(.uid) | tostring')" = "\"[$OTHER]\"" ] || return
+	[ "$(as 1002 "$TOOL" -j show connections)" = "[]" ] || return
+	[ "$(as 1002 "$TOOL" -j show peers)$(as 1002 "$TOOL" -j show listeners)" = "[][]" ] || return
+	# It is the same that ib_core says.
+	[ "$(json 'map(.src) | sort | join(" ")' show connections)" = \
+		"$(rdma -j resource show cm_id | jq -r 'map(select(.state == "CONNECT" and .ifname == "rxe0")."src-addr") |
+			sort | join(" ")')" ] ||
+		fail "$(rdma -j resource show cm_id)" || return
+	local age
+	age=$(json 'map(."age-ms") | min' show connections)
+	[ "$age" -gt 0 ] && [ "$age" -lt 120000 ] || fail "age $age" || return
+	"$TOOL" show connections | grep -q "rping/${CLIENTS[0]} *established" || fail "$("$TOOL" show connections)" || return
+	stop || return
+	wait_for 10 established 0
+}
+check "connections: all of the namespace, or the user's own" connections
+
+# The server is stopped: nobody reads the requests. Its backlog is 3.
+listener() {
+	local i
+	serve || return
+	[ "$(peer_json '.[0] | [.uid, .backlog, .unread, .parked, .refused] | tostring' show listeners)" = \
+		"[$OWNER,3,0,0,0]" ] || return
+	[ "$(json 'length' show listeners)" -eq 0 ] || fail "seen in another namespace" || return
+	kill -STOP "$(peer_json '.[0].pid' show listeners)" || return
+	for i in 1 2 3 4 5; do
+		connect $OWNER
+	done
+	listener() {
+		[ "$(peer_json '.[0] | [.backlog, .unread, .parked, .refused] | tostring' show listeners)" = "$1" ]
+	}
+	wait_for 20 listener "[3,5,2,0]" || fail "$(peer_json . show listeners)" || return
+	# The requests that wait are unanswered, and charged to the owner of the listener.
+	[ "$(json '.[0] | [.gid, .connections, .unanswered] | tostring' show peers)" = "[\"$B4\",5,5]" ] ||
+		fail "$(json . show peers)" || return
+	[ "$(peer_json ".[] | select(.uid == $OWNER) | .resource[] | select(.name == \"requests\").used" show limits)" -eq 5 ] ||
+		fail "$(peer_json . show limits)" || return
+	# Without parking there is no room for more.
+	$PEER "$TOOL" tune set rxe1 backlog-parking=0 || return
+	connect $OTHER
+	refused() {
+		[ "$(peer_json '.[0].refused' show listeners)" -gt 0 ]
+	}
+	wait_for 20 refused || fail "$(peer_json . show listeners)" || return
+	[ "$(peer_json '.[0].unread' show listeners)" -eq 5 ] || return
+	$PEER "$TOOL" tune set rxe1 backlog-parking=1024 || return
+	kill -CONT "$(peer_json '.[0].pid' show listeners)" && stop
+}
+check "listeners: backlog, unread, parked and refused requests" listener
+
+limits() {
+	local want
+	serve && connect $OWNER && connect $OTHER && wait_for 20 established 2 || return
+	used() {
+		"$@" "$TOOL" -j show limits | jq -r 'map(.uid) | unique | tostring'
+	}
+	[ "$(used)" = "[$OWNER,$OTHER]" ] || fail "$(used)" || return
+	[ "$(used as $OWNER)" = "[$OWNER]" ] || fail "$(used as $OWNER)" || return
+	[ "$(used as 1002)" = "[]" ] || fail "$(used as 1002)" || return
+	# The administrator of a user namespace sees its own users only. It is the user outside.
+	[ "$(as $OTHER unshare --user --map-root-user --net "$TOOL" -j show limits | jq -c 'map(.uid) | unique')" = "[0]" ] ||
+		return
+	# The file of the process says the same.
+	want=$(sed -n 's/^ids:\t\([0-9]*\) of.*/\1/p' "/proc/${CLIENTS[1]}/fdinfo"/* | head -n 1)
+	[ "$(json ".[] | select(.uid == $OTHER) | .resource[] | select(.name == \"ids\").used" show limits)" -eq "$want" ] ||
+		return
+	stop
+}
+check "limits: of all users, of a user namespace, or of the user" limits
+
+# rejects KIND REASON [PREFIX...]: the value of a counter, 0 if it is not there.
+rejects() {
+	"${@:3}" "$TOOL" -j stat --all | jq -r "map(select(.counter == \"$1\" and .of == \"$2\").value) | add // 0"
+}
+
+refusals() {
+	local sent received reason="invalid service ID"
+	# shellcheck disable=SC2086 # words
+	sent=$(rejects tx-rejects "$reason" $PEER) received=$(rejects rx-rejects "$reason")
+	! timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7331 -C 1 || return
+	# Early retries may be refused, too, which is no more news to the client.
+	# shellcheck disable=SC2086 # words
+	[ "$(rejects tx-rejects "$reason" $PEER)" -gt "$sent" ] || fail "not counted as sent" || return
+	[ "$(rejects rx-rejects "$reason")" -gt "$received" ] || fail "not counted as received" || return
+	"$TOOL" stat --openmetrics >"$TMP/metrics" || return
+	grep -q "^rdma_cm_rx_rejects_total{device=\"rxe0\",port=\"1\",reason=\"$reason\"} [1-9]" "$TMP/metrics" || return
+	[ "$(tail -n 1 "$TMP/metrics")" = "# EOF" ]
+}
+check "stat: refusals by reason, at both ends" refusals
+
+as_in_sysfs() {
+	local group of value dir=/sys/class/infiniband/rxe0/ports/1 compared=0
+	serve && connect $OWNER && wait_for 20 established 1 && stop || return
+	while IFS=$'\t' read -r group of value; do
+		case $group in
+		rx-drops | [tr]x-msgs | tx-retries | rx-duplicates) ;;
+		*) continue ;;
+		esac
+		[ "$(<"$dir/cm_${group//-/_}/$of")" = "$value" ] || fail "$group $of: $value" || return
+		compared=$((compared + 1))
+	done < <(json '.[] | select(.port == "rxe0/1") | [.counter, .of, .value] | @tsv' stat --all)
+	[ "$compared" -eq 55 ] || fail "$compared counters"
+}
+check "stat: the counters of sysfs" as_in_sysfs
+
+# The server is stopped, so that the request waits until its deadline.
+deadline() {
+	local start before
+	serve && kill -STOP "$(peer_json '.[0].pid' show listeners)" || return
+	"$TOOL" tune set rxe0/1 deadline-ms=700 || return
+	[ "$(json '.[] | select(."dev-name" == "rxe0")."deadline-ms"' tune)" -eq 700 ] || return
+	start=$(date +%s)
+	! timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 7330 -C 1 2>"$TMP/err" >"$TMP/out" || return
+	[ $(($(date +%s) - start)) -le $((10 * PATIENCE)) ] || fail "no deadline" || return
+	grep -q UNREACHABLE "$TMP/out" "$TMP/err" || fail "$(cat "$TMP/out" "$TMP/err")" || return
+	kill -CONT "$(peer_json '.[0].pid' show listeners)" || return
+	# Nothing changes if any of it is wrong.
+	before=$(json . tune)
+	ends_with 2 "$TOOL" tune set rxe0 timewait=3 max-retries=16 && ends_with 2 "$TOOL" tune set rxe9 timewait=3 &&
+		ends_with 2 "$TOOL" tune set rxe0 retries=3 || return
+	ends_with 4 as $OWNER "$TOOL" tune set rxe0 timewait=3 || return
+	ends_with 4 unshare --user --map-root-user "$TOOL" tune set rxe0 timewait=3 || return
+	[ "$(json . tune)" = "$before" ] || fail "$(json . tune)" || return
+	# Configfs shows the same.
+	[ ! -d /sys/kernel/config ] || mount -t configfs none /sys/kernel/config 2>/dev/null || :
+	mkdir /sys/kernel/config/rdma_cm/rxe0 &&
+		[ "$(</sys/kernel/config/rdma_cm/rxe0/ports/1/cm_deadline_ms)" -eq 700 ] &&
+		rmdir /sys/kernel/config/rdma_cm/rxe0 || return
+	"$TOOL" tune set rxe0 deadline-ms=0 && stop
+}
+check "tune: a deadline holds from the next request on; nothing half done" deadline
+
+STAY=300
+# hold: so many connections, both ends of which are here, until "$STORM" is killed.
+hold() {
+	[ -p "$TMP/hold" ] || mkfifo "$TMP/hold"
+	/mnt/share/cmstorm both -a "$A4" -p 7340 -o $STAY -n 1 --hold <>"$TMP/hold" >/dev/null & STORM=$!
+}
+
+# Connections that stay are in each dump, whatever is made and destroyed meanwhile.
+churn() {
+	local i churn seen
+	stays() {
+		[ "$(json '[.[] | select(.dst // "" | endswith(":7340")) | select(."cm-state" == "established")] | length' \
+			show connections)" -ge $STAY ]
+	}
+	hold
+	wait_for 60 stays || fail "$(json length show connections)" || return
+	# Queue pair numbers in time wait are not used again so soon.
+	for ((i = 1; i < 1000; i++)); do
+		/mnt/share/cmstorm both -a "$A4" -p 7341 -n 200 -f 50 --qpn=$((i * 1000)) --finish=close >/dev/null || exit
+	done & churn=$!
+	for ((i = 0; i < 20; i++)); do
+		seen=$(json '[.[] | select(.dst // "" | endswith(":7340")) | .src] | unique | length' show connections)
+		[ "$seen" -ge $STAY ] || fail "dump $i: $seen" || return
+		"$TOOL" -j show peers >/dev/null && "$TOOL" -j show listeners >/dev/null && "$TOOL" -j show limits >/dev/null || return
+	done
+	kill -0 "$churn" || fail "nothing was made meanwhile" || return
+	kill "$churn" "$STORM"
+	wait
+	wait_for 20 no_cm_ids
+}
+check "a dump misses nothing that stays, beside ids that come and go" churn
+
+# A dump that nobody reads to its end keeps the module, until its socket is closed.
+half_read() {
+	local dump
+	both_ends() {
+		[ "$(json length show connections)" -ge $((2 * STAY)) ]
+	}
+	hold
+	wait_for 60 both_ends || fail "$(json length show connections) connections" || return
+	python3 - <<'END' & dump=$!
+import socket, struct, time
+netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
+def message(family, flags, command, attributes=b""):
+    body = struct.pack("BBH", command, 1, 0) + attributes
+    netlink.send(struct.pack("IHHII", 16 + len(body), family, flags, 1, 0) + body)
+name = b"rdma-cm\0"
+message(16, 1, 3, struct.pack("HH", 4 + len(name), 2) + name)
+answer = netlink.recv(65536)[20:]
+while answer:
+    length, kind = struct.unpack_from("HH", answer)
+    if kind == 1:
+        family, = struct.unpack_from("H", answer, 4)
+    answer = answer[(length + 3) & ~3:]
+message(family, 0x301, 6)
+netlink.recv(100)
+time.sleep(1000)
+END
+	sleep 3
+	kill "$STORM"
+	wait "$STORM"
+	wait_for 20 no_cm_ids || fail "$(cm_ids)" || return
+	! rmmod rust_rdma_cm 2>/dev/null || fail "unloaded below a dump" || return
+	kill "$dump"
+	wait "$dump"
+	cm-use none && ends_with 3 "$TOOL" show peers && ends_with 0 "$TOOL" && cm-use rust && ends_with 0 "$TOOL" show peers
+}
+if [ -z "$CM_BUILT_IN" ]; then
+	check "a dump keeps the module loaded until it is read or closed" half_read
+else
+	skip "a dump keeps the module loaded until it is read or closed" "the module is built in"
+fi
+finish

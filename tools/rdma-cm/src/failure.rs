@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Failures, and the status that the tool then ends with.
+
+use std::{fmt, io};
+
+/// A reason for which the tool fails.
+#[derive(Debug)]
+pub enum Failure {
+    /// The kernel refuses, with this error number.
+    Kernel(i32),
+    /// The kernel has no such family: the module is not loaded, or is another one.
+    NoFamily,
+    /// An answer is none.
+    Garbled,
+    /// An argument is wrong.
+    Wrong(String),
+    /// A program cannot be started.
+    Program(&'static str, io::Error),
+}
+
+impl Failure {
+    /// Returns the status, which rdma-cm(8) lists.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Wrong(_) => 2,
+            Self::NoFamily => 3,
+            Self::Kernel(libc::EPERM | libc::EACCES) => 4,
+            Self::Kernel(_) | Self::Garbled | Self::Program(..) => 1,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Kernel(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel(libc::EPERM | libc::EACCES) => {
+                write!(f, "not permitted: CAP_NET_ADMIN is needed")
+            }
+            Self::Kernel(code) => write!(f, "{}", io::Error::from_raw_os_error(*code)),
+            Self::NoFamily => {
+                write!(
+                    f,
+                    "the kernel does not answer: rust_rdma_cm is not loaded, or too old"
+                )
+            }
+            Self::Garbled => write!(f, "the kernel has sent something that is no message"),
+            Self::Wrong(what) => write!(f, "{what}"),
+            Self::Program(name, error) => write!(f, "{name}: {error}"),
+        }
+    }
+}

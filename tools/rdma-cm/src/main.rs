@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `rdma-cm`: shows what the RDMA connection manager does, and tunes it.
+
+/// Prints a line, as `println!` does, but for a reader who has gone: nothing is left to do then.
+macro_rules! say {
+    ($($arguments:tt)*) => {
+        $crate::say(format_args!($($arguments)*))
+    };
+}
+
+mod failure;
+mod json;
+mod metrics;
+mod netlink;
+mod row;
+mod show;
+mod stat;
+mod status;
+mod table;
+mod tune;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use netlink::Socket;
+use std::{
+    fmt,
+    io::{self, Write},
+    process::{self, ExitCode},
+};
+
+/// Shows what the RDMA connection manager does, and tunes it.
+///
+/// A user sees its own connections and listeners. CAP_NET_ADMIN shows those of
+/// all users in the network namespace.
+///
+/// Exit status: 0 success, 1 the kernel refuses, 2 wrong arguments, 3 the module
+/// is not loaded or too old, 4 not permitted.
+#[derive(Parser)]
+#[command(name = "rdma-cm", verbatim_doc_comment)]
+struct Arguments {
+    /// Print JSON.
+    #[arg(short, long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Shows which connection manager is loaded, and who uses it.
+    Status,
+    /// Shows connections, listeners, peers, or what users have.
+    Show { what: show::Subject },
+    /// Shows what is counted.
+    Stat(stat::Options),
+    /// Shows or sets the tunables of ports.
+    Tune {
+        #[command(subcommand)]
+        action: Option<tune::Action>,
+    },
+    /// Loads the other connection manager, if nobody uses this one.
+    Use { which: status::Manager },
+    /// Does the same as "use rust".
+    #[command(hide = true)]
+    Rust,
+    /// Does the same as "use c".
+    #[command(hide = true)]
+    C,
+}
+
+/// Prints a line, or ends if nobody reads it.
+fn say(line: fmt::Arguments<'_>) {
+    if writeln!(io::stdout(), "{line}").is_err() {
+        process::exit(1);
+    }
+}
+
+/// Opens a socket for the module's family.
+fn family() -> Result<Socket, Failure> {
+    Socket::open(&cmproto::netlink::FAMILY.to_string_lossy())
+}
+
+fn run(arguments: Arguments) -> Result<(), Failure> {
+    let json = arguments.json;
+    let Some(command) = arguments.command else {
+        return status::show_manager(json);
+    };
+    match command {
+        What::Status => status::show(json),
+        What::Show { what } => show::show(&mut family()?, what, json),
+        What::Stat(options) => stat::show(&mut family()?, &options, json),
+        What::Tune { action: None } => tune::show(&mut family()?, json),
+        What::Tune {
+            action: Some(action),
+        } => tune::act(&mut family()?, &action, json),
+        What::Use { which } => status::swap(which),
+        What::Rust => status::swap(status::Manager::Rust),
+        What::C => status::swap(status::Manager::C),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("rdma-cm: {failure}");
+            failure.status().into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

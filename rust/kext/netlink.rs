@@ -10,7 +10,7 @@ use super::net::Net;
 use crate::{bindings, kext::this_module::THIS_MODULE};
 use core::{marker::PhantomData, marker::PhantomPinned, ptr::NonNull};
 use kernel::{
-    alloc::flags::GFP_KERNEL,
+    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     container_of,
     error::{from_result, to_result},
     prelude::*,
@@ -377,7 +377,7 @@ impl<T: Family> Registration<T> {
             let request = unsafe { Self::request(cb) };
             // SAFETY: The family is ours, and is registered during the call.
             let this = unsafe { Self::of((*request.info).family) };
-            let dump = KBox::new(this.context.start(&request)?, GFP_KERNEL)?;
+            let dump = KBox::new(this.context.start(&request)?, GFP_KERNEL_ACCOUNT)?;
             // SAFETY: The dump is ours, and has room for a pointer.
             unsafe { Self::state(cb).write(dump.into_foreign()) };
             Ok(0)

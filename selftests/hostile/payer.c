@@ -231,8 +231,11 @@ ACT(contained, "ids|connects|datagrams")
 	while (!(killed = waitpid(pid, &status, WNOHANG) == pid)) {
 		own = paid("filled");
 		now = all() - own - before;
-		most = now > most ? now : most;
-		pays = own > pays ? own : pays;
+		/* When the user has been killed its objects go, and the pages that they were in go later. */
+		if (own >= pays) {
+			most = now > most ? now : most;
+			pays = own;
+		}
 		if (sem_trywait(&shared->done) == 0)
 			break;
 		usleep(20000);

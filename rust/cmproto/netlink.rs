@@ -4,7 +4,7 @@
 //!
 //! `Documentation/netlink/specs/rdma-cm.yaml` describes the messages.
 
-use crate::numbered::numbered;
+use crate::{cm::Tunable, numbered::numbered};
 
 /// The name of the family.
 pub const FAMILY: &core::ffi::CStr = c"rdma-cm";
@@ -49,17 +49,17 @@ numbered! {
         Port = 3 => "port",
         /// Protocol of a port.
         Protocol = 4 => "protocol",
-        /// [`Tunable::ResponseTimeout`](crate::cm::Tunable::ResponseTimeout).
+        /// [`Tunable::ResponseTimeout`].
         ResponseTimeout = 5 => "response-timeout",
-        /// [`Tunable::MaxRetries`](crate::cm::Tunable::MaxRetries).
+        /// [`Tunable::MaxRetries`].
         MaxRetries = 6 => "max-retries",
-        /// [`Tunable::Deadline`](crate::cm::Tunable::Deadline).
+        /// [`Tunable::Deadline`].
         Deadline = 7 => "deadline-ms",
-        /// [`Tunable::Timewait`](crate::cm::Tunable::Timewait).
+        /// [`Tunable::Timewait`].
         Timewait = 8 => "timewait",
-        /// [`Tunable::EarlyRetry`](crate::cm::Tunable::EarlyRetry).
+        /// [`Tunable::EarlyRetry`].
         EarlyRetry = 9 => "early-retry-ms",
-        /// [`Tunable::Parking`](crate::cm::Tunable::Parking).
+        /// [`Tunable::Parking`].
         Parking = 10 => "backlog-parking",
         /// A [`CounterKind`].
         CounterKind = 11 => "counter-kind",
@@ -120,6 +120,20 @@ numbered! {
     }
     /// Returns the name in the specification.
     fn name -> &'static str
+}
+
+impl Attr {
+    /// Returns the attribute of a tunable, which has the name of the tunable, too.
+    pub const fn of(tunable: Tunable) -> Self {
+        match tunable {
+            Tunable::ResponseTimeout => Self::ResponseTimeout,
+            Tunable::MaxRetries => Self::MaxRetries,
+            Tunable::Deadline => Self::Deadline,
+            Tunable::Timewait => Self::Timewait,
+            Tunable::EarlyRetry => Self::EarlyRetry,
+            Tunable::Parking => Self::Parking,
+        }
+    }
 }
 
 numbered! {

@@ -81,18 +81,6 @@ pub(super) fn put_device(device: &CmDevice, message: &mut Message<'_>) -> Result
     message.text(Attr::DevName as u16, &device.device.name())
 }
 
-/// Returns the attribute of a tunable.
-const fn attribute(tunable: Tunable) -> Attr {
-    match tunable {
-        Tunable::ResponseTimeout => Attr::ResponseTimeout,
-        Tunable::MaxRetries => Attr::MaxRetries,
-        Tunable::Deadline => Attr::Deadline,
-        Tunable::Timewait => Attr::Timewait,
-        Tunable::EarlyRetry => Attr::EarlyRetry,
-        Tunable::Parking => Attr::Parking,
-    }
-}
-
 /// Dumps the ports from `place` on, with their tunables.
 pub(super) fn ports(
     globals: &Globals,
@@ -105,7 +93,7 @@ pub(super) fn ports(
             found.put_name(message)?;
             message.u32(Attr::Protocol as u16, found.port.protocol as u32)?;
             for tunable in Tunable::ALL {
-                message.u32(attribute(tunable) as u16, found.port.tuned(tunable))?;
+                message.u32(Attr::of(tunable) as u16, found.port.tuned(tunable))?;
             }
             Ok(())
         })?;
@@ -158,7 +146,7 @@ pub(super) fn set(globals: &Globals, request: &Request<'_>) -> Result {
     let port = device.port(port).ok_or(ENODEV)?;
     let mut tuning = Tuning::NONE;
     for tunable in Tunable::ALL {
-        if let Some(value) = number(attribute(tunable)) {
+        if let Some(value) = number(Attr::of(tunable)) {
             tuning.set(tunable, value).map_err(|_| EINVAL)?;
         }
     }

@@ -30,18 +30,6 @@ pub enum Action {
     },
 }
 
-/// Returns the attribute of a tunable, whose name is that of the tunable.
-fn attr(tunable: Tunable) -> Attr {
-    match tunable {
-        Tunable::ResponseTimeout => Attr::ResponseTimeout,
-        Tunable::MaxRetries => Attr::MaxRetries,
-        Tunable::Deadline => Attr::Deadline,
-        Tunable::Timewait => Attr::Timewait,
-        Tunable::EarlyRetry => Attr::EarlyRetry,
-        Tunable::Parking => Attr::Parking,
-    }
-}
-
 /// Returns the tunable and the value of NAME=VALUE.
 fn parse(assignment: &str) -> Result<(Tunable, u32), Failure> {
     let (name, value) = assignment
@@ -49,9 +37,11 @@ fn parse(assignment: &str) -> Result<(Tunable, u32), Failure> {
         .ok_or_else(|| Failure::Wrong(format!("no NAME=VALUE: {assignment}")))?;
     let tunable = Tunable::ALL
         .into_iter()
-        .find(|tunable| attr(*tunable).name() == name);
+        .find(|tunable| Attr::of(*tunable).name() == name);
     let tunable = tunable.ok_or_else(|| {
-        let names = Tunable::ALL.map(|tunable| attr(tunable).name()).join(", ");
+        let names = Tunable::ALL
+            .map(|tunable| Attr::of(tunable).name())
+            .join(", ");
         Failure::Wrong(format!("no tunable {name}: there are {names}"))
     })?;
     match value
@@ -77,7 +67,7 @@ pub fn show(socket: &mut Socket, as_json: bool) -> Result<(), Failure> {
     let mut table = Table::new(&["PORT", "TUNABLE", "VALUE", "DEFAULT", "MAXIMUM"]);
     for row in &ports {
         for tunable in Tunable::ALL {
-            let name = attr(tunable).name();
+            let name = Attr::of(tunable).name();
             let value = row
                 .number(name)
                 .map_or("-".into(), |value| value.to_string());
@@ -114,7 +104,7 @@ pub fn act(socket: &mut Socket, action: &Action, as_json: bool) -> Result<(), Fa
         let at = at.map(|(name, attr)| (attr, row.number(name).unwrap_or(0) as u32));
         let set = values
             .iter()
-            .map(|(tunable, value)| (attr(*tunable), *value));
+            .map(|(tunable, value)| (Attr::of(*tunable), *value));
         let numbers: Vec<_> = at
             .into_iter()
             .chain(set)

@@ -83,6 +83,15 @@ proof_build() {
 	echo "built"
 }
 
+# static_program PACKAGE: builds the program of that name, which needs no C library where it runs, and prints its path.
+static_program() {
+	local target=x86_64-unknown-linux-gnu
+	RUSTFLAGS="-C target-feature=+crt-static" \
+		"${cargo[@]}" build --locked --release --quiet --target "$target" \
+		--manifest-path "$HOST/Cargo.toml" --package "$1" >&2 &&
+		echo "$CARGO_TARGET_DIR/$target/release/$1"
+}
+
 # loom_tests [ARG...]: those of rust/containers for loom, which is a build of its own.
 loom_tests() {
 	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" -p containers --lib \

@@ -72,20 +72,25 @@ static pid_t start(void (*run)(void))
 static union addr port;
 static int listeners;
 
-/* Listens at ports from PORT on, and reads nothing. */
-static void listener(void)
+/* Listens at that many ports from PORT on. */
+static void listen_from_port(uint16_t ps, int number, int backlog)
 {
-	int fd;
+	int fd = file();
 
-	join("listener");
-	fd = file();
-	for (int n = 0; n < listeners; n++) {
+	for (int n = 0; n < number; n++) {
 		union addr a = addr4(ADDR4, PORT + n);
-		uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
+		uint32_t id = REQUIRE_ID(create_id(fd, ps, 1));
 
 		REQUIRE_OK(bind_addr(fd, id, &a));
-		REQUIRE_OK(listen_id(fd, id, REQUESTS));
+		REQUIRE_OK(listen_id(fd, id, backlog));
 	}
+}
+
+/* Reads nothing. */
+static void listener(void)
+{
+	join("listener");
+	listen_from_port(PS_TCP, listeners, REQUESTS);
 }
 
 static void clients(void)
@@ -144,11 +149,11 @@ ACT(unread, "")
 #define FULL_LISTENERS 40
 #define UNREAD 12000
 
-static void fill_with_ids(void)
+static void fill_with_ids(uint16_t ps)
 {
 	int fd = file();
 
-	for (shared->made = 0; shared->made < IDS && create_id(fd, PS_TCP, 1) >= 0; shared->made++)
+	for (shared->made = 0; shared->made < IDS && create_id(fd, ps, 1) >= 0; shared->made++)
 		unmap_all();
 }
 
@@ -156,15 +161,9 @@ static void fill_with_ids(void)
 static void fill_with_requests(uint16_t ps)
 {
 	struct rdma_ucm_conn_param param = conn_param();
-	int fd = file(), server = file();
+	int fd = file();
 
-	for (int n = 0; n < FULL_LISTENERS; n++) {
-		union addr a = addr4(ADDR4, PORT + n);
-		uint32_t id = REQUIRE_ID(create_id(server, ps, 1));
-
-		REQUIRE_OK(bind_addr(server, id, &a));
-		REQUIRE_OK(listen_id(server, id, UNREAD / FULL_LISTENERS));
-	}
+	listen_from_port(ps, FULL_LISTENERS, UNREAD / FULL_LISTENERS);
 	for (shared->made = 0; shared->made < UNREAD; shared->made++) {
 		union addr a = addr4(ADDR4, PORT + shared->made % FULL_LISTENERS);
 		struct rdma_ucm_event_resp ev;
@@ -180,23 +179,14 @@ static void fill_with_requests(uint16_t ps)
 	}
 }
 
-static void fill_with_connects(void)
-{
-	fill_with_requests(PS_TCP);
-}
-
-static void fill_with_datagrams(void)
-{
-	fill_with_requests(PS_UDP);
-}
-
 static const struct filling {
 	const char *name;
-	void (*fill)(void);
+	void (*fill)(uint16_t ps);
+	uint16_t ps;
 } fillings[] = {
-	{ "ids", fill_with_ids },
-	{ "connects", fill_with_connects },
-	{ "datagrams", fill_with_datagrams },
+	{ "ids", fill_with_ids, PS_TCP },
+	{ "connects", fill_with_requests, PS_TCP },
+	{ "datagrams", fill_with_requests, PS_UDP },
 	{ 0 },
 };
 
@@ -223,7 +213,7 @@ ACT(contained, "ids|connects|datagrams")
 	pid = child();
 	if (pid == 0) {
 		join("filled");
-		f->fill();
+		f->fill(f->ps);
 		sem_post(&shared->done);
 		for (;;)
 			pause();

@@ -31,21 +31,17 @@ compare() {
 	fi
 }
 
-# 12: ACT [COUNT] -- CALL...: calls beside what ACT holds
+# 12: "ACT [COUNT]" CALL...: calls beside what ACT holds
 held() {
-	local arguments=()
-	while [ "$1" != -- ]; do
-		arguments+=("$1")
-		shift
-	done
-	act "${arguments[@]}" && compare "${@:2}" && nothing_left 60
+	# shellcheck disable=SC2086 # words
+	act $1 && compare "${@:2}" && nothing_left 60
 }
 
 # The same beside the owners of all ports of a range.
 held_ports() {
 	local range=/proc/sys/net/ipv4/ip_local_port_range before status=0
 	before=$(<$range) && echo "$PORTS" >$range || return
-	held ports -- "$@" || status=$?
+	held ports "$@" || status=$?
 	echo "$before" >$range && return "$status"
 }
 
@@ -77,12 +73,12 @@ beside_flood() {
 
 OWNERS=3500 EVENTS=7500 PORTS="32768 39999"
 [ -z "${LONG-}" ] || OWNERS=14000 EVENTS=30000 PORTS="32768 60999"
-check "calls beside many owners of a port" held owners $OWNERS -- \
+check "calls beside many owners of a port" held "owners $OWNERS" \
 	own bind_here bind_elsewhere refused_here any_here any_elsewhere
 check "calls beside the owners of all ephemeral ports" held_ports \
 	own bind_here bind_elsewhere any_here any_elsewhere resolve_here resolve_elsewhere
-check "calls beside many unread events" held events $EVENTS -- own bind_here bind_elsewhere
-check "many unread events move to another file" held moved $EVENTS -- own
+check "calls beside many unread events" held "events $EVENTS" own bind_here bind_elsewhere
+check "many unread events move to another file" held "moved $EVENTS" own
 case="connections beside as many unanswered ones as there are address handles"
 if ! has_softib; then
 	skip "$case" "there is no softib"

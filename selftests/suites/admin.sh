@@ -55,6 +55,24 @@ wrong_arguments() {
 }
 check "wrong arguments are status 2" wrong_arguments
 
+# completes WORD... LAST: what bash offers for the last of these words.
+completes() {
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+	_rdma-cm "$1" "${!#}" "${COMP_WORDS[-2]}"
+	echo "${COMPREPLY[*]}"
+}
+
+completion() {
+	mkdir "$TMP/generated" && "$TOOL" generate "$TMP/generated" && . "$TMP/generated/rdma-cm.bash" || return
+	complete -p rdma-cm | grep -q 'complete .*-F _rdma-cm rdma-cm' || fail "$(complete -p)" || return
+	[ "$(completes rdma-cm sh)" = "show" ] && [ "$(completes rdma-cm show li)" = "listeners limits" ] &&
+		[ "$(completes rdma-cm use r)" = "rust" ] || return
+	# Each command that --help has is offered, and no other.
+	[ "$("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | sort | xargs)" = \
+		"$(completes rdma-cm "" | tr ' ' '\n' | grep -v '^-' | sort | xargs)" ] || fail "$(completes rdma-cm "")"
+}
+check "the completion of bash offers commands and their arguments" completion
+
 no_family() {
 	local what
 	for what in "show connections" "show listeners" "show peers" "show limits" stat tune monitor; do

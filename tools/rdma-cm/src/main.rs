@@ -10,6 +10,7 @@ macro_rules! say {
 }
 
 mod failure;
+mod generate;
 mod json;
 mod metrics;
 mod netlink;
@@ -20,12 +21,13 @@ mod status;
 mod table;
 mod tune;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use netlink::Socket;
 use std::{
     fmt,
     io::{self, Write},
+    path::PathBuf,
     process::{self, ExitCode},
 };
 
@@ -67,6 +69,9 @@ enum What {
     /// Does the same as "use c".
     #[command(hide = true)]
     C,
+    /// Writes the manual page and the completions into a directory.
+    #[command(hide = true)]
+    Generate { dir: PathBuf },
 }
 
 /// Prints a line, or ends if nobody reads it.
@@ -97,6 +102,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Use { which } => status::swap(which),
         What::Rust => status::swap(status::Manager::Rust),
         What::C => status::swap(status::Manager::C),
+        What::Generate { dir } => generate::generate(&Arguments::command(), &dir),
     }
 }
 
@@ -113,7 +119,6 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn arguments_are_consistent() {

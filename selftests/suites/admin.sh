@@ -291,7 +291,7 @@ half_read() {
 	}
 	hold
 	wait_for 60 both_ends || fail "$(json length show connections) connections" || return
-	python3 - <<'END' & dump=$!
+	python3 - <<'END' >"$TMP/half" & dump=$!
 import socket, struct, time
 netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
 def message(family, flags, command, attributes=b""):
@@ -307,9 +307,10 @@ while answer:
     answer = answer[(length + 3) & ~3:]
 message(family, 0x301, 6)
 netlink.recv(100)
+print("begun", flush=True)
 time.sleep(1000)
 END
-	sleep 3
+	wait_for 60 test -s "$TMP/half" || fail "no dump" || return
 	kill "$STORM"
 	wait "$STORM"
 	wait_for 20 no_cm_ids || fail "$(cm_ids)" || return

@@ -112,7 +112,7 @@ static void add_event(struct line *l, struct subject *s, const char *where,
 	}
 }
 
-void read_events(struct events *events, struct subject *s, int quiet_ms)
+void read_events(struct events *events, struct subject *s, int first_ms, int quiet_ms)
 {
 	int fds[] = { s->p.cfd, s->p.sfd, s->other };
 	static const char *const names[] = { "client", "server", "other" };
@@ -120,7 +120,7 @@ void read_events(struct events *events, struct subject *s, int quiet_ms)
 
 	for (int i = 0; i < 3; i++)
 		p[i] = (struct pollfd){ .fd = fds[i] > 0 ? fds[i] : -1, .events = POLLIN };
-	while (poll(p, 3, quiet_ms) > 0) {
+	for (int wait_ms = first_ms; poll(p, 3, wait_ms) > 0; wait_ms = quiet_ms) {
 		bool any = false;
 
 		for (int i = 0; i < 3; i++) {

@@ -26,6 +26,8 @@
 #define SECONDS 20	/* for one case */
 
 static int quiet_ms = 40;
+/* The time that a program or a peer may take to answer, on a busy machine. */
+#define ANSWER_MS 3000
 static bool timed, only_short, only_list;
 static int nr_patterns;
 static char **patterns;
@@ -117,6 +119,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 	const char *changed;
 	uint64_t after;
 	struct subject again;
+	int first_ms = t->command->asks ? ANSWER_MS : quiet_ms;
 	long ret, ret2;
 
 	l.len = 0;
@@ -146,7 +149,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		make_call(t, s, 0x5a, &two);
 		ret2 = issue(t, s, &two);
 	} else if (one.answer) {
-		read_events(&events, s, quiet_ms);
+		read_events(&events, s, first_ms, quiet_ms);
 		enter(state, &again);
 		make_call(t, &again, 0x5a, &two);
 		ret2 = issue(t, &again, &two);
@@ -160,7 +163,7 @@ static bool walk_case(const struct state *state, const struct tcase *t, struct s
 		add_answer(&l, t->command, one.answer, 0xa5, two.answer, 0x5a);
 	/* One that is late comes before the answer to the other pattern, or after it. */
 	if (ret >= 0 && !t->command->pure)
-		read_events(&events, s, quiet_ms);
+		read_events(&events, s, one.answer ? quiet_ms : first_ms, quiet_ms);
 	add_events(&l, &events);
 	after = view(s);
 	if (after != before)

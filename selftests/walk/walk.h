@@ -88,6 +88,7 @@ struct command {
 	int16_t id_at, answer_at;	/* -1 if it has none */
 	bool pure;	/* never changes an id */
 	bool elsewhere;	/* to be written to the other file */
+	bool asks;	/* if it succeeds, an event follows, however long somebody takes to answer */
 	void (*fill)(struct subject *s, uint8_t *req);
 	struct field fields[MAX_FIELDS];
 	const struct variant *variants;
@@ -166,8 +167,8 @@ struct events {
 	struct line of[3];
 };
 
-/* Adds the events that come while the id settles. */
-void read_events(struct events *events, struct subject *s, int quiet_ms);
+/* Adds the events that come while the id settles: one within the first time, and others within the second. */
+void read_events(struct events *events, struct subject *s, int first_ms, int quiet_ms);
 void add_events(struct line *l, const struct events *events);
 /* Returns the visible state of an id. */
 uint64_t view(struct subject *s);

@@ -28,7 +28,7 @@ build() {
 
 # A layout that is not the kernel's must be refused, with words.
 layout() {
-	local header=$REPO/rust/bindings/layout_generated.h kdir release status=0 line name number
+	local header=$REPO/rust/bindings/layout_generated.h kdir release status=0 line name number other=$work/layout.h
 	kdir=$("$TOOLS/kernel" --print-kdir) && release=$("$TOOLS/kernel" --print-release) || return
 	one "the layout is that of the kernel" \
 		"$TOOLS/buildroot" "$TOOLS/checks/layout" "$header" "$kdir" "$release" || status=1
@@ -36,12 +36,11 @@ layout() {
 	while read -r line; do
 		name=$(echo "$line" | awk '{ print $2 }')
 		number=$(echo "$line" | awk '{ print $3 }')
-		sed "s/^#define $name\b.*/#define $name $((number + 8))/" "$header" >"$REPO/.layout-$$.h"
+		sed "s/^#define $name\b.*/#define $name $((number + 8))/" "$header" >"$other"
 		one "another $name is refused" bash -c \
 			'! out=$("$@" 2>&1) && echo "$out" | grep -q .' - \
-			"$TOOLS/buildroot" "$TOOLS/checks/layout" "$REPO/.layout-$$.h" "$kdir" "$release" ||
+			env BUILDROOT_BIND="$work" "$TOOLS/buildroot" "$TOOLS/checks/layout" "$other" "$kdir" "$release" ||
 			status=1
-		rm -f "$REPO/.layout-$$.h"
 	done < <(grep -E '^#define (RDMA_ID_PRIVATE|RDMA_CM_ID)_[A-Z_]+[[:space:]]+[0-9]+$' "$header" |
 		head -n 4)
 	return "$status"

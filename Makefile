@@ -38,7 +38,7 @@ modules_install install: modules
 	@tools/kmake modules_install INSTALL_MOD_DIR=$(or $(INSTALL_MOD_DIR),updates) \
 		$(if $(V),V=$(V)) $(if $(INSTALL_MOD_PATH),INSTALL_MOD_PATH=$(abspath $(INSTALL_MOD_PATH)))
 
-# A Debian package for the kernel that is built for.
+# Debian packages, of which one is for the kernel that is built for.
 deb:
 	@tools/deb
 
@@ -115,7 +115,7 @@ help:
 	@echo 'Building (KDIR=<prepared kernel tree>, default: Debian'"'"'s stock kernel):'
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
-	@echo '  deb               - a Debian package for that kernel, with the tool rdma-cm'
+	@echo '  deb               - Debian packages: the tool rdma-cm, the module for that kernel, its source for DKMS'
 	@echo '  update            - choose the newest kernel of Debian'"'"'s again: it is remembered'
 	@echo '  clean             - remove what a build leaves'
 	@echo '  distclean         - also documentation and test builds'

@@ -43,6 +43,13 @@ if [[ ${1:-} =~ ^(-h|--help)$ ]] && ! declare -F usage >/dev/null; then
 	exit
 fi
 
+# export_version: the version and the commit of this tree, which the module and rdma-cm say of themselves.
+export_version() {
+	export RDMA_CM_VERSION RDMA_CM_COMMIT
+	RDMA_CM_VERSION=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$REPO/debian/changelog")
+	RDMA_CM_COMMIT=$(git -C "$REPO" rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+}
+
 is_root() {
 	[ "$(id -u)" -eq 0 ]
 }

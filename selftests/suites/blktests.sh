@@ -20,9 +20,6 @@ if ! use_storage; then
 	finish
 fi
 
-# They unload nvme-rdma with modprobe, and that takes along what nobody else needs. rdma_ucm of C's
-# modules does.
-modprobe rdma_ucm
 # It lays out what it prints.
 command -v column >/dev/null || {
 	printf '#!/bin/sh\ncat\n' >"$TMP/column"
@@ -70,7 +67,6 @@ done
 
 cd / || exit
 modprobe -r nvme-rdma nvmet-rdma
-[ "$CM" != rust ] || rmmod rdma_ucm
 sysctl -q kernel.hung_task_timeout_secs="$hung"
 rdma link show rxe0/1 >/dev/null 2>&1 || plug
 $PEER rdma link add rxe1 type rxe netdev v1

@@ -1,19 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# modprobe on a system where this package is installed: a Debian package ("make deb") or what "make
-# modules_install INSTALL_MOD_PATH=installed" left, in the shared directory, beside the
-# distribution's modules.
+# modprobe on a system where the packages of "make deb" are installed, or what "make modules_install
+# INSTALL_MOD_PATH=installed" left, in the shared directory, beside the distribution's modules. On a kernel that
+# demands signatures (module.sig_enforce=1), that C's modules are loaded instead, which have them.
+#
+# shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
 release=$(uname -r)
 installed=${INSTALLED:-/mnt/share/installed}/lib/modules/$release
-package=$(echo /mnt/share/rust-rdma-cm*.deb)
-if [ "$CM" != rust ] || { [ ! -d "$installed" ] && [ ! -e "$package" ]; }; then
+package=$(echo /mnt/share/rust-rdma-cm-modules-*.deb)
+tool_package=$(echo /mnt/share/rdma-cm_*.deb)
+conf=/usr/lib/modprobe.d/rust-rdma-cm.conf
+if [ "$CM" = c ] || { [ ! -d "$installed" ] && [ ! -e "$package" ]; }; then
 	skip "an installed package" "no $package and no $installed, or not for C"
 	finish
 fi
+signed_only=''
+! grep -q Y /sys/module/module/parameters/sig_enforce || signed_only=1
 
 cm-use none || exit
 rm -f /etc/modprobe.d/cm-use.conf
@@ -30,15 +36,10 @@ modprobe -a -D rdma_ucm rdma_rxe ib_uverbs configfs ib_umad nvme-rdma ib_srp |
 	done
 mount --bind "$tree/lib/modules" /lib/modules || exit
 # Modules that modprobe -r found unused have to be there again.
-trap 'cm-use none; umount /lib/modules; modprobe ib_uverbs; cm-use "$CM"; rm -rf "$TMP"' EXIT
+trap 'cm-use none; umount /lib/modules; rm -f "$conf"; modprobe ib_uverbs; cm-use "$CM"; rm -rf "$TMP"' EXIT
 
 loaded() {
 	[ -d "/sys/module/$1" ]
-}
-
-unload() {
-	modprobe -r "$@" || return
-	! loaded rust_rdma_cm && ! loaded rdma_ucm || fail "still loaded"
 }
 
 unload_all() {
@@ -59,48 +60,68 @@ pings() {
 	ends_within 10 "$server"
 }
 
+# status: the first two lines of the tool: which connection manager is loaded, and why.
+status() {
+	$tool status | head -n 2 | paste -s -d ' '
+}
+
+# The tool of an administrator.
+tool=/mnt/repo/tools/cm
+[ ! -e "$package" ] || tool=rdma-cm
+# The name of the package that is installed, without its version.
+name() {
+	dpkg-deb -f "$1" Package
+}
+
 install_it() {
 	if [ -e "$package" ]; then
 		# The guest has a kernel, but no package of one.
-		dpkg --force-depends -i "$package"
+		dpkg -i "$tool_package" "$package" || return
+		[ -e "/usr/lib/modules/$release/updates/rust_rdma_cm.ko.xz" ] && [ -e "$conf" ] ||
+			fail "a file is missing" || return
+		[ -n "$(modinfo -F commit rust_rdma_cm)" ] || return
+		[ "$(rdma-cm --version)" = "rdma-cm $(modinfo -F version rust_rdma_cm) ($(modinfo -F commit rust_rdma_cm))" ] ||
+			fail "$(rdma-cm --version)"
 	else
-		cp -r "$installed"/updates "$new" && depmod "$release"
+		cp -r "$installed"/updates "$new" && depmod "$release" && cp /mnt/repo/debian/rust-rdma-cm.conf "$conf"
 	fi
 }
 check "installation" install_it
 
+# depmod resolves the names of functions to C's modules, whose place modprobe's lines take.
+of_c() {
+	local module
+	[ "$(modprobe --resolve-alias symbol:rdma_listen) $(modprobe --resolve-alias symbol:ib_send_cm_req)" = \
+		"rdma_cm ib_cm" ] || fail "$(modprobe --resolve-alias symbol:rdma_listen)" || return
+	for module in ib_cm rdma_cm rdma_ucm; do
+		[[ $(modinfo -F filename "$module") = */kernel/* ]] || fail "$(modinfo -F filename "$module")" || return
+	done
+}
+check "no module of C's name is installed" of_c
+
 remove_it() {
 	if [ -e "$package" ]; then
-		dpkg --force-depends -r "$(dpkg-deb -f "$package" Package)" || return
+		dpkg -r "$(name "$package")" || return
 		[ ! -e "$new/updates" ] || fail "something is left"
 	else
 		rm -r "$new/updates" && depmod "$release"
 	fi
 }
 
+# is_rust and is_c: which connection manager is loaded, and all of it.
+is_rust() {
+	loaded rust_rdma_cm || fail "rust_rdma_cm is not loaded" || return
+	! loaded rdma_cm && ! loaded ib_cm && ! loaded rdma_ucm || fail "a C module is loaded"
+}
+
+is_c() {
+	loaded rdma_cm && loaded ib_cm || fail "C's modules are not loaded" || return
+	! loaded rust_rdma_cm || fail "rust_rdma_cm is loaded"
+}
+
 by_name() {
-	modprobe rdma_ucm || return
-	loaded rust_rdma_cm || fail "rust_rdma_cm is not loaded" || return
-	! loaded rdma_cm && ! loaded ib_cm || fail "a C module is loaded" || return
-	pings && wait_for 10 no_cm_ids
+	modprobe rdma_ucm && "$1" && pings && wait_for 10 no_cm_ids && unload_all
 }
-check "modprobe rdma_ucm loads this module" by_name
-
-stays() {
-	! rmmod rust_rdma_cm || fail "unloaded below the module that needs it" || return
-	unload rdma_ucm
-}
-check "modprobe -r rdma_ucm unloads it" stays
-
-# librdmacm asks ib_core for the device, and ib_core asks for a module by an alias.
-on_demand() {
-	! loaded rust_rdma_cm || fail "already loaded" || return
-	pings || return
-	loaded rust_rdma_cm || fail "rust_rdma_cm is not loaded" || return
-	! loaded rdma_cm && ! loaded ib_cm || fail "a C module is loaded" || return
-	wait_for 10 no_cm_ids && unload rust_rdma_cm
-}
-check "the first program that needs it loads it" on_demand
 
 # The modules of the kernel's own consumers that it has got.
 consumers=()
@@ -108,39 +129,66 @@ for module in nvme-rdma ib_srp; do
 	! modinfo "$module" >/dev/null 2>&1 || consumers+=("$module")
 done
 
-# Prints the modules that need a connection manager by the names of its functions, or by that of a C
-# module.
+# Modules that need a connection manager by the names of its functions, and those of C by their own.
 for_the_kernel() {
 	local module
 	for module in "${consumers[@]}" rdma_cm ib_cm; do
-		! loaded rust_rdma_cm || fail "already loaded" || return
+		! loaded rust_rdma_cm && ! loaded ib_cm || fail "already loaded" || return
 		modprobe "$module" || return
-		loaded rust_rdma_cm || fail "$module: rust_rdma_cm is not loaded" || return
-		[ ! -d /sys/module/rdma_ucm ] || fail "$module: rdma_ucm is loaded" || return
+		if [ "$1" = is_rust ]; then
+			is_rust || fail "$module" || return
+		else
+			loaded ib_cm && ! loaded rust_rdma_cm || fail "$module: C's modules are not loaded" || return
+		fi
 		case $module in
 		nvme-rdma | ib_srp)
-			! loaded rdma_cm && ! loaded ib_cm ||
-				fail "$module: a stand-in is loaded" || return
-			! rmmod rust_rdma_cm || fail "unloaded below $module" || return
+			loaded "${module/-/_}" || fail "$module is not loaded" || return
+			[ "$1" != is_rust ] || ! rmmod rust_rdma_cm || fail "unloaded below $module" || return
+			modprobe -r "$module" || return
 			;;
 		esac
-		modprobe -r "$module" || return
 		unload_all || return
 	done
 }
-check "modprobe ${consumers[*]} rdma_cm ib_cm, each loads it" for_the_kernel
 
-# The tool of an administrator.
-tool=/mnt/repo/tools/cm
-[ ! -e "$package" ] || tool=rdma-cm
+# librdmacm asks ib_core for the device, and ib_core asks for a module by an alias.
+on_demand() {
+	! loaded rust_rdma_cm && ! loaded ib_cm || fail "already loaded" || return
+	pings && "$1" && wait_for 10 no_cm_ids && unload_all
+}
+
+if [ "$signed_only" ]; then
+	check "an unsigned module is refused, and modprobe rdma_ucm loads C's" by_name is_c
+	check "the first program that needs one loads C's" on_demand is_c
+	check "modprobe ${consumers[*]} rdma_cm ib_cm, each loads C's" for_the_kernel is_c
+
+	refused() {
+		local out
+		modprobe rdma_ucm && is_c || return
+		! out=$($tool rust 2>&1) || fail "done" || return
+		[ "$(wc -l <<<"$out")" -eq 1 ] && [[ $out = *"not signed, and this kernel demands signatures"* ]] ||
+			fail "$out" || return
+		is_c && loaded rdma_ucm || return
+		[ ! -e "$package" ] ||
+			[ "$(status)" = "c why: rust_rdma_cm is not signed, and this kernel demands signatures" ] ||
+			fail "$(status)" || return
+		pings
+	}
+	check "rdma-cm use rust unloads nothing then, and says why" refused
+	finish
+fi
+
+check "modprobe rdma_ucm loads this module" by_name is_rust
+check "the first program that needs it loads it" on_demand is_rust
+check "modprobe ${consumers[*]} rdma_cm ib_cm, each loads it" for_the_kernel is_rust
 
 swapping() {
 	local user=$BASHPID
-	[ "$($tool)" = none ] || fail "not none" || return
-	$tool rust || return
-	[ "$($tool)" = rust ] || fail "not rust" || return
-	$tool c || return
-	[ "$($tool)" = c ] && loaded rdma_ucm || fail "not c" || return
+	[ "$($tool | head -n 1)" = none ] || fail "not none" || return
+	$tool rust && is_rust || return
+	[ "$($tool | head -n 1)" = rust ] || fail "not rust" || return
+	$tool c && is_c && loaded rdma_ucm || return
+	[ "$($tool | head -n 1)" = c ] || fail "not c" || return
 	exec 7<>/dev/infiniband/rdma_cm
 	! $tool rust 7>&- || fail "swapped below a process" || return
 	$tool 7>&- | grep -q "^used by processes: $user " || fail "$($tool)" || return
@@ -162,18 +210,111 @@ else
 	skip "tools/cm swaps nothing below a module" "the kernel has no nvme-rdma"
 fi
 
-# Without the package.
-removed() {
-	remove_it && modprobe rdma_ucm || return
-	loaded rdma_cm || fail "C's module is not loaded" || return
-	! loaded rust_rdma_cm || fail "rust_rdma_cm is loaded" || return
-	pings || return
-	modprobe -r rdma_ucm || return
-	[ ${#consumers[@]} -gt 0 ] || return 0
-	modprobe nvme-rdma || return
-	loaded rdma_cm || fail "nvme-rdma: C's module is not loaded" || return
-	! loaded rust_rdma_cm || fail "nvme-rdma: rust_rdma_cm is loaded" || return
-	modprobe -r nvme-rdma
+# A group of configfs, which is how ports are tuned, keeps the module.
+swapping_below_group() {
+	local out
+	$tool rust && mkdir /sys/kernel/config/rdma_cm/rxe0 || return
+	! out=$($tool c 2>&1) || fail "swapped below a group" || return
+	[[ $out = *"used by configfs: /sys/kernel/config/rdma_cm/rxe0"* ]] && is_rust || fail "$out" || return
+	rmdir /sys/kernel/config/rdma_cm/rxe0 && $tool c && is_c && unload_all
 }
-check "without the package C's modules are back" removed
+check "tools/cm swaps nothing below a group of configfs" swapping_below_group
+
+not_root() {
+	modprobe rdma_ucm || return
+	setpriv --reuid 1000 --regid 1000 --clear-groups "$tool" c
+	[ $? -eq 4 ] || fail "no status 4" || return
+	is_rust
+}
+check "tools/cm is for root" not_root
+
+# A module that looks well and is for another kernel.
+rolled_back() {
+	local file out broken=$new/updates/rust_rdma_cm.ko
+	file=$(modinfo -F filename rust_rdma_cm)
+	unload_all && $tool c && is_c && mv "$file" "$TMP/kept" || return
+	case $file in
+	*.xz) xz -dc "$TMP/kept" ;;
+	*) cat "$TMP/kept" ;;
+	esac | sed 's/vermagic=./vermagic=0/' >"$broken"
+	depmod "$release"
+	! out=$($tool rust 2>&1) && [[ $out = *"rust cannot be loaded: c is loaded, as before"* ]] || fail "$out" || return
+	is_c && loaded rdma_ucm && pings || return
+	wait_for 10 no_cm_ids
+	unload_all && rm "$broken" && mv "$TMP/kept" "$file" && depmod "$release"
+}
+check "tools/cm loads C's again where this module cannot be loaded" rolled_back
+
+# --- the life of a package ---
+
+says() {
+	[ "$(status)" = "$1" ] || fail "$(status)"
+}
+
+# A version that is newer in nothing but its number, and the package of another kernel.
+repack() {
+	local from=$1 to=$2 path
+	shift 2
+	rm -rf "$TMP/repack"
+	dpkg-deb -R "$from" "$TMP/repack" && sed -i "$@" "$TMP/repack"/DEBIAN/* || return
+	[ "$to" = newer ] || find "$TMP/repack" -depth -name "*$release" | while read -r path; do
+		mv "$path" "${path%"$release"}$to" || return
+	done
+	dpkg-deb -b "$TMP/repack" "$TMP/$to.deb" >/dev/null
+}
+
+upgraded() {
+	local version
+	unload_all && modprobe rdma_ucm && is_rust || return
+	version=$(modinfo -F version rust_rdma_cm)
+	says "rust version: $version" || return
+	repack "$package" newer "s/^Version: .*/Version: 9.0/" && dpkg -i "$TMP/newer.deb" || return
+	[ "$(dpkg-query -f '${Version}' -W "$(name "$package")")" = 9.0 ] || return
+	# It is in use, and stays.
+	is_rust && says "rust version: $version" && pings
+}
+
+side_by_side() {
+	local other=7.2.99+deb13-amd64
+	repack "$package" "$other" "s/$release/$other/g" && dpkg -i "$TMP/$other.deb" || return
+	[ -e "/usr/lib/modules/$other/updates/rust_rdma_cm.ko.xz" ] && modinfo rust_rdma_cm >/dev/null &&
+		says "rust version: $(modinfo -F version rust_rdma_cm)" || return
+	dpkg -P "rust-rdma-cm-modules-$other" && [ ! -e "/usr/lib/modules/$other" ] && modinfo rust_rdma_cm >/dev/null
+}
+
+# The module is in use: it stays, and serves programs.
+removed_while_loaded() {
+	is_rust && remove_it && is_rust || return
+	says "rust version: $(</sys/module/rust_rdma_cm/version)" || return
+	modprobe rdma_ucm && is_rust && pings || return
+	wait_for 10 no_cm_ids
+	$tool c && is_c && says "c why: rust_rdma_cm is not installed for Linux $release" && unload_all
+}
+
+without_module() {
+	by_name is_c && for_the_kernel is_c || return
+	! $tool rust || fail "done" || return
+	says "none why: rust_rdma_cm is not installed for Linux $release"
+}
+
+purged() {
+	dpkg -P "$(name "$package")" "$(name "$tool_package")" || return
+	[ ! -e "$conf" ] && [ ! -e /usr/sbin/rdma-cm ] && [ ! -e /usr/libexec/rdma-cm ] || fail "something is left" || return
+	by_name is_c && for_the_kernel is_c
+}
+
+if [ -e "$package" ]; then
+	check "upgrade while it is loaded" upgraded
+	check "the package of another kernel beside it" side_by_side
+	check "removal while it is loaded" removed_while_loaded
+	check "with the tool alone C's modules are back" without_module
+	check "purge: nothing is left, and C's modules are back" purged
+	finish
+fi
+
+removed() {
+	remove_it && by_name is_c && for_the_kernel is_c
+}
+check "without the module C's are back" removed
+rm -f "$conf"
 finish

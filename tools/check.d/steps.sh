@@ -67,6 +67,17 @@ insns() {
 	"$TOOLS/bench.d/bound" "$work/insns/insns.csv"
 }
 
+# A tag without an override, which has a reason, is an error (debian/*.lintian-overrides*).
+lintian() {
+	need package >&2 || return
+	BUILDROOT_BIND=$share one "lintian finds nothing in the packages" \
+		"$TOOLS/debroot" lintian --fail-on error,warning "$share"/*.deb
+}
+
+dkms() {
+	need package >&2 && "$REPO/selftests/dkms.sh" "$@" "$share"
+}
+
 # --- in a guest ---
 
 # run_guest SECONDS OPTION... -- COMMAND: with the share, and as long as this kernel takes. If two
@@ -252,6 +263,8 @@ boot storage
 boot 9p --icount --shift 0 --smp 2
 # netns ends the namespace "peer", and kernel-rdma unloads soft-RoCE.
 boot removal
+# The module is not signed: it cannot be loaded, and C's are.
+boot signed --cm none --append module.sig_enforce=1
 boot faults
 boot newest
 boot nfs-source --mem 8G --disk "$work/linux.tar"
@@ -307,9 +320,13 @@ declare_steps() {
 	boot_step --waits commands
 	boot_step --waits removal
 	boot_step states
+	rust_step --waits --needs build signed eval "boot=signed in_guest"
+	step_of_suite[install-signed]=signed
 	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	rust_step --idle --cargo host "$TOOLS/check-host"
 	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
+	rust_step --idle --needs build lintian lintian
+	rust_step --idle --needs build dkms dkms
 	boot_step infiniband
 	boot_step programs
 	boot_step storage
@@ -329,6 +346,7 @@ declare_steps() {
 
 	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
+	rust_step --named --needs build dkms-build dkms --build
 	rust_step --named delays "$TOOLS/delays" --kernel "$kernel"
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
 	step --named --needs build nvme-queues storage_pair nvme-queues
@@ -342,7 +360,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(storage-pair newest delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree)
+long_steps=(storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

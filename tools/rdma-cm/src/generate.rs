@@ -62,7 +62,7 @@ fn subcommands(command: &Command, to: &mut impl Write) -> io::Result<()> {
         }
         // The arguments of all commands are above.
         let own = command.clone().mut_args(|argument| {
-            let everywhere = ["help", "json"].contains(&argument.get_id().as_str());
+            let everywhere = ["help", "version", "json"].contains(&argument.get_id().as_str());
             argument.hide(everywhere)
         });
         let mut options = Vec::new();

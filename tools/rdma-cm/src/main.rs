@@ -31,6 +31,12 @@ use std::{
     process::{self, ExitCode},
 };
 
+/// The version and the commit, where the build knows them.
+const VERSION: &str = match option_env!("RDMA_CM_TOOL") {
+    Some(version) => version,
+    None => "unknown",
+};
+
 /// Shows what the RDMA connection manager does, and tunes it.
 ///
 /// A user sees its own connections and listeners. CAP_NET_ADMIN shows those of
@@ -39,7 +45,7 @@ use std::{
 /// Exit status: 0 success, 1 the kernel refuses, 2 wrong arguments, 3 the module
 /// is not loaded or too old, 4 not permitted.
 #[derive(Parser)]
-#[command(name = "rdma-cm", verbatim_doc_comment)]
+#[command(name = "rdma-cm", version = VERSION, verbatim_doc_comment)]
 struct Arguments {
     /// Print JSON.
     #[arg(short, long, global = true)]

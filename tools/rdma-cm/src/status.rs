@@ -112,7 +112,7 @@ fn counts() -> Result<Row, Failure> {
     ]))
 }
 
-/// Shows which connection manager is loaded, and who uses it.
+/// Shows which connection manager is loaded, why, and who uses it.
 pub fn show_manager(as_json: bool) -> Result<(), Failure> {
     print(None, as_json);
     Ok(())
@@ -128,12 +128,67 @@ pub fn show(as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the value of a field of modinfo, for a module that is installed for this kernel.
+fn installed(module: &str, field: &str) -> Option<String> {
+    let output = process::Command::new("/sbin/modinfo")
+        .args(["-F", field, module])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned();
+    output.status.success().then_some(text)
+}
+
+/// Tells whether the kernel loads only modules that are signed.
+fn demands_signatures() -> bool {
+    let has = |file, what: &[&str]| {
+        fs::read_to_string(file).is_ok_and(|text| what.iter().any(|what| text.contains(what)))
+    };
+    has("/sys/module/module/parameters/sig_enforce", &["Y"])
+        || has(
+            "/sys/kernel/security/lockdown",
+            &["[integrity]", "[confidentiality]"],
+        )
+}
+
+/// Returns the reason for which rust_rdma_cm is not loaded.
+fn why_not_rust() -> String {
+    match installed("rust_rdma_cm", "sig_id") {
+        None => {
+            let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            format!(
+                "rust_rdma_cm is not installed for Linux {}",
+                release.trim_end()
+            )
+        }
+        Some(signature) if signature.is_empty() && demands_signatures() => {
+            "rust_rdma_cm is not signed, and this kernel demands signatures".into()
+        }
+        Some(_) => "rust_rdma_cm is installed: \"rdma-cm use rust\" loads it".into(),
+    }
+}
+
+/// Returns the version of the module that is loaded, or the reason for which it is not.
+fn reason(manager: &str) -> (&'static str, String) {
+    if manager == "rust" {
+        let version = fs::read_to_string("/sys/module/rust_rdma_cm/version");
+        return (
+            "version",
+            version.unwrap_or_else(|_| "unknown".into()).trim().into(),
+        );
+    }
+    ("why", why_not_rust())
+}
+
 fn print(counts: Option<Row>, as_json: bool) {
     let (manager, modules, processes) = (current(), modules(), processes());
+    let (key, reason) = reason(manager);
     if as_json {
         let module = |name: String| Row(vec![("name", Value::Text(name))]);
         let mut row = Row(vec![
             ("manager", Value::Text(manager.into())),
+            (key, Value::Text(reason)),
             (
                 "modules",
                 Value::Rows(modules.into_iter().map(module).collect()),
@@ -145,6 +200,7 @@ fn print(counts: Option<Row>, as_json: bool) {
         return;
     }
     say!("{manager}");
+    say!("{key}: {reason}");
     if !modules.is_empty() {
         let modules: Vec<String> = modules.into_iter().collect();
         say!("used by modules: {}", modules.join(" "));

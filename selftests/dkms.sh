@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# selftests/dkms.sh [--build] DIR: on the host, that the package for DKMS in DIR (tools/deb) builds the module where the
+# source of the kernel is there, and else puts the build off and says so. The host is a copy of tools/debroot with the
+# files of the kernel that the sysroot has. With --build the module is built, which takes some minutes.
+#
+# shellcheck disable=SC2016,SC2317 # dpkg's own variables; functions that "check" runs
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tools/env.sh
+. "$here/../tools/env.sh"
+set +e
+
+build=''
+[ "${1:-}" != --build ] || { build=1 && shift; }
+debs=$(cd "${1:?}" && pwd) || exit
+
+# The second time in a mount namespace, which takes the mounts along when it ends.
+if [ -z "${DKMS_INSIDE:-}" ]; then
+	work=$(mktemp -d "$CACHE/dkms-XXXXXX")
+	trap 'remove_tree "$work"' EXIT
+	debroot=$("$TOOLS/debroot") && sysroot=$("$TOOLS/sysroot") || exit
+	export DKMS_INSIDE=$work DKMS_DEBROOT=$debroot DKMS_SYSROOT=$sysroot
+	ns_root "$0" ${build:+--build} "$debs"
+	exit
+fi
+
+work=$DKMS_INSIDE root=$work/root release=$(<"$DKMS_SYSROOT/release")
+series=$(cut -d . -f 1,2 <<<"$release")
+mkdir -p "$root" "$work/upper" "$work/tmp"
+mount -t overlay -o "lowerdir=$DKMS_DEBROOT,upperdir=$work/upper,workdir=$work/tmp" none "$root" || exit
+# The files that the packages of the kernel have.
+for dir in "$DKMS_SYSROOT"/root/usr/src/linux-headers-* "$DKMS_SYSROOT"/root/usr/lib/linux-kbuild-*; do
+	mkdir -p "$root${dir#"$DKMS_SYSROOT/root"}"
+	mount --bind "$dir" "$root${dir#"$DKMS_SYSROOT/root"}" || exit
+done
+modules=$root/usr/lib/modules/$release
+mkdir -p "$modules"
+cp -P "$DKMS_SYSROOT/root/lib/modules/$release"/{modules.*,build} "$modules"
+ln -s "$DKMS_SYSROOT/root/lib/modules/$release/kernel" "$modules/kernel"
+
+in_root() {
+	BUILDROOT_ROOT=$root BUILDROOT_BIND="$debs $work" "$TOOLS/buildroot" "$@"
+}
+
+# package NAME VERSION [FILE]: installs a package that has no file, or one of /usr/src, which is in the sysroot.
+package() {
+	local dir=$work/package-$1
+	rm -rf "$dir"
+	# dpkg forgets a package without a file of its own.
+	mkdir -p "$dir/DEBIAN" "$dir/usr/src" "$dir/usr/share/doc/$1" && : >"$dir/usr/share/doc/$1/copyright"
+	printf '%s: %s\n' Package "$1" Version "$2" Architecture all Maintainer nobody Description "stands for $1" \
+		>"$dir/DEBIAN/control"
+	[ -z "${3:-}" ] || ln -s "$DKMS_SYSROOT/root/usr/src/$3" "$dir/usr/src/$3"
+	dpkg-deb -b "$dir" "$dir.deb" >/dev/null && in_root dpkg -i "$dir.deb"
+}
+
+n=0 failed=0
+check() {
+	local name=$1 status=0
+	shift
+	n=$((n + 1))
+	"$@" >"$work/log" 2>&1 || status=$?
+	if [ "$status" -eq 0 ]; then
+		echo "ok $n - $name"
+	else
+		tail -n 40 "$work/log" | sed 's/^/# | /'
+		echo "not ok $n - $name"
+		failed=1
+	fi
+}
+
+# says_put_off COMMAND...: it succeeds, and says in one line that the build is put off, and why.
+says_put_off() {
+	local why=$1
+	shift
+	"$@" >"$work/out" 2>&1
+	local status=$?
+	cat "$work/out"
+	[ "$status" -eq 0 ] && [ "$(grep -c "^rust-rdma-cm: the build for $release is put off: $why\$" "$work/out")" -eq 1 ] &&
+		! grep -qi 'error' "$work/out" && is_installed rust-rdma-cm-dkms && [ ! -e "$modules/updates" ]
+}
+
+is_installed() {
+	[ "$(in_root dpkg-query -f '${db:Status-Abbrev}' -W "$1")" = "ii " ]
+}
+
+with_headers() {
+	package "linux-headers-$release" 7.0-2 &&
+		in_root dpkg -i --force-depends "$debs"/rdma-cm_*.deb "$debs"/rust-rdma-cm-dkms_*.deb
+}
+check "without the source of the kernel the build is put off, in one line" \
+	says_put_off "it needs linux-source-$series of version 7.0-2, and none is installed" with_headers
+check "with that of another version, too" \
+	says_put_off "it needs linux-source-$series of version 7.0-2, and 7.0-1 is installed" \
+	package "linux-source-$series" 7.0-1
+
+other_kernel() {
+	local out
+	mkdir -p "$root/usr/lib/modules/6.12.1/build/include" && : >"$root/usr/lib/modules/6.12.1/build/.config" || return
+	out=$(in_root dkms build rust-rdma-cm/"$(version)" -k 6.12.1 2>&1)
+	[ $? -eq 77 ] || { echo "$out" && return 1; }
+	rm -r "$root/usr/lib/modules/6.12.1"
+}
+version() {
+	in_root dpkg-query -f '${Version}' -W rust-rdma-cm-dkms
+}
+check "a kernel that the module does not know is left out" other_kernel
+
+built() {
+	local file=$modules/updates/dkms/rust_rdma_cm.ko.xz
+	package "linux-source-$series" 7.0-2 "linux-source-$series.tar.xz" || return
+	cat "$root"/var/lib/dkms/rust-rdma-cm/*/build/make.log 2>/dev/null
+	[ -e "$file" ] || return
+	in_root modinfo "${file#"$root"}" >"$work/modinfo" && cat "$work/modinfo" || return
+	grep -q "^vermagic: *$release " "$work/modinfo" && grep -q '^sig_id: *PKCS#7' "$work/modinfo" &&
+		grep -q '^signer: *DKMS module signing key' "$work/modinfo" && grep -q '^commit: *[0-9a-f]' "$work/modinfo" &&
+		! in_root depmod -n "$release" | grep -q 'symbol:.* rust_rdma_cm' &&
+		[ -z "$(ls -d "$root"/var/lib/dkms/rust-rdma-cm/*/build/kernel 2>/dev/null)" ]
+}
+removed() {
+	in_root dpkg -P rust-rdma-cm-dkms && [ ! -e "$modules/updates/dkms/rust_rdma_cm.ko.xz" ] &&
+		[ ! -e "$root/usr/src/rust-rdma-cm-$1" ] && [ ! -e "$root/var/lib/dkms/rust-rdma-cm" ]
+}
+if [ -n "$build" ]; then
+	check "when the source comes, the module is built, signed and installed" built
+fi
+check "purge leaves nothing" removed "$(version)"
+echo "1..$n"
+exit "$failed"

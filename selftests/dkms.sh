@@ -110,10 +110,11 @@ version() {
 check "a kernel that the module does not know is left out" other_kernel
 
 built() {
-	local file=$modules/updates/dkms/rust_rdma_cm.ko.xz
+	local file
 	package "linux-source-$series" 7.0-2 "linux-source-$series.tar.xz" || return
 	cat "$root"/var/lib/dkms/rust-rdma-cm/*/build/make.log 2>/dev/null
-	[ -e "$file" ] || return
+	# DKMS compresses it as the kernel's own are.
+	file=$(ls "$modules"/updates/dkms/rust_rdma_cm.ko*) || return
 	in_root modinfo "${file#"$root"}" >"$work/modinfo" && cat "$work/modinfo" || return
 	grep -q "^vermagic: *$release " "$work/modinfo" && grep -q '^sig_id: *PKCS#7' "$work/modinfo" &&
 		grep -q '^signer: *DKMS module signing key' "$work/modinfo" && grep -q '^commit: *[0-9a-f]' "$work/modinfo" &&
@@ -121,7 +122,7 @@ built() {
 		[ -z "$(ls -d "$root"/var/lib/dkms/rust-rdma-cm/*/build/kernel 2>/dev/null)" ]
 }
 removed() {
-	in_root dpkg -P rust-rdma-cm-dkms && [ ! -e "$modules/updates/dkms/rust_rdma_cm.ko.xz" ] &&
+	in_root dpkg -P rust-rdma-cm-dkms && [ -z "$(ls "$modules"/updates/dkms 2>/dev/null)" ] &&
 		[ ! -e "$root/usr/src/rust-rdma-cm-$1" ] && [ ! -e "$root/var/lib/dkms/rust-rdma-cm" ]
 }
 if [ -n "$build" ]; then

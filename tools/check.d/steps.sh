@@ -69,9 +69,17 @@ insns() {
 
 # A tag without an override, which has a reason, is an error (debian/*.lintian-overrides*).
 lintian() {
-	need package >&2 || return
+	local status=0
+	need package >&2 && dpkg-deb -x "$share"/rdma-cm_*.deb "$work/unpacked" || return
 	BUILDROOT_BIND=$share one "lintian finds nothing in the packages" \
-		"$TOOLS/debroot" lintian --fail-on error,warning "$share"/*.deb
+		"$TOOLS/debroot" lintian --fail-on error,warning "$share"/*.deb || status=1
+	# shellcheck disable=SC2016 # for the shells of that system
+	BUILDROOT_BIND=$work one "fish and zsh have completions" "$TOOLS/debroot" sh -ec 'cd "$1/usr/share"
+		[ "$(fish --no-config -c "source fish/vendor_completions.d/*; complete -C \"rdma-cm sh\"" | cut -f 1)" = show ]
+		[ "$(zsh -fc "fpath=(\$PWD/zsh/vendor-completions \$fpath); autoload -Uz compinit; compinit -u -D
+			print \$_comps[rdma-cm]")" = _rdma-cm ]
+		zsh -n zsh/vendor-completions/_rdma-cm' - "$work/unpacked" || status=1
+	return "$status"
 }
 
 dkms() {

@@ -100,6 +100,12 @@ void rust_rdma_genlmsg_end(struct sk_buff *skb, void *hdr);
 void rust_rdma_genlmsg_cancel(struct sk_buff *skb, void *hdr);
 struct nlattr *rust_rdma_nla_nest_start(struct sk_buff *skb, int attrtype);
 int rust_rdma_nla_nest_end(struct sk_buff *skb, struct nlattr *start);
+bool rust_rdma_genl_has_listeners(const struct genl_family *family);
+struct sk_buff *rust_rdma_genlmsg_new(void);
+void rust_rdma_genlmsg_multicast(const struct genl_family *family, struct net *net,
+				 struct sk_buff *skb);
+void rust_rdma_nlmsg_free(struct sk_buff *skb);
+u32 rust_rdma_net_user_seen(const struct net *net, u32 user);
 u32 rust_rdma_netlink_user(struct sk_buff *skb);
 u32 rust_rdma_netlink_user_seen(struct sk_buff *skb, u32 user);
 

@@ -32,6 +32,7 @@ void rust_rdma_cm_debug(struct rdma_cm_id *id, enum rust_rdma_cm_failure failure
 			int status);
 
 /* rust/helpers/ib_verbs.c */
+struct net *rust_rdma_ib_device_net(const struct ib_device *device);
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_iw_cm(const struct ib_device *device, u32 port_num);
 bool rust_rdma_cap_opa_ah(const struct ib_device *device, u32 port_num);

@@ -8,10 +8,10 @@ use crate::{
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
     kext::{bug, clock, random, slab::SlabCache, users::Users, workqueue::OwnedQueue},
     table::{
-        accept_locks::AcceptLocks, comm_ids::CommIds, listeners::Listeners, neighbours::Neighbours,
-        parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers, remote_ids::RemoteIdTable,
-        resolve_budget::ResolveBudget, round_trips::RoundTrips, sidr_requests::SidrRequests,
-        sources::Sources, timers::Timers, unresolved::Unresolved,
+        accept_locks::AcceptLocks, comm_ids::CommIds, events::Events, listeners::Listeners,
+        neighbours::Neighbours, parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers,
+        remote_ids::RemoteIdTable, resolve_budget::ResolveBudget, round_trips::RoundTrips,
+        sidr_requests::SidrRequests, sources::Sources, timers::Timers, unresolved::Unresolved,
         wildcard_listeners::WildcardListeners,
     },
 };
@@ -51,6 +51,8 @@ pub(crate) struct Globals {
     pub(crate) sources: Arc<Sources>,
     pub(crate) parking: Arc<Parking>,
     pub(crate) users: Arc<Users>,
+    /// The events that administrators are told of.
+    pub(crate) events: Arc<Events>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
     numbers: Atomic<u64>,
@@ -79,6 +81,7 @@ impl Globals {
         let unresolved = Unresolved::new()?;
         let parking = Parking::new()?;
         let users = Users::new()?;
+        let events = Events::new(timers.queue())?;
         let resolve_budget = ResolveBudget::new([random::u64(), random::u64()])?;
         let round_trips = RoundTrips::new([random::u64(), random::u64()])?;
         let sources = Sources::new([random::u64(), random::u64()])?;
@@ -106,6 +109,7 @@ impl Globals {
                 sources,
                 parking,
                 users,
+                events,
                 callbacks,
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
@@ -127,6 +131,7 @@ impl Globals {
         self.sa.close();
         self.timers.shut_down();
         self.sidr_requests.shut_down();
+        self.events.shut_down();
         // Entries of other tables own endpoints, of which the slab cache warns.
         bug::check_empty("communication ids", self.comm_ids.is_empty());
         bug::check_empty("ports", self.port_spaces.is_empty());

@@ -143,8 +143,9 @@ fn show_settings(globals: Arc<Globals>) -> Option<Pin<KBox<configfs::Registratio
 
 /// Registers the generic netlink family. An error is only logged, as with the settings.
 fn answer_netlink(globals: Arc<Globals>) -> Option<Pin<KBox<netlink::Registration>>> {
+    let events = globals.events.group.clone();
     KBox::pin_init(
-        netlink::Registration::new(netlink::Family(globals)),
+        netlink::Registration::new(netlink::Family(globals), events),
         GFP_KERNEL,
     )
     .inspect_err(|error| pr_err!("no netlink family: error {}\n", error.to_errno()))

@@ -16,6 +16,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::{State, Trigger},
     dropped::Dropped,
+    event::Failure,
     ucma_abi::CmEvent,
 };
 use core::mem;
@@ -133,9 +134,12 @@ impl Endpoint {
     /// Ends the endpoint of a parked request that gives way to another one. Its sender is told
     /// nothing, and tries again.
     pub(crate) fn end_replaced(self: &EndpointRef) {
-        if let Some(port) = self.inner.lock().cm_port() {
+        let inner = self.inner.lock();
+        if let Some(port) = inner.cm_port() {
             port.counts.dropped(Dropped::Replaced);
+            self.tell_failure(&inner, Failure::dropped(Dropped::Replaced));
         }
+        drop(inner);
         self.end(DestroyCause::NoMemory);
     }
 

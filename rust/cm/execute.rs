@@ -3,7 +3,9 @@
 //! Execution of the actions of a connection's state machine.
 
 use crate::{
-    endpoint::{ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner},
+    endpoint::{
+        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner,
+    },
     globals::Globals,
     ib::{
         ah::Ah,
@@ -19,6 +21,7 @@ use cmproto::{
     cm::{self, Action, Actions, Connection, Counter, Outgoing},
     cma::{self, State},
     dropped::Dropped,
+    event,
     ibcm::EventType,
     node::Admission,
     origin::Origin,
@@ -168,11 +171,30 @@ impl Endpoint {
             // Encoding fails only for a message that the connection does not have.
             conn.machine.encode(outgoing, mad).kernel()?;
             if outgoing == Outgoing::Rej {
-                inner.cm_port().inspect(|port| port.counts.sent_rej(mad));
+                self.note_sent_rej(inner, conn, mad, next);
             }
             self.trace_send(conn, outgoing, next);
             Ok(())
         });
+    }
+
+    /// Counts a REJ of the connection, and tells of the refusal. `next` is the action after this
+    /// one, which shows whether the message is a repeated one.
+    #[cold]
+    fn note_sent_rej(
+        &self,
+        inner: &Inner,
+        conn: &Conn,
+        mad: &[u8; MAD_LEN],
+        next: Option<&Action>,
+    ) {
+        if let Some(port) = inner.cm_port() {
+            port.counts.sent_rej(mad);
+        }
+        let is_repeated = matches!(next, Some(Action::Count(Counter::Repeat(_))));
+        if let Some(reason) = conn.machine.reject_reason().filter(|_| !is_repeated) {
+            self.tell_failure(inner, event::Failure::rejected(reason));
+        }
     }
 
     /// Posts the message that `write` writes, and counts it.
@@ -223,6 +245,10 @@ impl Endpoint {
             (event, inner.exchange.conn())
         {
             trace::icm::icm_mad_send_err(conn.before as u32);
+        }
+        let retries = inner.exchange.conn().map_or(0, |conn| conn.retries);
+        if let Some(failure) = event::Failure::of(event, retries) {
+            self.tell_failure(inner, failure);
         }
         if self.kind == IdKind::IbCm {
             let mad = match cause {

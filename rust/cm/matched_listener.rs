@@ -162,6 +162,25 @@ impl IncomingMad<'_> {
         found.map(Some)
     }
 
+    /// Returns the network namespace that a request is for, and the addresses of both ends, if it
+    /// names them, that of this end first.
+    pub(super) fn target(
+        &self,
+        key: &RequestKey<'_>,
+        reply_path: &ReplyPath,
+    ) -> (ARef<Net>, Option<(SockAddr, SockAddr)>) {
+        let target = RequestTarget::new(key);
+        let netdev = target
+            .as_ref()
+            .and_then(|target| self.netdev(target, reply_path));
+        let net = netdev.flatten().and_then(|netdev| netdev.net());
+        let named = target.filter(|target| !target.dst.is_unspec());
+        (
+            net.unwrap_or_else(|| Net::init().into()),
+            named.map(|target| (target.src, target.dst)),
+        )
+    }
+
     /// Returns the message, as parameter of an event for a consumer of the InfiniBand CM.
     ///
     /// Fails with `ENOMEM`.

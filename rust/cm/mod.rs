@@ -16,6 +16,7 @@ mod datagram;
 mod destroy;
 mod execute;
 mod expiry;
+mod failure;
 mod incoming_mad;
 mod matched_listener;
 mod mra;

@@ -13,6 +13,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::State,
     dropped::Dropped,
+    event::Failure,
     node::RequestEnd,
     reject::Reason,
     sidr::{ReplyParams, Status},
@@ -85,7 +86,7 @@ impl PendingRequest {
         let user = self.child.user();
         let ah = link.and_then(|link| self.reply_path.address(&self.agent, link, user));
         if ah.is_err() {
-            self.counts.dropped(Dropped::Unreachable);
+            self.drop_as(Dropped::Unreachable);
             self.child.end(DestroyCause::NoMemory);
         }
         ah.ok()
@@ -93,13 +94,23 @@ impl PendingRequest {
 
     /// Ends the request after the listener's consumer has refused it.
     pub(super) fn end(&self, end: &RequestEnd) {
-        if let Some(why) = end.dropped {
-            self.counts.dropped(why);
+        match (end.dropped, end.reject) {
+            (Some(why), None) => self.drop_as(why),
+            (Some(why), Some(_)) => self.counts.dropped(why),
+            (None, _) => {}
         }
         if let Some(reason) = end.reject {
             self.reject(reason);
         }
         self.child.end(end.cause);
+    }
+
+    /// Counts the request as dropped, and tells of that.
+    #[cold]
+    fn drop_as(&self, why: Dropped) {
+        self.counts.dropped(why);
+        let inner = self.child.inner.lock();
+        self.child.tell_failure(&inner, Failure::dropped(why));
     }
 
     /// Answers with a REJ, or with a SIDR_REP that refuses.

@@ -195,6 +195,7 @@ impl IncomingMad<'_> {
     /// Refuses a REQ.
     #[cold]
     fn refuse_req(&self, req: &Req<'_>, refused: Refused<EndpointRef>) {
+        self.tell_refused(req, &refused.response);
         let Response::Answer(Answer::Rej { reason, .. }) = refused.response else {
             return self.respond(&refused.response);
         };

@@ -14,6 +14,7 @@ use crate::{
 };
 use cmproto::{
     cma,
+    event::{self, Phase},
     sidr::{self, Action, Actions, Outgoing},
     time::Instant,
     ucma_abi::CmEvent,
@@ -86,6 +87,15 @@ impl Endpoint {
     /// Delivers the result of a resolution. For a consumer of the RDMA CM, the event is converted
     /// first.
     fn report_sidr(&self, inner: &mut Inner, event: sidr::Event, rep: Option<&SidrRep<'_>>) {
+        if event == sidr::Event::ReqError {
+            self.tell_failure(
+                inner,
+                event::Failure::GaveUp {
+                    phase: Phase::SidrReq,
+                    retries: None,
+                },
+            );
+        }
         if self.kind == IdKind::IbCm {
             let mut mad = [0; MAD_LEN];
             let message = rep.map(|rep| Message::SidrRep(*rep));

@@ -18,6 +18,7 @@ use cmproto::{
     addr::{Gid, SockAddr},
     bind::Peer,
     cma::{State, Trigger},
+    event,
     ucma_abi::CmEvent,
 };
 use kernel::{prelude::*, sync::Arc};
@@ -225,6 +226,9 @@ impl Endpoint {
         };
         if status != 0 {
             debug::log(&self.id_priv, failure, status);
+            if let Some(failure) = event::Failure::of_query(event, status) {
+                self.tell_failure(inner, failure);
+            }
         }
         if self.step(inner, trigger).is_ok() {
             self.deliver(inner, &Event::new(event, status));

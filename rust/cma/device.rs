@@ -8,10 +8,19 @@ use crate::{
     endpoint::CmDevice,
     globals::Globals,
     ib::{device::DeviceRef, trace},
-    kext::{delay, error::ToKernel},
+    kext::{delay, error::ToKernel, net::Net},
+    table::events::At,
 };
-use cmproto::errno::Errno;
-use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
+use cmproto::{cma::State, errno::Errno, event::Event};
+use kernel::{
+    alloc::flags::GFP_KERNEL,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{aref::ARef, Arc},
+};
+
+/// The most network namespaces that are told of a device that goes.
+const NAMESPACES: usize = 64;
 
 /// Ends everything that uses a device.
 fn close(device: &CmDevice) {
@@ -57,12 +66,49 @@ impl Globals {
         Ok(device)
     }
 
+    /// Returns the numbers of connections at a device, by network namespace, for those who listen
+    /// there to events. The namespace of the device is among them.
+    fn connections(&self, device: &CmDevice) -> KVec<(ARef<Net>, u32)> {
+        if !self.events.has_listeners() {
+            return KVec::new();
+        }
+        // Without memory, nobody is told.
+        let mut counts: KVec<(ARef<Net>, u32)> =
+            KVec::with_capacity(NAMESPACES, GFP_KERNEL).unwrap_or_default();
+        let mut add = |net: ARef<Net>, more: u32| match counts
+            .iter_mut()
+            .find(|(other, _)| other.ptr_eq(&net))
+        {
+            Some((_, count)) => *count = count.saturating_add(more),
+            None => drop(counts.push_within_capacity((net, more))),
+        };
+        add(device.device.net(), 0);
+        device.members.for_each(|member| {
+            let inner = member.inner.lock();
+            let is_there = inner.state() == State::Connect;
+            drop(inner);
+            if is_there {
+                add(member.net.clone(), 1);
+            }
+        });
+        counts
+    }
+
     /// Removes a device that ib_core removes.
     pub(crate) fn remove_device(&self, device: &Arc<CmDevice>) {
         trace::cma::cm_remove_one(&device.device);
+        let connections = self.connections(device);
         self.devices.remove(device);
         delay::point();
         close(device);
+        for (net, connections) in connections {
+            let at = At {
+                device: &device.device,
+                port: None,
+            };
+            let event = Event::DeviceGone { connections };
+            self.events.tell(&net, Some(at), &event);
+        }
         delay::point();
         // A per-device entry of a wildcard listener that is added after this finds the device
         // closed.

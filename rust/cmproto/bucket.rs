@@ -36,6 +36,11 @@ impl TokenBucket {
         self.full_at = full_at;
         true
     }
+
+    /// Returns whether the bucket is full at time `now`.
+    pub fn is_full(&self, now: Instant) -> bool {
+        self.full_at <= now
+    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -60,6 +65,7 @@ mod tests {
         assert_eq!(count(&mut bucket, at(40)), 3);
         // A burst does not grow with the time without actions.
         assert_eq!(count(&mut bucket, at(1_000_000)), 5);
+        assert!(!bucket.is_full(at(1_000_049)) && bucket.is_full(at(1_000_050)));
         // A clock that goes back adds no tokens.
         assert_eq!(count(&mut bucket, at(0)), 0);
     }

@@ -40,6 +40,7 @@ pub mod cma;
 pub mod dropped;
 pub mod ephemeral;
 pub mod errno;
+pub mod event;
 pub mod gid;
 pub mod ibcm;
 pub mod ids;

@@ -12,6 +12,9 @@ pub const FAMILY: &core::ffi::CStr = c"rdma-cm";
 /// The version of the family.
 pub const VERSION: u32 = 1;
 
+/// The name of the multicast group of events.
+pub const EVENTS: &core::ffi::CStr = c"events";
+
 numbered! {
     /// A command, and the kind of the messages that answer it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,16 @@ numbered! {
         ConnectionGet = 6 => "connection-get",
         /// The peers of connections.
         PeerGet = 7 => "peer-get",
+        /// A request was refused.
+        RefusedNtf = 8 => "refused-ntf",
+        /// A peer has not answered.
+        GaveUpNtf = 9 => "gave-up-ntf",
+        /// A user has reached a limit.
+        LimitNtf = 10 => "limit-ntf",
+        /// A device was removed.
+        DeviceGoneNtf = 11 => "device-gone-ntf",
+        /// There were too many events.
+        LostNtf = 12 => "lost-ntf",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -117,6 +130,16 @@ numbered! {
         Silent = 37 => "silent-ms",
         /// When a request to the peer would be sent early.
         EarlyRetryAfter = 38 => "early-retry-us",
+        /// A [`Refusal`](crate::event::Refusal).
+        Refusal = 39 => "refusal",
+        /// Number of the reason of a refusal.
+        Reason = 40 => "reason",
+        /// Text of the reason of a refusal.
+        ReasonName = 41 => "reason-name",
+        /// A [`Phase`](crate::event::Phase) of a connection.
+        Phase = 42 => "phase",
+        /// Number of events that were lost.
+        Lost = 43 => "lost",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -270,6 +293,7 @@ mod tests {
 #[cfg(test)]
 mod specification {
     use super::*;
+    use crate::event::{Phase, Refusal};
 
     /// Returns the names in the section of the specification that begins with the line `heading`.
     fn names(heading: &str) -> Vec<&'static str> {
@@ -299,6 +323,12 @@ mod specification {
         check!(CounterAttr, "    name: counter-attrs", 1);
         check!(ResourceAttr, "    name: resource-attrs", 1);
         check!(CounterKind, "    name: counter-kind", 0);
+        check!(Refusal, "    name: refusal", 0);
+        check!(Phase, "    name: phase", 0);
+        assert_eq!(
+            names("mcast-groups:"),
+            [EVENTS.to_str().expect("a name of ASCII")]
+        );
         check!(Command, "  list:", 1);
     }
 }

@@ -7,6 +7,11 @@
 
 #include "rust_rdma_cm_ib.h"
 
+struct net *rust_rdma_ib_device_net(const struct ib_device *device)
+{
+	return read_pnet(&device->coredev.rdma_net);
+}
+
 bool rust_rdma_cap_ib_cm(const struct ib_device *device, u32 port_num)
 {
 	return rdma_cap_ib_cm(device, port_num);

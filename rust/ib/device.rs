@@ -303,6 +303,12 @@ impl Device {
         }
     }
 
+    /// Returns the network namespace that the device belongs to.
+    pub(crate) fn net(&self) -> ARef<Net> {
+        // SAFETY: The device is registered, and holds a reference to its namespace.
+        unsafe { Net::from_raw(bindings::rust_rdma_ib_device_net(self.as_raw())) }.into()
+    }
+
     /// Returns whether the device may be used in the network namespace `net`.
     pub(crate) fn access_netns(&self, net: &Net) -> bool {
         // SAFETY: The device is registered, and `net` is alive while there is a reference to it.

@@ -22,6 +22,7 @@ pub(crate) mod memcg;
 pub(crate) mod net;
 pub(crate) mod netdev;
 pub(crate) mod netlink;
+pub(crate) mod netlink_group;
 pub(crate) mod notifier;
 pub(crate) mod random;
 pub(crate) mod reclaim;

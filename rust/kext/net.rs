@@ -91,6 +91,14 @@ impl Net {
         u64::try_from(addr).unwrap_or(u64::MAX)
     }
 
+    /// Returns the number that a user of the initial user namespace has in the user namespace of
+    /// this one, or `None` if it has none there.
+    pub(crate) fn user_as_seen(&self, user: u32) -> Option<u32> {
+        // SAFETY: The namespace is valid.
+        let seen = unsafe { bindings::rust_rdma_net_user_seen(self.as_raw(), user) };
+        (seen != u32::MAX).then_some(seen)
+    }
+
     /// Returns the first and the last port for automatic binding (`net.ipv4.ip_local_port_range`).
     pub(crate) fn local_port_range(&self) -> (u16, u16) {
         let (mut low, mut high) = (0, 0);

@@ -6,7 +6,7 @@
 //!
 //! C header: [`include/net/genetlink.h`](srctree/include/net/genetlink.h)
 
-use super::net::Net;
+use super::{net::Net, netlink_group::Group};
 use crate::{bindings, kext::this_module::THIS_MODULE};
 use core::{marker::PhantomData, marker::PhantomPinned, ptr::NonNull};
 use kernel::{
@@ -14,6 +14,7 @@ use kernel::{
     container_of,
     error::{from_result, to_result},
     prelude::*,
+    sync::Arc,
     types::{ForeignOwnable, Opaque},
 };
 
@@ -34,6 +35,8 @@ pub(crate) trait Family: Send + Sync + Sized + 'static {
     const NAME: &'static CStr;
     /// The version of the family.
     const VERSION: u32;
+    /// The name of the multicast group of the family.
+    const GROUP: &'static CStr;
     /// The commands, in the order of their numbers.
     const OPERATIONS: &'static [Operation];
     /// The attributes of [`Operation::Act`], each of which is a `u32`.
@@ -159,11 +162,8 @@ impl<'a> Answer<'a> {
             bindings::genlmsg_put(self.skb, port, seq, self.family, NLM_F_MULTI, command)
         };
         let header = NonNull::new(header).ok_or(EMSGSIZE)?;
-        // INVARIANT: The message was begun above.
-        let mut message = Message {
-            skb: self.skb,
-            _lifetime: PhantomData,
-        };
+        // SAFETY: The message was begun above, in our buffer.
+        let mut message = unsafe { Message::new(self.skb) };
         let filled = fill(&self.request, &mut message);
         // SAFETY: This is the message that was begun.
         unsafe {
@@ -187,6 +187,19 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
+    /// Begins to write attributes to the last message in a buffer.
+    ///
+    /// # Safety
+    ///
+    /// `skb` must be valid, and nobody else may use it during the lifetime of the result.
+    pub(super) unsafe fn new(skb: *mut bindings::sk_buff) -> Self {
+        // INVARIANT: By the safety requirements.
+        Message {
+            skb,
+            _lifetime: PhantomData,
+        }
+    }
+
     /// Adds an attribute with these bytes. Fails with [`EMSGSIZE`] if there is no room.
     pub(crate) fn bytes(&mut self, attribute: u16, bytes: &[u8]) -> Result {
         let len = c_int::try_from(bytes.len()).map_err(|_| EMSGSIZE)?;
@@ -257,6 +270,7 @@ struct Tables {
     operations: KVec<bindings::genl_split_ops>,
     #[expect(dead_code, reason = "the operations point to it")]
     policy: KVec<bindings::nla_policy>,
+    groups: KVec<bindings::genl_multicast_group>,
 }
 
 /// A registration of a family; dropping it unregisters the family, and waits for the commands that
@@ -274,6 +288,7 @@ pub(crate) struct Registration<T: Family> {
     family: Opaque<bindings::genl_family>,
     tables: Tables,
     context: T,
+    group: Arc<Group>,
     #[pin]
     _pin: PhantomPinned,
 }
@@ -284,24 +299,28 @@ unsafe impl<T: Family> Send for Registration<T> {}
 unsafe impl<T: Family> Sync for Registration<T> {}
 
 impl<T: Family> Registration<T> {
-    /// Creates an initialiser that registers the family. May sleep.
+    /// Creates an initialiser that registers the family, whose multicast group `group` becomes. May
+    /// sleep.
     ///
     /// Fails with [`ENOMEM`], or `EEXIST` if the name is taken.
-    pub(crate) fn new(context: T) -> impl PinInit<Self, Error> {
+    pub(crate) fn new(context: T, group: Arc<Group>) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
             let tables = Tables::new::<T>()?;
             let mut family = tables.family::<T>()?;
+            let opened = group.clone();
             Ok(try_pin_init!(Self {
                 tables,
                 context,
+                group,
                 // The last, because commands may come at once.
                 family <- Opaque::try_ffi_init(move |slot: *mut bindings::genl_family| {
                     family.module = THIS_MODULE;
                     // SAFETY: `slot` is valid for writes and pinned. The tables stay where they are
-                    // until the family is unregistered.
+                    // until the family is unregistered, before which the group is closed.
                     unsafe {
                         slot.write(family);
                         to_result(bindings::genl_register_family(slot))
+                            .inspect(|()| opened.open(slot))
                     }
                 }),
                 _pin: PhantomPinned,
@@ -428,6 +447,7 @@ impl<T: Family> Registration<T> {
 #[pinned_drop]
 impl<T: Family> PinnedDrop for Registration<T> {
     fn drop(self: Pin<&mut Self>) {
+        self.group.close();
         // SAFETY: Registered by the type invariant.
         unsafe { bindings::genl_unregister_family(self.family.get()) };
     }
@@ -475,7 +495,13 @@ impl Tables {
             }
             let _ = operations.push_within_capacity(entry);
         }
-        Ok(Tables { operations, policy })
+        let mut groups = KVec::with_capacity(1, GFP_KERNEL)?;
+        let _ = groups.push_within_capacity(Group::entry(T::GROUP));
+        Ok(Tables {
+            operations,
+            policy,
+            groups,
+        })
     }
 
     /// Returns a family with these tables. Fails with [`EINVAL`] if the family has too many
@@ -489,6 +515,8 @@ impl Tables {
         family.set_netnsok(1);
         family.set_parallel_ops(1);
         family.split_ops = self.operations.as_ptr();
+        family.mcgrps = self.groups.as_ptr();
+        family.n_mcgrps = 1;
         family.n_split_ops = u8::try_from(self.operations.len()).map_err(|_| EINVAL)?;
         Ok(family)
     }

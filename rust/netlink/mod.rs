@@ -23,7 +23,7 @@ use crate::{
     },
     table::listeners,
 };
-use cmproto::netlink::{Attr, Command, Viewer, FAMILY, VERSION};
+use cmproto::netlink::{Attr, Command, Viewer, EVENTS, FAMILY, VERSION};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -55,6 +55,7 @@ enum Next {
 impl netlink::Family for Family {
     const NAME: &'static CStr = FAMILY;
     const VERSION: u32 = VERSION;
+    const GROUP: &'static CStr = EVENTS;
     const OPERATIONS: &'static [Operation] = &[
         Operation::Dump(Command::PortGet as u8),
         Operation::Act(Command::PortSet as u8),
@@ -92,7 +93,12 @@ impl netlink::Family for Family {
             Command::ListenerGet => Next::Listener(listeners::Place::FIRST),
             Command::ConnectionGet => Next::Connection(connection::Place::FIRST),
             Command::PeerGet => Next::Peers(Peers::new(&self.0, &viewer, &net)?),
-            Command::PortSet => return Err(EOPNOTSUPP),
+            Command::PortSet
+            | Command::RefusedNtf
+            | Command::GaveUpNtf
+            | Command::LimitNtf
+            | Command::DeviceGoneNtf
+            | Command::LostNtf => return Err(EOPNOTSUPP),
         };
         Ok(Dump { viewer, net, next })
     }

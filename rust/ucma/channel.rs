@@ -31,13 +31,14 @@ use crate::{
         delay,
         error::to_protocol,
         lock::lock_both,
+        net::Net,
         users::{Charge, IdCharge, OpenUser},
         wait::{new_wait_queue, WaitQueue},
     },
 };
 use cmproto::{
     node::{Admission, Asker, Declined},
-    ucma::backlog::Backlog,
+    ucma::{account::Resource, backlog::Backlog},
     ucma_abi::{EventResp, EventStart},
 };
 use core::ptr;
@@ -329,8 +330,16 @@ impl Channel {
             }
         });
         let admission = room?;
-        let charge = IdCharge::new(channel.user.as_ref(), true);
+        let charge = IdCharge::new(channel.user.as_ref(), true)
+            .inspect_err(|_| channel.tell_limit(&listener.endpoint().net, Resource::Requests));
         Ok((admission, Some(charge.map_err(to_protocol)?)))
+    }
+
+    /// Tells administrators that the user of the file has as much of a resource as it may have.
+    /// `net` is the network namespace of the identifier that is made, or that has asked.
+    #[cold]
+    pub(super) fn tell_limit(&self, net: &Net, resource: Resource) {
+        self.ucma.globals.events.limit(net, &self.user, resource);
     }
 
     /// Returns a copy of the backlog of a context.

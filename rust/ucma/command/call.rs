@@ -11,12 +11,13 @@ use crate::{
         chardev::OpenFile,
         error::ResultExt,
         uaccess::{self, UserBytes},
+        users::Charge,
     },
     ucma::{channel::Channel, context::Context},
 };
 use cmproto::{
     errno::Errno,
-    ucma::frame::Frame,
+    ucma::{account::Resource, frame::Frame},
     ucma_abi::{FromBytes, Immutable, IntoBytes},
 };
 use core::mem::MaybeUninit;
@@ -103,6 +104,14 @@ impl<'a> Call<'a> {
     /// Returns whether the file is non-blocking (`O_NONBLOCK`) now.
     pub(super) fn is_nonblocking(&self) -> bool {
         self.file.is_nonblocking()
+    }
+
+    /// Charges one of `resource`, which is for `context`, to the user of the file. Fails like
+    /// [`Charge::new`], of which administrators are told then.
+    pub(super) fn charge(&self, context: &Context, resource: Resource) -> Result<Charge> {
+        let channel = self.channel();
+        Charge::new(channel.user.as_ref(), resource)
+            .inspect_err(|_| channel.tell_limit(&context.endpoint().net, resource))
     }
 
     /// Returns the length of the request, in bytes.

@@ -5,7 +5,7 @@
 use super::call::{request, Call};
 use crate::{
     endpoint::{ConnParam, Ece},
-    kext::{sysctl, users::Charge},
+    kext::sysctl,
     ucma::{channel::Channel, context::Context, entries::ExpectedEvents},
 };
 use cmproto::{
@@ -82,7 +82,7 @@ request!(Listen);
 ///
 /// Fails with `EMFILE` if the user has too many listeners.
 pub(super) fn listen(call: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
-    let charge = Charge::new(call.channel().user.as_ref(), Resource::Listeners)?;
+    let charge = call.charge(context, Resource::Listeners)?;
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
     Channel::with_backlog(context, |backlog| backlog.propose(limit));
     context.endpoint().listen(limit)?;

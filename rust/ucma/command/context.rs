@@ -8,7 +8,7 @@ use crate::{
     kext::{delay, net::Net, users::IdCharge},
     ucma::{channel::Channel, context::Unpublished},
 };
-use cmproto::{qp::QpType, service_id::PortSpace, ucma_abi as abi};
+use cmproto::{qp::QpType, service_id::PortSpace, ucma::account::Resource, ucma_abi as abi};
 use kernel::prelude::*;
 
 /// `CREATE_ID`: creates a context and its endpoint.
@@ -32,8 +32,9 @@ pub(super) fn create(call: &Call<'_>, request: &abi::CreateId) -> Result {
         return Err(ENOMEM);
     }
     let (globals, net) = (&channel.ucma.globals, Net::current());
-    let charge = Some(IdCharge::new(channel.user.as_ref(), false)?);
-    let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::User, None, charge)?;
+    let charge = IdCharge::new(channel.user.as_ref(), false)
+        .inspect_err(|_| channel.tell_limit(&net, Resource::Ids))?;
+    let endpoint = Endpoint::create(globals, net, ps, qp_type, IdKind::User, None, Some(charge))?;
     create_for(call, request, &endpoint).inspect_err(|_| endpoint.destroy())
 }
 

@@ -5,7 +5,7 @@
 use super::call::{request, Call};
 use crate::{
     endpoint::{Event, EventParam},
-    kext::{error::ResultExt, users::Charge},
+    kext::error::ResultExt,
     ucma::{
         channel::Channel,
         context::Context,
@@ -44,7 +44,7 @@ request!(WriteCmEvent: |request| request.kind().map(drop));
 /// - `EAGAIN` if too many such events of the file or the user are unread;
 /// - `ENOMEM` if there is no memory.
 pub(super) fn write(call: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
-    let charge = Charge::new(call.channel().user.as_ref(), Resource::WrittenEvents)?;
+    let charge = call.charge(context, Resource::WrittenEvents)?;
     let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?;
     let status = i32::from_ne_bytes(request.status.to_ne_bytes());
     let event = Event {

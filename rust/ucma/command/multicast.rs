@@ -4,7 +4,7 @@
 
 use super::{address::in6, call::Call};
 use crate::{
-    kext::{error::ResultExt, users::Charge},
+    kext::error::ResultExt,
     ucma::{channel::Channel, context::Context, multicast::UnpublishedGroup},
 };
 use cmproto::{addr::SockAddr, mcast::Member, ucma::account::Resource, ucma_abi as abi};
@@ -88,7 +88,7 @@ impl Join {
         if !channel.has_room_for_group() {
             return Err(ENOMEM);
         }
-        let charge = Charge::new(channel.user.as_ref(), Resource::Memberships)?;
+        let charge = call.charge(&context, Resource::Memberships)?;
         let unpublished = UnpublishedGroup::new(&channel.ucma, &context, charge)?;
         let group = unpublished.multicast.group();
         let joined = endpoint.join_group(group, &self.addr, self.member)?;

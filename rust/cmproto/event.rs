@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events that administrators are told of by netlink: what they say, and how many there are.
+
+use crate::{
+    addr::SockAddr,
+    bucket::TokenBucket,
+    cm,
+    dropped::Dropped,
+    errno::Errno,
+    netlink::{Attr, Command},
+    node::{Answer, Response},
+    numbered::numbered,
+    reject::Reason,
+    time::{Duration, Instant},
+    ucma::account::Resource,
+    ucma_abi::CmEvent,
+};
+use core::ffi::CStr;
+
+numbered! {
+    /// The way in which a request was refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum Refusal {
+        /// This end has sent a REJ.
+        Sent = 0 => "sent",
+        /// The peer has sent a REJ.
+        Received = 1 => "received",
+        /// This end has dropped the request.
+        Dropped = 2 => "dropped",
+    }
+    /// Returns the name in the specification.
+    fn name -> &'static str
+}
+
+numbered! {
+    /// A phase of a connection that takes time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u32)]
+    pub enum Phase {
+        /// The resolution of the peer's address.
+        Address = 0 => "address",
+        /// The resolution of the route.
+        Route = 1 => "route",
+        /// From the REQ to its answer.
+        Req = 2 => "req",
+        /// From the REQ of a peer to the answer of the user.
+        Accept = 3 => "accept",
+        /// From the REP to the RTU.
+        Rep = 4 => "rep",
+        /// From the DREQ to the DREP.
+        Dreq = 5 => "dreq",
+        /// From the SIDR_REQ to its answer.
+        SidrReq = 6 => "sidr-req",
+    }
+    /// Returns the name in the specification.
+    fn name -> &'static str
+}
+
+/// A failure of an attempt at a connection, or of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The request was refused, for the reason with this number and text.
+    Refused {
+        /// The way in which it was refused.
+        how: Refusal,
+        /// The reason of the REJ, or the number of the [drop](Dropped).
+        code: u16,
+        /// The text of the reason.
+        reason: &'static CStr,
+    },
+    /// The peer has not answered.
+    GaveUp {
+        /// The phase.
+        phase: Phase,
+        /// The number of messages that were sent again, if that is counted.
+        retries: Option<u8>,
+    },
+}
+
+impl Failure {
+    /// Returns the failure of a request that is rejected by this end.
+    pub const fn rejected(reason: Reason) -> Self {
+        Self::refused(Refusal::Sent, reason)
+    }
+
+    const fn refused(how: Refusal, reason: Reason) -> Self {
+        Self::Refused {
+            how,
+            code: reason.0,
+            reason: reason.message(),
+        }
+    }
+
+    /// Returns the failure of a request that was dropped.
+    pub const fn dropped(why: Dropped) -> Self {
+        Self::Refused {
+            how: Refusal::Dropped,
+            code: why as u16,
+            reason: why.name(),
+        }
+    }
+
+    /// Returns the failure of a query that has ended with a status other than 0, if it was not
+    /// answered. `event` is what the user is told.
+    pub const fn of_query(event: CmEvent, status: i32) -> Option<Self> {
+        const TIMED_OUT: i32 = Errno::ETIMEDOUT.code();
+        const UNREACHABLE: i32 = Errno::EHOSTUNREACH.code();
+        let phase = match event {
+            CmEvent::AddrError => Phase::Address,
+            CmEvent::RouteError => Phase::Route,
+            _ => return None,
+        };
+        match status.saturating_abs() {
+            TIMED_OUT | UNREACHABLE => Some(Self::GaveUp {
+                phase,
+                retries: None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns the failure of a request that a node responds to without a connection, if it is
+    /// one.
+    pub const fn of_response(response: &Response) -> Option<Self> {
+        match response {
+            Response::Drop(why) => Some(Self::dropped(*why)),
+            Response::Answer(Answer::Rej { reason, .. }) => Some(Self::rejected(*reason)),
+            Response::Answer(Answer::Drep { .. } | Answer::SidrRep { .. }) => None,
+        }
+    }
+
+    /// Returns the failure of which an event of a connection tells, if it does. Messages of the
+    /// connection were sent again as often as `retries` says.
+    pub const fn of(event: cm::Event, retries: u8) -> Option<Self> {
+        let phase = match event {
+            cm::Event::RejReceived { reason } => {
+                return Some(Self::refused(Refusal::Received, reason));
+            }
+            cm::Event::ReqError => Phase::Req,
+            cm::Event::RepError => Phase::Rep,
+            cm::Event::DreqError => Phase::Dreq,
+            _ => return None,
+        };
+        Some(Self::GaveUp {
+            phase,
+            retries: Some(retries),
+        })
+    }
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An attempt at a connection, or its end, has failed.
+    Failed {
+        /// The failure.
+        failure: Failure,
+        /// The address of this end, as far as it is known.
+        src: SockAddr,
+        /// The address of the peer, as far as it is known.
+        dst: SockAddr,
+        /// The service id, or 0.
+        service_id: u64,
+    },
+    /// A user has as much of a resource as it may have, and has asked for more.
+    Limit {
+        /// The user, if it has a number for those who are told.
+        user: Option<u32>,
+        /// The resource.
+        resource: Resource,
+        /// The number that a user may have.
+        limit: u32,
+    },
+    /// A device was removed.
+    DeviceGone {
+        /// The number of connections that have ended with it.
+        connections: u32,
+    },
+    /// Events were lost, as there were too many.
+    Lost {
+        /// The number of events.
+        events: u64,
+    },
+}
+
+/// The value of an attribute of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number of 4 bytes.
+    U32(u32),
+    /// A number of 4 or 8 bytes.
+    Uint(u64),
+    /// A text.
+    Text(&'static CStr),
+    /// An address.
+    Address(SockAddr),
+    /// A resource, and its limit.
+    Resource(Resource, u32),
+}
+
+impl Event {
+    /// Returns the kind of the message about the event.
+    pub const fn command(&self) -> Command {
+        match self {
+            Self::Failed { failure, .. } => match failure {
+                Failure::Refused { .. } => Command::RefusedNtf,
+                Failure::GaveUp { .. } => Command::GaveUpNtf,
+            },
+            Self::Limit { .. } => Command::LimitNtf,
+            Self::DeviceGone { .. } => Command::DeviceGoneNtf,
+            Self::Lost { .. } => Command::LostNtf,
+        }
+    }
+
+    /// Calls `put` for each attribute of the event, but for those of the port, until it fails.
+    pub fn visit<E>(&self, mut put: impl FnMut(Attr, Value) -> Result<(), E>) -> Result<(), E> {
+        match *self {
+            Self::Failed {
+                failure,
+                src,
+                dst,
+                service_id,
+            } => {
+                match failure {
+                    Failure::Refused { how, code, reason } => {
+                        put(Attr::Refusal, Value::U32(how as u32))?;
+                        put(Attr::Reason, Value::U32(code.into()))?;
+                        put(Attr::ReasonName, Value::Text(reason))?;
+                    }
+                    Failure::GaveUp { phase, retries } => {
+                        put(Attr::Phase, Value::U32(phase as u32))?;
+                        if let Some(retries) = retries {
+                            put(Attr::Retries, Value::U32(retries.into()))?;
+                        }
+                    }
+                }
+                for (attr, addr) in [(Attr::Src, src), (Attr::Dst, dst)] {
+                    if !addr.is_unspec() {
+                        put(attr, Value::Address(addr))?;
+                    }
+                }
+                match service_id {
+                    0 => Ok(()),
+                    id => put(Attr::ServiceId, Value::Uint(id)),
+                }
+            }
+            Self::Limit {
+                user,
+                resource,
+                limit,
+            } => {
+                if let Some(user) = user {
+                    put(Attr::Uid, Value::U32(user))?;
+                }
+                put(Attr::Resource, Value::Resource(resource, limit))
+            }
+            Self::DeviceGone { connections } => put(Attr::Connections, Value::U32(connections)),
+            Self::Lost { events } => put(Attr::Lost, Value::Uint(events)),
+        }
+    }
+}
+
+/// The events of one source, and those that were lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Budget<K> {
+    source: K,
+    bucket: TokenBucket,
+    lost: u64,
+}
+
+/// Number of sources that use some of their limit at a time.
+const PLACES: usize = 64;
+
+/// The limit of events.
+///
+/// A flood of refused requests must not cause a flood of messages. Each source, which is a port or
+/// a user in a network namespace, has a limit of its own, for as long as it has used any of it.
+/// Events of more sources at a time than there are places are lost, and not counted.
+#[derive(Clone, Debug)]
+pub struct Budgets<K> {
+    places: [Option<Budget<K>>; PLACES],
+}
+
+impl<K> Budgets<K> {
+    /// Number of events at once.
+    pub const BURST: u64 = 100;
+    /// Time from one event to the next after that.
+    pub const INTERVAL: Duration = Duration::from_millis(20);
+    /// Creates the limit before the first event.
+    pub const fn new() -> Self {
+        Self {
+            places: [const { None }; PLACES],
+        }
+    }
+
+    /// Returns whether no source has used any of its limit.
+    pub fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+
+    /// Returns whether an event of a source may be sent at `now`. If not, it is counted as lost.
+    pub fn take(&mut self, source: K, now: Instant) -> bool
+    where
+        K: PartialEq,
+    {
+        let place = self.places.iter().position(|place| {
+            let budget = place.as_ref();
+            budget.is_some_and(|budget| budget.source == source)
+        });
+        let place = place.or_else(|| self.places.iter().position(Option::is_none));
+        let Some(place) = place.and_then(|at| self.places.get_mut(at)) else {
+            return false;
+        };
+        let budget = place.get_or_insert(Budget {
+            source,
+            bucket: TokenBucket::new(Self::INTERVAL, Self::BURST),
+            lost: 0,
+        });
+        let may = budget.bucket.take(now);
+        budget.lost = budget.lost.saturating_add(u64::from(!may));
+        may
+    }
+
+    /// Returns a source that has lost events, and their number, which counts from 0 again.
+    pub fn take_lost(&mut self) -> Option<(K, u64)>
+    where
+        K: Clone,
+    {
+        let mut budgets = self.places.iter_mut().flatten();
+        let budget = budgets.find(|budget| budget.lost != 0)?;
+        let lost = core::mem::take(&mut budget.lost);
+        Some((budget.source.clone(), lost))
+    }
+
+    /// Forgets the sources that have all of their limit again at `now`, and have lost nothing.
+    pub fn forget(&mut self, now: Instant) {
+        for place in &mut self.places {
+            if place
+                .as_ref()
+                .is_some_and(|budget| budget.lost == 0 && budget.bucket.is_full(now))
+            {
+                *place = None;
+            }
+        }
+    }
+}
+
+impl<K> Default for Budgets<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_event))]
+mod tests {
+    use super::*;
+    use crate::wire::RejMessage;
+
+    const NOW: Instant = Instant(7_000_000);
+
+    #[test]
+    fn failures_of_a_connection() {
+        let reason = Reason::INVALID_SERVICE_ID;
+        let gave_up = |phase| {
+            Some(Failure::GaveUp {
+                phase,
+                retries: Some(3),
+            })
+        };
+        let refused = Failure::Refused {
+            how: Refusal::Received,
+            code: 8,
+            reason: c"invalid service ID",
+        };
+        for (event, want) in [
+            (cm::Event::RejReceived { reason }, Some(refused)),
+            (cm::Event::ReqError, gave_up(Phase::Req)),
+            (cm::Event::RepError, gave_up(Phase::Rep)),
+            (cm::Event::DreqError, gave_up(Phase::Dreq)),
+            (cm::Event::RepReceived, None),
+            (cm::Event::TimewaitExit, None),
+            (cm::Event::DrepReceived, None),
+        ] {
+            assert_eq!(Failure::of(event, 3), want);
+        }
+    }
+
+    #[test]
+    fn queries_without_an_answer() {
+        for (event, status, want) in [
+            (CmEvent::AddrError, -110, Some(Phase::Address)),
+            (CmEvent::AddrError, -113, Some(Phase::Address)),
+            (CmEvent::AddrError, -12, None),
+            (CmEvent::RouteError, -110, Some(Phase::Route)),
+            (CmEvent::Unreachable, -110, None),
+        ] {
+            let want = want.map(|phase| Failure::GaveUp {
+                phase,
+                retries: None,
+            });
+            assert_eq!(Failure::of_query(event, status), want);
+        }
+    }
+
+    #[test]
+    fn responses_without_a_connection() {
+        let answer = |answer| Failure::of_response(&Response::Answer(answer));
+        let rej = Answer::Rej {
+            refused: RejMessage::Req,
+            local_comm_id: 0,
+            remote_comm_id: 5,
+            reason: Reason::STALE_CONN,
+            gid: None,
+        };
+        let drep = Answer::Drep {
+            local_comm_id: 4,
+            remote_comm_id: 5,
+        };
+        assert_eq!(answer(rej), Some(Failure::rejected(Reason::STALE_CONN)));
+        assert_eq!(answer(drep), None);
+        let dropped = Failure::of_response(&Response::Drop(Dropped::Overload));
+        assert_eq!(dropped, Some(Failure::dropped(Dropped::Overload)));
+    }
+
+    /// Checks the kind and the attributes of an event.
+    fn check(event: Event, command: Command, want: &[(Attr, Value)]) {
+        let mut want = want.iter();
+        assert_eq!(event.command(), command);
+        let visited: Result<(), ()> = event.visit(|attr, value| {
+            assert_eq!(Some(&(attr, value)), want.next());
+            Ok(())
+        });
+        assert_eq!((visited, want.next()), (Ok(()), None));
+        // An attribute for which there is no room ends it.
+        assert_eq!(event.visit(|_, _| Err(7)), Err(7));
+    }
+
+    #[test]
+    fn attributes() {
+        let (src, dst) = (
+            SockAddr::v4([10, 0, 0, 1], 7),
+            SockAddr::v4([10, 0, 0, 2], 9),
+        );
+        let failed = |failure| Event::Failed {
+            failure,
+            src,
+            dst,
+            service_id: 0x106_0009,
+        };
+        let (from, to) = (
+            (Attr::Src, Value::Address(src)),
+            (Attr::Dst, Value::Address(dst)),
+        );
+        let service = (Attr::ServiceId, Value::Uint(0x106_0009));
+        let refused = |how: u32, code, text| {
+            [
+                (Attr::Refusal, Value::U32(how)),
+                (Attr::Reason, Value::U32(code)),
+                (Attr::ReasonName, Value::Text(text)),
+                from,
+                to,
+                service,
+            ]
+        };
+        check(
+            failed(Failure::rejected(Reason::CONSUMER_DEFINED)),
+            Command::RefusedNtf,
+            &refused(0, 28, c"consumer defined"),
+        );
+        check(
+            failed(Failure::dropped(Dropped::Overload)),
+            Command::RefusedNtf,
+            &refused(2, 8, c"overload"),
+        );
+        let gave_up = Failure::GaveUp {
+            phase: Phase::Dreq,
+            retries: Some(4),
+        };
+        let (phase, retries) = ((Attr::Phase, Value::U32(5)), (Attr::Retries, Value::U32(4)));
+        check(
+            failed(gave_up),
+            Command::GaveUpNtf,
+            &[phase, retries, from, to, service],
+        );
+        // Addresses that are not known are left out.
+        let nowhere = Event::Failed {
+            failure: gave_up,
+            src: SockAddr::Unspec,
+            dst: SockAddr::Unspec,
+            service_id: 0,
+        };
+        check(nowhere, Command::GaveUpNtf, &[phase, retries]);
+        let limit = |user| Event::Limit {
+            user,
+            resource: Resource::Ids,
+            limit: 5,
+        };
+        let resource = (Attr::Resource, Value::Resource(Resource::Ids, 5));
+        check(limit(None), Command::LimitNtf, &[resource]);
+        check(
+            limit(Some(1000)),
+            Command::LimitNtf,
+            &[(Attr::Uid, Value::U32(1000)), resource],
+        );
+        check(
+            Event::DeviceGone { connections: 2 },
+            Command::DeviceGoneNtf,
+            &[(Attr::Connections, Value::U32(2))],
+        );
+        check(
+            Event::Lost { events: 9 },
+            Command::LostNtf,
+            &[(Attr::Lost, Value::Uint(9))],
+        );
+    }
+
+    fn count(budgets: &mut Budgets<u32>, source: u32, now: Instant) -> usize {
+        (0..1000).filter(|_| budgets.take(source, now)).count()
+    }
+
+    #[test]
+    fn a_flood_takes_nothing_from_others() {
+        let mut budgets = Budgets::new();
+        assert!(budgets.is_empty());
+        assert_eq!(count(&mut budgets, 1, NOW), 100);
+        assert!(budgets.take(2, NOW));
+        assert_eq!(count(&mut budgets, 1, NOW + Duration::from_millis(200)), 10);
+        // The flood loses the others, and each is counted once.
+        assert_eq!(budgets.take_lost(), Some((1, 900 + 990)));
+        assert_eq!(budgets.take_lost(), None);
+    }
+
+    #[test]
+    fn a_source_is_forgotten_when_it_is_quiet() {
+        let mut budgets = Budgets::new();
+        assert_eq!(count(&mut budgets, 1, NOW), 100);
+        let later = NOW + Duration::from_millis(2_000);
+        budgets.forget(later);
+        // Lost events have to be told of before.
+        assert!(!budgets.is_empty());
+        assert_eq!(budgets.take_lost(), Some((1, 900)));
+        budgets.forget(NOW + Duration::from_millis(1_999));
+        assert!(!budgets.is_empty());
+        budgets.forget(later);
+        assert!(budgets.is_empty());
+    }
+
+    #[test]
+    fn there_are_places_for_some_sources() {
+        let mut budgets = Budgets::new();
+        for source in 0..64 {
+            assert!(budgets.take(source, NOW));
+        }
+        assert!(!budgets.take(64, NOW));
+        assert!(budgets.take(63, NOW));
+        budgets.forget(NOW + Duration::from_millis(40));
+        assert!(budgets.take(64, NOW));
+    }
+}

@@ -86,7 +86,7 @@ if [ "$CM" = c ]; then
 fi
 
 # A server of the user and clients of both; SERVER and CLIENTS are their numbers.
-CLIENTS=()
+CLIENTS=() MONITORS=()
 serve() {
 	$PEER setpriv --reuid $OWNER --regid $OWNER --clear-groups rping -s -P -a "$B4" -p 7330 & SERVER=$!
 	await_listener "comm rping"
@@ -251,6 +251,161 @@ deadline() {
 }
 check "tune: a deadline holds from the next request on; nothing half done" deadline
 
+# listen NAME [PREFIX...]: a monitor whose events go to $TMP/NAME; its number is MONITOR.
+listen() {
+	local name=$1
+	shift
+	"$@" "$TOOL" -j monitor >"$TMP/$name" & MONITOR=$!
+	MONITORS+=($MONITOR)
+	# The last group that it joins is that of families, whose number is 16.
+	# shellcheck disable=SC2016 # a program of awk
+	wait_for 20 "$@" awk -v "port=$MONITOR" '$2 == 16 && $3 == port && $4 ~ /[89a-f]...$/ { found = 1 }
+		END { exit !found }' /proc/net/netlink || fail "no monitor: $("$@" cat /proc/net/netlink)"
+}
+
+# deaf: the monitors end, as a user ends them.
+deaf() {
+	local monitor
+	for monitor in "${MONITORS[@]}"; do
+		kill -INT "$monitor" && wait "$monitor" || fail "a monitor: $?" || return
+	done
+	MONITORS=()
+}
+
+# heard NAME FILTER: is there such an event?
+heard() {
+	jq -es "map(select($2)) | length > 0" "$TMP/$1" >/dev/null
+}
+
+# expect NAME FILTER: there is such an event soon.
+expect() {
+	wait_for 20 heard "$@" || fail "$1: no $2 in $(cat "$TMP/$1")"
+}
+
+# Nobody listens on the port.
+refuse() {
+	! timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7331 -C 1 >"$TMP/out" 2>&1
+}
+
+refused_events() {
+	local reason='."reason-name" == "invalid service ID" and .reason == 8'
+	ip netns add third && ip -n third link set lo up || return
+	# shellcheck disable=SC2086 # words
+	listen own && listen peer $PEER && listen third ip netns exec third || return
+	refuse || return
+	expect own ".event == \"refused\" and .refusal == \"received\" and $reason and .dst == \"$B4:7331\" and
+		(.src | startswith(\"$A4:\")) and .\"dev-name\" == \"rxe0\" and .port == 1" || return
+	expect peer ".event == \"refused\" and .refusal == \"sent\" and $reason and .src == \"$B4:7331\" and
+		(.dst | startswith(\"$A4\")) and .\"dev-name\" == \"rxe1\" and .\"service-id\" == 17177763" || return
+	# Each namespace has its own events, once.
+	[ "$(jq -s length "$TMP/own")" -eq 1 ] || fail "$(cat "$TMP/own")" || return
+	! heard peer '.refusal == "received"' || fail "$(cat "$TMP/peer")" || return
+	[ ! -s "$TMP/third" ] || fail "$(cat "$TMP/third")" || return
+	deaf && ip netns del third || return
+	# As a line.
+	"$TOOL" monitor >"$TMP/lines" & MONITORS=($!)
+	as_line() {
+		refuse && grep -Eq "^[0-9-]+T[0-9:.]+Z rxe0/1 refused $A4:[0-9]+ > $B4:7331: REJ received, invalid service ID \\(8\\)$" \
+			"$TMP/lines"
+	}
+	wait_for 20 as_line || fail "$(cat "$TMP/lines")" || return
+	deaf
+}
+check "monitor: a refusal, at both ends and nowhere else" refused_events
+
+# The server is stopped, and nobody has the other address.
+gave_up_events() {
+	serve && kill -STOP "$(peer_json '.[0].pid' show listeners)" && "$TOOL" tune set rxe0 deadline-ms=700 || return
+	listen own || return
+	! timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 7330 -C 1 >"$TMP/out" 2>&1 || return
+	expect own ".event == \"gave-up\" and .phase == \"req\" and .retries >= 0 and .dst == \"$B4:7330\" and .port == 1" || return
+	! timeout $((60 * PATIENCE)) rping -c -a "${A4%.*}.77" -p 7330 -C 1 >"$TMP/out" 2>&1 || return
+	expect own ".event == \"gave-up\" and .phase == \"address\" and .dst == \"${A4%.*}.77:7330\"" || return
+	"$TOOL" tune set rxe0 deadline-ms=0 && kill -CONT "$(peer_json '.[0].pid' show listeners)" && deaf && stop
+}
+check "monitor: a peer that does not answer" gave_up_events
+
+limit_events() {
+	local limit before
+	limit=/proc/sys/net/rdma_ucm/max_user_ids before=$(</proc/sys/net/rdma_ucm/max_user_ids)
+	serve && connect $OWNER && wait_for 20 established 1 && listen own || return
+	echo 1 >"$limit"
+	! as $OWNER timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7330 -C 1 >"$TMP/out" 2>&1 || fail "no limit" || return
+	echo "$before" >"$limit"
+	expect own ".event == \"limit\" and .uid == $OWNER and .resource[0] == {\"name\": \"ids\", \"limit\": 1}" || return
+	deaf && stop
+}
+check "monitor: a limit that a user has reached" limit_events
+
+device_events() {
+	local connections
+	serve && connect $OWNER && connect $OTHER && wait_for 20 established 2 || return
+	# shellcheck disable=SC2086 # words
+	listen own && listen peer $PEER || return
+	timeout $((60 * PATIENCE)) $PEER rdma link del rxe1 || return
+	expect peer '.event == "device-gone" and ."dev-name" == "rxe1" and .connections >= 2' || return
+	connections=$(jq -s 'map(select(.event == "device-gone" and .connections > 0)) | length' "$TMP/own")
+	[ "$connections" -eq 0 ] || fail "$(cat "$TMP/own")" || return
+	deaf && kill "${CLIENTS[@]}" "$SERVER"
+	wait
+	CLIENTS=()
+	$PEER rdma link add rxe1 type rxe netdev v1 && wait_for 20 no_cm_ids && serve && connect $OWNER &&
+		wait_for 20 established 1 && stop
+}
+check "monitor: a device that goes, with its connections" device_events
+
+who_listens() {
+	ends_with 4 as $OWNER "$TOOL" monitor || return
+	grep -q "not permitted" "$TMP/err" || return
+	# The administrator of a container sees what is there.
+	as $OWNER unshare --user --map-root-user --net timeout --preserve-status -s TERM 3 "$TOOL" monitor >"$TMP/out" ||
+		fail "status $?" || return
+	[ ! -s "$TMP/out" ]
+}
+check "monitor: for those with CAP_NET_ADMIN in the namespace" who_listens
+
+# flood N: so many refused connections, 20 at a time.
+flood() {
+	/mnt/share/cmstorm client -a "$B4" -p 7331 -n "$1" -f 20 -t $((60 * PATIENCE)) >"$TMP/out" 2>&1 || :
+}
+
+flood_events() {
+	local received start
+	listen own || return
+	start=$SECONDS
+	flood 1000
+	all() {
+		[ "$(jq -s '[.[] | select(.refusal == "received" or .event == "lost") | .lost // 1] | add' "$TMP/own")" -ge 1000 ]
+	}
+	wait_for 20 all || fail "$(jq -sc 'group_by(.event) | map([.[0].event, length])' "$TMP/own")" || return
+	received=$(jq -s 'map(select(.event == "refused")) | length' "$TMP/own")
+	# 100 at once, and 50 a second.
+	[ "$received" -ge 100 ] && [ "$received" -le $((100 + 50 * (SECONDS - start + 1))) ] || fail "$received events" || return
+	expect own '.event == "lost" and ."dev-name" == "rxe0" and .port == 1 and .lost > 0' || return
+	deaf
+}
+check "monitor: a flood is a bounded number of events, and all are counted" flood_events
+
+# It does not read, and has room for little.
+deaf_monitor() {
+	local room
+	room=$(</proc/sys/net/core/rmem_default)
+	echo 4608 >/proc/sys/net/core/rmem_default
+	listen slow
+	echo "$room" >/proc/sys/net/core/rmem_default
+	[ "${#MONITORS[@]}" -eq 1 ] || return
+	kill -STOP "$MONITOR" && listen own || return
+	flood 60
+	serve && connect $OWNER && wait_for 20 established 1 || return
+	expect own '.event == "refused"' || return
+	kill -CONT "${MONITORS[0]}" || return
+	expect slow '.event == "overrun"' || return
+	refuse || return
+	expect slow '.event == "refused"' || return
+	deaf && stop
+}
+check "monitor: one that does not read disturbs nobody" deaf_monitor
+
 STAY=300
 # hold: so many connections, both ends of which are here, until "$STORM" is killed.
 hold() {
@@ -317,7 +472,13 @@ END
 	! rmmod rust_rdma_cm 2>/dev/null || fail "unloaded below a dump" || return
 	kill "$dump"
 	wait "$dump"
-	cm-use none && ends_with 3 "$TOOL" show peers && ends_with 0 "$TOOL" && cm-use rust && ends_with 0 "$TOOL" show peers
+	# A monitor keeps nothing, and ends with the module.
+	"$TOOL" monitor >"$TMP/out" 2>"$TMP/err" & dump=$!
+	sleep 3
+	cm-use none || return
+	wait "$dump"
+	[ $? -eq 3 ] || fail "the monitor goes on" || return
+	ends_with 3 "$TOOL" show peers && ends_with 0 "$TOOL" && cm-use rust && ends_with 0 "$TOOL" show peers
 }
 if [ -z "$CM_BUILT_IN" ]; then
 	check "a dump keeps the module loaded until it is read or closed" half_read

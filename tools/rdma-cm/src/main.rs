@@ -13,6 +13,7 @@ mod failure;
 mod generate;
 mod json;
 mod metrics;
+mod monitor;
 mod netlink;
 mod row;
 mod show;
@@ -62,6 +63,8 @@ enum What {
     Show { what: show::Subject },
     /// Shows what is counted.
     Stat(stat::Options),
+    /// Tells what goes wrong, as it happens, until it is interrupted.
+    Monitor,
     /// Shows or sets the tunables of ports.
     Tune {
         #[command(subcommand)]
@@ -101,6 +104,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Status => status::show(json),
         What::Show { what } => show::show(&mut family()?, what, json),
         What::Stat(options) => stat::show(&mut family()?, &options, json),
+        What::Monitor => monitor::monitor(&mut family()?, json),
         What::Tune { action: None } => tune::show(&mut family()?, json),
         What::Tune {
             action: Some(action),

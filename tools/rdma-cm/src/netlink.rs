@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use std::{
-    io,
+    io, iter, mem,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
@@ -17,6 +17,12 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
+const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
+const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
+const CTRL_CMD_DELFAMILY: u8 = 2;
+/// The group that is told of families that come and go, which has the number of its family.
+const CTRL_NOTIFY: u32 = GENL_ID_CTRL as u32;
 /// Length of the headers of netlink and of generic netlink.
 const HEADERS: usize = 20;
 
@@ -84,10 +90,20 @@ impl Request {
     }
 }
 
+/// Something that a [listener](Socket::listen) hears.
+pub enum Heard<'a> {
+    /// A message: its command and its attributes.
+    Message(u8, Attributes<'a>),
+    /// Messages were lost, because they were not read in time.
+    Overrun,
+}
+
 /// A socket, and the family that it is used for.
 pub struct Socket {
     fd: OwnedFd,
     family: u16,
+    /// The numbers of the family's multicast groups, by name.
+    groups: Vec<(String, u32)>,
     seq: u32,
     buffer: Vec<u8>,
 }
@@ -110,21 +126,30 @@ impl Socket {
             // SAFETY: The descriptor is new.
             fd: unsafe { OwnedFd::from_raw_fd(fd) },
             family: GENL_ID_CTRL,
+            groups: Vec::new(),
             seq: 0,
             buffer: vec![0; 1 << 16],
         };
         let name: Vec<u8> = name.bytes().chain([0]).collect();
         let name = [(CTRL_ATTR_FAMILY_NAME, &name[..])];
-        let mut family = None;
-        let found = socket.call(NLM_F_ACK, CTRL_CMD_GETFAMILY, &name, |mut attributes| {
-            let id = attributes.find(|(number, _)| *number == CTRL_ATTR_FAMILY_ID);
-            family = id.and_then(|(_, value)| u16_at(value, 0));
+        let (mut family, mut groups) = (None, Vec::new());
+        let found = socket.call(NLM_F_ACK, CTRL_CMD_GETFAMILY, &name, |attributes| {
+            for (number, value) in attributes {
+                match number {
+                    CTRL_ATTR_FAMILY_ID => family = u16_at(value, 0),
+                    CTRL_ATTR_MCAST_GROUPS => {
+                        groups = Attributes(value).filter_map(group).collect()
+                    }
+                    _ => {}
+                }
+            }
         });
         match found {
             Err(Failure::Kernel(libc::ENOENT)) => return Err(Failure::NoFamily),
             other => other?,
         }
         socket.family = family.ok_or(Failure::NoFamily)?;
+        socket.groups = groups;
         Ok(socket)
     }
 
@@ -136,6 +161,82 @@ impl Socket {
     /// Gives a command, and waits until it is carried out.
     pub fn act(&mut self, command: u8, attributes: &[(u16, &[u8])]) -> Result<(), Failure> {
         self.call(NLM_F_ACK, command, attributes, |_| {})
+    }
+
+    /// Joins a multicast group.
+    fn join(&self, group: u32) -> Result<(), Failure> {
+        // SAFETY: The value is as long as said.
+        let joined = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_NETLINK,
+                libc::NETLINK_ADD_MEMBERSHIP,
+                (&raw const group).cast(),
+                size_of_val(&group) as libc::socklen_t,
+            )
+        };
+        match joined {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error().into()),
+        }
+    }
+
+    /// Calls `hear` for each message of a group of the family, until SIGINT or SIGTERM comes.
+    ///
+    /// Fails with [`Failure::NoFamily`] when the family goes.
+    pub fn listen(&mut self, group: &str, mut hear: impl FnMut(Heard<'_>)) -> Result<(), Failure> {
+        let found = self.groups.iter().find(|(name, _)| name == group);
+        self.join(found.ok_or(Failure::NoFamily)?.1)?;
+        self.join(CTRL_NOTIFY)?;
+        let signals = signals()?;
+        let mut buffer = mem::take(&mut self.buffer);
+        loop {
+            let poll = |fd: &OwnedFd| libc::pollfd {
+                fd: fd.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            let mut ready = [poll(&self.fd), poll(&signals)];
+            // SAFETY: The array is as long as said.
+            if unsafe { libc::poll(ready.as_mut_ptr(), 2, -1) } < 0 {
+                return Err(io::Error::last_os_error().into());
+            }
+            if ready[1].revents != 0 {
+                return Ok(());
+            }
+            // SAFETY: The buffer is as long as said.
+            let len = unsafe {
+                libc::recv(
+                    self.fd.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            let Ok(len) = usize::try_from(len) else {
+                match io::Error::last_os_error() {
+                    error if error.raw_os_error() == Some(libc::ENOBUFS) => hear(Heard::Overrun),
+                    error if error.kind() == io::ErrorKind::WouldBlock => {}
+                    error => return Err(error.into()),
+                }
+                continue;
+            };
+            for (kind, message) in messages(&buffer[..len]) {
+                let (Some(command), Some(attributes)) = (message.get(16), message.get(HEADERS..))
+                else {
+                    return Err(Failure::Garbled);
+                };
+                let mut attributes = Attributes(attributes);
+                if kind == self.family {
+                    hear(Heard::Message(*command, attributes));
+                } else if (kind, *command) == (GENL_ID_CTRL, CTRL_CMD_DELFAMILY) {
+                    let id = attributes.find(|(number, _)| *number == CTRL_ATTR_FAMILY_ID);
+                    if id.and_then(|(_, value)| u16_at(value, 0)) == Some(self.family) {
+                        return Err(Failure::NoFamily);
+                    }
+                }
+            }
+        }
     }
 
     fn call(
@@ -195,6 +296,46 @@ impl Socket {
     }
 }
 
+/// Returns the name and the number of a multicast group.
+fn group((_, attributes): (u16, &[u8])) -> Option<(String, u32)> {
+    let (mut name, mut id) = (None, None);
+    for (number, value) in Attributes(attributes) {
+        match number {
+            CTRL_ATTR_MCAST_GRP_NAME => name = Some(text(value)),
+            CTRL_ATTR_MCAST_GRP_ID => id = u32_at(value, 0),
+            _ => {}
+        }
+    }
+    name.zip(id)
+}
+
+/// Returns the kinds of the messages in a buffer, and the messages with their headers.
+fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    iter::from_fn(move || {
+        let (len, kind) = (u32_at(rest, 0)? as usize, u16_at(rest, 4)?);
+        let message = rest.get(..len).filter(|_| len >= 16)?;
+        rest = rest.get(aligned(len)..).unwrap_or(&[]);
+        Some((kind, message))
+    })
+}
+
+/// Returns a descriptor that is readable when SIGINT or SIGTERM has come, which do nothing else
+/// from now on.
+fn signals() -> Result<OwnedFd, Failure> {
+    // SAFETY: The set is initialised before it is used, and the descriptor is new.
+    unsafe {
+        let mut set = mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
+            -1 => Err(io::Error::last_os_error().into()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
 /// Returns a text without the NUL at its end.
 pub fn text(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
@@ -225,6 +366,28 @@ mod tests {
         let found: Vec<_> = Attributes(&bytes[HEADERS..]).collect();
         let nine = 9_u32.to_ne_bytes();
         assert_eq!(found, [(2, &b"rdma-cm\0"[..]), (5, &[1]), (6, &nine)]);
+    }
+
+    #[test]
+    fn messages_of_a_buffer() {
+        let first = Request::new(20, 0, 8, 0).finish();
+        let mut second = Request::new(16, 0, 2, 0);
+        second.put(1, &[5]);
+        let bytes = [first.clone(), second.finish()].concat();
+        let found: Vec<_> = messages(&bytes).collect();
+        assert_eq!(found, [(20, &first[..]), (16, &bytes[first.len()..])]);
+        for garbled in [&bytes[..15], &bytes[..19], &[0; 20][..]] {
+            assert_eq!(messages(garbled).count(), 0);
+        }
+    }
+
+    #[test]
+    fn groups_have_a_name_and_a_number() {
+        let mut request = Request(Vec::new());
+        request.put(CTRL_ATTR_MCAST_GRP_ID, &7_u32.to_ne_bytes());
+        assert_eq!(group((1, &request.0)), None);
+        request.put(CTRL_ATTR_MCAST_GRP_NAME, b"events\0");
+        assert_eq!(group((1, &request.0)), Some(("events".into(), 7)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
 use cmproto::{
     addr::SockAddr,
     cm, cma,
+    event::{Phase, Refusal},
     netlink::{Attr, Command, CounterAttr, CounterKind, ResourceAttr},
     ucma::query::Protocol,
 };
@@ -104,7 +105,7 @@ fn address(bytes: &[u8]) -> Option<String> {
 /// Returns the value of an attribute.
 fn value(attr: Attr, bytes: &[u8]) -> Option<Value> {
     match attr {
-        Attr::DevName | Attr::Owner => Some(Value::Text(text(bytes))),
+        Attr::DevName | Attr::Owner | Attr::ReasonName => Some(Value::Text(text(bytes))),
         Attr::Src | Attr::Dst => address(bytes).map(Value::Text),
         Attr::Gid => gid(bytes).map(Value::Text),
         Attr::Protocol => {
@@ -114,6 +115,8 @@ fn value(attr: Attr, bytes: &[u8]) -> Option<Value> {
                 bytes,
             )
         }
+        Attr::Refusal => named(&Refusal::ALL.map(|how| how.name().to_owned()), bytes),
+        Attr::Phase => named(&Phase::ALL.map(|phase| phase.name().to_owned()), bytes),
         Attr::CounterKind => named(&CounterKind::ALL.map(|kind| kind.name().to_owned()), bytes),
         Attr::State => named(&cma::State::ALL.map(|state| lower(state.name())), bytes),
         Attr::CmState => named(&cm::State::ALL.map(|state| lower(state.name())), bytes),

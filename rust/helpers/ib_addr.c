@@ -139,6 +139,26 @@ void rust_rdma_forget_neigh(struct neighbour *neigh)
 }
 
 /*
+ * Sets both link-layer addresses for a destination that is an address of this host: those of the
+ * interface that has it, or of the one that was asked for. Returns false if no interface has it.
+ *
+ * Repeats: drivers/infiniband/core/addr.c rdma_set_src_addr_rcu 0e3aea233fed
+ * Repeats: drivers/infiniband/core/addr.c addr_resolve_neigh 4a3200488127
+ */
+static bool known_local(const struct sockaddr *dst, struct rdma_dev_addr *addr)
+{
+	struct rdma_dev_addr any = { .net = addr->net };
+
+	if (addr->bound_dev_if && rdma_translate_ip(dst, &any))
+		return false;
+	if (rdma_translate_ip(dst, addr))
+		return false;
+	memcpy(addr->dst_dev_addr, addr->src_dev_addr, MAX_ADDR_LEN);
+	addr->network = RDMA_NETWORK_IB;
+	return true;
+}
+
+/*
  * Repeats: drivers/infiniband/core/addr.c addr4_resolve a09c58db40da
  * Repeats: drivers/infiniband/core/addr.c is_dst_local 9bcf5fc2bbd5
  */
@@ -154,12 +174,12 @@ static bool known4(struct sockaddr_in *src, const struct sockaddr_in *dst,
 
 	if (IS_ERR(rt))
 		return false;
-	if (rt->rt_type == RTN_LOCAL) {
-		ip_rt_put(rt);
-		return false;
-	}
 	src->sin_addr.s_addr = flow.saddr;
 	addr->hoplimit = ip4_dst_hoplimit(&rt->dst);
+	if (rt->rt_type == RTN_LOCAL) {
+		ip_rt_put(rt);
+		return known_local((const struct sockaddr *)dst, addr);
+	}
 	return known_neigh(&rt->dst, &dst->sin_addr.s_addr, rt->rt_uses_gateway,
 			   RDMA_NETWORK_IPV4, addr, asked);
 }
@@ -183,13 +203,13 @@ static bool known6(struct sockaddr_in6 *src, const struct sockaddr_in6 *dst,
 	if (IS_ERR(route))
 		return false;
 	flags = dst_rt6_info(route)->rt6i_flags;
-	if (flags & RTF_LOCAL) {
-		dst_release(route);
-		return false;
-	}
 	if (ipv6_addr_any(&src->sin6_addr))
 		src->sin6_addr = flow.saddr;
 	addr->hoplimit = ip6_dst_hoplimit(route);
+	if (flags & RTF_LOCAL) {
+		dst_release(route);
+		return known_local((const struct sockaddr *)dst, addr);
+	}
 	return known_neigh(route, &dst->sin6_addr, flags & RTF_GATEWAY, RDMA_NETWORK_IPV6, addr,
 			   asked);
 #else

@@ -130,9 +130,9 @@ exec_ns_root() {
 }
 
 # copy_sources DIR: the sources of this repository. The files built in DIR stay, so that they are
-# built again only where their sources have changed.
+# built again only where their sources have changed. A build may go on here, whose files come and go.
 copy_sources() {
-	local built=(.git target doc '*.o' '*.s' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.d'
+	local built=(.git target doc '.tmp_*' '*.tmp' '.rebuild-*' '*.o' '*.s' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.d'
 		'*.rmeta' modules.order Module.symvers bindings_generated.rs
 		layout_generated.h .layout.checked)
 	mkdir -p "$1"

@@ -19,19 +19,17 @@
 /* Connections to the listener that is not flooded, one after the other. */
 #define OTHERS 200
 
-/* Listens, and accepts each request after a pause. Returns the address. */
-static union addr serve(struct server *server, unsigned int pause_us)
+/* Listens at an address, which gets a port, and accepts each request after a pause. */
+static struct server *serve(union addr *a, unsigned int pause_us)
 {
-	union addr a = addr4(ADDR4, 0);
-	uint32_t id;
+	int fd = file();
+	uint32_t id = REQUIRE_ID(create_id(fd, PS_TCP, 1));
 
-	server->fd = file();
-	server->pause_us = pause_us;
-	id = REQUIRE_ID(create_id(server->fd, PS_TCP, 1));
-	REQUIRE_OK(bind_addr(server->fd, id, &a));
-	REQUIRE_OK(listen_id(server->fd, id, BACKLOG));
-	accept_from(server);
-	return addr4(ADDR4, bound_port(server->fd, id));
+	*a = addr4(ADDR4, 0);
+	REQUIRE_OK(bind_addr(fd, id, a));
+	REQUIRE_OK(listen_id(fd, id, BACKLOG));
+	*a = addr4(ADDR4, bound_port(fd, id));
+	return accept_from(fd, pause_us);
 }
 
 struct flood {
@@ -174,10 +172,10 @@ static void end_flood(struct flood *flood)
  */
 ACT(flooded, "UNKNOWN-ADDRESSES CLIENTS TIMES")
 {
-	static struct server server;
 	static struct flood flood;
 	const int clients = atoi(arguments[1]);
-	const union addr a = serve(&server, READ_US);
+	union addr a;
+	struct server *server = serve(&a, READ_US);
 	unsigned int offered, accepted;
 	int rejected = 0;
 
@@ -186,19 +184,20 @@ ACT(flooded, "UNKNOWN-ADDRESSES CLIENTS TIMES")
 	start_flood(&flood, &a, atoi(arguments[2]));
 	printf("known=%d ", connected(10, &a, FAR4, 2000, &rejected));
 	offered = flood.forged;
-	accepted = server.accepted;
+	accepted = server->accepted;
 	printf("unknown=%d ", connected(clients, &a, arguments[0], 10000, &rejected));
-	printf("offered=%u accepted=%u rejected=%d\n", flood.forged - offered, server.accepted - accepted, rejected);
+	printf("offered=%u accepted=%u rejected=%d\n", flood.forged - offered, server->accepted - accepted, rejected);
 	end_flood(&flood);
 }
 
 /* Connections to another listener of the user whose listener is flooded, before the flood and beside it. */
 ACT(beside_flood, "")
 {
-	static struct server server, other;
 	static struct flood flood;
-	const union addr flooded = serve(&server, READ_US), a = serve(&other, 0);
+	union addr flooded, a;
 
+	serve(&flooded, READ_US);
+	serve(&a, 0);
 	printf("connect_few=%lu ", p99(&a));
 	start_flood(&flood, &flooded, 1);
 	printf("connect_many=%lu\n", p99(&a));

@@ -67,13 +67,13 @@ ACT(neighbours, "4|6 quiet|flooded")
 	struct hosts h = hosts(arguments[0]);
 	bool v4 = is_v4(h.gid[0]);
 	struct client clients[CLIENTS] = { 0 };
-	struct server server = { .fd = file() };
-	union addr a = listen_at(server.fd, &h, false);
+	int fd = file();
+	union addr a = listen_at(fd, &h, false);
 	int before = neighbours(v4), most = before, served = 0;
 	pid_t flood = 0;
 	uint64_t begun, last = 0;
 
-	accept_from(&server);
+	accept_from(fd, 0);
 	if (!strcmp(arguments[1], "flooded")) {
 		share();
 		port = addr_port(&a);

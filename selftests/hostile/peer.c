@@ -176,12 +176,11 @@ ACT(restarted, "4|6 quiet|flooded")
 ACT(unconfirmed, "4|6")
 {
 	struct hosts h = hosts(arguments[0]);
-	struct server server = { .fd = file() };
-	union addr a = listen_at(server.fd, &h, false);
+	struct server *server = accept_from(file(), 0);
+	union addr a = listen_at(server->fd, &h, false);
 	int there = file(), connected = 0;
 	struct forger f;
 
-	accept_from(&server);
 	forger_init(&f, true);
 	for (uint32_t n = 0; n < FORGED; n++) {
 		struct forged_req req = {
@@ -193,9 +192,9 @@ ACT(unconfirmed, "4|6")
 		req_init(mad, &req);
 		forge(&f, h.gid[1], h.gid[0], mad);
 	}
-	for (int i = 0; i < 10000 * patience() && server.accepted < FORGED; i++)
+	for (int i = 0; i < 10000 * patience() && server->accepted < FORGED; i++)
 		usleep(1000);
-	REQUIRE_EQ(FORGED, server.accepted);
+	REQUIRE_EQ(FORGED, server->accepted);
 	for (int n = 0; n < HONEST; n++) {
 		struct rdma_ucm_conn_param param = conn_param();
 		struct rdma_ucm_event_resp ev;
@@ -266,17 +265,16 @@ static void count_answers(int tap, struct source *sources, size_t number)
  */
 ACT(answers, "")
 {
-	struct server server = { .fd = file() };
+	struct server *server = accept_from(file(), 0);
 	int deaf = file(), tap = wire(true);
 	struct source sources[2 * KINDS] = { 0 }, *four = sources, *six = sources + KINDS;
 	uint64_t end = now_ms() + WINDOW_MS;
 	struct forger f;
 
-	accept_from(&server);
 	forger_init(&f, true);
 	for (int v = 0; v < 2; v++) {
 		struct hosts h = hosts(v ? "6" : "4");
-		union addr read = listen_at(server.fd, &h, false), unread = listen_at(deaf, &h, false);
+		union addr read = listen_at(server->fd, &h, false), unread = listen_at(deaf, &h, false);
 
 		for (size_t i = 0; i < KINDS; i++) {
 			struct source *s = &sources[v * KINDS + i];

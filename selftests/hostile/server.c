@@ -21,9 +21,14 @@ static void *accept_all(void *argument)
 	return NULL;
 }
 
-void accept_from(struct server *server)
+struct server *accept_from(int fd, unsigned int pause_us)
 {
+	struct server *server = calloc(1, sizeof(*server));
 	pthread_t thread;
 
+	REQUIRE(server);
+	server->fd = fd;
+	server->pause_us = pause_us;
 	REQUIRE(pthread_create(&thread, NULL, accept_all, server) == 0);
+	return server;
 }

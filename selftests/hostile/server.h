@@ -11,7 +11,10 @@ struct server {
 	_Atomic unsigned int accepted;
 };
 
-/* Accepts all requests to the listeners of the server's file, until the process ends. */
-void accept_from(struct server *server);
+/*
+ * Returns a server that accepts all requests to the listeners of a file, each after a pause, until the process ends. Its
+ * memory is never freed: at the end of the process it may still count a request whose client is served already.
+ */
+struct server *accept_from(int fd, unsigned int pause_us);
 
 #endif

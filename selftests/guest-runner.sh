@@ -110,11 +110,16 @@ check "nothing counts as hung in counted time" 0 "^0\$" --icount -- \
 check "no connection manager, then each one, as a host has it" 0 \
 	"^none none; c nvmet_rdma:rdma_cm rdma_ucm:rdma_cm; rust nvmet_rdma:rust_rdma_cm rdma_ucm:rust_rdma_cm; none none;\$" \
 	--cm none --link "$tmp/link:1" -- 'takes() {
-		local found
-		if ! modprobe "$1" 2>/dev/null; then found=none; else
-			found=$(ls -d /sys/module/r*dma_cm/holders/"${1//-/_}")
-			found=${1//-/_}:$(echo "$found" | cut -d/ -f4)
-			rmmod "$1"
+		local name=${1//-/_} found=none
+		if modprobe "$1" 2>/dev/null; then
+			# The one that it holds, or the one that has been loaded in its place.
+			found=/sys/module/rust_rdma_cm
+			if [ -d "/sys/module/$name" ]; then
+				found=$(ls -d /sys/module/r*dma_cm/holders/"$name")
+				rmmod "$1"
+			fi
+			found=$name:$(echo "$found" | cut -d/ -f4)
+			[ -d "/sys/module/${found#*:}" ] || found=none
 		fi
 		echo -n "$found"
 	}

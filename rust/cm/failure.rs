@@ -10,7 +10,6 @@ use crate::{
 use cmproto::{
     event::{Event, Failure},
     node::Response,
-    path::Path,
     wire::Req,
 };
 
@@ -55,16 +54,8 @@ impl IncomingMad<'_> {
         let Ok(reply_path) = self.reply_path() else {
             return;
         };
-        let path = match &reply_path.link {
-            Some(link) => Path::from_req_over(req, link),
-            None => Path::from_req(req),
-        };
-        let key = RequestKey {
-            service_id: req.service_id,
-            private_data: req.private_data,
-            pkey: req.pkey,
-            path: Some(path),
-        };
+        let path = reply_path.request_path(req);
+        let key = RequestKey::of_req(req, path);
         let (net, target) = self.target(&key, &reply_path);
         let (src, dst) = target.unwrap_or_else(|| path.native_addresses());
         let event = Event::Failed {

@@ -15,6 +15,7 @@ use cmproto::{
     path::Path,
     private_data,
     service_id::{PortSpace, ServiceId},
+    wire::Req,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -29,6 +30,18 @@ pub(super) struct RequestKey<'a> {
     pub(super) pkey: u16,
     /// The path in the request, if it is a REQ.
     pub(super) path: Option<Path>,
+}
+
+impl<'a> RequestKey<'a> {
+    /// Returns the fields of a REQ, which has this path.
+    pub(super) fn of_req(req: &Req<'a>, path: Path) -> Self {
+        RequestKey {
+            service_id: req.service_id,
+            private_data: req.private_data,
+            pkey: req.pkey,
+            path: Some(path),
+        }
+    }
 }
 
 /// The destination of a request: its service id, and the addresses in its private data.

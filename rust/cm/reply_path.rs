@@ -20,6 +20,7 @@ use crate::{
 use cmproto::{
     path::{FromLink, Path},
     ucma::query::Protocol,
+    wire::Req,
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -65,6 +66,14 @@ impl ReplyPath {
             },
             pkey_index: source.pkey_index,
         })
+    }
+
+    /// Returns the path that a REQ from there has.
+    pub(super) fn request_path(&self, req: &Req<'_>) -> Path {
+        match &self.link {
+            Some(link) => Path::from_req_over(req, link),
+            None => Path::from_req(req),
+        }
     }
 
     /// Sets the path for answers to `path`, which the sender has named. It is used on InfiniBand

@@ -329,17 +329,9 @@ impl<'a> Acceptor for IncomingReq<'a> {
 
     fn listener(&mut self) -> Option<MatchedListener<'a>> {
         let reply_path = self.reply_path.as_mut()?;
-        self.path = match &reply_path.link {
-            Some(link) => Path::from_req_over(self.req, link),
-            None => Path::from_req(self.req),
-        };
+        self.path = reply_path.request_path(self.req);
         reply_path.answer_by(&self.path);
-        let key = RequestKey {
-            service_id: self.req.service_id,
-            private_data: self.req.private_data,
-            pkey: self.req.pkey,
-            path: Some(self.path),
-        };
+        let key = RequestKey::of_req(self.req, self.path);
         self.mad.match_listener(&key, reply_path)
     }
 

@@ -46,11 +46,8 @@ fn place(row: &Row) -> String {
 
 /// Returns the addresses of both ends, or the service.
 fn ends(row: &Row) -> String {
-    let service = row
-        .number("service-id")
-        .map_or("-".into(), |id| format!("service {id:#x}"));
     match (row.text("src"), row.text("dst")) {
-        ("", "") => service,
+        ("", "") => show::service(row).unwrap_or("-".into()),
         ("", dst) => format!("- > {dst}"),
         (src, "") => format!("{src} > -"),
         (src, dst) => format!("{src} > {dst}"),
@@ -163,17 +160,6 @@ pub fn monitor(socket: &mut Socket, as_json: bool) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn event(values: &[(&'static str, &str)]) -> Row {
-        let value = |text: &str| match text.parse() {
-            Ok(number) => Value::Number(number),
-            Err(_) => Value::Text(text.to_owned()),
-        };
-        Row(values
-            .iter()
-            .map(|(name, text)| (*name, value(text)))
-            .collect())
-    }
-
     const PORT: [(&str, &str); 2] = [("dev-name", "rxe0"), ("port", "1")];
 
     #[test]
@@ -198,31 +184,31 @@ mod tests {
             ("reason", "8"),
         ];
         assert_eq!(
-            line("refused", &event(&[&PORT[..], &why, &ends].concat())),
+            line("refused", &Row::of(&[&PORT[..], &why, &ends].concat())),
             "rxe0/1 refused 10.0.0.1:7 > 10.0.0.2:9: REJ received, invalid service ID (8)"
         );
         let gave_up = [("phase", "sidr-req"), ("service-id", "16")];
         assert_eq!(
-            line("gave-up", &event(&[&PORT[..], &gave_up].concat())),
+            line("gave-up", &Row::of(&[&PORT[..], &gave_up].concat())),
             "rxe0/1 gave up service 0x10: no answer to the SIDR_REQ"
         );
         let address = [("phase", "address"), ("dst", "10.0.0.2:9")];
         assert_eq!(
-            line("gave-up", &event(&address)),
+            line("gave-up", &Row::of(&address)),
             "- gave up - > 10.0.0.2:9: no answer for its address"
         );
-        let mut limit = event(&[("uid", "1000")]);
-        let resource = event(&[("name", "ids"), ("limit", "5")]);
+        let mut limit = Row::of(&[("uid", "1000")]);
+        let resource = Row::of(&[("name", "ids"), ("limit", "5")]);
         limit.0.push(("resource", Value::Rows(vec![resource])));
         assert_eq!(line("limit", &limit), "limit reached: uid 1000 has 5 ids");
-        let gone = event(&[("dev-name", "rxe0"), ("connections", "3")]);
+        let gone = Row::of(&[("dev-name", "rxe0"), ("connections", "3")]);
         assert_eq!(
             line("device-gone", &gone),
             "rxe0 device gone, connections ended: 3"
         );
         let lost = [("lost", "12")];
         assert_eq!(
-            line("lost", &event(&[&PORT[..], &lost].concat())),
+            line("lost", &Row::of(&[&PORT[..], &lost].concat())),
             "rxe0/1 events lost: 12"
         );
     }

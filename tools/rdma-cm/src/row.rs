@@ -40,6 +40,19 @@ impl Row {
         self.0.push((name, value));
     }
 
+    /// Returns a row for a test: what can be a number is one.
+    #[cfg(test)]
+    pub fn of(values: &[(&'static str, &str)]) -> Self {
+        let value = |text: &str| match text.parse() {
+            Ok(number) => Value::Number(number),
+            Err(_) => Value::Text(text.to_owned()),
+        };
+        Row(values
+            .iter()
+            .map(|(name, text)| (*name, value(text)))
+            .collect())
+    }
+
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0
             .iter()

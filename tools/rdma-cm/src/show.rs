@@ -66,6 +66,12 @@ pub fn port(row: &Row) -> String {
     format!("{}/{}", row.text("dev-name"), number(row, "port"))
 }
 
+/// Returns the service, if there is one.
+pub fn service(row: &Row) -> Option<String> {
+    row.number("service-id")
+        .map(|id| format!("service {id:#x}"))
+}
+
 /// Returns the owner of an identifier: a process, or a part of the kernel.
 fn owner(row: &Row) -> String {
     match row.number("pid") {
@@ -118,11 +124,8 @@ fn listeners(rows: &[Row]) -> Table {
         "OWNER", "UID", "BACKLOG", "UNREAD", "PARKED", "REFUSED", "AGE", "ADDRESS",
     ]);
     for row in rows {
-        let service = row
-            .number("service-id")
-            .map(|id| format!("service {id:#x}"));
         let address = match row.text("src") {
-            "" => service.unwrap_or_default(),
+            "" => service(row).unwrap_or_default(),
             address => address.to_owned(),
         };
         table.row([
@@ -181,22 +184,10 @@ fn limits(rows: &[Row]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Value;
-
-    fn row(values: &[(&'static str, &str)]) -> Row {
-        let value = |text: &str| match text.parse() {
-            Ok(number) => Value::Number(number),
-            Err(_) => Value::Text(text.to_owned()),
-        };
-        Row(values
-            .iter()
-            .map(|(name, text)| (*name, value(text)))
-            .collect())
-    }
 
     #[test]
     fn a_connection_fits_a_terminal() {
-        let row = row(&[
+        let row = Row::of(&[
             ("dev-name", "rxe0"),
             ("port", "1"),
             ("owner", "nvme_rdma"),
@@ -222,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_listener_of_the_kernel_has_no_backlog() {
-        let row = row(&[
+        let row = Row::of(&[
             ("owner", "ib_srpt"),
             ("service-id", "4660"),
             ("age-ms", "1"),

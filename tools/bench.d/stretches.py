@@ -35,10 +35,3 @@ class Stretches:
                         self.symbols[cm] = Symbols(self.path(f"kallsyms-{cm}"))
                     yield cm, row["round"], row["x"], int(row["connections"]), self.symbols[cm], lines
                 lines = []
-
-
-def writer(file):
-    """The writer of a measurement, as that of tools/bench.d/points."""
-    rows = csv.writer(file, lineterminator="\n")
-    rows.writerow(["x", "measure", "unit", "cm", "round", "value"])
-    return rows

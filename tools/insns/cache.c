@@ -124,27 +124,42 @@ static void end(unsigned int cpu, void *unused)
 	close_stretch(file);
 }
 
+/*
+ * Returns true for a string instruction with a prefix for repetition, of which QEMU executes each
+ * repetition as a block of its own.
+ */
+static bool is_repeated(const struct qemu_plugin_tb *tb)
+{
+	uint8_t data[3] = { 0 };
+	const uint8_t *opcode = data + 1;
+
+	if (qemu_plugin_tb_n_insns(tb) != 1)
+		return false;
+	qemu_plugin_insn_data(qemu_plugin_tb_get_insn(tb, 0), data, sizeof(data));
+	if ((*opcode & 0xf0) == 0x40)
+		opcode++;
+	/* movs and stos */
+	return data[0] == 0xf3 && ((*opcode & 0xfe) == 0xa4 || (*opcode & 0xfe) == 0xaa);
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
-	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, insns - 1);
 	struct block *block = calloc(1, sizeof(*block));
 
 	(void)id;
 	if (!block)
 		abort();
 	block->address = qemu_plugin_tb_vaddr(tb);
-	block->last = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - 1;
+	block->last = block_end(tb) - 1;
 	block->insns = (uint32_t)insns;
 	block->repeated = is_repeated(tb);
 	block->next = blocks;
 	blocks = block;
-	for (size_t i = 0; i < insns; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-
-		qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, READS | WRITES, block);
-		watch_mark(insn, begin, end);
-	}
+	for (size_t i = 0; i < insns; i++)
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), accessed, NO_REGISTERS,
+						 READS | WRITES, block);
+	watch_marks(tb, begin, end);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, NO_REGISTERS, block);
 }
 

@@ -82,8 +82,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	counter.offset = block_of(qemu_plugin_tb_vaddr(tb), (uint32_t)insns) * sizeof(uint64_t);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64, counter, insns);
-	for (size_t i = 0; i < insns; i++)
-		watch_mark(qemu_plugin_tb_get_insn(tb, i), begin, end);
+	watch_marks(tb, begin, end);
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)

@@ -80,38 +80,38 @@ static inline void close_stretch(FILE *file)
 	fclose(file);
 }
 
-/* Calls these functions when an instruction that is a mark is executed. */
-static inline void watch_mark(struct qemu_plugin_insn *insn, executed_fn *begin, executed_fn *end)
+/* Calls these functions when an instruction of the block that is a mark is executed. */
+static inline void watch_marks(const struct qemu_plugin_tb *tb, executed_fn *begin, executed_fn *end)
 {
 	static const uint8_t mark[7] = { 0x0f, 0x1f, 0x84, 0x00, 0x43, 0x4d, 0x53 };
-	uint8_t data[8];
 
-	if (qemu_plugin_insn_size(insn) != sizeof(data) ||
-	    qemu_plugin_insn_data(insn, data, sizeof(data)) != sizeof(data) ||
-	    memcmp(data, mark, sizeof(mark)))
-		return;
-	if (data[7] == 1)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, NO_REGISTERS, NULL);
-	else if (data[7] == 2)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, end, NO_REGISTERS, NULL);
+	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t data[8];
+
+		if (qemu_plugin_insn_size(insn) != sizeof(data) ||
+		    qemu_plugin_insn_data(insn, data, sizeof(data)) != sizeof(data) ||
+		    memcmp(data, mark, sizeof(mark)))
+			continue;
+		if (data[7] == 1)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, NO_REGISTERS, NULL);
+		else if (data[7] == 2)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, end, NO_REGISTERS, NULL);
+	}
 }
 
-/*
- * Returns true for a string instruction with a prefix for repetition, of which QEMU executes each
- * repetition as a block of its own.
- */
-static inline bool is_repeated(const struct qemu_plugin_tb *tb)
+/* Returns the last instruction of a block. */
+static inline struct qemu_plugin_insn *last_insn(const struct qemu_plugin_tb *tb)
 {
-	uint8_t data[3] = { 0 };
-	const uint8_t *opcode = data + 1;
+	return qemu_plugin_tb_get_insn(tb, qemu_plugin_tb_n_insns(tb) - 1);
+}
 
-	if (qemu_plugin_tb_n_insns(tb) != 1)
-		return false;
-	qemu_plugin_insn_data(qemu_plugin_tb_get_insn(tb, 0), data, sizeof(data));
-	if ((*opcode & 0xf0) == 0x40)
-		opcode++;
-	/* movs and stos */
-	return data[0] == 0xf3 && ((*opcode & 0xfe) == 0xa4 || (*opcode & 0xfe) == 0xaa);
+/* Returns the address behind a block. */
+static inline uint64_t block_end(const struct qemu_plugin_tb *tb)
+{
+	const struct qemu_plugin_insn *last = last_insn(tb);
+
+	return qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
 }
 
 #endif

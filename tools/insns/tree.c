@@ -236,19 +236,16 @@ static enum end end_of(const struct qemu_plugin_insn *insn)
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	size_t insns = qemu_plugin_tb_n_insns(tb);
-	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, insns - 1);
 	struct block *block = calloc(1, sizeof(*block));
 
 	(void)id;
 	if (!block)
 		abort();
 	block->address = qemu_plugin_tb_vaddr(tb);
-	block->next = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
-	block->insns = (uint32_t)insns;
-	block->end = end_of(last);
-	for (size_t i = 0; i < insns; i++)
-		watch_mark(qemu_plugin_tb_get_insn(tb, i), begin, end);
+	block->next = block_end(tb);
+	block->insns = (uint32_t)qemu_plugin_tb_n_insns(tb);
+	block->end = end_of(last_insn(tb));
+	watch_marks(tb, begin, end);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, executed, READ_REGISTERS, block);
 }
 

@@ -196,13 +196,13 @@ archive_get() {
 	}
 }
 
-# unpack_packages SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they
-# need, for programs of a guest. Only unpacked: nothing here is ever configured or booted.
-unpack_packages() {
-	local suite=$1 root=$2 opts proxy link
-	shift 2
+# debian_system VARIANT SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they need, as a
+# variant of mmdebstrap.
+debian_system() {
+	local variant=$1 suite=$2 root=$3 opts proxy
+	shift 3
 	opts=(
-		--variant=extract --architectures=amd64 --include="$(IFS=, && echo "$*")"
+		"--variant=$variant" --architectures=amd64 --include="$(IFS=, && echo "$*")"
 		--aptopt='Acquire::Check-Valid-Until "false"'
 		--aptopt='Acquire::Languages "none"'
 		--aptopt='APT::Install-Recommends "false"'
@@ -210,6 +210,7 @@ unpack_packages() {
 		--dpkgopt='path-exclude=/usr/share/locale/*'
 		--dpkgopt='path-exclude=/usr/share/doc/*'
 		--dpkgopt='path-include=/usr/share/doc/rdma-core/tests/*'
+		--dpkgopt='force-unsafe-io'
 	)
 	proxy=$(apt-config shell P Acquire::http::Proxy | sed -n "s/^P='\(.*\)'$/\1/p")
 	[ -z "$proxy" ] || opts+=(--aptopt="Acquire::http::Proxy \"$proxy\"")
@@ -220,6 +221,13 @@ unpack_packages() {
 			"deb $(debian_uri) $suite main" |
 			ns_root tar -xp -C "$root" --numeric-owner --exclude='./dev/*'
 	fi
+}
+
+# unpack_packages SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they
+# need, for programs of a guest. Only unpacked: nothing here is ever configured or booted.
+unpack_packages() {
+	local root=$2 link
+	debian_system extract "$@"
 	# A merged /usr, which packages that are only unpacked need not bring.
 	for link in bin sbin lib lib64; do
 		[ -e "$root/$link" ] || ln -s "usr/$link" "$root/$link"

@@ -2,7 +2,7 @@
 
 //! Failures, and the status that the tool then ends with.
 
-use std::{fmt, io};
+use std::{fmt, io, path::PathBuf};
 
 /// A reason for which the tool fails.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub enum Failure {
     Wrong(String),
     /// A program cannot be started.
     Program(&'static str, io::Error),
+    /// A file cannot be read or written.
+    File(PathBuf, io::Error),
+    /// Lines of a file are wrong, each for a reason. The others count.
+    Lines(Vec<String>),
 }
 
 impl Failure {
@@ -26,7 +30,9 @@ impl Failure {
             Self::Wrong(_) => 2,
             Self::NoFamily => 3,
             Self::Kernel(libc::EPERM | libc::EACCES) => 4,
-            Self::Kernel(_) | Self::Garbled | Self::Program(..) => 1,
+            Self::File(_, error) if error.kind() == io::ErrorKind::PermissionDenied => 4,
+            Self::Lines(_) => 5,
+            Self::Kernel(_) | Self::Garbled | Self::Program(..) | Self::File(..) => 1,
         }
     }
 }
@@ -53,6 +59,8 @@ impl fmt::Display for Failure {
             Self::Garbled => write!(f, "the kernel has sent something that is no message"),
             Self::Wrong(what) => write!(f, "{what}"),
             Self::Program(name, error) => write!(f, "{name}: {error}"),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Lines(lines) => write!(f, "{}", lines.join("\nrdma-cm: ")),
         }
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The manual page and the completions, which a package installs.
+//! The manual pages and the completions, which a package installs.
 
 use crate::failure::Failure;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use cmproto::{cm::Tunable, netlink::Attr};
 use std::{
     fs::File,
     io::{self, Write},
@@ -15,9 +16,13 @@ use std::{
 /// The sections of the page that no argument has.
 const SECTIONS: &str = include_str!("sections.roff");
 
-/// Writes the manual page, and the completion of each shell, into a directory.
+/// The page of cm.conf, before and after the list of tunables.
+const CONF: [&str; 2] = [include_str!("conf.roff"), include_str!("conf-end.roff")];
+
+/// Writes the manual pages, and the completion of each shell, into a directory.
 pub fn generate(command: &Command, dir: &Path) -> Result<(), Failure> {
     page(command, &mut File::create(dir.join("rdma-cm.8"))?)?;
+    conf_page(&mut File::create(dir.join("cm.conf.5"))?)?;
     // Without the hidden commands, which the completions would offer.
     let mut command = Command::new("rdma-cm")
         .args(command.get_arguments())
@@ -43,6 +48,55 @@ fn page(command: &Command, to: &mut impl Write) -> io::Result<()> {
     writeln!(to, ".SH COMMANDS")?;
     subcommands(&command, to)?;
     to.write_all(SECTIONS.as_bytes())
+}
+
+/// Returns the meaning of a tunable, and its unit.
+fn meaning(tunable: Tunable) -> &'static str {
+    match tunable {
+        Tunable::ResponseTimeout => {
+            "a time code: the time that a peer may take to answer a request, beside the time that \
+            packets take there and back. After both the request is sent again"
+        }
+        Tunable::MaxRetries => {
+            "how often a request that is not answered is sent again, not counting early retries"
+        }
+        Tunable::Deadline => {
+            "milliseconds: the longest time from a call that connects, accepts or disconnects \
+            until the event that says how it ended. 0 is no limit but the retries"
+        }
+        Tunable::Timewait => {
+            "a time code: the longest time from the end of a connection until its queue pair \
+            number may be used again"
+        }
+        Tunable::EarlyRetry => {
+            "milliseconds: the shortest time after which a request that is not answered is sent \
+            again early. 0 is never"
+        }
+        Tunable::Parking => {
+            "how many requests wait beside a full backlog of a listener. 0 is none: they are dropped"
+        }
+    }
+}
+
+/// Writes the page of cm.conf.
+fn conf_page(to: &mut impl Write) -> io::Result<()> {
+    let [before, after] = CONF;
+    to.write_all(before.as_bytes())?;
+    for tunable in Tunable::ALL {
+        writeln!(
+            to,
+            ".TP\n.B {}",
+            Attr::of(tunable).name().replace('-', "\\-")
+        )?;
+        let [default, max] = [tunable.default_value(), tunable.max()];
+        writeln!(to, "{} (0 to {max}, default {default}).", meaning(tunable))?;
+    }
+    writeln!(to, ".PP")?;
+    writeln!(
+        to,
+        "A time code t stands for 2^(t \\- 8) milliseconds: 18 for 1 s, 20 for 4.1 s, 22 for 16.4 s."
+    )?;
+    to.write_all(after.as_bytes())
 }
 
 /// Returns the subcommands that a user calls.
@@ -89,6 +143,18 @@ mod tests {
             f(command);
             each(command, f);
         }
+    }
+
+    #[test]
+    fn the_page_of_the_file_has_each_tunable() {
+        let mut page = Vec::new();
+        conf_page(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert_eq!(page.matches("\n.TP\n.B ").count(), Tunable::ALL.len());
+        assert!(page.contains(
+            "\n.B deadline\\-ms\nmilliseconds: the longest time from a call that connects"
+        ));
+        assert!(page.contains("(0 to 3600000, default 0)."));
     }
 
     #[test]

@@ -9,6 +9,7 @@ macro_rules! say {
     };
 }
 
+mod conf;
 mod failure;
 mod generate;
 mod json;
@@ -44,7 +45,7 @@ const VERSION: &str = match option_env!("RDMA_CM_TOOL") {
 /// all users in the network namespace.
 ///
 /// Exit status: 0 success, 1 the kernel refuses, 2 wrong arguments, 3 the module
-/// is not loaded or too old, 4 not permitted.
+/// is not loaded or too old, 4 not permitted, 5 lines of cm.conf are wrong.
 #[derive(Parser)]
 #[command(name = "rdma-cm", version = VERSION, verbatim_doc_comment)]
 struct Arguments {
@@ -66,10 +67,7 @@ enum What {
     /// Tells what goes wrong, as it happens, until it is interrupted.
     Monitor,
     /// Shows or sets the tunables of ports.
-    Tune {
-        #[command(subcommand)]
-        action: Option<tune::Action>,
-    },
+    Tune(tune::Options),
     /// Loads the other connection manager, if nobody uses this one.
     Use { which: status::Manager },
     /// Does the same as "use rust".
@@ -105,10 +103,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Show { what } => show::show(&mut family()?, what, json),
         What::Stat(options) => stat::show(&mut family()?, &options, json),
         What::Monitor => monitor::monitor(&mut family()?, json),
-        What::Tune { action: None } => tune::show(&mut family()?, json),
-        What::Tune {
-            action: Some(action),
-        } => tune::act(&mut family()?, &action, json),
+        What::Tune(options) => tune::act(&mut family()?, &options, json),
         What::Use { which } => status::swap(which),
         What::Rust => status::swap(status::Manager::Rust),
         What::C => status::swap(status::Manager::C),

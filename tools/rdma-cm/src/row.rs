@@ -29,7 +29,7 @@ pub struct Row(pub Vec<(&'static str, Value)>);
 
 impl Row {
     /// Adds a value. One that may come more than once is a list.
-    fn push(&mut self, name: &'static str, value: Value) {
+    pub fn push(&mut self, name: &'static str, value: Value) {
         if let Value::Rows(new) = value {
             match self.0.iter_mut().find(|(found, _)| *found == name) {
                 Some((_, Value::Rows(rows))) => rows.extend(new),

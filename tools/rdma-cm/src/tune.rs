@@ -3,35 +3,54 @@
 //! `rdma-cm tune`.
 
 use crate::{
+    conf::{self, Conf, Place, Values},
     failure::Failure,
     json,
     netlink::Socket,
-    row::{dump, Row},
+    row::{dump, Row, Value},
     show::port,
     table::Table,
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use cmproto::{
     cm::Tunable,
     netlink::{Attr, Command},
 };
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct Options {
+    /// Takes another file for /etc/rdma/cm.conf.
+    #[arg(long, value_name = "FILE", default_value = conf::FILE, hide_default_value = true, global = true)]
+    file: PathBuf,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
 
 #[derive(Subcommand)]
 pub enum Action {
-    /// Shows the tunables of all ports.
+    /// Shows the tunables of all ports, and where each value comes from.
     Show,
-    /// Sets tunables of a port, or of all ports of a device.
+    /// Sets tunables of a port, of all ports of a device, or of all ports.
     Set {
-        /// A device, or a port as DEVICE/PORT.
+        /// A device, a port as DEVICE/PORT, or "all".
         port: String,
         /// Tunables and values.
         #[arg(required = true, value_name = "NAME=VALUE")]
         values: Vec<String>,
+        /// Also writes them to cm.conf, for the next boot.
+        #[arg(long)]
+        save: bool,
+    },
+    /// Sets what cm.conf says, and leaves other tunables alone.
+    Apply {
+        /// Only for ports of this device.
+        device: Option<String>,
     },
 }
 
 /// Returns the tunable and the value of NAME=VALUE.
-fn parse(assignment: &str) -> Result<(Tunable, u32), Failure> {
+pub fn parse(assignment: &str) -> Result<(Tunable, u32), Failure> {
     let (name, value) = assignment
         .split_once('=')
         .ok_or_else(|| Failure::Wrong(format!("no NAME=VALUE: {assignment}")))?;
@@ -57,15 +76,72 @@ fn parse(assignment: &str) -> Result<(Tunable, u32), Failure> {
     }
 }
 
-/// Shows the tunables.
-pub fn show(socket: &mut Socket, as_json: bool) -> Result<(), Failure> {
-    let ports = dump(socket, Command::PortGet)?;
-    if as_json {
-        say!("{}", json::array(&ports));
-        return Ok(());
+/// Returns the number of a port.
+fn number_of(row: &Row) -> u32 {
+    row.number("port").unwrap_or(0) as u32
+}
+
+/// The origin of a value.
+#[derive(Debug, PartialEq)]
+struct From<'a> {
+    /// "default", "host", "device", "port" or "hand".
+    kind: &'static str,
+    /// The line of cm.conf that is about the value, and the value that it has.
+    line: Option<(&'a conf::Line, u32)>,
+}
+
+impl<'a> From<'a> {
+    /// Returns the origin of a value of a port.
+    fn of(conf: &'a Conf, row: &Row, tunable: Tunable) -> Self {
+        let line = conf.value(row.text("dev-name"), number_of(row), tunable);
+        let meant = line.map_or(tunable.default_value(), |(_, value)| value);
+        let kind = match row.number(Attr::of(tunable).name()) {
+            Some(value) if value == u64::from(meant) => {
+                line.map_or("default", |(line, _)| line.place.kind())
+            }
+            _ => "hand",
+        };
+        Self { kind, line }
     }
-    let mut table = Table::new(&["PORT", "TUNABLE", "VALUE", "DEFAULT", "MAXIMUM"]);
-    for row in &ports {
+
+    /// Returns it for people.
+    fn text(&self) -> String {
+        match (self.kind, self.line) {
+            ("hand", Some((line, value))) => format!("by hand, line {} has {value}", line.number),
+            ("hand", None) => "by hand".into(),
+            (kind, Some((line, _))) => format!("{kind}, line {}", line.number),
+            (kind, None) => kind.into(),
+        }
+    }
+
+    fn row(&self, tunable: Tunable) -> Row {
+        let mut row = Row::default();
+        row.push("name", Value::Text(Attr::of(tunable).name().into()));
+        row.push("from", Value::Text(self.kind.into()));
+        if let Some((line, value)) = self.line {
+            row.push("line", Value::Number(line.number as u64));
+            row.push("in-file", Value::Number(value.into()));
+        }
+        row
+    }
+}
+
+/// Shows the tunables.
+fn show(ports: &[Row], conf: &Conf, as_json: bool) {
+    if as_json {
+        let with_origins = |row: &Row| {
+            let of = |tunable| From::of(conf, row, tunable).row(tunable);
+            let mut row = row.clone();
+            row.push("from", Value::Rows(Tunable::ALL.map(of).into()));
+            row
+        };
+        let rows: Vec<_> = ports.iter().map(with_origins).collect();
+        say!("{}", json::array(&rows));
+        return;
+    }
+    let head = ["PORT", "TUNABLE", "VALUE", "DEFAULT", "MAXIMUM", "FROM"];
+    let mut table = Table::new(&head);
+    for row in ports {
         for tunable in Tunable::ALL {
             let name = Attr::of(tunable).name();
             let value = row
@@ -73,47 +149,96 @@ pub fn show(socket: &mut Socket, as_json: bool) -> Result<(), Failure> {
                 .map_or("-".into(), |value| value.to_string());
             let numbers = [tunable.default_value(), tunable.max()].map(|n| n.to_string());
             let [default, max] = numbers;
-            table.row([port(row), name.to_owned(), value, default, max]);
+            let from = From::of(conf, row, tunable).text();
+            table.row([port(row), name.to_owned(), value, default, max, from]);
         }
     }
     table.print();
-    Ok(())
 }
 
-/// Returns whether `name` means the port: DEVICE or DEVICE/PORT.
-fn is_meant(name: &str, row: &Row) -> bool {
-    name == row.text("dev-name") || name == port(row)
-}
-
-/// Carries out an action. Nothing is set if any of it is wrong.
-pub fn act(socket: &mut Socket, action: &Action, as_json: bool) -> Result<(), Failure> {
-    let Action::Set { port, values } = action else {
-        return show(socket, as_json);
-    };
-    let values: Vec<_> = values
+/// Sets tunables of a port, all of them or none.
+fn set(socket: &mut Socket, row: &Row, values: &[(Tunable, u32)]) -> Result<(), Failure> {
+    let at = [("dev-index", Attr::DevIndex), ("port", Attr::Port)];
+    let at = at.map(|(name, attr)| (attr, row.number(name).unwrap_or(0) as u32));
+    let set = values
         .iter()
-        .map(|text| parse(text))
-        .collect::<Result<_, _>>()?;
-    let ports = dump(socket, Command::PortGet)?;
-    let meant: Vec<_> = ports.iter().filter(|row| is_meant(port, row)).collect();
-    if meant.is_empty() {
-        return Err(Failure::Wrong(format!("no port {port}")));
-    }
-    for row in meant {
-        let at = [("dev-index", Attr::DevIndex), ("port", Attr::Port)];
-        let at = at.map(|(name, attr)| (attr, row.number(name).unwrap_or(0) as u32));
-        let set = values
-            .iter()
-            .map(|(tunable, value)| (Attr::of(*tunable), *value));
-        let numbers: Vec<_> = at
-            .into_iter()
-            .chain(set)
-            .map(|(attr, n)| (attr as u16, n.to_ne_bytes()))
-            .collect();
-        let attributes: Vec<_> = numbers.iter().map(|(attr, n)| (*attr, &n[..])).collect();
-        socket.act(Command::PortSet as u8, &attributes)?;
+        .map(|(tunable, value)| (Attr::of(*tunable), *value));
+    let numbers: Vec<_> = at
+        .into_iter()
+        .chain(set)
+        .map(|(attr, n)| (attr as u16, n.to_ne_bytes()))
+        .collect();
+    let attributes: Vec<_> = numbers.iter().map(|(attr, n)| (*attr, &n[..])).collect();
+    socket.act(Command::PortSet as u8, &attributes)
+}
+
+/// Sets what the file says. A port that goes meanwhile has no tunables.
+fn apply(socket: &mut Socket, ports: &[&Row], conf: &Conf) -> Result<(), Failure> {
+    for row in ports {
+        let value = |tunable| {
+            let found = conf.value(row.text("dev-name"), number_of(row), tunable);
+            found.map(|(_, value)| (tunable, value))
+        };
+        let values: Values = Tunable::ALL.into_iter().filter_map(value).collect();
+        match values.is_empty() {
+            true => {}
+            false => match set(socket, row, &values) {
+                Err(Failure::Kernel(libc::ENODEV)) => {}
+                other => other?,
+            },
+        }
     }
     Ok(())
+}
+
+/// Returns the ports of a place.
+fn meant<'a>(ports: &'a [Row], name: &str, place: &Place) -> Result<Vec<&'a Row>, Failure> {
+    let is_meant = |row: &&Row| place.has(row.text("dev-name"), number_of(row));
+    let meant: Vec<_> = ports.iter().filter(is_meant).collect();
+    match meant.is_empty() {
+        true if *place != Place::Host => Err(Failure::Wrong(format!("no port {name}"))),
+        _ => Ok(meant),
+    }
+}
+
+/// Carries out an action. Nothing is set if any of its arguments is wrong.
+pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), Failure> {
+    let ports = dump(socket, Command::PortGet)?;
+    let conf = Conf::read(&options.file);
+    match &options.action {
+        None | Some(Action::Show) => {
+            let conf = conf?;
+            show(&ports, &conf, as_json);
+            conf.check()
+        }
+        Some(Action::Apply { device }) => {
+            let conf = conf?;
+            let name = device.as_deref();
+            let place = name.map_or(Place::Host, |name| Place::Device(name.into()));
+            apply(
+                socket,
+                &meant(&ports, name.unwrap_or_default(), &place)?,
+                &conf,
+            )?;
+            conf.check()
+        }
+        Some(Action::Set { port, values, save }) => {
+            let values: Values = values
+                .iter()
+                .map(|text| parse(text))
+                .collect::<Result<_, _>>()?;
+            let place = Place::parse(port)?;
+            let meant = meant(&ports, port, &place)?;
+            let new = match save {
+                true => Some(conf?.prepare(&place, &values)?),
+                false => None,
+            };
+            for row in meant {
+                set(socket, row, &values)?;
+            }
+            new.map_or(Ok(()), conf::New::commit)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -133,5 +258,24 @@ mod tests {
         ] {
             assert_eq!(parse(wrong).unwrap_err().status(), 2, "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_origin_of_a_value() {
+        let conf = Conf::parsed("all max-retries=7\nrxe0 max-retries=3\n");
+        let from = |device, value, tunable: Tunable| {
+            let row = Row::of(&[
+                ("dev-name", device),
+                ("port", "1"),
+                (Attr::of(tunable).name(), value),
+            ]);
+            From::of(&conf, &row, tunable).text()
+        };
+        let retries = Tunable::MaxRetries;
+        assert_eq!(from("rxe0", "3", retries), "device, line 2");
+        assert_eq!(from("rxe1", "7", retries), "host, line 1");
+        assert_eq!(from("rxe1", "15", retries), "by hand, line 1 has 7");
+        assert_eq!(from("rxe1", "0", Tunable::Deadline), "default");
+        assert_eq!(from("rxe1", "1", Tunable::Deadline), "by hand");
     }
 }

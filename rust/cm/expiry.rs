@@ -7,6 +7,7 @@ use crate::{
     endpoint::{Endpoint, EndpointRef, Exchange, Inner},
     table::timers::{Due, Timed},
 };
+use cmproto::cm::Waiting;
 
 impl Timed for EndpointRef {
     fn number(&self) -> u64 {
@@ -27,16 +28,30 @@ impl Endpoint {
     fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.globals.now();
         self.update_retry_policy(inner, now);
+        let before = inner.exchange.waiting().and_then(|(_, waiting)| waiting);
         match &mut inner.exchange {
             Exchange::Connection(conn) => {
                 let actions = conn.machine.timeout(now);
+                let after = conn.machine.waiting();
+                self.count_early(inner, before, after);
                 self.execute(inner, actions, &Cause::None);
             }
             Exchange::Sidr(sidr) => {
                 let actions = sidr.machine.timeout(now);
+                let after = sidr.machine.waiting();
+                self.count_early(inner, before, after);
                 self.execute_sidr(inner, actions, None);
             }
             Exchange::None | Exchange::Iwarp(_) => {}
+        }
+    }
+
+    /// Counts an early retry, if the request that has waited before a timeout was sent early by it.
+    fn count_early(&self, inner: &Inner, before: Option<Waiting>, after: Option<Waiting>) {
+        if let (Some(before), Some(after), Some(port)) = (before, after, inner.cm_port()) {
+            if after.early > before.early {
+                port.counts.early_retry(after.message);
+            }
         }
     }
 }

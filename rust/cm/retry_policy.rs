@@ -35,7 +35,12 @@ impl Endpoint {
         };
         self.globals.round_trips.received(peer, now);
         match (waited, waiting) {
-            (Some(waited), None) => self.globals.round_trips.answered(peer, waited, now),
+            (Some(waited), None) => {
+                self.globals.round_trips.answered(peer, waited, now);
+                if let (true, Some(port)) = (waited.ambiguous, inner.cm_port()) {
+                    port.counts.early_retry_answered(waited.message);
+                }
+            }
             (Some(before), Some(after)) if before.ambiguous && !after.ambiguous => {
                 self.globals.round_trips.acknowledged(peer, after, now);
             }

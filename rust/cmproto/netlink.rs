@@ -210,6 +210,10 @@ numbered! {
         TxRejects = 5 => "tx-rejects",
         /// REJs received, by [reason](crate::reject::Reason).
         RxRejects = 6 => "rx-rejects",
+        /// Messages among those sent again that were sent early.
+        TxEarlyRetries = 7 => "tx-early-retries",
+        /// Requests that were sent early and then answered, without a sign that this was needless.
+        EarlyRetriesAnswered = 8 => "early-retries-answered",
     }
     /// Returns the name in the specification.
     fn name -> &'static str

@@ -104,6 +104,8 @@ pub(crate) struct Counts {
     drops: [Counter; Dropped::ALL.len()],
     /// REJs that were sent, and that were received, by reason. They have no files.
     rejects: [[Atomic<u64>; Reason::SLOTS]; 2],
+    /// Early retries, and requests that were answered after some, by message. They have no files.
+    early: [[Atomic<u64>; Attribute::ALL.len()]; 2],
 }
 
 // SAFETY: The attributes are constant, and the values are atomic.
@@ -126,6 +128,7 @@ impl Counts {
                     Counter::new(Dropped::ALL.get(i).map(|reason| reason.name()))
                 }),
                 rejects: [const { [const { Atomic::new(0) }; Reason::SLOTS] }; 2],
+                early: [const { [const { Atomic::new(0) }; Attribute::ALL.len()] }; 2],
             }),
             GFP_KERNEL,
         )
@@ -171,6 +174,26 @@ impl Counts {
         }
     }
 
+    /// Counts an early retry of a request.
+    #[cold]
+    pub(crate) fn early_retry(&self, request: Attribute) {
+        self.count_early(request, false);
+    }
+
+    /// Counts a request that was answered after an early retry.
+    #[cold]
+    pub(crate) fn early_retry_answered(&self, request: Attribute) {
+        self.count_early(request, true);
+    }
+
+    fn count_early(&self, request: Attribute, is_answered: bool) {
+        let message = usize::from(request.id().wrapping_sub(Attribute::Req.id()));
+        let counts = self.early.get(usize::from(is_answered));
+        if let Some(count) = counts.and_then(|counts| counts.get(message)) {
+            count.add(1, Relaxed);
+        }
+    }
+
     /// Calls `visit` for each counter of a kind, with number and name of what is counted, until it
     /// fails. Reasons of rejections that have not occurred are left out.
     pub(crate) fn visit<E>(
@@ -195,11 +218,25 @@ impl Counts {
             }
             CounterKind::TxRejects => return self.visit_rejects(false, visit),
             CounterKind::RxRejects => return self.visit_rejects(true, visit),
+            CounterKind::TxEarlyRetries => return self.visit_early(false, visit),
+            CounterKind::EarlyRetriesAnswered => return self.visit_early(true, visit),
         };
         for message in Attribute::ALL {
             let counter = self.counter(group, message.id());
             let value = counter.map_or(0, |counter| counter.value.load(Relaxed));
             visit(message.id(), message.name(), value)?;
+        }
+        Ok(())
+    }
+
+    fn visit_early<E>(
+        &self,
+        is_answered: bool,
+        mut visit: impl FnMut(u16, &CStr, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let counts = self.early.get(usize::from(is_answered));
+        for (message, count) in Attribute::ALL.into_iter().zip(counts.into_iter().flatten()) {
+            visit(message.id(), message.name(), count.load(Relaxed))?;
         }
         Ok(())
     }

@@ -224,6 +224,29 @@ as_in_sysfs() {
 }
 check "stat: the counters of sysfs" as_in_sysfs
 
+# early COUNTER: the number of REQs in a counter of early retries.
+early() {
+	"$TOOL" -j stat --all | jq "map(select(.port == \"rxe0/1\" and .counter == \"$1\" and .of == \"req\").value) | add // 0"
+}
+
+# The server reads after some early retries, so that the answer may be to any of them.
+early_retries() {
+	local sent answered
+	sent=$(early tx-early-retries) answered=$(early early-retries-answered)
+	# The neighbours know one another, as nothing of the peer arrives from here on.
+	serve && connect $OWNER && wait_for 20 established 1 && stop && serve || return
+	$PEER tc qdisc add dev v1 root netem loss 100% && connect $OWNER || return
+	more() {
+		[ "$(early tx-early-retries)" -gt "$sent" ]
+	}
+	wait_for 20 more || fail "no early retry" || return
+	$PEER tc qdisc del dev v1 root
+	wait_for 30 established 1 || fail "$("$TOOL" show connections)" || return
+	[ "$(early early-retries-answered)" -gt "$answered" ] || fail "not answered" || return
+	stop
+}
+check "stat: early retries, and those that were answered" early_retries
+
 # The server is stopped, so that the request waits until its deadline.
 deadline() {
 	local start before

@@ -168,6 +168,8 @@ pub struct Waiting {
     /// Set if the request was sent early, and nothing shows that this was needless: the answer may
     /// then be to any of the sends.
     pub ambiguous: bool,
+    /// Number of early sends.
+    pub early: u8,
 }
 
 /// Returns a duration in half the space: in microseconds, at most 71 minutes.
@@ -295,6 +297,7 @@ impl Retransmit {
             message,
             since: self.sent,
             ambiguous: self.sent_early && !known,
+            early: EARLY_SENDS.saturating_sub(self.early_left),
         }
     }
 

@@ -49,6 +49,8 @@ fn family_of_counters(out: &mut String, kind: CounterKind, rows: &[Row]) {
         CounterKind::RxDrops => "Messages received and dropped.",
         CounterKind::TxRejects => "REJs sent.",
         CounterKind::RxRejects => "REJs received by connections.",
+        CounterKind::TxEarlyRetries => "Messages sent again early.",
+        CounterKind::EarlyRetriesAnswered => "Requests answered after an early retry.",
     };
     let of = match kind {
         CounterKind::RxDrops | CounterKind::TxRejects | CounterKind::RxRejects => "reason",

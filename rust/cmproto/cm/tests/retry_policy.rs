@@ -222,6 +222,7 @@ fn an_mra_for_an_early_send() {
         message: Attribute::Req,
         since: at(0),
         ambiguous,
+        early: 1,
     };
     assert_eq!(c.waiting(), Some(waiting(true)));
     let _ = receive(
@@ -297,6 +298,7 @@ fn every_request_of_a_connection() {
             message: message.attribute(),
             since: at(0),
             ambiguous,
+            early: ambiguous.into(),
         };
         assert_eq!(c.waiting(), Some(waiting(false)));
         assert!(is_sent(&c.timeout(first), message));

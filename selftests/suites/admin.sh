@@ -73,6 +73,92 @@ completion() {
 }
 check "the completion of bash offers commands and their arguments" completion
 
+# trace ARGUMENT...: the tool traces; "traced" ends that, and its output is $TMP/trace.
+trace() {
+	"$TOOL" trace "$@" >"$TMP/trace" 2>"$TMP/trace.err" & TRACER=$!
+	INSTANCE=/sys/kernel/tracing/instances/rdma-cm-$TRACER
+	wait_for 20 grep -q 1 "$INSTANCE/events/ib_mad/ib_mad_recv_done_handler/enable" || fail "$(cat "$TMP/trace.err")"
+}
+
+traced() {
+	# Others who trace see nothing of it.
+	[ "$(<"/sys/kernel/tracing/events/ib_cma/enable")" = 0 ] || fail "enabled for all" || return
+	kill -INT "$TRACER" && wait "$TRACER" || fail "$? $(cat "$TMP/trace.err")" || return
+	[ ! -e "$INSTANCE" ] || fail "the instance is still there"
+}
+
+# in_trace FILTER: the value is true of the traced connections.
+in_trace() {
+	jq -e "$1" "$TMP/trace" >/dev/null || fail "not $1: $(cat "$TMP/trace")"
+}
+
+sent_reqs() {
+	echo "$(<"/sys/class/infiniband/rxe0/ports/1/cm_tx_msgs/req")"
+}
+
+traced_connection() {
+	local before
+	before=$(sent_reqs)
+	trace -j && connection 7350 && traced || return
+	in_trace 'length == 1 and (.[0] | ."client-is-here" == 1 and ."server-is-here" == 1)' || return
+	in_trace ".[0] | (.client | startswith(\"$A4:\")) and .server == \"$B4:7350\"" || return
+	in_trace '[.[0].steps[].message // empty] | unique - ["MRA"] == ["DREP", "DREQ", "REP", "REQ", "RTU"]' || return
+	# As many as were counted, and each received after it was sent.
+	in_trace "[.[0].steps[] | select(.message == \"REQ\" and .\"sent-us\")] | length == $(($(sent_reqs) - before))" || return
+	in_trace '[.[0].steps[] | select(.message == "RTU")] | all(."sent-us" <= ."received-us" and .end == "client")' || return
+	in_trace '[.[0].steps[] | select(.note == "ESTABLISHED" and .end == "server")] | length == 1' || return
+	in_trace '[.[0].steps[].note // empty | select(test("^(connect|accept) by rping-[0-9]+$"))] | length == 2'
+}
+check "trace: the messages of a connection" traced_connection
+
+traced_refusal() {
+	trace --svg "$TMP/trace.svg" --save "$TMP/saved" || return
+	! timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7351 -C 1 >"$TMP/out" 2>&1 || return
+	traced || return
+	cat "$TMP/trace"
+	grep -Eq '^ +[0-9.]+ \|<-+ REJ -+\| +[0-9.]+' "$TMP/trace" &&
+		grep -q ' REJECTED: invalid service ID (8)$' "$TMP/trace" || return
+	[ "$(wc -L <"$TMP/trace")" -le 80 ] || fail "wider than a terminal" || return
+	python3 -c 'import sys, xml.dom.minidom as xml
+assert ">REJ<" in xml.parse(sys.argv[1]).toxml()' "$TMP/trace.svg" || return
+	# The saved trace shows the same, and the server's address finds it.
+	"$TOOL" trace --from "$TMP/saved" "$B4" | diff "$TMP/trace" - || return
+	ends_with 1 "$TOOL" trace --from "$TMP/saved" "$B4:7352"
+}
+check "trace: a refusal has its reason; saved and read again" traced_refusal
+
+traced_retry() {
+	local server client
+	$PEER rping -s -a "$B4" -p 7352 -C 1 & server=$!
+	await_listener "comm rping" || return
+	# The answers are lost for a while. The other connection has another port.
+	$PEER tc qdisc add dev v1 root netem loss 100% || return
+	trace -j "$B4:7352" || return
+	timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 7352 -C 1 & client=$!
+	pause 2
+	$PEER tc qdisc del dev v1 root && ends_within 60 "$client" && ends_within 20 "$server" && connection 7353 && traced ||
+		return
+	in_trace 'length == 1' || return
+	in_trace '[.[0].steps[] | select(.message == "REP" and (has("received-us") | not))] | length >= 1' || return
+	in_trace '[.[0].steps[] | select(.message == "REP" and .note == "again" and has("received-us"))] | length >= 1'
+}
+check "trace: an answer is lost, and sent again" traced_retry
+
+no_trace() {
+	ends_with 2 "$TOOL" trace nowhere && ends_with 2 "$TOOL" trace --from x --save y || return
+	ends_with 1 "$TOOL" trace --from "$TMP/none" && ends_with 1 "$TOOL" trace --from /dev/null || return
+	ends_with 4 as $OTHER "$TOOL" trace --seconds 1 || return
+	ends_with 1 unshare --mount sh -c "umount -l /sys/kernel/tracing && exec $TOOL trace --seconds 1" || return
+	grep -q 'mount -t tracefs' "$TMP/err" || fail "$(cat "$TMP/err")" || return
+	# Nothing happens meanwhile.
+	ends_with 1 "$TOOL" trace --seconds 1 || return
+	# One that was killed leaves its instance, which the next one removes.
+	trace && kill -9 "$TRACER" && [ -d "$INSTANCE" ] && ends_with 1 "$TOOL" trace --seconds 1 || return
+	[ ! -e "$INSTANCE" ] || fail "left" || return
+	[ -n "$CM_BUILT_IN" ] || { cm-use none && ends_with 3 "$TOOL" trace --seconds 1 && cm-use "$CM"; }
+}
+check "trace: no such address, file, right, tracefs, connection manager" no_trace
+
 no_family() {
 	local what
 	for what in "show connections" "show listeners" "show peers" "show limits" stat tune monitor; do

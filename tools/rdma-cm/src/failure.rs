@@ -15,6 +15,14 @@ pub enum Failure {
     Garbled,
     /// An argument is wrong.
     Wrong(String),
+    /// No connection manager is loaded.
+    NoManager,
+    /// The kernel has no tracefs, or it is not mounted.
+    NoTracefs,
+    /// Only root may trace.
+    NotRoot,
+    /// A trace has no such connection.
+    NotSeen,
     /// A program cannot be started.
     Program(&'static str, io::Error),
     /// A file cannot be read or written.
@@ -28,11 +36,16 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Self::Wrong(_) => 2,
-            Self::NoFamily => 3,
-            Self::Kernel(libc::EPERM | libc::EACCES) => 4,
+            Self::NoFamily | Self::NoManager => 3,
+            Self::Kernel(libc::EPERM | libc::EACCES) | Self::NotRoot => 4,
             Self::File(_, error) if error.kind() == io::ErrorKind::PermissionDenied => 4,
             Self::Lines(_) => 5,
-            Self::Kernel(_) | Self::Garbled | Self::Program(..) | Self::File(..) => 1,
+            Self::Kernel(_)
+            | Self::Garbled
+            | Self::NoTracefs
+            | Self::NotSeen
+            | Self::Program(..)
+            | Self::File(..) => 1,
         }
     }
 }
@@ -57,6 +70,12 @@ impl fmt::Display for Failure {
                 )
             }
             Self::Garbled => write!(f, "the kernel has sent something that is no message"),
+            Self::NoManager => write!(f, "no connection manager is loaded"),
+            Self::NoTracefs => {
+                write!(f, "no tracefs: mount -t tracefs none /sys/kernel/tracing")
+            }
+            Self::NotRoot => write!(f, "not permitted: tracefs is for root"),
+            Self::NotSeen => write!(f, "no connection was seen, or none with this address"),
             Self::Wrong(what) => write!(f, "{what}"),
             Self::Program(name, error) => write!(f, "{name}: {error}"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),

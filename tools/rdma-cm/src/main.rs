@@ -18,9 +18,11 @@ mod monitor;
 mod netlink;
 mod row;
 mod show;
+mod signal;
 mod stat;
 mod status;
 mod table;
+mod trace;
 mod tune;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,6 +68,8 @@ enum What {
     Stat(stat::Options),
     /// Tells what goes wrong, as it happens, until it is interrupted.
     Monitor,
+    /// Traces, and shows the messages of each connection as a diagram with times.
+    Trace(trace::Options),
     /// Shows or sets the tunables of ports.
     Tune(tune::Options),
     /// Loads the other connection manager, if nobody uses this one.
@@ -103,6 +107,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Show { what } => show::show(&mut family()?, what, json),
         What::Stat(options) => stat::show(&mut family()?, &options, json),
         What::Monitor => monitor::monitor(&mut family()?, json),
+        What::Trace(options) => trace::trace(&options, json),
         What::Tune(options) => tune::act(&mut family()?, &options, json),
         What::Use { which } => status::swap(which),
         What::Rust => status::swap(status::Manager::Rust),

@@ -2,7 +2,7 @@
 
 //! A socket of generic netlink.
 
-use crate::failure::Failure;
+use crate::{failure::Failure, signal::Signals};
 use std::{
     io, iter, mem,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -188,20 +188,10 @@ impl Socket {
         let found = self.groups.iter().find(|(name, _)| name == group);
         self.join(found.ok_or(Failure::NoFamily)?.1)?;
         self.join(CTRL_NOTIFY)?;
-        let signals = signals()?;
+        let signals = Signals::block()?;
         let mut buffer = mem::take(&mut self.buffer);
         loop {
-            let poll = |fd: &OwnedFd| libc::pollfd {
-                fd: fd.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            let mut ready = [poll(&self.fd), poll(&signals)];
-            // SAFETY: The array is as long as said.
-            if unsafe { libc::poll(ready.as_mut_ptr(), 2, -1) } < 0 {
-                return Err(io::Error::last_os_error().into());
-            }
-            if ready[1].revents != 0 {
+            if signals.come_before(self.fd.as_raw_fd())? {
                 return Ok(());
             }
             // SAFETY: The buffer is as long as said.
@@ -317,23 +307,6 @@ fn messages(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         rest = rest.get(aligned(len)..).unwrap_or(&[]);
         Some((kind, message))
     })
-}
-
-/// Returns a descriptor that is readable when SIGINT or SIGTERM has come, which do nothing else
-/// from now on.
-fn signals() -> Result<OwnedFd, Failure> {
-    // SAFETY: The set is initialised before it is used, and the descriptor is new.
-    unsafe {
-        let mut set = mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGINT);
-        libc::sigaddset(&mut set, libc::SIGTERM);
-        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
-            -1 => Err(io::Error::last_os_error().into()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
 }
 
 /// Returns a text without the NUL at its end.

@@ -9,6 +9,7 @@ use crate::{
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
         device::DeviceRef,
+        layout,
     },
     kernel_api::ffi,
     kext::{
@@ -22,6 +23,7 @@ use crate::{
 use kernel::{
     alloc::flags::GFP_KERNEL,
     device::Device,
+    fmt,
     prelude::*,
     sync::{aref::ARef, Arc, SetOnce},
 };
@@ -100,6 +102,7 @@ impl kernel::InPlaceModule for RdmaCm {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
             check_conflicting_modules()?;
+            check_layout()?;
             delay::announce();
             let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
             let globals = Globals::new(endpoints.clone())?;
@@ -164,6 +167,34 @@ fn check_conflicting_modules() -> Result {
         }
     }
     Ok(())
+}
+
+/// Fails with `ENOEXEC` if `ib_core` has another layout than the one that this module is built for.
+fn check_layout() -> Result {
+    let Some(misfit) = layout::difference()? else {
+        return Ok(());
+    };
+    pr_err!(
+        "another ib_core than this module is built for: {}{} of {} is {}, not {}\n",
+        misfit.member.map_or("the size", |_| "the offset of "),
+        misfit.member.unwrap_or(""),
+        misfit.structure,
+        Shown(misfit.found),
+        misfit.expected
+    );
+    Err(ENOEXEC)
+}
+
+/// A number that may be unknown.
+struct Shown(Option<u32>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => fmt::Display::fmt(&number, f),
+            None => f.write_str("unknown"),
+        }
+    }
 }
 
 /// Fails with `EBUSY` if another module receives the CM messages of a port.

@@ -33,6 +33,7 @@
 
 pub mod addr;
 pub mod bind;
+pub mod btf;
 pub mod bucket;
 pub mod bytes;
 pub mod cm;

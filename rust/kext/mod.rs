@@ -13,6 +13,7 @@ pub(crate) mod counted;
 pub(crate) mod cred;
 pub(crate) mod delay;
 pub(crate) mod error;
+pub(crate) mod file;
 pub(crate) mod idtable;
 pub(crate) mod igmp;
 mod kcov;

@@ -143,4 +143,58 @@ device_after_load() {
 	ends_within 10 "$server"
 }
 check "a device that comes after the module" device_after_load
+
+# core [FILE]: ib_core of this file, or the kernel's, in the place of the one that is loaded, with the devices.
+core() {
+	if [ -d /sys/module/rdma_rxe ]; then
+		rdma link del rxe0
+		$PEER rdma link del rxe1
+	fi
+	cm-use none && modprobe -r rdma_rxe ib_uverbs || return
+	[ ! -d /sys/module/ib_core ] || modprobe -r iw_cm || rmmod ib_core || return
+	[ ! -d /sys/module/ib_core ] || fail "ib_core is in use: $(cat /sys/module/ib_core/refcnt)" || return
+	if [ $# -gt 0 ]; then
+		# The modules that it needs, then itself.
+		modprobe -D ib_core | sed '$d' | sh
+		insmod "$1" || return
+	fi
+	modprobe -a iw_cm ib_uverbs rdma_rxe && rdma link add rxe0 type rxe netdev v0 &&
+		$PEER rdma link add rxe1 type rxe netdev v1 &&
+		wait_for 5 grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1
+}
+
+# An ib_core that says of one member that it is elsewhere, as one from another vendor may have it.
+other_core() {
+	local status=0 mark lines
+	move-member rdma_id_private qp_num 4 "$(modinfo -n ib_core)" "$TMP/ib_core.ko" && core "$TMP/ib_core.ko" || return
+	mark=$(dmesg | wc -l)
+	insmod "$ko" 2>"$TMP/insmod" && { fail "it is loaded" || status=1; }
+	lines=$(dmesg | tail -n +$((mark + 1)) | grep -v 'module verification failed\|loading out-of-tree')
+	cat "$TMP/insmod"
+	echo "$lines"
+	grep -qi "invalid module format" "$TMP/insmod" || fail "not ENOEXEC" || status=1
+	[ "$(echo "$lines" | grep -c .)" -eq 1 ] || fail "want one line in the log" || status=1
+	[[ $lines == *"the offset of qp_num"*"rdma_id_private"* ]] || fail "it does not name the member" || status=1
+	# The kernel's own connection manager serves.
+	cm-use c && pings || status=1
+	core && return "$status"
+}
+
+pings() {
+	local server
+	rping -s -a "$A4" -C 2 &
+	server=$!
+	await_listener "comm rping" && $PEER timeout $((30 * PATIENCE)) rping -c -a "$A4" -C 2 && ends_within 10 "$server"
+}
+
+own_core() {
+	core && cm-use "$CM" && pings
+}
+if [ -e "$ko" ] && [ -e /sys/kernel/btf/ib_core ]; then
+	check "refused beside another ib_core, with which C's modules serve" other_core
+	check "loaded beside the kernel's own ib_core" own_core
+else
+	skip "refused beside another ib_core, with which C's modules serve" "no rust_rdma_cm.ko, or no BTF"
+	skip "loaded beside the kernel's own ib_core" "no rust_rdma_cm.ko, or no BTF"
+fi
 finish

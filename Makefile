@@ -25,7 +25,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
 	help doc rustdoc htmldocs clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
 	check-host prove fuzz intree run \
-	deps bench deb update
+	deps bench deb debs update
 all: modules
 
 modules:
@@ -41,6 +41,10 @@ modules_install install: modules
 # Debian packages, of which one is for the kernel that is built for.
 deb:
 	@tools/deb
+
+# The same for every kernel that the archive has.
+debs:
+	@tools/debs
 
 update:
 	@tools/release --update
@@ -116,6 +120,7 @@ help:
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
 	@echo '  deb               - Debian packages: the tool rdma-cm, the module for that kernel, its source for DKMS'
+	@echo '  debs              - the same, with the module for every kernel of which the archive has all that it takes'
 	@echo '  update            - choose the newest kernel of Debian'"'"'s again: it is remembered'
 	@echo '  clean             - remove what a build leaves'
 	@echo '  distclean         - also documentation and test builds'

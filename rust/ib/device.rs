@@ -170,7 +170,9 @@ impl Device {
     /// Returns the maximum number of address handles, or 0 if the driver does not say it.
     pub(crate) fn max_ah(&self) -> u32 {
         // SAFETY: The device is registered by the type invariant.
-        unsafe { (*self.as_raw()).attrs.max_ah }
+        let max = unsafe { (*self.as_raw()).attrs.max_ah };
+        // It has a sign in Linux 7.2.
+        u32::try_from(i64::from(max)).unwrap_or(0)
     }
 
     /// Returns whether the device supports RDMA FLUSH to global visibility or to persistence.

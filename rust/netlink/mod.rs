@@ -18,12 +18,16 @@ use self::peer::Peers;
 use crate::{
     globals::Globals,
     kext::{
+        error::ToKernel,
         net::Net,
         netlink::{self, Answer, Operation, Request},
     },
     table::listeners,
 };
-use cmproto::netlink::{Attr, Command, Viewer, EVENTS, FAMILY, VERSION};
+use cmproto::{
+    errno::Errno,
+    netlink::{Attr, Command, Viewer, EVENTS, FAMILY, VERSION},
+};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -86,7 +90,7 @@ impl netlink::Family for Family {
             is_host_admin: request.is_from_host_admin(),
         };
         let net: ARef<Net> = request.net().into();
-        let next = match command.ok_or(EOPNOTSUPP)? {
+        let next = match command.ok_or(Errno::EOPNOTSUPP.to_kernel())? {
             Command::PortGet => Next::Port(port::Place::FIRST),
             Command::CounterGet => Next::Counters(port::Place::FIRST, 0),
             Command::UserGet => Next::User(user::Place::FIRST),
@@ -98,7 +102,7 @@ impl netlink::Family for Family {
             | Command::GaveUpNtf
             | Command::LimitNtf
             | Command::DeviceGoneNtf
-            | Command::LostNtf => return Err(EOPNOTSUPP),
+            | Command::LostNtf => return Err(Errno::EOPNOTSUPP.to_kernel()),
         };
         Ok(Dump { viewer, net, next })
     }

@@ -216,7 +216,7 @@ impl Endpoint {
         // The memory for messages of a part of the kernel was set aside, because the allocation of
         // new memory may depend on the connection.
         let memory = match self.kind {
-            IdKind::User => Memory::New,
+            IdKind::User => Memory::Shared,
             IdKind::RdmaCm | IdKind::IbCm => Memory::Pool,
         };
         let sent = ah.agent().send_with(ah, pkey_index, memory, write);

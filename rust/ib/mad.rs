@@ -67,8 +67,8 @@ pub(crate) trait MadHandler: Send + Sync + 'static {
 /// The source of the memory for a message to be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// A buffer is allocated.
-    New,
+    /// A buffer that other messages have used is posted again, or one is allocated.
+    Shared,
     /// A buffer of the agent's pool is used.
     ///
     /// For messages that storage may depend on: waits for no memory, and allocates only for the
@@ -150,7 +150,7 @@ impl Agent {
 
     /// Sends a copy of `mad`; otherwise like [`Agent::send_with`].
     pub(crate) fn send(&self, ah: &Ah, pkey_index: u16, mad: &[u8; MAD_LEN]) -> Result {
-        self.send_with(ah, pkey_index, Memory::New, |buffer| {
+        self.send_with(ah, pkey_index, Memory::Shared, |buffer| {
             *buffer = *mad;
             Ok(())
         })
@@ -179,7 +179,7 @@ impl Agent {
         let registered = self.registered()?;
         delay::point();
         let mut buffer = match memory {
-            Memory::New => SendBuffer::new(&registered, pkey_index)?,
+            Memory::Shared => self.buffers.share(&registered, pkey_index)?,
             Memory::Pool => self.buffers.take(&registered, pkey_index)?,
         };
         let sent = match write(buffer.mad()) {
@@ -254,6 +254,7 @@ impl AgentRegistration {
         if !device.is_port_valid(port) {
             return Err(EINVAL);
         }
+        let buffers = SendBufferPool::new()?;
         let agent = Arc::pin_init(
             pin_init!(Agent {
                 agent: Atomic::new(ptr::null_mut()),
@@ -261,7 +262,7 @@ impl AgentRegistration {
                 port,
                 handles: Atomic::new(0),
                 ah_cache <- AhCache::new(),
-                buffers <- SendBufferPool::new(),
+                buffers <- buffers,
             }),
             GFP_KERNEL,
         )?;

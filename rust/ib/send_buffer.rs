@@ -6,6 +6,9 @@
 //! for the write-back of memory through the very connection that is being made. They are allocated
 //! for the first such message with a P_Key, and return to the pool when they were sent.
 //!
+//! All other messages share a few buffers, which are posted again and again. A message that finds
+//! all of them in use has a buffer of its own, which is freed when it was sent.
+//!
 //! Lock order: the lock of the pool is a leaf; nothing is allocated or freed while it is held.
 
 use super::{
@@ -33,6 +36,15 @@ const GSI_QPN: u32 = 1;
 /// The number of buffers in the pool for each P_Key.
 const POOL_SIZE: usize = 16;
 
+/// The most shared buffers of an agent. They are charged to nobody, and so they are few.
+const SHARED_SIZE: usize = 64;
+
+/// The index of the P_Key that the messages in shared buffers have. Nearly all have this one.
+const SHARED_PKEY_INDEX: u16 = 0;
+
+/// The [`SendBuffer::pool_key`] of a shared buffer.
+const SHARED: usize = usize::MAX;
+
 /// A send buffer (`struct ib_mad_send_buf`), which keeps its agent registered.
 ///
 /// # Invariants
@@ -40,7 +52,8 @@ const POOL_SIZE: usize = 16;
 /// `raw` is a buffer of the MAD layer that this object owns. It is not posted.
 pub(super) struct SendBuffer {
     raw: NonNull<bindings::ib_mad_send_buf>,
-    /// The index of the buffer's P_Key plus one if the buffer is one of the pool, else 0.
+    /// The index of the buffer's P_Key plus one if the buffer is one of the pool, [`SHARED`] if it
+    /// is a shared one, else 0.
     ///
     /// It is stored in the context of the message in this form.
     pool_key: usize,
@@ -51,17 +64,7 @@ unsafe impl Send for SendBuffer {}
 
 impl SendBuffer {
     /// Allocates a zeroed buffer for messages with the P_Key at this index of the port.
-    #[inline]
-    pub(super) fn new(registered: &Registered<'_>, pkey_index: u16) -> Result<Self> {
-        Self::allocate(registered, pkey_index, bindings::GFP_KERNEL_ACCOUNT)
-    }
-
-    #[inline]
-    fn allocate(
-        registered: &Registered<'_>,
-        pkey_index: u16,
-        flags: bindings::gfp_t,
-    ) -> Result<Self> {
+    fn new(registered: &Registered<'_>, pkey_index: u16, flags: bindings::gfp_t) -> Result<Self> {
         // SAFETY: The agent is registered while we use it.
         let raw = from_err_ptr(unsafe {
             bindings::ib_create_send_mad(
@@ -165,6 +168,10 @@ type Buffers = [Option<SendBuffer>; POOL_SIZE];
 struct PoolState {
     /// The buffers by the index of their P_Key.
     by_pkey: RBTree<u16, Buffers>,
+    /// The shared buffers that are not in use. There is room for all.
+    unused: KVec<SendBuffer>,
+    /// The number of shared buffers, [`SHARED_SIZE`] at most.
+    shared: usize,
     closed: bool,
 }
 
@@ -176,15 +183,50 @@ pub(super) struct SendBufferPool {
 }
 
 impl SendBufferPool {
-    /// Creates an initialiser for an empty pool.
-    pub(super) fn new() -> impl PinInit<Self> {
+    /// Creates an initialiser for an empty pool. Fails with [`ENOMEM`].
+    pub(super) fn new() -> Result<impl PinInit<Self>> {
         let state = PoolState {
             by_pkey: RBTree::new(),
+            unused: KVec::with_capacity(SHARED_SIZE, GFP_KERNEL)?,
+            shared: 0,
             closed: false,
         };
-        pin_init!(Self {
+        Ok(pin_init!(Self {
             state <- new_spinlock!(state, "rdma_cm_send_buffers"),
-        })
+        }))
+    }
+
+    /// Takes a zeroed buffer: a shared one, or one that is charged to the current task if all are
+    /// in use. May sleep.
+    ///
+    /// Fails with [`ENOMEM`].
+    pub(super) fn share(&self, registered: &Registered<'_>, pkey_index: u16) -> Result<SendBuffer> {
+        if pkey_index == SHARED_PKEY_INDEX {
+            let mut state = self.state.lock();
+            if let Some(mut buffer) = state.unused.pop() {
+                drop(state);
+                buffer.mad().fill(0);
+                return Ok(buffer);
+            }
+            if state.shared < SHARED_SIZE {
+                state.shared = state.shared.saturating_add(1);
+                drop(state);
+                return self.new_shared(registered);
+            }
+        }
+        SendBuffer::new(registered, pkey_index, bindings::GFP_KERNEL_ACCOUNT)
+    }
+
+    /// Allocates a shared buffer, which is counted already.
+    #[cold]
+    fn new_shared(&self, registered: &Registered<'_>) -> Result<SendBuffer> {
+        let mut buffer = SendBuffer::new(registered, SHARED_PKEY_INDEX, bindings::GFP_KERNEL)
+            .inspect_err(|_| {
+                let mut state = self.state.lock();
+                state.shared = state.shared.saturating_sub(1);
+            })?;
+        buffer.pool_key = SHARED;
+        Ok(buffer)
     }
 
     /// Takes a zeroed buffer, or allocates one without waiting if all are in use.
@@ -203,7 +245,7 @@ impl SendBufferPool {
                 buffer.mad().fill(0);
                 Ok(buffer)
             }
-            None => SendBuffer::allocate(registered, pkey_index, bindings::GFP_NOWAIT),
+            None => SendBuffer::new(registered, pkey_index, bindings::GFP_NOWAIT),
         }
     }
 
@@ -221,7 +263,8 @@ impl SendBufferPool {
     fn fill(&self, registered: &Registered<'_>, pkey_index: u16) -> Result {
         let mut buffers: Buffers = [const { None }; POOL_SIZE];
         for slot in &mut buffers {
-            let mut buffer = SendBuffer::new(registered, pkey_index)?;
+            let flags = bindings::GFP_KERNEL_ACCOUNT;
+            let mut buffer = SendBuffer::new(registered, pkey_index, flags)?;
             buffer.pool_key = usize::from(pkey_index).wrapping_add(1);
             *slot = Some(buffer);
         }
@@ -238,12 +281,24 @@ impl SendBufferPool {
         Ok(())
     }
 
-    /// Puts a buffer that was sent back into the pool, or frees it if it is not one of the pool.
+    /// Puts a buffer that was sent back into the pool, or frees it if it is neither one of the pool
+    /// nor a shared one.
     #[inline]
     pub(super) fn put(&self, buffer: SendBuffer) {
-        if buffer.pool_key != 0 {
-            self.put_back(buffer);
+        match buffer.pool_key {
+            0 => drop(buffer),
+            SHARED => self.put_shared(buffer),
+            _ => self.put_back(buffer),
         }
+    }
+
+    /// Puts a shared buffer back, to be used again unless the pool is closed.
+    fn put_shared(&self, buffer: SendBuffer) {
+        let mut state = self.state.lock();
+        // Without room it is dropped after the lock, and when the pool is closed there is none.
+        let unused = state.unused.push_within_capacity(buffer);
+        drop(state);
+        drop(unused);
     }
 
     fn put_back(&self, buffer: SendBuffer) {
@@ -265,7 +320,10 @@ impl SendBufferPool {
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        let removed = mem::replace(&mut state.by_pkey, RBTree::new());
+        let removed = (
+            mem::replace(&mut state.by_pkey, RBTree::new()),
+            mem::replace(&mut state.unused, KVec::new()),
+        );
         drop(state);
         drop(removed);
     }

@@ -3,13 +3,13 @@
 //! The attachment of an endpoint to a port of a device.
 
 use super::{cm_device::CmDevice, port::Port};
-use crate::ib::gid::GidAttr;
+use crate::{ib::gid::GidAttr, table::members::Member};
 use cmproto::ucma::query::Protocol;
 use kernel::sync::Arc;
 
 /// The attachment of an endpoint to a port of a device.
 #[derive(Clone)]
-pub(crate) struct Attachment<M> {
+pub(crate) struct Attachment<M: Member> {
     pub(crate) device: Arc<CmDevice<M>>,
     /// The number of the port, from 1 on.
     pub(crate) port_num: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Attachment<M> {
     pub(crate) gid: Option<GidAttr>,
 }
 
-impl<M: Clone> Attachment<M> {
+impl<M: Member> Attachment<M> {
     /// Creates the attachment of an endpoint with the source GID `gid` to `port` of `device`.
     #[inline]
     pub(crate) fn new(device: &Arc<CmDevice<M>>, port: &Port, gid: Option<GidAttr>) -> Self {

@@ -16,14 +16,14 @@ use crate::{
         netdev::NetDevice,
         use_count::{OwnedUse, UseCount},
     },
-    table::members::Members,
+    table::members::{Member, Members},
 };
 use cmproto::{addr::Gid, origin::IbPort, ucma::query::Protocol};
 use kernel::{alloc::flags::GFP_KERNEL, prelude::*, rbtree::RBTree, sync::Arc};
 
 /// A device that connections can be made over, and its members.
 #[pin_data]
-pub(crate) struct CmDevice<M> {
+pub(crate) struct CmDevice<M: Member> {
     /// The RDMA device.
     pub(crate) device: DeviceRef,
     /// The properties by which a device is chosen.
@@ -38,7 +38,7 @@ pub(crate) struct CmDevice<M> {
     kernel_users: Arc<UseCount>,
 }
 
-impl<M: Clone> CmDevice<M> {
+impl<M: Member> CmDevice<M> {
     /// Creates a device with its ports. Nobody can find it yet.
     pub(crate) fn new(device: &DeviceRef, ports: RBTree<u32, Arc<Port>>) -> Result<Arc<Self>> {
         let device = device.clone();

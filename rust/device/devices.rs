@@ -6,6 +6,7 @@ use super::{attachment::Attachment, cm_device::CmDevice, source::Source};
 use crate::{
     ib::{device_filter::DeviceFilter, gid::GidAttr},
     kext::net::Net,
+    table::members::Member,
 };
 use cmproto::addr::Gid;
 use kernel::{
@@ -18,12 +19,12 @@ use kernel::{
 
 /// The devices, by index.
 #[pin_data]
-pub(crate) struct Devices<M> {
+pub(crate) struct Devices<M: Member> {
     #[pin]
     list: Mutex<RBTree<u32, Arc<CmDevice<M>>>>,
 }
 
-impl<M: Clone> Devices<M> {
+impl<M: Member> Devices<M> {
     /// Creates an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {

@@ -17,7 +17,7 @@ impl Endpoint {
         device.members.join(self.number, self)?;
         if self.kind != IdKind::IbCm {
             if let Err(error) = self.id_priv.add(&device.device, attachment.port_num) {
-                device.members.leave(self.number);
+                device.members.leave(self.number, self);
                 return Err(error);
             }
         }
@@ -31,6 +31,6 @@ impl Endpoint {
         // This waits for a netlink dump that is reading the endpoint.
         self.id_priv.del();
         delay::point();
-        attachment.device.members.leave(self.number);
+        attachment.device.members.leave(self.number, self);
     }
 }

@@ -60,7 +60,9 @@ use crate::{
         users::{IdCharge, UserRef},
     },
     table::{
-        listeners, qp_numbers,
+        listeners,
+        members::{self, MemberLink},
+        qp_numbers,
         timers::{Deadline, TimerLink},
     },
 };
@@ -122,6 +124,8 @@ pub(crate) struct Endpoint {
     memcg: Option<MemCgroup>,
     /// The link of the timer. `inner` has the right to arm it.
     timer: TimerLink,
+    /// The link in the members of the device.
+    member: MemberLink,
     /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
@@ -129,6 +133,9 @@ pub(crate) struct Endpoint {
 
 impl_has_link! {
     impl HasLink<Deadline> for Endpoint { self.timer }
+}
+impl_has_link! {
+    impl HasLink<members::Number> for Endpoint { self.member }
 }
 
 /// A counted reference to an endpoint.
@@ -206,6 +213,7 @@ impl Endpoint {
             charge,
             memcg,
             timer: TimerLink::new(),
+            member: MemberLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
     }

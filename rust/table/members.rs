@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The set of the endpoints that are attached to a device.
+//!
+//! The link of a member lies in the endpoint, so that it takes no memory to join.
 
 use super::sharded::{new_sharded, Shard, Sharded};
 use crate::kext::delay;
-use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
-    prelude::*,
-    rbtree::{RBTree, RBTreeNodeReservation},
-    sync::Mutex,
-};
+use containers::{Counted, HasLink, Link, Tree};
+use kernel::{prelude::*, sync::Mutex};
+
+/// The number of an endpoint, by which it is found in its shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Number(u64);
+
+/// The link of an endpoint, by which it is a member of one device. It lies in the endpoint.
+pub(crate) type MemberLink = Link<Number>;
+
+/// A counted reference to an endpoint.
+pub(crate) trait Member: Counted<Target: HasLink<Number>> + Clone {}
+
+impl<T: Counted<Target: HasLink<Number>> + Clone> Member for T {}
 
 /// The endpoints of a shard.
-struct Set<T> {
+struct Set<T: Member> {
     /// The endpoints, by number.
-    tree: RBTree<u64, T>,
+    tree: Tree<T, Number>,
     /// Set when the device is being removed: no endpoint is added from then on.
     closed: bool,
 }
@@ -42,20 +52,20 @@ impl Place {
     }
 }
 
-/// The set of the endpoints that are attached to a device. `T` is a reference to an endpoint.
+/// The set of the endpoints that are attached to a device.
 #[pin_data]
-pub(crate) struct Members<T> {
+pub(crate) struct Members<T: Member> {
     #[pin]
     shards: Sharded<Set<T>, 16>,
 }
 
-impl<T: Clone> Members<T> {
+impl<T: Member> Members<T> {
     /// Creates an empty set.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             shards <- new_sharded!(
                 Set {
-                    tree: RBTree::new(),
+                    tree: Tree::new(),
                     closed: false,
                 },
                 "rdma_cm_members"
@@ -64,26 +74,26 @@ impl<T: Clone> Members<T> {
     }
 
     /// Adds the endpoint with the number `number`. Fails with `ENODEV` if the device is being
-    /// removed, and with `ENOMEM`.
+    /// removed.
     pub(crate) fn join(&self, number: u64, endpoint: &T) -> Result {
-        let node =
-            RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?.into_node(number, endpoint.clone());
-        let before = {
+        let member = endpoint.clone();
+        let refused = {
             let mut set = self.shards.shard(number).ok_or(ENODEV)?.lock();
             if set.closed {
                 return Err(ENODEV);
             }
-            set.tree.insert(node)
+            // An endpoint joins one device only, and once.
+            set.tree.insert(Number(number), member)
         };
-        drop(before);
+        drop(refused);
         Ok(())
     }
 
     /// Removes the endpoint with the number `number`.
-    pub(crate) fn leave(&self, number: u64) {
+    pub(crate) fn leave(&self, number: u64, endpoint: &T::Target) {
         let shard = self.shards.shard(number);
-        let node = shard.and_then(|shard| shard.lock().tree.remove_node(&number));
-        drop(node);
+        let removed = shard.and_then(|shard| shard.lock().tree.remove(endpoint));
+        drop(removed);
     }
 
     /// Returns whether the device is being removed.
@@ -131,16 +141,15 @@ impl<T: Clone> Members<T> {
                 delay::point();
                 visit(&member);
                 // It may have left already.
-                self.leave(number);
+                self.leave(number, &member);
             }
         }
     }
 }
 
 /// Returns the first endpoint of a shard whose number is not below `number`.
-fn first_from<T: Clone>(shard: &Mutex<Shard<Set<T>>>, number: u64) -> Option<(u64, T)> {
+fn first_from<T: Member>(shard: &Mutex<Shard<Set<T>>>, number: u64) -> Option<(u64, T)> {
     let set = shard.lock();
-    let cursor = set.tree.cursor_lower_bound(&number)?;
-    let (number, member) = cursor.current();
-    Some((*number, member.clone()))
+    let (Number(number), member) = set.tree.lower_bound(&Number(number))?;
+    Some((number, (*member).clone()))
 }

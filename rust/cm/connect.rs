@@ -67,17 +67,15 @@ impl Endpoint {
         params.primary = route.primary();
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
-        let now = self.globals.now();
-        let policy = route.retry_policy(&self.globals.round_trips, inner, now);
-        let mut machine = Connection::new(comm_id.value(), route.guid, tid);
-        machine.set_limits(limits);
-        machine.set_retry_policy(policy);
-        let actions = machine.connect(&params, private_data, now).kernel()?;
+        Connection::check_connect(&params, private_data).kernel()?;
         attach(inner)?;
         self.step_to_connect(inner)?;
         comm_id.publish(self);
+        let now = self.globals.now();
+        let policy = route.retry_policy(&self.globals.round_trips, inner, now);
+        // It is made in its place, as it is large.
         inner.exchange = Exchange::Connection(Conn {
-            machine,
+            machine: Connection::new(comm_id.value(), route.guid, tid),
             comm_id,
             remote_ids: None,
             peer: route.peer,
@@ -91,6 +89,10 @@ impl Endpoint {
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
         inner.qp.srq = params.srq;
+        let machine = &mut inner.exchange.conn_mut().ok_or(EINVAL)?.machine;
+        machine.set_limits(limits);
+        machine.set_retry_policy(policy);
+        let actions = machine.connect(&params, private_data, now).kernel()?;
         self.execute(inner, actions, &Cause::None);
         Ok(())
     }

@@ -4,16 +4,20 @@
 
 use crate::bytes::fill;
 
-/// Additional information and private data of the last message that had some: one of `M`, with up
-/// to `MAX` bytes.
+/// Additional information and private data of the last message, if it had some: one of `M`, with
+/// up to `MAX` bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payload<M, const MAX: usize>(Option<Data<M, MAX>>);
+
+/// The data of a message.
 ///
 /// # Invariants
 ///
 /// `info_len + len` bytes of `bytes` are in use: first the additional information, then the private
 /// data. All further bytes are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Payload<M, const MAX: usize> {
-    owner: Option<M>,
+struct Data<M, const MAX: usize> {
+    owner: M,
     info_len: u8,
     len: u8,
     bytes: [u8; MAX],
@@ -21,12 +25,7 @@ pub(crate) struct Payload<M, const MAX: usize> {
 
 impl<M: PartialEq, const MAX: usize> Payload<M, MAX> {
     /// A payload without private data.
-    pub(crate) const EMPTY: Self = Self {
-        owner: None,
-        info_len: 0,
-        len: 0,
-        bytes: [0; MAX],
-    };
+    pub(crate) const EMPTY: Self = Self(None);
 
     /// Creates the payload of the message `owner`, from additional information and private data.
     /// Returns `None` if they do not fit.
@@ -36,44 +35,44 @@ impl<M: PartialEq, const MAX: usize> Payload<M, MAX> {
         head.copy_from_slice(info);
         tail.get_mut(..data.len())?.copy_from_slice(data);
         // INVARIANT: the lengths are those of the data that was just copied.
-        Some(Self {
-            owner: Some(owner),
+        Some(Self(Some(Data {
+            owner,
             info_len: u8::try_from(info.len()).ok()?,
             len: u8::try_from(data.len()).ok()?,
             bytes,
-        })
+        })))
     }
 
     /// Stores `data`, cut to the size of the buffer, for the message `owner`.
     pub(crate) fn set(&mut self, owner: M, data: &[u8]) {
-        self.clear();
+        if data.is_empty() {
+            return self.clear();
+        }
+        let stored = self.0.insert(Data {
+            owner,
+            info_len: 0,
+            len: 0,
+            bytes: [0; MAX],
+        });
         // INVARIANT: the length is that of the copied data, and nothing else is in use.
-        self.len = u8::try_from(fill(&mut self.bytes, data)).unwrap_or(0);
-        self.owner = Some(owner);
+        stored.len = u8::try_from(fill(&mut stored.bytes, data)).unwrap_or(0);
     }
 
     /// Removes the data.
     pub(crate) fn clear(&mut self) {
-        let used = usize::from(self.info_len).saturating_add(usize::from(self.len));
-        if let Some(used) = self.bytes.get_mut(..used) {
-            used.fill(0);
-        }
-        // INVARIANT: the bytes that were in use are zero now.
-        self.owner = None;
-        self.info_len = 0;
-        self.len = 0;
+        self.0 = None;
     }
 
     /// Returns the additional information and the private data of `message`, empty if they are
     /// those of another one.
     pub(crate) fn of(&self, message: M) -> (&[u8], &[u8]) {
-        if self.owner != Some(message) {
+        let Some(data) = self.0.as_ref().filter(|data| data.owner == message) else {
             return (&[], &[]);
-        }
-        let (info, rest) = self
+        };
+        let (info, rest) = data
             .bytes
-            .split_at_checked(usize::from(self.info_len))
+            .split_at_checked(usize::from(data.info_len))
             .unwrap_or((&[], &[]));
-        (info, rest.get(..usize::from(self.len)).unwrap_or(&[]))
+        (info, rest.get(..usize::from(data.len)).unwrap_or(&[]))
     }
 }

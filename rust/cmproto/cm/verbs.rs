@@ -36,12 +36,23 @@ impl Connection {
     /// repeats its request, and so learns whether it is still parked.
     pub const PARKING_TIMEOUT: u8 = 22;
 
-    /// Sends a REQ with up to 92 bytes of private data: `Idle` to `ReqSent`.
+    /// Checks the parameters and the private data of a REQ, which may have up to 92 bytes. Returns
+    /// the type of the own queue pair.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the connection was used before, if the transport does not exist, or if there is
-    /// too much private data.
+    /// `EINVAL` if the transport does not exist, or if there is too much private data.
+    pub fn check_connect(params: &ConnectParams, private_data: &[u8]) -> Result<QpType, Errno> {
+        require(private_data.len() <= Req::PRIVATE_DATA_LEN)?;
+        QpType::of_sender(params.transport).ok_or(Errno::EINVAL)
+    }
+
+    /// Sends a REQ: `Idle` to `ReqSent`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the connection was used before; and the errors of
+    /// [`check_connect`](Self::check_connect).
     pub fn connect(
         &mut self,
         params: &ConnectParams,
@@ -49,8 +60,7 @@ impl Connection {
         now: Instant,
     ) -> Result<Actions, Errno> {
         require(self.lifecycle == Lifecycle::Fresh && self.state == State::Idle)?;
-        let qp_type = QpType::of_sender(params.transport).ok_or(Errno::EINVAL)?;
-        require(private_data.len() <= Req::PRIVATE_DATA_LEN)?;
+        let qp_type = Self::check_connect(params, private_data)?;
         let params = params.sanitized();
         let life_time = TimeCode::new(params.packet_life_time);
 

@@ -139,21 +139,22 @@ impl IncomingMad<'_> {
         listeners.has(ServiceId(service_id), &self.device.traits)
     }
 
-    /// Finds the listener for a request, if there is one.
-    pub(super) fn match_listener<'a>(
+    /// Finds the listener for a request, if there is one, and puts it into `place`, as it is large.
+    pub(super) fn match_listener<'m, 'a>(
         &self,
         key: &RequestKey<'a>,
         reply_path: &ReplyPath,
-    ) -> Option<MatchedListener<'a>> {
+        place: &'m mut Option<MatchedListener<'a>>,
+    ) -> Option<&'m MatchedListener<'a>> {
         let device = self.device.device.index();
         if let Some(endpoint) = self.globals.listeners.find_service(key.service_id, device) {
-            return Some(MatchedListener::Service(endpoint));
+            return Some(place.insert(MatchedListener::Service(endpoint)));
         }
         let mut target = RequestTarget::new(key)?;
         target.netdev = self.netdev(&target, reply_path)?;
         let listener = self.find_listener(&target)?;
         target.use_native_addresses(&listener);
-        Some(MatchedListener::Address(target, listener))
+        Some(place.insert(MatchedListener::Address(target, listener)))
     }
 
     /// Returns the network device that a request is for, which is `Some(None)` if it is for a

@@ -173,9 +173,11 @@ impl IncomingMad<'_> {
     /// Handles a REQ.
     #[inline(never)] // Keeps the frame of the caller small.
     pub(super) fn request(&self, req: &Req<'_>) {
+        let mut place = None;
         let mut incoming = IncomingReq {
             mad: self,
             req,
+            place: Some(&mut place),
             path: Path::default(),
             reply_path: None,
             neighbour: None,
@@ -186,7 +188,7 @@ impl IncomingMad<'_> {
         };
         match node::request(&mut incoming, self.origin, req) {
             Request::Duplicate(known) => known.duplicate_req(self.origin),
-            Request::New(child, matched) => incoming.resolve(child, &matched),
+            Request::New(child, matched) => incoming.resolve(child, matched),
             Request::Refused(refused) => self.refuse_req(req, refused),
             Request::Nothing => {}
         }
@@ -219,6 +221,8 @@ impl IncomingMad<'_> {
 struct IncomingReq<'a> {
     mad: &'a IncomingMad<'a>,
     req: &'a Req<'a>,
+    /// The place for the listener, which is not moved from there, until it is looked up.
+    place: Option<&'a mut Option<MatchedListener<'a>>>,
     /// The path in the REQ, set when the listener is looked up.
     path: Path,
     reply_path: Option<ReplyPath>,
@@ -234,10 +238,10 @@ struct IncomingReq<'a> {
 
 impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
-    fn resolve(self, child: EndpointRef, matched: &MatchedListener<'_>) {
+    fn resolve(&mut self, child: EndpointRef, matched: &MatchedListener<'_>) {
         // All three were set before the endpoint was created or while it was.
         let (Some(reply_path), Some(neighbour), Some(event)) =
-            (self.reply_path, self.neighbour, self.event)
+            (self.reply_path.take(), self.neighbour.take(), self.event.take())
         else {
             return child.end(DestroyCause::NoMemory);
         };
@@ -261,7 +265,7 @@ impl<'a> IncomingReq<'a> {
     }
 
     /// Creates the endpoint of the request, and the event for the consumer.
-    fn create_child(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Error> {
+    fn create_child(&mut self, matched: &'a MatchedListener<'a>) -> Result<EndpointRef, Error> {
         let _scope = matched.endpoint().memcg_scope();
         let (mad, req, path) = (self.mad, self.req, self.path);
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
@@ -316,7 +320,7 @@ impl<'a> IncomingReq<'a> {
 
 impl<'a> Acceptor for IncomingReq<'a> {
     type Endpoint = EndpointRef;
-    type Listener = MatchedListener<'a>;
+    type Listener = &'a MatchedListener<'a>;
 
     fn find_reply_path(&mut self) -> bool {
         self.reply_path = self.mad.reply_path().ok();
@@ -327,15 +331,15 @@ impl<'a> Acceptor for IncomingReq<'a> {
         self.mad.is_served(service_id)
     }
 
-    fn listener(&mut self) -> Option<MatchedListener<'a>> {
-        let reply_path = self.reply_path.as_mut()?;
+    fn listener(&mut self) -> Option<Self::Listener> {
+        let (reply_path, place) = (self.reply_path.as_mut()?, self.place.take()?);
         self.path = reply_path.request_path(self.req);
         reply_path.answer_by(&self.path);
         let key = RequestKey::of_req(self.req, self.path);
-        self.mad.match_listener(&key, reply_path)
+        self.mad.match_listener(&key, reply_path, place)
     }
 
-    fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {
+    fn check_backlog(&mut self, matched: &Self::Listener) -> Result<(), Declined> {
         let (listener, globals) = (matched.endpoint(), self.mad.globals);
         let own = listener.inner.lock().tuning.own(Tunable::Parking);
         let wanted = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
@@ -351,7 +355,7 @@ impl<'a> Acceptor for IncomingReq<'a> {
         Ok(())
     }
 
-    fn create(&mut self, matched: &MatchedListener<'a>) -> Result<EndpointRef, Declined> {
+    fn create(&mut self, matched: &Self::Listener) -> Result<EndpointRef, Declined> {
         let child = self.create_child(matched).map_err(to_protocol)?;
         Ok(child)
     }
@@ -403,7 +407,7 @@ impl ReqAcceptor for IncomingReq<'_> {
         Some(self.mad.received.source().dgid)
     }
 
-    fn takes_qp(&self, matched: &MatchedListener<'_>, qp_type: QpType) -> bool {
+    fn takes_qp(&self, matched: &Self::Listener, qp_type: QpType) -> bool {
         matched.endpoint().qp_type.takes(qp_type)
     }
 

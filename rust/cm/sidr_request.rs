@@ -232,7 +232,9 @@ impl<'a> Acceptor for IncomingSidr<'a> {
             pkey: self.req.pkey,
             path: None,
         };
-        self.mad.match_listener(&key, reply_path)
+        let mut place = None;
+        self.mad.match_listener(&key, reply_path, &mut place)?;
+        place
     }
 
     fn check_backlog(&mut self, matched: &MatchedListener<'a>) -> Result<(), Declined> {

@@ -16,7 +16,7 @@ use crate::{
         mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
         trace::icm,
     },
-    table::remote_ids::RemoteIdReservation,
+    table::remote_ids::RemoteIdClaim,
 };
 use cmproto::{
     cm::{Connection, State},
@@ -175,31 +175,20 @@ impl Endpoint {
     pub(super) fn confirm(
         self: &EndpointRef,
         conn: &mut Conn,
-        mut memory: RemoteIdReservation<EndpointRef>,
         ids: &RemoteIds,
         now: Instant,
     ) -> Result<(), EndpointRef> {
         self.globals.sources.confirm(&ids.peer.origin, now);
-        node::confirm(&mut memory, ids, self)?;
+        node::confirm(&mut &*self.globals.remote_ids, ids, self)?;
         if let Some(claim) = &mut conn.remote_ids {
-            claim.add_qpn(memory, ids);
+            claim.add_qpn(ids);
         }
         Ok(())
     }
 
     /// Handles a message that names this endpoint.
     fn receive(self: &EndpointRef, mad: &IncomingMad<'_>, message: &Message<'_>) {
-        // The first REP enters the ids of the peer, and the first RTU its QPN, for which memory is
-        // needed.
         let remote_ids = &self.globals.remote_ids;
-        let memory = match message {
-            Message::Rep(_) => RemoteIdReservation::new::<2>(remote_ids).map(Some),
-            Message::Rtu(_) => RemoteIdReservation::new::<1>(remote_ids).map(Some),
-            _ => Ok(None),
-        };
-        let Ok(memory) = memory else {
-            return mad.port.counts.dropped(Dropped::Overload);
-        };
         let now = self.globals.now();
         let mut inner = self.inner.lock();
         let verdict = node::judge(&inner.exchange.view(), mad.origin, message);
@@ -213,18 +202,20 @@ impl Endpoint {
         let Some(conn) = inner.exchange.conn_mut() else {
             return;
         };
-        match (verdict, memory, message) {
-            (Verdict::Claim(ids), Some(mut memory), Message::Rep(rep)) => {
-                match node::claim_rep(&mut memory, &ids, self, &mut conn.machine, rep) {
-                    Ok(()) => conn.remote_ids = memory.claim(&ids),
+        // The first REP enters the ids of the peer, and the first RTU its QPN.
+        match (verdict, message) {
+            (Verdict::Claim(ids), Message::Rep(rep)) => {
+                let mut table = &**remote_ids;
+                match node::claim_rep(&mut table, &ids, self, &mut conn.machine, rep) {
+                    Ok(()) => conn.remote_ids = Some(RemoteIdClaim::new(remote_ids, &ids)),
                     Err(refused) => {
                         drop(inner);
                         return mad.refuse_rep(rep, refused);
                     }
                 }
             }
-            (Verdict::Claim(ids), Some(memory), _) => {
-                if let Err(other) = self.confirm(conn, memory, &ids, now) {
+            (Verdict::Claim(ids), _) => {
+                if let Err(other) = self.confirm(conn, &ids, now) {
                     let actions = conn.machine.refuse_rtu(now);
                     self.execute(&mut inner, actions, &Cause::None);
                     drop(inner);

@@ -24,7 +24,7 @@ use crate::{
         trace::icm::{self, IcmId},
     },
     kext::{delay, error::to_protocol, users::IdCharge},
-    table::{comm_ids::CommId, remote_ids::RemoteIdReservation, resolve_budget::ResolvePurpose},
+    table::{comm_ids::CommId, remote_ids::RemoteIdClaim, resolve_budget::ResolvePurpose},
 };
 use cmproto::{
     addr::Gid,
@@ -183,7 +183,6 @@ impl IncomingMad<'_> {
             neighbour: None,
             asker: None,
             charge: None,
-            remote_ids: None,
             event: None,
         };
         match node::request(&mut incoming, self.origin, req) {
@@ -230,8 +229,6 @@ struct IncomingReq<'a> {
     /// Set if the request may be parked.
     asker: Option<Asker>,
     charge: Option<IdCharge>,
-    /// Memory for the communication id of the peer.
-    remote_ids: Option<RemoteIdReservation<EndpointRef>>,
     /// The event for the listener's consumer.
     event: Option<Event<'a>>,
 }
@@ -240,9 +237,11 @@ impl<'a> IncomingReq<'a> {
     /// Offers the request to its listener as soon as its sender can be answered.
     fn resolve(&mut self, child: EndpointRef, matched: &MatchedListener<'_>) {
         // All three were set before the endpoint was created or while it was.
-        let (Some(reply_path), Some(neighbour), Some(event)) =
-            (self.reply_path.take(), self.neighbour.take(), self.event.take())
-        else {
+        let (Some(reply_path), Some(neighbour), Some(event)) = (
+            self.reply_path.take(),
+            self.neighbour.take(),
+            self.event.take(),
+        ) else {
             return child.end(DestroyCause::NoMemory);
         };
         let listener = matched.endpoint().clone();
@@ -270,7 +269,6 @@ impl<'a> IncomingReq<'a> {
         let (mad, req, path) = (self.mad, self.req, self.path);
         let reply_path = self.reply_path.as_ref().ok_or(EINVAL)?;
         let globals = mad.globals;
-        self.remote_ids = Some(RemoteIdReservation::new::<1>(&globals.remote_ids)?);
         let listener = matched.endpoint();
         let qp_type = QpType::of_receiver(req.transport).ok_or(EINVAL)?;
         let attachment = mad.attachment(matched, reply_path)?;
@@ -371,18 +369,11 @@ impl RemoteTable<EndpointRef> for IncomingReq<'_> {
     }
 
     fn enter(&mut self, key: RemoteKey, child: &EndpointRef) -> Option<EndpointRef> {
-        match &mut self.remote_ids {
-            Some(memory) => memory.enter(key, child),
-            // The memory for the id was allocated together with the endpoint, so that this does
-            // not happen.
-            None => Some(child.clone()),
-        }
+        (&*self.mad.globals.remote_ids).enter(key, child)
     }
 
     fn leave(&mut self, key: &RemoteKey, child: &EndpointRef) {
-        if let Some(memory) = &mut self.remote_ids {
-            memory.leave(key, child);
-        }
+        (&*self.mad.globals.remote_ids).leave(key, child);
     }
 }
 
@@ -419,10 +410,7 @@ impl ReqAcceptor for IncomingReq<'_> {
     }
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {
-        let memory = self.remote_ids.take();
-        let Some(claim) = memory.and_then(|memory| memory.claim_comm_id(ids)) else {
-            return false;
-        };
+        let claim = RemoteIdClaim::of_comm_id(&self.mad.globals.remote_ids, ids);
         let mut inner = child.inner.lock();
         let Some(conn) = inner.exchange.conn_mut() else {
             // The device was removed after the endpoint was attached to it.

@@ -11,7 +11,6 @@ use crate::{
     endpoint::{Endpoint, EndpointRef, Exchange, Inner},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
-    table::remote_ids::RemoteIdReservation,
 };
 use cmproto::{
     cm::{AcceptParams, Actions, Connection, DestroyCause, State},
@@ -98,10 +97,8 @@ impl Endpoint {
     /// the endpoint.
     ///
     /// Fails with `EISCONN` if the connection is established already, with `EADDRINUSE` if the
-    /// queue pair of the peer belongs to another connection, with `ENOMEM`, and with `EINVAL` for
-    /// other events.
+    /// queue pair of the peer belongs to another connection, and with `EINVAL` for other events.
     pub(crate) fn notify_cm(self: &EndpointRef, event: u32) -> Result {
-        let memory = RemoteIdReservation::new::<1>(&self.globals.remote_ids)?;
         let now = self.globals.now();
         let mut inner = self.inner.lock();
         let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
@@ -109,7 +106,7 @@ impl Endpoint {
             COMM_EST => {
                 if conn.machine.wants_rtu() {
                     let ids = RemoteIds::of(&conn.machine, conn.peer);
-                    if let Err(other) = self.confirm(conn, memory, &ids, now) {
+                    if let Err(other) = self.confirm(conn, &ids, now) {
                         drop(inner);
                         other.stale_peer(ids.peer.origin);
                         return Err(Errno::EADDRINUSE).kernel();

@@ -63,6 +63,7 @@ use crate::{
         listeners,
         members::{self, MemberLink},
         qp_numbers,
+        remote_ids::{RemoteCommId, RemoteCommIdLink, RemoteQpn, RemoteQpnLink},
         timers::{Deadline, TimerLink},
     },
 };
@@ -126,6 +127,9 @@ pub(crate) struct Endpoint {
     timer: TimerLink,
     /// The link in the members of the device.
     member: MemberLink,
+    /// The links in the table of the peers' ids.
+    remote_comm_id: RemoteCommIdLink,
+    remote_qpn: RemoteQpnLink,
     /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
@@ -136,6 +140,12 @@ impl_has_link! {
 }
 impl_has_link! {
     impl HasLink<members::Number> for Endpoint { self.member }
+}
+impl_has_link! {
+    impl HasLink<RemoteCommId> for Endpoint { self.remote_comm_id }
+}
+impl_has_link! {
+    impl HasLink<RemoteQpn> for Endpoint { self.remote_qpn }
 }
 
 /// A counted reference to an endpoint.
@@ -214,6 +224,8 @@ impl Endpoint {
             memcg,
             timer: TimerLink::new(),
             member: MemberLink::new(),
+            remote_comm_id: RemoteCommIdLink::new(),
+            remote_qpn: RemoteQpnLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
     }

@@ -1,36 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Table of the communication ids and QPNs of peers that are in use, for `cmproto::node`.
+//!
+//! The links of the ids lie in the endpoint, so that it takes no memory to enter them.
 
 use super::sharded::{new_sharded, Sharded};
 use crate::kext::delay;
 use cmproto::node::{RemoteIds, RemoteKey, RemoteTable};
-use core::result::Result;
-use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
-    error::Error,
-    prelude::*,
-    rbtree::{Entry, RBTree, RBTreeNodeReservation},
-    sync::Arc,
-};
+use containers::{Counted, HasLink, Link, Tree};
+use kernel::{alloc::flags::GFP_KERNEL, prelude::*, sync::Arc};
 
-/// The table of the peers' ids. `T` is a reference to the endpoint whose connection has an id.
-#[pin_data]
-pub(crate) struct RemoteIdTable<T> {
-    #[pin]
-    shards: Sharded<RBTree<RemoteKey, T>, 64>,
+/// The communication id of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RemoteCommId(RemoteKey);
+
+/// The QPN of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RemoteQpn(RemoteKey);
+
+/// The link of an endpoint by the communication id of its peer. It lies in the endpoint.
+pub(crate) type RemoteCommIdLink = Link<RemoteCommId>;
+
+/// The link of an endpoint by the QPN of its peer. It lies in the endpoint.
+pub(crate) type RemoteQpnLink = Link<RemoteQpn>;
+
+/// A counted reference to the endpoint whose connection has ids of a peer.
+pub(crate) trait HasRemoteIds:
+    Counted<Target: HasLink<RemoteCommId> + HasLink<RemoteQpn>> + Clone
+{
 }
 
-type Reservation<T> = RBTreeNodeReservation<RemoteKey, T>;
+impl<T> HasRemoteIds for T where
+    T: Counted<Target: HasLink<RemoteCommId> + HasLink<RemoteQpn>> + Clone
+{
+}
 
-/// Memory for the entries that one message brings, allocated before any lock is taken.
-///
-/// # Invariants
-///
-/// If an element of `memory` is `None`, an entry was made of it.
-pub(crate) struct RemoteIdReservation<T> {
-    table: Arc<RemoteIdTable<T>>,
-    memory: [Option<Reservation<T>>; 2],
+/// The ids of a shard.
+struct Ids<T: HasRemoteIds> {
+    comm_ids: Tree<T, RemoteCommId>,
+    qpns: Tree<T, RemoteQpn>,
+}
+
+/// The table of the peers' ids.
+#[pin_data]
+pub(crate) struct RemoteIdTable<T: HasRemoteIds> {
+    #[pin]
+    shards: Sharded<Ids<T>, 64>,
 }
 
 /// The ids of a peer that belong to one connection. They are released when this is dropped.
@@ -39,7 +54,7 @@ pub(crate) struct RemoteIdReservation<T> {
 ///
 /// The table has an entry for the communication id, and one for the QPN unless that is [`NO_QPN`].
 /// No other code removes the entries.
-pub(crate) struct RemoteIdClaim<T> {
+pub(crate) struct RemoteIdClaim<T: HasRemoteIds> {
     table: Arc<RemoteIdTable<T>>,
     ids: RemoteIds,
 }
@@ -47,139 +62,129 @@ pub(crate) struct RemoteIdClaim<T> {
 /// A value that no QPN has.
 const NO_QPN: u32 = u32::MAX;
 
-impl<T> Drop for RemoteIdClaim<T> {
+impl<T: HasRemoteIds> Drop for RemoteIdClaim<T> {
     fn drop(&mut self) {
-        let qpn = (self.ids.qpn != NO_QPN).then(|| self.ids.qpn_key());
-        for key in [Some(self.ids.comm_id_key()), qpn].into_iter().flatten() {
-            let node = self.table.shards.take(hash(&key), &key);
-            // The node and its reference are dropped outside the shard lock.
-            drop(node);
+        self.table.remove(&self.ids.comm_id_key());
+        if self.ids.qpn != NO_QPN {
+            self.table.remove(&self.ids.qpn_key());
         }
     }
 }
 
-impl<T> RemoteIdClaim<T> {
-    /// Adds the QPN, for which `entered` was used. Returns false, and does nothing, if it was not
-    /// entered.
-    pub(crate) fn add_qpn(&mut self, entered: RemoteIdReservation<T>, ids: &RemoteIds) -> bool {
-        if entered.is_entered() {
-            // INVARIANT: the QPN was entered, and can only be removed by this from now on.
-            self.ids.qpn = ids.qpn;
-        }
-        entered.is_entered()
-    }
-}
-
-impl<T> RemoteIdReservation<T> {
-    /// Allocates the memory for `N` entries, 1 or 2. Fails with `ENOMEM`.
-    pub(crate) fn new<const N: usize>(table: &Arc<RemoteIdTable<T>>) -> Result<Self, Error> {
-        const { assert!(N == 1 || N == 2) };
-        let second = match N {
-            1 => None,
-            _ => Some(Reservation::new(GFP_KERNEL_ACCOUNT)?),
-        };
-        // INVARIANT: this is the memory for all entries.
-        Ok(Self {
+impl<T: HasRemoteIds> RemoteIdClaim<T> {
+    /// Creates the claim on `ids`, both of which were just entered.
+    pub(crate) fn new(table: &Arc<RemoteIdTable<T>>, ids: &RemoteIds) -> Self {
+        // INVARIANT: The ids were entered, and can only be removed by this from now on.
+        RemoteIdClaim {
             table: table.clone(),
-            memory: [Some(Reservation::new(GFP_KERNEL_ACCOUNT)?), second],
-        })
-    }
-
-    fn is_entered(&self) -> bool {
-        self.memory.iter().all(Option::is_none)
-    }
-
-    /// Returns the claim on the communication id alone if that was entered.
-    pub(crate) fn claim_comm_id(self, ids: &RemoteIds) -> Option<RemoteIdClaim<T>> {
-        let qpn = NO_QPN;
-        self.claim(&RemoteIds { qpn, ..*ids })
-    }
-
-    /// Returns the claim on `ids` if both were entered.
-    pub(crate) fn claim(self, ids: &RemoteIds) -> Option<RemoteIdClaim<T>> {
-        // INVARIANT: the ids were entered, and can only be removed by this from now on.
-        self.is_entered().then(|| RemoteIdClaim {
-            table: self.table,
             ids: *ids,
-        })
+        }
+    }
+
+    /// Creates the claim on the communication id alone, which was just entered.
+    pub(crate) fn of_comm_id(table: &Arc<RemoteIdTable<T>>, ids: &RemoteIds) -> Self {
+        let qpn = NO_QPN;
+        Self::new(table, &RemoteIds { qpn, ..*ids })
+    }
+
+    /// Adds the QPN, which was just entered.
+    pub(crate) fn add_qpn(&mut self, ids: &RemoteIds) {
+        // INVARIANT: The QPN was entered, and can only be removed by this from now on.
+        self.ids.qpn = ids.qpn;
     }
 }
 
-impl<T: Clone> RemoteTable<T> for RemoteIdReservation<T> {
+impl<T: HasRemoteIds> RemoteTable<T> for &RemoteIdTable<T> {
     fn owner(&self, key: &RemoteKey) -> Option<T> {
-        self.table.get(key)
+        self.get(key)
     }
 
     fn enter(&mut self, key: RemoteKey, endpoint: &T) -> Option<T> {
         if key.is_qpn() {
             delay::point();
         }
-        // There is memory for what is to be entered.
-        let Some(memory) = self.memory.iter_mut().find_map(Option::take) else {
-            return Some(endpoint.clone());
-        };
-        let (unused, owner) = self.table.enter(memory, key, endpoint).err()?;
-        self.give_back(unused);
-        Some(owner)
+        let mut ids = self.shards.shard(hash(&key))?.lock();
+        match key.is_qpn() {
+            true => enter(&mut ids.qpns, RemoteQpn(key), endpoint),
+            false => enter(&mut ids.comm_ids, RemoteCommId(key), endpoint),
+        }
     }
 
     fn leave(&mut self, key: &RemoteKey, _endpoint: &T) {
-        if let Some(node) = self.table.shards.take(hash(key), key) {
-            self.give_back(node.into_reservation());
-        }
+        self.remove(key);
     }
 }
 
-impl<T> RemoteIdReservation<T> {
-    /// Takes memory back of which no entry was made.
-    fn give_back(&mut self, memory: Reservation<T>) {
-        if let Some(place) = self.memory.iter_mut().find(|place| place.is_none()) {
-            *place = Some(memory);
-        }
-    }
-}
-
-impl<T> RemoteIdTable<T> {
+impl<T: HasRemoteIds> RemoteIdTable<T> {
     /// Creates an empty table. Fails with `ENOMEM`.
-    pub(crate) fn new() -> Result<Arc<Self>, Error> {
+    pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                shards <- new_sharded!(RBTree::new(), "rdma_cm_remote_ids"),
+                shards <- new_sharded!(
+                    Ids {
+                        comm_ids: Tree::new(),
+                        qpns: Tree::new(),
+                    },
+                    "rdma_cm_remote_ids"
+                ),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Enters `key` for `endpoint`. If another endpoint has the key, returns the memory and that
-    /// endpoint.
-    fn enter(
-        &self,
-        memory: Reservation<T>,
-        key: RemoteKey,
-        endpoint: &T,
-    ) -> Result<(), (Reservation<T>, T)>
-    where
-        T: Clone,
-    {
-        let Some(shard) = self.shards.shard(hash(&key)) else {
-            return Ok(());
-        };
-        match shard.lock().entry(key) {
-            Entry::Vacant(entry) => {
-                entry.insert(endpoint.clone(), memory);
-                Ok(())
-            }
-            Entry::Occupied(entry) => Err((memory, entry.get().clone())),
+    /// Finds the endpoint whose connection has an id of a peer.
+    pub(crate) fn get(&self, key: &RemoteKey) -> Option<T> {
+        let ids = self.shards.shard(hash(key))?.lock();
+        match key.is_qpn() {
+            true => find(&ids.qpns, &RemoteQpn(*key)),
+            false => find(&ids.comm_ids, &RemoteCommId(*key)),
         }
     }
 
-    /// Finds the endpoint whose connection has an id of a peer.
-    pub(crate) fn get(&self, key: &RemoteKey) -> Option<T>
-    where
-        T: Clone,
-    {
-        self.shards.get(hash(key), key)
+    /// Removes an id.
+    fn remove(&self, key: &RemoteKey) {
+        let removed = self.shards.shard(hash(key)).and_then(|shard| {
+            let mut ids = shard.lock();
+            match key.is_qpn() {
+                true => remove(&mut ids.qpns, &RemoteQpn(*key)),
+                false => remove(&mut ids.comm_ids, &RemoteCommId(*key)),
+            }
+        });
+        // The reference is dropped outside the shard lock.
+        drop(removed);
     }
+}
+
+/// Returns the endpoint with the key `key`.
+fn find<T, K>(tree: &Tree<T, K>, key: &K) -> Option<T>
+where
+    T: Counted<Target: HasLink<K>> + Clone,
+    K: Copy + Ord,
+{
+    let (found, owner) = tree.lower_bound(key)?;
+    (found == *key).then(|| (*owner).clone())
+}
+
+/// Enters `endpoint`, unless another one has the key, which is returned then.
+fn enter<T, K>(tree: &mut Tree<T, K>, key: K, endpoint: &T) -> Option<T>
+where
+    T: Counted<Target: HasLink<K>> + Clone,
+    K: Copy + Ord,
+{
+    find(tree, &key).or_else(|| {
+        // An endpoint gives up the ids of a peer before it enters others.
+        tree.insert(key, endpoint.clone()).err()
+    })
+}
+
+/// Removes the endpoint with the key `key`.
+fn remove<T, K>(tree: &mut Tree<T, K>, key: &K) -> Option<T>
+where
+    T: Counted<Target: HasLink<K>> + Clone,
+    K: Copy + Ord,
+{
+    let owner = find(tree, key)?;
+    tree.remove(&owner)
 }
 
 /// Returns the hash that chooses the shard of `key`. It need not be secret, because each shard is a

@@ -19,7 +19,7 @@ use super::{
     context::{Context, Unpublished},
     entries::{
         request_child, ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject,
-        ExpectedEvents, MembershipEntry, RemovedEntry, TakenEvent, Unread,
+        ExpectedEvents, MembershipEntry, ParamReservation, RemovedEntry, TakenEvent, Unread,
     },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
@@ -474,18 +474,25 @@ impl Channel {
         }
     }
 
-    /// Disposes of an event of this channel that was copied to the user.
+    /// Disposes of an event of this channel that was copied to the user. The memory of a request's
+    /// parameters is kept for those of the answer to it.
     fn finish(&self, taken: TakenEvent<Context>) {
         let mut node = Some(taken.node);
         // Dropped when the lock has been released.
         let mut removed = None;
-        let (owner, is_request) = (&taken.owner, taken.child.is_some());
+        let (owner, child) = (&taken.owner, taken.child.as_ref());
+        let resp = taken.resp.filter(|_| child.is_some());
+        let mut param = resp.map(ParamReservation::of_read);
         let mut dispose = |contexts: &mut ChannelContexts<Context>| {
             let entry = contexts.get(owner)?;
-            if is_request {
+            if child.is_some() {
                 entry.backlog.release();
             }
             removed = node.take().and_then(|node| entry.finish(node));
+            if let Some(child) = child.and_then(|child| contexts.get(child)) {
+                let kept = &mut child.reservation;
+                param = param.take().and_then(|param| kept.put_param(param));
+            }
             Some(())
         };
         let disposed = dispose(&mut self.contexts.lock());

@@ -100,6 +100,13 @@ impl ParamReservation {
         zeroed::new(flags).map(Self)
     }
 
+    /// Returns the memory of an event that was read.
+    pub(crate) fn of_read(mut resp: EventRespBox) -> Self {
+        resp.zero();
+        // INVARIANT: The memory was just zeroed.
+        Self(resp)
+    }
+
     /// Fills the memory with `event`, in the layout of the ABI.
     fn fill(self, start: &EventStart, event: &Event<'_>) -> EventRespBox {
         let mut resp = self.0;

@@ -15,7 +15,7 @@ mod reservation;
 pub(crate) use self::{
     contexts::{ChannelContexts, TakenEvent},
     entry::{ChannelEntry, EntryReservation, Numbered, RemovedEntry},
-    event::Unread,
+    event::{ParamReservation, Unread},
     membership::MembershipEntry,
     queue::{request_child, EventMemory, EventSubject},
     reservation::{EventReservation, ExpectedEvents},

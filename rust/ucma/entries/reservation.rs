@@ -149,6 +149,11 @@ impl<C> EventReservation<C> {
         node
     }
 
+    /// Adds memory for the parameters of one event. Returns the memory that was there.
+    pub(crate) fn put_param(&mut self, param: ParamReservation) -> Option<ParamReservation> {
+        self.param.replace(param)
+    }
+
     /// Takes the memory for the parameters of one event out.
     pub(crate) fn take_param(&mut self) -> Option<ParamReservation> {
         self.param.take()

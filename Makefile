@@ -22,7 +22,7 @@ SHELL = /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Kbuild reads the file Kbuild, never this one.
-.PHONY: all modules modules_install install clean distclean mrproper distclean-cache \
+.PHONY: all modules modules_install install headers_install clean distclean mrproper distclean-cache \
 	help doc rustdoc htmldocs clippy fmt fmtcheck rust-analyzer quick check check-long check-debug \
 	check-host prove fuzz intree run \
 	deps bench deb debs update
@@ -37,6 +37,11 @@ modules:
 modules_install install: modules
 	@tools/kmake modules_install INSTALL_MOD_DIR=$(or $(INSTALL_MOD_DIR),updates) \
 		$(if $(V),V=$(V)) $(if $(INSTALL_MOD_PATH),INSTALL_MOD_PATH=$(abspath $(INSTALL_MOD_PATH)))
+
+# INSTALL_HDR_PATH as in the kernel: its directory include/rdma gets the header.
+headers_install:
+	@install -D -m 644 include/uapi/rust_rdma_cm.h \
+		'$(abspath $(or $(INSTALL_HDR_PATH),usr))/include/rdma/rust_rdma_cm.h'
 
 # Debian packages, of which one is for the kernel that is built for.
 deb:
@@ -53,7 +58,7 @@ clean:
 	@tools/clean
 
 distclean mrproper: clean
-	@rm -rf doc intree rust-project.json selftests/host/target selftests/host/fuzz-guest/target
+	@rm -rf doc usr intree rust-project.json selftests/host/target selftests/host/fuzz-guest/target
 
 distclean-cache:
 	@bash -c '. tools/env.sh && remove_tree "$$CACHE"'
@@ -119,6 +124,7 @@ help:
 	@echo 'Building (KDIR=<prepared kernel tree>, default: Debian'"'"'s stock kernel):'
 	@echo '  all, modules      - build the module (default)'
 	@echo '  modules_install   - install it; INSTALL_MOD_PATH=<root>, INSTALL_MOD_DIR=<updates>'
+	@echo '  headers_install   - the header for programs; INSTALL_HDR_PATH=<usr>'
 	@echo '  deb               - Debian packages: the tool rdma-cm, the module for that kernel, its source for DKMS'
 	@echo '  debs              - the same, with the module for every kernel of which the archive has all that it takes'
 	@echo '  update            - choose the newest kernel of Debian'"'"'s again: it is remembered'

@@ -54,6 +54,14 @@ make_admin() {
 	tool=$("$TOOLS/rdma-cm/build") && cp "$tool" "$share/rdma-cm"
 }
 
+# The examples of the documentation, with the header as it is installed.
+make_examples() {
+	local dir=$share/examples
+	make -s -C "$REPO" headers_install INSTALL_HDR_PATH="$dir" &&
+		BUILDROOT_BIND=$share "$TOOLS/buildroot" gcc -O2 -Wall -Wextra -Werror -I "$dir/include" -o "$dir/options-c" \
+			"$REPO/selftests/examples/options.c" -lrdmacm
+}
+
 make_p9rdma() {
 	program "$REPO/selftests/p9rdma" "$share/p9rdma"
 }

@@ -114,6 +114,8 @@ rejections
 extensions
 data before the RTU
 callbacks held back
+a request that waits
+a request that is destroyed while it is told
 queue pairs
 queue pairs in each state
 callbacks that want no more
@@ -134,11 +136,12 @@ nobody answers"
 	fi
 fi
 
-# taken_away DEVICE: as soon as it is used. $TMP/gone has the milliseconds that it takes.
+# taken_away DEVICE [PATTERN]: as soon as an id has a route, one like that. $TMP/gone has the milliseconds that it
+# takes.
 taken_away() {
 	local start
 	rm -f "$TMP/gone"
-	wait_for 60 cm_id_in ROUTE_RESOLVED || return
+	wait_for 60 cm_id_in ROUTE_RESOLVED "${@:2}" || return
 	start=$(date +%s%N)
 	timeout 60 rdma link del "$1" && echo $((($(date +%s%N) - start) / 1000000)) >"$TMP/gone"
 }
@@ -156,15 +159,21 @@ taken_away_locked() {
 		grep -qx Y "$locked" && : >"$TMP/gone"
 	echo 0 >"$locked"
 }
+# told_of_the_end: the server at the other end of a connection, whose device stays, heard of its end. It ends then.
+told_of_the_end() {
+	ends_within 10 "$server" || { cat "$TMP/server"; kill "$server"; fail "it waits still"; }
+	grep "DISCONNECT EVENT" "$TMP/server" || { cat "$TMP/server"; return 1; }
+}
 if ! wanted device; then
 	:
 elif [ -e cmid.ko ]; then
-	taken_away rxe0 &
-	tests cmid removal="$gone" <<'END'
-the device goes
-END
+	$PEER rping -s -a "$B4" -p 7174 >"$TMP/server" 2>&1 & server=$!
+	check "a server at another device" await_listener "comm rping"
+	taken_away rxe0 "dst-addr $A4:" &
+	tests cmid removal="$gone" peer="$B4" <<<"the device goes"
 	check "and is gone" wait_for 60 test -s "$TMP/gone"
 	check "when the last identifier is" stayed
+	check "and the peer is told" told_of_the_end
 	check "and comes" rdma link add rxe0 type rxe netdev v0
 
 	# C leaves the groups of the device while it takes it away, and waits for the lock.

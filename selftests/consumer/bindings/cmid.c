@@ -19,6 +19,15 @@ const char *rust_test_ipv4(void)
 	return ipv4;
 }
 
+static char *peer = "";
+module_param(peer, charp, 0);
+MODULE_PARM_DESC(peer, "the address of a server that stays when the device goes");
+
+const char *rust_test_peer(void)
+{
+	return peer;
+}
+
 static uint removal;
 module_param(removal, uint, 0);
 MODULE_PARM_DESC(removal, "the error where the device goes; 0: it does not");

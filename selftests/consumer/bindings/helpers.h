@@ -33,6 +33,7 @@ bool rust_test_bounded(void);
 
 /* For cmid only. */
 const char *rust_test_ipv4(void);
+const char *rust_test_peer(void);
 unsigned int rust_test_removal(void);
 int rust_test_churn_start(const u8 *own, const u8 *other, const u8 *mac);
 bool rust_test_churn_wait(void);

@@ -25,7 +25,7 @@ use kernel::{
     time::{delay::fsleep, Delta},
 };
 
-const CONSUMER_DEFINED: i32 = RejectReason::CONSUMER_DEFINED.status();
+pub(super) const CONSUMER_DEFINED: i32 = RejectReason::CONSUMER_DEFINED.status();
 
 fn refuses(side: &Side, event: EventType) {
     side.on(event, act::refuse);

@@ -2,13 +2,19 @@
 
 //! The lock of a handler, which holds callbacks back.
 
-use super::{act, ground::Ground, pair::Pair, side::Side};
+use super::{
+    act,
+    ending::CONSUMER_DEFINED,
+    ground::Ground,
+    pair::Pair,
+    side::{sleep_ms, LockedId, Side},
+};
 use crate::{
     harness::{
-        is,
+        check, is,
         task::{completion, spawn},
     },
-    rdma::event::EventType,
+    rdma::{event::EventType, owner::Verdict},
 };
 use kernel::{
     prelude::*,
@@ -83,5 +89,44 @@ pub(crate) fn handler_lock(g: &Arc<Ground>) -> Option<()> {
     if accepted == Some(true) {
         a.expect(EventType::CONNECT_RESPONSE);
     }
+    Some(())
+}
+
+/// A consumer hears of a request before it hears what has become of it, however long the request
+/// waits for the handler of the listener.
+pub(crate) fn request_in_wait(g: &Arc<Ground>) -> Option<()> {
+    let Pair { a, b, l } = &Pair::until_route(g)?;
+    let holder = Holder::new(l)?;
+    is!(a.connect(), Ok(()));
+    sleep_ms(50);
+    // The peer gives up, and says so.
+    a.end();
+    sleep_ms(50);
+    is!((l.told(), b.told()), (0, 0));
+    drop(holder);
+    sleep_ms(50);
+    is!(l.told(), 0);
+    if b.told() > 0 {
+        b.expect(EventType::CONNECT_REQUEST);
+    }
+    Some(())
+}
+
+fn take_time(_side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
+    sleep_ms(200);
+    Verdict::KEEP
+}
+
+/// Another task destroys the identifier of a request whose consumer is just being told of it: the
+/// task waits for the end of the callback.
+pub(crate) fn request_destroyed(g: &Arc<Ground>) -> Option<()> {
+    let Pair { a, b, .. } = &Pair::until_route(g)?;
+    b.on(EventType::CONNECT_REQUEST, take_time);
+    is!(a.connect(), Ok(()));
+    check!(b.wait_inside(10_000));
+    b.end();
+    is!(b.inside(), 0);
+    b.expect(EventType::CONNECT_REQUEST);
+    a.expect_status(EventType::REJECTED, CONSUMER_DEFINED);
     Some(())
 }

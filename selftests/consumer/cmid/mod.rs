@@ -47,6 +47,11 @@ const TESTS: &[(&str, Test)] = &[
     ("extensions", connection::extensions),
     ("data before the RTU", connection::early_data),
     ("callbacks held back", lock::handler_lock),
+    ("a request that waits", lock::request_in_wait),
+    (
+        "a request that is destroyed while it is told",
+        lock::request_destroyed,
+    ),
     ("queue pairs", queue_pair::queue_pairs),
     ("queue pairs in each state", queue_pair::queue_pair_states),
     ("callbacks that want no more", ending::returns),

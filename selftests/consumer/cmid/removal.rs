@@ -6,14 +6,22 @@ use super::{
     act,
     call_site::CallSite,
     datagram::in_group,
-    ground::Ground,
+    ground::{at, Ground},
     pair::Pair,
-    side::{sleep_ms, LockedId, Side},
+    side::{sleep_ms, LockedId, Part, Side},
 };
 use crate::{
     harness::{is, wrong},
-    rdma::{errno::Errno, event::EventType, owner::Verdict, parameter, rtnl::Rtnl},
+    rdma::{
+        cm_id::{PortSpace, QpType},
+        errno::Errno,
+        event::EventType,
+        owner::Verdict,
+        parameter,
+        rtnl::Rtnl,
+    },
 };
+use core::net::Ipv4Addr;
 use kernel::sync::Arc;
 
 /// The longest time for which the lock of all network interfaces is held.
@@ -41,8 +49,31 @@ fn refuses_inside(side: &Arc<Side>, id: &LockedId<'_>, _event: EventType) -> Ver
     Verdict::KEEP
 }
 
-/// Somebody takes the device away as soon as there is an identifier with a route.
+/// The port of the server that stays.
+const SERVER_PORT: u16 = 7174;
+
+/// An identifier that is connected with a server at another device.
+fn connected(g: &Arc<Ground>, server: Ipv4Addr) -> Option<Part> {
+    let side = Part::create(g, PortSpace::TCP, QpType::RC)?;
+    side.set_active();
+    let place = at(server, SERVER_PORT);
+    let is_connected = is!(side.call(|id| id.resolve_addr(None, place, 2000)), Ok(()))
+        && side.expect(EventType::ADDR_RESOLVED)
+        && is!(side.resolve_route(), Ok(()))
+        && side.expect(EventType::ROUTE_RESOLVED)
+        && is!(side.connect(), Ok(()))
+        && side.expect(EventType::CONNECT_RESPONSE)
+        && is!(side.confirm(), Ok(()));
+    is_connected.then_some(side)
+}
+
+/// Somebody takes the device away as soon as there is an identifier that is on its way to a
+/// connection. One that is connected tells its peer when it ends, for which the device waits.
 pub(crate) fn removal(g: &Arc<Ground>) -> Option<()> {
+    let _connected = match parameter::peer() {
+        Some(server) => Some(connected(g, server)?),
+        None => None,
+    };
     let pair = Pair::until_resolved(g)?;
     let Pair { a, .. } = &pair;
     a.on(EventType::DEVICE_REMOVAL, refuses_inside);

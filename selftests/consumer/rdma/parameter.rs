@@ -6,14 +6,20 @@ use crate::bindings;
 use core::net::Ipv4Addr;
 use kernel::prelude::*;
 
+fn address(text: &CStr) -> Option<Ipv4Addr> {
+    text.to_str().ok()?.parse().ok()
+}
+
 /// The address of the device of cmid.
 pub(crate) fn ipv4() -> Result<Ipv4Addr> {
     // SAFETY: The parameter is a string that lives as long as the module.
-    let text = unsafe { CStr::from_char_ptr(bindings::rust_test_ipv4()) };
-    text.to_str()
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or(EINVAL)
+    address(unsafe { CStr::from_char_ptr(bindings::rust_test_ipv4()) }).ok_or(EINVAL)
+}
+
+/// The address of a server at another device, if there is one.
+pub(crate) fn peer() -> Option<Ipv4Addr> {
+    // SAFETY: The parameter is a string that lives as long as the module.
+    address(unsafe { CStr::from_char_ptr(bindings::rust_test_peer()) })
 }
 
 /// The error, without its sign, of what is asked for when the device has gone; 0 if it stays.

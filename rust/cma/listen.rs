@@ -47,14 +47,12 @@ impl Endpoint {
         listens.inspect_err(|_| self.unlisten(reuseaddr))
     }
 
-    /// Undoes the steps before an iWARP device failed to listen, unless the endpoint has ended
-    /// meanwhile.
+    /// Undoes the steps before an iWARP device failed to listen.
     fn unlisten(self: &EndpointRef, reuseaddr: bool) {
         let listening = {
             let mut inner = self.inner.lock();
-            if self.step(&mut inner, Trigger::ListenFailed).is_err() {
-                return;
-            }
+            // An endpoint that has ended meanwhile has nothing left that could be undone.
+            let _ = self.step(&mut inner, Trigger::ListenFailed);
             inner.options.reuseaddr = reuseaddr;
             if let Some(port) = &inner.addr.port {
                 port.update(|binding, _| binding.set_reuseaddr(reuseaddr));

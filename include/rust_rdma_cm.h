@@ -39,20 +39,27 @@ bool rust_rdma_ib_safe_file_access(struct file *filp);
 size_t rust_rdma_opener(const struct file *filp, u32 *users, size_t max);
 u32 rust_rdma_seq_user(struct seq_file *m, u32 user);
 
-/* rust/helpers/igmp.c */
-struct rust_rdma_igmp {
+/* rust/helpers/ip_multicast.c */
+struct rust_rdma_ip_membership {
 	struct list_head all;
 	/*
-	 * The struct in_device, with a counted reference; null after the device was unregistered.
+	 * The struct in_device or the struct inet6_dev, with a counted reference; both null after
+	 * the device was unregistered.
 	 */
 	void *in_dev;
-	__be32 group;
+	void *in6_dev;
+	union {
+		__be32 group;
+		struct in6_addr group6;
+	};
 };
 
-int rust_rdma_igmp_join(struct rust_rdma_igmp *membership, struct net_device *dev,
-			const u8 *addr);
-void rust_rdma_igmp_leave(struct rust_rdma_igmp *membership);
-void rust_rdma_igmp_leave_all(const struct net_device *dev);
+int rust_rdma_ip_multicast_join(struct rust_rdma_ip_membership *membership,
+				struct net_device *dev, const u8 *addr);
+int rust_rdma_ipv6_multicast_join(struct rust_rdma_ip_membership *membership,
+				  struct net_device *dev, const u8 *addr);
+void rust_rdma_ip_multicast_leave(struct rust_rdma_ip_membership *membership);
+void rust_rdma_ip_multicast_leave_all(const struct net_device *dev);
 
 /* rust/helpers/kcov.c */
 #ifdef CONFIG_KCOV

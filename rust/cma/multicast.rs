@@ -15,7 +15,7 @@ use crate::{
     },
     kext::{
         error::{ResultExt, ToKernel},
-        igmp::IgmpMembership,
+        ip_multicast::IpMembership,
         netdev::NetDevice,
     },
 };
@@ -94,8 +94,13 @@ impl RoceJoin {
             port.default_gid_type(),
             Some(&netdev),
         );
+        let group = RoceGroup::new(addr, encapsulation, member).kernel()?;
+        let named = i32::try_from(addr.interface());
+        if !named.is_ok_and(|named| [0, link.bound_dev_if].contains(&named)) {
+            return Err(EINVAL);
+        }
         Ok(RoceJoin {
-            group: RoceGroup::new(addr, encapsulation, member).kernel()?,
+            group,
             netdev,
             port_num: u8::try_from(attachment.port_num).unwrap_or(0),
             sgid_index: own.map(|own| u8::try_from(own.index()).unwrap_or(0)),
@@ -151,9 +156,11 @@ impl Endpoint {
     /// On failure nothing has changed.
     ///
     /// - `EINVAL` without a device, in the wrong state, or if the endpoint is not for datagrams; on
-    ///   RoCE also for a wildcard, or if the MTU of the interface is too small;
-    /// - `ENODEV` if there is no interface, if it has no IPv4, or if the endpoint is dead;
-    /// - `ENOTSUPP` on RoCE v2 for a group that is not IPv4;
+    ///   RoCE also for a wildcard, for a group of another link, or if the MTU of the interface is
+    ///   too small;
+    /// - `ENODEV` if there is no interface, if it does not have the protocol of the group, or if
+    ///   the endpoint is dead;
+    /// - `ENOTSUPP` on RoCE v2 for what is no group of IPv4 or IPv6;
     /// - `EADDRNOTAVAIL` on InfiniBand if the interface is down;
     /// - `ENOMEM` if there is no memory.
     pub(crate) fn join_group(
@@ -181,12 +188,17 @@ impl Endpoint {
     fn join_roce_group(&self, number: u64, addr: &SockAddr, member: Member) -> Result<Joined> {
         let reservation = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let join = RoceJoin::new(self, &self.inner.lock(), addr, member)?;
-        let igmp = match join.group.igmp {
-            Some(group) => Some(IgmpMembership::join(&join.netdev, group)?),
+        let membership = match join.group.ip_group {
+            Some(group) => Some(IpMembership::join(&join.netdev, group)?),
             None => None,
         };
         roce_path_mtu(join.netdev.mtu()).ok_or(EINVAL)?;
-        let node = reservation.into_node(number, Group::Roce { _igmp: igmp });
+        let node = reservation.into_node(
+            number,
+            Group::Roce {
+                _interface: membership,
+            },
+        );
 
         // On failure, the lock is released before `node` is dropped, in reverse order of
         // declaration.

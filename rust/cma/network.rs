@@ -13,7 +13,7 @@ use crate::{
     ib::interface::{Interface, Mac},
     kext::{
         error::ToKernel,
-        igmp,
+        ip_multicast,
         netdev::NetDevice,
         notifier::{Neighbour, NeighbourAddr, NeighbourListener, NetdevEvent, NetdevListener},
     },
@@ -34,7 +34,7 @@ impl NeighbourListener for NetworkListener {
 impl NetdevListener for NetworkListener {
     fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice) {
         if event == NetdevEvent::UNREGISTER {
-            igmp::leave_all(dev);
+            ip_multicast::leave_all(dev);
         }
         if event != NetdevEvent::BONDING_FAILOVER || !dev.is_bond_master() {
             return;

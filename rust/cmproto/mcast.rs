@@ -6,6 +6,7 @@
 use crate::addr::{Gid, SockAddr};
 use crate::errno::Errno;
 use crate::ucma_abi::{self, UverbsAhAttr, UverbsGlobalRoute};
+use core::net::IpAddr;
 
 /// The QPN of the members of a multicast group (IBTA 3.5.10).
 pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
@@ -64,8 +65,8 @@ pub struct RoceGroup {
     pub mgid: Gid,
     /// Hop limit of packets to the group.
     pub hop_limit: u8,
-    /// The IPv4 group that the interface has to join (IGMP) for packets to arrive.
-    pub igmp: Option<[u8; 4]>,
+    /// The group that the interface has to join (IGMP, MLD) for packets to arrive.
+    pub ip_group: Option<IpAddr>,
 }
 
 impl RoceGroup {
@@ -81,46 +82,47 @@ impl RoceGroup {
         Ok(())
     }
 
-    /// Returns the group of `addr`. As in C, an address that is not a multicast one is taken as it
-    /// is, but the interface does not join such a group.
+    /// Returns the group of `addr`. As in C, an IPv4 address that is not a multicast one is taken
+    /// as it is, but the interface does not join such a group.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] for a wildcard, [`Errno::ENOTSUPP`] for anything but IPv4 on RoCE v2.
-    pub const fn new(
+    /// [`Errno::EINVAL`] for a wildcard. [`Errno::ENOTSUPP`] on RoCE v2 for anything but IPv4 and
+    /// IPv6 groups whose packets leave the host (RFC 4291, 2.7: scope 2 and more).
+    pub fn new(
         addr: &SockAddr,
         encapsulation: Encapsulation,
         member: Member,
     ) -> Result<Self, Errno> {
-        if let Err(error) = Self::check(addr) {
-            return Err(error);
-        }
+        Self::check(addr)?;
         let mgid = match (addr, encapsulation) {
             (SockAddr::V4 { .. }, _) if addr.is_loopback() => Gid::ZERO,
             (SockAddr::V4 { addr, .. }, Encapsulation::Udp) => Gid::from_v4(*addr),
             (SockAddr::V4 { addr, .. }, Encapsulation::Grh) => global_scope(*addr),
+            (SockAddr::V6 { addr, .. }, Encapsulation::Udp)
+                if matches!(Gid(*addr).multicast_scope(), Some(2..)) =>
+            {
+                Gid(*addr)
+            }
             (_, Encapsulation::Udp) => return Err(Errno::ENOTSUPP),
             (_, Encapsulation::Grh) if addr.is_loopback() => Gid::ZERO,
             (_, Encapsulation::Grh) => addr.to_gid(),
         };
-        let igmp = match (addr, encapsulation, member) {
-            (
-                SockAddr::V4 {
-                    addr: group @ [224..=239, ..],
-                    ..
-                },
-                Encapsulation::Udp,
-                Member::Full,
-            ) => Some(*group),
-            _ => None,
+        let ip = match addr {
+            SockAddr::V4 { addr, .. } => Some(IpAddr::from(*addr)),
+            SockAddr::V6 { addr, .. } => Some(IpAddr::from(*addr)),
+            SockAddr::Unspec | SockAddr::Ib { .. } => None,
         };
+        let ip_group = ip.filter(|ip| {
+            ip.is_multicast() && encapsulation == Encapsulation::Udp && member == Member::Full
+        });
         Ok(Self {
             mgid,
             hop_limit: match encapsulation {
                 Encapsulation::Udp => ROUTED_HOP_LIMIT,
                 Encapsulation::Grh => LINK_HOP_LIMIT,
             },
-            igmp,
+            ip_group,
         })
     }
 }
@@ -337,7 +339,8 @@ mod tests {
                 let group = RoceGroup::new(&v4(addr), Udp, member).unwrap();
                 assert_eq!(group.mgid, Gid::from_v4(addr));
                 assert_eq!(group.hop_limit, 64);
-                assert_eq!(group.igmp, (member == Member::Full).then_some(addr));
+                let joined = (member == Member::Full).then_some(IpAddr::from(addr));
+                assert_eq!(group.ip_group, joined);
             }
             // The group is taken, but the interface does not join it.
             for addr in [
@@ -348,17 +351,43 @@ mod tests {
                 [255; 4],
             ] {
                 let group = RoceGroup::new(&v4(addr), Udp, member).unwrap();
-                assert_eq!((group.mgid, group.igmp), (Gid::from_v4(addr), None));
+                assert_eq!((group.mgid, group.ip_group), (Gid::from_v4(addr), None));
             }
             let group = RoceGroup::new(&v4([127, 0, 0, 1]), Udp, member).unwrap();
-            assert_eq!((group.mgid, group.igmp), (Gid::ZERO, None));
+            assert_eq!((group.mgid, group.ip_group), (Gid::ZERO, None));
+        }
+    }
+
+    #[test]
+    fn ipv6_over_udp() {
+        for member in [Member::Full, Member::SendOnly] {
+            for scope in 0..16 {
+                let mut addr = [0; 16];
+                (addr[0], addr[1], addr[15]) = (0xff, 0x10 | scope, 7);
+                let group = RoceGroup::new(&SockAddr::v6(addr, 7), Udp, member);
+                let joined = (member == Member::Full).then_some(IpAddr::from(addr));
+                let want = RoceGroup {
+                    mgid: Gid(addr),
+                    hop_limit: 64,
+                    ip_group: joined,
+                };
+                assert_eq!(
+                    group,
+                    if scope < 2 {
+                        Err(Errno::ENOTSUPP)
+                    } else {
+                        Ok(want)
+                    }
+                );
+            }
         }
     }
 
     #[test]
     fn nothing_else_over_udp() {
+        let mapped = SockAddr::v6(Gid::from_v4([239, 1, 2, 3]).0, 7);
         for member in [Member::Full, Member::SendOnly] {
-            for addr in [v6(0xff, 1), v6(0xfd, 1), v6(0, 1), ib(0xff, 1)] {
+            for addr in [v6(0xfe, 1), v6(0xfd, 1), v6(0, 1), mapped, ib(0xff, 1)] {
                 let group = RoceGroup::new(&addr, Udp, member);
                 assert_eq!(group, Err(Errno::ENOTSUPP));
             }
@@ -372,11 +401,11 @@ mod tests {
             let mut mgid = Gid::from_v4([239, 1, 2, 3]);
             (mgid.0[0], mgid.0[1]) = (0xff, 0x0e);
             assert_eq!(group.mgid, mgid);
-            assert_eq!((group.hop_limit, group.igmp), (1, None));
+            assert_eq!((group.hop_limit, group.ip_group), (1, None));
             for addr in [v6(0xff, 1), v6(0xfd, 1), ib(0xff, 9)] {
                 let group = RoceGroup::new(&addr, Grh, member).unwrap();
                 assert_eq!(group.mgid, addr.to_gid());
-                assert_eq!((group.hop_limit, group.igmp), (1, None));
+                assert_eq!((group.hop_limit, group.ip_group), (1, None));
             }
             for addr in [v4([127, 0, 0, 1]), v6(0, 1)] {
                 let group = RoceGroup::new(&addr, Grh, member).unwrap();

@@ -4,7 +4,7 @@
 
 use crate::{
     ib::sa::{McMember, SaMembership},
-    kext::igmp::IgmpMembership,
+    kext::ip_multicast::IpMembership,
 };
 use kernel::prelude::*;
 
@@ -15,8 +15,8 @@ use kernel::prelude::*;
 pub(crate) enum Group {
     /// A membership on RoCE.
     Roce {
-        /// The IGMP membership of the interface, if the group has one.
-        _igmp: Option<IgmpMembership>,
+        /// The membership of the interface, if packets to the group need one to arrive.
+        _interface: Option<IpMembership>,
     },
     /// A membership on InfiniBand.
     InfiniBand {

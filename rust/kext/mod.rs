@@ -15,7 +15,7 @@ pub(crate) mod delay;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod idtable;
-pub(crate) mod igmp;
+pub(crate) mod ip_multicast;
 mod kcov;
 pub(crate) mod loaded;
 pub(crate) mod lock;

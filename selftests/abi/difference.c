@@ -31,6 +31,7 @@ static const struct {
 	{ "igmp_after_failed_join", 1, 0, "a call that fails changes nothing" },
 	{ "igmp_of_another", 0, 1,
 	  "C ends whatever membership there is by that address" },
+	{ "ipv6_groups", 524 /* ENOTSUPP */, 0, "C has no IPv6 groups over RoCE v2" },
 	{ "mcast_error_status", 0, -ENOENT, "an error event has an error" },
 	{ "failed_bind_leaves_address", true, false,
 	  "a call that fails changes nothing" },

@@ -86,6 +86,30 @@ long igmp_at(const char *netdev, const char *group)
 	return users;
 }
 
+long mld_at(const char *netdev, const char *group)
+{
+	FILE *f = fopen("/proc/net/igmp6", "r");
+	struct in6_addr want;
+	char line[256], hex[33];
+	long users = 0;
+
+	if (!f)
+		return -errno;
+	inet_pton(AF_INET6, group, &want);
+	for (int i = 0; i < 16; i++)
+		sprintf(hex + 2 * i, "%02x", want.s6_addr[i]);
+	while (fgets(line, sizeof(line), f)) {
+		char name[64], addr[64];
+		unsigned int n;
+
+		if (sscanf(line, "%*d %63s %63s %u", name, addr, &n) == 3 &&
+		    strcmp(name, netdev) == 0 && strcmp(addr, hex) == 0)
+			users = n;
+	}
+	fclose(f);
+	return users;
+}
+
 const char *netdev4(void)
 {
 	static char name[64];

@@ -30,7 +30,10 @@ const char *netdev4(void);
 long igmp(const char *group);
 long igmp_at(const char *netdev, const char *group);
 
-/* The event of having joined an IPv4 group, to the last byte. */
+/* Returns the number of memberships of an interface in an IPv6 group. */
+long mld_at(const char *netdev, const char *group);
+
+/* The event of having joined a group, to the last byte. */
 void check_joined(const struct rdma_ucm_event_resp *ev, uint32_t mc, uint64_t uid,
 		  const uint8_t *dgid);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* JOIN_MCAST, JOIN_IP_MCAST and LEAVE_MCAST. */
+#include <net/if.h>
+
 #include "mcast.h"
 
 static int fd(void)
@@ -90,9 +92,72 @@ TEST(mcast, addresses_of_no_group)
 	CHECK(no_event(f, 50));
 }
 
-TEST(mcast, only_ipv4_over_udp)
+/* By one command or the other; and left, or not joined at all. */
+static void joins6(const char *group, uint16_t flags, bool old)
 {
-	static const char *const groups[] = { "ff02::1", "ff0e::1234", "ff15::a01b:0:1", "fd00::9", "::1" };
+	struct rdma_ucm_event_resp ev;
+	union addr a = addr6(group, 0);
+	int f = fd();
+	uint32_t id = datagram_id(f, 1), mc;
+	long before = mld_at(netdev4(), group);
+	long ret = old ? join_ip(f, id, 0x22, &a) : join(f, id, 0x22, &a, flags);
+
+	if (differs("ipv6_groups")) {
+		CHECK_ERR(differs("ipv6_groups"), ret);
+		return;
+	}
+	mc = REQUIRE_ID(ret);
+	NEED_EVENT(f, EV_MULTICAST_JOIN, &ev);
+	check_joined(&ev, mc, 0x22, a.in6.sin6_addr.s6_addr);
+	CHECK_EQ(before + (flags == FULL), mld_at(netdev4(), group));
+	CHECK_EQ(1, leave(f, mc));
+	CHECK_EQ(before, mld_at(netdev4(), group));
+	CHECK(no_event(f, 0));
+}
+
+TEST(mcast, ipv6_groups)
+{
+	/* The last one is a group that each interface has joined. */
+	static const char *const groups[] = { "ff12::77", "ff05::77", "ff15::a01b:0:1", "ff18::77", "ff0e::1234",
+					      "ff02::1" };
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		joins6(groups[i], FULL, false);
+		joins6(groups[i], FULL, true);
+		joins6(groups[i], SEND_ONLY, false);
+	}
+}
+
+TEST(mcast, ipv6_group_of_a_link)
+{
+	union addr a = addr6("ff12::77", 0);
+	int f = fd();
+	uint32_t id = datagram_id(f, 1);
+
+	/* The interface of the id, and another one. */
+	a.in6.sin6_scope_id = if_nametoindex(netdev4());
+	if (differs("ipv6_groups")) {
+		CHECK_ERR(differs("ipv6_groups"), join(f, id, 2, &a, FULL));
+		return;
+	}
+	REQUIRE_ID(join(f, id, 2, &a, FULL));
+	NEED_EVENT(f, EV_MULTICAST_JOIN, NULL);
+	CHECK_EQ(1, mld_at(netdev4(), "ff12::77"));
+	a.in6.sin6_scope_id = if_nametoindex("lo");
+	CHECK_ERR(EINVAL, join(f, id, 2, &a, FULL));
+	CHECK_ERR(EINVAL, join(f, id, 2, &a, SEND_ONLY));
+	CHECK_EQ(1, mld_at(netdev4(), "ff12::77"));
+	CHECK(no_event(f, 50));
+	/* The end of the file is the end of its memberships. */
+	close(f);
+	CHECK_EQ(0, mld_at(netdev4(), "ff12::77"));
+}
+
+TEST(mcast, no_groups_over_udp)
+{
+	/* These groups do not leave the host, or are no groups. */
+	static const char *const groups[] = { "ff00::1", "ff01::1", "ff11::77", "fd00::9", "fe80::9", "::1",
+					      "::ffff:239.1.2.3" };
 	union addr ib = addr_ib(0, 0);
 	int f = fd();
 	uint32_t id = datagram_id(f, 1);

@@ -120,17 +120,18 @@ check "rcopy" thrice copy
 
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: a receiver in the other namespace. It
 # waits for a few messages of many: the sender ends when it has posted its messages,
-# though not all are out, and now and then none is.
+# though not all are out, and now and then none is. A group of a link is at the interfaces between the two.
 mckeys() {
-	local receiver status=0 group=$1
+	local receiver status=0 group=$1 there=$B4 here=$A4
+	[[ $group != *:* ]] || there=$B6 here=$A6
 	: >"$TMP/receiver"
 	# shellcheck disable=SC2086
-	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$group" -b "$B4" $2 >"$TMP/receiver" 2>&1 &
+	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$group" -b "$there" $2 >"$TMP/receiver" 2>&1 &
 	receiver=$!
 	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
 	in_group "$PEER" v1 "$group" || { status=$?; echo "the receiver's interface is no member"; }
 	# shellcheck disable=SC2086
-	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$group" -b "$A4" $3 >"$TMP/sender" 2>&1 || {
+	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$group" -b "$here" $3 >"$TMP/sender" 2>&1 || {
 		status=$?
 		echo "sender: $status"
 	}
@@ -143,18 +144,21 @@ mckeys() {
 
 # in_group NAMESPACE NETDEV GROUP: is the interface a member?
 in_group() {
-	$1 ip -4 maddr show dev "$2" | grep -w "inet  *$3" >/dev/null
+	$1 ip maddr show dev "$2" | grep -w "inet6*  *$3" >/dev/null
 }
 
 check "mckey" thrice mckeys 239.1.2.3 "-C 3" "-C 1000"
 check "mckey, larger messages" thrice mckeys 239.1.2.4 "-C 3 -S 1024" "-C 1000 -S 1024"
 check "mckey, sends only" thrice mckeys 239.1.2.5 "-C 3" "-C 1000 -o"
 check "mckey, several ids" thrice mckeys 239.1.2.6 "-C 3 -c 5" "-C 1000 -c 5"
-no_ipv6_group() {
-	! timeout $((30 * PATIENCE)) mckey -s -m ff0e::1234 -b "$A6" || fail "joined"
-	nothing_left
-}
-check "mckey, IPv6: not over RoCE v2" no_ipv6_group
+if [ "$(cm-use)" != c ]; then
+	check "mckey, IPv6" thrice mckeys ff0e::1234 "-C 3" "-C 1000"
+	check "mckey, IPv6, sends only" thrice mckeys ff0e::1235 "-C 3" "-C 1000 -o"
+	check "mckey, IPv6, a group of the link" thrice mckeys ff12::99 "-C 3" "-C 1000"
+	check "mckey, IPv6, a group of the site" thrice mckeys ff15::99 "-C 3 -c 5" "-C 1000 -c 5"
+else
+	skip "mckey, IPv6" "C has no IPv6 groups over RoCE v2"
+fi
 
 # Many connections at once. The numbers of queue pairs are made up, far from real
 # ones, and different for the two ends.

@@ -66,7 +66,7 @@ status() {
 }
 
 # The tool of an administrator.
-tool=/mnt/repo/tools/cm
+tool=/mnt/share/rdma-cm
 [ ! -e "$package" ] || tool=rdma-cm
 # The name of the package that is installed, without its version.
 name() {
@@ -165,7 +165,7 @@ if [ "$signed_only" ]; then
 	refused() {
 		local out
 		modprobe rdma_ucm && is_c || return
-		! out=$($tool rust 2>&1) || fail "done" || return
+		! out=$($tool use rust 2>&1) || fail "done" || return
 		[ "$(wc -l <<<"$out")" -eq 1 ] && [[ $out = *"not signed, and this kernel demands signatures"* ]] ||
 			fail "$out" || return
 		is_c && loaded rdma_ucm || return
@@ -185,65 +185,76 @@ check "modprobe ${consumers[*]} rdma_cm ib_cm, each loads it" for_the_kernel is_
 swapping() {
 	local user=$BASHPID
 	[ "$($tool | head -n 1)" = none ] || fail "not none" || return
-	$tool rust && is_rust || return
+	$tool use rust && is_rust || return
 	[ "$($tool | head -n 1)" = rust ] || fail "not rust" || return
-	$tool c && is_c && loaded rdma_ucm || return
+	$tool use c && is_c && loaded rdma_ucm || return
 	[ "$($tool | head -n 1)" = c ] || fail "not c" || return
 	exec 7<>/dev/infiniband/rdma_cm
-	! $tool rust 7>&- || fail "swapped below a process" || return
+	! $tool use rust 7>&- || fail "swapped below a process" || return
 	$tool 7>&- | grep -q "^used by processes: $user " || fail "$($tool)" || return
 	exec 7>&-
-	$tool rust && unload_all
+	$tool use rust && unload_all
 }
-check "tools/cm swaps what nobody uses" swapping
+check "rdma-cm use swaps what nobody uses" swapping
 
 swapping_below() {
 	modprobe nvme-rdma || return
-	! $tool c || fail "swapped below a module" || return
+	! $tool use c || fail "swapped below a module" || return
 	$tool | grep -q '^used by modules: nvme_rdma' || fail "$($tool)" || return
 	[ "$($tool | head -n 1)" = rust ] || fail "not rust any more" || return
 	modprobe -r nvme-rdma && unload_all
 }
 if [ ${#consumers[@]} -gt 0 ]; then
-	check "tools/cm swaps nothing below a module" swapping_below
+	check "rdma-cm use swaps nothing below a module" swapping_below
 else
-	skip "tools/cm swaps nothing below a module" "the kernel has no nvme-rdma"
+	skip "rdma-cm use swaps nothing below a module" "the kernel has no nvme-rdma"
 fi
 
 # A group of configfs, which is how ports are tuned, keeps the module.
 swapping_below_group() {
 	local out
-	$tool rust && mkdir /sys/kernel/config/rdma_cm/rxe0 || return
-	! out=$($tool c 2>&1) || fail "swapped below a group" || return
-	[[ $out = *"used by configfs: /sys/kernel/config/rdma_cm/rxe0"* ]] && is_rust || fail "$out" || return
-	rmdir /sys/kernel/config/rdma_cm/rxe0 && $tool c && is_c && unload_all
+	$tool use rust && mkdir /sys/kernel/config/rdma_cm/rxe0 || return
+	! out=$($tool use c 2>&1) || fail "swapped below a group" || return
+	[ "$out" = "rdma-cm: in use by configfs: /sys/kernel/config/rdma_cm/rxe0: nothing has changed" ] && is_rust ||
+		fail "$out" || return
+	$tool | grep -q '^used by configfs: /sys/kernel/config/rdma_cm/rxe0$' || fail "$($tool)" || return
+	rmdir /sys/kernel/config/rdma_cm/rxe0 && $tool use c && is_c && unload_all
 }
-check "tools/cm swaps nothing below a group of configfs" swapping_below_group
+check "rdma-cm use swaps nothing below a group of configfs" swapping_below_group
 
 not_root() {
 	modprobe rdma_ucm || return
-	setpriv --reuid 1000 --regid 1000 --clear-groups "$tool" c
+	setpriv --reuid 1000 --regid 1000 --clear-groups "$tool" use c
 	[ $? -eq 4 ] || fail "no status 4" || return
 	is_rust
 }
-check "tools/cm is for root" not_root
+check "rdma-cm use is for root" not_root
 
-# A module that looks well and is for another kernel.
-rolled_back() {
-	local file out broken=$new/updates/rust_rdma_cm.ko
-	file=$(modinfo -F filename rust_rdma_cm)
-	unload_all && $tool c && is_c && mv "$file" "$TMP/kept" || return
-	case $file in
+# broken FROM TO: this module with other bytes in the place of some is installed.
+broken() {
+	case $installed_file in
 	*.xz) xz -dc "$TMP/kept" ;;
 	*) cat "$TMP/kept" ;;
-	esac | sed 's/vermagic=./vermagic=0/' >"$broken"
-	depmod "$release"
-	! out=$($tool rust 2>&1) && [[ $out = *"rust cannot be loaded: c is loaded, as before"* ]] || fail "$out" || return
+	esac | sed "s/$1/$2/g" >"$new/updates/rust_rdma_cm.ko" && depmod "$release"
+}
+
+# A module for another kernel is seen by its looks, and one that needs a function that the kernel lacks is not.
+rolled_back() {
+	local out installed_file
+	installed_file=$(modinfo -F filename rust_rdma_cm)
+	unload_all && $tool use c && is_c && mv "$installed_file" "$TMP/kept" || return
+	broken "vermagic=$release" "vermagic=${release/#?/0}" || return
+	! out=$($tool use rust 2>&1) &&
+		[ "$out" = "rdma-cm: rust_rdma_cm is built for Linux ${release/#?/0}, and this is $release: nothing has changed" ] ||
+		fail "$out" || return
+	broken ib_register_client ib_register_clienX || return
+	! out=$($tool use rust 2>&1) && [ "$(wc -l <<<"$out")" -eq 1 ] &&
+		[[ $out = *"rust cannot be loaded: c is loaded, as before: "* ]] || fail "$out" || return
 	is_c && loaded rdma_ucm && pings || return
 	wait_for 10 no_cm_ids
-	unload_all && rm "$broken" && mv "$TMP/kept" "$file" && depmod "$release"
+	unload_all && rm "$new/updates/rust_rdma_cm.ko" && mv "$TMP/kept" "$installed_file" && depmod "$release"
 }
-check "tools/cm loads C's again where this module cannot be loaded" rolled_back
+check "rdma-cm use loads C's again where this module cannot be loaded" rolled_back
 
 # --- the life of a package ---
 
@@ -288,12 +299,12 @@ removed_while_loaded() {
 	says "rust version: $(</sys/module/rust_rdma_cm/version)" || return
 	modprobe rdma_ucm && is_rust && pings || return
 	wait_for 10 no_cm_ids
-	$tool c && is_c && says "c why: rust_rdma_cm is not installed for Linux $release" && unload_all
+	$tool use c && is_c && says "c why: rust_rdma_cm is not installed for Linux $release" && unload_all
 }
 
 without_module() {
 	by_name is_c && for_the_kernel is_c || return
-	! $tool rust || fail "done" || return
+	! $tool use rust || fail "done" || return
 	says "none why: rust_rdma_cm is not installed for Linux $release"
 }
 

@@ -19,10 +19,12 @@ pub enum Failure {
     NoManager,
     /// The kernel has no tracefs, or it is not mounted.
     NoTracefs,
-    /// Only root may trace.
-    NotRoot,
     /// A trace has no such connection.
     NotSeen,
+    /// The kernel, or one of its programs, refuses for this reason.
+    Refused(String),
+    /// Only root may do it.
+    NotRoot,
     /// A program cannot be started.
     Program(&'static str, io::Error),
     /// A file cannot be read or written.
@@ -44,6 +46,7 @@ impl Failure {
             | Self::Garbled
             | Self::NoTracefs
             | Self::NotSeen
+            | Self::Refused(_)
             | Self::Program(..)
             | Self::File(..) => 1,
         }
@@ -74,9 +77,9 @@ impl fmt::Display for Failure {
             Self::NoTracefs => {
                 write!(f, "no tracefs: mount -t tracefs none /sys/kernel/tracing")
             }
-            Self::NotRoot => write!(f, "not permitted: tracefs is for root"),
             Self::NotSeen => write!(f, "no connection was seen, or none with this address"),
-            Self::Wrong(what) => write!(f, "{what}"),
+            Self::NotRoot => write!(f, "not permitted: only root may do it"),
+            Self::Wrong(what) | Self::Refused(what) => write!(f, "{what}"),
             Self::Program(name, error) => write!(f, "{name}: {error}"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Lines(lines) => write!(f, "{}", lines.join("\nrdma-cm: ")),

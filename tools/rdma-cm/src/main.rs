@@ -21,6 +21,7 @@ mod show;
 mod signal;
 mod stat;
 mod status;
+mod swap;
 mod table;
 mod trace;
 mod tune;
@@ -109,9 +110,9 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Monitor => monitor::monitor(&mut family()?, json),
         What::Trace(options) => trace::trace(&options, json),
         What::Tune(options) => tune::act(&mut family()?, &options, json),
-        What::Use { which } => status::swap(which),
-        What::Rust => status::swap(status::Manager::Rust),
-        What::C => status::swap(status::Manager::C),
+        What::Use { which } => swap::swap(which),
+        What::Rust => swap::swap(status::Manager::Rust),
+        What::C => swap::swap(status::Manager::C),
         What::Generate { dir } => generate::generate(&Arguments::command(), &dir),
     }
 }

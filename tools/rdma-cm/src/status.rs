@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rdma-cm status` and `rdma-cm use`.
+//! `rdma-cm status`.
 
 use crate::{
     failure::Failure,
     family, json,
     row::{dump, Row, Value},
+    swap::obstacle_to,
 };
 use clap::ValueEnum;
 use cmproto::netlink::Command;
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process,
 };
 
 /// A connection manager.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Manager {
     /// rust_rdma_cm.
     Rust,
@@ -27,32 +27,39 @@ pub enum Manager {
 }
 
 impl Manager {
-    fn name(self) -> &'static str {
+    /// Returns the name that the command line has for it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
             Self::C => "c",
         }
     }
+
+    /// Returns its modules, in the order in which they are loaded.
+    pub fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Rust => &["rust_rdma_cm"],
+            Self::C => &["ib_cm", "rdma_cm", "rdma_ucm"],
+        }
+    }
 }
 
-/// The modules of both connection managers.
-const MODULES: [&str; 4] = ["rdma_ucm", "rdma_cm", "ib_cm", "rust_rdma_cm"];
+/// The modules of both connection managers, in the order in which they are unloaded.
+pub const MODULES: [&str; 4] = ["rdma_ucm", "rdma_cm", "ib_cm", "rust_rdma_cm"];
 
-/// The program that loads the other connection manager, where a package puts it.
-const SWAP: &str = "/usr/libexec/rdma-cm/cm";
-
-fn is_loaded(module: &str) -> bool {
+/// Tells whether a module is loaded.
+pub fn is_loaded(module: &str) -> bool {
     Path::new("/sys/module").join(module).is_dir()
 }
 
-/// Returns the name of the connection manager that is loaded.
-fn current() -> &'static str {
+/// Returns the connection manager that is loaded.
+pub fn current() -> Option<Manager> {
     if is_loaded("rust_rdma_cm") {
-        "rust"
+        Some(Manager::Rust)
     } else if is_loaded("rdma_cm") || is_loaded("ib_cm") {
-        "c"
+        Some(Manager::C)
     } else {
-        "none"
+        None
     }
 }
 
@@ -101,6 +108,56 @@ fn has_device(pid: u64) -> bool {
     entries(format!("/proc/{pid}/fd")).any(|fd| fs::read_link(fd).is_ok_and(|to| to == device))
 }
 
+/// Returns the groups of configfs, which keep either connection manager loaded.
+fn groups() -> BTreeSet<String> {
+    entries("/sys/kernel/config/rdma_cm")
+        .filter(|path| path.is_dir())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// All that keeps a connection manager loaded.
+pub struct Users {
+    modules: BTreeSet<String>,
+    processes: Vec<Row>,
+    groups: BTreeSet<String>,
+}
+
+impl Users {
+    /// Finds them, as far as this user may see them.
+    pub fn find() -> Self {
+        Self {
+            modules: modules(),
+            processes: processes(),
+            groups: groups(),
+        }
+    }
+
+    /// Returns those that there are, as words, by their kind.
+    fn by_kind(&self) -> Vec<(&'static str, String)> {
+        let process =
+            |row: &Row| format!("{} ({})", row.number("pid").unwrap_or(0), row.text("name"));
+        [
+            ("modules", self.modules.iter().cloned().collect()),
+            ("processes", self.processes.iter().map(process).collect()),
+            ("configfs", self.groups.iter().cloned().collect()),
+        ]
+        .into_iter()
+        .map(|(kind, names): (_, Vec<String>)| (kind, names.join(" ")))
+        .filter(|(_, names)| !names.is_empty())
+        .collect()
+    }
+
+    /// Returns all of them in a line, if there are any.
+    pub fn in_a_line(&self) -> Option<String> {
+        let kinds = self.by_kind().into_iter();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, names)| format!("{kind}: {names}"))
+            .collect();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
+    }
+}
+
 /// Returns the numbers of connections and listeners that this user sees, by state.
 fn counts() -> Result<Row, Failure> {
     let mut socket = family()?;
@@ -129,7 +186,7 @@ pub fn show(as_json: bool) -> Result<(), Failure> {
 }
 
 /// Returns the value of a field of modinfo, for a module that is installed for this kernel.
-fn installed(module: &str, field: &str) -> Option<String> {
+pub fn installed(module: &str, field: &str) -> Option<String> {
     let output = process::Command::new("/sbin/modinfo")
         .args(["-F", field, module])
         .output()
@@ -141,7 +198,7 @@ fn installed(module: &str, field: &str) -> Option<String> {
 }
 
 /// Tells whether the kernel loads only modules that are signed.
-fn demands_signatures() -> bool {
+pub fn demands_signatures() -> bool {
     let has = |file, what: &[&str]| {
         fs::read_to_string(file).is_ok_and(|text| what.iter().any(|what| text.contains(what)))
     };
@@ -152,48 +209,40 @@ fn demands_signatures() -> bool {
         )
 }
 
-/// Returns the reason for which rust_rdma_cm is not loaded.
-fn why_not_rust() -> String {
-    match installed("rust_rdma_cm", "sig_id") {
-        None => {
-            let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-            format!(
-                "rust_rdma_cm is not installed for Linux {}",
-                release.trim_end()
-            )
-        }
-        Some(signature) if signature.is_empty() && demands_signatures() => {
-            "rust_rdma_cm is not signed, and this kernel demands signatures".into()
-        }
-        Some(_) => "rust_rdma_cm is installed: \"rdma-cm use rust\" loads it".into(),
-    }
+/// Returns the release of the kernel.
+pub fn release() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim_end().to_owned()
 }
 
 /// Returns the version of the module that is loaded, or the reason for which it is not.
-fn reason(manager: &str) -> (&'static str, String) {
-    if manager == "rust" {
+fn reason(manager: Option<Manager>) -> (&'static str, String) {
+    if manager == Some(Manager::Rust) {
         let version = fs::read_to_string("/sys/module/rust_rdma_cm/version");
         return (
             "version",
             version.unwrap_or_else(|_| "unknown".into()).trim().into(),
         );
     }
-    ("why", why_not_rust())
+    let loadable = || "rust_rdma_cm is installed: \"rdma-cm use rust\" loads it".into();
+    ("why", obstacle_to(Manager::Rust).unwrap_or_else(loadable))
 }
 
 fn print(counts: Option<Row>, as_json: bool) {
-    let (manager, modules, processes) = (current(), modules(), processes());
+    let (manager, users) = (current(), Users::find());
     let (key, reason) = reason(manager);
+    let manager = manager.map_or("none", Manager::name);
     if as_json {
-        let module = |name: String| Row(vec![("name", Value::Text(name))]);
+        let rows = |names: BTreeSet<String>| {
+            let row = |name| Row(vec![("name", Value::Text(name))]);
+            Value::Rows(names.into_iter().map(row).collect())
+        };
         let mut row = Row(vec![
             ("manager", Value::Text(manager.into())),
             (key, Value::Text(reason)),
-            (
-                "modules",
-                Value::Rows(modules.into_iter().map(module).collect()),
-            ),
-            ("processes", Value::Rows(processes)),
+            ("modules", rows(users.modules)),
+            ("processes", Value::Rows(users.processes)),
+            ("configfs", rows(users.groups)),
         ]);
         row.0.extend(counts.unwrap_or_default().0);
         say!("{}", json::object(&row));
@@ -201,25 +250,12 @@ fn print(counts: Option<Row>, as_json: bool) {
     }
     say!("{manager}");
     say!("{key}: {reason}");
-    if !modules.is_empty() {
-        let modules: Vec<String> = modules.into_iter().collect();
-        say!("used by modules: {}", modules.join(" "));
-    }
-    if !processes.is_empty() {
-        let process =
-            |row: &Row| format!("{} ({})", row.number("pid").unwrap_or(0), row.text("name"));
-        let processes: Vec<String> = processes.iter().map(process).collect();
-        say!("used by processes: {}", processes.join(" "));
+    for (kind, names) in users.by_kind() {
+        say!("used by {kind}: {names}");
     }
     if let Some(counts) = counts {
         let [connections, listeners] =
             ["connections", "listeners"].map(|name| counts.number(name).unwrap_or(0));
         say!("connections: {connections}, listeners: {listeners}");
     }
-}
-
-/// Loads the other connection manager.
-pub fn swap(which: Manager) -> Result<(), Failure> {
-    let error = process::Command::new(SWAP).arg(which.name()).exec();
-    Err(Failure::Program(SWAP, error))
 }

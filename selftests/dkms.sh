@@ -8,42 +8,18 @@
 # shellcheck disable=SC2016,SC2317 # dpkg's own variables; functions that "check" runs
 set -uo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tools/env.sh
-. "$here/../tools/env.sh"
-set +e
+# shellcheck source=selftests/lib/debian-host.sh
+. "$(dirname "$0")/lib/debian-host.sh" dkms "$@"
 
 build=''
-[ "${1:-}" != --build ] || { build=1 && shift; }
-debs=$(cd "${1:?}" && pwd) || exit
-
-# The second time in a mount namespace, which takes the mounts along when it ends.
-if [ -z "${DKMS_INSIDE:-}" ]; then
-	work=$(mktemp -d "$CACHE/dkms-XXXXXX")
-	trap 'remove_tree "$work"' EXIT
-	debroot=$("$TOOLS/debroot") && sysroot=$("$TOOLS/sysroot") || exit
-	export DKMS_INSIDE=$work DKMS_DEBROOT=$debroot DKMS_SYSROOT=$sysroot
-	ns_root "$0" ${build:+--build} "$debs"
-	exit
-fi
-
-work=$DKMS_INSIDE root=$work/root release=$(<"$DKMS_SYSROOT/release")
+[ "$1" != --build ] || build=1
 series=$(cut -d . -f 1,2 <<<"$release")
-mkdir -p "$root" "$work/upper" "$work/tmp"
-mount -t overlay -o "lowerdir=$DKMS_DEBROOT,upperdir=$work/upper,workdir=$work/tmp" none "$root" || exit
 # The files that the packages of the kernel have.
-for dir in "$DKMS_SYSROOT"/root/usr/src/linux-headers-* "$DKMS_SYSROOT"/root/usr/lib/linux-kbuild-*; do
-	mkdir -p "$root${dir#"$DKMS_SYSROOT/root"}"
-	mount --bind "$dir" "$root${dir#"$DKMS_SYSROOT/root"}" || exit
+for dir in "$HOST_SYSROOT"/root/usr/src/linux-headers-* "$HOST_SYSROOT"/root/usr/lib/linux-kbuild-*; do
+	mkdir -p "$root${dir#"$HOST_SYSROOT/root"}"
+	mount --bind "$dir" "$root${dir#"$HOST_SYSROOT/root"}" || exit
 done
-modules=$root/usr/lib/modules/$release
-mkdir -p "$modules"
-cp -P "$DKMS_SYSROOT/root/lib/modules/$release"/{modules.*,build} "$modules"
-ln -s "$DKMS_SYSROOT/root/lib/modules/$release/kernel" "$modules/kernel"
-
-in_root() {
-	BUILDROOT_ROOT=$root BUILDROOT_BIND="$debs $work" "$TOOLS/buildroot" "$@"
-}
+ln -s "$HOST_SYSROOT/root/lib/modules/$release/kernel" "$modules/kernel"
 
 # package NAME VERSION [FILE]: installs a package that has no file, or one of /usr/src, which is in the sysroot.
 package() {
@@ -53,23 +29,8 @@ package() {
 	mkdir -p "$dir/DEBIAN" "$dir/usr/src" "$dir/usr/share/doc/$1" && : >"$dir/usr/share/doc/$1/copyright"
 	printf '%s: %s\n' Package "$1" Version "$2" Architecture all Maintainer nobody Description "stands for $1" \
 		>"$dir/DEBIAN/control"
-	[ -z "${3:-}" ] || ln -s "$DKMS_SYSROOT/root/usr/src/$3" "$dir/usr/src/$3"
+	[ -z "${3:-}" ] || ln -s "$HOST_SYSROOT/root/usr/src/$3" "$dir/usr/src/$3"
 	dpkg-deb -b "$dir" "$dir.deb" >/dev/null && in_root dpkg -i "$dir.deb"
-}
-
-n=0 failed=0
-check() {
-	local name=$1 status=0
-	shift
-	n=$((n + 1))
-	"$@" >"$work/log" 2>&1 || status=$?
-	if [ "$status" -eq 0 ]; then
-		echo "ok $n - $name"
-	else
-		tail -n 40 "$work/log" | sed 's/^/# | /'
-		echo "not ok $n - $name"
-		failed=1
-	fi
 }
 
 # says_put_off COMMAND...: it succeeds, and says in one line that the build is put off, and why.

@@ -82,6 +82,11 @@ lintian() {
 	return "$status"
 }
 
+# debian_host SCRIPT: on a host with the packages.
+debian_host() {
+	need package >&2 && "$REPO/selftests/$1" "$share"
+}
+
 dkms() {
 	need package >&2 && "$REPO/selftests/dkms.sh" "$@" "$share"
 }
@@ -335,6 +340,7 @@ declare_steps() {
 	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
 	rust_step --idle --needs build lintian lintian
 	rust_step --idle --needs build dkms dkms
+	rust_step --idle --needs build initramfs debian_host initramfs.sh
 	boot_step infiniband
 	boot_step programs
 	boot_step storage

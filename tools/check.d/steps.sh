@@ -355,6 +355,7 @@ declare_steps() {
 	stock_step --needs build --after removal two-guests two_guests --capture "$share/capture"
 	stock_step --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
+	rust_step --needs build --after removal root debian_host root.sh
 	stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 

@@ -148,6 +148,20 @@ make_package() {
 	fi
 }
 
+# The module without a signature, signed with the key that the firmware of tools/secure-boot trusts, and with another.
+make_secure_boot() {
+	local dir=$share/secure-boot keys kdir
+	# sign KEYS FILE
+	sign() {
+		BUILDROOT_BIND="$dir $1" "$TOOLS/buildroot" "$kdir/scripts/sign-file" sha256 "$1/key.pem" "$1/cert.pem" \
+			"$dir/unsigned.ko" "$2"
+	}
+	need package && keys=$("$TOOLS/secure-boot") && kdir=$("$TOOLS/kernel" --print-kdir) && mkdir -p "$dir" || return
+	dpkg-deb -x "$share"/rust-rdma-cm-modules-*.deb "$1" && xz -dc "$1"/usr/lib/modules/*/updates/rust_rdma_cm.ko.xz >"$dir/unsigned.ko" &&
+		openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=nobody -keyout "$1/key.pem" -out "$1/cert.pem" || return
+	sign "$1" "$dir/other.ko" && sign "$keys" "$dir/signed.ko"
+}
+
 # image NAME: the programs that tools/NAME fetches, as NAME.sqfs.
 image() {
 	local dir

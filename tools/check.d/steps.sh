@@ -278,6 +278,7 @@ boot 9p --icount --shift 0 --smp 2
 boot removal
 # The module is not signed: it cannot be loaded, and C's are.
 boot signed --cm none --append module.sig_enforce=1
+boot secure-boot --cm none --secure-boot
 boot faults
 boot newest
 boot nfs-source --mem 8G --disk "$work/linux.tar"
@@ -335,6 +336,8 @@ declare_steps() {
 	boot_step states
 	rust_step --waits --needs build signed eval "boot=signed in_guest"
 	step_of_suite[install-signed]=signed
+	rust_step --waits --needs build secure-boot eval "boot=secure-boot in_guest"
+	step_of_suite[secure-boot]=secure-boot
 	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	rust_step --idle --cargo host "$TOOLS/check-host"
 	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check

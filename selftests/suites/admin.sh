@@ -291,7 +291,8 @@ refusals() {
 	[ "$(rejects rx-rejects "$reason")" -gt "$received" ] || fail "not counted as received" || return
 	"$TOOL" stat --openmetrics >"$TMP/metrics" || return
 	grep -q "^rdma_cm_rx_rejects_total{device=\"rxe0\",port=\"1\",reason=\"$reason\"} [1-9]" "$TMP/metrics" || return
-	[ "$(tail -n 1 "$TMP/metrics")" = "# EOF" ]
+	[ "$(tail -n 1 "$TMP/metrics")" = "# EOF" ] || return
+	"$TOOL" stat --prometheus | grep -qx '# TYPE rdma_cm_rx_rejects_total counter'
 }
 check "stat: refusals by reason, at both ends" refusals
 

@@ -200,6 +200,14 @@ keep_record() {
 	fi
 }
 
+# The metrics that the guest has recorded, in Prometheus.
+monitoring() {
+	local status=0
+	boot=monitoring in_guest || status=1
+	[ ! -d "$share/metrics" ] || "$REPO/selftests/prometheus/run" "$share" || status=1
+	return "$status"
+}
+
 planted() {
 	need planted || return
 	"$TOOLS/guest" --cm "$cm" --kernel debug --ignore-log --share "$share" \
@@ -279,6 +287,7 @@ boot removal
 # The module is not signed: it cannot be loaded, and C's are.
 boot signed --cm none --append module.sig_enforce=1
 boot secure-boot --cm none --secure-boot
+boot monitoring
 boot faults
 boot newest
 boot nfs-source --mem 8G --disk "$work/linux.tar"
@@ -338,6 +347,8 @@ declare_steps() {
 	step_of_suite[install-signed]=signed
 	rust_step --waits --needs build secure-boot eval "boot=secure-boot in_guest"
 	step_of_suite[secure-boot]=secure-boot
+	step --waits --needs build monitoring monitoring
+	step_of_suite[monitoring]=monitoring
 	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	rust_step --idle --cargo host "$TOOLS/check-host"
 	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check

@@ -9,7 +9,7 @@ use crate::{
     stat::counters,
 };
 use cmproto::netlink::{Command, CounterKind};
-use std::fmt::Write;
+use std::{fmt::Write, fs};
 
 /// Returns a value of a label.
 fn label(text: &str) -> String {
@@ -17,114 +17,185 @@ fn label(text: &str) -> String {
     format!("\"{}\"", text.replace('\n', "\\n"))
 }
 
-/// Returns all metrics, up to the line that ends them.
-pub fn text(socket: &mut Socket) -> Result<String, Failure> {
+/// A format that Prometheus reads.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Format {
+    /// OpenMetrics 1.0, in which the name of a counter is that of its samples without "_total".
+    OpenMetrics,
+    /// The text format 0.0.4, which the textfile collector of node_exporter reads.
+    Text,
+}
+
+/// Metrics, as text.
+struct Metrics {
+    format: Format,
+    out: String,
+}
+
+/// Returns all metrics, in OpenMetrics up to the line that ends them.
+pub fn text(socket: &mut Socket, format: Format) -> Result<String, Failure> {
+    let mut metrics = Metrics {
+        format,
+        out: String::new(),
+    };
     let counted = dump(socket, Command::CounterGet)?;
-    let users = dump(socket, Command::UserGet)?;
-    let listeners = dump(socket, Command::ListenerGet)?;
-    let connections = dump(socket, Command::ConnectionGet)?;
-    let mut out = String::new();
     for kind in CounterKind::ALL {
-        family_of_counters(&mut out, kind, &counted);
+        metrics.counters(kind, &counted);
     }
-    family_of_users(&mut out, &users);
+    metrics.users(&dump(socket, Command::UserGet)?);
+    let listeners = dump(socket, Command::ListenerGet)?;
     for name in ["backlog", "unread", "parked", "refused"] {
-        family_of_listeners(&mut out, name, &listeners);
+        metrics.listeners(name, &listeners);
     }
-    family_of_states(&mut out, &connections);
-    out += "# EOF\n";
-    Ok(out)
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# TYPE {name} {kind}\n# HELP {name} {help}");
-}
-
-fn family_of_counters(out: &mut String, kind: CounterKind, rows: &[Row]) {
-    let help = match kind {
-        CounterKind::TxMsgs => "Messages sent.",
-        CounterKind::TxRetries => "Messages sent again because they were not answered.",
-        CounterKind::RxMsgs => "Messages received.",
-        CounterKind::RxDuplicates => "Duplicates among the messages received.",
-        CounterKind::RxDrops => "Messages received and dropped.",
-        CounterKind::TxRejects => "REJs sent.",
-        CounterKind::RxRejects => "REJs received by connections.",
-        CounterKind::TxEarlyRetries => "Messages sent again early.",
-        CounterKind::EarlyRetriesAnswered => "Requests answered after an early retry.",
-    };
-    let of = match kind {
-        CounterKind::RxDrops | CounterKind::TxRejects | CounterKind::RxRejects => "reason",
-        _ => "message",
-    };
-    let name = format!("rdma_cm_{}", kind.name().replace('-', "_"));
-    head(out, &name, "counter", help);
-    for counter in counters(rows).filter(|counter| counter.kind == kind.name()) {
-        let device = label(counter.port.text("dev-name"));
-        let port = counter.port.number("port").unwrap_or(0);
-        let what = label(counter.name);
-        let _ = writeln!(
-            out,
-            "{name}_total{{device={device},port=\"{port}\",{of}={what}}} {}",
-            counter.value
-        );
+    metrics.states(&dump(socket, Command::ConnectionGet)?);
+    metrics.peers(&dump(socket, Command::PeerGet)?);
+    metrics.module();
+    if format == Format::OpenMetrics {
+        metrics.out += "# EOF\n";
     }
+    Ok(metrics.out)
 }
 
-fn family_of_users(out: &mut String, users: &[Row]) {
-    let name = "rdma_cm_user_resources";
-    head(out, name, "gauge", "What users have of what is limited.");
-    for (user, resource) in users
-        .iter()
-        .flat_map(|user| user.rows("resource").iter().map(move |found| (user, found)))
-    {
-        let uid = user
-            .number("uid")
-            .map_or("unknown".into(), |uid| uid.to_string());
-        let what = label(resource.text("name"));
-        let used = resource.number("used").unwrap_or(0);
-        let _ = writeln!(out, "{name}{{uid=\"{uid}\",resource={what}}} {used}");
-    }
+/// Returns microseconds as seconds.
+fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-fn family_of_listeners(out: &mut String, what: &str, listeners: &[Row]) {
-    let name = format!("rdma_cm_listener_{what}");
-    let help = match what {
-        "backlog" => "Requests that may wait to be read.",
-        "unread" => "Requests that wait to be read.",
-        "parked" => "Requests that wait beside a full backlog.",
-        _ => "Requests for which there was no room.",
-    };
-    // A listener that goes takes its count along.
-    head(out, &name, "gauge", help);
-    for (id, listener) in listeners.iter().enumerate() {
-        let Some(value) = listener.number(what) else {
-            continue;
+impl Metrics {
+    /// Adds the lines about a family of metrics, whose unit is the last word of its name.
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let suffix = match (self.format, kind) {
+            (Format::Text, "counter") => "_total",
+            _ => "",
         };
-        let address = label(listener.text("src"));
-        let _ = writeln!(out, "{name}{{listener=\"{id}\",address={address}}} {value}");
+        let out = &mut self.out;
+        let _ = writeln!(out, "# TYPE {name}{suffix} {kind}");
+        if self.format == Format::OpenMetrics && name.ends_with("_seconds") {
+            let _ = writeln!(out, "# UNIT {name} seconds");
+        }
+        let _ = writeln!(out, "# HELP {name}{suffix} {help}");
     }
-}
 
-fn family_of_states(out: &mut String, connections: &[Row]) {
-    let name = "rdma_cm_connections";
-    head(
-        out,
-        name,
-        "gauge",
-        "Connections and attempts at one, by state.",
-    );
-    let mut states = std::collections::BTreeMap::new();
-    for row in connections {
-        let device = row.text("dev-name");
-        let state = match row.text("cm-state") {
-            "" => row.text("state"),
-            state => state,
+    fn counters(&mut self, kind: CounterKind, rows: &[Row]) {
+        let help = match kind {
+            CounterKind::TxMsgs => "Messages sent.",
+            CounterKind::TxRetries => "Messages sent again because they were not answered.",
+            CounterKind::RxMsgs => "Messages received.",
+            CounterKind::RxDuplicates => "Duplicates among the messages received.",
+            CounterKind::RxDrops => "Messages received and dropped.",
+            CounterKind::TxRejects => "REJs sent.",
+            CounterKind::RxRejects => "REJs received by connections.",
+            CounterKind::TxEarlyRetries => "Messages sent again early.",
+            CounterKind::EarlyRetriesAnswered => "Requests answered after an early retry.",
         };
-        *states.entry((device, state)).or_insert(0_u64) += 1;
+        let of = match kind {
+            CounterKind::RxDrops | CounterKind::TxRejects | CounterKind::RxRejects => "reason",
+            _ => "message",
+        };
+        let name = format!("rdma_cm_{}", kind.name().replace('-', "_"));
+        self.head(&name, "counter", help);
+        for counter in counters(rows).filter(|counter| counter.kind == kind.name()) {
+            let device = label(counter.port.text("dev-name"));
+            let port = counter.port.number("port").unwrap_or(0);
+            let what = label(counter.name);
+            let _ = writeln!(
+                self.out,
+                "{name}_total{{device={device},port=\"{port}\",{of}={what}}} {}",
+                counter.value
+            );
+        }
     }
-    for ((device, state), count) in states {
-        let (device, state) = (label(device), label(state));
-        let _ = writeln!(out, "{name}{{device={device},state={state}}} {count}");
+
+    fn users(&mut self, users: &[Row]) {
+        for (name, value, help) in [
+            (
+                "rdma_cm_user_resources",
+                "used",
+                "What users have of what is limited.",
+            ),
+            ("rdma_cm_user_limit", "limit", "What users may have of it."),
+        ] {
+            self.head(name, "gauge", help);
+            for (user, resource) in users
+                .iter()
+                .flat_map(|user| user.rows("resource").iter().map(move |found| (user, found)))
+            {
+                let Some(value) = resource.number(value) else {
+                    continue;
+                };
+                let uid = user
+                    .number("uid")
+                    .map_or("unknown".into(), |uid| uid.to_string());
+                let what = label(resource.text("name"));
+                let _ = writeln!(self.out, "{name}{{uid=\"{uid}\",resource={what}}} {value}");
+            }
+        }
+    }
+
+    fn listeners(&mut self, what: &str, listeners: &[Row]) {
+        let name = format!("rdma_cm_listener_{what}");
+        let help = match what {
+            "backlog" => "Requests that may wait to be read.",
+            "unread" => "Requests that wait to be read.",
+            "parked" => "Requests that wait beside a full backlog.",
+            _ => "Requests for which there was no room.",
+        };
+        // A listener that goes takes its count along.
+        self.head(&name, "gauge", help);
+        for (id, listener) in listeners.iter().enumerate() {
+            let Some(value) = listener.number(what) else {
+                continue;
+            };
+            let address = label(listener.text("src"));
+            let _ = writeln!(
+                self.out,
+                "{name}{{listener=\"{id}\",address={address}}} {value}"
+            );
+        }
+    }
+
+    fn states(&mut self, connections: &[Row]) {
+        let name = "rdma_cm_connections";
+        self.head(name, "gauge", "Connections and attempts at one, by state.");
+        let mut states = std::collections::BTreeMap::new();
+        for row in connections {
+            let device = row.text("dev-name");
+            let state = match row.text("cm-state") {
+                "" => row.text("state"),
+                state => state,
+            };
+            *states.entry((device, state)).or_insert(0_u64) += 1;
+        }
+        for ((device, state), count) in states {
+            let (device, state) = (label(device), label(state));
+            let _ = writeln!(self.out, "{name}{{device={device},state={state}}} {count}");
+        }
+    }
+
+    fn peers(&mut self, peers: &[Row]) {
+        let name = "rdma_cm_peer_round_trip_seconds";
+        self.head(name, "gauge", "Mean time until peers answer.");
+        for peer in peers {
+            if let Some(us) = peer.number("rtt-us") {
+                let (gid, rtt) = (label(peer.text("gid")), seconds(us));
+                let _ = writeln!(self.out, "{name}{{peer={gid}}} {rtt}");
+            }
+        }
+        let name = "rdma_cm_peer_unanswered";
+        self.head(name, "gauge", "Requests that wait for an answer.");
+        for peer in peers {
+            let gid = label(peer.text("gid"));
+            let value = peer.number("unanswered").unwrap_or(0);
+            let _ = writeln!(self.out, "{name}{{peer={gid}}} {value}");
+        }
+    }
+
+    fn module(&mut self) {
+        let version = fs::read_to_string("/sys/module/rust_rdma_cm/version").unwrap_or_default();
+        let version = label(version.trim());
+        let name = "rdma_cm_module_info";
+        self.head(name, "gauge", "The version of the module that is loaded.");
+        let _ = writeln!(self.out, "{name}{{version={version}}} 1");
     }
 }
 
@@ -146,11 +217,35 @@ mod tests {
             ("counter-kind", text("tx-rejects")),
             ("counter", Value::Rows(vec![counter])),
         ]);
-        let mut out = String::new();
-        family_of_counters(&mut out, CounterKind::TxRejects, &[row]);
+        let text = |format, kind: CounterKind| {
+            let mut metrics = Metrics {
+                format,
+                out: String::new(),
+            };
+            metrics.counters(kind, std::slice::from_ref(&row));
+            metrics.out
+        };
         let want = "# TYPE rdma_cm_tx_rejects counter\n\
             # HELP rdma_cm_tx_rejects REJs sent.\n\
             rdma_cm_tx_rejects_total{device=\"rxe0\",port=\"1\",reason=\"no \\\"QP\\\"\"} 3\n";
-        assert_eq!(out, want);
+        assert_eq!(text(Format::OpenMetrics, CounterKind::TxRejects), want);
+        let want = want
+            .replace("rejects counter", "rejects_total counter")
+            .replace("rejects REJs", "rejects_total REJs");
+        assert_eq!(text(Format::Text, CounterKind::TxRejects), want);
+    }
+
+    #[test]
+    fn a_unit_is_told() {
+        let mut metrics = Metrics {
+            format: Format::OpenMetrics,
+            out: String::new(),
+        };
+        metrics.peers(&[Row::of(&[("gid", "10.0.0.2"), ("rtt-us", "1500")])]);
+        let want = "# TYPE rdma_cm_peer_round_trip_seconds gauge\n\
+            # UNIT rdma_cm_peer_round_trip_seconds seconds\n";
+        assert!(metrics.out.starts_with(want));
+        let sample = "\nrdma_cm_peer_round_trip_seconds{peer=\"10.0.0.2\"} 0.001500\n";
+        assert!(metrics.out.contains(sample));
     }
 }

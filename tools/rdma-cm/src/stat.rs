@@ -4,7 +4,8 @@
 
 use crate::{
     failure::Failure,
-    json, metrics,
+    json,
+    metrics::{self, Format},
     netlink::Socket,
     row::{dump, Row, Value},
     show::port,
@@ -19,6 +20,9 @@ pub struct Options {
     /// Print what Prometheus reads (OpenMetrics).
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     openmetrics: bool,
+    /// Print what the textfile collector of node_exporter reads.
+    #[arg(long, conflicts_with_all = ["json", "watch", "openmetrics"])]
+    prometheus: bool,
     /// Print again, by how much each counter has grown, every so many seconds.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -88,9 +92,14 @@ fn print(rows: &[Row], before: &HashMap<Key, u64>, options: &Options, as_json: b
 
 /// Shows the counters, once or again and again.
 pub fn show(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), Failure> {
-    if options.openmetrics {
-        say!("{}", metrics::text(socket)?.trim_end());
-        return Ok(());
+    for (is_asked, format) in [
+        (options.openmetrics, Format::OpenMetrics),
+        (options.prometheus, Format::Text),
+    ] {
+        if is_asked {
+            say!("{}", metrics::text(socket, format)?.trim_end());
+            return Ok(());
+        }
     }
     let mut rows = dump(socket, Command::CounterGet)?;
     print(&rows, &HashMap::new(), options, as_json);

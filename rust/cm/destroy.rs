@@ -16,7 +16,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::{State, Trigger},
     dropped::Dropped,
-    event::Failure,
+    event::{Failure, Phase},
     ucma_abi::CmEvent,
 };
 use core::mem;
@@ -137,7 +137,7 @@ impl Endpoint {
         let inner = self.inner.lock();
         if let Some(port) = inner.cm_port() {
             port.counts.dropped(Dropped::Replaced);
-            self.tell_failure(&inner, Failure::dropped(Dropped::Replaced));
+            self.tell_failure(&inner, Failure::dropped(Phase::Req, Dropped::Replaced));
         }
         drop(inner);
         self.end(DestroyCause::NoMemory);

@@ -15,7 +15,7 @@ use cmproto::{
     path::Path,
     private_data,
     service_id::{PortSpace, ServiceId},
-    wire::Req,
+    wire::{Req, SidrReq},
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -40,6 +40,16 @@ impl<'a> RequestKey<'a> {
             private_data: req.private_data,
             pkey: req.pkey,
             path: Some(path),
+        }
+    }
+
+    /// Returns the fields of a SIDR_REQ.
+    pub(super) fn of_sidr_req(req: &SidrReq<'a>) -> Self {
+        RequestKey {
+            service_id: req.service_id,
+            private_data: req.private_data,
+            pkey: req.pkey,
+            path: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use cmproto::{
     cm::DestroyCause,
     cma::State,
     dropped::Dropped,
-    event::Failure,
+    event::{Failure, Phase},
     node::RequestEnd,
     reject::Reason,
     sidr::{ReplyParams, Status},
@@ -110,7 +110,12 @@ impl PendingRequest {
     fn drop_as(&self, why: Dropped) {
         self.counts.dropped(why);
         let inner = self.child.inner.lock();
-        self.child.tell_failure(&inner, Failure::dropped(why));
+        let phase = match inner.exchange.sidr() {
+            Some(_) => Phase::SidrReq,
+            None => Phase::Req,
+        };
+        self.child
+            .tell_failure(&inner, Failure::dropped(phase, why));
     }
 
     /// Answers with a REJ, or with a SIDR_REP that refuses.

@@ -29,6 +29,7 @@ use crate::{
 use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause, Tunable},
+    event::Phase,
     node::{
         self, Acceptor, Admission, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey,
         RemoteTable, ReqAcceptor, Request, RequestEnd, Response,
@@ -196,7 +197,9 @@ impl IncomingMad<'_> {
     /// Refuses a REQ.
     #[cold]
     fn refuse_req(&self, req: &Req<'_>, refused: Refused<EndpointRef>) {
-        self.tell_refused(req, &refused.response);
+        self.tell_refused(Phase::Req, &refused.response, |reply_path| {
+            RequestKey::of_req(req, reply_path.request_path(req))
+        });
         let Response::Answer(Answer::Rej { reason, .. }) = refused.response else {
             return self.respond(&refused.response);
         };

@@ -13,8 +13,9 @@ use crate::{
     table::sidr_requests::Responder,
 };
 use cmproto::{
+    cm::Counter,
     cma,
-    event::{self, Phase},
+    event::{self, Refusal},
     sidr::{self, Action, Actions, Outgoing},
     time::Instant,
     ucma_abi::CmEvent,
@@ -28,12 +29,12 @@ impl Endpoint {
     pub(super) fn execute_sidr(
         self: &EndpointRef,
         inner: &mut Inner,
-        actions: Actions,
+        mut actions: Actions,
         rep: Option<&SidrRep<'_>>,
     ) {
-        for action in actions {
+        while let Some(action) = actions.next() {
             match action {
-                Action::Send(outgoing) => self.transmit_sidr(inner, outgoing),
+                Action::Send(outgoing) => self.transmit_sidr(inner, outgoing, actions.peek()),
                 Action::Timer => self.time_sidr(inner),
                 Action::ReleaseRequest => {
                     if let Some(sidr) = inner.exchange.sidr_mut() {
@@ -49,8 +50,9 @@ impl Endpoint {
         self.report_state(inner);
     }
 
-    /// Sends a message of the resolution, if there is an address handle for its peer.
-    fn transmit_sidr(&self, inner: &Inner, outgoing: Outgoing) {
+    /// Sends a message of the resolution, if there is an address handle for its peer. `next` is the
+    /// action after this one, which shows whether the message is a repeated one.
+    fn transmit_sidr(&self, inner: &Inner, outgoing: Outgoing, next: Option<&Action>) {
         let Some(sidr) = inner.exchange.sidr() else {
             return;
         };
@@ -68,6 +70,11 @@ impl Endpoint {
             }
             Ok(())
         });
+        let is_repeated = matches!(next, Some(Action::Count(Counter::Repeat(_))));
+        if let Some(status) = sidr.machine.refusal().filter(|_| !is_repeated) {
+            let failure = event::Failure::sidr_refused(Refusal::Sent, status);
+            self.tell_failure(inner, failure);
+        }
     }
 
     /// Sets the timer of a SIDR_REQ, or moves an answered resolution to the table of SIDR requests.
@@ -87,14 +94,8 @@ impl Endpoint {
     /// Delivers the result of a resolution. For a consumer of the RDMA CM, the event is converted
     /// first.
     fn report_sidr(&self, inner: &mut Inner, event: sidr::Event, rep: Option<&SidrRep<'_>>) {
-        if event == sidr::Event::ReqError {
-            self.tell_failure(
-                inner,
-                event::Failure::GaveUp {
-                    phase: Phase::SidrReq,
-                    retries: None,
-                },
-            );
+        if let Some(failure) = event::Failure::of_sidr(event) {
+            self.tell_failure(inner, failure);
         }
         if self.kind == IdKind::IbCm {
             let mut mad = [0; MAD_LEN];

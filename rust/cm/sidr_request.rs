@@ -28,6 +28,7 @@ use crate::{
 };
 use cmproto::{
     cm::{Counter, DestroyCause},
+    event::Phase,
     node::{self, Acceptor, Declined, Entry, KnownSidr, RequestEnd, SidrAcceptor, SidrRequest},
     qp::QpType,
     sidr::{Action, Resolution},
@@ -104,7 +105,11 @@ impl IncomingMad<'_> {
             SidrRequest::Duplicate(endpoint) => endpoint.duplicate_sidr_req(),
             SidrRequest::Answered(answer) => self.answer_again(answer),
             SidrRequest::New(child, matched) => incoming.resolve(child, &matched),
-            SidrRequest::Refused(response) => self.respond(&response),
+            SidrRequest::Refused(response) => {
+                let key = |_: &ReplyPath| RequestKey::of_sidr_req(req);
+                self.tell_refused(Phase::SidrReq, &response, key);
+                self.respond(&response);
+            }
             SidrRequest::Nothing => {}
         }
     }
@@ -226,12 +231,7 @@ impl<'a> Acceptor for IncomingSidr<'a> {
 
     fn listener(&mut self) -> Option<MatchedListener<'a>> {
         let reply_path = self.reply_path.as_ref()?;
-        let key = RequestKey {
-            service_id: self.req.service_id,
-            private_data: self.req.private_data,
-            pkey: self.req.pkey,
-            path: None,
-        };
+        let key = RequestKey::of_sidr_req(self.req);
         let mut place = None;
         self.mad.match_listener(&key, reply_path, &mut place)?;
         place

@@ -24,8 +24,12 @@ use cmproto::{
     addr::SockAddr,
     cm::{qp_attr_mask, DestroyCause},
     cma::{State, Trigger},
+    dropped::Dropped,
+    event::{Failure, Refusal},
     iwarp::{Connection, Depths, Event as IwarpEvent, Outcome, Phase},
+    node::Declined,
     qp::QpType,
+    reject::Reason,
     service_id::PortSpace,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
@@ -146,6 +150,9 @@ impl Endpoint {
                 (inner.qp.num, inner.qp.srq) = before;
                 self.show(&inner);
             }
+            if let Err(error) = connected {
+                self.tell_iwarp(&inner, error.to_errno());
+            }
             drop(inner);
             IwId::destroy(id);
         }
@@ -213,9 +220,22 @@ impl Endpoint {
     fn deliver_outcomes(&self, inner: &Inner, outcomes: &[Outcome; 2], private_data: &[u8]) {
         let [first, second] = outcomes;
         for (outcome, private_data) in [(first, private_data), (second, &[])] {
-            if let Some(event) = event(outcome, private_data) {
-                self.deliver(inner, &event);
-            }
+            self.deliver_outcome(inner, outcome, private_data);
+        }
+    }
+
+    /// Reports the outcome of an event to the consumer, and to administrators if it is a failure.
+    fn deliver_outcome(&self, inner: &Inner, outcome: &Outcome, private_data: &[u8]) {
+        if let Some(event) = event(outcome, private_data) {
+            self.tell_iwarp(inner, event.status);
+            self.deliver(inner, &event);
+        }
+    }
+
+    /// Tells administrators of the failure that a status says, if it says one of a peer.
+    fn tell_iwarp(&self, inner: &Inner, status: i32) {
+        if let Some(failure) = Failure::of_iwarp(status) {
+            self.tell_failure(inner, failure);
         }
     }
 
@@ -261,8 +281,11 @@ impl Endpoint {
             let mut inner = self.inner.lock();
             let (machine, id) = inner.iwarp_connection()?;
             machine.reject().kernel()?;
+            let id = id.clone();
             self.settle_request();
-            id.clone()
+            let reason = Reason::CONSUMER_DEFINED.message();
+            self.tell_failure(&inner, Failure::iwarp_refused(Refusal::Sent, reason));
+            id
         };
         id.reject(private_data)
     }
@@ -380,12 +403,16 @@ impl Endpoint {
         };
         // A request that meets a full backlog is refused: iWARP has no message that would make the
         // peer wait.
-        let is_offered = attached.is_ok()
-            && consumer_of(self).is_ok_and(|consumer| {
-                let offered = consumer.connect_request(&child, &event, None);
-                offered.is_ok()
-            });
-        if !is_offered {
+        let offered = attached.map_err(|_| Declined::Refused).and_then(|()| {
+            consumer_of(self)?
+                .connect_request(&child, &event, None)
+                .map(drop)
+        });
+        if let Err(declined) = offered {
+            if !matches!(declined, Declined::Refused) {
+                let failure = Failure::iwarp_refused(Refusal::Sent, Dropped::Overload.name());
+                child.tell_failure(&child.inner.lock(), failure);
+            }
             child.end(DestroyCause::User);
         }
         Ok(())
@@ -450,9 +477,7 @@ impl IwHandler for CallbackContext {
         if machine.is_attempt_over() {
             endpoint.settle_request();
         }
-        if let Some(event) = event(&outcome, iw_event.private_data) {
-            endpoint.deliver(inner, &event);
-        }
+        endpoint.deliver_outcome(inner, &outcome, iw_event.private_data);
         drop(guard);
         if let Some(id) = id {
             // If this fails, the connection has ended already.

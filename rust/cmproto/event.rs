@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events that administrators are told of by netlink: what they say, and how many there are.
+//! The events that administrators are told of by netlink, and what they say.
 
 use crate::{
     addr::SockAddr,
-    bucket::TokenBucket,
     cm,
     dropped::Dropped,
     errno::Errno,
+    iwarp,
     netlink::{Attr, Command},
     node::{Answer, Response},
     numbered::numbered,
     reject::Reason,
-    time::{Duration, Instant},
+    sidr,
     ucma::account::Resource,
     ucma_abi::CmEvent,
 };
@@ -23,9 +23,9 @@ numbered! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u32)]
     pub enum Refusal {
-        /// This end has sent a REJ.
+        /// This end has sent a refusal.
         Sent = 0 => "sent",
-        /// The peer has sent a REJ.
+        /// The peer has sent a refusal.
         Received = 1 => "received",
         /// This end has dropped the request.
         Dropped = 2 => "dropped",
@@ -65,8 +65,11 @@ pub enum Failure {
     Refused {
         /// The way in which it was refused.
         how: Refusal,
-        /// The reason of the REJ, or the number of the [drop](Dropped).
-        code: u16,
+        /// The phase of the request, [`Req`](Phase::Req) or [`SidrReq`](Phase::SidrReq).
+        phase: Phase,
+        /// The reason of the REJ, the status of the SIDR_REP, or the number of the
+        /// [drop](Dropped). Over iWARP there is none.
+        code: Option<u16>,
         /// The text of the reason.
         reason: &'static CStr,
     },
@@ -88,17 +91,76 @@ impl Failure {
     const fn refused(how: Refusal, reason: Reason) -> Self {
         Self::Refused {
             how,
-            code: reason.0,
+            phase: Phase::Req,
+            code: Some(reason.0),
             reason: reason.message(),
         }
     }
 
-    /// Returns the failure of a request that was dropped.
-    pub const fn dropped(why: Dropped) -> Self {
+    /// Returns the failure of a request of this phase that was dropped.
+    pub const fn dropped(phase: Phase, why: Dropped) -> Self {
         Self::Refused {
             how: Refusal::Dropped,
-            code: why as u16,
+            phase,
+            code: Some(why as u16),
             reason: why.name(),
+        }
+    }
+
+    /// Returns the failure of a SIDR_REQ that was answered with a status other than success.
+    pub const fn sidr_refused(how: Refusal, status: sidr::Status) -> Self {
+        Self::Refused {
+            how,
+            phase: Phase::SidrReq,
+            code: Some(status.0 as u16),
+            reason: status.message(),
+        }
+    }
+
+    /// Returns the failure of which an event of a resolution tells, if it does.
+    pub fn of_sidr(event: sidr::Event) -> Option<Self> {
+        match event {
+            sidr::Event::RepReceived { status } if status.is_success() => None,
+            sidr::Event::RepReceived { status } => {
+                Some(Self::sidr_refused(Refusal::Received, status))
+            }
+            sidr::Event::ReqError => Some(Self::GaveUp {
+                phase: Phase::SidrReq,
+                retries: None,
+            }),
+        }
+    }
+
+    /// Returns the failure of a request over iWARP, where a refusal has a text and no number.
+    pub const fn iwarp_refused(how: Refusal, reason: &'static CStr) -> Self {
+        Self::Refused {
+            how,
+            phase: Phase::Req,
+            code: None,
+            reason,
+        }
+    }
+
+    /// Returns the failure of which the status of a connection over iWARP tells, 0 or a negative
+    /// errno, if the peer is the cause.
+    pub fn of_iwarp(status: i32) -> Option<Self> {
+        let is = |errno: Errno| status == errno.code().wrapping_neg();
+        match iwarp::failure(status) {
+            CmEvent::Rejected => {
+                let reason = if is(Errno::ECONNREFUSED) {
+                    c"connection refused"
+                } else {
+                    c"connection reset"
+                };
+                Some(Self::iwarp_refused(Refusal::Received, reason))
+            }
+            event if event == CmEvent::Unreachable || is(Errno::EHOSTUNREACH) => {
+                Some(Self::GaveUp {
+                    phase: Phase::Req,
+                    retries: None,
+                })
+            }
+            _ => None,
         }
     }
 
@@ -121,13 +183,16 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a request that a node responds to without a connection, if it is
-    /// one.
-    pub const fn of_response(response: &Response) -> Option<Self> {
+    /// Returns the failure of a request of this phase that a node responds to without an endpoint,
+    /// if it is one.
+    pub const fn of_response(phase: Phase, response: &Response) -> Option<Self> {
         match response {
-            Response::Drop(why) => Some(Self::dropped(*why)),
+            Response::Drop(why) => Some(Self::dropped(phase, *why)),
             Response::Answer(Answer::Rej { reason, .. }) => Some(Self::rejected(*reason)),
-            Response::Answer(Answer::Drep { .. } | Answer::SidrRep { .. }) => None,
+            Response::Answer(Answer::SidrRep { status, .. }) => {
+                Some(Self::sidr_refused(Refusal::Sent, *status))
+            }
+            Response::Answer(Answer::Drep { .. }) => None,
         }
     }
 
@@ -224,9 +289,17 @@ impl Event {
                 service_id,
             } => {
                 match failure {
-                    Failure::Refused { how, code, reason } => {
+                    Failure::Refused {
+                        how,
+                        phase,
+                        code,
+                        reason,
+                    } => {
                         put(Attr::Refusal, Value::U32(how as u32))?;
-                        put(Attr::Reason, Value::U32(code.into()))?;
+                        put(Attr::Phase, Value::U32(phase as u32))?;
+                        if let Some(code) = code {
+                            put(Attr::Reason, Value::U32(code.into()))?;
+                        }
                         put(Attr::ReasonName, Value::Text(reason))?;
                     }
                     Failure::GaveUp { phase, retries } => {
@@ -262,104 +335,11 @@ impl Event {
     }
 }
 
-/// The events of one source, and those that were lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Budget<K> {
-    source: K,
-    bucket: TokenBucket,
-    lost: u64,
-}
-
-/// Number of sources that use some of their limit at a time.
-const PLACES: usize = 64;
-
-/// The limit of events.
-///
-/// A flood of refused requests must not cause a flood of messages. Each source, which is a port or
-/// a user in a network namespace, has a limit of its own, for as long as it has used any of it.
-/// Events of more sources at a time than there are places are lost, and not counted.
-#[derive(Clone, Debug)]
-pub struct Budgets<K> {
-    places: [Option<Budget<K>>; PLACES],
-}
-
-impl<K> Budgets<K> {
-    /// Number of events at once.
-    pub const BURST: u64 = 100;
-    /// Time from one event to the next after that.
-    pub const INTERVAL: Duration = Duration::from_millis(20);
-    /// Creates the limit before the first event.
-    pub const fn new() -> Self {
-        Self {
-            places: [const { None }; PLACES],
-        }
-    }
-
-    /// Returns whether no source has used any of its limit.
-    pub fn is_empty(&self) -> bool {
-        self.places.iter().all(Option::is_none)
-    }
-
-    /// Returns whether an event of a source may be sent at `now`. If not, it is counted as lost.
-    pub fn take(&mut self, source: K, now: Instant) -> bool
-    where
-        K: PartialEq,
-    {
-        let place = self.places.iter().position(|place| {
-            let budget = place.as_ref();
-            budget.is_some_and(|budget| budget.source == source)
-        });
-        let place = place.or_else(|| self.places.iter().position(Option::is_none));
-        let Some(place) = place.and_then(|at| self.places.get_mut(at)) else {
-            return false;
-        };
-        let budget = place.get_or_insert(Budget {
-            source,
-            bucket: TokenBucket::new(Self::INTERVAL, Self::BURST),
-            lost: 0,
-        });
-        let may = budget.bucket.take(now);
-        budget.lost = budget.lost.saturating_add(u64::from(!may));
-        may
-    }
-
-    /// Returns a source that has lost events, and their number, which counts from 0 again.
-    pub fn take_lost(&mut self) -> Option<(K, u64)>
-    where
-        K: Clone,
-    {
-        let mut budgets = self.places.iter_mut().flatten();
-        let budget = budgets.find(|budget| budget.lost != 0)?;
-        let lost = core::mem::take(&mut budget.lost);
-        Some((budget.source.clone(), lost))
-    }
-
-    /// Forgets the sources that have all of their limit again at `now`, and have lost nothing.
-    pub fn forget(&mut self, now: Instant) {
-        for place in &mut self.places {
-            if place
-                .as_ref()
-                .is_some_and(|budget| budget.lost == 0 && budget.bucket.is_full(now))
-            {
-                *place = None;
-            }
-        }
-    }
-}
-
-impl<K> Default for Budgets<K> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(any(test, CONFIG_KUNIT))]
 #[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_event))]
 mod tests {
     use super::*;
     use crate::wire::RejMessage;
-
-    const NOW: Instant = Instant(7_000_000);
 
     #[test]
     fn failures_of_a_connection() {
@@ -372,7 +352,8 @@ mod tests {
         };
         let refused = Failure::Refused {
             how: Refusal::Received,
-            code: 8,
+            phase: Phase::Req,
+            code: Some(8),
             reason: c"invalid service ID",
         };
         for (event, want) in [
@@ -407,7 +388,7 @@ mod tests {
 
     #[test]
     fn responses_without_a_connection() {
-        let answer = |answer| Failure::of_response(&Response::Answer(answer));
+        let answer = |answer| Failure::of_response(Phase::Req, &Response::Answer(answer));
         let rej = Answer::Rej {
             refused: RejMessage::Req,
             local_comm_id: 0,
@@ -421,8 +402,61 @@ mod tests {
         };
         assert_eq!(answer(rej), Some(Failure::rejected(Reason::STALE_CONN)));
         assert_eq!(answer(drep), None);
-        let dropped = Failure::of_response(&Response::Drop(Dropped::Overload));
-        assert_eq!(dropped, Some(Failure::dropped(Dropped::Overload)));
+        for phase in [Phase::Req, Phase::SidrReq] {
+            let dropped = Failure::of_response(phase, &Response::Drop(Dropped::Overload));
+            assert_eq!(dropped, Some(Failure::dropped(phase, Dropped::Overload)));
+        }
+        let status = sidr::Status::UNSUPPORTED;
+        let rep = Answer::SidrRep {
+            request_id: 1,
+            service_id: 2,
+            status,
+        };
+        assert_eq!(
+            answer(rep),
+            Some(Failure::sidr_refused(Refusal::Sent, status))
+        );
+    }
+
+    #[test]
+    fn failures_of_a_resolution() {
+        let of = |status| Failure::of_sidr(sidr::Event::RepReceived { status });
+        assert_eq!(of(sidr::Status::SUCCESS), None);
+        assert_eq!(
+            of(sidr::Status::REJECT),
+            Some(Failure::Refused {
+                how: Refusal::Received,
+                phase: Phase::SidrReq,
+                code: Some(2),
+                reason: c"rejected",
+            })
+        );
+        assert_eq!(
+            Failure::of_sidr(sidr::Event::ReqError),
+            Some(Failure::GaveUp {
+                phase: Phase::SidrReq,
+                retries: None
+            })
+        );
+    }
+
+    #[test]
+    fn failures_over_iwarp() {
+        let refused = |reason| Some(Failure::iwarp_refused(Refusal::Received, reason));
+        let gave_up = Some(Failure::GaveUp {
+            phase: Phase::Req,
+            retries: None,
+        });
+        for (status, want) in [
+            (0, None),
+            (-111, refused(c"connection refused")),
+            (-104, refused(c"connection reset")),
+            (-110, gave_up),
+            (-113, gave_up),
+            (-12, None),
+        ] {
+            assert_eq!((status, Failure::of_iwarp(status)), (status, want));
+        }
     }
 
     /// Checks the kind and the attributes of an event.
@@ -455,9 +489,10 @@ mod tests {
             (Attr::Dst, Value::Address(dst)),
         );
         let service = (Attr::ServiceId, Value::Uint(0x106_0009));
-        let refused = |how: u32, code, text| {
+        let refused = |how: u32, phase, code, text| {
             [
                 (Attr::Refusal, Value::U32(how)),
+                (Attr::Phase, Value::U32(phase)),
                 (Attr::Reason, Value::U32(code)),
                 (Attr::ReasonName, Value::Text(text)),
                 from,
@@ -468,12 +503,26 @@ mod tests {
         check(
             failed(Failure::rejected(Reason::CONSUMER_DEFINED)),
             Command::RefusedNtf,
-            &refused(0, 28, c"consumer defined"),
+            &refused(0, 2, 28, c"consumer defined"),
         );
         check(
-            failed(Failure::dropped(Dropped::Overload)),
+            failed(Failure::dropped(Phase::SidrReq, Dropped::Overload)),
             Command::RefusedNtf,
-            &refused(2, 8, c"overload"),
+            &refused(2, 6, 8, c"overload"),
+        );
+        // Over iWARP there is no number.
+        let text = c"connection refused";
+        check(
+            failed(Failure::iwarp_refused(Refusal::Received, text)),
+            Command::RefusedNtf,
+            &[
+                (Attr::Refusal, Value::U32(1)),
+                (Attr::Phase, Value::U32(2)),
+                (Attr::ReasonName, Value::Text(text)),
+                from,
+                to,
+                service,
+            ],
         );
         let gave_up = Failure::GaveUp {
             phase: Phase::Dreq,
@@ -515,48 +564,5 @@ mod tests {
             Command::LostNtf,
             &[(Attr::Lost, Value::Uint(9))],
         );
-    }
-
-    fn count(budgets: &mut Budgets<u32>, source: u32, now: Instant) -> usize {
-        (0..1000).filter(|_| budgets.take(source, now)).count()
-    }
-
-    #[test]
-    fn a_flood_takes_nothing_from_others() {
-        let mut budgets = Budgets::new();
-        assert!(budgets.is_empty());
-        assert_eq!(count(&mut budgets, 1, NOW), 100);
-        assert!(budgets.take(2, NOW));
-        assert_eq!(count(&mut budgets, 1, NOW + Duration::from_millis(200)), 10);
-        // The flood loses the others, and each is counted once.
-        assert_eq!(budgets.take_lost(), Some((1, 900 + 990)));
-        assert_eq!(budgets.take_lost(), None);
-    }
-
-    #[test]
-    fn a_source_is_forgotten_when_it_is_quiet() {
-        let mut budgets = Budgets::new();
-        assert_eq!(count(&mut budgets, 1, NOW), 100);
-        let later = NOW + Duration::from_millis(2_000);
-        budgets.forget(later);
-        // Lost events have to be told of before.
-        assert!(!budgets.is_empty());
-        assert_eq!(budgets.take_lost(), Some((1, 900)));
-        budgets.forget(NOW + Duration::from_millis(1_999));
-        assert!(!budgets.is_empty());
-        budgets.forget(later);
-        assert!(budgets.is_empty());
-    }
-
-    #[test]
-    fn there_are_places_for_some_sources() {
-        let mut budgets = Budgets::new();
-        for source in 0..64 {
-            assert!(budgets.take(source, NOW));
-        }
-        assert!(!budgets.take(64, NOW));
-        assert!(budgets.take(63, NOW));
-        budgets.forget(NOW + Duration::from_millis(40));
-        assert!(budgets.take(64, NOW));
     }
 }

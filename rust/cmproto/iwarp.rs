@@ -259,7 +259,7 @@ const fn upcall(event: CmEvent, status: i32, depths: Option<Depths>) -> Outcome 
 }
 
 /// Returns the event for a connection that failed with `status`, a negative errno.
-fn failure(status: i32) -> CmEvent {
+pub(crate) fn failure(status: i32) -> CmEvent {
     let is = |errno: Errno| status == errno.code().wrapping_neg();
     if is(Errno::ECONNRESET) || is(Errno::ECONNREFUSED) {
         CmEvent::Rejected

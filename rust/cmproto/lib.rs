@@ -42,6 +42,7 @@ pub mod dropped;
 pub mod ephemeral;
 pub mod errno;
 pub mod event;
+pub mod event_budgets;
 pub mod gid;
 pub mod ibcm;
 pub mod ids;

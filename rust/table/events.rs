@@ -2,8 +2,8 @@
 
 //! The events that administrators are told of by netlink.
 //!
-//! [`cmproto::event`] decides what an event says, and how many there are. If nobody listens, an
-//! event costs no more than to see that.
+//! [`cmproto::event`] decides what an event says, and [`cmproto::event_budgets`] how many there
+//! are. If nobody listens, an event costs no more than to see that.
 //!
 //! Lock order: the lock is of the class "table shard". While it is held, no other lock is taken and
 //! nothing is allocated.
@@ -21,7 +21,9 @@ use crate::{
     },
 };
 use cmproto::{
-    event::{Budgets, Event, Value},
+    addr::Gid,
+    event::{Event, Value},
+    event_budgets::Budgets,
     netlink::{Attr, ResourceAttr},
     time::Instant,
     ucma::account::Resource,
@@ -57,6 +59,28 @@ impl PartialEq for PortSource {
     }
 }
 
+/// The place of a request that has come to a port without an endpoint for it.
+pub(crate) struct ArrivedAt<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) port: u32,
+    /// The GID that it was sent to.
+    pub(crate) gid: Gid,
+}
+
+/// A GID as the source of events, and the network namespace of the first.
+#[derive(Clone)]
+struct GidSource {
+    net: ARef<Net>,
+    port: (u32, u32),
+    gid: Gid,
+}
+
+impl PartialEq for GidSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.port == other.port && self.gid == other.gid
+    }
+}
+
 /// A user as the source of events, and the network namespace where it was one first.
 #[derive(Clone)]
 struct UserSource {
@@ -71,9 +95,11 @@ impl PartialEq for UserSource {
     }
 }
 
-/// The limits. Users have places of their own, so that they take none from ports.
+/// The limits. Users have places of their own, so that they take none from ports, and so do GIDs,
+/// whose limits hold before the namespace of an event is looked up.
 struct State {
     ports: Budgets<PortSource>,
+    gids: Budgets<GidSource>,
     users: Budgets<UserSource>,
     /// Set while the report is armed, or is about to be.
     is_armed: bool,
@@ -83,6 +109,7 @@ impl State {
     fn new() -> impl Init<Self> {
         init!(State {
             ports: Budgets::new(),
+            gids: Budgets::new(),
             users: Budgets::new(),
             is_armed: false,
         })
@@ -146,6 +173,37 @@ impl Events {
         }
     }
 
+    /// Returns whether an event about a request that has come there would be lost, as there are too
+    /// many. It is then counted as lost.
+    pub(crate) fn is_flooded(&self, arrived: &ArrivedAt<'_>) -> bool {
+        let now = Instant(clock::now_us());
+        let place = (arrived.device.index(), arrived.port);
+        let is_source = |source: &GidSource| (source.port, source.gid) == (place, arrived.gid);
+        self.state.lock().gids.is_spent(is_source, now)
+    }
+
+    /// Tells those who listen in `net` of an event about a request that has come there, unless
+    /// there are too many.
+    pub(crate) fn tell_arrived(
+        self: &Arc<Self>,
+        net: &Net,
+        arrived: &ArrivedAt<'_>,
+        event: &Event,
+    ) {
+        let source = GidSource {
+            net: net.into(),
+            port: (arrived.device.index(), arrived.port),
+            gid: arrived.gid,
+        };
+        if self.take(|state, now| state.gids.take(source, now)) {
+            let at = At {
+                device: arrived.device,
+                port: Some(arrived.port),
+            };
+            self.tell(net, Some(at), event);
+        }
+    }
+
     /// Tells those who listen in `net` that a user has as much of a resource as it may have.
     #[cold]
     pub(crate) fn limit(self: &Arc<Self>, net: &Net, user: &User, resource: Resource) {
@@ -191,13 +249,10 @@ impl Events {
     /// Tells of the events that were lost.
     fn report_lost(&self) {
         while let Some((source, events)) = self.take_lost(|state| state.ports.take_lost()) {
-            self.send(&source.net, &Event::Lost { events }, |message| {
-                if let Some((device, port)) = source.port {
-                    message.u32(Attr::DevIndex as u16, device)?;
-                    message.u32(Attr::Port as u16, port)?;
-                }
-                Ok(())
-            });
+            self.send_lost(&source.net, source.port, events);
+        }
+        while let Some((source, events)) = self.take_lost(|state| state.gids.take_lost()) {
+            self.send_lost(&source.net, Some(source.port), events);
         }
         while let Some((source, events)) = self.take_lost(|state| state.users.take_lost()) {
             let user = source.net.user_as_seen(source.user);
@@ -205,6 +260,17 @@ impl Events {
                 user.map_or(Ok(()), |user| message.u32(Attr::Uid as u16, user))
             });
         }
+    }
+
+    /// Tells those who listen in `net` how many events of a port were lost.
+    fn send_lost(&self, net: &Net, port: Option<(u32, u32)>, events: u64) {
+        self.send(net, &Event::Lost { events }, |message| {
+            if let Some((device, port)) = port {
+                message.u32(Attr::DevIndex as u16, device)?;
+                message.u32(Attr::Port as u16, port)?;
+            }
+            Ok(())
+        });
     }
 
     /// Calls `take` with the lock held.
@@ -237,8 +303,10 @@ impl RunDelayed for Events {
         let now = Instant(clock::now_us());
         let mut state = this.state.lock();
         state.ports.forget(now);
+        state.gids.forget(now);
         state.users.forget(now);
-        state.is_armed = !state.ports.is_empty() || !state.users.is_empty();
+        state.is_armed =
+            !state.ports.is_empty() || !state.gids.is_empty() || !state.users.is_empty();
         let arm = state.is_armed;
         drop(state);
         if arm {

@@ -543,6 +543,35 @@ refused_events() {
 }
 check "monitor: a refusal, at both ends and nowhere else" refused_events
 
+# Datagrams to a port on which nobody listens.
+refused_datagrams() {
+	local reason='.phase == "sidr-req" and ."reason-name" == "service ID not supported" and .reason == 1'
+	# shellcheck disable=SC2086 # words
+	listen own && listen peer $PEER || return
+	! timeout $((30 * PATIENCE)) udaddy -s "$B4" -c 1 >"$TMP/out" 2>&1 || fail "it is served" || return
+	expect own ".event == \"refused\" and .refusal == \"received\" and $reason and .dst == \"$B4:7174\" and
+		.\"dev-name\" == \"rxe0\" and .port == 1" || return
+	expect peer ".event == \"refused\" and .refusal == \"sent\" and $reason and .src == \"$B4:7174\" and
+		(.dst | startswith(\"$A4\")) and .\"dev-name\" == \"rxe1\"" || return
+	[ "$(jq -s length "$TMP/own") $(jq -s length "$TMP/peer")" = "1 1" ] || fail "$(cat "$TMP/own" "$TMP/peer")" || return
+	deaf
+}
+check "monitor: a refused datagram, at both ends" refused_datagrams
+
+refused_iwarp() {
+	local status=0
+	siw0 && listen own || return
+	! timeout $((30 * PATIENCE)) rping -c -a "$C4" -p 7333 -C 1 >"$TMP/out" 2>&1 || fail "it is served" || status=1
+	expect own ".event == \"refused\" and .refusal == \"received\" and .\"reason-name\" == \"connection refused\" and
+		.reason == null and .dst == \"$C4:7333\" and .\"dev-name\" == \"siw0\"" || status=1
+	deaf && no_siw0 && return "$status"
+}
+if has_siw; then
+	check "monitor: a refusal over iWARP" refused_iwarp
+else
+	skip "monitor: a refusal over iWARP" "there is no siw"
+fi
+
 # The server is stopped, and nobody has the other address.
 gave_up_events() {
 	serve && kill -STOP "$(peer_json '.[0].pid' show listeners)" && "$TOOL" tune set rxe0 deadline-ms=700 || return

@@ -146,6 +146,14 @@ impl Resolution {
         matches!(self.phase, Phase::Answered(_))
     }
 
+    /// Returns the status of the SIDR_REP, if one was sent that names no queue pair.
+    pub fn refusal(&self) -> Option<Status> {
+        match self.sent {
+            Sent::Rep(params) if !params.status.is_success() => Some(params.status),
+            _ => None,
+        }
+    }
+
     /// Returns whether the resolution is over, which means that [`Action::Release`] was returned.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed

@@ -69,13 +69,20 @@ fn line(event: &str, row: &Row) -> String {
     let place = place(row);
     match event {
         "refused" => {
-            let how = match row.text("refusal") {
-                "dropped" => "dropped",
-                "sent" => "REJ sent",
-                _ => "REJ received",
+            let code = row.number("reason");
+            let message = match (code, row.text("phase")) {
+                // Over iWARP.
+                (None, _) => "refusal",
+                (_, "sidr-req") => "SIDR_REP",
+                _ => "REJ",
             };
-            let (ends, reason, code) = (ends(row), row.text("reason-name"), number("reason"));
-            format!("{place} refused {ends}: {how}, {reason} ({code})")
+            let how = match row.text("refusal") {
+                "dropped" => "dropped".into(),
+                how => format!("{message} {how}"),
+            };
+            let (ends, reason) = (ends(row), row.text("reason-name"));
+            let code = code.map_or(String::new(), |code| format!(" ({code})"));
+            format!("{place} refused {ends}: {how}, {reason}{code}")
         }
         "gave-up" => {
             let (ends, phase) = (ends(row), phase(row.text("phase")));
@@ -186,6 +193,25 @@ mod tests {
         assert_eq!(
             line("refused", &Row::of(&[&PORT[..], &why, &ends].concat())),
             "rxe0/1 refused 10.0.0.1:7 > 10.0.0.2:9: REJ received, invalid service ID (8)"
+        );
+        let why = [
+            ("refusal", "sent"),
+            ("phase", "sidr-req"),
+            ("reason-name", "rejected"),
+            ("reason", "2"),
+        ];
+        assert_eq!(
+            line("refused", &Row::of(&[&PORT[..], &why, &ends].concat())),
+            "rxe0/1 refused 10.0.0.1:7 > 10.0.0.2:9: SIDR_REP sent, rejected (2)"
+        );
+        let why = [
+            ("refusal", "received"),
+            ("phase", "req"),
+            ("reason-name", "connection reset"),
+        ];
+        assert_eq!(
+            line("refused", &Row::of(&[&PORT[..], &why, &ends].concat())),
+            "rxe0/1 refused 10.0.0.1:7 > 10.0.0.2:9: refusal received, connection reset"
         );
         let gave_up = [("phase", "sidr-req"), ("service-id", "16")];
         assert_eq!(

@@ -74,14 +74,14 @@ with_itself() {
 	await_listener "comm rping" || return
 	stdbuf -oL rping -c -v -a "$A4" >"$TMP/near" 2>&1 & client=$!
 	wait_for 10 grep -q "ping data" "$TMP/near" || fail "no connection" || return
+	# On a slow host the messages that make the connection are sent again early, and may still be on the way.
+	sleep 1
 	echo >/sys/kernel/tracing/trace
 	echo 1 | tee "$events/ib_mad/ib_mad_send_done_handler/enable" "$events/rdma_cma/cm_remove_one/enable" >/dev/null
 	unplug || return
 	echo 0 | tee "$events/ib_mad/ib_mad_send_done_handler/enable" "$events/rdma_cma/cm_remove_one/enable" >/dev/null
 	kill -9 "$server" "$client" 2>/dev/null
 	plug || return
-	# On a slow host the messages that make the connection are sent again early, and are still on the way when the
-	# removal begins.
 	sed -n '/cm_remove_one/,$p' /sys/kernel/tracing/trace >"$TMP/removal"
 	grep -q cm_remove_one "$TMP/removal" || fail "no removal was traced" || return
 	! grep -F ib_mad_send_done_handler "$TMP/removal" || fail "messages were sent" || return

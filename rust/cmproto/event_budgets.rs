@@ -22,8 +22,8 @@ const PLACES: usize = 64;
 ///
 /// A flood of refused requests must not cause a flood of messages. Each source, which is a port or
 /// a user in a network namespace, or a GID that requests come to, has a limit of its own, for as
-/// long as it has used any of it.
-/// Events of more sources at a time than there are places are lost, and not counted.
+/// long as it has used any of it. Events of more sources at a time than there are places are lost,
+/// and not counted.
 #[derive(Clone, Debug)]
 pub struct Budgets<K> {
     places: [Option<Budget<K>>; PLACES],
@@ -34,6 +34,7 @@ impl<K> Budgets<K> {
     pub const BURST: u64 = 100;
     /// Time from one event to the next after that.
     pub const INTERVAL: Duration = Duration::from_millis(20);
+
     /// Creates the limit before the first event.
     pub const fn new() -> Self {
         Self {

@@ -8,7 +8,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 cm=${1:-rust}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
+# shellcheck source=selftests/lib/host-cases.sh
+. "$here/lib/host-cases.sh"
+output=$tmp/out
 
 guest() {
 	${within:+timeout --foreground --preserve-status "$within"} \
@@ -32,19 +34,6 @@ check() {
 says() {
 	grep -q -- "$2" "$tmp/out"
 	result $? "$1" "want /$2/"
-}
-
-# result STATUS NAME WANT
-result() {
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "# $3"
-		tail -n 30 "$tmp/out" | sed 's/^/# | /'
-		echo "not ok $n - $2"
-		failed=1
-	fi
 }
 
 # log_is clean|bad NAME TEXT: what tools/guest takes such a kernel log for.

@@ -10,18 +10,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 tools=$here/../tools
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
-
-result() {
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		tail -n 20 "$tmp/out" | sed 's/^/# | /'
-		echo "not ok $n - $2"
-		failed=1
-	fi
-}
+# shellcheck source=selftests/lib/host-cases.sh
+. "$here/lib/host-cases.sh"
+output=$tmp/out
 
 # refused NAME PATTERN COMMAND...: it fails and says so, in a line; nothing else is done.
 refused() {

@@ -32,17 +32,14 @@ in_root() {
 	BUILDROOT_ROOT=$root BUILDROOT_BIND="$debs $work" "$TOOLS/buildroot" "$@"
 }
 
-n=0 failed=0
+# shellcheck source=selftests/lib/host-cases.sh
+. "$REPO/selftests/lib/host-cases.sh"
+output=$work/log
+
+# check NAME COMMAND...
 check() {
-	local name=$1 status=0
+	local name=$1
 	shift
-	n=$((n + 1))
-	"$@" >"$work/log" 2>&1 || status=$?
-	if [ "$status" -eq 0 ]; then
-		echo "ok $n - $name"
-	else
-		tail -n 40 "$work/log" | sed 's/^/# | /'
-		echo "not ok $n - $name"
-		failed=1
-	fi
+	"$@" >"$output" 2>&1
+	result $? "$name"
 }

@@ -140,6 +140,8 @@ numbered! {
         Phase = 42 => "phase",
         /// Number of events that were lost.
         Lost = 43 => "lost",
+        /// The [bits](Tunable::bit) of the tunables that an identifier sets itself.
+        SetOnId = 44 => "set-on-id",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -328,6 +330,10 @@ mod specification {
         check!(ResourceAttr, "    name: resource-attrs", 1);
         check!(CounterKind, "    name: counter-kind", 0);
         check!(Refusal, "    name: refusal", 0);
+        assert_eq!(
+            names("    name: tunable"),
+            Tunable::ALL.map(|tunable| Attr::of(tunable).name())
+        );
         check!(Phase, "    name: phase", 0);
         assert_eq!(
             names("mcast-groups:"),

@@ -81,9 +81,8 @@ impl Connection {
             }
             let view = inner.exchange.peer();
             let view = view.and_then(|peer| globals.round_trips.view(&peer, globals.now()));
-            let device = Some(at.device.clone());
             Some(Connection {
-                identifier: Identifier::of(endpoint, device, inner.state(), inner.addr.src),
+                identifier: Identifier::of(endpoint, inner),
                 port: at.port_num,
                 dst: inner.addr.dst,
                 qp_type: endpoint.qp_type.0,

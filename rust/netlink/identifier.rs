@@ -4,7 +4,7 @@
 
 use super::port::put_device;
 use crate::{
-    endpoint::{CmDevice, Endpoint},
+    endpoint::{Attachment, CmDevice, Endpoint, Inner},
     ib::restrack::Owner,
     kext::{
         net::Net,
@@ -14,6 +14,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
+    cm::{Tunable, Tuning},
     cma::State,
     netlink::{Attr, Viewer},
 };
@@ -26,9 +27,13 @@ pub(super) struct Identifier {
     owner: Option<Owner>,
     port_space: u16,
     age_ms: u64,
-    pub(super) device: Option<Arc<CmDevice>>,
-    pub(super) state: State,
-    pub(super) src: SockAddr,
+    device: Option<Arc<CmDevice>>,
+    state: State,
+    src: SockAddr,
+    /// The tunables in force, as far as they are known.
+    tuning: Tuning,
+    /// The [bits](Tunable::bit) of those of them that the consumer has set.
+    own: u32,
 }
 
 /// Returns whether a viewer in the network namespace `net` sees an endpoint.
@@ -39,21 +44,21 @@ pub(super) fn is_visible(endpoint: &Endpoint, viewer: &Viewer, net: &Net) -> boo
 
 impl Identifier {
     /// Creates the contents for an endpoint, which is locked.
-    pub(super) fn of(
-        endpoint: &Endpoint,
-        device: Option<Arc<CmDevice>>,
-        state: State,
-        src: SockAddr,
-    ) -> Self {
+    pub(super) fn of(endpoint: &Endpoint, inner: &Inner) -> Self {
+        // Where another CM sends the messages the port's values mean nothing.
+        let port = inner.cm_port().filter(|_| !inner.is_iwarp());
+        let device = inner.device.as_ref();
         Identifier {
             number: endpoint.id_priv.number(),
             user: endpoint.user().map(|user| User::number(user)),
             owner: endpoint.id_priv.owner(),
             port_space: endpoint.ps.number(),
             age_ms: endpoint.created.elapsed_ms(),
-            device,
-            state,
-            src,
+            device: device.map(|at: &Attachment| at.device.clone()),
+            state: inner.state(),
+            src: inner.addr.src,
+            tuning: inner.tuning_at(port),
+            own: inner.tuning.own_bits(),
         }
     }
 
@@ -78,7 +83,13 @@ impl Identifier {
         message.u32(Attr::PortSpace as u16, self.port_space.into())?;
         message.u32(Attr::State as u16, self.state as u32)?;
         put_address(Attr::Src, &self.src, message)?;
-        message.uint(Attr::Age as u16, self.age_ms)
+        message.uint(Attr::Age as u16, self.age_ms)?;
+        for tunable in Tunable::ALL {
+            if let Some(value) = self.tuning.own(tunable) {
+                message.u32(Attr::of(tunable) as u16, value)?;
+            }
+        }
+        message.u32(Attr::SetOnId as u16, self.own)
     }
 }
 

@@ -4,7 +4,6 @@
 
 use super::identifier::{is_visible, Identifier};
 use crate::{
-    endpoint::Attachment,
     globals::Globals,
     kext::{net::Net, netlink::Answer},
     table::listeners::Place,
@@ -23,12 +22,7 @@ pub(super) fn listeners(
     while let Some((at, endpoint)) = globals.listeners.from(place) {
         if is_visible(&endpoint, viewer, net) {
             let (listener, consumer) = endpoint.with_lock(|endpoint, inner| {
-                let device = inner
-                    .device
-                    .as_ref()
-                    .map(|at: &Attachment| at.device.clone());
-                let listener = Identifier::of(endpoint, device, inner.state(), inner.addr.src);
-                (listener, inner.consumer.clone())
+                (Identifier::of(endpoint, inner), inner.consumer.clone())
             });
             let backlog = consumer.and_then(|consumer| consumer.backlog());
             out.message(Command::ListenerGet as u8, |request, message| {

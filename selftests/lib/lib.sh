@@ -63,6 +63,16 @@ check() {
 	return "$status"
 }
 
+# hears PID [PREFIX...]: whether this process has joined the groups of "rdma-cm monitor".
+hears() {
+	local port=$1
+	shift
+	# The last group that it joins is that of families, whose number is 16.
+	# shellcheck disable=SC2016 # a program of awk
+	"$@" awk -v "port=$port" '$2 == 16 && $3 == port && $4 ~ /[89a-f]...$/ { found = 1 } END { exit !found }' \
+		/proc/net/netlink
+}
+
 # pause SECONDS: as sleep, which is another program to start.
 exec {NEVER}<> <(:)
 pause() {

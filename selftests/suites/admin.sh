@@ -222,6 +222,77 @@ connections() {
 }
 check "connections: all of the namespace, or the user's own" connections
 
+# with_options: a program with a listener and a connection, each of which has set options; OPTIONED is its number.
+with_options() {
+	# The functions of the example, which imports cleanly.
+	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/mnt/repo/selftests/examples python3 - "$A4" "$B4" >"$TMP/optioned" 2>&1 <<-'END' & OPTIONED=$!
+		from options import *
+
+		def address(text, port):
+		    return struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(text) + bytes(8)
+
+		def new(**options):
+		    made = ctypes.c_void_p()
+		    call("rdma_create_id", channel, ctypes.byref(made), None, RDMA_PS_TCP)
+		    for name, number, _ in OPTIONS:
+		        if name in options:
+		            word = ctypes.c_uint(options[name])
+		            call("rdma_set_option", made.value, RDMA_OPTION_TUNING, number, ctypes.byref(word), ctypes.c_size_t(4))
+		    return made.value
+
+		POINTERS["rdma_bind_addr"] = "pp"
+		POINTERS["rdma_listen"] = "p"
+		channel = rdmacm.rdma_create_event_channel()
+		for text, port, options in ((sys.argv[1], 7361, {"PARKING": 7}), ("0.0.0.0", 7362, {"DEADLINE": 9000})):
+		    listener = new(**options)
+		    call("rdma_bind_addr", listener, address(text, port))
+		    call("rdma_listen", listener, 4)
+		client = new(MAX_RETRIES=3, EARLY_RETRY=0)
+		call("rdma_resolve_addr", client, None, address(sys.argv[2], 7330), 2000)
+		print(next_event(channel), flush=True)
+		time.sleep(1000)
+	END
+	wait_for 20 grep -q ADDR_RESOLVED "$TMP/optioned" || fail "$(cat "$TMP/optioned")"
+}
+
+# options FILTER SUBJECT: what is set on the id, and the values, of the one that the filter chooses.
+options() {
+	json ".[] | select($1) | [[.\"set-on-id\"[].name], .\"max-retries\", .\"deadline-ms\", .\"timewait\", .\"early-retry-ms\",
+		.\"backlog-parking\"] | tostring" show "$2"
+}
+
+options_are() {
+	[ "$(options "$1" "$2")" = "$3" ] || fail "$(options "$1" "$2") in place of $3"
+}
+
+id_options() {
+	local client=".dst == \"$B4:7330\""
+	with_options || return
+	# The values that are not the id's own are those of the port, as it is tuned now.
+	options_are "$client" connections '[["max-retries","early-retry-ms"],3,0,22,0,1024]' || return
+	"$TOOL" tune set rxe0 max-retries=9 deadline-ms=8000 || return
+	options_are "$client" connections '[["max-retries","early-retry-ms"],3,8000,22,0,1024]' || return
+	options_are ".src == \"$A4:7361\"" listeners '[["backlog-parking"],9,8000,22,20,7]' || return
+	"$TOOL" tune set rxe0 max-retries=15 deadline-ms=0 || return
+	# A wildcard listener has no port.
+	options_are '.src == "0.0.0.0:7362"' listeners '[["deadline-ms"],null,9000,null,null,null]' || return
+	"$TOOL" show connections --verbose >"$TMP/out" && [ "$(wc -L <"$TMP/out")" -le 80 ] &&
+		grep -qx '    set on the id: max-retries=3 early-retry-ms=0' "$TMP/out" &&
+		grep -q '^    of the port: response-timeout=20 deadline-ms=0 timewait=22' "$TMP/out" || fail "$(cat "$TMP/out")" || return
+	"$TOOL" show listeners -v | grep -qx '    set on the id: deadline-ms=9000' || return
+	! "$TOOL" show connections | grep -q 'max-retries' || return
+	# An id of a request has the options of its listener.
+	$PEER rping -c -a "$A4" -p 7361 >/dev/null 2>&1 &
+	request_is_there() {
+		[ "$(options ".src == \"$A4:7361\"" connections)" = '[["backlog-parking"],15,0,22,20,7]' ]
+	}
+	wait_for 20 request_is_there || fail "$(json . show connections)" || return
+	kill "$OPTIONED" %%
+	wait
+	wait_for 10 no_cm_ids
+}
+check "connections, listeners: the options that are set on an id, and those of its port" id_options
+
 # The server is stopped: nobody reads the requests. Its backlog is 3.
 listener() {
 	local i
@@ -487,10 +558,7 @@ listen() {
 	shift
 	"$@" "$TOOL" -j monitor >"$TMP/$name" & MONITOR=$!
 	MONITORS+=($MONITOR)
-	# The last group that it joins is that of families, whose number is 16.
-	# shellcheck disable=SC2016 # a program of awk
-	wait_for 20 "$@" awk -v "port=$MONITOR" '$2 == 16 && $3 == port && $4 ~ /[89a-f]...$/ { found = 1 }
-		END { exit !found }' /proc/net/netlink || fail "no monitor: $("$@" cat /proc/net/netlink)"
+	wait_for 20 hears "$MONITOR" "$@" || fail "no monitor: $("$@" cat /proc/net/netlink)"
 }
 
 # deaf: the monitors end, as a user ends them.

@@ -68,6 +68,11 @@ impl Tunable {
         }
     }
 
+    /// Returns the bit of the value in a set of them.
+    pub const fn bit(self) -> u32 {
+        1_u32.wrapping_shl(self as u32)
+    }
+
     /// Checks a value, and returns it.
     ///
     /// # Errors
@@ -147,6 +152,13 @@ impl Tuning {
             Tunable::EarlyRetry => number(self.early_retry),
             Tunable::Parking => number(self.parking),
         }
+    }
+
+    /// Returns the [bits](Tunable::bit) of the values that are set.
+    pub fn own_bits(&self) -> u32 {
+        let own = Tunable::ALL.into_iter();
+        let own = own.filter(|tunable| self.own(*tunable).is_some());
+        own.fold(0, |bits, tunable| bits | tunable.bit())
     }
 
     /// Returns the tuning with the values of `base` for those that are not set.
@@ -257,6 +269,12 @@ mod tests {
         assert_eq!(both.early_retry(), None);
         assert_eq!(both.limits().total, Duration::from_millis(7));
         assert_eq!(both.parking(), 1_024);
+        let bits = |tunables: &[Tunable]| tunables.iter().map(|one| one.bit()).sum::<u32>();
+        assert_eq!(
+            id.own_bits(),
+            bits(&[Tunable::MaxRetries, Tunable::Deadline])
+        );
+        assert_eq!(Tuning::NONE.own_bits(), 0);
         assert_eq!(Tuning::NONE.early_retry(), Some(Duration::from_millis(20)));
     }
 }

@@ -64,7 +64,7 @@ enum What {
     /// Shows which connection manager is loaded, and who uses it.
     Status,
     /// Shows connections, listeners, peers, or what users have.
-    Show { what: show::Subject },
+    Show(show::Options),
     /// Shows what is counted.
     Stat(stat::Options),
     /// Tells what goes wrong, as it happens, until it is interrupted.
@@ -105,7 +105,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     };
     match command {
         What::Status => status::show(json),
-        What::Show { what } => show::show(&mut family()?, what, json),
+        What::Show(options) => show::show(&mut family()?, &options, json),
         What::Stat(options) => stat::show(&mut family()?, &options, json),
         What::Monitor => monitor::monitor(&mut family()?, json),
         What::Trace(options) => trace::trace(&options, json),

@@ -8,7 +8,8 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cm, cma,
+    cm::{self, Tunable},
+    cma,
     event::{Phase, Refusal},
     netlink::{Attr, Command, CounterAttr, CounterKind, ResourceAttr},
     ucma::query::Protocol,
@@ -149,8 +150,17 @@ fn value(attr: Attr, bytes: &[u8]) -> Option<Value> {
                 bytes,
             )]))
         }
+        Attr::SetOnId => number(bytes).map(|bits| Value::Rows(tunables(bits))),
         _ => number(bytes).map(Value::Number),
     }
+}
+
+/// Returns the names of the tunables of a set, but for those of a newer kernel.
+fn tunables(bits: u64) -> Vec<Row> {
+    let set = Tunable::ALL.into_iter();
+    let set = set.filter(|tunable| bits & u64::from(tunable.bit()) != 0);
+    set.map(|tunable| Row(vec![("name", Value::Text(Attr::of(tunable).name().into()))]))
+        .collect()
 }
 
 /// Returns the values of attributes, of which the one with the number `name` is a text.
@@ -204,6 +214,15 @@ mod tests {
         let shown = [v4, v6].map(|addr| address(&addr.to_bytes()[..addr.len()]));
         let want = "[fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd]:1";
         assert_eq!(shown, [Some("10.0.0.2:7174".into()), Some(want.into())]);
+    }
+
+    #[test]
+    fn a_set_of_tunables_is_a_list_of_names() {
+        let name = |name: &str| Row(vec![("name", Value::Text(name.into()))]);
+        let of = |bits: u32| value(Attr::SetOnId, &bits.to_ne_bytes());
+        assert_eq!(of(0), Some(Value::Rows(vec![])));
+        let both = vec![name("response-timeout"), name("deadline-ms")];
+        assert_eq!(of(0x8000_0005), Some(Value::Rows(both)));
     }
 
     #[test]

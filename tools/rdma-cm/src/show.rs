@@ -9,8 +9,11 @@ use crate::{
     row::{dump, Row},
     table::{time, Table},
 };
-use clap::ValueEnum;
-use cmproto::netlink::Command;
+use clap::{Args, ValueEnum};
+use cmproto::{
+    cm::Tunable,
+    netlink::{Attr, Command},
+};
 use std::fs;
 
 /// A subject that can be shown.
@@ -26,8 +29,17 @@ pub enum Subject {
     Limits,
 }
 
+#[derive(Args)]
+pub struct Options {
+    what: Subject,
+    /// Also show the options of each connection or listener, and which of them it has set itself.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
 /// Shows a subject.
-pub fn show(socket: &mut Socket, what: Subject, as_json: bool) -> Result<(), Failure> {
+pub fn show(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), Failure> {
+    let Options { what, verbose } = *options;
     let command = match what {
         Subject::Connections => Command::ConnectionGet,
         Subject::Listeners => Command::ListenerGet,
@@ -40,8 +52,8 @@ pub fn show(socket: &mut Socket, what: Subject, as_json: bool) -> Result<(), Fai
         return Ok(());
     }
     match what {
-        Subject::Connections => connections(&rows),
-        Subject::Listeners => listeners(&rows),
+        Subject::Connections => connections(&rows, verbose),
+        Subject::Listeners => listeners(&rows, verbose),
         Subject::Peers => peers(&rows),
         Subject::Limits => limits(&rows),
     }
@@ -95,7 +107,33 @@ fn state(row: &Row) -> &str {
     }
 }
 
-fn connections(rows: &[Row]) -> Table {
+/// Adds the options of an identifier: those that it has set itself, and those of its port.
+fn note_options(table: &mut Table, row: &Row) {
+    let own: Vec<&str> = row
+        .rows("set-on-id")
+        .iter()
+        .map(|own| own.text("name"))
+        .collect();
+    let assigned = |is_own: bool| -> Vec<String> {
+        let names = Tunable::ALL.map(|tunable| Attr::of(tunable).name());
+        let names = names
+            .into_iter()
+            .filter(|name| own.contains(name) == is_own);
+        names
+            .filter_map(|name| Some(format!("{name}={}", row.number(name)?)))
+            .collect()
+    };
+    for (label, words) in [
+        ("set on the id", assigned(true)),
+        ("of the port", assigned(false)),
+    ] {
+        if !words.is_empty() {
+            table.note(label, &words);
+        }
+    }
+}
+
+fn connections(rows: &[Row], verbose: bool) -> Table {
     let mut table = Table::new(&[
         "PORT",
         "OWNER",
@@ -115,11 +153,14 @@ fn connections(rows: &[Row]) -> Table {
             duration(row, "rtt-us", 1),
             format!("{} > {}", row.text("src"), row.text("dst")),
         ]);
+        if verbose {
+            note_options(&mut table, row);
+        }
     }
     table
 }
 
-fn listeners(rows: &[Row]) -> Table {
+fn listeners(rows: &[Row], verbose: bool) -> Table {
     let mut table = Table::new(&[
         "OWNER", "UID", "BACKLOG", "UNREAD", "PARKED", "REFUSED", "AGE", "ADDRESS",
     ]);
@@ -138,6 +179,9 @@ fn listeners(rows: &[Row]) -> Table {
             duration(row, "age-ms", 1000),
             address,
         ]);
+        if verbose {
+            note_options(&mut table, row);
+        }
     }
     table
 }
@@ -184,6 +228,7 @@ fn limits(rows: &[Row]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::Value;
 
     #[test]
     fn a_connection_fits_a_terminal() {
@@ -198,7 +243,7 @@ mod tests {
             ("src", "10.100.200.101:61234"),
             ("dst", "10.100.200.102:4420"),
         ]);
-        let lines = connections(&[row]).lines();
+        let lines = connections(&[row], false).lines();
         assert!(lines.iter().all(|line| line.len() <= 80), "{lines:?}");
         let words: Vec<&str> = lines[2].split_whitespace().collect();
         assert_eq!(
@@ -212,13 +257,46 @@ mod tests {
     }
 
     #[test]
+    fn options_are_those_of_the_id_or_of_the_port() {
+        let mut row = Row::of(&[
+            ("dev-name", "rxe0"),
+            ("port", "1"),
+            ("src", "10.0.0.1:61234"),
+            ("dst", "10.0.0.2:4420"),
+            ("response-timeout", "20"),
+            ("max-retries", "3"),
+            ("deadline-ms", "3600000"),
+            ("timewait", "22"),
+            ("early-retry-ms", "10000"),
+            ("backlog-parking", "1024"),
+        ]);
+        row.push(
+            "set-on-id",
+            Value::Rows(vec![Row::of(&[("name", "max-retries")])]),
+        );
+        let lines = connections(&[row.clone()], true).lines();
+        assert_eq!(
+            lines[2..],
+            [
+                "    set on the id: max-retries=3",
+                "    of the port: response-timeout=20 deadline-ms=3600000 timewait=22",
+                "      early-retry-ms=10000 backlog-parking=1024",
+            ]
+        );
+        // An older module tells of none.
+        let old = Row::of(&[("src", "10.0.0.1:1"), ("dst", "10.0.0.2:2")]);
+        assert_eq!(connections(&[old], true).lines().len(), 2);
+        assert_eq!(listeners(&[row], true).lines().len(), 5);
+    }
+
+    #[test]
     fn a_listener_of_the_kernel_has_no_backlog() {
         let row = Row::of(&[
             ("owner", "ib_srpt"),
             ("service-id", "4660"),
             ("age-ms", "1"),
         ]);
-        let lines = listeners(&[row]).lines();
+        let lines = listeners(&[row], false).lines();
         let words: Vec<&str> = lines[1].split_whitespace().collect();
         assert_eq!(
             words,

@@ -9,6 +9,8 @@ const WIDTH: usize = 80;
 pub struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+    /// Lines below a row, with the number of rows down to it.
+    notes: Vec<(usize, String)>,
 }
 
 impl Table {
@@ -17,12 +19,30 @@ impl Table {
         Table {
             head: head.to_vec(),
             rows: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
     /// Adds a row, with a text for each column.
     pub fn row(&mut self, row: impl Into<Vec<String>>) {
         self.rows.push(row.into());
+    }
+
+    /// Adds words below the last row, behind a label, in lines that fit.
+    pub fn note(&mut self, label: &str, words: &[String]) {
+        const INDENT: usize = 4;
+        let mut line = format!("{:INDENT$}{label}:", "");
+        let mut lines = Vec::new();
+        for word in words {
+            if line.len() + 1 + word.len() > WIDTH {
+                lines.push(line);
+                line = " ".repeat(INDENT + 1);
+            }
+            line = format!("{line} {word}");
+        }
+        lines.push(line);
+        let row = self.rows.len();
+        self.notes.extend(lines.into_iter().map(|line| (row, line)));
     }
 
     /// Returns the lines. Numbers stand to the right.
@@ -41,7 +61,7 @@ impl Table {
         };
         let numbers: Vec<bool> = (0..=last).map(is_number).collect();
         let mut lines = Vec::new();
-        for row in all {
+        for (number, row) in all.into_iter().enumerate() {
             let mut line = String::new();
             for (at, text) in row.iter().enumerate().take(last) {
                 let pad = " ".repeat(widths[at] - len(text));
@@ -59,6 +79,8 @@ impl Table {
                 }
             }
             lines.push(line.trim_end().to_owned());
+            let notes = self.notes.iter().filter(|(row, _)| *row == number);
+            lines.extend(notes.map(|(_, note)| note.clone()));
         }
         lines
     }

@@ -4,6 +4,7 @@
 
 use crate::{
     avl::{NodePtr, Root},
+    cell::{value_of, HasCell},
     counted::{Borrowed, Counted},
     link::{HasLink, Link},
 };
@@ -189,6 +190,46 @@ where
     /// Returns the first object whose key is not below `key`, and its key.
     pub fn lower_bound(&self, key: &K) -> Option<(K, Borrowed<'_, R>)> {
         Some(self.lend(self.root.lower_bound(key)?))
+    }
+
+    /// Returns the value of an object that is in this tree.
+    pub fn value(&self, object: &R::Target) -> Option<&<R::Target as HasCell<K>>::Value>
+    where
+        R::Target: HasCell<K>,
+    {
+        let node = self.root.find(HasLink::<K>::link(object))?;
+        // SAFETY: The link is in this tree, which is borrowed for as long as the result, so that
+        // the value is only read.
+        Some(unsafe { &*value_of(object_of::<R, K>(node)) })
+    }
+
+    /// Returns the value of an object that is in this tree.
+    pub fn value_mut(&mut self, object: &R::Target) -> Option<&mut <R::Target as HasCell<K>>::Value>
+    where
+        R::Target: HasCell<K>,
+    {
+        let node = self.root.find(HasLink::<K>::link(object))?;
+        // SAFETY: The link is in this tree, which is exclusively borrowed for as long as the
+        // result, and so is the value.
+        Some(unsafe { &mut *value_of(object_of::<R, K>(node)) })
+    }
+
+    /// Returns the first object with the key `key`, and its value.
+    #[allow(clippy::type_complexity)] // It is a pair.
+    pub fn get_mut(
+        &mut self,
+        key: &K,
+    ) -> Option<(Borrowed<'_, R>, &mut <R::Target as HasCell<K>>::Value)>
+    where
+        R::Target: HasCell<K>,
+    {
+        let node = self.root.lower_bound(key)?;
+        if node.key() != *key {
+            return None;
+        }
+        let value = value_of(object_of::<R, K>(node));
+        // SAFETY: As in `value_mut`. The reference to the object gives no access to the value.
+        Some((self.lend(node).1, unsafe { &mut *value }))
     }
 
     /// Lends the reference to the object at `node`, which is one of this tree.

@@ -2,7 +2,7 @@
 
 //! Reference-counted objects for containers.
 
-use containers::Counted;
+use containers::{Counted, TreeCell};
 use core::{ops::Deref, ptr::NonNull};
 use kernel::{alloc::Flags, prelude::*, sync::Arc};
 
@@ -53,4 +53,10 @@ unsafe impl<T> Counted for CountedArc<T> {
         // SAFETY: By the safety requirements this is the reference that the pointer was.
         Self(unsafe { Arc::from_raw(object.as_ptr()) })
     }
+}
+
+/// Initialises a cell in place.
+pub(crate) fn init_tree_cell<K, V, E>(value: impl Init<V, E>) -> impl Init<TreeCell<K, V>, E> {
+    // SAFETY: A cell has the layout of its value.
+    unsafe { pin_init::cast_init(value) }
 }

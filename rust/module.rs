@@ -87,6 +87,8 @@ pub(crate) struct RdmaCm {
     _shutdown: ShutdownGuard,
     // No reference to an endpoint is left.
     _endpoints: Arc<SlabCache<Endpoint>>,
+    // No context and no event is left.
+    _slabs: Arc<ucma::Slabs>,
 }
 
 /// A guard that stops timers, work items and queries when dropped.
@@ -105,6 +107,7 @@ impl kernel::InPlaceModule for RdmaCm {
             check_layout()?;
             delay::announce();
             let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
+            let slabs = ucma::Slabs::new()?;
             let globals = Globals::new(endpoints.clone())?;
             let client = Arc::new(
                 Client {
@@ -116,6 +119,7 @@ impl kernel::InPlaceModule for RdmaCm {
             let shown = client.clone();
             let network = Arc::new(NetworkListener(globals.clone()), GFP_KERNEL)?;
             Ok(try_pin_init!(RdmaCm {
+                _slabs: slabs.clone(),
                 _endpoints: endpoints,
                 _shutdown: ShutdownGuard(globals.clone()),
                 _client <- Registration::new(client),
@@ -125,7 +129,7 @@ impl kernel::InPlaceModule for RdmaCm {
                 _netdevs <- NetdevRegistration::new(network),
                 // The character device is registered last, because a program may open it at once,
                 // and then loading must not fail.
-                _ucma <- ucma::Registration::new(globals.clone()),
+                _ucma <- ucma::Registration::new(globals.clone(), slabs),
                 _: { shown.chardev.populate(_ucma.device()); },
                 _settings: show_settings(globals.clone()),
                 _netlink: answer_netlink(globals),

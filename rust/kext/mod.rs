@@ -36,4 +36,3 @@ pub(crate) mod use_count;
 pub(crate) mod users;
 pub(crate) mod wait;
 pub(crate) mod workqueue;
-pub(crate) mod zeroed;

@@ -14,10 +14,11 @@ use crate::bindings;
 use core::{
     marker::PhantomData,
     mem::{align_of, offset_of, size_of, ManuallyDrop, MaybeUninit},
-    ops::Deref,
+    ops::{Deref, DerefMut},
     ptr::{self, NonNull},
 };
-use kernel::{prelude::*, sync::Refcount};
+use kernel::{alloc::AllocError, prelude::*, sync::Refcount};
+use zerocopy::FromZeros;
 
 /// An object and its counter.
 #[repr(C)]
@@ -77,11 +78,7 @@ impl<T: 'static> SlabCache<T> {
     where
         Error: From<E>,
     {
-        // SAFETY: The cache is there.
-        let memory = unsafe {
-            bindings::rust_rdma_kmem_cache_alloc(self.raw.as_ptr(), bindings::GFP_KERNEL_ACCOUNT)
-        };
-        let object = NonNull::new(memory.cast::<Counted<T>>()).ok_or(ENOMEM)?;
+        let object = self.allocate(bindings::GFP_KERNEL_ACCOUNT)?;
         // SAFETY: By the type invariant the memory has the size and the alignment of the object. It
         // is ours until it is freed, which is after the last use of this reference, and not moved.
         let data: &'static mut MaybeUninit<T> = unsafe {
@@ -90,10 +87,26 @@ impl<T: 'static> SlabCache<T> {
         };
         data.write_pin_init(init).inspect_err(|_| {
             // SAFETY: The memory is ours, and contains nothing that would have to be dropped.
-            unsafe { bindings::kfree(memory) };
+            unsafe { bindings::kfree(object.as_ptr().cast()) };
         })?;
         // INVARIANT: The object is initialised, and its count of 1 is that of this reference.
         Ok(SlabArc(object))
+    }
+
+    /// Allocates memory for an object, which is charged to the memory cgroup of the current task.
+    pub(crate) fn reserve(&self, wait: Wait) -> Result<SlabMemory<T>, AllocError> {
+        let flags = match wait {
+            Wait::May => bindings::GFP_KERNEL_ACCOUNT,
+            Wait::MustNot => bindings::GFP_NOWAIT,
+        };
+        // INVARIANT: The memory was just allocated, and is owned by the new value.
+        self.allocate(flags).map(SlabMemory)
+    }
+
+    fn allocate(&self, flags: bindings::gfp_t) -> Result<NonNull<Counted<T>>, AllocError> {
+        // SAFETY: The cache is there.
+        let memory = unsafe { bindings::rust_rdma_kmem_cache_alloc(self.raw.as_ptr(), flags) };
+        NonNull::new(memory.cast()).ok_or(AllocError)
     }
 }
 
@@ -101,6 +114,86 @@ impl<T> Drop for SlabCache<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the cache is ours. Objects that are left stay valid.
         unsafe { bindings::kmem_cache_destroy(self.raw.as_ptr()) };
+    }
+}
+
+/// Says whether an allocation may wait until there is memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// It may sleep.
+    May,
+    /// It must not sleep, and fails without a warning.
+    MustNot,
+}
+
+/// Memory for an object of a [`SlabCache`], with anything in it.
+///
+/// # Invariants
+///
+/// The memory is from a slab cache for such objects, and belongs to this. Its counter is not used.
+pub(crate) struct SlabMemory<T>(NonNull<Counted<T>>);
+
+// SAFETY: The memory contains nothing.
+unsafe impl<T> Send for SlabMemory<T> {}
+// SAFETY: The memory contains nothing.
+unsafe impl<T> Sync for SlabMemory<T> {}
+
+impl<T> SlabMemory<T> {
+    fn data(&self) -> *mut T {
+        // SAFETY: By the type invariant the memory is there. No reference to it is made.
+        unsafe { &raw mut (*self.0.as_ptr()).data }
+    }
+}
+
+impl<T: FromZeros + Copy> SlabMemory<T> {
+    /// Makes the memory an object that is all zeros.
+    pub(crate) fn zeroed(self) -> SlabBox<T> {
+        // SAFETY: By the type invariant the memory belongs to this.
+        unsafe { self.data().write_bytes(0, 1) };
+        // INVARIANT: All zeros are a value of a `FromZeros`.
+        SlabBox(self)
+    }
+}
+
+impl<T> Drop for SlabMemory<T> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the memory belongs to this, and is not used any more.
+        unsafe { bindings::kfree(self.0.as_ptr().cast()) };
+    }
+}
+
+/// An object of a [`SlabCache`] that has one owner, as in a [`KBox`].
+///
+/// # Invariants
+///
+/// The object in the memory is initialised.
+pub(crate) struct SlabBox<T: Copy>(SlabMemory<T>);
+
+// SAFETY: The owner may use the object as its own.
+unsafe impl<T: Copy + Send> Send for SlabBox<T> {}
+// SAFETY: A shared reference gives shared access to the object.
+unsafe impl<T: Copy + Sync> Sync for SlabBox<T> {}
+
+impl<T: Copy> SlabBox<T> {
+    /// Returns the memory of the object, which ends.
+    pub(crate) fn into_memory(self) -> SlabMemory<T> {
+        self.0
+    }
+}
+
+impl<T: Copy> Deref for SlabBox<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: By the type invariant the object is initialised.
+        unsafe { &*self.0.data() }
+    }
+}
+
+impl<T: Copy> DerefMut for SlabBox<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: By the type invariant the object is initialised, and this owns it.
+        unsafe { &mut *self.0.data() }
     }
 }
 

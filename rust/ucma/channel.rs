@@ -32,6 +32,7 @@ use crate::{
         error::to_protocol,
         lock::lock_both,
         net::Net,
+        slab::Wait,
         users::{Charge, IdCharge, OpenUser},
         wait::{new_wait_queue, WaitQueue},
     },
@@ -43,7 +44,7 @@ use cmproto::{
 };
 use core::ptr;
 use kernel::{
-    alloc::flags::{GFP_KERNEL_ACCOUNT, GFP_NOWAIT, __GFP_NOWARN},
+    alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
     prelude::*,
     sync::{Arc, Mutex},
@@ -125,11 +126,10 @@ impl Channel {
         let Unpublished {
             context,
             number,
-            reservation,
+            place,
         } = unpublished;
-        let entry = reservation.fill(context.clone(), uid);
         let mut contexts = self.contexts.lock();
-        contexts.add(&context, entry);
+        contexts.add(place, uid);
         number.publish(context);
     }
 
@@ -150,9 +150,8 @@ impl Channel {
         let Unpublished {
             context,
             number,
-            reservation,
+            place,
         } = unpublished;
-        let entry = reservation.fill(context.clone(), 0);
         let request = EventMemory::Node(events.take().ok_or(Declined::NoRoom)?);
         let param = events.take_param();
 
@@ -173,7 +172,7 @@ impl Channel {
                 Unread::new(uid, event, param, context.id(), seq)
             });
             context.set_channel(channel);
-            contexts.add(&context, entry);
+            contexts.add(place, 0);
             number.publish(context);
             Ok((admission, replaced))
         });
@@ -368,7 +367,7 @@ impl Channel {
         if missing.is_none() {
             return Ok(());
         }
-        let mut fresh = EventReservation::allocate(missing, GFP_KERNEL_ACCOUNT)?;
+        let mut fresh = EventReservation::allocate(missing, &self.ucma.slabs.params, Wait::May)?;
         delay::point();
         Self::with_entry(context, |entry| {
             entry.reservation.fill_from(&mut fresh);
@@ -387,7 +386,8 @@ impl Channel {
         });
         if let Err(missing) = queued {
             delay::point();
-            let mut extra = EventReservation::allocate_some(missing, GFP_NOWAIT | __GFP_NOWARN);
+            let params = &channel.ucma.slabs.params;
+            let mut extra = EventReservation::allocate_some(missing, params, Wait::MustNot);
             (channel, queued) = Self::of(context, |_, contexts| {
                 contexts.queue(context, group, event, Some(&mut extra))
             });

@@ -80,7 +80,8 @@ impl Closing {
     /// Starts to destroy the contexts of `contexts`: gives their ports back and spawns the work
     /// items.
     fn start(self: Arc<Self>, contexts: ChannelContexts<Context>) {
-        for context in contexts.iter() {
+        for place in contexts.iter() {
+            let context = &place.context;
             if !context.endpoint().release_port() {
                 context.discard();
             }
@@ -104,9 +105,10 @@ impl Closing {
 }
 
 /// Destroys the contexts that `next` returns, one after the other.
-fn end_each(mut next: impl FnMut() -> Option<(Arc<Context>, RemovedEntry<Context>)>) {
-    while let Some((context, removed)) = next() {
+fn end_each(mut next: impl FnMut() -> Option<RemovedEntry<Context>>) {
+    while let Some(removed) = next() {
         delay::point();
+        let context = removed.place.context.clone();
         context.discard();
         context.clear(removed);
     }

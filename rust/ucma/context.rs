@@ -9,7 +9,9 @@
 
 use super::{
     channel::Channel,
-    entries::{EntryReservation, EventReservation, ExpectedEvents, Numbered, RemovedEntry},
+    entries::{
+        request_child, EventReservation, ExpectedEvents, Numbered, Place, PlaceRef, RemovedEntry,
+    },
     globals::Ucma,
     multicast::Multicast,
 };
@@ -19,6 +21,7 @@ use crate::{
         delay,
         error::{to_protocol, ToKernel},
         idtable::Reserved,
+        slab::Wait,
         users::IdCharge,
     },
 };
@@ -69,8 +72,8 @@ fn address(channel: &Channel) -> usize {
 pub(super) struct Unpublished<'a> {
     pub(super) context: Arc<Context>,
     pub(super) number: Reserved<'a, Context>,
-    /// Memory for the entry in the channel.
-    pub(super) reservation: EntryReservation<Context>,
+    /// The place that it gets in the channel.
+    pub(super) place: PlaceRef<Context>,
 }
 
 impl<'a> Unpublished<'a> {
@@ -101,9 +104,9 @@ impl<'a> Unpublished<'a> {
         let id_priv = &context.endpoint.id_priv;
         id_priv.belong_to_program(Arc::as_ptr(&context).cast());
         Ok(Unpublished {
+            place: Place::new(&ucma.slabs.places, context.clone())?,
             context,
             number,
-            reservation: EntryReservation::new()?,
         })
     }
 }
@@ -229,11 +232,13 @@ impl Context {
     /// memberships.
     pub(super) fn clear(&self, removed: RemovedEntry<Context>) {
         let RemovedEntry {
-            mut queue, groups, ..
+            mut requests,
+            groups,
+            ..
         } = removed;
         Multicast::remove_all(&self.channel().ucma, groups);
-        while let Some((node, ())) = queue.take_first(|_, _| ()) {
-            if let Some(child) = node.into_child() {
+        while let Some(cursor) = requests.cursor_front_mut() {
+            if let Some(child) = request_child(cursor.remove_current().1) {
                 // A child does not listen, so that this recursion ends here.
                 child.discard();
             }
@@ -257,9 +262,10 @@ impl Context {
         event: &Event<'_>,
         asker: Option<Asker>,
     ) -> Result<Admitted<'a>, Declined> {
-        let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)
-            .map_err(to_protocol)?;
         let channel = self.channel();
+        let params = &channel.ucma.slabs.params;
+        let memory = EventReservation::allocate(ExpectedEvents::ONE, params, Wait::May)
+            .map_err(to_protocol)?;
         let unpublished = Unpublished::new(&channel.ucma, channel.clone(), child.clone());
         let unpublished = unpublished.map_err(to_protocol)?;
         let context = unpublished.context.clone();

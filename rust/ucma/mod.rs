@@ -19,7 +19,7 @@ mod globals;
 mod multicast;
 mod registration;
 
-pub(crate) use self::registration::Registration;
+pub(crate) use self::{globals::Slabs, registration::Registration};
 
 /// Version number of the ABI, as netlink reports it.
 pub(crate) const ABI_VERSION: u64 = 4;

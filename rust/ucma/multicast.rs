@@ -10,7 +10,7 @@ use super::{
     entries::{EventReservation, ExpectedEvents, MembershipEntry},
     globals::Ucma,
 };
-use crate::kext::{idtable::Reserved, users::Charge};
+use crate::kext::{idtable::Reserved, slab::Wait, users::Charge};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     prelude::*,
@@ -52,7 +52,7 @@ impl<'a> UnpublishedGroup<'a> {
             multicast: Arc::new(multicast, GFP_KERNEL_ACCOUNT)?,
             number: ucma.groups.reserve().map_err(|_| ENOMEM)?,
             reservation: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-            events: EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?,
+            events: EventReservation::allocate(ExpectedEvents::ONE, &ucma.slabs.params, Wait::May)?,
         })
     }
 }

@@ -2,7 +2,11 @@
 
 //! The registration of the character device, and what its files do.
 
-use super::{channel::Channel, closing, command, globals::Ucma};
+use super::{
+    channel::Channel,
+    closing, command,
+    globals::{Slabs, Ucma},
+};
 use crate::{
     globals::Globals,
     kext::{
@@ -31,9 +35,9 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Registers the device and its sysctls.
-    pub(crate) fn new(globals: Arc<Globals>) -> impl PinInit<Self, Error> {
+    pub(crate) fn new(globals: Arc<Globals>, slabs: Arc<Slabs>) -> impl PinInit<Self, Error> {
         try_pin_init!(Registration {
-            device <- chardev::Registration::new(Ucma::new(globals)?),
+            device <- chardev::Registration::new(Ucma::new(globals, slabs)?),
             sysctl: sysctl::Registration::new()?,
         }? Error)
     }

@@ -5,7 +5,7 @@
 use super::call::{request, Call};
 use crate::{
     endpoint::{Event, EventParam},
-    kext::error::ResultExt,
+    kext::{error::ResultExt, slab::Wait},
     ucma::{
         channel::Channel,
         context::Context,
@@ -16,7 +16,7 @@ use cmproto::{
     ucma::account::Resource,
     ucma_abi::{self as abi, EventResp},
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+use kernel::prelude::*;
 
 /// `GET_EVENT`: reads the oldest event of the channel.
 ///
@@ -45,7 +45,8 @@ request!(WriteCmEvent: |request| request.kind().map(drop));
 /// - `ENOMEM` if there is no memory.
 pub(super) fn write(call: &Call<'_>, context: &Context, request: &abi::WriteCmEvent) -> Result {
     let charge = call.charge(context, Resource::WrittenEvents)?;
-    let memory = EventReservation::allocate(ExpectedEvents::ONE, GFP_KERNEL_ACCOUNT)?;
+    let params = &call.channel().ucma.slabs.params;
+    let memory = EventReservation::allocate(ExpectedEvents::ONE, params, Wait::May)?;
     let status = i32::from_ne_bytes(request.status.to_ne_bytes());
     let event = Event {
         param: EventParam::Arg(request.arg()),

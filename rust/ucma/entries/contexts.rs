@@ -8,7 +8,10 @@
 //! without a search.
 
 use super::{
-    entry::{ChannelEntry, Numbered, OldestReservation, Recipient, RemovedEntry},
+    entry::{
+        ChannelEntry, ContextId, Numbered, Oldest, OldestSeq, Place, PlaceRef, Recipient,
+        RemovedEntry,
+    },
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
@@ -21,12 +24,9 @@ use cmproto::{
     ucma::order::{Arrival, Numbers},
     ucma_abi::EventStart,
 };
+use containers::Borrowed;
 use core::{mem, ptr};
-use kernel::{
-    prelude::*,
-    rbtree::{RBTree, RBTreeNode},
-    sync::Arc,
-};
+use kernel::{prelude::*, rbtree::RBTreeNode, sync::Arc};
 
 /// The most contexts that a channel may have.
 const MAX_CONTEXTS: usize = 1 << 17;
@@ -41,19 +41,16 @@ const MAX_WRITTEN: usize = 4096;
 ///
 /// # Invariants
 ///
-/// - `oldest` maps the sequence number of the first event in each queue that is not empty to the
-///   number of the context, and has no other entry.
+/// - `oldest` has the place of each context whose queue is not empty, by the sequence number of the
+///   first event in it, and no other one.
 /// - `joined` and `written` are the sums of those of all entries.
 pub(crate) struct ChannelContexts<C> {
     entries: EntryMap<C>,
     joined: usize,
     written: usize,
-    oldest: RBTree<u64, u32>,
+    oldest: Oldest<C>,
     sequence: Numbers,
 }
-
-/// The entry of a context that was removed, with its entry in `oldest` if it had one.
-type Detached<C> = (RBTreeNode<u32, ChannelEntry<C>>, Option<OldestReservation>);
 
 /// An event that a reader has taken out of its queue, to copy it to the user.
 ///
@@ -80,8 +77,9 @@ pub(crate) struct TakenEvent<C> {
 /// The entry of a context, with the parts of [`ChannelContexts`] that follow its events.
 pub(crate) struct FoundEntry<'a, C> {
     pub(crate) entry: &'a mut ChannelEntry<C>,
+    place: Borrowed<'a, PlaceRef<C>>,
     written: &'a mut usize,
-    oldest: &'a mut RBTree<u64, u32>,
+    oldest: &'a mut Oldest<C>,
     sequence: &'a mut Numbers,
 }
 
@@ -98,16 +96,25 @@ impl<C: Numbered> FoundEntry<'_, C> {
         if unread.is_written() {
             self.count_written();
         }
-        let FoundEntry { entry, oldest, .. } = self;
+        let FoundEntry {
+            entry,
+            place,
+            oldest,
+            ..
+        } = self;
         if let Some(joined) = subject.group.and_then(|group| entry.groups.get_mut(&group)) {
             joined.add_unread(at);
         }
-        // A parked request may come before others.
-        let before = subject.parked.and_then(|_| entry.first_seq());
-        entry.enter_last(oldest, seq);
+        // A parked request may come before others; all other events come last.
+        let is_parked = subject.parked.is_some();
+        if entry.queue.is_empty() {
+            // INVARIANT: This is the first event. Its context is in no `oldest`, so that it is
+            // entered.
+            let _ = oldest.insert(OldestSeq(seq), place.clone());
+        }
         entry.queue.fill(memory, at, unread, subject);
-        if before.is_some() {
-            entry.follow_first(oldest, before);
+        if is_parked {
+            entry.follow_first(&place, oldest);
         }
     }
 
@@ -117,17 +124,21 @@ impl<C: Numbered> FoundEntry<'_, C> {
         &mut self,
         asker: Option<Asker>,
     ) -> Result<(Admission, Option<EventNode<C>>), Declined> {
-        let FoundEntry { entry, oldest, .. } = self;
-        let (queue, arrival) = (&mut entry.queue, &entry.arrival);
-        let (mut before, mut replaced) = (None, None);
+        let FoundEntry {
+            entry,
+            place,
+            oldest,
+            ..
+        } = self;
+        let queue = &mut entry.queue;
+        let mut replaced = None;
         let admission = entry.backlog.admit(asker, || {
-            before = queue.first().map(|(at, seq)| arrival.seq(at, seq));
             replaced = queue.replace(random::u64());
             replaced.is_some()
         });
         let admission = admission.inspect_err(|_| entry.backlog.refuse())?;
         if replaced.is_some() {
-            entry.follow_first(oldest, before);
+            entry.follow_first(place, oldest);
         }
         Ok((admission, replaced))
     }
@@ -146,7 +157,7 @@ impl<C: Numbered> ChannelContexts<C> {
             entries: EntryMap::new(),
             joined: 0,
             written: 0,
-            oldest: RBTree::new(),
+            oldest: Oldest::new(),
             sequence: Numbers::new(),
         }
     }
@@ -175,28 +186,28 @@ impl<C: Numbered> ChannelContexts<C> {
 
     /// Returns the entry of `context` with what queuing an event for it changes.
     pub(crate) fn find(&mut self, context: &C) -> Option<FoundEntry<'_, C>> {
-        let entry = self
-            .entries
-            .get_mut(context.id())
-            .filter(|entry| ptr::eq(&*entry.context, context))?;
+        let found = self.entries.get_mut(ContextId(context.id()));
+        let (place, entry) = found.filter(|(place, _)| ptr::eq(&*place.context, context))?;
         Some(FoundEntry {
             entry,
+            place,
             written: &mut self.written,
             oldest: &mut self.oldest,
             sequence: &mut self.sequence,
         })
     }
 
-    /// Adds the entry of `context`.
-    pub(crate) fn add(&mut self, context: &C, entry: RBTreeNode<u32, ChannelEntry<C>>) {
-        self.entries.insert(context.id(), entry);
+    /// Adds the context at `place`, with the user's value `uid`.
+    pub(crate) fn add(&mut self, place: PlaceRef<C>, uid: u64) {
+        if let Some(entry) = self.entries.insert(place) {
+            entry.uid = uid;
+        }
     }
 
-    /// Removes the entry of a context, with its events.
+    /// Removes a context, with its events.
     pub(crate) fn remove(&mut self, context: &C) -> Option<RemovedEntry<C>> {
-        let (node, _) = self.detach(context)?;
-        let (_, entry) = node.to_key_value();
-        Some(entry.into_removed().1)
+        let place = (*self.find(context)?.place).clone();
+        self.take_apart(place)
     }
 
     /// Returns the number of contexts that have an entry.
@@ -204,9 +215,9 @@ impl<C: Numbered> ChannelContexts<C> {
         self.entries.count()
     }
 
-    /// Iterates over all contexts, in no particular order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<C>> {
-        self.entries.iter().map(|entry| &entry.context)
+    /// Iterates over the places of all contexts, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Borrowed<'_, PlaceRef<C>>> {
+        self.entries.iter()
     }
 
     /// Takes all entries out.
@@ -214,45 +225,51 @@ impl<C: Numbered> ChannelContexts<C> {
         mem::replace(self, ChannelContexts::new())
     }
 
-    /// Removes an arbitrary entry and takes it apart. Does not update `oldest`: only for entries
-    /// that nobody reads events from any more.
-    pub(crate) fn pop(&mut self) -> Option<(Arc<C>, RemovedEntry<C>)> {
-        let (_, entry) = self.entries.pop()?.to_key_value();
-        Some(entry.into_removed())
+    /// Removes an arbitrary context, with its events.
+    pub(crate) fn pop(&mut self) -> Option<RemovedEntry<C>> {
+        let place = self.entries.any()?;
+        self.take_apart(place)
+    }
+
+    /// Removes the context at `place`, with its events.
+    fn take_apart(&mut self, place: PlaceRef<C>) -> Option<RemovedEntry<C>> {
+        self.detach(&place)?;
+        let removed = self.entries.at(&place)?.take_rest(place.clone());
+        self.entries.remove(&place);
+        Some(removed)
     }
 
     // Moving
     // ------------------------------------------------------------------------------------------
 
-    /// Removes the entry of a context, and its entry in `oldest` if it has one.
-    fn detach(&mut self, context: &C) -> Option<Detached<C>> {
-        let entry = self.get(context)?;
-        let (first, joined, written) = (entry.first_seq(), entry.joined, entry.written);
-        let spare = first.and_then(|first| self.oldest.remove_node(&first));
-        let entry = self.entries.remove(context.id())?;
-        self.joined = self.joined.saturating_sub(joined);
-        self.written = self.written.saturating_sub(written);
-        Some((entry, spare.map(RBTreeNode::into_reservation)))
+    /// Removes a place from `oldest`, and its memberships and events from the sums.
+    fn detach(&mut self, place: &Place<C>) -> Option<()> {
+        let entry = self.entries.at(place)?;
+        self.joined = self.joined.saturating_sub(entry.joined);
+        self.written = self.written.saturating_sub(entry.written);
+        // The entries have another reference.
+        drop(self.oldest.remove(place));
+        Some(())
     }
 
-    /// Moves the entry of a context to another channel, with its events, which become the last ones
-    /// there, however many they are. Allocates and frees nothing.
-    /// Returns whether the context had an entry.
+    /// Moves a context to another channel, with its events, which become the last ones there,
+    /// however many they are. Allocates and frees nothing. Returns whether the context was here.
     pub(crate) fn hand_over(&mut self, context: &C, to: &mut ChannelContexts<C>) -> bool {
-        let Some((node, spare)) = self.detach(context) else {
+        let found = self.find(context).map(|found| (*found.place).clone());
+        let Some(place) = found else {
             return false;
         };
-        to.add(context, node);
-        let Some(entry) = to.entries.get_mut(context.id()) else {
+        if self.detach(&place).is_none() {
+            return false;
+        }
+        self.entries.remove(&place);
+        let Some(entry) = to.entries.insert(place.clone()) else {
             return false;
         };
         to.joined = to.joined.saturating_add(entry.joined);
         to.written = to.written.saturating_add(entry.written);
         entry.arrival = Arrival::now(&entry.numbers, &mut to.sequence);
-        if let (Some(first), Some(spare)) = (entry.first_seq(), spare) {
-            // INVARIANT: From here on `first` is the sequence number of the first event.
-            to.oldest.insert(spare.into_node(first, context.id()));
-        }
+        entry.follow_first(&place, &mut to.oldest);
         true
     }
 
@@ -294,13 +311,17 @@ impl<C: Numbered> ChannelContexts<C> {
 
     /// Removes a membership of `context`, with its unread events.
     pub(crate) fn leave(&mut self, context: &C, group: u64) -> Option<RemovedMembership<C>> {
-        let FoundEntry { entry, oldest, .. } = self.find(context)?;
+        let FoundEntry {
+            entry,
+            place,
+            oldest,
+            ..
+        } = self.find(context)?;
         let unread = entry.groups.get(&group)?.unread;
         let joined = entry.groups.remove_node(&group)?;
         entry.joined = entry.joined.saturating_sub(1);
-        let before = entry.first_seq();
         let events = unread.map(|at| entry.queue.withdraw(at?));
-        entry.follow_first(oldest, before);
+        entry.follow_first(&place, oldest);
         self.joined = self.joined.saturating_sub(1);
         Some(RemovedMembership::new(joined, events))
     }
@@ -336,10 +357,14 @@ impl<C: Numbered> ChannelContexts<C> {
         if is_written {
             found.count_written();
         }
-        let FoundEntry { entry, oldest, .. } = found;
-        let before = entry.first_seq();
+        let FoundEntry {
+            entry,
+            place,
+            oldest,
+            ..
+        } = found;
         entry.queue.put_back(node, resp);
-        entry.follow_first(oldest, before);
+        entry.follow_first(&place, oldest);
         None
     }
 
@@ -359,7 +384,8 @@ impl<C: Numbered> ChannelContexts<C> {
         let Some(found) = self.find(context) else {
             return Ok(false);
         };
-        let Some(recipient) = found.entry.recipient(group, event, extra)? else {
+        let id = found.place.id();
+        let Some(recipient) = found.entry.recipient(id, group, event, extra)? else {
             return Ok(false);
         };
         let Recipient {
@@ -386,11 +412,8 @@ impl<C: Numbered> ChannelContexts<C> {
             oldest,
             ..
         } = self;
-        let cursor = oldest.cursor_front_mut()?;
-        let (_, &id) = cursor.current();
-        let (_, spare) = cursor.remove_current();
-        let spare = spare.into_reservation();
-        let entry = entries.get_mut(id)?;
+        let place = oldest.pop_first()?;
+        let entry = entries.at(&place)?;
         let (node, (start, resp, child, group, is_written)) =
             entry.queue.take_first(|unread, subject| {
                 let child = subject.and_then(|subject| subject.child.clone());
@@ -398,12 +421,9 @@ impl<C: Numbered> ChannelContexts<C> {
                 let resp = unread.resp().take();
                 (unread.start(), resp, child, group, unread.is_written())
             })?;
-        // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
-        match entry.first_seq() {
-            Some(first) => {
-                oldest.insert(spare.into_node(first, id));
-            }
-            None => entry.spare = Some(spare),
+        // INVARIANT: The place follows the first event.
+        if let Some(first) = entry.first_seq() {
+            let _ = oldest.insert(OldestSeq(first), place.clone());
         }
         entry.reported = entry.reported.wrapping_add(1);
         if is_written {
@@ -415,7 +435,7 @@ impl<C: Numbered> ChannelContexts<C> {
             joined.remove_unread(node.position());
         }
         Some(TakenEvent {
-            owner: entry.context.clone(),
+            owner: place.context.clone(),
             child,
             group,
             is_written,

@@ -5,10 +5,17 @@
 use super::{
     event::ParamReservation,
     membership::MembershipEntry,
-    queue::{EventMemory, Queue, RemovedEvent, TakenMemory},
+    queue::{EventMemory, Events, Queue, RemovedEvent, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
-use crate::{endpoint::Event, kext::users::Charge};
+use crate::{
+    endpoint::Event,
+    kext::{
+        counted::init_tree_cell,
+        slab::{SlabArc, SlabCache},
+        users::Charge,
+    },
+};
 use cmproto::{
     node::{Admission, Asker, Declined, Offer},
     ucma::{
@@ -17,33 +24,80 @@ use cmproto::{
     },
     ucma_abi::CmEvent,
 };
-use kernel::{
-    alloc::flags::GFP_KERNEL_ACCOUNT,
-    prelude::*,
-    rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
-    sync::Arc,
-};
+use containers::{impl_has_cell, impl_has_link, Link, Tree, TreeCell};
+use core::mem;
+use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
 /// An object that has an entry in a channel and a number.
-pub(crate) trait Numbered {
+pub(crate) trait Numbered: 'static {
     /// Returns the number by which user space names the object.
     fn id(&self) -> u32;
 }
 
-/// Memory for an entry in the tree that maps the sequence number of a context's oldest event to its
-/// number.
-pub(crate) type OldestReservation = RBTreeNodeReservation<u64, u32>;
+/// The number of a context, by which its entry is found in a channel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ContextId(pub(super) u32);
+
+/// The sequence number of the oldest event of a context.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OldestSeq(pub(super) u64);
+
+/// The place of a context in a channel: the object by which the channel's trees have it.
+///
+/// It exists before the context enters a channel, and moves to another one with the context.
+#[pin_data]
+pub(crate) struct Place<C> {
+    pub(crate) context: Arc<C>,
+    by_id: Link<ContextId>,
+    by_oldest: Link<OldestSeq>,
+    entry: TreeCell<ContextId, ChannelEntry<C>>,
+}
+
+impl_has_link! {
+    impl {C} HasLink<ContextId> for Place<C> { self.by_id }
+}
+impl_has_link! {
+    impl {C} HasLink<OldestSeq> for Place<C> { self.by_oldest }
+}
+impl_has_cell! {
+    impl {C} HasCell<ContextId, Value = ChannelEntry<C>> for Place<C> { self.entry }
+}
+
+/// A counted reference to the place of a context.
+pub(crate) type PlaceRef<C> = SlabArc<Place<C>>;
+
+/// The slab cache of the places of all contexts.
+pub(crate) type PlaceCache<C> = SlabCache<Place<C>>;
+
+/// The places of the contexts with unread events, by the sequence number of the oldest.
+pub(crate) type Oldest<C> = Tree<PlaceRef<C>, OldestSeq>;
+
+impl<C: Numbered> Place<C> {
+    /// Allocates the place of `context`, in no channel yet.
+    pub(crate) fn new(cache: &PlaceCache<C>, context: Arc<C>) -> Result<PlaceRef<C>> {
+        cache.pin_init(pin_init!(Place {
+            context,
+            by_id: Link::new(),
+            by_oldest: Link::new(),
+            entry <- init_tree_cell(ChannelEntry::new()),
+        }))
+    }
+
+    /// Returns the number of the context.
+    #[inline]
+    pub(crate) fn id(&self) -> ContextId {
+        ContextId(self.context.id())
+    }
+}
 
 /// The entry of a context in its channel.
 ///
 /// # Invariants
 ///
-/// - `spare` is `Some` if and only if `queue` is empty.
 /// - `groups` has `joined` entries.
 /// - `written` of the events in `queue` were written by programs.
 /// - `unread` of the memberships are the positions of their events in `queue`.
 pub(crate) struct ChannelEntry<C> {
-    pub(crate) context: Arc<C>,
     /// The user's value for the context; 0 as long as the context wants no events.
     pub(crate) uid: u64,
     /// The number of events that were read.
@@ -61,24 +115,19 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) numbers: Numbers,
     /// When the context has come to the channel.
     pub(crate) arrival: Arrival,
-    pub(crate) spare: Option<OldestReservation>,
     pub(crate) reservation: EventReservation<C>,
 }
 
-/// Memory for the entry of a context in its channel.
-pub(crate) struct EntryReservation<C> {
-    node: RBTreeNodeReservation<u32, ChannelEntry<C>>,
-    spare: OldestReservation,
-}
-
-/// The rest of an entry that was removed from its channel, to be cleared without its lock.
+/// The rest of a context that was removed from its channel, to be cleared without its lock.
 pub(crate) struct RemovedEntry<C> {
     /// The number of events that were read.
     pub(crate) reported: u32,
-    /// The unread events.
-    pub(crate) queue: Queue<C>,
+    /// The unread connection requests.
+    pub(crate) requests: Events<C>,
     /// The memberships in multicast groups.
     pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
+    /// The place, with the other unread events.
+    pub(crate) place: PlaceRef<C>,
 }
 
 /// The recipient of an event, with memory for the event.
@@ -89,52 +138,37 @@ pub(crate) struct Recipient<C> {
     pub(crate) param: Option<ParamReservation>,
 }
 
-impl<C: Numbered> EntryReservation<C> {
-    /// Allocates memory for an entry.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(EntryReservation {
-            node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
-            spare: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+impl<C> ChannelEntry<C> {
+    /// Initialises the entry of a context that wants no events yet.
+    fn new() -> impl Init<Self> {
+        init!(ChannelEntry {
+            uid: 0,
+            reported: 0,
+            backlog: Backlog::new(),
+            listener: None,
+            queue <- Queue::new(),
+            groups: RBTree::new(),
+            joined: 0,
+            written: 0,
+            numbers: Numbers::new(),
+            arrival: Arrival::new(),
+            reservation: EventReservation::new(),
         })
     }
 
-    /// Makes the memory the entry of `context`, with the user's value `uid`.
-    pub(crate) fn fill(self, context: Arc<C>, uid: u64) -> RBTreeNode<u32, ChannelEntry<C>> {
-        let id = context.id();
-        self.node.into_node(
-            id,
-            ChannelEntry {
-                context,
-                uid,
-                reported: 0,
-                backlog: Backlog::new(),
-                listener: None,
-                queue: Queue::new(),
-                groups: RBTree::new(),
-                joined: 0,
-                written: 0,
-                numbers: Numbers::new(),
-                arrival: Arrival::new(),
-                spare: Some(self.spare),
-                reservation: EventReservation::new(),
-            },
-        )
-    }
-}
-
-impl<C: Numbered> ChannelEntry<C> {
     /// Returns the part of `expected` for which there is no memory.
     pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
         self.reservation.missing(expected.beyond(self.queue.free()))
     }
 
-    /// Returns the recipient of an event, with memory for the event: the context, or `group` if the
-    /// context is still a member. Returns `None` if the owner of the context wants no events.
+    /// Returns the recipient of an event, with memory for the event: the context, whose number is
+    /// `id`, or `group` if the context is still a member. Returns `None` if the owner of the context wants no events.
     ///
     /// Without `extra`, a lack of memory is an error, which says how much is missing. With `extra`,
     /// memory comes from there, too, and `None` is returned if neither has memory for the event.
     pub(crate) fn recipient(
         &mut self,
+        id: ContextId,
         group: Option<u64>,
         event: &Event<'_>,
         extra: Option<&mut EventReservation<C>>,
@@ -145,7 +179,7 @@ impl<C: Numbered> ChannelEntry<C> {
         let (uid, id, reservation, own) = match group {
             None => (
                 self.uid,
-                self.context.id(),
+                id.0,
                 &mut self.reservation,
                 self.queue.take_slot(),
             ),
@@ -164,19 +198,20 @@ impl<C: Numbered> ChannelEntry<C> {
             }
             return Err(missing);
         }
-        let mut none = EventReservation::new();
-        let extra = extra.unwrap_or(&mut none);
+        let mut extra = extra;
         let allocated = || {
             reservation
                 .take()
-                .or_else(|| extra.take())
+                .or_else(|| extra.as_mut()?.take())
                 .map(EventMemory::Node)
         };
         let Some(memory) = own.or_else(allocated) else {
             return Ok(None);
         };
         let param = match event.param.is_some() {
-            true => reservation.take_param().or_else(|| extra.take_param()),
+            true => reservation
+                .take_param()
+                .or_else(|| extra.and_then(EventReservation::take_param)),
             false => None,
         };
         if event.kind == CmEvent::Established {
@@ -210,34 +245,17 @@ impl<C: Numbered> ChannelEntry<C> {
         Some(self.arrival.seq(at, seq))
     }
 
-    /// Enters the context into the channel's `oldest` for a new event with the sequence number
-    /// `seq`, which is put into the queue next, behind all others.
-    pub(crate) fn enter_last(&mut self, oldest: &mut RBTree<u64, u32>, seq: u64) {
-        // INVARIANT: The queue was empty, so that `seq` is that of the first event from here on.
-        if let Some(spare) = self.spare.take() {
-            oldest.insert(spare.into_node(seq, self.context.id()));
-        }
-    }
-
-    /// Lets the entry of the context in the channel's `oldest` follow the first event, whose
-    /// sequence number was `before` until the queue was changed.
-    pub(crate) fn follow_first(&mut self, oldest: &mut RBTree<u64, u32>, before: Option<u64>) {
-        let first = self.first_seq();
-        if before == first {
+    /// Lets `place`, which is that of the entry, follow the first event in the channel's `oldest`
+    /// after the queue was changed.
+    pub(crate) fn follow_first(&self, place: &PlaceRef<C>, oldest: &mut Oldest<C>) {
+        let first = self.first_seq().map(OldestSeq);
+        if oldest.key(place) == first {
             return;
         }
-        let memory = match before {
-            Some(before) => oldest
-                .remove_node(&before)
-                .map(RBTreeNode::into_reservation),
-            None => self.spare.take(),
-        };
-        // INVARIANT: The entry follows the first event, or is the spare one if there is no event.
-        match (first, memory) {
-            (Some(first), Some(memory)) => {
-                oldest.insert(memory.into_node(first, self.context.id()));
-            }
-            (_, memory) => self.spare = memory,
+        let before = oldest.remove(place);
+        if let Some(first) = first {
+            // It is in no other channel, so that it is entered.
+            let _ = oldest.insert(first, before.unwrap_or_else(|| place.clone()));
         }
     }
 
@@ -249,13 +267,14 @@ impl<C: Numbered> ChannelEntry<C> {
         }
     }
 
-    /// Takes the entry apart, into its context and the state that is to be cleared.
-    pub(crate) fn into_removed(self) -> (Arc<C>, RemovedEntry<C>) {
-        let removed = RemovedEntry {
+    /// Takes out what is cleared when the context, whose place is `place`, has left its channel for
+    /// good.
+    pub(crate) fn take_rest(&mut self, place: PlaceRef<C>) -> RemovedEntry<C> {
+        RemovedEntry {
             reported: self.reported,
-            queue: self.queue,
-            groups: self.groups,
-        };
-        (self.context, removed)
+            requests: self.queue.take_requests(),
+            groups: mem::take(&mut self.groups),
+            place,
+        }
     }
 }

@@ -2,13 +2,16 @@
 
 //! The entries of a channel, by the numbers of their contexts.
 
-use super::entry::ChannelEntry;
-use core::array;
-use kernel::rbtree::{RBTree, RBTreeNode};
+use super::entry::{ChannelEntry, ContextId, Numbered, Place, PlaceRef};
+use containers::{Borrowed, Tree};
+use core::{array, iter};
 
 /// Number of trees, a power of two. Context numbers are allocated consecutively, so that the trees
 /// have about the same size.
 const TREES: usize = 64;
+
+/// The entries of some contexts.
+type Entries<C> = Tree<PlaceRef<C>, ContextId>;
 
 /// The entries of a channel, by context number.
 ///
@@ -16,15 +19,15 @@ const TREES: usize = 64;
 ///
 /// The trees have `count` entries in total.
 pub(crate) struct EntryMap<C> {
-    trees: [RBTree<u32, ChannelEntry<C>>; TREES],
+    trees: [Entries<C>; TREES],
     count: usize,
 }
 
-impl<C> EntryMap<C> {
+impl<C: Numbered> EntryMap<C> {
     /// Creates an empty set.
     pub(crate) fn new() -> Self {
         EntryMap {
-            trees: array::from_fn(|_| RBTree::new()),
+            trees: array::from_fn(|_| Tree::new()),
             count: 0,
         }
     }
@@ -34,42 +37,55 @@ impl<C> EntryMap<C> {
         self.count
     }
 
-    /// Iterates over all entries, in no particular order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &ChannelEntry<C>> {
-        self.trees.iter().flat_map(RBTree::values)
+    /// Iterates over the places of all contexts, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Borrowed<'_, PlaceRef<C>>> {
+        self.trees.iter().flat_map(|tree| {
+            let first = tree.first().map(|(_, place)| place);
+            iter::successors(first, |place| tree.after(place))
+        })
     }
 
-    fn tree(&mut self, id: u32) -> Option<&mut RBTree<u32, ChannelEntry<C>>> {
-        let index = usize::try_from(id).unwrap_or(0) & (TREES - 1);
+    #[inline]
+    fn tree(&mut self, id: ContextId) -> Option<&mut Entries<C>> {
+        let index = usize::try_from(id.0).unwrap_or(0) & (TREES - 1);
         self.trees.get_mut(index)
     }
 
-    /// Returns the entry of context `id`.
-    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut ChannelEntry<C>> {
+    /// Returns the place of the context with the number `id`, and its entry.
+    #[inline]
+    pub(crate) fn get_mut(
+        &mut self,
+        id: ContextId,
+    ) -> Option<(Borrowed<'_, PlaceRef<C>>, &mut ChannelEntry<C>)> {
         self.tree(id)?.get_mut(&id)
     }
 
-    /// Adds an entry. No other entry may have the number `id`.
-    pub(crate) fn insert(&mut self, id: u32, entry: RBTreeNode<u32, ChannelEntry<C>>) {
-        if let Some(tree) = self.tree(id) {
-            tree.insert(entry);
+    /// Returns the entry at `place`, if that is in this channel.
+    #[inline]
+    pub(crate) fn at(&mut self, place: &Place<C>) -> Option<&mut ChannelEntry<C>> {
+        self.tree(place.id())?.value_mut(place)
+    }
+
+    /// Adds the context at `place`. No other context has its number. Returns its entry.
+    pub(crate) fn insert(&mut self, place: PlaceRef<C>) -> Option<&mut ChannelEntry<C>> {
+        let id = place.id();
+        // A place is in one channel at a time, so that it is entered.
+        if self.tree(id)?.insert(id, place).is_ok() {
             self.count = self.count.saturating_add(1);
+        }
+        Some(self.get_mut(id)?.1)
+    }
+
+    /// Removes the context at `place`.
+    pub(crate) fn remove(&mut self, place: &Place<C>) {
+        let removed = self.tree(place.id()).and_then(|tree| tree.remove(place));
+        if removed.is_some() {
+            self.count = self.count.saturating_sub(1);
         }
     }
 
-    /// Removes the entry of context `id` and returns it.
-    pub(crate) fn remove(&mut self, id: u32) -> Option<RBTreeNode<u32, ChannelEntry<C>>> {
-        let entry = self.tree(id)?.remove_node(&id)?;
-        self.count = self.count.saturating_sub(1);
-        Some(entry)
-    }
-
-    /// Removes an arbitrary entry and returns it.
-    pub(crate) fn pop(&mut self) -> Option<RBTreeNode<u32, ChannelEntry<C>>> {
-        let mut trees = self.trees.iter_mut();
-        let cursor = trees.find_map(|tree| tree.cursor_front_mut())?;
-        let (_, entry) = cursor.remove_current();
-        self.count = self.count.saturating_sub(1);
-        Some(entry)
+    /// Returns the place of an arbitrary context.
+    pub(crate) fn any(&self) -> Option<PlaceRef<C>> {
+        Some((*self.iter().next()?).clone())
     }
 }

@@ -4,16 +4,13 @@
 
 use crate::{
     endpoint::{ConnEventParam, Event, EventParam, UdEventParam},
-    kext::zeroed,
+    kext::slab::{SlabBox, SlabCache, SlabMemory, Wait},
 };
 use cmproto::{
     bytes::fill,
     ucma_abi::{self as abi, CmEvent, EventResp, EventStart, FromZeros},
 };
-use kernel::{
-    alloc::{AllocError, Flags},
-    prelude::*,
-};
+use kernel::{alloc::AllocError, prelude::*};
 
 /// An event that was not read yet.
 pub(crate) struct Unread {
@@ -85,31 +82,28 @@ impl Unread {
 }
 
 /// An event with parameters, in the layout of the ABI.
-pub(crate) type EventRespBox = KBox<EventResp>;
+pub(crate) type EventRespBox = SlabBox<EventResp>;
+
+/// The slab cache of events with parameters.
+pub(crate) type ParamCache = SlabCache<EventResp>;
 
 /// Memory for the parameters of an event.
-///
-/// # Invariants
-///
-/// The memory is all zeros.
-pub(crate) struct ParamReservation(EventRespBox);
+pub(crate) struct ParamReservation(SlabMemory<EventResp>);
 
 impl ParamReservation {
-    pub(crate) fn new(flags: Flags) -> Result<Self, AllocError> {
-        // INVARIANT: The memory was allocated zeroed.
-        zeroed::new(flags).map(Self)
+    pub(crate) fn new(params: &ParamCache, wait: Wait) -> Result<Self, AllocError> {
+        params.reserve(wait).map(Self)
     }
 
     /// Returns the memory of an event that was read.
-    pub(crate) fn of_read(mut resp: EventRespBox) -> Self {
-        resp.zero();
-        // INVARIANT: The memory was just zeroed.
-        Self(resp)
+    pub(crate) fn of_read(resp: EventRespBox) -> Self {
+        Self(resp.into_memory())
     }
 
     /// Fills the memory with `event`, in the layout of the ABI.
     fn fill(self, start: &EventStart, event: &Event<'_>) -> EventRespBox {
-        let mut resp = self.0;
+        // All of it is copied to the user.
+        let mut resp = self.0.zeroed();
         resp.uid = start.uid;
         resp.id = start.id;
         resp.event = start.event;

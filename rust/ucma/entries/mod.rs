@@ -14,8 +14,8 @@ mod reservation;
 
 pub(crate) use self::{
     contexts::{ChannelContexts, TakenEvent},
-    entry::{ChannelEntry, EntryReservation, Numbered, RemovedEntry},
-    event::{ParamReservation, Unread},
+    entry::{ChannelEntry, Numbered, Place, PlaceCache, PlaceRef, RemovedEntry},
+    event::{ParamCache, ParamReservation, Unread},
     membership::MembershipEntry,
     queue::{request_child, EventMemory, EventSubject},
     reservation::{EventReservation, ExpectedEvents},

@@ -8,8 +8,9 @@
 use super::event::{EventRespBox, Unread};
 use crate::kext::users::Charge;
 use cmproto::{node::Priority, ucma::turn::Turn};
-use core::{array, mem};
+use core::mem;
 use kernel::{
+    prelude::*,
     rbtree::{RBTree, RBTreeNode, RBTreeNodeReservation},
     sync::Arc,
 };
@@ -47,7 +48,7 @@ pub(crate) type EventNodeReservation<C> = RBTreeNodeReservation<u64, (Unread, Ev
 pub(crate) type EventNode<C> = RBTreeNode<u64, (Unread, EventSubject<C>)>;
 
 /// Events that are not in a slot, by position.
-type Events<C> = RBTree<u64, (Unread, EventSubject<C>)>;
+pub(crate) type Events<C> = RBTree<u64, (Unread, EventSubject<C>)>;
 
 /// Memory for an event.
 pub(crate) enum EventMemory<C> {
@@ -183,14 +184,19 @@ fn put_back_into<C>(
 }
 
 impl<C> Queue<C> {
-    /// Creates an empty queue.
-    pub(crate) fn new() -> Self {
-        Queue {
+    /// Initialises an empty queue.
+    pub(crate) fn new() -> impl Init<Self> {
+        init!(Queue {
             full: 0,
             requests: RBTree::new(),
             events: RBTree::new(),
-            slots: array::from_fn(|_| Slot::Free),
-        }
+            slots <- pin_init::init_array_from_fn(|_| Slot::Free),
+        })
+    }
+
+    /// Takes the unread connection requests out, for a context that has left its channel.
+    pub(crate) fn take_requests(&mut self) -> Events<C> {
+        mem::take(&mut self.requests)
     }
 
     /// Returns whether there is no event.

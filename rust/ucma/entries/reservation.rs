@@ -2,9 +2,15 @@
 
 //! The memory for the events that a context is yet to have.
 
-use super::{event::ParamReservation, queue::EventNodeReservation};
-use crate::endpoint::Event;
-use kernel::{alloc::Flags, prelude::*};
+use super::{
+    event::{ParamCache, ParamReservation},
+    queue::EventNodeReservation,
+};
+use crate::{endpoint::Event, kext::slab::Wait};
+use kernel::{
+    alloc::flags::{GFP_KERNEL_ACCOUNT, GFP_NOWAIT, __GFP_NOWARN},
+    prelude::*,
+};
 
 /// The most events for which a reservation has memory.
 const MOST_EVENTS: usize = 5;
@@ -94,9 +100,13 @@ impl<C> EventReservation<C> {
         }
     }
 
-    /// Allocates memory for `expected`, or fails with `ENOMEM`.
-    pub(crate) fn allocate(expected: ExpectedEvents, flags: Flags) -> Result<Self> {
-        let reservation = Self::allocate_some(expected, flags);
+    /// Allocates memory for `expected`, that of parameters from `params`, or fails with `ENOMEM`.
+    pub(crate) fn allocate(
+        expected: ExpectedEvents,
+        params: &ParamCache,
+        wait: Wait,
+    ) -> Result<Self> {
+        let reservation = Self::allocate_some(expected, params, wait);
         if reservation.missing(expected).is_none() {
             Ok(reservation)
         } else {
@@ -105,7 +115,11 @@ impl<C> EventReservation<C> {
     }
 
     /// Allocates memory for as much of `expected` as possible.
-    pub(crate) fn allocate_some(expected: ExpectedEvents, flags: Flags) -> Self {
+    pub(crate) fn allocate_some(expected: ExpectedEvents, params: &ParamCache, wait: Wait) -> Self {
+        let flags = match wait {
+            Wait::May => GFP_KERNEL_ACCOUNT,
+            Wait::MustNot => GFP_NOWAIT | __GFP_NOWARN,
+        };
         let mut reservation = Self::new();
         for _ in 0..expected.events {
             let Ok(node) = EventNodeReservation::new(flags) else {
@@ -114,7 +128,7 @@ impl<C> EventReservation<C> {
             let _ = reservation.put(node);
         }
         if expected.param {
-            reservation.param = ParamReservation::new(flags).ok();
+            reservation.param = ParamReservation::new(params, wait).ok();
         }
         reservation
     }

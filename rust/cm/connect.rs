@@ -60,7 +60,7 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.globals.comm_ids)?;
+        let comm_id = CommId::new(&self.globals.comm_ids);
         let tid = route.ah.agent().transaction_id(comm_id.value());
         params.pkey = route.path.pkey;
         params.path_mtu = route.path.mtu;
@@ -70,7 +70,6 @@ impl Endpoint {
         Connection::check_connect(&params, private_data).kernel()?;
         attach(inner)?;
         self.step_to_connect(inner)?;
-        comm_id.publish(self);
         let now = self.globals.now();
         let policy = route.retry_policy(&self.globals.round_trips, inner, now);
         // It is made in its place, as it is large.
@@ -89,7 +88,10 @@ impl Endpoint {
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
         inner.qp.srq = params.srq;
-        let machine = &mut inner.exchange.conn_mut().ok_or(EINVAL)?.machine;
+        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
+        // The exchange before, which had an id, too, was just dropped.
+        conn.comm_id.publish(self);
+        let machine = &mut conn.machine;
         machine.set_limits(limits);
         machine.set_retry_policy(policy);
         let actions = machine.connect(&params, private_data, now).kernel()?;

@@ -57,7 +57,7 @@ impl Endpoint {
         private_data: &[u8],
         attach: impl FnOnce(&mut Inner) -> Result,
     ) -> Result {
-        let comm_id = CommId::new(&self.globals.comm_ids)?;
+        let comm_id = CommId::new(&self.globals.comm_ids);
         let id = comm_id.value();
         let tid = route.ah.agent().transaction_id(id);
         let now = self.globals.now();
@@ -84,10 +84,12 @@ impl Endpoint {
         let actions = sidr.machine.resolve(&params, private_data, now).kernel()?;
         attach(inner)?;
         self.step_to_connect(inner)?;
-        if let Some(comm_id) = &sidr.comm_id {
+        // The exchange before, which may have an id, too, is dropped first.
+        inner.exchange = Exchange::Sidr(sidr);
+        let sidr = inner.exchange.sidr_mut();
+        if let Some(comm_id) = sidr.and_then(|sidr| sidr.comm_id.as_mut()) {
             comm_id.publish(self);
         }
-        inner.exchange = Exchange::Sidr(sidr);
         self.execute_sidr(inner, actions, None);
         Ok(())
     }

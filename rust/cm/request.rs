@@ -278,7 +278,7 @@ impl<'a> IncomingReq<'a> {
         let charge = self.charge.take();
         let child = Endpoint::create_child(listener, listener.ps, qp_type, charge)?;
         let tuning = listener.inner.lock().tuning;
-        let comm_id = CommId::new(&globals.comm_ids)?;
+        let comm_id = CommId::new(&globals.comm_ids);
         let tid = mad.agent.transaction_id(comm_id.value());
         let limits = tuning.over(&mad.port.tuning()).limits();
         let (own_id, guid) = (comm_id.value(), mad.port.guid);

@@ -25,7 +25,8 @@ fn link_gid(mac: [u8; 6]) -> Gid {
     gid
 }
 
-/// Returns the GIDs of both ends.
+/// Returns the GIDs of both ends. It is inlined like the snapshot, of which it is a part.
+#[inline(always)]
 fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
     match (protocol, &inner.resolution.dev_addr) {
         (Protocol::Ib, _) => inner.ends(),

@@ -15,8 +15,8 @@
 //!   an exclusive one. A user protects the container with a lock, and the objects need none for
 //!   it.
 //!
-//! - An object may have a value ([`TreeCell`]) that belongs to the tree which it is in: whoever may
-//!   write to the tree may write to the value.
+//! - An object may have a value ([`TreeCell`]) that belongs to the tree which it is in: a user that
+//!   may write to the tree may write to the value.
 //!
 //! The claim is the only part that several tasks may run at a time without a lock. Its tests are
 //! run under loom, too, and all tests under Miri, with both of its models of aliasing.

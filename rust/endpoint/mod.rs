@@ -60,6 +60,7 @@ use crate::{
         users::{IdCharge, UserRef},
     },
     table::{
+        comm_ids::{CommIdLink, OwnCommId},
         listeners,
         members::{self, MemberLink},
         qp_numbers,
@@ -127,6 +128,8 @@ pub(crate) struct Endpoint {
     timer: TimerLink,
     /// The link in the members of the device.
     member: MemberLink,
+    /// The link in the table of communication ids.
+    comm_id: CommIdLink,
     /// The links in the table of the peers' ids.
     remote_comm_id: RemoteCommIdLink,
     remote_qpn: RemoteQpnLink,
@@ -140,6 +143,9 @@ impl_has_link! {
 }
 impl_has_link! {
     impl HasLink<members::Number> for Endpoint { self.member }
+}
+impl_has_link! {
+    impl HasLink<OwnCommId> for Endpoint { self.comm_id }
 }
 impl_has_link! {
     impl HasLink<RemoteCommId> for Endpoint { self.remote_comm_id }
@@ -224,6 +230,7 @@ impl Endpoint {
             memcg,
             timer: TimerLink::new(),
             member: MemberLink::new(),
+            comm_id: CommIdLink::new(),
             remote_comm_id: RemoteCommIdLink::new(),
             remote_qpn: RemoteQpnLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),

@@ -120,9 +120,9 @@ impl<T> Drop for SlabCache<T> {
 /// Says whether an allocation may wait until there is memory.
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
-    /// It may sleep.
+    /// The caller may sleep.
     May,
-    /// It must not sleep, and fails without a warning.
+    /// The caller must not sleep. A failure causes no warning.
     MustNot,
 }
 

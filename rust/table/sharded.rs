@@ -92,20 +92,6 @@ impl<S, const N: usize> Sharded<S, N> {
 }
 
 impl<K: Ord, V, const N: usize> Sharded<RBTree<K, V>, N> {
-    /// Returns whether the table has no entry.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.shards.iter().all(|shard| shard.lock().is_empty())
-    }
-
-    /// Returns the entry with the key `key` in the shard that `hash` chooses.
-    #[inline]
-    pub(crate) fn get(&self, hash: u64, key: &K) -> Option<V>
-    where
-        V: Clone,
-    {
-        self.shard(hash)?.lock().get(key).cloned()
-    }
-
     /// Removes the entry with the key `key` from the shard that `hash` chooses. It is dropped by
     /// the caller, and so outside the shard lock.
     #[inline]

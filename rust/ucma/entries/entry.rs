@@ -162,7 +162,8 @@ impl<C> ChannelEntry<C> {
     }
 
     /// Returns the recipient of an event, with memory for the event: the context, whose number is
-    /// `id`, or `group` if the context is still a member. Returns `None` if the owner of the context wants no events.
+    /// `id`, or `group` if the context is still a member. Returns `None` if the owner wants no
+    /// events.
     ///
     /// Without `extra`, a lack of memory is an error, which says how much is missing. With `extra`,
     /// memory comes from there, too, and `None` is returned if neither has memory for the event.

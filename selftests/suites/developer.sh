@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The examples of Documentation/developer.rst, in C and Python: the options hold where there are any, and over C
+# The examples of Documentation/developer.rst, in C, Rust and Python: the options hold where there are any, and over C
 # the programs say that there are none. The header that they are built with is the one that "make headers_install" leaves.
 #
 # shellcheck disable=SC2317 # functions that "check" runs
@@ -36,6 +36,7 @@ example() {
 	wait_for 20 no_cm_ids
 }
 check "options in C" example "$examples/options-c"
+check "options in Rust" example "$examples/options-rust"
 check "options in Python" example python3 "$examples/options-python"
 
 # detection: what the page says to look at.

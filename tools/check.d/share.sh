@@ -59,7 +59,9 @@ make_examples() {
 	local dir=$share/examples
 	make -s -C "$REPO" headers_install INSTALL_HDR_PATH="$dir" &&
 		BUILDROOT_BIND=$share "$TOOLS/buildroot" gcc -O2 -Wall -Wextra -Werror -I "$dir/include" -o "$dir/options-c" \
-			"$REPO/selftests/examples/options.c" -lrdmacm
+			"$REPO/selftests/examples/options.c" -lrdmacm &&
+		BUILDROOT_BIND=$share "$TOOLS/buildroot" rustc --edition 2021 -O -C strip=symbols -D warnings \
+			-o "$dir/options-rust" "$REPO/selftests/examples/options.rs"
 }
 
 make_p9rdma() {

@@ -8,6 +8,8 @@
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/reader.sh
+. "$SELFTESTS/lib/reader.sh"
 
 release=$(uname -r)
 installed=${INSTALLED:-/mnt/share/installed}/lib/modules/$release
@@ -175,6 +177,16 @@ if [ "$signed_only" ]; then
 		pings
 	}
 	check "rdma-cm use rust unloads nothing then, and says why" refused
+
+	unsigned() {
+		modprobe rdma_ucm || return
+		at a "rdma-cm"
+		at a "rdma-cm use rust"
+		at a "modprobe rust_rdma_cm"
+		at a "dmesg | grep -c 'Loading of unsigned module is rejected'"
+		VARIES='/^[0-9]+$/s/.*/N/'
+	}
+	situation unsigned unsigned
 	finish
 fi
 

@@ -288,6 +288,7 @@ boot removal
 boot signed --cm none --append module.sig_enforce=1
 boot secure-boot --cm none --secure-boot
 boot monitoring
+boot symptoms
 boot faults
 boot newest
 boot nfs-source --mem 8G --disk "$work/linux.tar"
@@ -349,6 +350,8 @@ declare_steps() {
 	step_of_suite[secure-boot]=secure-boot
 	step --waits --needs build monitoring monitoring
 	step_of_suite[monitoring]=monitoring
+	rust_step --waits --needs build symptoms eval "boot=symptoms in_guest"
+	step_of_suite[troubleshooting]=symptoms
 	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	rust_step --idle --cargo host "$TOOLS/check-host"
 	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check

@@ -27,6 +27,7 @@ use crate::{
         workqueue::OwnedQueue,
     },
 };
+use atomics::QueryState;
 use cmproto::addr::{Gid, SockAddr, STORAGE_LEN};
 use core::ptr;
 use kernel::{
@@ -34,11 +35,7 @@ use kernel::{
     error::to_result,
     impl_has_work, new_spinlock, new_work,
     prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{ordering::Full, Atomic},
-        Arc, SpinLock,
-    },
+    sync::{aref::ARef, Arc, SpinLock},
     types::Opaque,
     workqueue::{Work, WorkItem},
 };
@@ -67,31 +64,17 @@ pub(crate) trait AddrDone: Send + Sync + 'static {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, addr: &DevAddr);
 }
 
-/// The states of a query.
-mod state {
-    /// The RDMA core has the query.
-    pub(super) const PENDING: u32 = 0;
-    /// The callback is running.
-    pub(super) const RUNNING: u32 = 1;
-    /// The callback is about to return.
-    pub(super) const FINISHED: u32 = 2;
-    /// The query was cancelled before the callback ran.
-    pub(super) const CANCELLED: u32 = 3;
-    /// The [`super::Query`] was dropped while the callback ran.
-    pub(super) const ABANDONED: u32 = 4;
-}
-
 /// The part of a query that the RDMA core refers to.
 ///
 /// # Invariants
 ///
 /// - From the start of the query on, the RDMA core owns a reference to the object. The callback
-///   takes it over when it changes `state` from `PENDING` to `RUNNING`. The drop of the [`Query`]
-///   takes it over when it changes `state` to `CANCELLED`, but only after `rdma_addr_cancel()`.
+///   takes it over when it begins by `state`. The drop of the [`Query`] takes it over when it
+///   cancels the query by `state`, but only after `rdma_addr_cancel()`.
 /// - A query that was started is freed only after `rdma_addr_cancel()` was called for `addr`.
 #[pin_data]
 struct Request {
-    state: Atomic<u32>,
+    state: QueryState,
     addr: Opaque<bindings::rdma_dev_addr>,
     #[pin]
     context: SpinLock<Option<Arc<dyn AddrDone>>>,
@@ -139,11 +122,8 @@ impl Request {
         let this = context.cast_const().cast::<Self>();
         // SAFETY: The RDMA core's reference keeps the object. A task that cancels the query waits
         // for this callback before it takes over the reference.
-        let pending = unsafe { &(*this).state };
-        if pending
-            .cmpxchg(state::PENDING, state::RUNNING, Full)
-            .is_err()
-        {
+        let state = unsafe { &(*this).state };
+        if !state.begin() {
             return;
         }
         let _scope = NoIo::begin();
@@ -164,11 +144,7 @@ impl Request {
             context.done(status, src, &addr);
         }
         delay::point();
-        let finished = this
-            .state
-            .cmpxchg(state::RUNNING, state::FINISHED, Full)
-            .is_ok();
-        if finished {
+        if this.state.finish() {
             // The `Query` still exists and frees the memory, after it has waited for this callback.
             drop(this);
         } else {
@@ -217,11 +193,7 @@ impl Query {
     ///
     /// Does not wait for the callback.
     fn cancel(&self) -> bool {
-        let is_pending = self
-            .request
-            .state
-            .cmpxchg(state::PENDING, state::CANCELLED, Full)
-            .is_ok();
+        let is_pending = self.request.state.cancel();
         if is_pending {
             self.request.cancel_and_wait();
             // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
@@ -235,12 +207,7 @@ impl Query {
 
 impl Drop for Query {
     fn drop(&mut self) {
-        let is_running = |state: &Atomic<u32>| {
-            state
-                .cmpxchg(state::RUNNING, state::ABANDONED, Full)
-                .is_ok()
-        };
-        if !self.cancel() && !is_running(&self.request.state) {
+        if !self.cancel() && !self.request.state.abandon() {
             // The query is finished. If the callback is about to return, this waits for it.
             self.request.cancel_and_wait();
         }
@@ -472,7 +439,7 @@ impl Resolver {
         let queue = self.queue.clone();
         let request = Arc::pin_init(
             pin_init!(Request {
-                state: Atomic::new(state::PENDING),
+                state: QueryState::new(),
                 addr: Opaque::new(addr),
                 context <- new_spinlock!(Some(context), "rdma_cm_addr_context"),
                 work <- new_work!("rdma_cm_addr"),

@@ -6,6 +6,7 @@
 
 use super::device::{DeviceRef, LastRef};
 use crate::{bindings, kext::error::ToKernel};
+use atomics::Published;
 use cmproto::errno::Errno;
 use core::{
     marker::PhantomPinned,
@@ -14,10 +15,7 @@ use core::{
 use kernel::{
     error::{from_result, to_result},
     prelude::*,
-    sync::{
-        atomic::{ordering::Acquire, ordering::Full, ordering::Release, Atomic},
-        Arc,
-    },
+    sync::Arc,
     types::Opaque,
 };
 
@@ -67,19 +65,19 @@ pub(crate) trait ClientOps: Send + Sync + Sized + 'static {
 ///
 /// # Invariants
 ///
-/// `ops` and `client` are both null, or `client` belongs to a [`Registration`] and `ops` is valid
-/// until that has unregistered it.
+/// Neither `ops` nor `client` is published, or `client` belongs to a [`Registration`] and `ops` is
+/// valid until that has unregistered it.
 pub(crate) struct Slot<T> {
-    ops: Atomic<*const T>,
-    client: Atomic<*const bindings::ib_client>,
+    ops: Published<T>,
+    client: Published<bindings::ib_client>,
 }
 
 impl<T> Slot<T> {
     /// Creates an empty slot.
     pub(crate) const fn new() -> Self {
         Self {
-            ops: Atomic::new(ptr::null()),
-            client: Atomic::new(ptr::null()),
+            ops: Published::new(),
+            client: Published::new(),
         }
     }
 }
@@ -116,7 +114,7 @@ impl<T: ClientOps> Registration<T> {
     ///
     /// Fails with [`EBUSY`] if the slot is in use.
     pub(crate) fn new(ops: Arc<T>) -> impl PinInit<Self, Error> {
-        let target = Arc::as_ptr(&ops);
+        let target = NonNull::from(&*ops);
         // INVARIANT: `register` registers the client and fills the slot.
         try_pin_init!(Self {
             ops,
@@ -135,12 +133,12 @@ impl<T: ClientOps> Registration<T> {
     ///
     /// `client` must be valid for writes, stay where it is, and `ops` must be valid, both until the
     /// client is unregistered.
-    unsafe fn register(client: *mut bindings::ib_client, ops: *const T) -> Result {
+    unsafe fn register(client: *mut bindings::ib_client, ops: NonNull<T>) -> Result {
         let slot = T::slot();
-        slot.client
-            .cmpxchg(ptr::null(), client.cast_const(), Full)
-            .map_err(|_| EBUSY)?;
-        slot.ops.store(ops, Release);
+        if !slot.client.claim(NonNull::new(client).ok_or(EINVAL)?) {
+            return Err(EBUSY);
+        }
+        slot.ops.publish(ops);
 
         // SAFETY: `client` is valid for writes, and all other fields of a client are zero.
         unsafe {
@@ -161,8 +159,8 @@ impl<T: ClientOps> Registration<T> {
     /// Empties the slot. The client must have been unregistered.
     fn clear_slot() {
         let slot = T::slot();
-        slot.ops.store(ptr::null(), Release);
-        slot.client.store(ptr::null(), Release);
+        slot.ops.withdraw();
+        slot.client.withdraw();
     }
 
     /// Returns the registered client.
@@ -172,9 +170,9 @@ impl<T: ClientOps> Registration<T> {
     /// To be called in a callback of the client only; the result must not be used after the
     /// callback.
     unsafe fn ops<'a>() -> Result<&'a T> {
-        // SAFETY: By the invariant of `Slot`, which is filled while there are callbacks, the
-        // pointer is valid or null.
-        unsafe { T::slot().ops.load(Acquire).as_ref() }.ok_or(ENODEV)
+        let ops = T::slot().ops.get().ok_or(ENODEV)?;
+        // SAFETY: By the invariant of `Slot`, which is filled while there are callbacks.
+        Ok(unsafe { ops.as_ref() })
     }
 
     /// Adds a device; called by the RDMA core.
@@ -209,7 +207,10 @@ impl<T: ClientOps> Registration<T> {
                     last_ref,
                 },
             );
-            let client = T::slot().client.load(Acquire).cast_mut();
+            let client = T::slot()
+                .client
+                .get()
+                .map_or(ptr::null_mut(), NonNull::as_ptr);
             // SAFETY: The device is being added for this client, which is the time to set its data.
             unsafe { bindings::ib_set_client_data(device, client, KBox::into_raw(context).cast()) };
             Ok(0)

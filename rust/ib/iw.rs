@@ -24,6 +24,7 @@ use crate::{
         workqueue::OwnedQueue,
     },
 };
+use atomics::VerbState;
 use cmproto::{
     addr::{SockAddr, STORAGE_LEN},
     errno::Errno,
@@ -39,10 +40,7 @@ use kernel::{
     error::{from_err_ptr, to_result},
     impl_has_work, new_work,
     prelude::*,
-    sync::{
-        atomic::{ordering::Full, Atomic},
-        Arc, UniqueArc,
-    },
+    sync::{Arc, UniqueArc},
     workqueue::{Work, WorkItem},
 };
 
@@ -382,24 +380,14 @@ impl IwParam<'_> {
     }
 }
 
-/// The states of an [`IwId`].
-mod state {
-    /// An identifier of the active side that was not used yet.
-    pub(super) const UNUSED: u32 = 0;
-    /// A connection request that was not answered yet.
-    pub(super) const REQUESTED: u32 = 1;
-    /// An identifier that was used, or a request that was answered.
-    pub(super) const USED: u32 = 2;
-}
-
 /// The identifier of a connection or of a connection request.
 ///
 /// Dropping it destroys it in the background, which ends the connection or rejects the request.
 pub(crate) struct IwId {
     /// The identifier; `None` only while this is dropped.
     id: Option<Pin<KBox<Id>>>,
-    /// The state, a value of [`state`]. The iWARP CM relies on its callers not to answer twice.
-    state: Atomic<u32>,
+    /// The verb that may be called. The iWARP CM relies on its callers not to answer twice.
+    state: VerbState,
 }
 
 impl IwId {
@@ -417,13 +405,13 @@ impl IwId {
 
     fn new(id: Pin<KBox<Id>>, is_request: bool) -> Self {
         let state = if is_request {
-            state::REQUESTED
+            VerbState::requested()
         } else {
-            state::UNUSED
+            VerbState::unused()
         };
         Self {
             id: Some(id),
-            state: Atomic::new(state),
+            state,
         }
     }
 
@@ -431,11 +419,10 @@ impl IwId {
         Ok(self.id.as_ref().ok_or(ENODEV)?.raw.as_ptr())
     }
 
-    /// Changes the state from `from` to used, and returns the identifier for the verb.
-    fn begin(&self, from: u32) -> Result<*mut bindings::iw_cm_id> {
+    /// Begins a verb by `begin`, and returns the identifier for it.
+    fn begin(&self, begin: impl FnOnce(&VerbState) -> bool) -> Result<*mut bindings::iw_cm_id> {
         let raw = self.raw()?;
-        let begun = self.state.cmpxchg(from, state::USED, Full);
-        begun.map(|_| raw).map_err(|_| EINVAL)
+        begin(&self.state).then_some(raw).ok_or(EINVAL)
     }
 
     /// Requests a connection from `local` to `remote`.
@@ -451,7 +438,7 @@ impl IwId {
         tos: Option<u8>,
         param: &IwParam<'_>,
     ) -> Result {
-        let raw = self.begin(state::UNUSED)?;
+        let raw = self.begin(VerbState::connect)?;
         if let Some(id) = &self.id {
             id.prepare(local, remote, tos);
         }
@@ -467,7 +454,7 @@ impl IwId {
     /// with errors of the driver, for instance `ECONNRESET` if the peer has gone. An error of the
     /// driver rejects the request.
     pub(crate) fn accept(&self, param: &IwParam<'_>) -> Result {
-        let raw = self.begin(state::REQUESTED)?;
+        let raw = self.begin(VerbState::answer)?;
         let mut param = param.to_raw();
         // SAFETY: The identifier is that of a request, which was not answered before. The
         // parameters are used during the call only.
@@ -483,7 +470,7 @@ impl IwId {
     /// Fails with [`EINVAL`] if the request was answered before, and with errors of the driver, for
     /// instance `ECONNRESET` if the peer has gone.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
-        let raw = self.begin(state::REQUESTED)?;
+        let raw = self.begin(VerbState::answer)?;
         let len = u8::try_from(private_data.len()).unwrap_or(u8::MAX);
         // SAFETY: The identifier is that of a request, which was not answered before. The data is
         // used during the call only.

@@ -19,16 +19,14 @@ use crate::{
         use_count::{Use, UseCount},
     },
 };
+use atomics::Published;
 use cmproto::wire;
 use core::ptr::{self, NonNull};
 use kernel::{
     error::from_err_ptr,
     prelude::*,
     sync::{
-        atomic::{
-            ordering::{Acquire, Relaxed, Release},
-            Atomic,
-        },
+        atomic::{Atomic, Relaxed},
         Arc,
     },
 };
@@ -82,10 +80,10 @@ pub(crate) enum Memory {
 ///
 /// # Invariants
 ///
-/// `agent` is null, or is registered for as long as `users` counts somebody.
+/// `agent` is registered for as long as `users` counts somebody.
 #[pin_data]
 pub(crate) struct Agent {
-    agent: Atomic<*mut bindings::ib_mad_agent>,
+    agent: Published<bindings::ib_mad_agent>,
     #[pin]
     users: UseCount,
     port: u32,
@@ -140,7 +138,7 @@ impl Agent {
     /// Keeps the agent registered. Fails with [`ENODEV`] if it is not registered (any more).
     pub(super) fn registered(&self) -> Result<Registered<'_>> {
         let in_use = self.users.try_get().ok_or(ENODEV)?;
-        let agent = NonNull::new(self.agent.load(Acquire)).ok_or(ENODEV)?;
+        let agent = self.agent.get().ok_or(ENODEV)?;
         // INVARIANT: We are counted.
         Ok(Registered {
             agent,
@@ -257,7 +255,7 @@ impl AgentRegistration {
         let buffers = SendBufferPool::new()?;
         let agent = Arc::pin_init(
             pin_init!(Agent {
-                agent: Atomic::new(ptr::null_mut()),
+                agent: Published::new(),
                 users <- UseCount::new(),
                 port,
                 handles: Atomic::new(0),
@@ -293,7 +291,10 @@ impl AgentRegistration {
         })?;
         // INVARIANT: The agent is registered until the drop has closed the count of users and
         // waited for all of them.
-        context.agent.agent.store(raw, Release);
+        context
+            .agent
+            .agent
+            .publish(NonNull::new(raw).ok_or(EINVAL)?);
         Ok(Self {
             context,
             _device: device.clone(),
@@ -311,9 +312,11 @@ impl Drop for AgentRegistration {
         let agent = &self.context.agent;
         agent.users.close_and_wait();
         agent.buffers.close();
-        // SAFETY: By the type invariant the agent is registered, and there is no user to
-        // use it. After this no callback uses the context any more.
-        unsafe { bindings::ib_unregister_mad_agent(agent.agent.load(Relaxed)) };
+        if let Some(raw) = agent.agent.get() {
+            // SAFETY: By the type invariant the agent is registered, and there is no user to
+            // use it. After this no callback uses the context any more.
+            unsafe { bindings::ib_unregister_mad_agent(raw.as_ptr()) };
+        }
     }
 }
 
@@ -327,9 +330,9 @@ unsafe fn context<'a>(agent: *mut bindings::ib_mad_agent) -> &'a Context {
     // `AgentRegistration::new` gave it, shared by all callbacks until the agent is unregistered.
     let context = unsafe { &*(*agent).context.cast::<Context>() };
     // The first message may be received before `AgentRegistration::new` stores the pointer.
-    if context.agent.agent.load(Relaxed).is_null() {
+    if let (None, Some(agent)) = (context.agent.agent.get(), NonNull::new(agent)) {
         // INVARIANT: An agent that calls back is registered.
-        context.agent.agent.store(agent, Release);
+        context.agent.agent.publish(agent);
     }
     context
 }

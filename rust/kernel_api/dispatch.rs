@@ -28,10 +28,7 @@ use core::ptr;
 use kernel::{
     current, impl_has_work,
     prelude::*,
-    sync::{
-        atomic::{ordering::Full, Relaxed},
-        Arc,
-    },
+    sync::{atomic::Relaxed, Arc},
     workqueue::WorkItem,
 };
 
@@ -44,7 +41,7 @@ impl WorkItem for KernelId {
 
     fn run(this: Arc<Self>) {
         let _scope = NoIo::begin();
-        if this.has_data.xchg(false, Full) {
+        if this.has_data.take() {
             let _ = this.endpoint.notify(COMM_EST);
         }
         while this.deliver_next() {}
@@ -280,7 +277,7 @@ impl KernelId {
         }
         match event {
             COMM_EST => {
-                self.has_data.store(true, Relaxed);
+                self.has_data.leave();
                 self.wake();
                 Ok(())
             }

@@ -36,6 +36,7 @@ use crate::{
     ib::restrack::OwnerName,
     kext::{delay, net::Net},
 };
+use atomics::Notice;
 use cmproto::{qp::QpType, service_id::PortSpace};
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -66,9 +67,9 @@ pub(crate) struct KernelId {
     /// The task that runs the callback; 0 if none does.
     caller: Atomic<u64>,
     /// Set if the consumer has reported data that the endpoint was not told of yet.
-    has_data: Atomic<bool>,
+    has_data: Notice,
     /// Set if the consumer has ever reported data, as a second report fails with `EISCONN`.
-    had_data: Atomic<bool>,
+    had_data: Notice,
     /// The path record that the consumer sees.
     path: PathRec,
     /// The service records that the consumer sees.
@@ -103,8 +104,8 @@ impl KernelId {
                 qp <- new_mutex!(QpUse::new(), "rdma_cm_qp"),
                 queue <- new_mutex!(queue, "rdma_cm_callbacks"),
                 caller: Atomic::new(0),
-                has_data: Atomic::new(false),
-                had_data: Atomic::new(false),
+                has_data: Notice::new(),
+                had_data: Notice::new(),
                 path: PathRec::new(),
                 services: SetOnce::new(),
                 work <- new_work!("rdma_cm_callback"),

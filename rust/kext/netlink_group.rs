@@ -6,24 +6,19 @@
 
 use super::{net::Net, netlink::Message};
 use crate::bindings;
-use core::{ptr, ptr::NonNull};
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{ordering::Acquire, ordering::Release, Atomic},
-        rcu,
-    },
-};
+use atomics::Published;
+use core::ptr::NonNull;
+use kernel::{prelude::*, sync::rcu};
 
 /// A multicast group, which those may join who have `CAP_NET_ADMIN` in their network namespace. It
 /// belongs to a family while that is registered.
 ///
 /// # Invariants
 ///
-/// `family` is null, or has one group and is registered. It stays so for an RCU grace period after
-/// this has become null.
+/// The published family has one group and is registered. It stays so for an RCU grace period after
+/// it was withdrawn.
 pub(crate) struct Group {
-    family: Atomic<*mut bindings::genl_family>,
+    family: Published<bindings::genl_family>,
 }
 
 impl Group {
@@ -31,7 +26,7 @@ impl Group {
     pub(crate) fn new() -> Self {
         // INVARIANT: There is no family.
         Group {
-            family: Atomic::new(ptr::null_mut()),
+            family: Published::new(),
         }
     }
 
@@ -52,13 +47,15 @@ impl Group {
     ///
     /// The family must have one group and be registered, until [`close`](Self::close) has returned.
     pub(super) unsafe fn open(&self, family: *mut bindings::genl_family) {
-        // INVARIANT: By the safety requirements.
-        self.family.store(family, Release);
+        if let Some(family) = NonNull::new(family) {
+            // INVARIANT: By the safety requirements.
+            self.family.publish(family);
+        }
     }
 
     /// Ends the belonging to a family. Waits for messages that are being sent.
     pub(super) fn close(&self) {
-        self.family.store(ptr::null_mut(), Release);
+        self.family.withdraw();
         // SAFETY: The caller may sleep.
         unsafe { bindings::synchronize_rcu() };
     }
@@ -66,9 +63,10 @@ impl Group {
     /// Returns whether anybody listens, in any network namespace.
     pub(crate) fn has_listeners(&self) -> bool {
         let _rcu = rcu::read_lock();
-        let family = self.family.load(Acquire);
-        // SAFETY: By the type invariant, the family is registered while the guard lives.
-        !family.is_null() && unsafe { bindings::rust_rdma_genl_has_listeners(family) }
+        self.family.get().is_some_and(|family| {
+            // SAFETY: By the type invariant, the family is registered while the guard lives.
+            unsafe { bindings::rust_rdma_genl_has_listeners(family.as_ptr()) }
+        })
     }
 
     /// Sends a message with the attributes that `fill`, which must not sleep, puts into it to those
@@ -85,14 +83,13 @@ impl Group {
             return;
         }
         let _rcu = rcu::read_lock();
-        let family = self.family.load(Acquire);
+        let family = self.family.get().map(NonNull::as_ptr);
         // SAFETY: By the type invariant, the family is registered while the guard lives, and the
         // buffer is ours until it is sent or freed.
         unsafe {
-            if family.is_null() || Self::write(skb, family, command, fill).is_err() {
-                bindings::rust_rdma_nlmsg_free(skb);
-            } else {
-                bindings::rust_rdma_genlmsg_multicast(family, net.as_raw(), skb);
+            match family.filter(|family| Self::write(skb, *family, command, fill).is_ok()) {
+                Some(family) => bindings::rust_rdma_genlmsg_multicast(family, net.as_raw(), skb),
+                None => bindings::rust_rdma_nlmsg_free(skb),
             }
         }
     }

@@ -4,30 +4,23 @@
 //! users.
 //!
 //! It protects an object that C code removes while Rust code may be using it, such as a device. It
-//! consists of a counter and a [`Completion`], which C code usually combines by hand.
+//! consists of a [`UseState`] and a [`Completion`], which C code usually combines by hand.
 
+use atomics::UseState;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{ordering::Full, ordering::Relaxed, Atomic},
-        Arc, Completion,
-    },
+    sync::{Arc, Completion},
 };
-
-/// The bit of the state that is set once the count is closed.
-const CLOSED: u64 = 1;
-/// The amount that one user adds to the state.
-const ONE: u64 = 2;
 
 /// A counter of users that can be closed once.
 ///
 /// # Invariants
 ///
-/// `state` is [`CLOSED`] or 0, plus [`ONE`] times the number of [`Use`]s and [`OwnedUse`]s.
-/// `empty` is completed exactly once, by the task that makes `state` equal to [`CLOSED`].
+/// `state` counts the [`Use`]s and [`OwnedUse`]s. `empty` is completed exactly once, by the task to
+/// which `state` says that it is closed and has no users.
 #[pin_data]
 pub(crate) struct UseCount {
-    state: Atomic<u64>,
+    state: UseState,
     #[pin]
     empty: Completion,
 }
@@ -36,37 +29,28 @@ impl UseCount {
     /// Creates an initialiser for an open count.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            state: Atomic::new(0),
+            state: UseState::new(),
             empty <- Completion::new(),
         })
     }
 
     /// Counts a user, unless the count is closed. Never sleeps.
     pub(crate) fn try_get(&self) -> Option<Use<'_>> {
-        self.try_inc().then(|| Use { count: self })
+        self.state.enter().then(|| Use { count: self })
     }
 
     /// Counts a user that may outlive the caller, for work that continues elsewhere.
     pub(crate) fn try_get_owned(this: &Arc<Self>) -> Option<OwnedUse> {
-        this.try_inc().then(|| OwnedUse {
+        this.state.enter().then(|| OwnedUse {
             count: this.clone(),
         })
     }
 
     /// Closes the count without waiting. No user is counted from then on.
     pub(crate) fn close(&self) {
-        let mut state = self.state.load(Relaxed);
-        while state & CLOSED == 0 {
-            match self.state.cmpxchg(state, state | CLOSED, Full) {
-                Ok(_) => {
-                    if state == 0 {
-                        // INVARIANT: This made the state equal to `CLOSED`.
-                        self.empty.complete_all();
-                    }
-                    return;
-                }
-                Err(now) => state = now,
-            }
+        if self.state.close() {
+            // INVARIANT: There are no users, which is said once.
+            self.empty.complete_all();
         }
     }
 
@@ -80,22 +64,9 @@ impl UseCount {
         self.empty.wait_for_completion();
     }
 
-    fn try_inc(&self) -> bool {
-        let mut state = self.state.load(Relaxed);
-        while state & CLOSED == 0 {
-            // The counter cannot overflow, as there is not enough memory for that many users.
-            match self.state.cmpxchg(state, state.wrapping_add(ONE), Full) {
-                Ok(_) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    fn dec(&self) {
-        let before = self.state.fetch_sub(ONE, Full);
-        if before == ONE | CLOSED {
-            // INVARIANT: This made the state equal to `CLOSED`.
+    fn leave(&self) {
+        if self.state.leave() {
+            // INVARIANT: There are no users, which is said once.
             self.empty.complete_all();
         }
     }
@@ -109,7 +80,7 @@ pub(crate) struct Use<'a> {
 
 impl Drop for Use<'_> {
     fn drop(&mut self) {
-        self.count.dec();
+        self.count.leave();
     }
 }
 
@@ -121,6 +92,6 @@ pub(crate) struct OwnedUse {
 
 impl Drop for OwnedUse {
     fn drop(&mut self) {
-        self.count.dec();
+        self.count.leave();
     }
 }

@@ -16,6 +16,7 @@ use super::{
     seq_file::{self, SeqFile},
     sysctl,
 };
+use atomics::Occupancy;
 use cmproto::ucma::account::{self, Account, Resource};
 use containers::{impl_has_link, Link, Tree};
 use core::{iter, ops::Deref, ptr};
@@ -25,7 +26,7 @@ use kernel::{
     prelude::*,
     seq_print,
     sync::{
-        atomic::{Atomic, Full, Relaxed},
+        atomic::{Atomic, Relaxed},
         Arc, Mutex,
     },
 };
@@ -55,16 +56,15 @@ impl Key {
 ///
 /// # Invariants
 ///
-/// The account is in the table while `holders`, the number of [`OpenUser`]s, or one of `used` is
-/// not 0. Only a task with an [`OpenUser`] or a charge charges it.
+/// The account is in the table while `occupancy`, which counts [`OpenUser`]s and charges, keeps it.
+/// Only a task with an [`OpenUser`] or a charge charges it.
 pub(crate) struct User {
     link: Link<Key>,
     table: Arc<Users>,
     key: Key,
     /// The accounts of the owners of the user's namespace and of those above, from below.
     above: KVec<OpenUser>,
-    holders: Atomic<u64>,
-    used: [Atomic<u32>; Resource::COUNT],
+    occupancy: Occupancy<{ Resource::COUNT }>,
 }
 
 impl_has_link! {
@@ -86,7 +86,7 @@ pub(crate) struct UserRef(CountedArc<User>);
 ///
 /// # Invariants
 ///
-/// This counts in the account's `holders`.
+/// This is a holder in the account's `occupancy`.
 pub(crate) struct OpenUser(UserRef);
 
 /// A charge for one of a resource, which ends when this is dropped.
@@ -165,8 +165,7 @@ impl Users {
             table: self.clone(),
             key,
             above,
-            holders: Atomic::new(0),
-            used: [const { Atomic::new(0) }; Resource::COUNT],
+            occupancy: Occupancy::new(),
         };
         let fresh = UserRef(CountedArc::new(fresh, GFP_KERNEL_ACCOUNT)?);
         delay::point();
@@ -186,7 +185,7 @@ impl Users {
     fn close(&self, user: &User) {
         delay::point();
         let mut accounts = self.accounts.lock();
-        let removed = user.is_unused().then(|| accounts.remove(user));
+        let removed = (!user.occupancy.is_kept()).then(|| accounts.remove(user));
         drop(accounts);
         drop(removed);
     }
@@ -203,7 +202,7 @@ impl OpenUser {
 impl UserRef {
     /// Keeps the account open, which is in the table.
     fn hold(&self) -> OpenUser {
-        self.holders.fetch_add(1, Full);
+        self.occupancy.hold();
         // INVARIANT: Counted.
         OpenUser(self.clone())
     }
@@ -259,26 +258,18 @@ impl AsRef<UserRef> for OpenUser {
 
 impl Drop for OpenUser {
     fn drop(&mut self) {
-        self.holders.fetch_sub(1, Full);
+        self.occupancy.release();
         self.close_if_unused();
     }
 }
 
 impl User {
     /// Closes the account after its last holder or its last charge has gone.
-    ///
-    /// Both are counted with full barriers, so that the one of the two that goes last sees that the
-    /// other has gone.
     #[inline]
     fn close_if_unused(&self) {
-        if self.holders.load(Relaxed) == 0 && self.is_unused() {
+        if !self.occupancy.is_kept() {
             self.table.close(self);
         }
-    }
-
-    fn is_unused(&self) -> bool {
-        let used = self.used.iter().any(|count| count.load(Relaxed) != 0);
-        self.holders.load(Relaxed) == 0 && !used
     }
 
     /// Returns the key of the account.
@@ -293,26 +284,19 @@ impl User {
 
     /// Returns the number of a resource that the user has.
     pub(crate) fn used(&self, resource: Resource) -> u32 {
-        self.count(resource).map_or(0, |count| count.load(Relaxed))
-    }
-
-    fn count(&self, resource: Resource) -> Option<&Atomic<u32>> {
-        self.used.get(resource as usize)
+        self.occupancy.charged(resource as usize)
     }
 }
 
 impl Account for User {
     #[inline]
     fn add(&self, resource: Resource) -> u32 {
-        self.count(resource)
-            .map_or(0, |count| count.fetch_add(1, Full))
+        self.occupancy.charge(resource as usize)
     }
 
     #[inline]
     fn remove(&self, resource: Resource) {
-        if let Some(count) = self.count(resource) {
-            count.fetch_sub(1, Full);
-        }
+        self.occupancy.uncharge(resource as usize);
     }
 }
 

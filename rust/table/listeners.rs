@@ -17,6 +17,7 @@ use super::{
     wildcard_listeners::DeviceListeners,
 };
 use crate::ib::{device::DeviceTraits, device_filter::DeviceFilter};
+use atomics::Presence;
 use cmproto::{
     addr::SockAddr,
     ibcm,
@@ -225,7 +226,7 @@ pub(crate) struct Listeners<T, S> {
     #[pin]
     shards: Sharded<Tree<T, S>, 16>,
     /// The number of listeners of the InfiniBand CM: a host without any saves the lookup.
-    services: Atomic<u32>,
+    services: Presence,
     next_service: Atomic<u64>,
 }
 
@@ -235,7 +236,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         Arc::pin_init(
             pin_init!(Self {
                 shards <- new_sharded!(RBTree::new(), "rdma_cm_listeners"),
-                services: Atomic::new(0),
+                services: Presence::new(),
                 next_service: Atomic::new(ibcm::ASSIGN),
             }),
             GFP_KERNEL,
@@ -376,7 +377,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         };
         let unused = match added {
             Ok(Added::New(_)) => {
-                self.services.fetch_add(1, Relaxed);
+                self.services.add();
                 tree.insert(node)
             }
             _ => Some(node),
@@ -389,7 +390,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
     /// Finds the endpoint of the InfiniBand CM that listens for a service id at the device with the
     /// index `device`.
     pub(crate) fn find_service(&self, service_id: u64, device: u32) -> Option<T> {
-        if self.services.load(Relaxed) == 0 {
+        if self.services.is_empty() {
             return None;
         }
         let owner = Owner::Service { device };
@@ -447,7 +448,7 @@ impl<T, S> ServiceShare<T, S> {
             }
         }
         let node = tree.remove_node(&self.key);
-        self.table.services.fetch_sub(1, Relaxed);
+        self.table.services.remove();
         drop(tree);
         drop(node);
         None

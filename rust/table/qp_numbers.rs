@@ -11,15 +11,13 @@
 
 use super::sharded::{new_sharded, Sharded};
 use crate::kext::counted::CountedArc;
+use atomics::Presence;
 use containers::{impl_has_link, Link, Tree};
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_spinlock,
     prelude::*,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc, SpinLock,
-    },
+    sync::{Arc, SpinLock},
 };
 
 /// Number of shards, a power of two.
@@ -53,7 +51,7 @@ pub(crate) struct QpNumbers<T> {
     #[pin]
     shards: Sharded<Claims<T>, SHARDS>,
     /// The number of claims, so that no lock need be taken if there are none.
-    count: Atomic<u64>,
+    presence: Presence,
 }
 
 /// A claim to a queue pair number, which ends when this is dropped, at the latest.
@@ -93,7 +91,7 @@ impl<T> QpNumbers<T> {
         Arc::pin_init(
             pin_init!(Self {
                 shards <- new_sharded!(Tree::new(), "rdma_cm_qp_numbers"),
-                count: Atomic::new(0),
+                presence: Presence::new(),
             }),
             GFP_KERNEL,
         )
@@ -103,7 +101,7 @@ impl<T> QpNumbers<T> {
     #[inline]
     pub(crate) fn is_claimed(&self, number: u32) -> bool {
         // A claim that is made at the same time sees the queue pair of the one who asks here.
-        self.count.load(Relaxed) != 0 && self.has_claim(number)
+        !self.presence.is_empty_or_told() && self.has_claim(number)
     }
 
     fn has_claim(&self, number: u32) -> bool {
@@ -143,7 +141,7 @@ impl<T> QpNumbers<T> {
             key.user = found.user.checked_add(1)?;
         };
         drop(claims);
-        self.count.fetch_sub(1, Relaxed);
+        self.presence.remove();
         Some(taken.claimant.clone())
     }
 }
@@ -170,7 +168,7 @@ impl<T> QpNumberClaim<T> {
             claimant,
         };
         let entry = CountedArc::new(entry, GFP_KERNEL_ACCOUNT)?;
-        table.count.fetch_add(1, Relaxed);
+        table.presence.add();
         if let Some(shard) = table.shards.shard(u64::from(number)) {
             // A new entry is in no table yet.
             let _ = shard.lock().insert(key, entry.clone());
@@ -185,7 +183,7 @@ impl<T> Drop for QpNumberClaim<T> {
         if let Some(shard) = table.shards.shard(u64::from(number)) {
             let removed = shard.lock().remove(&self.0);
             if removed.is_some() {
-                table.count.fetch_sub(1, Relaxed);
+                table.presence.remove();
             }
         }
     }

@@ -10,15 +10,13 @@
 //! nothing is allocated.
 
 use crate::kext::counted::CountedArc;
+use atomics::Presence;
 use containers::{impl_has_link, Link, Tree};
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
     new_mutex,
     prelude::*,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc, Mutex,
-    },
+    sync::{Arc, Mutex},
 };
 
 /// The number of a listener, by which its requests are found.
@@ -43,7 +41,7 @@ pub(crate) struct Unresolved<T> {
     requests: Mutex<Tree<CountedArc<Entry<T>>, Listener>>,
     /// The number of requests, so that a listener that ends need not take the lock if there are
     /// none.
-    count: Atomic<u32>,
+    presence: Presence,
 }
 
 /// A request that was entered into the table. It is removed when this is dropped, at the latest.
@@ -62,7 +60,7 @@ impl<T> UnresolvedRequest<T> {
             request,
         };
         let entry = CountedArc::new(entry, GFP_KERNEL_ACCOUNT)?;
-        table.count.fetch_add(1, Relaxed);
+        table.presence.add();
         // A new entry is in no table yet.
         let _ = table
             .requests
@@ -89,7 +87,7 @@ impl<T> Unresolved<T> {
         Arc::pin_init(
             pin_init!(Self {
                 requests <- new_mutex!(Tree::new(), "rdma_cm_unresolved"),
-                count: Atomic::new(0),
+                presence: Presence::new(),
             }),
             GFP_KERNEL,
         )
@@ -99,7 +97,7 @@ impl<T> Unresolved<T> {
     fn remove(&self, entry: &Entry<T>) -> bool {
         let removed = self.requests.lock().remove(entry);
         if removed.is_some() {
-            self.count.fetch_sub(1, Relaxed);
+            self.presence.remove();
         }
         // The reference is dropped without the lock.
         removed.is_some()
@@ -118,7 +116,7 @@ impl<T> Unresolved<T> {
         // A task that enters a request takes the listener's lock after that. If it then found that
         // the listener listens, this was before the listener's state was changed, so that the
         // request is counted here.
-        if self.count.load(Relaxed) == 0 {
+        if self.presence.is_empty() {
             return;
         }
         while let Some(entry) = self.first_of(Listener(listener)) {

@@ -171,7 +171,7 @@ impl Context {
     /// - `ENXIO` if its device was removed.
     pub(super) fn check(&self, channel: &Channel) -> Result {
         self.check_in(channel)?;
-        if self.removed.load(ordering::Acquire) {
+        if self.removed.load(ordering::Relaxed) {
             return Err(ENXIO);
         }
         Ok(())
@@ -342,6 +342,6 @@ impl Consumer for Context {
     }
 
     fn device_removed(&self) {
-        self.removed.store(true, ordering::Release);
+        self.removed.store(true, ordering::Relaxed);
     }
 }

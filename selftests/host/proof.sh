@@ -92,9 +92,9 @@ static_program() {
 		echo "$CARGO_TARGET_DIR/$target/release/$1"
 }
 
-# loom_tests [ARG...]: those of rust/containers for loom, which is a build of its own.
+# loom_tests [ARG...]: the tests of rust/containers and rust/atomics under loom, which is a build of its own.
 loom_tests() {
-	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" -p containers --lib \
+	"${cargo[@]}" test --locked --manifest-path "$HOST/Cargo.toml" -p containers -p atomics --lib \
 		--config 'build.rustflags=["--cfg", "loom"]' --target-dir "$CARGO_TARGET_DIR/loom" "$@"
 }
 
@@ -216,8 +216,8 @@ proof_coverage() {
 	export LLVM_COV=$dir/llvm-cov LLVM_PROFDATA=$dir/llvm-profdata
 	export CARGO_LLVM_COV_TARGET_DIR=$CARGO_TARGET_DIR/coverage
 	cd "$HOST" || return
-	cargo "${toolchain[@]}" llvm-cov "${branch[@]}" -p cmproto -p containers --no-report || return
-	cargo "${toolchain[@]}" llvm-cov report "${branch[@]}" -p cmproto -p containers --lcov \
+	cargo "${toolchain[@]}" llvm-cov "${branch[@]}" -p cmproto -p containers -p atomics --no-report || return
+	cargo "${toolchain[@]}" llvm-cov report "${branch[@]}" -p cmproto -p containers -p atomics --lcov \
 		--output-path "$lcov" || return
 	python3 "$HOST/coverage" "$lcov"
 }

@@ -36,25 +36,23 @@ use crate::{
     bindings,
     kext::{error::ToKernel, use_count::UseCount, workqueue::OwnedQueue},
 };
+use atomics::Published;
 use cmproto::errno::Errno;
-use core::ptr;
+use core::ptr::NonNull;
 use kernel::{
     new_mutex, new_spinlock,
     prelude::*,
-    sync::{
-        atomic::{ordering::Acquire, ordering::Full, ordering::Release, Atomic},
-        Arc, Mutex, SpinLock,
-    },
+    sync::{Arc, Mutex, SpinLock},
     types::Opaque,
 };
 
-/// The client that the callbacks of queries use: null, or valid for as long as there can be a
+/// The client that the callbacks of queries use. It is valid for as long as there can be a
 /// callback.
 ///
 /// The RDMA core may call back twice for a query that was cancelled, and does not tell when it will
 /// not do so any more. So the context of a query is a number, not a pointer to an object that would
 /// have to be freed at some time.
-static CLIENT: Atomic<*const Client> = Atomic::new(ptr::null());
+static CLIENT: Published<Client> = Published::new();
 
 /// The part of a client that the RDMA core refers to.
 ///
@@ -111,9 +109,9 @@ impl SaClient {
         let users = Arc::pin_init(UseCount::new(), GFP_KERNEL)?;
         let queue = Arc::new(OwnedQueue::new(c"rust_rdma_sa")?, GFP_KERNEL)?;
         let client = Arc::pin_init(Client::new(), GFP_KERNEL)?;
-        CLIENT
-            .cmpxchg(ptr::null(), Arc::as_ptr(&client), Full)
-            .map_err(|_| EBUSY)?;
+        if !CLIENT.claim(NonNull::from(&*client)) {
+            return Err(EBUSY);
+        }
         Ok(Self {
             client,
             users,
@@ -134,7 +132,7 @@ impl SaClient {
             // there are no new requests.
             unsafe { bindings::ib_sa_unregister_client(self.client.raw.get()) };
             // There are no callbacks any more.
-            CLIENT.store(ptr::null(), Release);
+            CLIENT.withdraw();
             *is_registered = false;
         }
     }
@@ -152,8 +150,8 @@ impl Drop for SaClient {
 ///
 /// To be called in a callback of a query only; the result must not be used after the callback.
 unsafe fn client<'a>() -> Option<&'a Client> {
-    // SAFETY: The pointer is null, or valid until all callbacks have returned.
-    unsafe { CLIENT.load(Acquire).as_ref() }
+    // SAFETY: The pointer is valid until all callbacks have returned.
+    CLIENT.get().map(|client| unsafe { client.as_ref() })
 }
 
 /// Checks that the port has a subnet administrator, which the RDMA core does not check.

@@ -14,10 +14,7 @@ use cmproto::{
     sidr::ResolveParams,
     ucma_abi::UverbsQpAttr,
 };
-use kernel::{
-    prelude::*,
-    sync::{atomic::Relaxed, Arc},
-};
+use kernel::{prelude::*, sync::Arc};
 
 impl KernelId {
     /// Sends a REQ; an event reports the answer.
@@ -71,10 +68,10 @@ impl KernelId {
         match notify(state, event).kernel()? {
             Notice::Nothing => Ok(()),
             Notice::Established => {
-                if self.had_data.xchg(true, Relaxed) {
+                if !self.had_data.leave_once() {
                     return Err(Errno::EISCONN).kernel();
                 }
-                self.has_data.store(true, Relaxed);
+                self.has_data.leave();
                 self.wake();
                 Ok(())
             }

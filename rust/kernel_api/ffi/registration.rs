@@ -3,17 +3,15 @@
 //! Access to the module for C functions that have no identifier yet.
 
 use crate::globals::Globals;
-use core::ptr;
+use atomics::Published;
+use core::ptr::NonNull;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{ordering::Acquire, ordering::Release, Atomic},
-        Arc, ArcBorrow,
-    },
+    sync::{Arc, ArcBorrow},
 };
 
-/// The globals of the module while consumers may create identifiers, else null.
-static GLOBALS: Atomic<*const Globals> = Atomic::new(ptr::null());
+/// The globals of the module while consumers may create identifiers.
+static GLOBALS: Published<Globals> = Published::new();
 
 /// A registration that lets consumers create identifiers until it is dropped.
 ///
@@ -25,14 +23,14 @@ pub(crate) struct Registration(Arc<Globals>);
 impl Registration {
     /// Allows consumers to create identifiers.
     pub(crate) fn new(globals: Arc<Globals>) -> Self {
-        GLOBALS.store(Arc::as_ptr(&globals), Release);
+        GLOBALS.publish(NonNull::from(&*globals));
         Self(globals)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        GLOBALS.store(ptr::null(), Release);
+        GLOBALS.withdraw();
         self.0.callbacks.flush();
     }
 }
@@ -46,7 +44,7 @@ impl Drop for Registration {
 /// The caller must be a consumer, which depends on this module.
 pub(super) unsafe fn the_globals() -> Result<Arc<Globals>> {
     // SAFETY: The globals live as long as there are consumers.
-    let globals = unsafe { GLOBALS.load(Acquire).as_ref() }.ok_or(ENODEV)?;
+    let globals = unsafe { GLOBALS.get().ok_or(ENODEV)?.as_ref() };
     // SAFETY: The globals are in an `Arc`, to which the registration holds a reference.
     Ok(Arc::from(unsafe { ArcBorrow::from_raw(globals) }))
 }

@@ -33,6 +33,31 @@ wildcard() {
 }
 check "a device of a wildcard listener" wildcard
 
+three_listen() {
+	[ "$(cm_ids | grep -c 'state LISTEN')" -ge 3 ]
+}
+
+# Listeners that end while a device gets their entries: none of these keeps the device.
+ending_wildcards() {
+	local i j servers
+	for i in $(seq 20); do
+		servers=()
+		for j in 1 2 3; do
+			rping -s -P -a 0.0.0.0 -p $((7400 + j)) >/dev/null 2>&1 &
+			servers+=($!)
+		done
+		wait_for 5 three_listen || fail "they do not listen" || return
+		unplug || fail "round $i" || return
+		plug &
+		sleep "0.0$((i % 5))"
+		kill -9 "${servers[@]}"
+		wait
+	done
+	unplug || fail "an entry keeps the device" || return
+	plug && nothing_left && exchange "" "$PEER" "$A4" "$A4"
+}
+check "wildcard listeners that end while a device comes" ending_wildcards
+
 many() {
 	local server clients=() i
 	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!

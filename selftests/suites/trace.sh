@@ -151,5 +151,24 @@ traced_devices() {
 		grep '^cm_add_one: device name=rxe0' "$TMP/trace"
 }
 check "devices that come and go" traced_devices
+
+# A program whose device goes, and which then ends.
+ends_after_its_device() {
+	local server
+	rping -s -P -a "$A4" >/dev/null 2>&1 & server=$!
+	await_listener "comm rping" || return
+	devices
+	kill -9 "$server"
+	wait "$server"
+	nothing_left
+}
+
+traced_ends() {
+	record "$TMP/trace" ends_after_its_device || return
+	sed -nE 's/^cm_id_destroy: cm.id=([0-9]+) .*/\1/p' "$TMP/trace" | sort >"$TMP/ended"
+	[ -s "$TMP/ended" ] || fail "no end was traced" || return
+	[ -z "$(uniq -d "$TMP/ended")" ] || fail "ended twice: $(uniq -d "$TMP/ended")"
+}
+check "an identifier ends once, whose device has gone before" traced_ends
 early_retry 20
 finish

@@ -90,6 +90,7 @@ struct net *rust_rdma_dev_net(const struct net_device *dev);
 int rust_rdma_netdev_ifindex(const struct net_device *dev);
 unsigned int rust_rdma_netdev_mtu(const struct net_device *dev);
 unsigned int rust_rdma_netdev_flags(const struct net_device *dev);
+bool rust_rdma_netdev_has_carrier(const struct net_device *dev);
 unsigned short rust_rdma_netdev_type(const struct net_device *dev);
 u8 rust_rdma_netdev_hw_addr(const struct net_device *dev, u8 *buf, u8 len);
 bool rust_rdma_is_vlan_dev(const struct net_device *dev);

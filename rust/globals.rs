@@ -55,6 +55,8 @@ pub(crate) struct Globals {
     pub(crate) events: Arc<Events>,
     /// The queue for callbacks of kernel consumers and for the end of closed files.
     pub(crate) callbacks: OwnedQueue,
+    /// Set when an identifier was tuned that minds a dead link.
+    pub(crate) minds_links: Atomic<bool>,
     numbers: Atomic<u64>,
     port_taken: Atomic<bool>,
 }
@@ -111,6 +113,7 @@ impl Globals {
                 users,
                 events,
                 callbacks,
+                minds_links: Atomic::new(false),
                 numbers: Atomic::new(1),
                 port_taken: Atomic::new(false),
             }),

@@ -58,6 +58,12 @@ enum {
 	 * full, instead of being dropped. 0: none, as in C [2048], default 1024.
 	 */
 	RDMA_OPTION_TUNING_PARKING,
+	/*
+	 * cm_dead_link_ms, in milliseconds: how long the own interface (on InfiniBand the own port)
+	 * may be down until connections over it end by RDMA_CM_EVENT_DISCONNECTED with the status
+	 * -ENETDOWN. 0: they do not end by that, as in C [60000], default 0.
+	 */
+	RDMA_OPTION_TUNING_DEAD_LINK = 7,
 };
 
 #endif

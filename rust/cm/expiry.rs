@@ -27,6 +27,9 @@ impl Endpoint {
     /// Handles the expiry of the endpoint's timer.
     fn timeout(self: &EndpointRef, inner: &mut Inner) {
         let now = self.globals.now();
+        if self.has_link_again(inner) {
+            return;
+        }
         self.update_retry_policy(inner, now);
         let before = inner.exchange.waiting().and_then(|(_, waiting)| waiting);
         match &mut inner.exchange {

@@ -18,6 +18,7 @@ mod execute;
 mod expiry;
 mod failure;
 mod incoming_mad;
+pub(crate) mod link;
 mod matched_listener;
 mod mra;
 mod pending_request;

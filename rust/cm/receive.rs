@@ -6,7 +6,7 @@
 //! connection accepts messages of its peer only. Other messages are dropped and counted, but never
 //! logged.
 
-use super::{execute::Cause, incoming_mad::IncomingMad};
+use super::{execute::Cause, incoming_mad::IncomingMad, link::Link};
 use crate::{
     device::port::Port,
     endpoint::{CmDevice, Conn, Endpoint, EndpointRef, IdKind},
@@ -14,6 +14,7 @@ use crate::{
     ib::{
         counters::CounterGroup,
         mad::{Agent, AgentRegistration, MadHandler, ReceivedMad, SendStatus},
+        port_events::{PortEvents, PortListener},
         trace::icm,
     },
     table::remote_ids::RemoteIdClaim,
@@ -57,12 +58,20 @@ pub(crate) fn open_port(
         port: port.clone(),
     };
     let receiver = Arc::new(receiver, GFP_KERNEL)?;
+    let events = match port.protocol {
+        Protocol::Ib => {
+            let events = PortEvents::new(at, port.num, receiver.clone());
+            Some(KBox::pin_init(events, GFP_KERNEL)?)
+        }
+        // The interface below tells.
+        Protocol::Roce | Protocol::Iwarp => None,
+    };
     let agent = AgentRegistration::new(at, port.num, receiver).inspect_err(|error| {
         if *error == EINVAL {
             globals.note_port_taken();
         }
     })?;
-    port.open(at, agent)
+    port.open(at, agent, events)
 }
 
 impl MadHandler for Receiver {
@@ -78,6 +87,16 @@ impl MadHandler for Receiver {
 
     fn sent(&self, _attr_id: u16, _status: SendStatus) {
         // A lost message needs no action: the timers of the endpoints send it again.
+    }
+}
+
+impl PortListener for Receiver {
+    fn link_changed(&self, is_up: bool) {
+        let link = Link::Port {
+            device: self.device.device.index(),
+            port: self.port.num,
+        };
+        self.globals.link_changed(link, is_up);
     }
 }
 

@@ -15,13 +15,7 @@ impl Endpoint {
         let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        let tuned = || {
-            let port = inner.cm_port();
-            port.map_or(Tunable::EarlyRetry.default_value(), |port| {
-                port.tuned(Tunable::EarlyRetry)
-            })
-        };
-        let early_retry = inner.tuning.own(Tunable::EarlyRetry).unwrap_or_else(tuned);
+        let early_retry = inner.tuned(Tunable::EarlyRetry);
         let round_trips = &self.globals.round_trips;
         let policy = round_trips.retry_policy(peer, waiting, early_retry, now);
         inner.exchange.set_retry_policy(policy);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Changes of the network below an endpoint: the link-layer address of its peer or of its own
-//! interface changes.
+//! interface changes, or that interface goes down.
 //!
 //! An endpoint watches its peer from the resolution of the route until the attempt to connect has
 //! failed or the connection is over. The network's notifiers only note a change; a work item tells
 //! the endpoints, which it looks for among the members of all devices.
 
 use crate::{
+    cm::link::Link,
     endpoint::{Endpoint, Event, Inner},
     globals::Globals,
     ib::interface::{Interface, Mac},
@@ -33,8 +34,10 @@ impl NeighbourListener for NetworkListener {
 
 impl NetdevListener for NetworkListener {
     fn netdev_event(&self, event: NetdevEvent, dev: &NetDevice) {
-        if event == NetdevEvent::UNREGISTER {
-            ip_multicast::leave_all(dev);
+        match event {
+            NetdevEvent::UNREGISTER => ip_multicast::leave_all(dev),
+            NetdevEvent::UP | NetdevEvent::DOWN | NetdevEvent::CHANGE => self.link_changed(dev),
+            _ => {}
         }
         if event != NetdevEvent::BONDING_FAILOVER || !dev.is_bond_master() {
             return;
@@ -50,6 +53,19 @@ impl NetdevListener for NetworkListener {
         };
         // Without memory, the endpoints are not told.
         let _ = self.0.neighbours.queue().try_spawn(GFP_KERNEL, notify);
+    }
+}
+
+impl NetworkListener {
+    /// Notes that an interface has come up or gone down.
+    fn link_changed(&self, dev: &NetDevice) {
+        if let Some(net) = dev.net() {
+            let link = Link::Interface {
+                net: net.hash_key(),
+                index: dev.ifindex(),
+            };
+            self.0.link_changed(link, dev.has_link());
+        }
     }
 }
 

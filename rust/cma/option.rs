@@ -8,7 +8,7 @@ use crate::{
     kext::error::{ResultExt, ToKernel},
 };
 use cmproto::{cm::Tunable, cma::State, errno::Errno, qp::QpType};
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::atomic::Relaxed};
 
 impl Endpoint {
     /// Sets the type of service of a route that is yet to be resolved.
@@ -57,7 +57,11 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` if the value is too large.
     pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
-        self.inner.lock().tuning.set(tunable, value).kernel()
+        self.inner.lock().tuning.set(tunable, value).kernel()?;
+        if tunable == Tunable::DeadLink && value != 0 {
+            self.globals.minds_links.store(true, Relaxed);
+        }
+        Ok(())
     }
 
     /// Restricts the endpoint to devices of one node type, or to none in particular.

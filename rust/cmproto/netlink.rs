@@ -142,6 +142,8 @@ numbered! {
         Lost = 43 => "lost",
         /// The [bits](Tunable::bit) of the tunables that an identifier sets itself.
         SetOnId = 44 => "set-on-id",
+        /// [`Tunable::DeadLink`].
+        DeadLink = 45 => "dead-link-ms",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -157,6 +159,7 @@ impl Attr {
             Tunable::Timewait => Self::Timewait,
             Tunable::EarlyRetry => Self::EarlyRetry,
             Tunable::Parking => Self::Parking,
+            Tunable::DeadLink => Self::DeadLink,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
         gid::GidType,
         mad::{Agent, AgentRegistration},
         port::CmCapability,
+        port_events::PortEvents,
     },
     kext::error::ResultExt,
 };
@@ -21,6 +22,7 @@ use cmproto::{
     ucma::query::Protocol,
     wire::{Attribute, Rej},
 };
+use core::array;
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -34,6 +36,7 @@ use kernel::{
 /// The resources of a port that is open for messages of the InfiniBand CM.
 struct Link {
     agent: AgentRegistration,
+    _events: Option<Pin<KBox<PortEvents>>>,
     _capability: CmCapability,
 }
 
@@ -62,14 +65,21 @@ pub(crate) struct Port {
     default_gid_type: Atomic<u32>,
     /// Default type of service of paths whose consumer has set none.
     default_tos: Atomic<u32>,
-    /// Values that the administrator has set, in the order of [`Tunable::ALL`].
-    tuning: [Atomic<u32>; Tunable::ALL.len()],
+    /// Values that the administrator has set, by the number of the [`Tunable`].
+    tuning: [Atomic<u32>; Tunable::NUMBERS],
     /// Counters that the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
     /// Set while messages are handled.
     is_open: Atomic<bool>,
     #[pin]
     inner: Mutex<Inner>,
+}
+
+/// Returns the default value of the tunable with this number, if there is one.
+fn default_value(number: usize) -> u32 {
+    let mut all = Tunable::ALL.into_iter();
+    all.find(|tunable| *tunable as usize == number)
+        .map_or(0, Tunable::default_value)
 }
 
 impl Port {
@@ -105,7 +115,7 @@ impl Port {
                 ca_ack_delay,
                 default_gid_type,
                 default_tos: Atomic::new(0),
-                tuning: Tunable::ALL.map(|tunable| Atomic::new(tunable.default_value())),
+                tuning: array::from_fn(|number| Atomic::new(default_value(number))),
                 counts,
                 is_open: Atomic::new(false),
                 inner <- new_mutex!(inner, "rdma_cm_port"),
@@ -137,9 +147,9 @@ impl Port {
     /// Returns all values that the administrator has set.
     pub(crate) fn tuning(&self) -> Tuning {
         let mut tuning = Tuning::NONE;
-        for (tunable, value) in Tunable::ALL.into_iter().zip(&self.tuning) {
+        for tunable in Tunable::ALL {
             // The value was checked when it was stored.
-            let _ = tuning.set(tunable, value.load(Relaxed));
+            let _ = tuning.set(tunable, self.tuned(tunable));
         }
         tuning
     }
@@ -161,13 +171,19 @@ impl Port {
         Ok(())
     }
 
-    /// Opens the port, whose messages `agent` receives.
+    /// Opens the port, whose messages `agent` receives. `events` is kept until it is closed.
     ///
     /// Fails with an error of the device if it does not take the capability.
-    pub(crate) fn open(&self, device: &DeviceRef, agent: AgentRegistration) -> Result {
+    pub(crate) fn open(
+        &self,
+        device: &DeviceRef,
+        agent: AgentRegistration,
+        events: Option<Pin<KBox<PortEvents>>>,
+    ) -> Result {
         let capability = CmCapability::set(device, self.num)?;
         self.inner.lock().link = Some(Link {
             agent,
+            _events: events,
             _capability: capability,
         });
         self.is_open.store(true, Relaxed);

@@ -19,7 +19,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cm::{self, Tuning},
+    cm::{self, Tunable, Tuning},
     cma::State,
     ipoib,
 };
@@ -179,6 +179,14 @@ impl Inner {
             node_type: self.options.node_type,
             is_native: matches!(self.addr.src, SockAddr::Ib { .. }),
         }
+    }
+
+    /// Returns the value of a tunable, which is the port's if the consumer has not set it.
+    pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
+        self.tuning.own(tunable).unwrap_or_else(|| {
+            let port = self.cm_port();
+            port.map_or(tunable.default_value(), |port| port.tuned(tunable))
+        })
     }
 
     /// Returns the values of all tunables. Tunables that the consumer has not set have the port's

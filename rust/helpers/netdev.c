@@ -51,6 +51,11 @@ unsigned int rust_rdma_netdev_flags(const struct net_device *dev)
 	return READ_ONCE(dev->flags);
 }
 
+bool rust_rdma_netdev_has_carrier(const struct net_device *dev)
+{
+	return netif_carrier_ok(dev);
+}
+
 unsigned short rust_rdma_netdev_type(const struct net_device *dev)
 {
 	return dev->type;

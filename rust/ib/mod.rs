@@ -54,6 +54,7 @@ pub(crate) mod mad;
 mod mad_source;
 mod named_qp;
 pub(crate) mod port;
+pub(crate) mod port_events;
 pub(crate) mod qp;
 pub(crate) mod restrack;
 pub(crate) mod sa;

@@ -107,6 +107,12 @@ impl NetDevice {
         unsafe { bindings::rust_rdma_netdev_flags(self.as_raw()) & IFF_UP != 0 }
     }
 
+    /// Returns whether the device is up and has a carrier, so that it carries packets.
+    pub(crate) fn has_link(&self) -> bool {
+        // SAFETY: The device is valid.
+        self.is_up() && unsafe { bindings::rust_rdma_netdev_has_carrier(self.as_raw()) }
+    }
+
     /// Returns the link-layer address and its length in bytes.
     pub(crate) fn hw_addr(&self) -> ([u8; MAX_ADDR_LEN], usize) {
         let mut addr = [0; MAX_ADDR_LEN];

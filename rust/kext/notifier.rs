@@ -18,10 +18,16 @@ const NOTIFY_DONE: c_int = 0;
 pub(crate) struct NetdevEvent(pub(crate) c_ulong);
 
 impl NetdevEvent {
-    /// The active device of a bond has changed (`NETDEV_BONDING_FAILOVER`).
-    pub(crate) const BONDING_FAILOVER: Self = Self(13);
+    /// The device was brought up (`NETDEV_UP`).
+    pub(crate) const UP: Self = Self(1);
+    /// The device was brought down (`NETDEV_DOWN`).
+    pub(crate) const DOWN: Self = Self(2);
+    /// The state of the device has changed, such as its carrier (`NETDEV_CHANGE`).
+    pub(crate) const CHANGE: Self = Self(4);
     /// The device is being unregistered (`NETDEV_UNREGISTER`).
     pub(crate) const UNREGISTER: Self = Self(6);
+    /// The active device of a bond has changed (`NETDEV_BONDING_FAILOVER`).
+    pub(crate) const BONDING_FAILOVER: Self = Self(13);
 }
 
 /// A listener to events of network devices.

@@ -29,6 +29,8 @@ static const struct {
 	{ RDMA_OPTION_TUNING_EARLY_RETRY, 50 },
 	/* A number: if this id listens, 64 requests wait beside a full backlog. */
 	{ RDMA_OPTION_TUNING_PARKING, 64 },
+	/* Milliseconds: a connection ends when its own interface was down for 200 ms. */
+	{ RDMA_OPTION_TUNING_DEAD_LINK, 200 },
 };
 
 static void die(const char *what)

@@ -22,6 +22,7 @@ OPTIONS = (
     ("TIMEWAIT", 3, 18),  # a time code
     ("EARLY_RETRY", 4, 50),  # milliseconds
     ("PARKING", 5, 64),  # a number of requests, for an id that listens
+    ("DEAD_LINK", 7, 200),  # milliseconds
 )
 rdmacm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 rdmacm.rdma_create_event_channel.restype = ctypes.c_void_p

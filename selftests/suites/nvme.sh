@@ -168,6 +168,47 @@ unplugged() {
 }
 check "the device goes and comes back" unplugged
 
+# pulled_out: how many milliseconds it takes until the controller N is not live any more, 10,000 at most.
+pulled_out() {
+	local begun now
+	begun=$(date +%s%3N)
+	ip -n switch link set h1 down || return
+	while nvme_is "$N" live && now=$(date +%s%3N) && [ $((now - begun)) -lt 10000 ]; do
+		sleep 0.01
+	done
+	echo $(($(date +%s%3N) - begun))
+}
+
+# The cable of the host is pulled out. This module tells both ends of each queue after 200 ms, if that is
+# wanted; otherwise, and with C, they wait for what NVMe itself notices.
+cable_pulled_out() {
+	local ms port=/sys/kernel/config/rdma_cm/rxeh/ports/1
+	lay_cable && nvmet_port 3 ipv4 "$TARGET_ADDRESS" && nvmet_on 3 || return
+	connected "$TARGET_ADDRESS" || return
+	N=$(</tmp/nvme.number)
+	verify "$N" 1 || return
+	ms=$(pulled_out) || return
+	[ "$ms" -ge 10000 ] || fail "$(nvme_state "$N") after $ms ms, unasked" || return
+	cable on && wait_for 100 nvme_is "$N" live || fail "state $(nvme_state "$N")" || return
+	if [ "$CM" = rust ]; then
+		mkdir -p "${port%/ports*}" && echo 200 >"$port/cm_dead_link_ms" || return
+		ms=$(pulled_out) || return
+		echo "$ms" >/tmp/nvme.told
+		[ "$ms" -ge 200 ] && [ "$ms" -lt $((200 + 1500 * PATIENCE)) ] || fail "after $ms ms" || return
+		nvme_is "$N" connecting || fail "state $(nvme_state "$N")" || return
+		rmdir "${port%/ports*}" && cable on || return
+		wait_for 100 nvme_is "$N" live || fail "state $(nvme_state "$N")" || return
+	fi
+	verify "$N" 1 && nvme_delete "$N" || return
+	nvmet_off 3 && rmdir "$NVMET/ports/3" && remove_cable
+}
+if [ "$DEVICE" = rxe0 ]; then
+	# shellcheck source=tools/bench.d/cable.sh
+	. "$SELFTESTS/../tools/bench.d/cable.sh"
+	check "the cable is pulled out" cable_pulled_out
+	[ ! -e /tmp/nvme.told ] || echo "# told after $(</tmp/nvme.told) ms"
+fi
+
 unload() {
 	nvmet_remove || return
 	unloaded nvme-rdma nvmet-rdma && rmmod brd

@@ -70,6 +70,9 @@ pub enum Event {
     DreqReceived,
     /// The DREQ was never answered. The connection is over nevertheless.
     DreqError,
+    /// The own link was down for as long as the user has waited. The connection is over, and
+    /// nothing but [`TimewaitExit`](Self::TimewaitExit) follows.
+    LinkDown,
     /// The peer has confirmed the disconnect.
     DrepReceived,
     /// The time wait is over.

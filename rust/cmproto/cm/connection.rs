@@ -4,6 +4,7 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
+    keepalive::Keepalive,
     params::{AcceptParams, ConnectParams, Limits},
     retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting},
     state::State,
@@ -22,6 +23,8 @@ pub(super) enum Lifecycle {
     Fresh,
     /// In use.
     Open,
+    /// Over for its user, who was told that the link is down, but not for the peer yet.
+    Told,
     /// Destroyed: in time wait, without a user.
     Detached,
     /// The connection is over: [`Action::Release`] was returned.
@@ -44,8 +47,8 @@ pub(super) enum Sent {
 pub(super) enum Timer {
     /// The timer is not running.
     Off,
-    /// The timer is not running. The peer was challenged, and is not again before this time.
-    Challenged(Instant),
+    /// The timer of an established connection.
+    Keepalive(Keepalive),
     /// The timer of a request that waits for its answer.
     Request(Retransmit),
     /// The timer of the time wait, with its end.
@@ -94,10 +97,12 @@ pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
 /// # Invariants
 ///
 /// - The timer runs for a request in `ReqSent`, `MraReqRcvd`, `RepSent`, `MraRepRcvd` and
-///   `DreqSent`, for the time wait in `Timewait`, and in no other state.
-/// - The state is `Idle` when the lifecycle is `Fresh` or `Closed`, and it is `Timewait` when the
-///   lifecycle is `Detached`.
-/// - `has_remote_ids` implies that `remote_comm_id` is known and that the lifecycle is `Open`.
+///   `DreqSent`, for the time wait in `Timewait`, possibly as a [`Keepalive`] in `Established`,
+///   and in no other state.
+/// - The state is `Idle` when the lifecycle is `Fresh` or `Closed`, `Timewait` when the lifecycle
+///   is `Detached`, and `DreqSent` or `Timewait` when it is `Told`.
+/// - `has_remote_ids` implies that `remote_comm_id` is known and that the lifecycle is `Open` or
+///   `Told`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     pub(super) state: State,
@@ -335,7 +340,8 @@ impl Connection {
     /// Returns the time at which [`timeout`](Self::timeout) has something to do, if any.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.timer {
-            Timer::Off | Timer::Challenged(_) => None,
+            Timer::Off => None,
+            Timer::Keepalive(keepalive) => keepalive.deadline(),
             Timer::Request(request) => Some(request.deadline()),
             Timer::Timewait(end) => Some(*end),
         }
@@ -395,18 +401,28 @@ impl Connection {
         matches!(self.sent, Sent::Req(_))
     }
 
-    /// Delivers an event to the user, unless the connection was destroyed.
+    /// Delivers an event to the user, unless the connection was destroyed, or the user knows that
+    /// it is over.
     pub(super) fn deliver(&self, event: Event, actions: &mut Actions) {
-        match self.lifecycle {
-            Lifecycle::Fresh | Lifecycle::Open => actions.push(Action::Deliver(event)),
-            Lifecycle::Detached | Lifecycle::Closed => {}
+        let is_new = match self.lifecycle {
+            Lifecycle::Fresh | Lifecycle::Open => true,
+            Lifecycle::Told => event == Event::TimewaitExit,
+            Lifecycle::Detached | Lifecycle::Closed => false,
+        };
+        if is_new {
+            actions.push(Action::Deliver(event));
         }
+    }
+
+    /// Returns the retransmission of a request without early sends.
+    pub(super) fn classic_request(&self, now: Instant) -> Retransmit {
+        Retransmit::start(self.schedule, now).within(self.limits.total)
     }
 
     /// Sends a request and starts the timer for its answer.
     pub(super) fn request(&mut self, message: Outgoing, now: Instant, actions: &mut Actions) {
-        let request = Retransmit::start(self.schedule, now)
-            .within(self.limits.total)
+        let request = self
+            .classic_request(now)
             .with_policy(self.policy.unpacked(), self.local_comm_id);
         self.timer = Timer::Request(request);
         actions.push(Action::Send(message));

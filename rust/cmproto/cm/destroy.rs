@@ -31,7 +31,7 @@ impl Connection {
     pub fn destroy(&mut self, cause: DestroyCause, now: Instant) -> Actions {
         let mut actions = Actions::none();
         match self.lifecycle {
-            Lifecycle::Fresh | Lifecycle::Open => {}
+            Lifecycle::Fresh | Lifecycle::Open | Lifecycle::Told => {}
             Lifecycle::Detached | Lifecycle::Closed => return actions,
         }
         match self.state {

@@ -16,6 +16,7 @@ mod action;
 mod connection;
 mod destroy;
 mod encode;
+mod keepalive;
 mod params;
 mod qp_attr;
 mod receive;

@@ -4,14 +4,14 @@
 
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
-    connection::{Connection, Payload, Timer},
+    connection::{Connection, Lifecycle, Payload, Timer},
     retransmit::RetryPolicy,
     state::State,
 };
 use crate::{
     qp::low24,
     reject::Reason,
-    time::{Duration, Instant, TimeCode},
+    time::{Instant, TimeCode},
     wire::{Attribute, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep},
 };
 
@@ -34,9 +34,6 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
 }
 
 impl Connection {
-    /// Shortest time between two challenges of a peer.
-    const CHALLENGE_INTERVAL: Duration = Duration::from_millis(1_000);
-
     /// Returns whether the communication ids in `msg` are those of this connection, as the kernel
     /// looks them up.
     ///
@@ -99,7 +96,7 @@ impl Connection {
             Message::Rej(rej) => self.receive_rej(rej, now),
             Message::Rep(rep) => self.receive_rep(rep),
             Message::Rtu(_) => self.receive_rtu(),
-            Message::Dreq(dreq) => self.receive_dreq(hdr, dreq),
+            Message::Dreq(dreq) => self.receive_dreq(hdr, dreq, now),
             Message::Drep(_) => self.receive_drep(now),
             // Path migration is not supported: the sender's request times out, as on RoCE with the
             // kernel.
@@ -143,23 +140,6 @@ impl Connection {
             self.state,
             State::ReqRcvd | State::MraReqSent | State::RepSent | State::MraRepRcvd
         )
-    }
-
-    /// Handles a claim to the peer's QPN by another connection (IBTA volume 1, 12.9.8.3.1): asks
-    /// the peer whether it has lost this connection.
-    ///
-    /// The claim alone proves nothing, because anybody can send one. The peer is asked at most once
-    /// a second. If the question or the answer is lost, the next claim causes another question.
-    pub fn stale_peer(&mut self, now: Instant) -> Actions {
-        let mut actions = Actions::none();
-        if self.state == State::Established {
-            let is_early = matches!(self.timer, Timer::Challenged(next) if now < next);
-            if !is_early {
-                self.timer = Timer::Challenged(now + Self::CHALLENGE_INTERVAL);
-                actions.push(Action::Send(Outgoing::Challenge));
-            }
-        }
-        actions
     }
 
     /// Refuses the confirmation of a request whose QPN belongs to another connection: sends a REJ,
@@ -299,7 +279,7 @@ impl Connection {
         actions
     }
 
-    fn receive_dreq(&mut self, hdr: &Header, dreq: &Dreq<'_>) -> Actions {
+    fn receive_dreq(&mut self, hdr: &Header, dreq: &Dreq<'_>, now: Instant) -> Actions {
         // A challenge is met with silence if this side has the connection. In time wait it is over.
         let is_challenge = low24(dreq.remote_qpn_eecn) != self.local_qpn;
         if is_challenge && self.state != State::Timewait {
@@ -316,8 +296,15 @@ impl Connection {
             _ => return unexpected(Attribute::Dreq),
         }
         self.tid = hdr.tid;
-        self.state = State::DreqRcvd;
         let mut actions = Actions::none();
+        if self.lifecycle == Lifecycle::Told {
+            // The user has no connection that it would confirm the end of.
+            self.payload.clear();
+            actions.push(Action::Send(Outgoing::Drep));
+            self.enter_timewait(now, &mut actions);
+            return actions;
+        }
+        self.state = State::DreqRcvd;
         self.disarm(&mut actions);
         self.deliver(Event::DreqReceived, &mut actions);
         actions
@@ -326,7 +313,7 @@ impl Connection {
     fn receive_drep(&mut self, now: Instant) -> Actions {
         // A peer that was challenged does not have the connection.
         let is_asked = match self.state {
-            State::Established => matches!(self.timer, Timer::Challenged(_)),
+            State::Established => self.has_challenged(),
             state => matches!(state, State::DreqSent | State::DreqRcvd),
         };
         if !is_asked {

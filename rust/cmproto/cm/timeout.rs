@@ -19,6 +19,7 @@ impl Connection {
             State::RepSent | State::MraRepRcvd => self.expire(Outgoing::Rep, now),
             State::DreqSent => self.expire(Outgoing::Dreq, now),
             State::Timewait => self.exit_timewait(now),
+            State::Established => self.keepalive_timeout(now),
             _ => Actions::none(),
         }
     }
@@ -26,7 +27,7 @@ impl Connection {
     fn expire(&mut self, message: Outgoing, now: Instant) -> Actions {
         let expiry = match &mut self.timer {
             Timer::Request(request) => request.expire(self.schedule, self.policy.unpacked(), now),
-            Timer::Off | Timer::Challenged(_) | Timer::Timewait(_) => Expiry::Early,
+            Timer::Off | Timer::Keepalive(_) | Timer::Timewait(_) => Expiry::Early,
         };
         let mut actions = Actions::none();
         match expiry {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tuning of times, retries and parking, for a port or for one id.
+//! Tuning of times, retries, parking and dead links, for a port or for one id.
 
 use super::{
     params::{ConnectParams, Limits},
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     errno::Errno,
-    numbered::{from_number, numbered},
+    numbered::numbered,
     time::{Duration, TimeCode},
 };
 
@@ -33,10 +33,22 @@ numbered! {
         /// Maximum number of connection requests that are parked when the backlog of a listener is
         /// full (up to 2,048). 0 to drop them without an answer, as in C.
         Parking = 5,
+        /// Time for which the own link may be down until a connection over it is given up, in
+        /// milliseconds (up to a minute). 0 to give none up, as in C.
+        DeadLink = 7,
     }
 }
 
-from_number!(Tunable, Errno::ENOSYS);
+impl TryFrom<u32> for Tunable {
+    type Error = Errno;
+
+    /// Converts a number. Fails with [`Errno::ENOSYS`] if there is no such value.
+    fn try_from(number: u32) -> Result<Self, Errno> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|tunable| *tunable as u32 == number);
+        found.ok_or(Errno::ENOSYS)
+    }
+}
 
 // A longer deadline would be cut.
 const _: () = assert!(
@@ -45,6 +57,9 @@ const _: () = assert!(
 );
 
 impl Tunable {
+    /// The number after the largest one.
+    pub const NUMBERS: usize = Self::DeadLink as usize + 1;
+
     /// Returns the largest value. The smallest one is 0.
     pub const fn max(self) -> u32 {
         match self {
@@ -53,6 +68,7 @@ impl Tunable {
             Self::Deadline => 3_600_000,
             Self::EarlyRetry => 10_000,
             Self::Parking => 2_048,
+            Self::DeadLink => 60_000,
         }
     }
 
@@ -65,6 +81,7 @@ impl Tunable {
             Self::Timewait => Limits::DEFAULT.timewait.get() as u32,
             Self::EarlyRetry => 20,
             Self::Parking => 1_024,
+            Self::DeadLink => 0,
         }
     }
 
@@ -97,13 +114,14 @@ pub struct Tuning {
     deadline: u32,
     early_retry: u16,
     parking: u16,
+    dead_link: u16,
     response_timeout: u8,
     max_retries: u8,
     timewait: u8,
 }
 
 // Every endpoint has a tuning, which is why its size is limited.
-const _: () = assert!(size_of::<Tuning>() == 12);
+const _: () = assert!(size_of::<Tuning>() == 16);
 
 impl Tuning {
     /// A tuning in which nothing is set.
@@ -111,6 +129,7 @@ impl Tuning {
         deadline: u32::MAX,
         early_retry: u16::MAX,
         parking: u16::MAX,
+        dead_link: u16::MAX,
         response_timeout: u8::MAX,
         max_retries: u8::MAX,
         timewait: u8::MAX,
@@ -131,6 +150,7 @@ impl Tuning {
             Tunable::Timewait => self.timewait = value as u8,
             Tunable::EarlyRetry => self.early_retry = value as u16,
             Tunable::Parking => self.parking = value as u16,
+            Tunable::DeadLink => self.dead_link = value as u16,
         }
         Ok(())
     }
@@ -151,6 +171,7 @@ impl Tuning {
             Tunable::Timewait => code(self.timewait),
             Tunable::EarlyRetry => number(self.early_retry),
             Tunable::Parking => number(self.parking),
+            Tunable::DeadLink => number(self.dead_link),
         }
     }
 
@@ -173,6 +194,7 @@ impl Tuning {
             deadline: or(self.deadline, u32::MAX, base.deadline),
             early_retry: or(self.early_retry, u16::MAX, base.early_retry),
             parking: or(self.parking, u16::MAX, base.parking),
+            dead_link: or(self.dead_link, u16::MAX, base.dead_link),
             response_timeout: or(self.response_timeout, u8::MAX, base.response_timeout),
             max_retries: or(self.max_retries, u8::MAX, base.max_retries),
             timewait: or(self.timewait, u8::MAX, base.timewait),
@@ -231,13 +253,13 @@ mod tests {
         assert_eq!(Tuning::NONE.limits(), Limits::DEFAULT);
         assert_eq!(Tuning::NONE.response_timeout().get(), 20);
         assert_eq!(Tuning::NONE.max_retries(), 15);
-        for (number, tunable) in Tunable::ALL.into_iter().enumerate() {
-            assert_eq!(tunable as usize, number);
-            assert_eq!(Tunable::try_from(number as u32), Ok(tunable));
+        for tunable in Tunable::ALL {
+            assert_eq!(Tunable::try_from(tunable as u32), Ok(tunable));
+            assert!((tunable as usize) < Tunable::NUMBERS);
             let default = tunable.default_value();
             assert_eq!(tunable.check(default), Ok(default));
         }
-        for number in [6, 7, u32::MAX] {
+        for number in [6, 8, u32::MAX] {
             assert_eq!(Tunable::try_from(number), Err(Errno::ENOSYS));
         }
     }

@@ -46,6 +46,7 @@ pub fn upcall(
         cm::Event::RtuReceived | cm::Event::UserEstablished => (CmEvent::Established, 0),
         cm::Event::RejReceived { reason } => (CmEvent::Rejected, i32::from(reason.0)),
         cm::Event::DreqError => (CmEvent::Disconnected, timed_out),
+        cm::Event::LinkDown => (CmEvent::Disconnected, status(Errno::ENETDOWN)),
         cm::Event::DreqReceived | cm::Event::DrepReceived => (CmEvent::Disconnected, 0),
         cm::Event::TimewaitExit => (CmEvent::TimewaitExit, 0),
         cm::Event::MraReceived => return None,
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use crate::reject::Reason;
 
-    const EVENTS: [cm::Event; 11] = [
+    const EVENTS: [cm::Event; 12] = [
         cm::Event::RepReceived,
         cm::Event::RtuReceived,
         cm::Event::UserEstablished,
@@ -112,6 +113,7 @@ mod tests {
         cm::Event::RepError,
         cm::Event::DreqReceived,
         cm::Event::DreqError,
+        cm::Event::LinkDown,
         cm::Event::DrepReceived,
         cm::Event::TimewaitExit,
         cm::Event::MraReceived,
@@ -128,6 +130,7 @@ mod tests {
             Some((CmEvent::Unreachable, -110, State::Connect)),
             Some((CmEvent::Disconnected, 0, State::Disconnect)),
             Some((CmEvent::Disconnected, -110, State::Disconnect)),
+            Some((CmEvent::Disconnected, -100, State::Disconnect)),
             Some((CmEvent::Disconnected, 0, State::Disconnect)),
             None,
             None,

@@ -61,7 +61,8 @@ impl From<cm::Event> for EventType {
             cm::Event::ReqError => Self::ReqError,
             cm::Event::RepError => Self::RepError,
             cm::Event::DreqReceived => Self::DreqReceived,
-            cm::Event::DreqError => Self::DreqError,
+            // In the place of an event that this API does not have: the connection is over.
+            cm::Event::DreqError | cm::Event::LinkDown => Self::DreqError,
             cm::Event::DrepReceived => Self::DrepReceived,
             cm::Event::TimewaitExit => Self::TimewaitExit,
             cm::Event::MraReceived => Self::MraReceived,
@@ -98,6 +99,7 @@ mod tests {
             (cm::Event::RtuReceived, 4),
             (cm::Event::UserEstablished, 5),
             (cm::Event::DreqError, 6),
+            (cm::Event::LinkDown, 6),
             (cm::Event::DreqReceived, 7),
             (cm::Event::DrepReceived, 8),
             (cm::Event::TimewaitExit, 9),

@@ -95,6 +95,14 @@ mod tests {
             (0x5243_4d00, 4, one, 1, Err(Errno::EINVAL)),
             (0x5243_4d00, 4, high, 4, Err(Errno::EINVAL)),
             (0x5243_4d00, 6, one, 4, Err(Errno::ENOSYS)),
+            (
+                0x5243_4d00,
+                7,
+                one,
+                4,
+                Ok(IdOption::Tuning(Tunable::DeadLink, 1)),
+            ),
+            (0x5243_4d00, 7, high, 4, Err(Errno::EINVAL)),
         ] {
             assert_eq!(
                 (level, name, len, IdOption::new(level, name, value, len)),

@@ -7,6 +7,9 @@ use super::{
     *,
 };
 
+/// The time that the user of a connection waits for its link.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -40,6 +43,48 @@ pub(super) const ROWS: &[Row] = &[
         },
         cells: &[
             ("EstablishedActive EstablishedPassive", "=: nothing"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "link down",
+        apply: |c| Ok(c.link_down(PATIENCE, now())),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "link up again",
+        apply: |c| {
+            let _ = c.link_down(PATIENCE, now());
+            Ok(c.link_up())
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
+        input: "link down for too long",
+        apply: |c| {
+            let _ = c.link_down(PATIENCE, now());
+            Ok(c.timeout(now() + PATIENCE))
+        },
+        cells: &[
+            (
+                "EstablishedActive EstablishedPassive",
+                "DreqSent: timer, deliver LinkDown",
+            ),
             ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
             ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
             ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),

@@ -6,6 +6,8 @@
 mod challenge;
 mod content;
 #[cfg(test)]
+mod keepalive;
+#[cfg(test)]
 mod limits;
 mod local;
 mod lookup;
@@ -30,13 +32,11 @@ mod times;
 use super::*;
 #[cfg(CONFIG_KUNIT)]
 use crate::kunit::assert_eq;
-#[cfg(test)]
-use crate::time::Duration;
 use crate::{
     addr::Gid,
     qp::QpType,
     reject::Reason,
-    time::Instant,
+    time::{Duration, Instant},
     wire::{
         self, Attribute, Drep, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep, Req,
         ReqPath, Rtu, Transport, INFO_LEN, MAD_LEN,

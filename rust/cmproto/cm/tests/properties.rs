@@ -25,6 +25,8 @@ enum Step {
     Plausible(Attribute, u16),
     DuplicateReq,
     StalePeer,
+    /// The link goes down, for a user who waits so many milliseconds, or is up.
+    Link(Option<u16>),
     /// A number of milliseconds that pass.
     Wait(u64),
     Deadline,
@@ -63,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (attribute(), any::<u16>()).prop_map(|(a, v)| Step::Plausible(a, v)),
         1 => Just(Step::DuplicateReq),
         1 => Just(Step::StalePeer),
+        1 => any::<Option<u16>>().prop_map(Step::Link),
         2 => (0..100_000u64).prop_map(Step::Wait),
         3 => Just(Step::Deadline),
     ]
@@ -145,6 +148,7 @@ impl Watch {
                 }
                 Action::Deliver(event) => {
                     assert!(!self.destroyed);
+                    assert!(!self.told.contains(&Event::LinkDown) || event == Event::TimewaitExit);
                     assert!(!self.told.contains(&event), "{event:?} again");
                     self.told.push(event);
                     assert!(self.told.len() <= Event::MOST, "{:?}", self.told);
@@ -170,7 +174,7 @@ impl Watch {
                 | State::MraRepRcvd
                 | State::DreqSent
                 | State::Timewait
-        );
+        ) || self.c.is_link_down();
         assert_eq!(self.c.deadline().is_some(), timed);
         // The queue pair has attributes if and only if the state has them.
         for target in [QpState::Init, QpState::Rtr, QpState::Rts] {
@@ -238,6 +242,10 @@ impl Watch {
             }),
             Step::DuplicateReq => self.input(Connection::duplicate_req),
             Step::StalePeer => self.input(Connection::stale_peer),
+            Step::Link(Some(ms)) => {
+                self.input(|c, now| c.link_down(Duration::from_millis(ms.into()), now));
+            }
+            Step::Link(None) => self.input(|c, _| c.link_up()),
             Step::Wait(ms) => {
                 self.now += Duration::from_millis(ms);
                 let span = Duration::from_millis(ms / 7);

@@ -73,6 +73,10 @@ one_line "kmake: headers without metadata" "no metadata of the kernel's Rust cra
 	env KDIR="$tmp/headers" "$tools/kmake" modules
 one_line "no answer from the archive" "no answer from the Debian archive at http.*: ." \
 	env RUST_RDMA_CM_CACHE="$tmp/cache" http_proxy=http://127.0.0.1:9 "$tools/sysroot"
+# The commands of this host, but for one.
+mkdir "$tmp/bin" && ln -s /usr/bin/* "$tmp/bin" && rm -f "$tmp/bin/mmdebstrap"
+one_line "check: a host package is missing" "missing host packages: mmdebstrap; make deps installs them" \
+	env PATH="$tmp/bin" "$tools/check" fmt
 # A disk of 100 MB.
 one_line "the disk is too small" "the sysroot needs 6 GB in $tmp/cache, where [0-9]+ MB are free" \
 	unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=100M none "$1" &&

@@ -75,7 +75,7 @@ quote_on_page() {
 normal() {
 	sed -E -e 's/[[:space:]]+/ /g' -e 's/^\[ *[0-9]+\.[0-9]+\] //' \
 		-e 's/\b20[0-9]{2}-[0-9-]+T[0-9:.]+Z/TIME/' -e 's/\b7\.[0-9]\.[0-9]+\+deb[^ ]*/RELEASE/' \
-		-e 's#\b([a-z_]+)/[0-9]+( |$)#\1/N\2#g' -e 's/([0-9]|\]):[3-6][0-9]{4}\b/\1:PORT/g' \
+		-e 's#\b([a-z_]+|python3)/[0-9]+( |$)#\1/N\2#g' -e 's/([0-9]|\]):[3-6][0-9]{4}\b/\1:PORT/g' \
 		-e 's/\b[0-9]+(\.[0-9])?(us|ms|s|m)\b/AGE/g' -e 's/\b(INCOMPLETE|FAILED)\b/UNKNOWN/' -e "${VARIES:-}" | tr -s ' ' '\n' | sed '/^$/d'
 }
 

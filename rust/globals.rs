@@ -73,7 +73,7 @@ impl Globals {
         let iw = IwCm::new()?;
         let sa = SaClient::new()?;
         let neighbours = Neighbours::new()?;
-        let listeners = Listeners::new()?;
+        let listeners = Listeners::new([random::u64(), random::u64()])?;
         let port_spaces = PortSpaces::new()?;
         let qp_numbers = QpNumbers::new()?;
         let remote_ids = RemoteIdTable::new()?;

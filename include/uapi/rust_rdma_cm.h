@@ -59,6 +59,13 @@ enum {
 	 */
 	RDMA_OPTION_TUNING_PARKING,
 	/*
+	 * cm_reuseport: 1 if the id shares its address and port with other ids that set this, too,
+	 * and are of the same user, port space and type of queue pair, and in the same network
+	 * namespace, also of other processes. Up to 128 of them may listen. Each request goes to
+	 * one of them. It fails with EINVAL when the id is bound [1], default 0, as in C.
+	 */
+	RDMA_OPTION_TUNING_REUSEPORT,
+	/*
 	 * cm_dead_link_ms, in milliseconds: how long the own interface (on InfiniBand the own port)
 	 * may be down until connections over it end by RDMA_CM_EVENT_DISCONNECTED with the status
 	 * -ENETDOWN. 0: they do not end by that, as in C [60000], default 0.

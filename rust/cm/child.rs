@@ -33,9 +33,10 @@ pub(super) fn init_child(
         Ok((link, pkey)) => (inner.resolution.dev_addr, inner.addr.pkey) = (link, pkey),
         Err(error) => filled = Err(error),
     }
-    if let MatchedListener::Address(target, _) = matched {
+    if let MatchedListener::Address(target, listener) = matched {
         inner.addr.src = target.src;
         inner.addr.dst = target.dst;
+        inner.addr.port_group = listener.port_group;
         if let Some(netdev) = &target.netdev {
             inner.addr.bound_if = netdev.ifindex();
             inner.resolution.interface = Interface::of(netdev);
@@ -71,11 +72,11 @@ pub(super) fn takes_requests(
 /// [`Consumer::connect_request`].
 ///
 /// The consumer must be dropped after what that returns, which is the lock of the request's
-/// endpoint. Fails if the listener has ended, which refuses the request.
+/// endpoint. Fails with [`Declined::Gone`] if the listener has ended.
 pub(crate) fn consumer_of(listener: &Endpoint) -> Result<Arc<dyn Consumer>, Declined> {
     let inner = listener.inner.lock();
     match (inner.state(), &inner.consumer) {
         (State::Listen, Some(consumer)) => Ok(consumer.clone()),
-        _ => Err(Declined::Refused),
+        _ => Err(Declined::Gone),
     }
 }

@@ -120,6 +120,9 @@ impl Endpoint {
         }
         trace::cma::cm_id_destroy(&self.id_priv, inner.tos());
         let listened = inner.state() == State::Listen;
+        if listened {
+            self.vacancy.close();
+        }
         let removed = self.strip(&mut inner, cause);
         // Nothing happens to an endpoint that is being destroyed already.
         let _ = self.step(&mut inner, Trigger::Destroy);

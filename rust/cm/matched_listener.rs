@@ -14,6 +14,7 @@ use cmproto::{
     listen::RequestView,
     path::Path,
     private_data,
+    reuseport::Sender,
     service_id::{PortSpace, ServiceId},
     wire::{Req, SidrReq},
 };
@@ -30,6 +31,8 @@ pub(super) struct RequestKey<'a> {
     pub(super) pkey: u16,
     /// The path in the request, if it is a REQ.
     pub(super) path: Option<Path>,
+    /// The sender's communication id or request id, and the number of its queue pair.
+    ids: (u32, u32),
 }
 
 impl<'a> RequestKey<'a> {
@@ -40,6 +43,7 @@ impl<'a> RequestKey<'a> {
             private_data: req.private_data,
             pkey: req.pkey,
             path: Some(path),
+            ids: (req.local_comm_id, req.local_qpn),
         }
     }
 
@@ -50,6 +54,7 @@ impl<'a> RequestKey<'a> {
             private_data: req.private_data,
             pkey: req.pkey,
             path: None,
+            ids: (req.request_id, 0),
         }
     }
 }
@@ -162,7 +167,13 @@ impl IncomingMad<'_> {
         }
         let mut target = RequestTarget::new(key)?;
         target.netdev = self.netdev(&target, reply_path)?;
-        let listener = self.find_listener(&target)?;
+        let (comm_id, qpn) = key.ids;
+        let sender = Sender {
+            origin: self.origin,
+            comm_id,
+            qpn,
+        };
+        let listener = self.find_listener(&target, sender)?;
         target.use_native_addresses(&listener);
         Some(place.insert(MatchedListener::Address(target, listener)))
     }
@@ -214,7 +225,11 @@ impl IncomingMad<'_> {
     }
 
     /// Finds the listener of the RDMA CM for a request, if there is one.
-    fn find_listener(&self, target: &RequestTarget<'_>) -> Option<AddressListener<EndpointRef>> {
+    fn find_listener(
+        &self,
+        target: &RequestTarget<'_>,
+        sender: Sender,
+    ) -> Option<AddressListener<EndpointRef>> {
         let netdev = target.netdev.as_ref();
         let net = match netdev {
             Some(netdev) => netdev.net()?,
@@ -229,6 +244,7 @@ impl IncomingMad<'_> {
                 interface: netdev.map(|netdev| netdev.ifindex()),
                 port: self.port.num,
             },
+            sender,
         })?;
         // The route back to the sender must use the network device that the request was for.
         if netdev.is_some_and(|netdev| {

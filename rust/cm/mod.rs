@@ -21,6 +21,7 @@ mod incoming_mad;
 pub(crate) mod link;
 mod matched_listener;
 mod mra;
+mod offer;
 mod pending_request;
 mod qp_attr;
 pub(crate) mod receive;

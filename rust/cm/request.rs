@@ -16,23 +16,22 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Admitted, Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange,
-        IdKind, OwnedEvent,
+        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange, OwnedEvent,
     },
     ib::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
-    kext::{delay, error::to_protocol, users::IdCharge},
+    kext::{error::to_protocol, users::IdCharge},
     table::{comm_ids::CommId, remote_ids::RemoteIdClaim, resolve_budget::ResolvePurpose},
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause, Tunable},
+    cm::{self, Connection, DestroyCause},
     event::Phase,
     node::{
-        self, Acceptor, Admission, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey,
-        RemoteTable, ReqAcceptor, Request, RequestEnd, Response,
+        self, Acceptor, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
+        ReqAcceptor, Request, RequestEnd, Response,
     },
     path::Path,
     qp::QpType,
@@ -106,34 +105,8 @@ impl PendingReq {
         let PendingRequest {
             listener, child, ..
         } = &self.pending;
-        delay::point();
-        let consumer = match child::consumer_of(listener) {
-            Ok(consumer) => consumer,
-            Err(declined) => return self.pending.end(&RequestEnd::req(declined)),
-        };
-        let Admitted {
-            mut inner,
-            admission,
-            replaced,
-        } = match consumer.connect_request(child, event, self.asker) {
-            Ok(admitted) => admitted,
-            Err(declined) => return self.pending.end(&RequestEnd::req(declined)),
-        };
-        match (inner.exchange.conn_mut(), admission) {
-            (None, _) => {}
-            (Some(_), Admission::Parked | Admission::Replaces) => {
-                child.park(&mut inner, admission);
-            }
-            // A consumer of the InfiniBand CM prepares the MRA itself.
-            (Some(_), Admission::Queued) if child.kind == IdKind::IbCm => {}
-            (Some(_), Admission::Queued) => {
-                // It fails if the peer has withdrawn its request.
-                let _ = child.prepare_mra(&mut inner);
-            }
-        }
-        drop(inner);
-        if let Some(replaced) = replaced {
-            replaced.give_way();
+        if let Err(declined) = child.offer(listener, event, self.asker) {
+            self.pending.end(&RequestEnd::req(declined));
         }
     }
 }
@@ -342,11 +315,9 @@ impl<'a> Acceptor for IncomingReq<'a> {
 
     fn check_backlog(&mut self, matched: &Self::Listener) -> Result<(), Declined> {
         let (listener, globals) = (matched.endpoint(), self.mad.globals);
-        let own = listener.inner.lock().tuning.own(Tunable::Parking);
-        let wanted = own.unwrap_or_else(|| self.mad.port.tuned(Tunable::Parking));
         (self.asker, self.charge) = Asker::ask(
             self,
-            globals.parking.share(wanted),
+            listener.parking(self.mad.port),
             |_, asker| child::takes_requests(listener, asker),
             |own| {
                 let (source, comm_id) = (&own.mad.origin, own.req.local_comm_id);

@@ -73,12 +73,7 @@ impl Deferred for PendingSidrReq {
             // The device is being removed.
             None => return,
         }
-        let offered = child::consumer_of(listener).and_then(|consumer| {
-            let admitted = consumer.connect_request(child, &self.event.get(), None)?;
-            drop(admitted);
-            Ok(())
-        });
-        if let Err(declined) = offered {
+        if let Err(declined) = child.offer(listener, &self.event.get(), None) {
             self.pending.end(&RequestEnd::sidr_req(declined));
         }
     }

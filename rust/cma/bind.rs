@@ -10,13 +10,16 @@ use crate::{
         cred::{self, Capability},
         error::{ResultExt, ToKernel},
         netdev::NetDevice,
+        users::User,
     },
 };
 use cmproto::{
     addr::SockAddr,
     bind::PortOwner,
+    cm::Tunable,
     cma::{State, Trigger},
     errno::Errno,
+    reuseport::PortGroup,
     service_id::{self, PortSpace},
 };
 use kernel::prelude::*;
@@ -74,6 +77,16 @@ impl Endpoint {
         self.globals.devices.by_source(devices, &source)
     }
 
+    /// Returns the group of listeners that the endpoint is in if it is bound at `attachment`, or to
+    /// no device: it is to share its port, or does not say so and the device's port does.
+    fn port_group(&self, inner: &Inner, attachment: Option<&Attachment>) -> Option<PortGroup> {
+        let own = inner.tuning.own(Tunable::ReusePort);
+        let port = attachment.and_then(Attachment::port);
+        let shares = own.or_else(|| Some(port?.tuned(Tunable::ReusePort)));
+        let user = self.user().map(|user| User::number(user));
+        (shares == Some(1)).then(|| PortGroup::new(user, self.ps, self.qp_type))
+    }
+
     /// Binds the endpoint to `addr`.
     ///
     /// # Errors
@@ -125,6 +138,7 @@ impl Endpoint {
             dst: dst.copied().unwrap_or(SockAddr::Unspec),
             reuseaddr: inner.options.reuseaddr,
             afonly,
+            group: self.port_group(inner, source.as_ref().map(|(attachment, _)| attachment)),
         };
         let port = self
             .globals
@@ -159,6 +173,7 @@ impl Endpoint {
         }
         inner.addr.bound_if = bound_if;
         inner.addr.afonly = afonly;
+        inner.addr.port_group = owner.group;
         inner.addr.port = Some(port);
         let bound = self.step(inner, Trigger::Bind);
         self.show(inner);

@@ -409,7 +409,7 @@ impl Endpoint {
                 .map(drop)
         });
         if let Err(declined) = offered {
-            if !matches!(declined, Declined::Refused) {
+            if !matches!(declined, Declined::Refused | Declined::Gone) {
                 let failure = Failure::iwarp_refused(Refusal::Sent, Dropped::Overload.name());
                 child.tell_failure(&child.inner.lock(), failure);
             }

@@ -26,7 +26,9 @@ impl Endpoint {
     ///
     /// - `EINVAL` in any other state than bound or new, or if a consumer of the InfiniBand CM has
     ///   the service id;
-    /// - the errors of [`Endpoint::bind`] if the address is shared with another endpoint;
+    /// - the errors of [`Endpoint::bind`] if the address is shared with an endpoint of no group or
+    ///   of another one;
+    /// - `EMFILE` if too many share the address;
     /// - the errors of an iWARP device that cannot listen, such as `EADDRINUSE`.
     pub(crate) fn listen(self: &EndpointRef, backlog: u32) -> Result {
         let mut inner = self.inner.lock();
@@ -74,6 +76,7 @@ impl Endpoint {
             backlog,
             devices: inner.device_filter(),
             port: attachment.map(|attachment| attachment.port_num),
+            port_group: inner.addr.port_group,
         };
         let service_id = ServiceId::of_address(self.ps, &inner.addr.src);
         let (net, number) = (self.net.hash_key(), self.number);
@@ -82,10 +85,12 @@ impl Endpoint {
             Some(_) => None,
             None => Some(DeviceListeners::new(&globals.wildcard_listeners, number)),
         };
+        // From the first moment on requests find it.
+        self.vacancy.open();
         let listeners = &globals.listeners;
         let listening = listeners.add(service_id, net, number, listener, at_devices)?;
-        // A listener does not share its address. This comes last because it changes the owner of
-        // the port, and must not if something else fails.
+        // A listener shares its address with its group only. This comes last because it changes the
+        // owner of the port, and must not if something else fails.
         if let Some(port) = &inner.addr.port {
             port.make_exclusive()?;
         }

@@ -55,9 +55,14 @@ impl Endpoint {
 
     /// Sets a tunable of the endpoint from now on. A listener's value holds for its requests.
     ///
-    /// Fails with `EINVAL` if the value is too large.
+    /// Fails with `EINVAL` if the value is too large, or if it says whether the port is shared and
+    /// the endpoint is bound.
     pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
-        self.inner.lock().tuning.set(tunable, value).kernel()?;
+        let mut inner = self.inner.lock();
+        if tunable == Tunable::ReusePort && inner.state() != State::Idle {
+            return Err(EINVAL);
+        }
+        inner.tuning.set(tunable, value).kernel()?;
         if tunable == Tunable::DeadLink && value != 0 {
             self.globals.minds_links.store(true, Relaxed);
         }

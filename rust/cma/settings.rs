@@ -63,6 +63,7 @@ impl Settings for Globals {
         c"cm_timewait",
         c"cm_early_retry_ms",
         c"cm_backlog_parking",
+        c"cm_reuseport",
         c"cm_dead_link_ms",
     ];
 

@@ -6,11 +6,16 @@
 //! wildcard, a wildcard conflicts with every owner of the port, and the two kinds of conflict have
 //! different errors.
 //!
+//! One rule is not C's: owners of one [`PortGroup`] share one and the same address, wildcard or
+//! not, and may even listen there. Another owner that wants the same, but is not of the group, gets
+//! [`Errno::EADDRINUSE`].
+//!
 //! A port may have very many owners, all of them of one user. Many of them are the same to the
 //! rules, which look at one of each kind: a table that is sorted by [`Binding`] finds it.
 
 use crate::addr::SockAddr;
 use crate::errno::Errno;
+use crate::reuseport::PortGroup;
 
 /// Ports below this one need `CAP_NET_BIND_SERVICE` in the initial user namespace.
 pub const PRIVILEGED_PORTS: u16 = 1024;
@@ -26,19 +31,22 @@ pub struct PortOwner {
     pub reuseaddr: bool,
     /// Set if a wildcard address covers its own address family only.
     pub afonly: bool,
+    /// The group that shares the address, if the owner is in one.
+    pub group: Option<PortGroup>,
 }
 
-/// The kind of an owner: all that the rules look at but the address.
+/// The kind of an owner: all that the rules look at but the address and the group.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind(u8);
 
 impl Kind {
+    const REUSEPORT: u8 = 0x20;
     const REUSEADDR: u8 = 0x10;
     const AFONLY: u8 = 0x08;
     const WILDCARD: u8 = 0x04;
     const FAMILY: u8 = 0x03;
     const LEAST: Self = Kind(0);
-    const LAST: u8 = 0x1f;
+    const LAST: u8 = 0x3f;
 
     #[inline]
     fn of(addr: &SockAddr, reuseaddr: bool, afonly: bool) -> Self {
@@ -69,6 +77,21 @@ impl Kind {
 
     const fn is_family_of(self, other: Self) -> bool {
         (self.0 ^ other.0) & Self::FAMILY == 0
+    }
+
+    /// Returns whether owners of both kinds are in groups.
+    const fn are_in_groups(self, other: Self) -> bool {
+        self.0 & other.0 & Self::REUSEPORT != 0
+    }
+
+    /// Returns whether owners of both kinds can have one and the same address, which a group may
+    /// share.
+    const fn is_same_place(self, other: Self) -> bool {
+        let mut differences = (self.0 ^ other.0) & (Self::FAMILY | Self::WILDCARD | Self::AFONLY);
+        if !self.is_wildcard() {
+            differences &= !Self::AFONLY;
+        }
+        differences == 0
     }
 
     /// Returns whether owners of both kinds never conflict.
@@ -102,6 +125,8 @@ pub struct Binding {
     /// The address, unless it is a wildcard: equal for those that [`SockAddr::same_address`] says
     /// are the same, with the scope.
     addr: [u64; 2],
+    /// The group, if the owner is in one.
+    group: Option<PortGroup>,
 }
 
 impl Binding {
@@ -110,7 +135,17 @@ impl Binding {
 
     /// Returns the binding of an owner.
     pub fn of(owner: &PortOwner) -> Self {
-        Self::new(&owner.addr, owner.reuseaddr, owner.afonly)
+        Self::new(&owner.addr, owner.reuseaddr, owner.afonly).in_group(owner.group)
+    }
+
+    /// Returns the binding of the same owner in a group or in none.
+    fn in_group(self, group: Option<PortGroup>) -> Self {
+        let kind = self.kind.with(Kind::REUSEPORT, group.is_some());
+        Binding {
+            kind,
+            group,
+            ..self
+        }
     }
 
     #[inline]
@@ -132,13 +167,18 @@ impl Binding {
         let [a, b, c, d, e, f, g, h, low @ ..] = *bytes;
         let high = [a, b, c, d, e, f, g, h];
         let addr = [high, low].map(u64::from_be_bytes);
-        Binding { kind, scope, addr }
+        Binding {
+            kind,
+            scope,
+            addr,
+            group: None,
+        }
     }
 
     /// Sets the address.
     pub fn set_addr(&mut self, addr: &SockAddr) {
         let afonly = self.kind.0 & Kind::AFONLY != 0;
-        *self = Self::new(addr, self.allows_reuse(), afonly);
+        *self = Self::new(addr, self.allows_reuse(), afonly).in_group(self.group);
     }
 
     /// Returns [`PortOwner::reuseaddr`].
@@ -162,37 +202,83 @@ impl Binding {
             kind,
             scope: 0,
             addr: [0; 2],
+            group: None,
+        }
+    }
+
+    /// Returns whether an owner with this kind and the address of this one is in another group.
+    /// `first` is that of [`check`](Self::check).
+    fn has_other_group(&self, kind: Kind, first: impl Fn(&Binding) -> Option<Binding>) -> bool {
+        let at = |group| Binding {
+            kind,
+            group: Some(group),
+            ..*self
+        };
+        let from = |group| {
+            let found = first(&at(group))?;
+            let is_here = (found.kind, found.scope, found.addr) == (kind, self.scope, self.addr);
+            found.group.filter(|_| is_here)
+        };
+        match (from(PortGroup::FIRST), self.group) {
+            (Some(found), Some(own)) => found != own || from(own.next()).is_some(),
+            (found, _) => found.is_some(),
         }
     }
 
     /// Checks whether an owner with this binding may share its port with the other owners. `first`
     /// returns the first of their bindings that is not below one.
     ///
-    /// Asks for no more than two bindings of each kind, of which there are 32, however many owners
-    /// there are. To check whether an owner may listen, leave it out and clear
+    /// Asks for no more than three bindings of each kind, of which there are 64, however many
+    /// owners there are. To check whether an owner may listen, leave it out and clear
     /// [`PortOwner::reuseaddr`].
     ///
     /// # Errors
     ///
     /// [`Errno::EADDRNOTAVAIL`] if there is a conflict in which one of the two has a wildcard or
-    /// loopback address, else [`Errno::EADDRINUSE`] if there is one with the same address.
+    /// loopback address, else [`Errno::EADDRINUSE`] if there is one with the same address. Among
+    /// owners in groups each conflict is [`Errno::EADDRINUSE`].
     pub fn check(&self, first: impl Fn(&Binding) -> Option<Binding>) -> Result<(), Errno> {
         let mut checked = Ok(());
         let mut from = Some(Kind::LEAST);
         while let Some(found) = from.and_then(|kind| first(&Self::first(kind))) {
             let kind = found.kind;
             if !self.kind.shares_with(kind) {
-                if self.kind.is_wildcard() || kind.is_wildcard() {
+                if self.kind.are_in_groups(kind) {
+                    if self.conflicts_as_group(kind, &first) {
+                        checked = Err(Errno::EADDRINUSE);
+                    }
+                } else if self.kind.is_wildcard() || kind.is_wildcard() {
                     return Err(Errno::EADDRNOTAVAIL);
-                }
-                let same = Binding { kind, ..*self };
-                if self.kind.is_family_of(kind) && first(&same) == Some(same) {
+                } else if self.kind.is_family_of(kind) && self.is_taken(kind, &first) {
                     checked = Err(Errno::EADDRINUSE);
                 }
             }
             from = kind.next();
         }
         checked
+    }
+
+    /// Returns whether there is an owner of this kind with the address of this one, which is no
+    /// wildcard.
+    fn is_taken(&self, kind: Kind, first: impl Fn(&Binding) -> Option<Binding>) -> bool {
+        let least = Binding {
+            kind,
+            group: None,
+            ..*self
+        };
+        let is_here =
+            |found: Binding| (found.kind, found.scope, found.addr) == (kind, self.scope, self.addr);
+        first(&least).is_some_and(is_here)
+    }
+
+    /// Returns whether this owner conflicts with one of this kind, both of which are in groups: if
+    /// one has a wildcard, unless both have the same, or if they have the same address; and if the
+    /// groups differ.
+    fn conflicts_as_group(&self, kind: Kind, first: impl Fn(&Binding) -> Option<Binding>) -> bool {
+        if self.kind.is_same_place(kind) {
+            return self.has_other_group(kind, first);
+        }
+        self.kind.is_wildcard() || kind.is_wildcard()
     }
 
     /// Returns whether the addresses of both are certainly different.
@@ -256,7 +342,7 @@ pub fn is_unique(
 #[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_bind))]
 mod tests {
     use super::*;
-    use crate::addr::Gid;
+    use crate::{addr::Gid, qp::QpType, service_id::PortSpace};
 
     const NONE: SockAddr = SockAddr::Unspec;
 
@@ -296,6 +382,10 @@ mod tests {
             dst: NONE,
             reuseaddr: flags.contains('r'),
             afonly: flags.contains('f'),
+            group: flags.chars().find_map(|c| {
+                let user = c.to_digit(10)?;
+                Some(PortGroup::new(Some(user), PortSpace::Tcp, QpType::RC))
+            }),
         }
     }
 
@@ -353,11 +443,34 @@ mod tests {
             (&ib(1), "", &ib(1), "", Err(EADDRINUSE)),
             (&ib(1), "", &ib(2), "", Ok(())),
             (&ib(0), "", &ib(2), "", Ok(())),
+            // Groups, by the number of a user.
+            (&a, "1", &a, "1", Ok(())),
+            (&a, "1", &a, "1f", Ok(())),
+            (&a, "1r", &a, "1", Ok(())),
+            (&a, "1", &a, "2", Err(EADDRINUSE)),
+            (&a, "2", &a, "1", Err(EADDRINUSE)),
+            (&a, "1r", &a, "2r", Ok(())),
+            (&a, "1", &b, "2", Ok(())),
+            (&a, "1", &a, "", Err(EADDRINUSE)),
+            (&a, "", &a, "1", Err(EADDRINUSE)),
+            (&any, "1f", &any, "1f", Ok(())),
+            (&any, "1f", &any, "2f", Err(EADDRINUSE)),
+            (&any, "1f", &any, "f", Err(EADDRNOTAVAIL)),
+            (&any, "f", &any, "1f", Err(EADDRNOTAVAIL)),
+            (&any, "1f", &any, "1", Err(EADDRINUSE)),
+            (&any, "1", &a, "1", Err(EADDRINUSE)),
+            (&any, "1", &any6, "1", Err(EADDRINUSE)),
+            (&any, "1f", &any6, "1f", Ok(())),
+            (&any6, "1", &any6, "1", Ok(())),
+            (&ll1, "1", &ll1, "1", Ok(())),
+            (&ll1, "1", &ll2, "2", Ok(())),
+            (&ib(1), "1", &ib(1), "1", Ok(())),
+            (&ib(1), "1", &ib(1), "2", Err(EADDRINUSE)),
         ];
         for (new, new_flags, other, other_flags, want) in table {
             let mut new_owner = owner(new, new_flags);
             let got = check(&new_owner, &[owner(other, other_flags)]);
-            let mut binding = Binding::of(&owner(other, other_flags));
+            let mut binding = Binding::of(&owner(other, other_flags)).in_group(new_owner.group);
             binding.set_addr(new);
             binding.set_reuseaddr(new_owner.reuseaddr);
             binding.set_afonly(new_owner.afonly);
@@ -432,7 +545,7 @@ mod tests {
 #[cfg(test)]
 mod walk {
     use super::*;
-    use crate::addr::Gid;
+    use crate::{addr::Gid, qp::QpType, service_id::PortSpace};
     use core::cell::Cell;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -444,6 +557,20 @@ mod walk {
             let shared = new.reuseaddr && owner.reuseaddr;
             let apart = new.afonly && owner.afonly && new.addr.family() != owner.addr.family();
             if shared || apart {
+                continue;
+            }
+            let is_wildcard = [new, owner].map(|owner| owner.addr.is_any_or_loopback());
+            if let (Some(group), Some(other)) = (new.group, owner.group) {
+                let is_place = match is_wildcard {
+                    [true, true] => {
+                        new.addr.family() == owner.addr.family() && new.afonly == owner.afonly
+                    }
+                    [false, false] if !new.addr.same_address(&owner.addr) => continue,
+                    both => both == [false, false],
+                };
+                if !is_place || group != other {
+                    checked = Err(Errno::EADDRINUSE);
+                }
                 continue;
             }
             if new.addr.is_any_or_loopback() || owner.addr.is_any_or_loopback() {
@@ -493,12 +620,15 @@ mod walk {
     }
 
     fn owner() -> impl Strategy<Value = PortOwner> {
-        (addr(), addr(), any::<bool>(), any::<bool>()).prop_map(|(addr, dst, reuseaddr, afonly)| {
+        let flags = (any::<bool>(), any::<bool>());
+        let group = prop::option::of(0..3_u32);
+        (addr(), addr(), flags, group).prop_map(|(addr, dst, (reuseaddr, afonly), group)| {
             PortOwner {
                 addr,
                 dst,
                 reuseaddr,
                 afonly,
+                group: group.map(|user| PortGroup::new(Some(user), PortSpace::Tcp, QpType::RC)),
             }
         })
     }
@@ -518,7 +648,7 @@ mod walk {
                 bindings.range(from..).next().copied()
             });
             prop_assert_eq!(checked, check(&new, &owners));
-            prop_assert!(looks.get() <= 65);
+            prop_assert!(looks.get() <= 3 * 64 + 1);
         }
 
         #[test]
@@ -539,6 +669,7 @@ mod walk {
             dst: SockAddr::v4([10, 0, 0, 2], port),
             reuseaddr: false,
             afonly: true,
+            group: None,
         };
         let owners: Vec<_> = (2..66).map(at).collect();
         let seen = |owner: &PortOwner| (Binding::of(owner), Peer::of(&owner.dst));

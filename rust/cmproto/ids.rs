@@ -6,6 +6,8 @@
 //! counter's values under a permutation with a secret key: an id is used again only after all
 //! others, and the ids that were seen tell nothing about the next one.
 
+use crate::siphash;
+
 /// The secret key of a permutation of the 32-bit numbers.
 ///
 /// The permutation is a Feistel network of four rounds over 16-bit halves, with SipHash-2-4 as its
@@ -48,42 +50,10 @@ fn join(left: u16, right: u16) -> u32 {
     u32::from(left) << 16 | u32::from(right)
 }
 
-/// Returns the SipHash-2-4 (Aumasson and Bernstein, 2012) of the low three bytes of `word`, as a
+/// Returns the [`siphash24`](siphash::siphash24) of the low three bytes of `word`, as a
 /// little-endian message.
 fn siphash24(key: &[u64; 2], word: u64) -> u64 {
-    let [k0, k1] = *key;
-    let mut state = [
-        k0 ^ 0x736f_6d65_7073_6575,
-        k1 ^ 0x646f_7261_6e64_6f6d,
-        k0 ^ 0x6c79_6765_6e65_7261,
-        k1 ^ 0x7465_6462_7974_6573,
-    ];
-    // The last word, which is the only one of a message this short, also has the length of the
-    // message.
-    let word = 3 << 56 | word & 0x00ff_ffff;
-    let [_, _, _, v3] = &mut state;
-    *v3 ^= word;
-    state = sip_round(sip_round(state));
-    let [v0, ..] = &mut state;
-    *v0 ^= word;
-    let [_, _, v2, _] = &mut state;
-    *v2 ^= 0xff;
-    let [v0, v1, v2, v3] = sip_round(sip_round(sip_round(sip_round(state))));
-    v0 ^ v1 ^ v2 ^ v3
-}
-
-fn sip_round([mut v0, mut v1, mut v2, mut v3]: [u64; 4]) -> [u64; 4] {
-    v0 = v0.wrapping_add(v1);
-    v1 = v1.rotate_left(13) ^ v0;
-    v0 = v0.rotate_left(32);
-    v2 = v2.wrapping_add(v3);
-    v3 = v3.rotate_left(16) ^ v2;
-    v0 = v0.wrapping_add(v3);
-    v3 = v3.rotate_left(21) ^ v0;
-    v2 = v2.wrapping_add(v1);
-    v1 = v1.rotate_left(17) ^ v2;
-    v2 = v2.rotate_left(32);
-    [v0, v1, v2, v3]
+    siphash::siphash24(key, &[], 3 << 56 | word & 0x00ff_ffff)
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

@@ -62,10 +62,12 @@ mod payload;
 pub mod private_data;
 pub mod qp;
 pub mod reject;
+pub mod reuseport;
 pub mod roce;
 pub mod sa;
 pub mod service_id;
 pub mod sidr;
+mod siphash;
 #[cfg(any(test, CONFIG_KUNIT))]
 mod testing;
 pub mod time;

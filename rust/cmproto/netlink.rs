@@ -144,6 +144,8 @@ numbered! {
         SetOnId = 44 => "set-on-id",
         /// [`Tunable::DeadLink`].
         DeadLink = 45 => "dead-link-ms",
+        /// [`Tunable::ReusePort`].
+        ReusePort = 46 => "reuseport",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -159,6 +161,7 @@ impl Attr {
             Tunable::Timewait => Self::Timewait,
             Tunable::EarlyRetry => Self::EarlyRetry,
             Tunable::Parking => Self::Parking,
+            Tunable::ReusePort => Self::ReusePort,
             Tunable::DeadLink => Self::DeadLink,
         }
     }

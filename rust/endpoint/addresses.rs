@@ -6,7 +6,7 @@ use crate::{
     ib::{addr::Query, dev_addr::DevAddr, interface::Interface},
     table::port_spaces::PortClaim,
 };
-use cmproto::addr::SockAddr;
+use cmproto::{addr::SockAddr, reuseport::PortGroup};
 
 /// The addresses of an endpoint, and its claim to a port.
 pub(crate) struct Addresses {
@@ -17,6 +17,9 @@ pub(crate) struct Addresses {
     /// Set if a wildcard address covers its own address family only. It is the value of
     /// [`Options::afonly`](super::Options::afonly), or its default, when the address was bound.
     pub(crate) afonly: bool,
+    /// The group of listeners that the endpoint is in, if it was bound to share its port, or that
+    /// of its listener, if it is a request.
+    pub(crate) port_group: Option<PortGroup>,
     pub(crate) port: Option<PortClaim>,
     /// The P_Key of the interface or of the native address; 0 if there is none.
     pub(crate) pkey: u16,
@@ -29,6 +32,7 @@ impl Addresses {
         dst: SockAddr::Unspec,
         bound_if: 0,
         afonly: false,
+        port_group: None,
         port: None,
         pkey: 0,
     };

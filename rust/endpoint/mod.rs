@@ -32,6 +32,7 @@ mod iwarp;
 mod owned_event;
 mod path_resolution;
 mod qp_info;
+mod vacancy;
 
 pub(crate) use self::{
     callback_context::CallbackContext,
@@ -45,6 +46,7 @@ pub(crate) use self::{
     path_resolution::Services,
 };
 
+use self::vacancy::VacancyFlags;
 use crate::{
     device::{attachment, cm_device},
     globals::Globals,
@@ -61,7 +63,7 @@ use crate::{
     },
     table::{
         comm_ids::{CommIdLink, OwnCommId},
-        listeners,
+        listeners::{self, HasVacancy, Vacancy},
         members::{self, MemberLink},
         qp_numbers,
         remote_ids::{RemoteCommId, RemoteCommIdLink, RemoteQpn, RemoteQpnLink},
@@ -121,6 +123,8 @@ pub(crate) struct Endpoint {
     pub(crate) created: Tick,
     /// The charge for a program's identifier.
     charge: Option<IdCharge>,
+    /// The vacancy of a listener, which counts if others share its address.
+    pub(crate) vacancy: VacancyFlags,
     /// The memory cgroup that pays for what is allocated for the identifier outside the calls of
     /// its program: that of its creator, or of its listener's. `None` is the root.
     memcg: Option<MemCgroup>,
@@ -136,6 +140,12 @@ pub(crate) struct Endpoint {
     /// The state that changes.
     #[pin]
     pub(crate) inner: Mutex<Inner>,
+}
+
+impl HasVacancy for EndpointRef {
+    fn vacancy(&self) -> Vacancy {
+        self.vacancy.get()
+    }
 }
 
 impl_has_link! {
@@ -227,6 +237,7 @@ impl Endpoint {
             kind,
             created: Tick::now(),
             charge,
+            vacancy: VacancyFlags::new(),
             memcg,
             timer: TimerLink::new(),
             member: MemberLink::new(),

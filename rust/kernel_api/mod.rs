@@ -28,7 +28,7 @@ pub(crate) use self::handler_guard::HandlerGuard;
 
 use self::{
     ffi::{cm::IbCmId, PathRec, QpUse, ServiceRecs},
-    queue::{IdState, Queue},
+    queue::{IdState, Notification, Queue},
 };
 use crate::{
     endpoint::{Endpoint, EndpointRef, IdKind},
@@ -153,6 +153,21 @@ impl KernelId {
         drop(handler);
         delay::point();
         self.endpoint.destroy();
+        removed.discard();
+    }
+
+    /// Destroys the identifier of a connection request that the consumer of its listener was not
+    /// told of, or hands the request to another listener.
+    fn end_request(&self, notification: &Notification) {
+        let removed = self.close();
+        delay::point();
+        let is_taken = match notification {
+            Notification::Event(event) => self.endpoint.hand_over(&event.get(), None),
+            Notification::Message(_) => false,
+        };
+        if !is_taken {
+            self.endpoint.destroy();
+        }
         removed.discard();
     }
 

@@ -146,7 +146,7 @@ impl KernelId {
     /// Appends an event, and wakes the work item that tells the consumer.
     ///
     /// There is no room if there is no memory, or if too many requests wait. A consumer that has
-    /// destroyed the identifier refuses all events.
+    /// destroyed the identifier has gone, and gets none.
     pub(super) fn push(&self, queued: Queued) -> Result<(), Declined> {
         let is_request = queued.child.is_some();
         delay::point();
@@ -161,7 +161,7 @@ impl KernelId {
             queue = self.queue.lock();
         }
         let refused = if queue.state == IdState::Closed {
-            Some(Declined::Refused)
+            Some(Declined::Gone)
         } else {
             (is_request && queue.requests >= MAX_REQUESTS).then_some(Declined::NoRoom)
         };
@@ -174,6 +174,11 @@ impl KernelId {
         let seq = queue.seq;
         queue.seq = seq.wrapping_add(1);
         queue.requests = queue.requests.saturating_add(u32::from(is_request));
+        if is_request {
+            self.endpoint
+                .vacancy
+                .set_full(queue.requests >= MAX_REQUESTS);
+        }
         queue
             .events
             .insert(reservation.into_node(seq, Some(queued)));
@@ -196,6 +201,9 @@ impl KernelId {
         let (_, node) = first.remove_current();
         if queued.as_ref().is_some_and(|queued| queued.child.is_some()) {
             queue.requests = queue.requests.saturating_sub(1);
+            self.endpoint
+                .vacancy
+                .set_full(queue.requests >= MAX_REQUESTS);
         }
         let mut reservation = Some(node.into_reservation());
         if let Some(spare) = queue.spare.iter_mut().find(|spare| spare.is_none()) {
@@ -232,15 +240,19 @@ impl KernelId {
 }
 
 impl Removed {
-    /// Drops the events, and rejects connection requests that the consumer was not told of.
+    /// Drops the events, and rejects connection requests that the consumer was not told of, unless
+    /// another listener takes them.
     pub(super) fn discard(self) {
         let Removed { mut events, this } = self;
         while let Some(cursor) = events.cursor_front_mut() {
             let (_, node) = cursor.remove_current();
             let (_, queued) = node.to_key_value();
-            if let Some(child) = queued.and_then(|queued| queued.child) {
+            let Some(queued) = queued else {
+                continue;
+            };
+            if let Some(child) = queued.child {
                 // A child is no listener, so that this does not recurse further.
-                child.end();
+                child.end_request(&queued.notification);
             }
         }
         drop(this);

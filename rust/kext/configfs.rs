@@ -40,7 +40,7 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
 }
 
 /// The number of files of a part.
-pub(crate) const FILES: usize = 9;
+pub(crate) const FILES: usize = 10;
 
 /// The longest name of a directory (`NAME_MAX`), in bytes.
 const NAME_MAX: usize = 255;
@@ -244,6 +244,7 @@ impl Types {
             Self::attr::<T, 6>(),
             Self::attr::<T, 7>(),
             Self::attr::<T, 8>(),
+            Self::attr::<T, 9>(),
         ];
         for (attr, name) in attrs.iter_mut().zip(T::FILES) {
             attr.ca_name = name.as_char_ptr();

@@ -78,6 +78,7 @@ impl netlink::Family for Family {
         Attr::Timewait as u16,
         Attr::EarlyRetry as u16,
         Attr::Parking as u16,
+        Attr::ReusePort as u16,
         Attr::DeadLink as u16,
     ];
     type Dump = Dump;

@@ -11,17 +11,24 @@
 //! requests from is decided when a request arrives. A listener of the InfiniBand CM can be shared
 //! by consumers that have the same handler. The entries are ordered by service id, in a red-black
 //! tree per shard.
+//!
+//! If several listeners share an address, [`cmproto::reuseport`] chooses one for each request.
 
 use super::{
     sharded::{new_sharded, Shard, Sharded},
     wildcard_listeners::DeviceListeners,
 };
-use crate::ib::{device::DeviceTraits, device_filter::DeviceFilter};
+use crate::{
+    ib::{device::DeviceTraits, device_filter::DeviceFilter},
+    kext::error::ToKernel,
+};
 use atomics::Presence;
 use cmproto::{
     addr::SockAddr,
+    errno::Errno,
     ibcm,
     listen::{ListenView, RequestView},
+    reuseport::{Choice, ChoiceKey, PortGroup, Sender, MOST_MEMBERS},
     service_id::ServiceId,
 };
 use kernel::{
@@ -135,6 +142,25 @@ pub(crate) struct AddressListener<T> {
     pub(crate) devices: DeviceFilter,
     /// The port of the one device that the endpoint is attached to; `None` for a wildcard.
     pub(crate) port: Option<u32>,
+    /// The group that shares the address, if the endpoint is in one.
+    pub(crate) port_group: Option<PortGroup>,
+}
+
+/// A listener that tells its vacancy, which counts if others share its address.
+pub(crate) trait HasVacancy {
+    /// Returns the vacancy of the listener.
+    fn vacancy(&self) -> Vacancy;
+}
+
+/// The vacancy of a listener that shares its address: its readiness to take a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vacancy {
+    /// The backlog has room.
+    Room,
+    /// The backlog is full.
+    Full,
+    /// The listener has gone, or will in a moment.
+    Gone,
 }
 
 /// A listener of the InfiniBand CM.
@@ -217,6 +243,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) device: &'a DeviceTraits,
     /// The other fields of the request that a listener is matched against.
     pub(crate) request: RequestView<'a>,
+    /// The sender of the request, which decides among listeners that share their address.
+    pub(crate) sender: Sender,
 }
 
 /// The table of listeners. `T` is a reference to an endpoint, and `S` one to the consumer of a
@@ -228,16 +256,18 @@ pub(crate) struct Listeners<T, S> {
     /// The number of listeners of the InfiniBand CM: a host without any saves the lookup.
     services: Presence,
     next_service: Atomic<u64>,
+    choice: ChoiceKey,
 }
 
-impl<T: Clone, S: Clone> Listeners<T, S> {
-    /// Creates an empty table. Fails with `ENOMEM`.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+impl<T: Clone + HasVacancy, S: Clone> Listeners<T, S> {
+    /// Creates an empty table, with 128 random bits. Fails with `ENOMEM`.
+    pub(crate) fn new(random: [u64; 2]) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 shards <- new_sharded!(RBTree::new(), "rdma_cm_listeners"),
                 services: Presence::new(),
                 next_service: Atomic::new(ibcm::ASSIGN),
+                choice: ChoiceKey::new(random),
             }),
             GFP_KERNEL,
         )
@@ -250,7 +280,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
     /// namespace `net`. A wildcard listener has entries at devices, which end with it.
     ///
     /// Fails with `EINVAL` if a consumer of the InfiniBand CM has the service id at one of its
-    /// devices, and with `ENOMEM`.
+    /// devices, with `EMFILE` if too many listeners share the address, and with `ENOMEM`.
     pub(crate) fn add(
         self: &Arc<Self>,
         service_id: ServiceId,
@@ -263,6 +293,7 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         let owner = Owner::Address { net, number };
         let key = Key { service_id, owner };
         let devices = listener.devices;
+        let shared = listener.port_group.map(|group| (group, listener.addr));
         let handle = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let memory = ListenerReservation::new()?;
         let node = memory.0.into_node(key, Entry::Address(listener));
@@ -271,6 +302,15 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
             drop(tree);
             drop(node);
             return Err(EINVAL);
+        }
+        let is_crowded = shared.is_some_and(|(group, addr)| {
+            let first = Key::first_address(service_id, net);
+            members(&tree, first, group, &addr) >= MOST_MEMBERS
+        });
+        if is_crowded {
+            drop(tree);
+            drop(node);
+            return Err(Errno::EMFILE.to_kernel());
         }
         let before = tree.insert(node);
         drop(tree);
@@ -312,21 +352,47 @@ impl<T: Clone, S: Clone> Listeners<T, S> {
         }
     }
 
-    /// Finds the listener on an address for a request.
+    /// Finds the listener on an address for a request. If several share the address it is the one
+    /// that the sender's hash prefers.
     pub(crate) fn find(&self, destination: &Destination<'_>) -> Option<AddressListener<T>> {
         let Destination { net, device, .. } = *destination;
         let ServiceId(service_id) = destination.service_id;
         let first = Key::first_address(service_id, net);
         let is_here = |owner: &Owner| matches!(owner, Owner::Address { net: at, .. } if *at == net);
         let tree = self.shards.shard(service_id)?.lock();
-        first_address(&tree, first, device, is_here, |listener| {
+        let (mut choice, mut chosen) = (None, None);
+        let alone = first_address(&tree, first, device, is_here, |number, listener| {
             let view = ListenView {
                 addr: &listener.addr,
                 afonly: listener.afonly,
                 bound_if: listener.bound_if,
                 port: listener.port,
             };
-            view.accepts(&destination.request).then(|| listener.clone())
+            if !view.accepts(&destination.request) {
+                return None;
+            }
+            if listener.port_group.is_none() {
+                return Some(listener.clone());
+            }
+            let vacancy = listener.endpoint.vacancy();
+            if vacancy != Vacancy::Gone {
+                let choice =
+                    choice.get_or_insert_with(|| Choice::new(&self.choice, &destination.sender));
+                if choice.prefers(number, vacancy == Vacancy::Room) {
+                    chosen = Some(number);
+                }
+            }
+            None
+        });
+        alone.or_else(|| {
+            let owner = Owner::Address {
+                net,
+                number: chosen?,
+            };
+            match tree.get(&Key { owner, ..first })? {
+                Entry::Address(listener) => Some(listener.clone()),
+                Entry::Service { .. } => None,
+            }
         })
     }
 
@@ -486,7 +552,7 @@ fn first_address<T, S, R>(
     mut next: Key,
     device: &DeviceTraits,
     scope: impl Fn(&Owner) -> bool,
-    visit: impl Fn(&AddressListener<T>) -> Option<R>,
+    mut visit: impl FnMut(u64, &AddressListener<T>) -> Option<R>,
 ) -> Option<R> {
     let service_id = next.service_id;
     while let Some(cursor) = tree.cursor_lower_bound(&next) {
@@ -494,9 +560,9 @@ fn first_address<T, S, R>(
         if key.service_id != service_id || !scope(&key.owner) {
             break;
         }
-        if let Entry::Address(listener) = entry {
+        if let (Entry::Address(listener), Owner::Address { number, .. }) = (entry, key.owner) {
             if listener.devices.admits(device) {
-                if let Some(found) = visit(listener) {
+                if let Some(found) = visit(number, listener) {
                     return Some(found);
                 }
             }
@@ -510,5 +576,28 @@ fn first_address<T, S, R>(
 /// network namespace.
 fn has_address<T, S>(tree: &Tree<T, S>, service_id: u64, device: &DeviceTraits) -> bool {
     let first = Key::first_address(service_id, 0);
-    first_address(tree, first, device, |_| true, |_| Some(())).is_some()
+    first_address(tree, first, device, |_| true, |_, _| Some(())).is_some()
+}
+
+/// Returns the number of listeners from `next` on, for its service id and in its network namespace,
+/// that share an address as a group. Counts no more than there may be.
+fn members<T, S>(tree: &Tree<T, S>, mut next: Key, group: PortGroup, addr: &SockAddr) -> usize {
+    let mut count = 0_usize;
+    let at = |key: &Key| match key.owner {
+        Owner::Address { net, .. } => Some((key.service_id, net)),
+        Owner::Service { .. } => None,
+    };
+    let place = at(&next);
+    while let Some(cursor) = tree.cursor_lower_bound(&next) {
+        let (key, entry) = cursor.current();
+        if at(key) != place || count >= MOST_MEMBERS {
+            break;
+        }
+        if let Entry::Address(listener) = entry {
+            let is_member = listener.port_group == Some(group) && listener.addr.same_address(addr);
+            count = count.saturating_add(usize::from(is_member));
+        }
+        next = key.after();
+    }
+    count
 }

@@ -145,7 +145,7 @@ impl PortClaim {
         }
     }
 
-    /// Stops the owner from sharing its address, as a listener must not share it.
+    /// Stops the owner from sharing its address but with its group, as a listener must not.
     ///
     /// Fails with the errors of [`PortSpaces::claim`] if the address is shared now.
     pub(crate) fn make_exclusive(&self) -> Result {

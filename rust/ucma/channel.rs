@@ -138,7 +138,7 @@ impl Channel {
     /// request finds the context, and no command finds the context much earlier.
     ///
     /// `events` has memory for the event. There is no room if the channel has too many contexts,
-    /// and a listener that has gone refuses the request. Returns the context of the request that
+    /// and a listener that has gone takes no request. Returns the context of the request that
     /// gives way to this one, too, if one does.
     pub(super) fn add_request(
         listener: &Context,
@@ -159,8 +159,12 @@ impl Channel {
             if !contexts.has_room() {
                 return Err(Declined::NoRoom);
             }
-            let mut found = contexts.find(listener).ok_or(Declined::Refused)?;
+            let mut found = contexts.find(listener).ok_or(Declined::Gone)?;
             let (admission, replaced) = found.admit(asker)?;
+            listener
+                .endpoint()
+                .vacancy
+                .set_full(found.entry.backlog.is_full());
             let uid = found.entry.uid;
             let parked = asker.filter(|_| admission != Admission::Queued);
             let subject = EventSubject {
@@ -487,6 +491,7 @@ impl Channel {
             let entry = contexts.get(owner)?;
             if child.is_some() {
                 entry.backlog.release();
+                owner.endpoint().vacancy.set_full(entry.backlog.is_full());
             }
             removed = node.take().and_then(|node| entry.finish(node));
             if let Some(child) = child.and_then(|child| contexts.get(child)) {

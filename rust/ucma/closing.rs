@@ -109,15 +109,32 @@ fn end_each(mut next: impl FnMut() -> Option<RemovedEntry<Context>>) {
     while let Some(removed) = next() {
         delay::point();
         let context = removed.place.context.clone();
-        context.discard();
+        context.abandon();
         context.clear(removed);
     }
 }
 
+/// Hands the unread requests of the listeners in `contexts` that share their address to others,
+/// before the contexts of the requests, which are there, too, are destroyed.
+fn hand_over(contexts: &mut ChannelContexts<Context>) {
+    let is_shared = |context: &Context| {
+        let endpoint = context.endpoint();
+        let is_shared = endpoint.has_port_group();
+        if is_shared {
+            endpoint.vacancy.close();
+        }
+        is_shared
+    };
+    delay::point();
+    contexts.take_requests(is_shared, Context::end_requests);
+}
+
 /// Destroys the contexts in `contexts`, the entries of a file that is being closed.
 ///
-/// Waits for no peer. Unread events are discarded with their contexts.
+/// Waits for no peer. Unread events are discarded with their contexts, but for requests that
+/// another listener takes.
 pub(super) fn end(ucma: &Arc<Ucma>, mut contexts: ChannelContexts<Context>) {
+    hand_over(&mut contexts);
     let count = contexts.count();
     let closing = (count > FEW).then(|| Closing::new(ucma, count)).flatten();
     match closing {

@@ -10,7 +10,8 @@
 use super::{
     channel::Channel,
     entries::{
-        request_child, EventReservation, ExpectedEvents, Numbered, Place, PlaceRef, RemovedEntry,
+        EventReservation, ExpectedEvents, Numbered, Place, PlaceRef, RemovedEntry, Requests,
+        UnreadRequest,
     },
     globals::Ucma,
     multicast::Multicast,
@@ -28,6 +29,7 @@ use crate::{
 use cmproto::{
     errno::Errno,
     node::{Admission, Asker, Declined},
+    qp::QpType,
     ucma::backlog::Backlog,
 };
 use core::{mem, ptr};
@@ -193,6 +195,24 @@ impl Context {
 
     /// Destroys the context, unless somebody else does already.
     pub(super) fn discard(&self) {
+        self.take(|context, number| {
+            context.end(number);
+        });
+    }
+
+    /// Destroys the context, whose file was closed, unless somebody else does already.
+    pub(super) fn abandon(&self) {
+        self.take(|context, number| {
+            // The endpoint of a request that was handed over is not this context's any more, and
+            // the context is not in the table.
+            context.endpoint.end_unanswered();
+            context.end(number);
+        });
+    }
+
+    /// Removes the context from the table of numbers and calls `end` with its number, unless
+    /// somebody else destroys it already.
+    fn take(&self, end: impl FnOnce(&Self, Reserved<'_, Self>)) {
         let channel = self.channel();
         let taken = channel.ucma.contexts.take_if(self.id, |found| {
             if ptr::eq(found, self) {
@@ -202,7 +222,7 @@ impl Context {
             }
         });
         if let Ok(Some((context, number))) = taken {
-            context.end(number);
+            end(&context, number);
         }
     }
 
@@ -232,17 +252,46 @@ impl Context {
     /// memberships.
     pub(super) fn clear(&self, removed: RemovedEntry<Context>) {
         let RemovedEntry {
-            mut requests,
-            groups,
-            ..
+            requests, groups, ..
         } = removed;
         Multicast::remove_all(&self.channel().ucma, groups);
-        while let Some(cursor) = requests.cursor_front_mut() {
-            if let Some(child) = request_child(cursor.remove_current().1) {
-                // A child does not listen, so that this recursion ends here.
+        Self::end_requests(Requests::of(requests));
+    }
+
+    /// Hands the unread requests of a listener that has gone to others that share its address, or
+    /// destroys their connections.
+    pub(super) fn end_requests(requests: Requests<Context>) {
+        for request in requests {
+            let child = request.child.clone();
+            // A child does not listen, so that this recursion ends here.
+            if child.endpoint.has_port_group() {
+                child.hand_over(request);
+            } else {
                 child.discard();
             }
         }
+    }
+
+    /// Hands the connection request that this context is for to another listener. If there is none,
+    /// the context is destroyed.
+    fn hand_over(&self, request: UnreadRequest<Context>) {
+        let UnreadRequest {
+            mut event, parked, ..
+        } = request;
+        self.take(|context, number| {
+            let endpoint = &context.endpoint;
+            let event = event.request(endpoint.qp_type == QpType::UD);
+            delay::point();
+            if !endpoint.hand_over(&event, parked) {
+                context.end(number);
+                return;
+            }
+            // The endpoint has another context from here on, or has ended.
+            delay::point();
+            context.claim.clear();
+            drop(Channel::remove(context));
+            drop(number);
+        });
     }
 
     /// Reports an event of this context, or of one of its multicast groups, to the program.

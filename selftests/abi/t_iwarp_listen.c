@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Listeners over iWARP, and devices that come and go. */
+#include <rust_rdma_cm.h>
 #include "iwarp.h"
 
 TEST(iwarp, backlog)
@@ -110,6 +111,32 @@ TEST(iwarp, wildcard_of_one_family)
 		CHECK(is_free_for_ipv4(7922 + afonly));
 		REQUIRE_EQ(0, system("rdma link add siw0 type siw netdev w0"));
 		CHECK_EQ(afonly, is_free_for_ipv4(7922 + afonly));
+	}
+}
+
+/* The driver has one listener for an address. */
+TEST(iwarp, one_listener_of_those_that_share)
+{
+	union addr at[] = { addr4(IWARP4, 7925), addr4("0.0.0.0", 7926) };
+	unsigned int one = 1;
+	int f;
+
+	if (!is_rust())
+		skip("C has no REUSEPORT");
+	need_device();
+	f = fd();
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		uint32_t id[2];
+
+		for (int n = 0; n < 2; n++) {
+			id[n] = REQUIRE_ID(create_id(f, PS_TCP, 1));
+			REQUIRE_OK(set_option(f, id[n], RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_REUSEPORT, &one, 4));
+			REQUIRE_OK(bind_addr(f, id[n], &at[i]));
+		}
+		REQUIRE_OK(listen_id(f, id[0], 1));
+		CHECK_ERR(EADDRINUSE, listen_id(f, id[1], 1));
+		REQUIRE_ID(destroy_id(f, id[0]));
+		CHECK_OK(listen_id(f, id[1], 1));
 	}
 }
 

@@ -16,6 +16,7 @@ static const struct {
 	[RDMA_OPTION_TUNING_TIMEWAIT] = { "cm_timewait", 31, 22 },
 	[RDMA_OPTION_TUNING_EARLY_RETRY] = { "cm_early_retry_ms", 10000, 20 },
 	[RDMA_OPTION_TUNING_PARKING] = { "cm_backlog_parking", 2048, 1024 },
+	[RDMA_OPTION_TUNING_REUSEPORT] = { "cm_reuseport", 1, 0 },
 	[RDMA_OPTION_TUNING_DEAD_LINK] = { "cm_dead_link_ms", 60000, 0 },
 };
 #define TUNABLES (sizeof(tunables) / sizeof(tunables[0]))

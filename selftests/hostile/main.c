@@ -6,7 +6,6 @@
  */
 #include <grp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -118,35 +117,6 @@ void wait_for(sem_t *s)
 	end.tv_sec += 20 * patience();
 	while (sem_timedwait(s, &end))
 		REQUIRE(errno == EINTR);
-}
-
-/* --- what the files of ../abi want of their harness: here all ends with the first failure --- */
-
-void note(const char *format, ...)
-{
-}
-
-void fail(const char *at, int line, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "%s:%d: ", at, line);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, "\n");
-}
-
-void stop(void)
-{
-	fflush(stdout);
-	_exit(1);
-}
-
-void skip(const char *format, ...)
-{
-	fail("skipped", 0, "%s", format);
-	stop();
 }
 
 int main(int argc, char **argv)

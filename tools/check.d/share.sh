@@ -41,6 +41,10 @@ make_hostile() {
 	program "$REPO/selftests/hostile" "$share/hostile"
 }
 
+make_reuseport() {
+	program "$REPO/selftests/reuseport" "$share/reuseport"
+}
+
 make_storm() {
 	program "$REPO/selftests/trouble" "$share/storm"
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tuning of times, retries, parking and dead links, for a port or for one id.
+//! Tuning of times, retries, parking, shared ports and dead links, for a port or for one id.
 
 use super::{
     params::{ConnectParams, Limits},
@@ -33,6 +33,9 @@ numbered! {
         /// Maximum number of connection requests that are parked when the backlog of a listener is
         /// full (up to 2,048). 0 to drop them without an answer, as in C.
         Parking = 5,
+        /// 1 if ids of one user may bind and listen at the same address and port, which share the
+        /// requests ([`PortGroup`](crate::reuseport::PortGroup)). 0 if not, as in C.
+        ReusePort = 6,
         /// Time for which the own link may be down until a connection over it is given up, in
         /// milliseconds (up to a minute). 0 to give none up, as in C.
         DeadLink = 7,
@@ -68,6 +71,7 @@ impl Tunable {
             Self::Deadline => 3_600_000,
             Self::EarlyRetry => 10_000,
             Self::Parking => 2_048,
+            Self::ReusePort => 1,
             Self::DeadLink => 60_000,
         }
     }
@@ -81,6 +85,7 @@ impl Tunable {
             Self::Timewait => Limits::DEFAULT.timewait.get() as u32,
             Self::EarlyRetry => 20,
             Self::Parking => 1_024,
+            Self::ReusePort => 0,
             Self::DeadLink => 0,
         }
     }
@@ -118,6 +123,7 @@ pub struct Tuning {
     response_timeout: u8,
     max_retries: u8,
     timewait: u8,
+    reuseport: u8,
 }
 
 // Every endpoint has a tuning, which is why its size is limited.
@@ -133,6 +139,7 @@ impl Tuning {
         response_timeout: u8::MAX,
         max_retries: u8::MAX,
         timewait: u8::MAX,
+        reuseport: u8::MAX,
     };
 
     /// Sets a value.
@@ -150,6 +157,7 @@ impl Tuning {
             Tunable::Timewait => self.timewait = value as u8,
             Tunable::EarlyRetry => self.early_retry = value as u16,
             Tunable::Parking => self.parking = value as u16,
+            Tunable::ReusePort => self.reuseport = value as u8,
             Tunable::DeadLink => self.dead_link = value as u16,
         }
         Ok(())
@@ -171,6 +179,7 @@ impl Tuning {
             Tunable::Timewait => code(self.timewait),
             Tunable::EarlyRetry => number(self.early_retry),
             Tunable::Parking => number(self.parking),
+            Tunable::ReusePort => code(self.reuseport),
             Tunable::DeadLink => number(self.dead_link),
         }
     }
@@ -198,6 +207,7 @@ impl Tuning {
             response_timeout: or(self.response_timeout, u8::MAX, base.response_timeout),
             max_retries: or(self.max_retries, u8::MAX, base.max_retries),
             timewait: or(self.timewait, u8::MAX, base.timewait),
+            reuseport: or(self.reuseport, u8::MAX, base.reuseport),
         }
     }
 
@@ -259,7 +269,7 @@ mod tests {
             let default = tunable.default_value();
             assert_eq!(tunable.check(default), Ok(default));
         }
-        for number in [6, 8, u32::MAX] {
+        for number in [8, 9, u32::MAX] {
             assert_eq!(Tunable::try_from(number), Err(Errno::ENOSYS));
         }
     }

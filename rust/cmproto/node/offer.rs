@@ -23,8 +23,11 @@ pub enum Declined {
     NoRoom,
     /// The owner of the listener has as much as it may have.
     OverLimit,
-    /// The consumer refuses the request, or has gone.
+    /// The consumer refuses the request.
     Refused,
+    /// The listener has gone. Another one that shares its address may take the request, which is
+    /// refused otherwise.
+    Gone,
 }
 
 impl From<Errno> for Declined {
@@ -44,7 +47,7 @@ impl From<Declined> for Errno {
         match declined {
             Declined::NoRoom => Self::ENOMEM,
             Declined::OverLimit => Self::EMFILE,
-            Declined::Refused => Self::ECONNABORTED,
+            Declined::Refused | Declined::Gone => Self::ECONNABORTED,
         }
     }
 }

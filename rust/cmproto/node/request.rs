@@ -45,7 +45,7 @@ impl From<Declined> for Refusal {
         match declined {
             Declined::NoRoom => Self::Drop,
             Declined::OverLimit => Self::Reject(Reason::NO_RESOURCES),
-            Declined::Refused => Self::Reject(Reason::CONSUMER_DEFINED),
+            Declined::Refused | Declined::Gone => Self::Reject(Reason::CONSUMER_DEFINED),
         }
     }
 }
@@ -100,7 +100,7 @@ impl RequestEnd {
                 ..overload
             },
             // The end of the endpoint rejects the REQ by itself.
-            Declined::Refused => Self {
+            Declined::Refused | Declined::Gone => Self {
                 reject: None,
                 cause: DestroyCause::User,
                 dropped: None,

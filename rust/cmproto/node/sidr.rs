@@ -42,7 +42,7 @@ impl RequestEnd {
             reject: None,
             cause: match declined {
                 Declined::NoRoom => DestroyCause::NoMemory,
-                Declined::OverLimit | Declined::Refused => DestroyCause::User,
+                Declined::OverLimit | Declined::Refused | Declined::Gone => DestroyCause::User,
             },
             dropped: None,
         }

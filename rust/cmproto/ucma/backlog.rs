@@ -125,6 +125,12 @@ impl Backlog {
         }
     }
 
+    /// Returns whether there is no room but for requests that are parked.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.waiting >= self.limit
+    }
+
     /// Returns the number of requests that wait.
     pub fn waiting(&self) -> u32 {
         self.waiting
@@ -261,7 +267,9 @@ mod tests {
         assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
         assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
         assert_eq!(backlog.waiting(), 2);
+        assert!(backlog.is_full());
         backlog.release();
+        assert!(!backlog.is_full());
         assert_eq!(admit(&mut backlog), Ok(Admission::Queued));
         assert_eq!(admit(&mut backlog), Err(Declined::NoRoom));
     }

@@ -94,7 +94,7 @@ mod tests {
             ),
             (0x5243_4d00, 4, one, 1, Err(Errno::EINVAL)),
             (0x5243_4d00, 4, high, 4, Err(Errno::EINVAL)),
-            (0x5243_4d00, 6, one, 4, Err(Errno::ENOSYS)),
+            (0x5243_4d00, 8, one, 4, Err(Errno::ENOSYS)),
             (
                 0x5243_4d00,
                 7,

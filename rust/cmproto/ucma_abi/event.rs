@@ -137,6 +137,17 @@ impl EventResp {
         Some(conn)
     }
 
+    /// Returns the parameters of the event as the destination of a datagram service.
+    ///
+    /// This is never `None`, because the field is aligned for them.
+    pub fn ud(&self) -> Option<&UdParam> {
+        const {
+            assert!(offset_of!(EventResp, param) % align_of::<UdParam>() == 0);
+        }
+        let (ud, _) = UdParam::ref_from_prefix(&self.param).ok()?;
+        Some(ud)
+    }
+
     /// Sets the parameters of the event to the destination of a datagram service.
     pub fn set_ud(&mut self, ud: &UdParam) {
         self.set_param(ud.as_bytes());

@@ -15,7 +15,7 @@ use super::{
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
     membership::{MembershipEntry, RemovedMembership},
-    queue::{EventMemory, EventNode, EventSubject, TakenMemory},
+    queue::{EventMemory, EventNode, EventSubject, Requests, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
 };
 use crate::{endpoint::Event, kext::random};
@@ -237,6 +237,21 @@ impl<C: Numbered> ChannelContexts<C> {
         let removed = self.entries.at(&place)?.take_rest(place.clone());
         self.entries.remove(&place);
         Some(removed)
+    }
+
+    /// Calls `end` with the unread requests of each listener for which `is_meant` returns true,
+    /// after they were removed. Does not update `oldest`: only for entries that nobody reads events
+    /// from any more.
+    pub(crate) fn take_requests(
+        &mut self,
+        is_meant: impl Fn(&C) -> bool,
+        end: impl Fn(Requests<C>),
+    ) {
+        self.entries.for_each_mut(|context, entry| {
+            if entry.listener.is_some() && is_meant(context) {
+                end(Requests::of(entry.queue.take_requests()));
+            }
+        });
     }
 
     // Moving

@@ -45,6 +45,19 @@ impl<C: Numbered> EntryMap<C> {
         })
     }
 
+    /// Calls `visit` for each context and its entry, in no particular order.
+    pub(crate) fn for_each_mut(&mut self, visit: impl Fn(&C, &mut ChannelEntry<C>)) {
+        for tree in &mut self.trees {
+            let mut next = tree.first().map(|(_, place)| (*place).clone());
+            while let Some(place) = next {
+                if let Some(entry) = tree.value_mut(&place) {
+                    visit(&place.context, entry);
+                }
+                next = tree.after(&place).map(|place| (*place).clone());
+            }
+        }
+    }
+
     #[inline]
     fn tree(&mut self, id: ContextId) -> Option<&mut Entries<C>> {
         let index = usize::try_from(id.0).unwrap_or(0) & (TREES - 1);

@@ -3,7 +3,7 @@
 //! Events on their way from the endpoint to the program that reads them.
 
 use crate::{
-    endpoint::{ConnEventParam, Event, EventParam, UdEventParam},
+    endpoint::{ConnEventParam, Ece, Event, EventParam, UdEventParam},
     kext::slab::{SlabBox, SlabCache, SlabMemory, Wait},
 };
 use cmproto::{
@@ -51,6 +51,25 @@ impl Unread {
             .filter(|_| event.param.is_some())
             .map(|memory| memory.fill(&unread.start(), event));
         unread
+    }
+
+    /// Returns the event of the endpoint that this one was made of, if it is a connection request.
+    pub(crate) fn request(&mut self, is_datagram: bool) -> Event<'_> {
+        let mut event = Event::new(self.kind, self.status);
+        let Some(resp) = &mut self.resp else {
+            return event;
+        };
+        event.ece = Ece {
+            vendor_id: resp.ece.vendor_id,
+            attr_mod: resp.ece.attr_mod,
+        };
+        event.param = if is_datagram {
+            resp.ud().map_or(EventParam::None, ud_of_user)
+        } else {
+            resp.conn_mut()
+                .map_or(EventParam::None, |conn| conn_of_user(conn))
+        };
+        event
     }
 
     /// Returns whether a program wrote the event (`WRITE_CM_EVENT`).
@@ -138,6 +157,37 @@ fn conn_to_user(conn: &ConnEventParam<'_>, param: &mut abi::ConnParam) {
     param.rnr_retry_count = conn.rnr_retry_count;
     param.srq = conn.srq;
     param.qp_num = conn.qp_num;
+}
+
+/// Returns the bytes of the private data in the layout of the ABI that are in use.
+fn private_data(data: &[u8], len: u8) -> &[u8] {
+    data.get(..usize::from(len)).unwrap_or(data)
+}
+
+/// Converts the parameters of a connection from the layout of the ABI.
+fn conn_of_user(param: &abi::ConnParam) -> EventParam<'_> {
+    let data = private_data(&param.private_data, param.private_data_len);
+    EventParam::Conn(ConnEventParam {
+        responder_resources: param.responder_resources,
+        initiator_depth: param.initiator_depth,
+        flow_control: param.flow_control,
+        retry_count: param.retry_count,
+        rnr_retry_count: param.rnr_retry_count,
+        srq: param.srq,
+        qp_num: param.qp_num,
+        ..ConnEventParam::with_private_data(data)
+    })
+}
+
+/// Converts the parameters of a datagram service from the layout of the ABI.
+fn ud_of_user(param: &abi::UdParam) -> EventParam<'_> {
+    let data = private_data(&param.private_data, param.private_data_len);
+    EventParam::Ud(UdEventParam {
+        qp_num: param.qp_num,
+        qkey: param.qkey,
+        ah_attr: param.ah_attr,
+        ..UdEventParam::with_private_data(data)
+    })
 }
 
 /// Converts the parameters of a datagram service to the layout of the ABI.

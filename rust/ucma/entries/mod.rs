@@ -17,6 +17,6 @@ pub(crate) use self::{
     entry::{ChannelEntry, Numbered, Place, PlaceCache, PlaceRef, RemovedEntry},
     event::{ParamCache, ParamReservation, Unread},
     membership::MembershipEntry,
-    queue::{request_child, EventMemory, EventSubject},
+    queue::{request_child, EventMemory, EventSubject, Requests, UnreadRequest},
     reservation::{EventReservation, ExpectedEvents},
 };

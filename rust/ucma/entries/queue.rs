@@ -50,6 +50,42 @@ pub(crate) type EventNode<C> = RBTreeNode<u64, (Unread, EventSubject<C>)>;
 /// Events that are not in a slot, by position.
 pub(crate) type Events<C> = RBTree<u64, (Unread, EventSubject<C>)>;
 
+/// The connection requests of a listener that has gone, in the order in which they would have been
+/// read.
+pub(crate) struct Requests<C>(Events<C>);
+
+impl<C> Requests<C> {
+    /// Returns the connection requests that were taken out of a queue.
+    pub(crate) fn of(requests: Events<C>) -> Self {
+        Requests(requests)
+    }
+}
+
+impl<C> Iterator for Requests<C> {
+    type Item = UnreadRequest<C>;
+
+    fn next(&mut self) -> Option<UnreadRequest<C>> {
+        let cursor = self.0.cursor_front_mut()?;
+        let (_, node) = cursor.remove_current();
+        let (_, (event, subject)) = node.to_key_value();
+        Some(UnreadRequest {
+            event,
+            // INVARIANT of the queue: it has a child.
+            child: subject.child?,
+            parked: subject.parked,
+        })
+    }
+}
+
+/// A connection request that was not read.
+pub(crate) struct UnreadRequest<C> {
+    pub(crate) event: Unread,
+    /// The context of the request.
+    pub(crate) child: Arc<C>,
+    /// The priority of the request if it is parked.
+    pub(crate) parked: Option<Priority>,
+}
+
 /// Memory for an event.
 pub(crate) enum EventMemory<C> {
     /// A slot of the queue, for an event whose only subject is its context.

@@ -75,6 +75,10 @@ fn meaning(tunable: Tunable) -> &'static str {
         Tunable::Parking => {
             "how many requests wait beside a full backlog of a listener. 0 is none: they are dropped"
         }
+        Tunable::ReusePort => {
+            "1: ids of one user may listen at one address of the port, and share the requests, unless \
+            they set this themselves. 0: they may not"
+        }
         Tunable::DeadLink => {
             "milliseconds: how long an interface (on InfiniBand a port) may be down until the \
             connections over it end. 0 is for ever"

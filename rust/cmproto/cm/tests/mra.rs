@@ -326,7 +326,7 @@ fn the_largest_values() {
         tuning.set(tunable, tunable.max()).unwrap();
     }
     let most = Tunable::ALL.map(Tunable::max);
-    assert_eq!(most, [31, 15, 3_600_000, 31, 10_000, 2_048, 60_000]);
+    assert_eq!(most, [31, 15, 3_600_000, 31, 10_000, 2_048, 1, 60_000]);
     assert_eq!(tuning.limits().total, Duration::from_secs(3_600));
     assert_eq!(tuning.response_timeout().get(), 31);
     assert_eq!(tuning.max_retries(), 15);

@@ -7,6 +7,8 @@ use cmproto::{
     addr::SockAddr,
     bind::{Binding, PortOwner},
     private_data::{Header, IP_HEADER_LEN},
+    qp::QpType,
+    reuseport::PortGroup,
     service_id::{PortSpace, ServiceId},
     ucma::{frame::Frame, option::IdOption},
     ucma_abi::{
@@ -96,6 +98,8 @@ pub fn sockaddr(data: &[u8]) {
         dst,
         reuseaddr: flags >> shift & 1 == 1,
         afonly: flags >> shift & 2 == 2,
+        group: (flags >> shift & 0x10 != 0)
+            .then(|| PortGroup::new(Some(u32::from(flags >> 6)), PortSpace::Tcp, QpType::RC)),
     };
     let unspec = SockAddr::Unspec;
     let (x, y) = (owner(a, unspec, 0), owner(b, unspec, 2));

@@ -146,6 +146,9 @@ fn as_the_model(seed: u64, operations: u32, count: usize, keys: u64) {
                 let found = tree.lower_bound(&key).map(|(key, o)| (key, o.number));
                 let mut from = model.range((key, 0)..);
                 assert_eq!(found, from.next().map(|(&(key, _), &n)| (key, n)));
+                let at = model.range((key, 0)..).next();
+                let at = at.filter(|(&(found, _), _)| found == key);
+                assert_eq!(tree.get(&key).map(|o| o.number), at.map(|(_, &n)| n));
                 let first = tree.first().map(|(key, o)| (key, o.number));
                 let expected = model.first_key_value();
                 assert_eq!(first, expected.map(|(&(key, _), &n)| (key, n)));

@@ -192,6 +192,13 @@ where
         Some(self.lend(self.root.lower_bound(key)?))
     }
 
+    /// Returns the first object with the key `key`.
+    #[inline]
+    pub fn get(&self, key: &K) -> Option<Borrowed<'_, R>> {
+        let (found, object) = self.lower_bound(key)?;
+        (found == *key).then_some(object)
+    }
+
     /// Returns the value of an object that is in this tree.
     pub fn value(&self, object: &R::Target) -> Option<&<R::Target as HasCell<K>>::Value>
     where

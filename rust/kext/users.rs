@@ -194,8 +194,8 @@ impl Users {
 impl OpenUser {
     /// Returns the account with the key `key`, if it is in the table.
     fn find(accounts: &Tree<CountedArc<User>, Key>, key: &Key) -> Option<Self> {
-        let (found, account) = accounts.lower_bound(key)?;
-        (found == *key).then(|| UserRef((*account).clone()).hold())
+        let account = accounts.get(key)?;
+        Some(UserRef((*account).clone()).hold())
     }
 }
 

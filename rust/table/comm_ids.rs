@@ -126,19 +126,15 @@ impl<T: HasCommId> CommIds<T> {
 
     /// Finds the endpoint with the communication id in a message.
     pub(crate) fn get(&self, id: u32) -> Option<T> {
-        find(&*self.ids.shard(id.into())?.lock(), id)
+        let ids = self.ids.shard(id.into())?.lock();
+        let owner = ids.get(&OwnCommId(id))?;
+        Some((*owner).clone())
     }
 
     /// Removes an id.
     fn remove(&self, id: u32) -> Option<T> {
         let mut ids = self.ids.shard(id.into())?.lock();
-        let owner = find(&ids, id)?;
+        let owner = (*ids.get(&OwnCommId(id))?).clone();
         ids.remove(&owner)
     }
-}
-
-/// Returns the endpoint with the communication id `id`.
-fn find<T: HasCommId>(ids: &Tree<T, OwnCommId>, id: u32) -> Option<T> {
-    let (found, owner) = ids.lower_bound(&OwnCommId(id))?;
-    (found == OwnCommId(id)).then(|| (*owner).clone())
 }

@@ -161,8 +161,7 @@ where
     T: Counted<Target: HasLink<K>> + Clone,
     K: Copy + Ord,
 {
-    let (found, owner) = tree.lower_bound(key)?;
-    (found == *key).then(|| (*owner).clone())
+    tree.get(key).map(|owner| (*owner).clone())
 }
 
 /// Enters `endpoint`, unless another one has the key, which is returned then.

@@ -106,8 +106,8 @@ impl<T> Unresolved<T> {
     /// Returns the first request to the listener with this number.
     fn first_of(&self, listener: Listener) -> Option<CountedArc<Entry<T>>> {
         let requests = self.requests.lock();
-        let (found, entry) = requests.lower_bound(&listener)?;
-        (found == listener).then(|| (*entry).clone())
+        let entry = requests.get(&listener)?;
+        Some((*entry).clone())
     }
 
     /// Calls `end` for each request to a listener, which does not listen any more, after the

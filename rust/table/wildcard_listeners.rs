@@ -128,8 +128,7 @@ impl WildcardListeners {
     pub(crate) fn insert(&self, listener: u64, device: u32, entry: CountedArc<DeviceListener>) {
         let key = Key { listener, device };
         let mut table = self.table.lock();
-        let found = table.lower_bound(&key).filter(|(found, _)| *found == key);
-        let before = found.map(|(_, before)| (*before).clone());
+        let before = table.get(&key).map(|before| (*before).clone());
         let removed = before.as_ref().and_then(|before| table.remove(before));
         // A new entry is in no table yet.
         let refused = table.insert(key, entry);

@@ -59,8 +59,7 @@ impl Endpoint {
     /// Returns the most requests to the endpoint, which listens, that may be parked now. `port` is
     /// that at which one arrives.
     pub(super) fn parking(&self, port: &Port) -> u32 {
-        let own = self.inner.lock().tuning.own(Tunable::Parking);
-        let wanted = own.unwrap_or_else(|| port.tuned(Tunable::Parking));
+        let wanted = self.inner.lock().tuned_at(Tunable::Parking, Some(port));
         self.globals.parking.share(wanted)
     }
 
@@ -126,22 +125,18 @@ impl Endpoint {
         event: &Event<'_>,
         asker: Option<Asker>,
     ) -> Result<(), Declined> {
-        delay::point();
-        let offered = self.offer_once(listener, event, asker);
-        let mut gone = match offered {
-            Err(Declined::Gone) => listener.clone(),
-            other => return other,
-        };
+        let mut next = None;
         loop {
-            // Each round leaves one listener fewer that can be found.
-            gone.vacancy.close();
-            let next = self.next_listener().ok_or(Declined::Gone)?.endpoint;
-            self.follow(&next);
             delay::point();
-            match self.offer_once(&next, event, asker) {
-                Err(Declined::Gone) => gone = next,
+            let listener = next.as_ref().unwrap_or(listener);
+            match self.offer_once(listener, event, asker) {
+                // Each round leaves one listener fewer that can be found.
+                Err(Declined::Gone) => listener.vacancy.close(),
                 other => return other,
             }
+            let found = self.next_listener().ok_or(Declined::Gone)?.endpoint;
+            self.follow(&found);
+            next = Some(found);
         }
     }
 

@@ -80,11 +80,10 @@ impl Endpoint {
     /// Returns the group of listeners that the endpoint is in if it is bound at `attachment`, or to
     /// no device: it is to share its port, or does not say so and the device's port does.
     fn port_group(&self, inner: &Inner, attachment: Option<&Attachment>) -> Option<PortGroup> {
-        let own = inner.tuning.own(Tunable::ReusePort);
         let port = attachment.and_then(Attachment::port);
-        let shares = own.or_else(|| Some(port?.tuned(Tunable::ReusePort)));
+        let shares = inner.tuned_at(Tunable::ReusePort, port.map(|port| &**port)) == 1;
         let user = self.user().map(|user| User::number(user));
-        (shares == Some(1)).then(|| PortGroup::new(user, self.ps, self.qp_type))
+        shares.then(|| PortGroup::new(user, self.ps, self.qp_type))
     }
 
     /// Binds the endpoint to `addr`.

@@ -22,7 +22,6 @@ use cmproto::{
     ucma::query::Protocol,
     wire::{Attribute, Rej},
 };
-use core::array;
 use kernel::{
     alloc::flags::GFP_KERNEL,
     new_mutex,
@@ -65,21 +64,14 @@ pub(crate) struct Port {
     default_gid_type: Atomic<u32>,
     /// Default type of service of paths whose consumer has set none.
     default_tos: Atomic<u32>,
-    /// Values that the administrator has set, by the number of the [`Tunable`].
-    tuning: [Atomic<u32>; Tunable::NUMBERS],
+    /// Values that the administrator has set, in the order of [`Tunable::ALL`].
+    tuning: [Atomic<u32>; Tunable::ALL.len()],
     /// Counters that the administrator sees in sysfs.
     pub(crate) counts: Arc<Counts>,
     /// Set while messages are handled.
     is_open: Atomic<bool>,
     #[pin]
     inner: Mutex<Inner>,
-}
-
-/// Returns the default value of the tunable with this number, if there is one.
-fn default_value(number: usize) -> u32 {
-    let mut all = Tunable::ALL.into_iter();
-    all.find(|tunable| *tunable as usize == number)
-        .map_or(0, Tunable::default_value)
 }
 
 impl Port {
@@ -115,7 +107,7 @@ impl Port {
                 ca_ack_delay,
                 default_gid_type,
                 default_tos: Atomic::new(0),
-                tuning: array::from_fn(|number| Atomic::new(default_value(number))),
+                tuning: Tunable::ALL.map(|tunable| Atomic::new(tunable.default_value())),
                 counts,
                 is_open: Atomic::new(false),
                 inner <- new_mutex!(inner, "rdma_cm_port"),
@@ -147,9 +139,9 @@ impl Port {
     /// Returns all values that the administrator has set.
     pub(crate) fn tuning(&self) -> Tuning {
         let mut tuning = Tuning::NONE;
-        for tunable in Tunable::ALL {
+        for (tunable, value) in Tunable::ALL.into_iter().zip(&self.tuning) {
             // The value was checked when it was stored.
-            let _ = tuning.set(tunable, self.tuned(tunable));
+            let _ = tuning.set(tunable, value.load(Relaxed));
         }
         tuning
     }

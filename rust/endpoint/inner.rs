@@ -183,10 +183,14 @@ impl Inner {
 
     /// Returns the value of a tunable, which is the port's if the consumer has not set it.
     pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
-        self.tuning.own(tunable).unwrap_or_else(|| {
-            let port = self.cm_port();
-            port.map_or(tunable.default_value(), |port| port.tuned(tunable))
-        })
+        self.tuned_at(tunable, self.cm_port().map(|port| &**port))
+    }
+
+    /// Returns the value of a tunable for an endpoint at `port`.
+    pub(crate) fn tuned_at(&self, tunable: Tunable, port: Option<&Port>) -> u32 {
+        self.tuning
+            .own(tunable)
+            .unwrap_or_else(|| port.map_or(tunable.default_value(), |port| port.tuned(tunable)))
     }
 
     /// Returns the values of all tunables. Tunables that the consumer has not set have the port's

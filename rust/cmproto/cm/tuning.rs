@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     errno::Errno,
-    numbered::numbered,
+    numbered::{from_number, numbered},
     time::{Duration, TimeCode},
 };
 
@@ -42,16 +42,7 @@ numbered! {
     }
 }
 
-impl TryFrom<u32> for Tunable {
-    type Error = Errno;
-
-    /// Converts a number. Fails with [`Errno::ENOSYS`] if there is no such value.
-    fn try_from(number: u32) -> Result<Self, Errno> {
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|tunable| *tunable as u32 == number);
-        found.ok_or(Errno::ENOSYS)
-    }
-}
+from_number!(Tunable, Errno::ENOSYS);
 
 // A longer deadline would be cut.
 const _: () = assert!(
@@ -60,9 +51,6 @@ const _: () = assert!(
 );
 
 impl Tunable {
-    /// The number after the largest one.
-    pub const NUMBERS: usize = Self::DeadLink as usize + 1;
-
     /// Returns the largest value. The smallest one is 0.
     pub const fn max(self) -> u32 {
         match self {
@@ -263,9 +251,9 @@ mod tests {
         assert_eq!(Tuning::NONE.limits(), Limits::DEFAULT);
         assert_eq!(Tuning::NONE.response_timeout().get(), 20);
         assert_eq!(Tuning::NONE.max_retries(), 15);
-        for tunable in Tunable::ALL {
-            assert_eq!(Tunable::try_from(tunable as u32), Ok(tunable));
-            assert!((tunable as usize) < Tunable::NUMBERS);
+        for (number, tunable) in Tunable::ALL.into_iter().enumerate() {
+            assert_eq!(tunable as usize, number);
+            assert_eq!(Tunable::try_from(number as u32), Ok(tunable));
             let default = tunable.default_value();
             assert_eq!(tunable.check(default), Ok(default));
         }

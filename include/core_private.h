@@ -102,10 +102,9 @@ struct rdma_id_private_head {
 	int reserved_timeout;
 	void *reserved_query;
 	int reserved_query_id;
-	/* The owner of the identifier in Rust, if it is a kernel consumer. */
+	void *reserved_context;
+	/* The owner of the identifier in Rust, if it is a kernel consumer, in place of two u32. */
 	void *consumer;
-	u32 reserved_seq_num;
-	u32 reserved_qkey;
 	u32 qp_num;
 	u32 reserved_options;
 	u8 reserved_flags[8];

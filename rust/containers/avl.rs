@@ -9,7 +9,7 @@
 //! A tree may count: each of its nodes has the number of counted nodes in its subtree, so that the
 //! number of those before a key is known without a walk.
 
-use crate::{link::Link, mark::Number};
+use crate::{count::Count, link::Link, mark::Number};
 use core::{mem::MaybeUninit, ptr::NonNull};
 
 /// A side of a node.
@@ -38,25 +38,25 @@ impl Side {
 }
 
 /// The position of a link in its tree: its neighbours there, and its key.
-pub(crate) struct Node<K> {
+pub(crate) struct Node<K, N> {
     /// Initialised while the link is in a tree.
     key: MaybeUninit<K>,
-    parent: Option<NodePtr<K>>,
-    left: Option<NodePtr<K>>,
-    right: Option<NodePtr<K>>,
+    parent: Option<NodePtr<K, N>>,
+    left: Option<NodePtr<K, N>>,
+    right: Option<NodePtr<K, N>>,
     /// The number of counted nodes in the subtree, if the tree counts.
-    count: usize,
+    count: N,
 }
 
-impl<K> Node<K> {
+impl<K, N: Count> Node<K, N> {
     /// Creates the position of a link that is in no tree.
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Node {
             key: MaybeUninit::uninit(),
             parent: None,
             left: None,
             right: None,
-            count: 0,
+            count: N::of(0),
         }
     }
 }
@@ -68,34 +68,34 @@ impl<K> Node<K> {
 /// The link is valid and in a tree, or is being entered into it or removed from it. The pointer is
 /// used by this tree alone, with the shared or exclusive reference to the tree that [`Link`] asks
 /// for, and only as long as the tree owns a reference to the object.
-pub(crate) struct NodePtr<K>(NonNull<Link<K>>);
+pub(crate) struct NodePtr<K, N>(NonNull<Link<K, N>>);
 
-impl<K> Clone for NodePtr<K> {
+impl<K, N> Clone for NodePtr<K, N> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K> Copy for NodePtr<K> {}
+impl<K, N> Copy for NodePtr<K, N> {}
 
-impl<K> PartialEq for NodePtr<K> {
+impl<K, N> PartialEq for NodePtr<K, N> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<K> NodePtr<K> {
+impl<K, N: Count> NodePtr<K, N> {
     /// Returns the pointer as it was when the link was entered.
-    pub(crate) fn as_ptr(self) -> NonNull<Link<K>> {
+    pub(crate) fn as_ptr(self) -> NonNull<Link<K, N>> {
         self.0
     }
 
-    fn link(&self) -> &Link<K> {
+    fn link(&self) -> &Link<K, N> {
         // SAFETY: By the type invariant the link is valid.
         unsafe { self.0.as_ref() }
     }
 
-    fn node(self) -> *mut Node<K> {
+    fn node(self) -> *mut Node<K, N> {
         self.link().node.get()
     }
 
@@ -135,12 +135,12 @@ impl<K> NodePtr<K> {
 
     fn count(self) -> usize {
         // SAFETY: By the type invariant the node may be read.
-        unsafe { (*self.node()).count }
+        unsafe { (*self.node()).count.get() }
     }
 
     fn set_count(self, count: usize) {
         // SAFETY: By the type invariant the node may be written.
-        unsafe { (*self.node()).count = count };
+        unsafe { (*self.node()).count = N::of(count) };
     }
 
     /// Returns the count of the child on `side`.
@@ -208,7 +208,7 @@ impl<K> NodePtr<K> {
     }
 }
 
-impl<K: Copy> NodePtr<K> {
+impl<K: Copy, N: Count> NodePtr<K, N> {
     /// Returns the key.
     pub(crate) fn key(self) -> K {
         self.look(|key| *key)
@@ -226,7 +226,7 @@ impl<K: Copy> NodePtr<K> {
     }
 }
 
-impl<K: Copy + Ord> NodePtr<K> {
+impl<K: Copy + Ord, N: Count> NodePtr<K, N> {
     /// Returns whether the key of this node is below `key`.
     fn is_below(self, key: &K) -> bool {
         self.look(|own| own < key)
@@ -238,18 +238,18 @@ impl<K: Copy + Ord> NodePtr<K> {
     }
 }
 
-/// The root of a tree, which owns nothing. The tree counts if `COUNTS` is true.
+/// The root of a tree, which owns nothing. The tree counts if `N` does.
 ///
 /// # Invariants
 ///
 /// The links below `root` are exactly those whose mark has the number `number`. They are a tree
 /// that is balanced as [above](self).
-pub(crate) struct Root<K, const COUNTS: bool> {
+pub(crate) struct Root<K, N> {
     number: Number,
-    root: Option<NodePtr<K>>,
+    root: Option<NodePtr<K, N>>,
 }
 
-impl<K, const COUNTS: bool> Root<K, COUNTS> {
+impl<K, N: Count> Root<K, N> {
     /// Creates an empty tree.
     pub(crate) fn new() -> Self {
         // INVARIANT: No link has the new number.
@@ -265,18 +265,18 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Returns whether a link is in the tree.
-    pub(crate) fn has(&self, link: &Link<K>) -> bool {
+    pub(crate) fn has(&self, link: &Link<K, N>) -> bool {
         link.mark.is_of(&self.number)
     }
 
     /// Returns the pointer to a link with which it was entered, if it is in the tree.
-    pub(crate) fn find(&self, link: &Link<K>) -> Option<NodePtr<K>> {
+    pub(crate) fn find(&self, link: &Link<K, N>) -> Option<NodePtr<K, N>> {
         if !self.has(link) {
             return None;
         }
         // SAFETY: By the type invariant the link is in this tree, so that its node may be read.
         let parent = unsafe { (*link.node.get()).parent };
-        let is_it = |node: &NodePtr<K>| core::ptr::eq(node.0.as_ptr(), link);
+        let is_it = |node: &NodePtr<K, N>| core::ptr::eq(node.0.as_ptr(), link);
         match parent {
             None => self.root.filter(is_it),
             Some(parent) => parent
@@ -287,12 +287,17 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Returns the first link.
-    pub(crate) fn first(&self) -> Option<NodePtr<K>> {
+    pub(crate) fn first(&self) -> Option<NodePtr<K, N>> {
         Some(self.root?.outermost(Side::Left))
     }
 
     /// Puts `new` in the place of `old`, whose parent is `parent`.
-    fn replace(&mut self, parent: Option<NodePtr<K>>, old: NodePtr<K>, new: Option<NodePtr<K>>) {
+    fn replace(
+        &mut self,
+        parent: Option<NodePtr<K, N>>,
+        old: NodePtr<K, N>,
+        new: Option<NodePtr<K, N>>,
+    ) {
         match parent {
             Some(parent) => parent.set_child(parent.side_of(old), new),
             None => {
@@ -314,12 +319,12 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     ///        /  \          /  \
     ///       b    c        a    b
     /// ```
-    fn rotate(&mut self, node: NodePtr<K>, side: Side) -> NodePtr<K> {
+    fn rotate(&mut self, node: NodePtr<K, N>, side: Side) -> NodePtr<K, N> {
         let Some(child) = node.child(side) else {
             return node;
         };
         let parent = node.parent();
-        if COUNTS {
+        if N::COUNTS {
             let (all, moved) = (node.count(), child.count_of(side.other()));
             let left = all.wrapping_sub(child.count()).wrapping_add(moved);
             node.set_count(left);
@@ -332,7 +337,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Adds `weight` to the counts from `node` on upwards, up to the root or to before `end`.
-    fn add_weight(node: Option<NodePtr<K>>, end: Option<NodePtr<K>>, weight: usize) {
+    fn add_weight(node: Option<NodePtr<K, N>>, end: Option<NodePtr<K, N>>, weight: usize) {
         let mut next = node;
         while let Some(node) = next.filter(|node| Some(*node) != end) {
             node.set_count(node.count().wrapping_add(weight));
@@ -342,7 +347,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
 
     /// Balances `node`, which is two higher on `side`. Returns the node that has taken its place,
     /// and whether the subtree has become lower.
-    fn rebalance(&mut self, node: NodePtr<K>, side: Side) -> (NodePtr<K>, bool) {
+    fn rebalance(&mut self, node: NodePtr<K, N>, side: Side) -> (NodePtr<K, N>, bool) {
         let high = side.balance();
         let low = side.other().balance();
         let Some(child) = node.child(side) else {
@@ -369,7 +374,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Restores the balance after the subtree of `node` has become one higher.
-    fn has_grown(&mut self, mut node: NodePtr<K>) {
+    fn has_grown(&mut self, mut node: NodePtr<K, N>) {
         while let Some(parent) = node.parent() {
             let side = parent.side_of(node);
             match parent.balance() {
@@ -388,7 +393,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Restores the balance after the subtree on the side `side` of `node` has become one lower.
-    fn has_shrunk(&mut self, mut node: NodePtr<K>, mut side: Side) {
+    fn has_shrunk(&mut self, mut node: NodePtr<K, N>, mut side: Side) {
         loop {
             let top = match node.balance() {
                 0 => {
@@ -417,7 +422,7 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     /// # Safety
     ///
     /// The link must be in this tree.
-    pub(crate) unsafe fn set_weight(&mut self, node: NodePtr<K>, weight: usize) {
+    pub(crate) unsafe fn set_weight(&mut self, node: NodePtr<K, N>, weight: usize) {
         Self::add_weight(Some(node), None, weight.wrapping_sub(node.weight()));
     }
 
@@ -426,16 +431,16 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     /// # Safety
     ///
     /// The link must be in this tree.
-    pub(crate) unsafe fn remove(&mut self, node: NodePtr<K>) {
+    pub(crate) unsafe fn remove(&mut self, node: NodePtr<K, N>) {
         let parent = node.parent();
         let (left, right) = (node.child(Side::Left), node.child(Side::Right));
-        if COUNTS {
+        if N::COUNTS {
             Self::add_weight(Some(node), None, node.weight().wrapping_neg());
         }
         let shrunk = if let (Some(left), Some(right)) = (left, right) {
             // The next node, which has no left child, takes the place.
             let next = right.outermost(Side::Left);
-            if COUNTS {
+            if N::COUNTS {
                 Self::add_weight(next.parent(), Some(node), next.weight().wrapping_neg());
                 next.set_count(node.count());
             }
@@ -464,14 +469,14 @@ impl<K, const COUNTS: bool> Root<K, COUNTS> {
     }
 }
 
-impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
+impl<K: Copy + Ord, N: Count> Root<K, N> {
     /// Enters a link with the key `key`, behind those with an equal one. Returns false, and does
     /// nothing, if the link is in a tree already. It is counted if the tree counts.
     ///
     /// # Safety
     ///
     /// The link must be valid until it has been removed, and must not be moved until then.
-    pub(crate) unsafe fn insert(&mut self, key: K, link: NonNull<Link<K>>) -> bool {
+    pub(crate) unsafe fn insert(&mut self, key: K, link: NonNull<Link<K, N>>) -> bool {
         // The keys are compared first: if that panics, nothing has happened.
         let mut above = None;
         let mut next = self.root;
@@ -494,14 +499,14 @@ impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
         unsafe {
             node.node().write(Node {
                 key: MaybeUninit::new(key),
-                count: usize::from(COUNTS),
+                count: N::of(1),
                 ..Node::new()
             })
         };
         match above {
             Some((parent, side)) => {
                 parent.set_child(side, Some(node));
-                if COUNTS {
+                if N::COUNTS {
                     Self::add_weight(Some(parent), None, 1);
                 }
                 self.has_grown(node);
@@ -516,7 +521,7 @@ impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
     /// # Safety
     ///
     /// The link must be in this tree.
-    pub(crate) unsafe fn set_key(&mut self, node: NodePtr<K>, key: K) -> bool {
+    pub(crate) unsafe fn set_key(&mut self, node: NodePtr<K, N>, key: K) -> bool {
         let is_behind = node.before().is_none_or(|before| !before.is_above(&key));
         let stays = is_behind && node.after().is_none_or(|after| !after.is_below(&key));
         if stays {
@@ -526,7 +531,7 @@ impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
     }
 
     /// Returns the first link whose key is not below `key`.
-    pub(crate) fn lower_bound(&self, key: &K) -> Option<NodePtr<K>> {
+    pub(crate) fn lower_bound(&self, key: &K) -> Option<NodePtr<K, N>> {
         let mut found = None;
         let mut next = self.root;
         while let Some(node) = next {
@@ -559,19 +564,19 @@ impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
 }
 
 #[cfg(all(test, not(loom)))]
-impl<K: Copy + Ord, const COUNTS: bool> Root<K, COUNTS> {
+impl<K: Copy + Ord, N: Count> Root<K, N> {
     /// Checks the invariants, and returns the links in order.
-    pub(crate) fn check(&self) -> std::vec::Vec<NodePtr<K>> {
-        fn walk<K: Copy + Ord, const COUNTS: bool>(
-            root: &Root<K, COUNTS>,
-            node: Option<NodePtr<K>>,
-            parent: Option<NodePtr<K>>,
-            found: &mut std::vec::Vec<NodePtr<K>>,
+    pub(crate) fn check(&self) -> std::vec::Vec<NodePtr<K, N>> {
+        fn walk<K: Copy + Ord, N: Count>(
+            root: &Root<K, N>,
+            node: Option<NodePtr<K, N>>,
+            parent: Option<NodePtr<K, N>>,
+            found: &mut std::vec::Vec<NodePtr<K, N>>,
         ) -> i32 {
             let Some(node) = node else {
                 return 0;
             };
-            assert!(!COUNTS || node.weight() <= 1);
+            assert!(!N::COUNTS || node.weight() <= 1);
             assert!(root.has(node.link()));
             assert!(node.parent() == parent);
             let left = walk(root, node.child(Side::Left), Some(node), found);

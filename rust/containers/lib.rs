@@ -43,6 +43,7 @@
 
 mod avl;
 mod cell;
+mod count;
 mod counted;
 mod link;
 mod mark;
@@ -52,6 +53,7 @@ mod tree;
 
 pub use self::{
     cell::{HasCell, TreeCell},
+    count::Count,
     counted::{Borrowed, Counted},
     link::{HasLink, Link},
     tree::Tree,

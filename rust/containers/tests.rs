@@ -45,6 +45,7 @@ unsafe impl<T> Counted for Rc<T> {
 struct Object {
     number: usize,
     by_u32: Link<u32>,
+    counted: Link<u32, usize>,
     ends: Arc<AtomicUsize>,
     by_pair: Link<(u8, u64)>,
     last: Cell<u8>,
@@ -52,6 +53,10 @@ struct Object {
 
 impl_has_link! {
     impl HasLink<u32> for Object { self.by_u32 }
+}
+
+impl_has_link! {
+    impl HasLink<u32, usize> for Object { self.counted }
 }
 
 impl_has_link! {
@@ -70,6 +75,7 @@ impl Object {
         Object {
             number,
             by_u32: Link::new(),
+            counted: Link::new(),
             ends: ends.clone(),
             by_pair: Link::new(),
             last: Cell::new(0),
@@ -336,7 +342,7 @@ fn neighbours_and_counted_objects() {
         let count = [3, 30, 200][seed as usize % 3];
         let ends = Arc::default();
         let objects = Object::some(count, &ends);
-        let mut tree = Tree::<Rc<Object>, u32, true>::counting();
+        let mut tree = Tree::<Rc<Object>, u32, usize>::counting();
         // For each key of an object: the object, and whether it is counted.
         let mut model = BTreeMap::<u32, (usize, bool)>::new();
         for _ in 0..operations {

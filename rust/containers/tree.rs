@@ -5,6 +5,7 @@
 use crate::{
     avl::{NodePtr, Root},
     cell::{value_of, HasCell},
+    count::Count,
     counted::{Borrowed, Counted},
     link::{HasLink, Link},
 };
@@ -16,7 +17,7 @@ use core::{marker::PhantomData, ptr::NonNull};
 /// allocates. Several objects may have equal keys; they are in the order in which they were
 /// entered.
 ///
-/// With `COUNTS`, the tree counts its objects, or some of them, and knows how many are before a
+/// If `N` is `usize`, the tree counts its objects, or some of them, and knows how many are before a
 /// key.
 ///
 /// If the comparison of keys panics or contradicts itself, the order is not specified; an object
@@ -26,28 +27,31 @@ use core::{marker::PhantomData, ptr::NonNull};
 ///
 /// For each link in `root` the tree owns what [`Counted::into_raw`] has made of a reference to the
 /// object, and the pointer to the link was made of that pointer.
-pub struct Tree<R, K, const COUNTS: bool = false>
+pub struct Tree<R, K, N = ()>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, N>>,
     K: Copy + Ord,
+    N: Count,
 {
-    root: Root<K, COUNTS>,
+    root: Root<K, N>,
     _objects: PhantomData<R>,
 }
 
 // SAFETY: The tree has references and keys, both of which may be sent.
-unsafe impl<R, K, const COUNTS: bool> Send for Tree<R, K, COUNTS>
+unsafe impl<R, K, N> Send for Tree<R, K, N>
 where
-    R: Counted<Target: HasLink<K>> + Send,
+    R: Counted<Target: HasLink<K, N>> + Send,
     K: Copy + Ord + Send,
+    N: Count,
 {
 }
 
 // SAFETY: With a shared reference to the tree, its references and keys are only read.
-unsafe impl<R, K, const COUNTS: bool> Sync for Tree<R, K, COUNTS>
+unsafe impl<R, K, N> Sync for Tree<R, K, N>
 where
-    R: Counted<Target: HasLink<K>> + Sync,
+    R: Counted<Target: HasLink<K, N>> + Sync,
     K: Copy + Ord + Sync,
+    N: Count,
 {
 }
 
@@ -62,9 +66,9 @@ where
     }
 }
 
-impl<R, K> Tree<R, K, true>
+impl<R, K> Tree<R, K, usize>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, usize>>,
     K: Copy + Ord,
 {
     /// Creates an empty tree that counts.
@@ -75,7 +79,7 @@ where
     /// Counts an object that is in this tree, or does not count it any more. One that is entered is
     /// counted at first.
     pub fn set_counted(&mut self, object: &R::Target, is_counted: bool) {
-        if let Some(node) = self.root.find(HasLink::<K>::link(object)) {
+        if let Some(node) = self.root.find(HasLink::<K, usize>::link(object)) {
             // SAFETY: The node was found in this tree.
             unsafe { self.root.set_weight(node, usize::from(is_counted)) };
         }
@@ -83,7 +87,7 @@ where
 
     /// Returns whether an object is in this tree and counted.
     pub fn is_counted(&self, object: &R::Target) -> bool {
-        let node = self.root.find(HasLink::<K>::link(object));
+        let node = self.root.find(HasLink::<K, usize>::link(object));
         node.is_some_and(|node| node.weight() == 1)
     }
 
@@ -93,10 +97,11 @@ where
     }
 }
 
-impl<R, K, const COUNTS: bool> Tree<R, K, COUNTS>
+impl<R, K, N> Tree<R, K, N>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, N>>,
     K: Copy + Ord,
+    N: Count,
 {
     fn empty() -> Self {
         Tree {
@@ -128,7 +133,7 @@ where
 
     /// Removes an object, and returns the reference to it, if it is in this tree.
     pub fn remove(&mut self, object: &R::Target) -> Option<R> {
-        let node = self.root.find(HasLink::<K>::link(object))?;
+        let node = self.root.find(HasLink::<K, N>::link(object))?;
         // SAFETY: The node was found in this tree.
         Some(unsafe { self.remove_node(node) })
     }
@@ -145,8 +150,8 @@ where
     /// # Safety
     ///
     /// The node must be one of this tree.
-    unsafe fn remove_node(&mut self, node: NodePtr<K>) -> R {
-        let object = object_of::<R, K>(node);
+    unsafe fn remove_node(&mut self, node: NodePtr<K, N>) -> R {
+        let object = object_of::<R, K, N>(node);
         // SAFETY: By the safety requirements.
         unsafe { self.root.remove(node) };
         // SAFETY: By the type invariant the tree owned what a reference was turned into. The link
@@ -156,13 +161,13 @@ where
 
     /// Returns the key of an object, if it is in this tree.
     pub fn key(&self, object: &R::Target) -> Option<K> {
-        Some(self.root.find(HasLink::<K>::link(object))?.key())
+        Some(self.root.find(HasLink::<K, N>::link(object))?.key())
     }
 
     /// Changes the key of an object if it is in this tree, and in the same place with that key.
     /// Returns whether it is. This takes less time than to remove the object and to enter it again.
     pub fn set_key(&mut self, object: &R::Target, key: K) -> bool {
-        let node = self.root.find(HasLink::<K>::link(object));
+        let node = self.root.find(HasLink::<K, N>::link(object));
         // SAFETY: The node was found in this tree.
         node.is_some_and(|node| unsafe { self.root.set_key(node, key) })
     }
@@ -170,7 +175,7 @@ where
     /// Calls `look` on the keys of the objects before and after one, if that one is in this tree
     /// and has such neighbours.
     pub fn beside<T>(&self, object: &R::Target, look: impl Fn(&K) -> T) -> [Option<T>; 2] {
-        let Some(node) = self.root.find(HasLink::<K>::link(object)) else {
+        let Some(node) = self.root.find(HasLink::<K, N>::link(object)) else {
             return [None, None];
         };
         [node.before(), node.after()].map(|beside| Some(beside?.look(&look)))
@@ -178,7 +183,7 @@ where
 
     /// Returns the object after one, if that one is in this tree.
     pub fn after(&self, object: &R::Target) -> Option<Borrowed<'_, R>> {
-        let node = self.root.find(HasLink::<K>::link(object))?;
+        let node = self.root.find(HasLink::<K, N>::link(object))?;
         Some(self.lend(node.after()?).1)
     }
 
@@ -199,26 +204,37 @@ where
         (found == *key).then_some(object)
     }
 
+    /// Lends the reference to the object at `node`, which is one of this tree.
+    fn lend(&self, node: NodePtr<K, N>) -> (K, Borrowed<'_, R>) {
+        // SAFETY: By the type invariant the tree owns what a reference was turned into, and it
+        // keeps that as long as it is borrowed.
+        let object = unsafe { Borrowed::new(object_of::<R, K, N>(node)) };
+        (node.key(), object)
+    }
+}
+
+impl<R, K> Tree<R, K>
+where
+    R: Counted<Target: HasCell<K>>,
+    K: Copy + Ord,
+{
     /// Returns the value of an object that is in this tree.
-    pub fn value(&self, object: &R::Target) -> Option<&<R::Target as HasCell<K>>::Value>
-    where
-        R::Target: HasCell<K>,
-    {
+    pub fn value(&self, object: &R::Target) -> Option<&<R::Target as HasCell<K>>::Value> {
         let node = self.root.find(HasLink::<K>::link(object))?;
         // SAFETY: The link is in this tree, which is borrowed for as long as the result, so that
         // the value is only read.
-        Some(unsafe { &*value_of(object_of::<R, K>(node)) })
+        Some(unsafe { &*value_of(object_of::<R, K, ()>(node)) })
     }
 
     /// Returns the value of an object that is in this tree.
-    pub fn value_mut(&mut self, object: &R::Target) -> Option<&mut <R::Target as HasCell<K>>::Value>
-    where
-        R::Target: HasCell<K>,
-    {
+    pub fn value_mut(
+        &mut self,
+        object: &R::Target,
+    ) -> Option<&mut <R::Target as HasCell<K>>::Value> {
         let node = self.root.find(HasLink::<K>::link(object))?;
         // SAFETY: The link is in this tree, which is exclusively borrowed for as long as the
         // result, and so is the value.
-        Some(unsafe { &mut *value_of(object_of::<R, K>(node)) })
+        Some(unsafe { &mut *value_of(object_of::<R, K, ()>(node)) })
     }
 
     /// Returns the first object with the key `key`, and its value.
@@ -226,33 +242,23 @@ where
     pub fn get_mut(
         &mut self,
         key: &K,
-    ) -> Option<(Borrowed<'_, R>, &mut <R::Target as HasCell<K>>::Value)>
-    where
-        R::Target: HasCell<K>,
-    {
+    ) -> Option<(Borrowed<'_, R>, &mut <R::Target as HasCell<K>>::Value)> {
         let node = self.root.lower_bound(key)?;
         if node.key() != *key {
             return None;
         }
-        let value = value_of(object_of::<R, K>(node));
+        let value = value_of(object_of::<R, K, ()>(node));
         // SAFETY: As in `value_mut`. The reference to the object gives no access to the value.
         Some((self.lend(node).1, unsafe { &mut *value }))
-    }
-
-    /// Lends the reference to the object at `node`, which is one of this tree.
-    fn lend(&self, node: NodePtr<K>) -> (K, Borrowed<'_, R>) {
-        // SAFETY: By the type invariant the tree owns what a reference was turned into, and it
-        // keeps that as long as it is borrowed.
-        let object = unsafe { Borrowed::new(object_of::<R, K>(node)) };
-        (node.key(), object)
     }
 }
 
 #[cfg(all(test, not(loom)))]
-impl<R, K, const COUNTS: bool> Tree<R, K, COUNTS>
+impl<R, K, N> Tree<R, K, N>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, N>>,
     K: Copy + Ord,
+    N: Count,
 {
     /// Checks the invariants, and returns the keys and the objects in order.
     pub(crate) fn check(&self) -> std::vec::Vec<(K, Borrowed<'_, R>)> {
@@ -271,22 +277,25 @@ where
     }
 }
 
-impl<R, K, const COUNTS: bool> Drop for Tree<R, K, COUNTS>
+impl<R, K, N> Drop for Tree<R, K, N>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, N>>,
     K: Copy + Ord,
+    N: Count,
 {
     fn drop(&mut self) {
         /// Goes on if the end of an object panics.
-        struct Rest<'a, R, K, const COUNTS: bool>(&'a mut Tree<R, K, COUNTS>)
+        struct Rest<'a, R, K, N>(&'a mut Tree<R, K, N>)
         where
-            R: Counted<Target: HasLink<K>>,
-            K: Copy + Ord;
-
-        impl<R, K, const COUNTS: bool> Drop for Rest<'_, R, K, COUNTS>
-        where
-            R: Counted<Target: HasLink<K>>,
+            R: Counted<Target: HasLink<K, N>>,
             K: Copy + Ord,
+            N: Count;
+
+        impl<R, K, N> Drop for Rest<'_, R, K, N>
+        where
+            R: Counted<Target: HasLink<K, N>>,
+            K: Copy + Ord,
+            N: Count,
         {
             fn drop(&mut self) {
                 while self.0.pop_first().is_some() {}
@@ -319,12 +328,12 @@ impl<R: Counted> Raw<R> {
     }
 
     /// Returns the link of the object.
-    fn link<K>(&self) -> NonNull<Link<K>>
+    fn link<K, N>(&self) -> NonNull<Link<K, N>>
     where
-        R::Target: HasLink<K>,
+        R::Target: HasLink<K, N>,
     {
         // SAFETY: By the safety requirements of `HasLink` this is within the object.
-        unsafe { self.0.byte_add(R::Target::OFFSET) }.cast()
+        unsafe { self.0.byte_add(<R::Target as HasLink<K, N>>::OFFSET) }.cast()
     }
 }
 
@@ -336,10 +345,11 @@ impl<R: Counted> Drop for Raw<R> {
 }
 
 /// Returns the object that has the link at `node`.
-fn object_of<R, K>(node: NodePtr<K>) -> NonNull<R::Target>
+fn object_of<R, K, N>(node: NodePtr<K, N>) -> NonNull<R::Target>
 where
-    R: Counted<Target: HasLink<K>>,
+    R: Counted<Target: HasLink<K, N>>,
+    N: Count,
 {
     // SAFETY: By the invariant of `Tree` the pointer was made by adding this to that of an object.
-    unsafe { node.as_ptr().byte_sub(R::Target::OFFSET) }.cast()
+    unsafe { node.as_ptr().byte_sub(<R::Target as HasLink<K, N>>::OFFSET) }.cast()
 }

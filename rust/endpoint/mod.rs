@@ -51,6 +51,7 @@ use crate::{
     device::{attachment, cm_device},
     globals::Globals,
     ib::{
+        furnished::{words_left, Filling, Furnished, FIRST_GAP, SECOND_GAP, THIRD_GAP},
         restrack::{OwnerName, RdmaIdPrivate},
         trace,
     },
@@ -106,7 +107,7 @@ pub(crate) enum IdKind {
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.
     #[pin]
-    pub(crate) id_priv: RdmaIdPrivate,
+    pub(crate) id_priv: FurnishedId,
     /// The tables and services of the module.
     pub(crate) globals: Arc<Globals>,
     /// A number that no other endpoint has or had; the key in the tables of the module.
@@ -119,28 +120,46 @@ pub(crate) struct Endpoint {
     pub(crate) qp_type: QpType,
     /// The kind of the identifier.
     pub(crate) kind: IdKind,
-    /// When the endpoint was created.
-    pub(crate) created: Tick,
-    /// The charge for a program's identifier.
-    charge: Option<IdCharge>,
     /// The vacancy of a listener, which counts if others share its address.
     pub(crate) vacancy: VacancyFlags,
     /// The memory cgroup that pays for what is allocated for the identifier outside the calls of
     /// its program: that of its creator, or of its listener's. `None` is the root.
     memcg: Option<MemCgroup>,
+    /// The state that changes.
+    #[pin]
+    pub(crate) inner: Mutex<Inner>,
+}
+
+/// The links of an endpoint in the tables that it is in by its own numbers and times.
+pub(crate) struct OwnLinks {
     /// The link of the timer. `inner` has the right to arm it.
     timer: TimerLink,
     /// The link in the members of the device.
     member: MemberLink,
     /// The link in the table of communication ids.
     comm_id: CommIdLink,
-    /// The links in the table of the peers' ids.
-    remote_comm_id: RemoteCommIdLink,
-    remote_qpn: RemoteQpnLink,
-    /// The state that changes.
-    #[pin]
-    pub(crate) inner: Mutex<Inner>,
+    /// When the endpoint was created.
+    created: Tick,
 }
+
+/// The links of an endpoint in the table of the peers' ids.
+pub(crate) struct RemoteLinks {
+    comm_id: RemoteCommIdLink,
+    qpn: RemoteQpnLink,
+}
+
+/// The owner of a program's identifier, as far as it pays.
+pub(crate) struct Payer {
+    /// The charge for a program's identifier.
+    charge: Option<IdCharge>,
+}
+
+/// The identifier that ib_core reads, in whose gaps are fields of the endpoint that it is in.
+pub(crate) type FurnishedId = Furnished<
+    Filling<OwnLinks, { words_left::<OwnLinks>(FIRST_GAP) }>,
+    Filling<RemoteLinks, { words_left::<RemoteLinks>(SECOND_GAP) }>,
+    Filling<Payer, { words_left::<Payer>(THIRD_GAP) }>,
+>;
 
 impl HasVacancy for EndpointRef {
     fn vacancy(&self) -> Vacancy {
@@ -149,19 +168,19 @@ impl HasVacancy for EndpointRef {
 }
 
 impl_has_link! {
-    impl HasLink<Deadline> for Endpoint { self.timer }
+    impl HasLink<Deadline> for Endpoint { self.id_priv.first.value.timer }
 }
 impl_has_link! {
-    impl HasLink<members::Number> for Endpoint { self.member }
+    impl HasLink<members::Number> for Endpoint { self.id_priv.first.value.member }
 }
 impl_has_link! {
-    impl HasLink<OwnCommId> for Endpoint { self.comm_id }
+    impl HasLink<OwnCommId> for Endpoint { self.id_priv.first.value.comm_id }
 }
 impl_has_link! {
-    impl HasLink<RemoteCommId> for Endpoint { self.remote_comm_id }
+    impl HasLink<RemoteCommId> for Endpoint { self.id_priv.second.value.comm_id }
 }
 impl_has_link! {
-    impl HasLink<RemoteQpn> for Endpoint { self.remote_qpn }
+    impl HasLink<RemoteQpn> for Endpoint { self.id_priv.second.value.qpn }
 }
 
 /// A counted reference to an endpoint.
@@ -228,22 +247,28 @@ impl Endpoint {
     ) -> Result<EndpointRef> {
         let number = globals.next_number();
         globals.endpoints.pin_init(pin_init!(Endpoint {
-            id_priv <- RdmaIdPrivate::new(ps.number(), qp_type),
+            id_priv <- Furnished::new(
+                RdmaIdPrivate::new(ps.number(), qp_type),
+                Filling::new(init!(OwnLinks {
+                    timer: TimerLink::new(),
+                    member: MemberLink::new(),
+                    comm_id: CommIdLink::new(),
+                    created: Tick::now(),
+                })),
+                Filling::new(init!(RemoteLinks {
+                    comm_id: RemoteCommIdLink::new(),
+                    qpn: RemoteQpnLink::new(),
+                })),
+                Filling::new(init!(Payer { charge })),
+            ),
             globals: globals.clone(),
             number,
             net,
             ps,
             qp_type,
             kind,
-            created: Tick::now(),
-            charge,
             vacancy: VacancyFlags::new(),
             memcg,
-            timer: TimerLink::new(),
-            member: MemberLink::new(),
-            comm_id: CommIdLink::new(),
-            remote_comm_id: RemoteCommIdLink::new(),
-            remote_qpn: RemoteQpnLink::new(),
             inner <- new_mutex!(Inner::new(), "rdma_cm_endpoint"),
         }))
     }
@@ -257,16 +282,25 @@ impl Endpoint {
         self.memcg.as_ref().map(MemCgroup::charge)
     }
 
+    /// Returns the time when the endpoint was created.
+    pub(crate) fn created(&self) -> &Tick {
+        &self.id_priv.first.value.created
+    }
+
+    fn charge(&self) -> &Option<IdCharge> {
+        &self.id_priv.third.value.charge
+    }
+
     /// Returns the user who pays for a program's identifier.
     pub(crate) fn user(&self) -> Option<&UserRef> {
-        self.charge.as_ref().map(IdCharge::user)
+        self.charge().as_ref().map(IdCharge::user)
     }
 
     /// Notes that the endpoint is no request any more: it is a connection, answered or given up.
     /// Called with the lock held.
     #[inline]
     pub(crate) fn settle_request(&self) {
-        if let Some(charge) = &self.charge {
+        if let Some(charge) = self.charge() {
             charge.settle();
         }
     }

@@ -46,6 +46,7 @@ pub(crate) mod debug;
 pub(crate) mod dev_addr;
 pub(crate) mod device;
 pub(crate) mod device_filter;
+pub(crate) mod furnished;
 pub(crate) mod gid;
 pub(crate) mod interface;
 pub(crate) mod iw;

@@ -152,6 +152,7 @@ struct Record {
 ///   [`Entry::Blank`] nor [`Entry::Owned`]. The device is registered then, and the pointer is not
 ///   changed.
 #[pin_data(PinnedDrop)]
+#[repr(C)]
 pub(crate) struct RdmaIdPrivate {
     #[pin]
     raw: Opaque<bindings::rdma_id_private_head>,

@@ -53,7 +53,7 @@ impl Identifier {
             user: endpoint.user().map(|user| User::number(user)),
             owner: endpoint.id_priv.owner(),
             port_space: endpoint.ps.number(),
-            age_ms: endpoint.created.elapsed_ms(),
+            age_ms: endpoint.created().elapsed_ms(),
             device: device.map(|at: &Attachment| at.device.clone()),
             state: inner.state(),
             src: inner.addr.src,

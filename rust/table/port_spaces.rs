@@ -104,14 +104,14 @@ impl Eq for Key {}
 
 /// The entry of an endpoint that owns a port.
 struct Entry {
-    link: Link<Key>,
+    link: Link<Key, usize>,
     table: Arc<PortSpaces>,
     /// The network namespace, which chooses the shard.
     net: u64,
 }
 
 impl_has_link! {
-    impl HasLink<Key> for Entry { self.link }
+    impl HasLink<Key, usize> for Entry { self.link }
 }
 
 /// A port that is claimed. It is given back when this is dropped.
@@ -182,7 +182,7 @@ impl Drop for PortClaim {
 ///
 /// The first owner of each port is counted, and no other one.
 struct Owners {
-    tree: Tree<CountedArc<Entry>, Key, true>,
+    tree: Tree<CountedArc<Entry>, Key, usize>,
     last_used: Option<u16>,
 }
 

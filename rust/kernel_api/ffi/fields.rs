@@ -25,13 +25,8 @@ impl RdmaIdPrivate {
 
     /// Sets the in-kernel owner, which holds a reference to itself until the consumer destroys it.
     pub(crate) fn set_consumer(&self, consumer: &Arc<KernelId>) {
-        let id = self.as_id();
-        // SAFETY: The fields are inside the object, and zeros are a valid work item; set before the
-        // consumer sees the identifier.
-        unsafe {
-            (*self.as_raw()).consumer = Arc::as_ptr(consumer).cast_mut().cast();
-            (&raw mut (*id).net_work).write_bytes(0, 1);
-        }
+        // SAFETY: The field is inside the object; set before the consumer sees the identifier.
+        unsafe { (*self.as_raw()).consumer = Arc::as_ptr(consumer).cast_mut().cast() };
     }
 
     /// Sets the handler and the context.

@@ -4,12 +4,12 @@
 
 use super::{execute::Cause, route::Route};
 use crate::{
-    endpoint::{Conn, Endpoint, EndpointRef, Exchange, IdKind, Inner},
+    endpoint::{Conn, Connection, Endpoint, EndpointRef, Exchange, IdKind, Inner, LetterBox},
     kext::{error::ResultExt, users::UserRef},
     table::comm_ids::CommId,
 };
 use cmproto::{
-    cm::{self, ConnectParams, Connection, Limits},
+    cm::{self, ConnectParams, LetterBox as _, Limits},
     cma::Trigger,
     private_data::RequestData,
     wire::Req,
@@ -67,7 +67,8 @@ impl Endpoint {
         params.primary = route.primary();
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
-        Connection::check_connect(&params, private_data).kernel()?;
+        cm::Connection::check_connect(&params, private_data).kernel()?;
+        let letter = LetterBox::new().kernel()?;
         attach(inner)?;
         self.step_to_connect(inner)?;
         let now = self.globals.now();
@@ -92,6 +93,7 @@ impl Endpoint {
         // The exchange before, which had an id, too, was just dropped.
         conn.comm_id.publish(self);
         let machine = &mut conn.machine;
+        machine.provide(letter);
         machine.set_limits(limits);
         machine.set_retry_policy(policy);
         let actions = machine.connect(&params, private_data, now).kernel()?;

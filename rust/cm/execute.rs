@@ -4,7 +4,8 @@
 
 use crate::{
     endpoint::{
-        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind, Inner,
+        Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event, EventParam, IdKind,
+        Inner,
     },
     globals::Globals,
     ib::{
@@ -18,7 +19,7 @@ use crate::{
     table::{parked::Parked, round_trips::InFlight},
 };
 use cmproto::{
-    cm::{self, Action, Actions, Connection, Counter, Outgoing},
+    cm::{self, Action, Actions, Counter, Outgoing},
     cma::{self, State},
     dropped::Dropped,
     event,

@@ -8,15 +8,11 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, IdKind, Inner},
+    endpoint::{Connection, Endpoint, EndpointRef, IdKind, Inner},
     globals::Globals,
     kext::netdev::NetDevice,
 };
-use cmproto::{
-    cm::{Connection, Tunable},
-    time::Duration,
-    ucma::query::Protocol,
-};
+use cmproto::{cm::Tunable, time::Duration, ucma::query::Protocol};
 use kernel::{
     alloc::flags::GFP_KERNEL,
     sync::{atomic::Relaxed, Arc},

@@ -9,7 +9,7 @@
 use super::{execute::Cause, incoming_mad::IncomingMad, link::Link};
 use crate::{
     device::port::Port,
-    endpoint::{CmDevice, Conn, Endpoint, EndpointRef, IdKind},
+    endpoint::{CmDevice, Conn, Connection, Endpoint, EndpointRef, IdKind},
     globals::Globals,
     ib::{
         counters::CounterGroup,
@@ -20,7 +20,7 @@ use crate::{
     table::remote_ids::RemoteIdClaim,
 };
 use cmproto::{
-    cm::{Connection, State},
+    cm::State,
     dropped::Dropped,
     node::{self, RemoteIds, RemoteKey, Route, Tables, Verdict},
     origin::Origin,

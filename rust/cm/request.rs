@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Conn, ConnEventParam, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange, OwnedEvent,
+        Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange,
+        OwnedEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -27,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, Connection, DestroyCause},
+    cm::{self, DestroyCause},
     event::Phase,
     node::{
         self, Acceptor, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,

@@ -8,12 +8,12 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Exchange, Inner},
+    endpoint::{Connection, Endpoint, EndpointRef, Exchange, Inner},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{AcceptParams, Actions, Connection, DestroyCause, State},
+    cm::{AcceptParams, Actions, DestroyCause, State},
     errno::Errno,
     ibcm::{COMM_EST, PATH_MIG},
     node::RemoteIds,

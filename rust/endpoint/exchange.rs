@@ -2,7 +2,11 @@
 
 //! The exchange with a peer that an endpoint is engaged in.
 
-use super::{iwarp::Iwarp, EndpointRef};
+use super::{
+    iwarp::Iwarp,
+    letter::{Connection, LetterBox},
+    EndpointRef,
+};
 use crate::{
     ib::ah::Ah,
     table::{
@@ -10,7 +14,7 @@ use crate::{
     },
 };
 use cmproto::{
-    cm::{self, Connection, RetryPolicy, Waiting},
+    cm::{self, RetryPolicy, Waiting},
     node::ExchangeView,
     origin::Origin,
     sidr::Resolution,
@@ -174,7 +178,7 @@ impl Exchange {
 
     /// Returns the view by which `cmproto::node` judges messages of the InfiniBand CM.
     #[inline]
-    pub(crate) fn view(&self) -> ExchangeView<'_> {
+    pub(crate) fn view(&self) -> ExchangeView<'_, LetterBox> {
         match self {
             Exchange::Connection(conn) => ExchangeView::Connection(&conn.machine, conn.peer),
             Exchange::Sidr(sidr) => ExchangeView::Resolution(&sidr.machine, sidr.peer),

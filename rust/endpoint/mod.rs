@@ -29,6 +29,7 @@ mod exchange;
 mod group;
 mod inner;
 mod iwarp;
+mod letter;
 mod owned_event;
 mod path_resolution;
 mod qp_info;
@@ -42,6 +43,7 @@ pub(crate) use self::{
     group::{Group, GroupAnswer},
     inner::Inner,
     iwarp::{Iwarp, IwarpConnection},
+    letter::{Connection, LetterBox},
     owned_event::OwnedEvent,
     path_resolution::Services,
 };

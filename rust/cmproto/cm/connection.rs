@@ -5,7 +5,8 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     keepalive::Keepalive,
-    params::{AcceptParams, ConnectParams, Limits},
+    letter::{Inline, LetterBox},
+    params::Limits,
     retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting},
     state::State,
 };
@@ -29,17 +30,6 @@ pub(super) enum Lifecycle {
     Detached,
     /// The connection is over: [`Action::Release`] was returned.
     Closed,
-}
-
-/// Parameters of the REQ or REP that was sent, for when it is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// Neither was sent.
-    None,
-    /// A REQ, on the active side.
-    Req(ConnectParams),
-    /// A REP, on the passive side.
-    Rep(AcceptParams),
 }
 
 /// The one timer of a connection.
@@ -88,10 +78,6 @@ impl PackedLimits {
     }
 }
 
-/// Additional rejection information and private data of the last message that had some. There is
-/// room for an RTU or DREP (224 bytes), and for a REJ (72 + 148 bytes).
-pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
-
 /// One connection of the InfiniBand communication manager.
 ///
 /// # Invariants
@@ -104,12 +90,14 @@ pub(super) type Payload = crate::payload::Payload<Outgoing, 224>;
 /// - `has_remote_ids` implies that `remote_comm_id` is known and that the lifecycle is `Open` or
 ///   `Told`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct Connection<B = Inline> {
     pub(super) state: State,
     pub(super) lifecycle: Lifecycle,
     /// Set if ids of the peer are in the tables of duplicate requests and of stale peers: its
     /// communication id, and its QPN unless the peer has not confirmed its request yet.
     pub(super) has_remote_ids: bool,
+    /// Set on the side that has sent the REQ.
+    pub(super) is_active: bool,
     pub(super) limits: PackedLimits,
     pub(super) local_comm_id: u32,
     /// The peer's communication id, known from the REQ on the passive side and from the REP on the
@@ -146,14 +134,14 @@ pub struct Connection {
     pub(super) schedule: Schedule,
     pub(super) policy: PackedRetryPolicy,
     pub(super) timer: Timer,
-    pub(super) sent: Sent,
     pub(super) rejection: Option<Rejection>,
     /// Bit set of the peer's communication ids, modulo 64, in REPs that were refused.
     pub(super) refused: u64,
-    pub(super) payload: Payload,
+    /// The contents of the last message that had some, as long as it may be sent again.
+    pub(super) letter: Option<B>,
 }
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Creates an unused connection.
     ///
     /// `local_comm_id` is its communication id, `local_ca_guid` the node GUID of the own channel
@@ -164,6 +152,7 @@ impl Connection {
             state: State::Idle,
             lifecycle: Lifecycle::Fresh,
             has_remote_ids: false,
+            is_active: false,
             limits: PackedLimits::new(&Limits::DEFAULT),
             local_comm_id,
             remote_comm_id: None,
@@ -190,10 +179,9 @@ impl Connection {
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
             policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
-            sent: Sent::None,
             rejection: None,
             refused: 0,
-            payload: Payload::EMPTY,
+            letter: None,
         }
     }
 
@@ -267,6 +255,11 @@ impl Connection {
     /// [`RetryPolicy::Classic`].
     pub fn set_retry_policy(&mut self, policy: RetryPolicy) {
         self.policy = policy.packed();
+    }
+
+    /// Provides memory for the REQ, so that [`connect`](Self::connect) needs none.
+    pub fn provide(&mut self, letter: B) {
+        self.letter = Some(letter);
     }
 
     /// Returns the request that waits for its answer, if any.
@@ -394,11 +387,6 @@ impl Connection {
     /// Returns whether the connection is over, which means that [`Action::Release`] was returned.
     pub fn is_closed(&self) -> bool {
         self.lifecycle == Lifecycle::Closed
-    }
-
-    /// Returns whether this is the active side, which has sent the REQ.
-    pub(super) const fn is_active(&self) -> bool {
-        matches!(self.sent, Sent::Req(_))
     }
 
     /// Delivers an event to the user, unless the connection was destroyed, or the user knows that

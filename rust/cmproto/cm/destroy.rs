@@ -4,10 +4,11 @@
 
 use super::{
     action::{Action, Actions, Outgoing},
-    connection::{Connection, Lifecycle, Payload},
+    connection::{Connection, Lifecycle},
+    letter::LetterBox,
     state::State,
 };
-use crate::{qp::QpType, reject::Reason, time::Instant};
+use crate::{payload::Payload, qp::QpType, reject::Reason, time::Instant};
 
 /// The cause of a destruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum DestroyCause {
     Superseded,
 }
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Ends the connection without its user, who is told nothing from now on.
     ///
     /// The peer gets one last message, which is not sent again. A connection that may have been
@@ -42,8 +43,11 @@ impl Connection {
                 // The peer's communication id is not known yet: the peer finds the connection by
                 // this GUID and the own communication id.
                 let guid = self.local_ca_guid.to_be_bytes();
-                let payload = Payload::new(Outgoing::Rej, &guid, &[]).unwrap_or(Payload::EMPTY);
-                self.send_rej(Reason::TIMEOUT, payload, &mut actions);
+                if let Some(letter) = &mut self.letter {
+                    letter.payload =
+                        Payload::new(Outgoing::Rej, &guid, &[]).unwrap_or(Payload::EMPTY);
+                }
+                self.send_rej(Reason::TIMEOUT, &mut actions);
                 self.close(&mut actions);
             }
             // The consumer has not seen a parked request that gives way to another one.
@@ -69,7 +73,7 @@ impl Connection {
                 QpType::XRC_TGT => self.close(&mut actions),
                 _ if cause == DestroyCause::Superseded => self.end_stale(now, &mut actions),
                 _ => {
-                    self.payload.clear();
+                    self.letter = None;
                     actions.push(Action::Send(Outgoing::Dreq));
                     self.detach(now, &mut actions);
                 }
@@ -79,7 +83,7 @@ impl Connection {
             }
             State::DreqSent => self.detach(now, &mut actions),
             State::DreqRcvd => {
-                self.payload.clear();
+                self.letter = None;
                 actions.push(Action::Send(Outgoing::Drep));
                 self.detach(now, &mut actions);
             }
@@ -89,12 +93,14 @@ impl Connection {
     }
 
     fn end_stale(&mut self, now: Instant, actions: &mut Actions) {
-        self.send_rej(Reason::STALE_CONN, Payload::EMPTY, actions);
+        self.letter = None;
+        self.send_rej(Reason::STALE_CONN, actions);
         self.detach(now, actions);
     }
 
     fn send_plain_rej(&mut self, actions: &mut Actions) {
-        self.send_rej(Reason::CONSUMER_DEFINED, Payload::EMPTY, actions);
+        self.letter = None;
+        self.send_rej(Reason::CONSUMER_DEFINED, actions);
     }
 
     fn close(&mut self, actions: &mut Actions) {

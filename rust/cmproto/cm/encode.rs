@@ -4,7 +4,8 @@
 
 use super::{
     action::Outgoing,
-    connection::{Connection, Sent},
+    connection::Connection,
+    letter::{LetterBox, Sent},
     params::{AcceptParams, ConnectParams},
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     },
 };
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Writes the message of an [`Action::Send`](super::Action::Send) to `buf`, which must be all
     /// zeros.
     ///
@@ -28,11 +29,12 @@ impl Connection {
     ///
     /// `EINVAL` if the connection was never asked to send this message. `buf` is all zeros then.
     pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
-        let (ari, private_data) = self.payload.of(message);
+        let letter = self.letter.as_deref();
+        let (ari, private_data) = letter.map_or((&[][..], &[][..]), |own| own.payload.of(message));
         let remote_comm_id = self.remote_comm_id();
         let mut hdr = Header::new(message.attribute(), self.tid);
         let mut info;
-        let content = match (message, &self.sent) {
+        let content = match (message, letter.map_or(&Sent::None, |own| &own.sent)) {
             (Outgoing::Req, Sent::Req(params)) => {
                 hdr.tid = self.own_tid;
                 hdr.attr_mod = params.attr_mod;

@@ -6,6 +6,7 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     connection::{Connection, Lifecycle, Timer},
+    letter::LetterBox,
     state::State,
 };
 use crate::time::{Duration, Instant};
@@ -35,7 +36,7 @@ impl Keepalive {
     }
 }
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Shortest time between two challenges of a peer.
     const CHALLENGE_INTERVAL: Duration = Duration::from_millis(1_000);
 
@@ -126,7 +127,7 @@ impl Connection {
     /// early.
     fn lose_link(&mut self, now: Instant) -> Actions {
         let mut actions = Actions::none();
-        self.payload.clear();
+        self.letter = None;
         self.state = State::DreqSent;
         self.timer = Timer::Request(self.classic_request(now));
         actions.push(Action::Timer);

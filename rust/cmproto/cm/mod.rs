@@ -17,6 +17,7 @@ mod connection;
 mod destroy;
 mod encode;
 mod keepalive;
+mod letter;
 mod params;
 mod qp_attr;
 mod receive;
@@ -34,6 +35,7 @@ pub use self::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::Connection,
     destroy::DestroyCause,
+    letter::{Inline, Letter, LetterBox},
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{access, qp_attr_mask, QpState},
     retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting, EARLY_SENDS},

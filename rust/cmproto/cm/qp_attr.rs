@@ -2,7 +2,7 @@
 
 //! Attributes of the queue pair of a connection.
 
-use super::{connection::Connection, state::State};
+use super::{connection::Connection, letter::LetterBox, state::State};
 use crate::{
     errno::Errno,
     numbered::{from_number, numbered},
@@ -87,7 +87,7 @@ pub mod access {
 /// The state of path migration "rearm" (`IB_MIG_REARM`).
 const MIG_REARM: u32 = 1;
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Returns the attributes for the transition of the queue pair to the state `target`, as far as
     /// the connection knows them. Attributes that are not in the mask, or that the caller provides,
     /// are zero.

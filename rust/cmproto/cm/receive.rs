@@ -4,7 +4,8 @@
 
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
-    connection::{Connection, Lifecycle, Payload, Timer},
+    connection::{Connection, Lifecycle, Timer},
+    letter::LetterBox,
     retransmit::RetryPolicy,
     state::State,
 };
@@ -33,7 +34,7 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
     actions
 }
 
-impl Connection {
+impl<B: LetterBox> Connection<B> {
     /// Returns whether the communication ids in `msg` are those of this connection, as the kernel
     /// looks them up.
     ///
@@ -120,12 +121,11 @@ impl Connection {
             // removed from it.
             State::Timewait => {
                 // The DREP may have to be sent again with its private data.
-                let payload = match self.rejection {
-                    Some(_) => Payload::EMPTY,
-                    None => self.payload.clone(),
-                };
+                if self.rejection.is_some() {
+                    self.letter = None;
+                }
                 let mut actions = duplicate(Attribute::Req);
-                self.send_rej(Reason::STALE_CONN, payload, &mut actions);
+                self.send_rej(Reason::STALE_CONN, &mut actions);
                 actions.push(Action::Count(Counter::Repeat(Attribute::Rej)));
                 actions
             }
@@ -147,7 +147,8 @@ impl Connection {
     pub fn refuse_rtu(&mut self, now: Instant) -> Actions {
         let mut actions = Actions::none();
         if self.wants_rtu() {
-            self.send_rej(Reason::STALE_CONN, Payload::EMPTY, &mut actions);
+            self.letter = None;
+            self.send_rej(Reason::STALE_CONN, &mut actions);
             self.enter_timewait(now, &mut actions);
             self.deliver(Event::RepError, &mut actions);
         }
@@ -225,7 +226,7 @@ impl Connection {
             }
             State::ReqSent | State::MraReqRcvd => {}
             // The RTU was lost. Only the active side has sent one.
-            State::Established if self.is_active() => {
+            State::Established if self.is_active => {
                 return repeat(Attribute::Rep, Outgoing::Rtu);
             }
             State::MraRepSent => {
@@ -273,6 +274,8 @@ impl Connection {
             return duplicate(Attribute::Rtu);
         }
         self.state = State::Established;
+        // The REP was received.
+        self.letter = None;
         let mut actions = Actions::none();
         self.disarm(&mut actions);
         self.deliver(Event::RtuReceived, &mut actions);
@@ -299,7 +302,7 @@ impl Connection {
         let mut actions = Actions::none();
         if self.lifecycle == Lifecycle::Told {
             // The user has no connection that it would confirm the end of.
-            self.payload.clear();
+            self.letter = None;
             actions.push(Action::Send(Outgoing::Drep));
             self.enter_timewait(now, &mut actions);
             return actions;

@@ -4,17 +4,20 @@
 //!
 //! Each verb makes all checks before it changes anything: a verb that fails leaves the connection
 //! as it was. A verb in the wrong state, or with more private data than its message can hold, fails
-//! with `EINVAL`.
+//! with `EINVAL`. One whose message has private data fails with `ENOMEM` if there is no memory for
+//! them.
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
-    connection::{Connection, Lifecycle, Payload, Rejection, Sent},
+    connection::{Connection, Lifecycle, Rejection},
+    letter::{LetterBox, Sent},
     params::{AcceptParams, ConnectParams},
     retransmit::Schedule,
     state::State,
 };
 use crate::{
     errno::Errno,
+    payload::Payload,
     qp::QpType,
     reject::Reason,
     time::{Instant, TimeCode},
@@ -46,13 +49,16 @@ impl Connection {
         require(private_data.len() <= Req::PRIVATE_DATA_LEN)?;
         QpType::of_sender(params.transport).ok_or(Errno::EINVAL)
     }
+}
 
+impl<B: LetterBox> Connection<B> {
     /// Sends a REQ: `Idle` to `ReqSent`.
     ///
     /// # Errors
     ///
     /// `EINVAL` if the connection was used before; and the errors of
-    /// [`check_connect`](Self::check_connect).
+    /// [`check_connect`](Connection::check_connect); `ENOMEM` if no memory was
+    /// [provided](Self::provide) and there is none.
     pub fn connect(
         &mut self,
         params: &ConnectParams,
@@ -60,9 +66,13 @@ impl Connection {
         now: Instant,
     ) -> Result<Actions, Errno> {
         require(self.lifecycle == Lifecycle::Fresh && self.state == State::Idle)?;
-        let qp_type = Self::check_connect(params, private_data)?;
+        let qp_type = Connection::check_connect(params, private_data)?;
         let params = params.sanitized();
         let life_time = TimeCode::new(params.packet_life_time);
+        let mut letter = match self.letter.take() {
+            Some(provided) => provided,
+            None => B::new()?,
+        };
 
         self.service_id = params.service_id;
         self.qp_type = qp_type;
@@ -80,8 +90,10 @@ impl Connection {
             params.max_cm_retries,
         );
         self.tid = self.own_tid;
-        self.sent = Sent::Req(params);
-        self.payload.set(Outgoing::Req, private_data);
+        letter.sent = Sent::Req(params);
+        letter.payload.set(Outgoing::Req, private_data);
+        self.letter = Some(letter);
+        self.is_active = true;
         self.lifecycle = Lifecycle::Open;
         self.state = State::ReqSent;
         let mut actions = Actions::none();
@@ -93,7 +105,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if no REQ waits for an answer, or if there is too much private data.
+    /// `EINVAL` if no REQ waits for an answer, or if there is too much private data; `ENOMEM` if
+    /// there is no memory.
     pub fn accept(
         &mut self,
         params: &AcceptParams,
@@ -106,13 +119,15 @@ impl Connection {
         if self.is_alternate_declined {
             params.failover_accepted = AcceptParams::FAILOVER_NOT_SUPPORTED;
         }
+        let mut letter = B::new()?;
 
         self.local_qpn = params.local_qpn;
         self.rq_psn = params.starting_psn;
         self.responder_resources = params.responder_resources;
         self.initiator_depth = params.initiator_depth;
-        self.sent = Sent::Rep(params);
-        self.payload.set(Outgoing::Rep, private_data);
+        letter.sent = Sent::Rep(params);
+        letter.payload.set(Outgoing::Rep, private_data);
+        self.letter = Some(letter);
         self.state = State::RepSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Rep, now, &mut actions);
@@ -127,7 +142,7 @@ impl Connection {
     pub fn establish(&mut self, private_data: &[u8], _now: Instant) -> Result<Actions, Errno> {
         require(matches!(self.state, State::RepRcvd | State::MraRepSent))?;
         require(private_data.len() <= Rtu::PRIVATE_DATA_LEN)?;
-        self.payload.set(Outgoing::Rtu, private_data);
+        self.write(Outgoing::Rtu, &[], private_data)?;
         self.state = State::Established;
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Rtu));
@@ -150,7 +165,6 @@ impl Connection {
         now: Instant,
     ) -> Result<Actions, Errno> {
         require(ari.len() <= INFO_LEN && private_data.len() <= Rej::PRIVATE_DATA_LEN)?;
-        let payload = Payload::new(Outgoing::Rej, ari, private_data).ok_or(Errno::EINVAL)?;
         let timewait = match self.state {
             State::ReqSent
             | State::MraReqRcvd
@@ -161,9 +175,10 @@ impl Connection {
             State::RepSent | State::MraRepRcvd => true,
             _ => return Err(Errno::EINVAL),
         };
+        self.write(Outgoing::Rej, ari, private_data)?;
 
         let mut actions = Actions::none();
-        self.send_rej(reason, payload, &mut actions);
+        self.send_rej(reason, &mut actions);
         if timewait {
             self.enter_timewait(now, &mut actions);
         } else {
@@ -173,8 +188,26 @@ impl Connection {
         Ok(actions)
     }
 
-    /// Sends a REJ of the message that was received last in this state.
-    pub(super) fn send_rej(&mut self, reason: Reason, payload: Payload, actions: &mut Actions) {
+    /// Keeps what `message` has of its own, in place of what the message before had. Takes memory
+    /// only if there was no such message, and if there is anything to keep.
+    fn write(&mut self, message: Outgoing, info: &[u8], private_data: &[u8]) -> Result<(), Errno> {
+        if info.is_empty() && private_data.is_empty() {
+            self.letter = None;
+            return Ok(());
+        }
+        let payload = Payload::new(message, info, private_data).ok_or(Errno::EINVAL)?;
+        let letter = match &mut self.letter {
+            Some(letter) => letter,
+            None => self.letter.insert(B::new()?),
+        };
+        letter.sent = Sent::None;
+        letter.payload = payload;
+        Ok(())
+    }
+
+    /// Sends a REJ of the message that was received last in this state. Its additional information
+    /// and private data are those of the letter.
+    pub(super) fn send_rej(&mut self, reason: Reason, actions: &mut Actions) {
         let (message, local_comm_id) = match self.state {
             // The peer does not know the own communication id, and will not learn it.
             State::ReqRcvd => (RejMessage::Req, 0),
@@ -187,7 +220,6 @@ impl Connection {
             reason,
             local_comm_id,
         });
-        self.payload = payload;
         actions.push(Action::Send(Outgoing::Rej));
     }
 
@@ -199,7 +231,7 @@ impl Connection {
     pub fn disconnect(&mut self, private_data: &[u8], now: Instant) -> Result<Actions, Errno> {
         require(self.state == State::Established)?;
         require(private_data.len() <= Dreq::PRIVATE_DATA_LEN)?;
-        self.payload.set(Outgoing::Dreq, private_data);
+        self.write(Outgoing::Dreq, &[], private_data)?;
         self.state = State::DreqSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Dreq, now, &mut actions);
@@ -218,7 +250,7 @@ impl Connection {
     ) -> Result<Actions, Errno> {
         require(self.state == State::DreqRcvd)?;
         require(private_data.len() <= Drep::PRIVATE_DATA_LEN)?;
-        self.payload.set(Outgoing::Drep, private_data);
+        self.write(Outgoing::Drep, &[], private_data)?;
         let mut actions = Actions::none();
         actions.push(Action::Send(Outgoing::Drep));
         self.enter_timewait(now, &mut actions);
@@ -272,6 +304,7 @@ impl Connection {
             _ => return Err(Errno::EINVAL),
         }
         self.state = State::Established;
+        self.letter = None;
         let mut actions = Actions::none();
         self.disarm(&mut actions);
         self.deliver(Event::UserEstablished, &mut actions);

@@ -14,7 +14,12 @@ use super::{
     answer::{Answer, Response},
     tables::{RemoteIds, RemoteTable},
 };
-use crate::{cm::Connection, dropped::Dropped, reject::Reason, wire::Rep};
+use crate::{
+    cm::{Connection, LetterBox},
+    dropped::Dropped,
+    reject::Reason,
+    wire::Rep,
+};
 
 /// The reason why the ids of a peer cannot be entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +97,11 @@ impl<E> Refused<E> {
 /// # Errors
 ///
 /// The consequences of a REP that the connection must not receive.
-pub fn claim_rep<E>(
+pub fn claim_rep<E, B: LetterBox>(
     table: &mut impl RemoteTable<E>,
     ids: &RemoteIds,
     endpoint: &E,
-    connection: &mut Connection,
+    connection: &mut Connection<B>,
     rep: &Rep<'_>,
 ) -> Result<(), Refused<E>> {
     claim(table, ids, endpoint).map_err(|conflict| match conflict {

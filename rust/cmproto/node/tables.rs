@@ -2,7 +2,10 @@
 
 //! Tables by which a node finds its endpoints.
 
-use crate::{cm::Connection, origin::Origin};
+use crate::{
+    cm::{Connection, LetterBox},
+    origin::Origin,
+};
 
 /// A peer, as identified by its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +83,7 @@ pub struct RemoteIds {
 impl RemoteIds {
     /// Returns the ids of the connection's peer, whose messages come from `origin`. They are known
     /// from its REQ or REP.
-    pub fn of(connection: &Connection, origin: Origin) -> Self {
+    pub fn of<B: LetterBox>(connection: &Connection<B>, origin: Origin) -> Self {
         Self {
             peer: Peer {
                 guid: connection.remote_ca_guid(),

@@ -7,7 +7,7 @@ use super::{
     tables::{Peer, RemoteIds},
 };
 use crate::{
-    cm::Connection,
+    cm::{Connection, Inline, LetterBox},
     dropped::Dropped,
     origin::Origin,
     reject::Reason,
@@ -16,12 +16,12 @@ use crate::{
 };
 
 /// A view of the exchange that an endpoint is engaged in: a connection or a resolution.
-#[derive(Clone, Copy, Debug)]
-pub enum ExchangeView<'a> {
+#[derive(Debug)]
+pub enum ExchangeView<'a, B = Inline> {
     /// Neither of them.
     None,
     /// A connection, with the origin of its peer's messages.
-    Connection(&'a Connection, Origin),
+    Connection(&'a Connection<B>, Origin),
     /// A service id resolution, with the origin of its peer's messages.
     Resolution(&'a Resolution, Origin),
 }
@@ -40,7 +40,11 @@ pub enum Verdict {
 }
 
 /// Decides whether an endpoint accepts a message from `origin` that names it.
-pub fn judge(exchange: &ExchangeView<'_>, origin: Origin, message: &Message<'_>) -> Verdict {
+pub fn judge<B: LetterBox>(
+    exchange: &ExchangeView<'_, B>,
+    origin: Origin,
+    message: &Message<'_>,
+) -> Verdict {
     let stranger = Verdict::Nobody(Response::Drop(Dropped::Stranger));
     match (exchange, message) {
         (ExchangeView::Resolution(_, peer), Message::SidrRep(_)) if *peer != origin => stranger,
@@ -67,8 +71,8 @@ pub fn judge(exchange: &ExchangeView<'_>, origin: Origin, message: &Message<'_>)
 }
 
 /// Decides about a REP from the connection's peer. `message` is the same REP.
-fn judge_rep(
-    connection: &Connection,
+fn judge_rep<B: LetterBox>(
+    connection: &Connection<B>,
     origin: Origin,
     rep: &Rep<'_>,
     message: &Message<'_>,

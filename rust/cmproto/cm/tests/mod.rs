@@ -8,6 +8,8 @@ mod content;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
+mod letter;
+#[cfg(test)]
 mod limits;
 mod local;
 mod lookup;

@@ -374,7 +374,7 @@ fn a_pace_of_zero_advances() {
 fn each_connection_has_gaps_of_its_own() {
     let mut firsts: Vec<_> = (0..100)
         .map(|id| {
-            let mut c = Connection::new(id, OWN_GUID, OWN_TID);
+            let mut c = <Connection>::new(id, OWN_GUID, OWN_TID);
             c.set_retry_policy(FAST);
             let _ = c.connect(&connect_params(), &[], at(0)).unwrap();
             c.deadline()

@@ -83,7 +83,7 @@ fn who_waits_for_an_answer_gets_one_from_nobody() {
         // The endpoint exists, but is engaged in something else or in nothing.
         let question = Resolution::new(OWN_ID, 1);
         for (exchange, is_for_rep) in [
-            (ExchangeView::None, false),
+            (<ExchangeView<'_>>::None, false),
             (ExchangeView::Resolution(&question, PEER), true),
         ] {
             let expected = match message {
@@ -125,7 +125,7 @@ fn a_stranger_learns_nothing() {
     let stranger = Verdict::Nobody(Response::Drop(Dropped::Stranger));
     let resolution = Resolution::new(OWN_ID, 1);
     let sidr_rep = Message::SidrRep(refusal(&sidr_req(), Status::REJECT));
-    let asked = ExchangeView::Resolution(&resolution, PEER);
+    let asked = <ExchangeView<'_>>::Resolution(&resolution, PEER);
     assert_eq!(judge(&asked, STRANGER, &sidr_rep), stranger);
     assert_eq!(judge(&asked, PEER, &sidr_rep), Verdict::Deliver);
     for situation in Situation::ALL {

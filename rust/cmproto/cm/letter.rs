@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The contents of the last message of a connection that had contents of its own, kept for when the
+//! message is sent again.
+//!
+//! They are needed until the message is answered, and are much of a connection. So they lie in
+//! memory of their own, a [`LetterBox`], which the connection gives back when they are not needed.
+
+use super::{
+    action::Outgoing,
+    params::{AcceptParams, ConnectParams},
+};
+use crate::{errno::Errno, payload::Payload};
+use core::ops::{Deref, DerefMut};
+
+/// Parameters of the REQ or REP that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Neither was sent, or it was answered.
+    None,
+    /// A REQ, on the active side.
+    Req(ConnectParams),
+    /// A REP, on the passive side.
+    Rep(AcceptParams),
+}
+
+/// The contents of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub(super) sent: Sent,
+    /// Additional rejection information and private data. There is room for an RTU or DREP (224
+    /// bytes), and for a REJ (72 + 148 bytes).
+    pub(super) payload: Payload<Outgoing, 224>,
+}
+
+impl Letter {
+    /// A letter without contents.
+    pub const EMPTY: Self = Self {
+        sent: Sent::None,
+        payload: Payload::EMPTY,
+    };
+}
+
+/// Memory for a [`Letter`], which is given back when this is dropped.
+pub trait LetterBox: DerefMut<Target = Letter> + Sized {
+    /// Returns memory with an empty letter.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there is no memory.
+    fn new() -> Result<Self, Errno>;
+}
+
+/// A letter that is a part of its connection, for programs that need not save memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inline(Letter);
+
+impl Deref for Inline {
+    type Target = Letter;
+
+    fn deref(&self) -> &Letter {
+        &self.0
+    }
+}
+
+impl DerefMut for Inline {
+    fn deref_mut(&mut self) -> &mut Letter {
+        &mut self.0
+    }
+}
+
+impl LetterBox for Inline {
+    fn new() -> Result<Self, Errno> {
+        Ok(Self(Letter::EMPTY))
+    }
+}

@@ -224,4 +224,19 @@ gone() {
 	$PEER rdma link del siw1 && no_siw0
 }
 check "everything goes" gone
+
+# The driver begins to watch the server's connection 200 ms after it has sent the answer, and does not notice what came before.
+# So the client, at this host, may not be told before the server's accept is over.
+late() {
+	insmod siw-late.ko && siw0 || return
+	exchange "" "" "$C4" "$C4" && exchange "" "" "$C6" "$C6" || return
+	no_siw0
+}
+if [ "$CM" = c ]; then
+	skip "a driver that watches a connection late" "C tells the client at once"
+elif [ ! -e siw-late.ko ]; then
+	skip "a driver that watches a connection late" "there is no siw-late.ko (tools/siw --late)"
+else
+	check "a driver that watches a connection late" late
+fi
 finish

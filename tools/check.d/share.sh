@@ -125,18 +125,22 @@ make_planted() {
 	test_module planted
 }
 
-# driver NAME: what tools/NAME makes of a driver of the kernel.
+# driver NAME [OPTION]: what tools/NAME makes of a driver of the kernel, as NAME.ko, or NAME-OPTION.ko.
 driver() {
 	local kdir file args=()
 	if [ "$kernel" = debug ]; then
 		kdir=$("$TOOLS/debug-kernel" --print-kdir) || return
 		args=("$kdir" LLVM=1)
 	fi
-	file=$("$TOOLS/$1" "${args[@]}") && cp "$file" "$share/$1.ko"
+	file=$("$TOOLS/$1" ${2:+"--$2"} "${args[@]}") && cp "$file" "$share/$1${2:+-$2}.ko"
 }
 
 make_siw() {
 	driver siw
+}
+
+make_siw_late() {
+	driver siw late
 }
 
 make_softib() {

@@ -80,6 +80,7 @@ impl Endpoint {
             remote_ids: None,
             peer: route.peer,
             ah: Some(route.ah),
+            alternate: route.alternate,
             pkey_index: route.pkey_index,
             data_lid: route.data_lids.outbound,
             parked: None,
@@ -96,6 +97,9 @@ impl Endpoint {
         machine.provide(letter);
         machine.set_limits(limits);
         machine.set_retry_policy(policy);
+        if let Some(alternate) = &conn.alternate {
+            machine.offer_alternate(alternate.path.packet_life_time);
+        }
         let actions = machine.connect(&params, private_data, now).kernel()?;
         self.execute(inner, actions, &Cause::None);
         Ok(())

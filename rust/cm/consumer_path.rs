@@ -4,8 +4,9 @@
 
 use super::route::{DataLids, Route};
 use crate::{
-    endpoint::{Attachment, CmDevice, Endpoint, EndpointRef, Inner},
+    endpoint::{Alternate, Attachment, CmDevice, Endpoint, EndpointRef, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr},
+    kext::error::ResultExt,
 };
 use cmproto::{
     cm::{ConnectParams, Limits, State},
@@ -47,26 +48,54 @@ impl ConsumerPath {
     }
 }
 
+/// The paths that a consumer has named for a REQ.
+pub(crate) struct ConsumerPaths {
+    /// The path of the messages and, by default, of the data.
+    pub(crate) primary: ConsumerPath,
+    /// The alternate path, over InfiniBand.
+    pub(crate) alternate: Option<ConsumerPath>,
+    /// The LIDs for the data.
+    pub(crate) data_lids: DataLids,
+}
+
+impl ConsumerPaths {
+    /// Returns the attachment at which the primary path begins, and the route along both.
+    ///
+    /// Fails like [`ConsumerPath::route`], and with `EINVAL` if there is an alternate path that is
+    /// not one of the same device, or is in another partition or has another MTU.
+    fn route(&self) -> Result<(Attachment, Route)> {
+        let (attachment, mut route) = self.primary.route()?;
+        route.data_lids = self.data_lids;
+        if let Some(alternate) = &self.alternate {
+            let (at, other) = alternate.route()?;
+            if !at.is_ib() || !Arc::ptr_eq(&at.device, &attachment.device) {
+                return Err(EINVAL);
+            }
+            route.path.check_alternate(&other.path).kernel()?;
+            route.alternate = Some(Alternate::new(at, other)?);
+        }
+        Ok((attachment, route))
+    }
+}
+
 impl Endpoint {
-    /// Sends a REQ along `path`. The answer is reported as an event. The parameters of the path are
-    /// added to `params`. `begin` is called before the REQ is sent, when nothing can fail any more,
-    /// with the lock of the endpoint.
+    /// Sends a REQ along `paths`. The answer is reported as an event. The parameters of the paths
+    /// are added to `params`. `begin` is called before the REQ is sent, when nothing can fail any
+    /// more, with the lock of the endpoint.
     ///
     /// Fails with `EINVAL` (the state, or the parameters), `ENOENT` (the partition), `ENODEV`,
     /// `ENOMEM` and errors of the device. After an error nothing has changed.
     pub(crate) fn request(
         self: &EndpointRef,
-        path: &ConsumerPath,
-        data_lids: DataLids,
+        paths: &ConsumerPaths,
         params: ConnectParams,
         data: &[u8],
         begin: impl FnOnce(),
     ) -> Result {
-        let (attachment, mut route) = path.route()?;
-        route.data_lids = data_lids;
+        let (attachment, route) = paths.route()?;
         let mut inner = self.inner.lock();
         let limits = Self::limits_at(&inner, &attachment)?;
-        let attach = self.attach_fn(attachment, &route, path, begin);
+        let attach = self.attach_fn(attachment, &route, &paths.primary, begin);
         self.send_req(&mut inner, route, &limits, params, data, attach)
     }
 

@@ -170,7 +170,10 @@ impl Endpoint {
         };
         self.post(inner, ah, conn.pkey_index, outgoing.attribute(), |mad| {
             // Encoding fails only for a message that the connection does not have.
-            conn.machine.encode(outgoing, mad).kernel()?;
+            let alternate = conn.alternate.as_deref().map(|alternate| &alternate.path);
+            conn.machine
+                .encode_along(outgoing, alternate, mad)
+                .kernel()?;
             if outgoing == Outgoing::Rej {
                 self.note_sent_rej(inner, conn, mad, next);
             }

@@ -9,6 +9,7 @@
 //! [`Endpoint`](crate::endpoint::Endpoint): those of a connection in `connect` and `verbs`, those
 //! of service id resolution in `datagram`. Requests are sent along a [`Route`](route::Route).
 
+mod alternate;
 pub(crate) mod child;
 mod connect;
 pub(crate) mod consumer_path;

@@ -3,11 +3,12 @@
 //! The attributes that a connection determines for the state transitions of its QP.
 
 use crate::{
-    endpoint::{Endpoint, Inner},
+    endpoint::{Attachment, Endpoint, Inner},
     kext::error::ResultExt,
 };
 use cmproto::{
     cm::{access, qp_attr_mask, QpState},
+    path::Path,
     ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
 };
 use kernel::prelude::*;
@@ -21,15 +22,25 @@ impl Inner {
     /// Returns the address vector of the path, as `struct ib_uverbs_ah_attr`, if there is a path.
     pub(crate) fn address_vector(&self) -> Option<UverbsAhAttr> {
         let (path, attachment) = (self.route.path.as_ref()?, self.device.as_ref()?);
+        let data_lid = self.exchange.conn().map_or(0, |conn| conn.data_lid);
+        Some(attachment.address_vector(path, data_lid))
+    }
+}
+
+impl Attachment {
+    /// Returns the address vector of `path`, which begins here. Data is sent to `data_lid`, unless
+    /// that is 0.
+    #[inline]
+    pub(super) fn address_vector(&self, path: &Path, data_lid: u16) -> UverbsAhAttr {
         let mut vector = UverbsAhAttr {
             sl: path.sl,
             static_rate: path.rate,
-            port_num: u8::try_from(attachment.port_num).unwrap_or(0),
+            port_num: u8::try_from(self.port_num).unwrap_or(0),
             ..FromZeros::new_zeroed()
         };
-        let is_roce = attachment.is_roce();
+        let is_roce = self.is_roce();
         if is_roce || path.has_grh() {
-            let sgid_index = attachment.gid.as_ref().map_or(0, |gid| gid.index());
+            let sgid_index = self.gid.as_ref().map_or(0, |gid| gid.index());
             vector.is_global = 1;
             vector.grh = UverbsGlobalRoute {
                 dgid: path.dgid.0,
@@ -41,15 +52,14 @@ impl Inner {
             };
         }
         if !is_roce {
-            let device = &attachment.device.device;
-            let mask = device.path_bits_mask(attachment.port_num);
+            let mask = self.device.device.path_bits_mask(self.port_num);
             vector.src_path_bits = path.slid_bits(mask.unwrap_or(0));
-            vector.dlid = match self.exchange.conn() {
-                Some(conn) if conn.data_lid != 0 => conn.data_lid,
-                _ => path.dlid,
+            vector.dlid = match data_lid {
+                0 => path.dlid,
+                lid => lid,
             };
         }
-        Some(vector)
+        vector
     }
 }
 
@@ -72,6 +82,9 @@ impl Endpoint {
         }
         if attr.qp_attr_mask & qp_attr_mask::AV != 0 {
             attr.ah_attr = inner.address_vector().ok_or(EINVAL)?;
+        }
+        if attr.qp_attr_mask & qp_attr_mask::ALT_PATH != 0 {
+            conn.alternate.as_ref().ok_or(EINVAL)?.add_to(&mut attr);
         }
         if state == QpState::Rtr as u32 {
             attr.rq_psn = inner.qp.psn;

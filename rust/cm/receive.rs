@@ -210,7 +210,8 @@ impl Endpoint {
         let remote_ids = &self.globals.remote_ids;
         let now = self.globals.now();
         let mut inner = self.inner.lock();
-        let verdict = node::judge(&inner.exchange.view(), mad.origin, message);
+        let source = inner.exchange.source(mad.origin);
+        let verdict = node::judge(&inner.exchange.view(), source, message);
         if let Verdict::Nobody(response) = verdict {
             drop(inner);
             return mad.respond(&response);

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event, EventParam, Exchange,
-        OwnedEvent,
+        Alternate, Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event, EventParam,
+        Exchange, OwnedEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -258,7 +258,7 @@ impl<'a> IncomingReq<'a> {
         let (own_id, guid) = (comm_id.value(), mad.port.guid);
         let machine = Connection::from_req(own_id, guid, tid, mad.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;
-        machine.decline_alternate();
+        let alternate = self.alternate(&path, reply_path, &child, &mut machine);
         let event = match matched {
             MatchedListener::Address(target, listener) => {
                 req_event(mad.header, req, target.user_data(listener))
@@ -275,6 +275,7 @@ impl<'a> IncomingReq<'a> {
                 remote_ids: None,
                 peer: mad.origin,
                 ah: None,
+                alternate,
                 pkey_index: reply_path.pkey_index,
                 data_lid: reply_path
                     .link
@@ -290,6 +291,33 @@ impl<'a> IncomingReq<'a> {
         })?;
         self.event = Some(event);
         Ok(child)
+    }
+}
+
+impl IncomingReq<'_> {
+    /// Prepares the alternate path of the REQ, if it has one that can be used. If it cannot, the
+    /// REP of `machine` will say that.
+    #[inline]
+    fn alternate(
+        &self,
+        path: &Path,
+        reply_path: &ReplyPath,
+        child: &Endpoint,
+        machine: &mut Connection,
+    ) -> Option<KBox<Alternate>> {
+        // There is a link on InfiniBand, and a REQ with an alternate path is refused elsewhere.
+        let link = reply_path
+            .link
+            .as_ref()
+            .filter(|_| machine.has_alternate())?;
+        let named = &self.req.alternate;
+        match self.mad.alternate(named, path, link, child.user()) {
+            Ok(alternate) => Some(alternate),
+            Err(why) => {
+                machine.decline_alternate(why);
+                None
+            }
+        }
     }
 }
 

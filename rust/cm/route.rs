@@ -3,7 +3,7 @@
 //! The route to a peer: a path, and the resources for sending messages along it.
 
 use crate::{
-    endpoint::{Attachment, Inner},
+    endpoint::{Alternate, Attachment, Inner},
     ib::ah::{Ah, AhSpec},
     kext::{delay, users::UserRef},
     table::round_trips::RoundTrips,
@@ -40,6 +40,8 @@ pub(crate) struct Route {
     pub(crate) path: Path,
     /// The LIDs of the data.
     pub(crate) data_lids: DataLids,
+    /// The alternate path.
+    pub(super) alternate: Option<KBox<Alternate>>,
     /// The origin of the peer's messages.
     pub(super) peer: Origin,
     /// The address handle of the peer, which also has the MAD agent of the port.
@@ -82,6 +84,7 @@ impl Route {
         Ok(Route {
             path: *path,
             data_lids: DataLids::default(),
+            alternate: None,
             peer: if at.is_roce() {
                 Origin::of_gid(path.dgid)
             } else {

@@ -13,7 +13,7 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{AcceptParams, Actions, DestroyCause, State},
+    cm::{AcceptParams, Actions, DestroyCause},
     errno::Errno,
     ibcm::{COMM_EST, PATH_MIG},
     node::RemoteIds,
@@ -122,8 +122,7 @@ impl Endpoint {
                     },
                 )
             }
-            // There are no alternate paths, so that nothing has to be done.
-            PATH_MIG if conn.machine.state() == State::Established => Ok(()),
+            PATH_MIG => self.migrate(&mut inner),
             _ => Err(EINVAL),
         }
     }

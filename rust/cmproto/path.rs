@@ -112,6 +112,32 @@ impl Path {
         }
     }
 
+    /// Returns the alternate path that the peer has `named` in a message received `from`, as seen
+    /// from this end, of a connection along `primary`.
+    pub fn alternate(named: &ReqPath, primary: &Self, from: &FromLink) -> Self {
+        let is_routed = !named.subnet_local;
+        let (dlid, sl) = match named.local_lid {
+            PERMISSIVE_LID if is_routed => (from.lid, from.sl),
+            lid => (lid, named.sl),
+        };
+        Path {
+            sgid: named.remote_gid,
+            dgid: named.local_gid,
+            flow_label: named.flow_label,
+            slid: match named.remote_lid {
+                PERMISSIVE_LID if is_routed => u16::from(from.path_bits),
+                lid => lid,
+            },
+            dlid,
+            hop_limit: named.hop_limit,
+            traffic_class: named.traffic_class,
+            sl,
+            rate: named.packet_rate,
+            packet_life_time: named.local_ack_timeout.saturating_sub(1),
+            ..*primary
+        }
+    }
+
     /// Returns the LID for the data of a connection whose REQ was received `from`, or 0 if it is
     /// the LID for the messages: the sender may want another path for the data.
     pub fn data_lid(req: &Req<'_>, from: &FromLink) -> u16 {
@@ -375,6 +401,35 @@ mod tests {
         odd.subnet_local = true;
         let path = Path::from_req_over(&self::req(odd), &FROM);
         assert_eq!((path.slid, path.sl), (0xffff, PATH.sl));
+    }
+
+    #[test]
+    fn an_alternate_path_is_seen_from_both_ends() {
+        let other = Path {
+            sgid: Gid([0x51; 16]),
+            dgid: Gid([0xd1; 16]),
+            hop_limit: 1,
+            slid: 0x13,
+            dlid: 0x24,
+            sl: 7,
+            rate: 5,
+            packet_life_time: 15,
+            ..PATH
+        };
+        let named = ReqPath {
+            local_ack_timeout: other.packet_life_time + 1,
+            ..other.to_req()
+        };
+        let primary = turned(PATH);
+        assert_eq!(Path::alternate(&named, &primary, &FROM), turned(other));
+        // A routed request does not know the LIDs, which are taken from the link.
+        let far = Path {
+            hop_limit: 64,
+            ..other
+        };
+        let path = Path::alternate(&far.to_req(), &primary, &FROM);
+        assert_eq!((path.slid, path.dlid, path.sl), (3, 7, 5));
+        assert_eq!((path.hop_limit, path.packet_life_time), (64, 0));
     }
 
     #[test]

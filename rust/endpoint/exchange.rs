@@ -5,7 +5,7 @@
 use super::{
     iwarp::Iwarp,
     letter::{Connection, LetterBox},
-    EndpointRef,
+    Attachment, EndpointRef,
 };
 use crate::{
     ib::ah::Ah,
@@ -17,11 +17,28 @@ use cmproto::{
     cm::{self, RetryPolicy, Waiting},
     node::ExchangeView,
     origin::Origin,
+    path::Path,
     sidr::Resolution,
     time::Instant,
 };
 use core::mem;
 use kernel::prelude::*;
+
+/// The alternate path of a connection, and what is needed to send messages along it.
+pub(crate) struct Alternate {
+    /// The port at which the path begins.
+    pub(crate) at: Attachment,
+    /// The path.
+    pub(crate) path: Path,
+    /// The source of the peer's messages along the path.
+    pub(crate) peer: Origin,
+    /// The address handle of the peer.
+    pub(crate) ah: Option<Ah>,
+    /// Index of the P_Key of the messages.
+    pub(crate) pkey_index: u16,
+    /// The LID that data is sent to; 0 if it is the LID of the path.
+    pub(crate) data_lid: u16,
+}
 
 /// A connection that exists, or that a REQ asks for.
 pub(crate) struct Conn {
@@ -36,6 +53,8 @@ pub(crate) struct Conn {
     pub(crate) peer: Origin,
     /// The address handle of the peer.
     pub(crate) ah: Option<Ah>,
+    /// The alternate path, if there is one.
+    pub(crate) alternate: Option<KBox<Alternate>>,
     /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
     /// The LID that data is sent to; 0 if it is the LID of the path.
@@ -173,6 +192,20 @@ impl Exchange {
             Exchange::Connection(conn) => conn.machine.set_retry_policy(policy),
             Exchange::Sidr(sidr) => sidr.machine.set_retry_policy(policy),
             Exchange::None | Exchange::Iwarp(_) => {}
+        }
+    }
+
+    /// Returns the source of a message, as the view by which it is judged has it: messages of the
+    /// peer may also come along the alternate path.
+    #[inline]
+    pub(crate) fn source(&self, origin: Origin) -> Origin {
+        match self.conn() {
+            Some(Conn {
+                alternate: Some(alternate),
+                peer,
+                ..
+            }) if alternate.peer == origin => *peer,
+            _ => origin,
         }
     }
 

@@ -177,11 +177,22 @@ impl Device {
 
     /// Returns whether the device supports RDMA FLUSH to global visibility or to persistence.
     pub(crate) fn has_flush(&self) -> bool {
-        let flush = bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL
-            | bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_PERSISTENT;
+        self.has_capability(
+            bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL
+                | bindings::ib_device_cap_flags_IB_DEVICE_FLUSH_PERSISTENT,
+        )
+    }
+
+    /// Returns whether queue pairs can migrate to an alternate path.
+    pub(crate) fn can_migrate(&self) -> bool {
+        self.has_capability(bindings::ib_device_cap_flags_IB_DEVICE_AUTO_PATH_MIG)
+    }
+
+    /// Returns whether the device has one of the capabilities (`enum ib_device_cap_flags`).
+    fn has_capability(&self, any: bindings::ib_device_cap_flags) -> bool {
         // SAFETY: The device is registered by the type invariant.
         let flags = unsafe { (*self.as_raw()).attrs.device_cap_flags };
-        flags & u64::try_from(flush).unwrap_or(0) != 0
+        flags & u64::try_from(any).unwrap_or(0) != 0
     }
 
     /// Returns the port numbers: 1 to the number of ports, or only 0 for a switch.

@@ -155,7 +155,10 @@ pub(crate) unsafe fn to_raw(
         qp_access_flags: c_int::try_from(attr.qp_access_flags).unwrap_or(0),
         // SAFETY: By the safety requirements.
         ah_attr: unsafe { ah_to_raw(device, &attr.ah_attr, dmac) },
+        // SAFETY: By the safety requirements.
+        alt_ah_attr: unsafe { ah_to_raw(device, &attr.alt_ah_attr, [0; 6]) },
         pkey_index: attr.pkey_index,
+        alt_pkey_index: attr.alt_pkey_index,
         max_rd_atomic: attr.max_rd_atomic,
         max_dest_rd_atomic: attr.max_dest_rd_atomic,
         min_rnr_timer: attr.min_rnr_timer,
@@ -163,6 +166,8 @@ pub(crate) unsafe fn to_raw(
         timeout: attr.timeout,
         retry_cnt: attr.retry_cnt,
         rnr_retry: attr.rnr_retry,
+        alt_port_num: u32::from(attr.alt_port_num),
+        alt_timeout: attr.alt_timeout,
         ..pin_init::zeroed()
     }
 }

@@ -44,6 +44,9 @@ impl WorkItem for KernelId {
         if this.has_data.take() {
             let _ = this.endpoint.notify(COMM_EST);
         }
+        if this.has_migrated.take() {
+            let _ = this.endpoint.notify(PATH_MIG);
+        }
         while this.deliver_next() {}
     }
 }
@@ -281,8 +284,11 @@ impl KernelId {
                 self.wake();
                 Ok(())
             }
-            // Alternate paths are not supported, so the event has no effect.
-            PATH_MIG => Ok(()),
+            PATH_MIG => {
+                self.has_migrated.leave();
+                self.wake();
+                Ok(())
+            }
             _ => Err(EINVAL),
         }
     }

@@ -70,6 +70,9 @@ pub(crate) struct KernelId {
     has_data: Notice,
     /// Set if the consumer has ever reported data, as a second report fails with `EISCONN`.
     had_data: Notice,
+    /// Set if the consumer has reported that its queue pair uses the alternate path, and the
+    /// endpoint was not told of it yet.
+    has_migrated: Notice,
     /// The path record that the consumer sees.
     path: PathRec,
     /// The service records that the consumer sees.
@@ -106,6 +109,7 @@ impl KernelId {
                 caller: Atomic::new(0),
                 has_data: Notice::new(),
                 had_data: Notice::new(),
+                has_migrated: Notice::new(),
                 path: PathRec::new(),
                 services: SetOnce::new(),
                 work <- new_work!("rdma_cm_callback"),

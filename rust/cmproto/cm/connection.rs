@@ -4,6 +4,7 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
+    alternate::Alternate,
     keepalive::Keepalive,
     letter::{Inline, LetterBox},
     params::Limits,
@@ -125,10 +126,10 @@ pub struct Connection<B = Inline> {
     pub(super) pkey: u16,
     /// Local ack timeout of the queue pair.
     pub(super) ack_timeout: TimeCode,
-    /// Local ack timeout of the alternate path, if the REQ has one.
-    pub(super) alternate_ack_timeout: Option<TimeCode>,
-    /// Set if the REQ has an alternate path that is not used.
-    pub(super) is_alternate_declined: bool,
+    /// The alternate path.
+    pub(super) alternate: Alternate,
+    /// Set once the connection was established with other paths.
+    pub(super) is_path_changed: bool,
     /// Service timeout of an MRA.
     pub(super) service_timeout: TimeCode,
     pub(super) schedule: Schedule,
@@ -173,8 +174,8 @@ impl<B: LetterBox> Connection<B> {
             path_mtu: 0,
             pkey: 0,
             ack_timeout: TimeCode::new(0),
-            alternate_ack_timeout: None,
-            is_alternate_declined: false,
+            alternate: Alternate::None,
+            is_path_changed: false,
             service_timeout: TimeCode::new(0),
             schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
             policy: RetryPolicy::Classic.packed(),
@@ -204,7 +205,6 @@ impl<B: LetterBox> Connection<B> {
         limits: &Limits,
     ) -> Result<Self, Reason> {
         let qp_type = QpType::of_receiver(req.transport).ok_or(Reason::CONSUMER_DEFINED)?;
-        let alternate = (!req.alternate.is_empty()).then_some(req.alternate.local_ack_timeout);
         // The ack timeout in the REQ is used for both directions. A timeout of 0 also means a
         // packet life time of 0.
         let ack_timeout = |code: u8| TimeCode::new(code.max(1));
@@ -228,7 +228,10 @@ impl<B: LetterBox> Connection<B> {
             path_mtu: req.path_mtu,
             pkey: req.pkey,
             ack_timeout: ack_timeout(req.primary.local_ack_timeout),
-            alternate_ack_timeout: alternate.map(ack_timeout),
+            alternate: match &req.alternate {
+                alternate if alternate.is_empty() => Alternate::None,
+                alternate => Alternate::Usable(ack_timeout(alternate.local_ack_timeout)),
+            },
             schedule: Schedule::passive(
                 TimeCode::new(req.local_cm_response_timeout),
                 req.max_cm_retries,
@@ -236,14 +239,6 @@ impl<B: LetterBox> Connection<B> {
             ),
             ..Self::new(local_comm_id, local_ca_guid, tid)
         })
-    }
-
-    /// Declines the alternate path of the REQ, if it has one: the REP will say that failover is not
-    /// supported (IBTA 12.6.8), and the queue pair gets no alternate path.
-    pub fn decline_alternate(&mut self) {
-        if self.alternate_ack_timeout.take().is_some() {
-            self.is_alternate_declined = true;
-        }
     }
 
     /// Sets the limits, before the connection is used. A new connection has [`Limits::DEFAULT`].

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     bytes::fill,
     errno::Errno,
+    path::Path,
     qp::{low24, QpType},
     wire::{
         self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
@@ -29,6 +30,21 @@ impl<B: LetterBox> Connection<B> {
     ///
     /// `EINVAL` if the connection was never asked to send this message. `buf` is all zeros then.
     pub fn encode(&self, message: Outgoing, buf: &mut [u8; MAD_LEN]) -> Result<(), Errno> {
+        self.encode_along(message, None, buf)
+    }
+
+    /// Writes the message like [`encode`](Self::encode). A REQ names the path `alternate`, if there
+    /// is one.
+    ///
+    /// # Errors
+    ///
+    /// The function fails as [`encode`](Self::encode) does.
+    pub fn encode_along(
+        &self,
+        message: Outgoing,
+        alternate: Option<&Path>,
+        buf: &mut [u8; MAD_LEN],
+    ) -> Result<(), Errno> {
         let letter = self.letter.as_deref();
         let (ari, private_data) = letter.map_or((&[][..], &[][..]), |own| own.payload.of(message));
         let remote_comm_id = self.remote_comm_id();
@@ -38,7 +54,7 @@ impl<B: LetterBox> Connection<B> {
             (Outgoing::Req, Sent::Req(params)) => {
                 hdr.tid = self.own_tid;
                 hdr.attr_mod = params.attr_mod;
-                Message::Req(self.req(params, private_data))
+                Message::Req(self.req(params, alternate, private_data))
             }
             (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
@@ -103,7 +119,12 @@ impl<B: LetterBox> Connection<B> {
         wire::encode(&hdr, &content, buf).map_err(|_| Errno::EINVAL)
     }
 
-    fn req<'a>(&self, params: &ConnectParams, private_data: &'a [u8]) -> Req<'a> {
+    fn req<'a>(
+        &self,
+        params: &ConnectParams,
+        alternate: Option<&Path>,
+        private_data: &'a [u8],
+    ) -> Req<'a> {
         let mut req = Req {
             local_comm_id: self.local_comm_id,
             vendor_id: params.vendor_id,
@@ -128,7 +149,9 @@ impl<B: LetterBox> Connection<B> {
             max_cm_retries: params.max_cm_retries,
             srq: params.srq,
             primary: params.primary,
-            alternate: ReqPath::default(),
+            alternate: alternate.map_or(ReqPath::default(), |path| {
+                params.req_path(path.to_req(), path.packet_life_time)
+            }),
             sap: false,
             private_data,
         };

@@ -13,6 +13,7 @@
 //! repeated REP with its REJ.
 
 mod action;
+mod alternate;
 mod connection;
 mod destroy;
 mod encode;
@@ -33,6 +34,7 @@ pub(crate) mod tests;
 
 pub use self::{
     action::{Action, Actions, Counter, Event, Outgoing},
+    alternate::{AlternateEnd, Unusable},
     connection::Connection,
     destroy::DestroyCause,
     letter::{Inline, Letter, LetterBox},

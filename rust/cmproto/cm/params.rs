@@ -119,15 +119,20 @@ impl ConnectParams {
         params.remote_cm_response_timeout = self.remote_cm_response_timeout.min(31);
         params.local_cm_response_timeout = self.local_cm_response_timeout.min(31);
         params.max_cm_retries = self.max_cm_retries.min(15);
-        params.primary = ReqPath {
-            flow_label: self.primary.flow_label & 0x000f_ffff,
-            packet_rate: self.primary.packet_rate & 0x3f,
-            sl: self.primary.sl & 0xf,
-            local_ack_timeout: TimeCode::ack_timeout(params.ca_ack_delay, params.packet_life_time)
-                .get(),
-            ..self.primary
-        };
+        params.primary = params.req_path(self.primary, params.packet_life_time);
         params
+    }
+
+    /// Returns a path of the REQ with all values reduced to their fields, and with the ack timeout
+    /// for its packet life time.
+    pub(super) fn req_path(&self, path: ReqPath, packet_life_time: u8) -> ReqPath {
+        ReqPath {
+            flow_label: path.flow_label & 0x000f_ffff,
+            packet_rate: path.packet_rate & 0x3f,
+            sl: path.sl & 0xf,
+            local_ack_timeout: TimeCode::ack_timeout(self.ca_ack_delay, packet_life_time).get(),
+            ..path
+        }
     }
 }
 
@@ -164,9 +169,6 @@ pub struct AcceptParams {
 }
 
 impl AcceptParams {
-    /// Value of [`failover_accepted`](Self::failover_accepted): failover is not supported.
-    pub const FAILOVER_NOT_SUPPORTED: u8 = 1;
-
     /// Returns the parameters with all values reduced to their fields.
     pub(super) fn sanitized(&self) -> Self {
         let mut params = *self;

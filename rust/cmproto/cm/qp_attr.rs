@@ -2,7 +2,7 @@
 
 //! Attributes of the queue pair of a connection.
 
-use super::{connection::Connection, letter::LetterBox, state::State};
+use super::{alternate::Alternate, connection::Connection, letter::LetterBox, state::State};
 use crate::{
     errno::Errno,
     numbered::{from_number, numbered},
@@ -92,6 +92,9 @@ impl<B: LetterBox> Connection<B> {
     /// the connection knows them. Attributes that are not in the mask, or that the caller provides,
     /// are zero.
     ///
+    /// After a change of the paths, the attributes for `Rts` are those that load the alternate path
+    /// into a queue pair that is ready to send.
+    ///
     /// If reads are allowed, a device that supports flushing allows the two kinds of flush, too.
     ///
     /// # Errors
@@ -145,13 +148,24 @@ impl<B: LetterBox> Connection<B> {
             attr.qp_attr_mask |= qp_attr_mask::MAX_DEST_RD_ATOMIC | qp_attr_mask::MIN_RNR_TIMER;
             attr.max_dest_rd_atomic = self.responder_resources;
         }
-        if let Some(timeout) = self.alternate_ack_timeout {
+        self.alternate_attr(attr);
+    }
+
+    /// Adds the alternate path, if there is one.
+    fn alternate_attr(&self, attr: &mut UverbsQpAttr) {
+        if let Alternate::Usable(timeout) = self.alternate {
             attr.qp_attr_mask |= qp_attr_mask::ALT_PATH;
             attr.alt_timeout = timeout.get();
         }
     }
 
     fn rts_attr(&self, attr: &mut UverbsQpAttr) {
+        if self.is_path_changed {
+            // The queue pair has the other attributes already.
+            attr.qp_attr_mask = qp_attr_mask::PATH_MIG_STATE;
+            attr.path_mig_state = MIG_REARM;
+            return self.alternate_attr(attr);
+        }
         attr.qp_attr_mask |= qp_attr_mask::SQ_PSN;
         attr.sq_psn = self.sq_psn;
         if matches!(self.qp_type, QpType::RC | QpType::XRC_INI | QpType::XRC_TGT) {
@@ -165,7 +179,7 @@ impl<B: LetterBox> Connection<B> {
             attr.rnr_retry = self.rnr_retry_count;
             attr.max_rd_atomic = self.initiator_depth;
         }
-        if self.alternate_ack_timeout.is_some() {
+        if self.has_alternate() {
             attr.qp_attr_mask |= qp_attr_mask::PATH_MIG_STATE;
             attr.path_mig_state = MIG_REARM;
         }

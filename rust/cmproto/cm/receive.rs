@@ -261,6 +261,7 @@ impl<B: LetterBox> Connection<B> {
         self.responder_resources = rep.initiator_depth;
         self.rnr_retry_count = rep.rnr_retry_count;
         self.ack_timeout = TimeCode::ack_timeout(rep.target_ack_delay, life_time);
+        self.answer_alternate(rep);
         self.has_remote_ids = true;
         self.state = State::RepRcvd;
         let mut actions = Actions::none();

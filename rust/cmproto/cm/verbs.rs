@@ -9,6 +9,7 @@
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
+    alternate::Alternate,
     connection::{Connection, Lifecycle, Rejection},
     letter::{LetterBox, Sent},
     params::{AcceptParams, ConnectParams},
@@ -116,8 +117,8 @@ impl<B: LetterBox> Connection<B> {
         require(matches!(self.state, State::ReqRcvd | State::MraReqSent))?;
         require(private_data.len() <= Rep::PRIVATE_DATA_LEN)?;
         let mut params = params.sanitized();
-        if self.is_alternate_declined {
-            params.failover_accepted = AcceptParams::FAILOVER_NOT_SUPPORTED;
+        if let Alternate::Declined(why) = self.alternate {
+            params.failover_accepted = why.failover();
         }
         let mut letter = B::new()?;
 

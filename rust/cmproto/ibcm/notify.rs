@@ -14,8 +14,8 @@ pub const PATH_MIG: u32 = 6;
 pub enum Notice {
     /// The connection is established.
     Established,
-    /// The event has no consequence, because there are no alternate paths.
-    Nothing,
+    /// The connection uses its alternate path, if it has one.
+    Migrated,
 }
 
 /// Returns the consequence of `event`, an `enum ib_event_type`, for a connection in `state`.
@@ -29,7 +29,7 @@ pub const fn notify(state: State, event: u32) -> Result<Notice, Errno> {
     match (event, state) {
         (COMM_EST, State::RepSent | State::MraRepRcvd) => Ok(Notice::Established),
         (COMM_EST, State::Established) => Err(Errno::EISCONN),
-        (PATH_MIG, State::Established) => Ok(Notice::Nothing),
+        (PATH_MIG, State::Established) => Ok(Notice::Migrated),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -53,7 +53,7 @@ mod tests {
             };
             assert_eq!(notify(state, COMM_EST), data);
             let path = match state {
-                State::Established => Ok(Notice::Nothing),
+                State::Established => Ok(Notice::Migrated),
                 _ => Err(Errno::EINVAL),
             };
             assert_eq!(notify(state, PATH_MIG), path);

@@ -22,7 +22,7 @@ impl KernelId {
         listener: Option<&IbCmId>,
         message: &Message,
     ) -> i32 {
-        let (gid, at, peer_qpn) = {
+        let (gid, at, peer_qpn, alternate) = {
             let inner = self.endpoint.inner.lock();
             let gid = inner.device.as_ref().and_then(|at| {
                 // Over InfiniBand, most messages carry no GID.
@@ -37,7 +37,14 @@ impl KernelId {
                 let pkey = at.device.device.pkey(at.port_num, index);
                 (u8::try_from(at.port_num).unwrap_or(0), pkey.unwrap_or(0))
             });
-            (gid, at, conn.map(|conn| conn.machine.remote_qpn()))
+            let alternate = conn.and_then(|conn| conn.alternate.as_ref());
+            let alternate = alternate.map(|alternate| alternate.path.to_record());
+            (
+                gid,
+                at,
+                conn.map(|conn| conn.machine.remote_qpn()),
+                alternate,
+            )
         };
         let request = listener
             .zip(at)
@@ -47,6 +54,7 @@ impl KernelId {
                 pkey,
                 gid: gid.as_ref(),
                 path: &self.path,
+                alternate,
             });
         let notification = CmNotification {
             event: message.event,

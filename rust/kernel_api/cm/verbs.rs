@@ -4,13 +4,13 @@
 
 use super::super::KernelId;
 use crate::{
-    cm::{consumer_path::ConsumerPath, route::DataLids},
+    cm::consumer_path::{ConsumerPath, ConsumerPaths},
     kext::error::ResultExt,
 };
 use cmproto::{
     cm::ConnectParams,
     errno::Errno,
-    ibcm::{notify, Notice},
+    ibcm::{notify, Notice, PATH_MIG},
     sidr::ResolveParams,
     ucma_abi::UverbsQpAttr,
 };
@@ -22,13 +22,12 @@ impl KernelId {
     /// Fails like [`Endpoint::request`](crate::endpoint::Endpoint::request).
     pub(crate) fn send_req(
         &self,
-        path: &ConsumerPath,
-        data_lids: DataLids,
+        paths: &ConsumerPaths,
         params: ConnectParams,
         data: &[u8],
     ) -> Result {
         let begin = self.show_service_fn(params.service_id);
-        self.endpoint.request(path, data_lids, params, data, begin)
+        self.endpoint.request(paths, params, data, begin)
     }
 
     /// Sends a SIDR_REQ; an event reports the answer. Fails like [`KernelId::send_req`].
@@ -55,6 +54,10 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
+        // The endpoint may not have been told yet, as the consumer has.
+        if self.has_migrated.take() {
+            let _ = self.endpoint.notify_cm(PATH_MIG);
+        }
         self.endpoint.cm_qp_attr(&self.endpoint.inner.lock(), state)
     }
 
@@ -66,7 +69,11 @@ impl KernelId {
     pub(crate) fn notify_cm(self: Arc<Self>, event: u32) -> Result {
         let state = self.ib_cm_id().ok_or(EINVAL)?.state();
         match notify(state, event).kernel()? {
-            Notice::Nothing => Ok(()),
+            Notice::Migrated => {
+                self.has_migrated.leave();
+                self.wake();
+                Ok(())
+            }
             Notice::Established => {
                 if !self.had_data.leave_once() {
                     return Err(Errno::EISCONN).kernel();

@@ -3,6 +3,8 @@
 //! Tests of the connection state machine.
 
 #[cfg(test)]
+mod alternate;
+#[cfg(test)]
 mod challenge;
 mod content;
 #[cfg(test)]

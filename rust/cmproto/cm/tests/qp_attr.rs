@@ -256,9 +256,13 @@ mod tests {
             };
             req
         };
-        for (req, failover) in [(with_alternate(), 1), (peer_req(), 0)] {
+        for (req, why, failover) in [
+            (with_alternate(), Unusable::NotSupported, 1),
+            (with_alternate(), Unusable::UnknownGid, 2),
+            (peer_req(), Unusable::NotSupported, 0),
+        ] {
             let mut c = passive_with(&req, &Limits::DEFAULT);
-            c.decline_alternate();
+            c.decline_alternate(why);
             assert_eq!(masks(&c), (RTR_RC, RTS_RC));
             assert_eq!(c.qp_attr(QpState::Rtr).unwrap().alt_timeout, 0);
             let _ = c.accept(&accept_params(), &[], at(0)).unwrap();

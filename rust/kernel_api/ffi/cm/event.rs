@@ -2,11 +2,15 @@
 
 //! Calls of a consumer's handler (`ib_cm_handler`).
 
-use super::{super::PathRec, ib_cm_id::IbCmId};
+use super::{
+    super::{path::to_raw, PathLink, PathRec},
+    ib_cm_id::IbCmId,
+};
 use crate::{bindings, ib::gid::GidAttr, kernel_api::HandlerGuard};
 use cmproto::{
     ibcm::EventType,
     qp::QpType,
+    ucma::path::PathRecord,
     wire::{self, Header, Message, Rej, Rep, Req, SidrRep, SidrReq, MAD_LEN},
 };
 use core::ptr;
@@ -24,6 +28,8 @@ pub(crate) struct ReceivedRequest<'a> {
     pub(crate) gid: Option<&'a GidAttr>,
     /// The path to the sender.
     pub(crate) path: &'a PathRec,
+    /// The alternate path to the sender, if it is used.
+    pub(crate) alternate: Option<PathRecord>,
 }
 
 /// An event for a consumer.
@@ -50,8 +56,10 @@ fn ece(header: &Header, vendor_id: u32) -> bindings::rdma_ucm_ece {
 /// Converts a REQ to event parameters.
 ///
 /// The resources of the sender are swapped, so that they are from the point of view of this end.
+/// `alternate` is the alternate path or null.
 fn req_param(
     request: &ReceivedRequest<'_>,
+    alternate: *mut bindings::sa_path_rec,
     header: &Header,
     req: &Req<'_>,
 ) -> bindings::ib_cm_req_event_param {
@@ -60,6 +68,7 @@ fn req_param(
         bth_pkey: request.pkey,
         port: request.port,
         primary_path: request.path.as_raw(),
+        alternate_path: alternate,
         ppath_sgid_attr: request.gid.map_or(ptr::null(), GidAttr::as_raw),
         remote_ca_guid: req.local_ca_guid.to_be(),
         remote_qkey: req.local_qkey,
@@ -167,11 +176,15 @@ impl IbCmId {
         if notification.event.is_send_error() {
             event.param.send_status = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR;
         }
+        let request = notification.request.as_ref();
+        let alternate = request.and_then(|request| request.alternate.as_ref());
+        let mut alternate = alternate.map(|path| to_raw(path, PathLink::Ib));
         // The message was decoded before, so this does not fail.
         if let Some((header, message)) = notification.mad.and_then(|mad| wire::decode(mad).ok()) {
             match (&message, &notification.request) {
                 (Message::Req(req), Some(request)) => {
-                    event.param.req_rcvd = req_param(request, &header, req);
+                    let alternate = alternate.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+                    event.param.req_rcvd = req_param(request, alternate, &header, req);
                 }
                 (Message::SidrReq(req), Some(request)) => {
                     event.param.sidr_req_rcvd = sidr_req_param(request, req);

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     bindings,
+    cm::consumer_path::ConsumerPaths,
     ib::{device::Device, qp},
     kernel_api::KernelId,
 };
@@ -113,18 +114,22 @@ unsafe fn insert_listen(
 ///
 /// The requirements of that function.
 unsafe fn send_req(id: &KernelId, param: &bindings::ib_cm_req_param) -> Result {
-    if !param.alternate_path.is_null() {
-        // Failover to an alternate path is not supported.
-        return Err(EINVAL);
-    }
     let params = connect_params(param)?;
     // SAFETY: By the safety requirements.
     unsafe {
         let (globals, gid) = (&id.endpoint().globals, param.ppath_sgid_attr);
         let (len, max) = (param.private_data_len, Req::PRIVATE_DATA_LEN);
         let data = bytes(param.private_data, len, max)?;
-        let path = consumer_path(globals, param.primary_path, gid)?;
-        id.send_req(&path, data_lids(param), params, data)
+        let alternate = match param.alternate_path.is_null() {
+            true => None,
+            false => Some(consumer_path(globals, param.alternate_path, ptr::null())?),
+        };
+        let paths = ConsumerPaths {
+            primary: consumer_path(globals, param.primary_path, gid)?,
+            alternate,
+            data_lids: data_lids(param),
+        };
+        id.send_req(&paths, params, data)
     }
 }
 

@@ -30,6 +30,7 @@ struct rust_test_req_bits {
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req);
 unsigned long long rust_test_service(void);
 bool rust_test_bounded(void);
+bool rust_test_migrates(void);
 
 /* For cmid only. */
 const char *rust_test_ipv4(void);

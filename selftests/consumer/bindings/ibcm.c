@@ -20,6 +20,15 @@ bool rust_test_bounded(void)
 	return bounded;
 }
 
+static bool migrates;
+module_param(migrates, bool, 0);
+MODULE_PARM_DESC(migrates, "the only tests are those of alternate paths that C does not pass");
+
+bool rust_test_migrates(void)
+{
+	return migrates;
+}
+
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req)
 {
 	return (struct rust_test_req_bits) {

@@ -138,10 +138,31 @@ fn shared_listeners(world: &Arc<World>) {
 
 /// Returns the attributes that an end reports for its queue pair.
 #[track_caller]
-fn attributes_of(side: &mut Side, state: QpState) -> Option<QpAttr> {
+pub(super) fn attributes_of(side: &mut Side, state: QpState) -> Option<QpAttr> {
     let attr = side.does(|_, id| id.init_qp_attr(state));
     is!(attr.as_ref().err(), None);
     attr.ok()
+}
+
+/// Returns the attributes that make a queue pair ready to receive.
+pub(super) fn rtr_mask() -> QpMask {
+    QpMask::STATE
+        | QpMask::AV
+        | QpMask::PATH_MTU
+        | QpMask::DEST_QPN
+        | QpMask::RQ_PSN
+        | QpMask::MAX_DEST_RD_ATOMIC
+        | QpMask::MIN_RNR_TIMER
+}
+
+/// Returns the attributes that make a queue pair ready to send.
+pub(super) fn rts_mask() -> QpMask {
+    QpMask::STATE
+        | QpMask::SQ_PSN
+        | QpMask::RETRY_CNT
+        | QpMask::RNR_RETRY
+        | QpMask::MAX_QP_RD_ATOMIC
+        | QpMask::TIMEOUT
 }
 
 fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
@@ -156,16 +177,7 @@ fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
         check!(attr.remote_may_read);
     }
     if let Some(attr) = attributes_of(side, QpState::RTR) {
-        is!(
-            attr.mask,
-            QpMask::STATE
-                | QpMask::AV
-                | QpMask::PATH_MTU
-                | QpMask::DEST_QPN
-                | QpMask::RQ_PSN
-                | QpMask::MAX_DEST_RD_ATOMIC
-                | QpMask::MIN_RNR_TIMER
-        );
+        is!(attr.mask, rtr_mask());
         is!(attr.dest_qpn, peer.qpn);
         is!(attr.rq_psn, side.psn);
         is!(attr.path_mtu, MTU_1024);
@@ -192,15 +204,7 @@ fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
         }
     }
     if let Some(attr) = attributes_of(side, QpState::RTS) {
-        is!(
-            attr.mask,
-            QpMask::STATE
-                | QpMask::SQ_PSN
-                | QpMask::RETRY_CNT
-                | QpMask::RNR_RETRY
-                | QpMask::MAX_QP_RD_ATOMIC
-                | QpMask::TIMEOUT
-        );
+        is!(attr.mask, rts_mask());
         is!(attr.sq_psn, peer.psn);
         is!(attr.retry_count, 6);
         is!(attr.max_rd_atomic, depth);
@@ -235,7 +239,7 @@ fn request(pair: &mut Pair) {
     };
     check!(l.identity() == Ok(req.listener));
     check!(req.sgid == world.said_gid());
-    check!(!req.has_alternate_path);
+    is!(req.alternate, None);
     is!(u32::from(req.port), world.gid.port());
     is!(req.bth_pkey, 0xffff);
     is!(req.remote_qpn, a.qpn);
@@ -311,7 +315,7 @@ fn answer(pair: &mut Pair) -> Option<()> {
     Some(())
 }
 
-fn end(pair: &mut Pair) {
+pub(super) fn end(pair: &mut Pair) {
     let Pair { a, b, .. } = pair;
     is!(a.does(Inbox::send_dreq), Ok(()));
     a.is_in(State::DREQ_SENT);

@@ -21,6 +21,7 @@ impl Inbox {
     pub(crate) fn request(&self) -> ReqParam<'_> {
         ReqParam {
             path: Some(self.world.path()),
+            alternate: None,
             sgid: Some(&self.world.gid),
             service_id: self.service,
             qpn: self.qpn,

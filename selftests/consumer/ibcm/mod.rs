@@ -2,6 +2,7 @@
 
 //! Tests of `<rdma/ib_cm.h>`.
 
+mod alternate;
 mod connection;
 mod ending;
 mod inbox;
@@ -38,6 +39,14 @@ impl kernel::Module for Ibcm {
             run.outcome()?;
             return Ok(Self(None));
         }
+        if service::migrates() {
+            run.test("an alternate path to nowhere", || {
+                alternate::elsewhere(world);
+            });
+            run.test("queue pairs that migrate", || alternate::migrated(world));
+            run.outcome()?;
+            return Ok(Self(None));
+        }
         run.test("an unused identifier", || connection::unused(world));
         run.test("listeners", || connection::listeners(world));
         run.test("a connection from outside", || {
@@ -46,6 +55,7 @@ impl kernel::Module for Ibcm {
         run.test("a connection in callbacks", || {
             connection::in_callbacks(world);
         });
+        run.test("an alternate path", || alternate::used(world));
         run.test("rejections", || ending::rejections(world));
         run.test("data before the RTU", || connection::notices(world));
         run.test("identifiers destroyed in each state", || {

@@ -61,7 +61,7 @@ pub(crate) struct Req {
     pub(crate) bth_pkey: u16,
     pub(crate) port: u8,
     pub(crate) path: Option<Path>,
-    pub(crate) has_alternate_path: bool,
+    pub(crate) alternate: Option<Path>,
     pub(crate) sgid: GidIdentity,
     /// In network byte order.
     pub(crate) remote_ca_guid: u64,
@@ -87,6 +87,7 @@ pub(crate) struct Rep {
     pub(crate) responder_resources: u8,
     pub(crate) initiator_depth: u8,
     pub(crate) rnr_retry_count: u32,
+    pub(crate) failover_accepted: u32,
 }
 
 /// The peer refuses.
@@ -226,7 +227,7 @@ impl Req {
     ///
     /// # Safety
     ///
-    /// The path, if there is one, must be valid.
+    /// The paths that there are must be valid.
     unsafe fn from_raw(raw: &bindings::ib_cm_req_event_param) -> Self {
         // SAFETY: It is only read.
         let bits = unsafe { bindings::rust_test_req_bits(raw) };
@@ -236,7 +237,8 @@ impl Req {
             port: raw.port,
             // SAFETY: By the safety requirements.
             path: unsafe { raw.primary_path.as_ref() }.and_then(Path::from_raw),
-            has_alternate_path: !raw.alternate_path.is_null(),
+            // SAFETY: By the safety requirements.
+            alternate: unsafe { raw.alternate_path.as_ref() }.and_then(Path::from_raw),
             sgid: GidIdentity::new(raw.ppath_sgid_attr),
             remote_ca_guid: raw.remote_ca_guid,
             remote_qpn: raw.remote_qpn,
@@ -262,6 +264,7 @@ impl Rep {
             responder_resources: raw.responder_resources,
             initiator_depth: raw.initiator_depth,
             rnr_retry_count: raw.rnr_retry_count(),
+            failover_accepted: raw.failover_accepted(),
         }
     }
 }

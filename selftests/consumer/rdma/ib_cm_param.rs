@@ -52,6 +52,7 @@ pub(crate) enum QpType {
 #[derive(Clone, Copy)]
 pub(crate) struct ReqParam<'a> {
     pub(crate) path: Option<Path>,
+    pub(crate) alternate: Option<Path>,
     /// The GID at which the path begins; without one, it is looked up.
     pub(crate) sgid: Option<&'a GidAttr>,
     pub(crate) service_id: u64,
@@ -75,8 +76,10 @@ impl ReqParam<'_> {
         send: impl FnOnce(&mut bindings::ib_cm_req_param) -> Result,
     ) -> Result {
         let mut path = self.path.map(Path::to_raw);
+        let mut alternate = self.alternate.map(Path::to_raw);
         let (private_data, private_data_len) = self.private_data.to_raw()?;
         send(&mut bindings::ib_cm_req_param {
+            alternate_path: alternate.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
             primary_path: path.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
             ppath_sgid_attr: self.sgid.map_or(ptr::null(), GidAttr::as_raw),
             service_id: self.service_id.to_be(),

@@ -36,6 +36,8 @@ numbers! {
         RNR_RETRY = ib_qp_attr_mask_IB_QP_RNR_RETRY,
         MAX_QP_RD_ATOMIC = ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC,
         TIMEOUT = ib_qp_attr_mask_IB_QP_TIMEOUT,
+        ALT_PATH = ib_qp_attr_mask_IB_QP_ALT_PATH,
+        PATH_MIG_STATE = ib_qp_attr_mask_IB_QP_PATH_MIG_STATE,
     }
 }
 
@@ -64,6 +66,22 @@ pub(crate) struct QpAttr {
     pub(crate) min_rnr_timer: u8,
     pub(crate) timeout: u8,
     pub(crate) retry_count: u8,
+    /// The address of the peer.
+    pub(crate) address: Option<Address>,
+    pub(crate) path_mig_state: u32,
+    /// The alternate path.
+    pub(crate) alternate: Alternate,
+}
+
+/// `IB_MIG_REARM`: the queue pair is to load its alternate path.
+pub(crate) const MIG_REARM: u32 = bindings::ib_mig_state_IB_MIG_REARM;
+
+/// The attributes of an alternate path.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Alternate {
+    pub(crate) port: u32,
+    pub(crate) pkey_index: u16,
+    pub(crate) timeout: u8,
     /// The address of the peer.
     pub(crate) address: Option<Address>,
 }
@@ -123,6 +141,13 @@ impl QpAttr {
             timeout: raw.timeout,
             retry_count: raw.retry_cnt,
             address: Address::from_raw(&raw.ah_attr),
+            path_mig_state: raw.path_mig_state,
+            alternate: Alternate {
+                port: raw.alt_port_num,
+                pkey_index: raw.alt_pkey_index,
+                timeout: raw.alt_timeout,
+                address: Address::from_raw(&raw.alt_ah_attr),
+            },
         })
     }
 }

@@ -11,6 +11,12 @@ pub(crate) fn resident() -> Option<u64> {
     (service_id != 0).then_some(service_id)
 }
 
+/// Returns true if the only tests are those of alternate paths that C does not pass.
+pub(crate) fn migrates() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_migrates() }
+}
+
 /// Returns true if the only test is that of a request whose time the port bounds.
 pub(crate) fn bounded() -> bool {
     // SAFETY: It may always be asked.

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Alternate paths.
+
+use super::{
+    connection::{attributes_of, end, rtr_mask, rts_mask},
+    inbox::Inbox,
+    pair::Pair,
+    world::World,
+};
+use crate::{
+    harness::is,
+    rdma::{
+        ib_cm_event::EventType,
+        ib_cm_id::{IbCmIdRef, QpEvent, State},
+        path::{Link, Path, MTU_1024},
+        qp_attr::{Address, Alternate, PeerLink, QpMask, QpState, MIG_REARM},
+        refusal::RejectReason,
+    },
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// Time codes of the alternate path: longer than the ack delay of any device that is tried.
+const LIFE_TIME: u8 = 17;
+const TIMEOUT: u8 = LIFE_TIME + 1;
+
+/// The other way from the device to itself: with a global header, in the same subnet.
+fn other_way(world: &World) -> Path {
+    Path {
+        hop_limit: 1,
+        traffic_class: 16,
+        packet_life_time: LIFE_TIME,
+        ..world.path()
+    }
+}
+
+/// Asks with an alternate path.
+fn ask(pair: &mut Pair, alternate: Path) -> Result {
+    pair.a.does(|end, id| {
+        let mut req = end.request();
+        req.alternate = Some(alternate);
+        id.send_req(&req)
+    })
+}
+
+/// Returns the address of the peer by the primary and by the alternate path.
+fn addresses(pair: &mut Pair) -> [(Option<Address>, Alternate); 2] {
+    [&mut pair.a, &mut pair.b].map(|side| {
+        let attr = attributes_of(side, QpState::RTR).unwrap_or_default();
+        (attr.address, attr.alternate)
+    })
+}
+
+/// Returns the masks of an end that is to be ready to receive, and to send.
+fn masks(pair: &mut Pair) -> [(QpMask, QpMask, u32); 2] {
+    [&mut pair.a, &mut pair.b].map(|side| {
+        let rtr = attributes_of(side, QpState::RTR).unwrap_or_default();
+        let rts = attributes_of(side, QpState::RTS).unwrap_or_default();
+        (rtr.mask, rts.mask, rts.path_mig_state)
+    })
+}
+
+/// Returns the attributes that load an alternate path.
+fn load_mask() -> QpMask {
+    QpMask::ALT_PATH | QpMask::PATH_MIG_STATE
+}
+
+/// Checks that both ends load the alternate path with their queue pairs.
+fn loaded(pair: &mut Pair, world: &World) {
+    let mask = (
+        rtr_mask() | QpMask::ALT_PATH,
+        rts_mask() | QpMask::PATH_MIG_STATE,
+        MIG_REARM,
+    );
+    is!(masks(pair), [mask; 2]);
+    for (address, alternate) in addresses(pair) {
+        is!(address.map(|address| address.global), Some(None));
+        is!(alternate.port, world.gid.port());
+        is!(alternate.pkey_index, 0);
+        is!(alternate.timeout, TIMEOUT);
+        along_the_other_way(alternate.address, world);
+    }
+}
+
+/// Checks that the address is that of the alternate path.
+fn along_the_other_way(address: Option<Address>, world: &World) {
+    let Link::Ib { dlid, .. } = world.link else {
+        return;
+    };
+    is!(
+        address.map(|address| address.link),
+        Some(PeerLink::Lid(dlid))
+    );
+    let global = address.and_then(|address| address.global);
+    is!(
+        global.map(|global| (global.dgid, global.traffic_class)),
+        Some((world.gid.gid(), 16))
+    );
+}
+
+/// Connects with an alternate path that both ends can use.
+fn connected(world: &Arc<World>) -> Option<Pair> {
+    let mut pair = Pair::start(world)?;
+    is!(ask(&mut pair, other_way(world)), Ok(()));
+    if !pair.b.expect(EventType::REQ_RECEIVED) {
+        return None;
+    }
+    let alternate = pair.b.req().and_then(|req| req.alternate);
+    // The time of the peer has its ack delay in it.
+    let path = Path {
+        service_id: pair.service,
+        ..other_way(world)
+    };
+    is!(alternate, Some(path));
+    is!(pair.b.does(Inbox::send_rep), Ok(()));
+    if !pair.a.expect(EventType::REP_RECEIVED) {
+        return None;
+    }
+    is!(pair.a.rep().map(|rep| rep.failover_accepted), Some(0));
+    is!(pair.a.does(Inbox::send_rtu), Ok(()));
+    pair.b.expect(EventType::RTU_RECEIVED).then_some(pair)
+}
+
+/// A path that nobody can use: the alternate path of a request over RoCE. C sends it, and refuses it.
+fn nobodys(world: &Arc<World>) {
+    let Some(mut pair) = Pair::start(world) else {
+        return;
+    };
+    let sent = ask(&mut pair, other_way(world));
+    if sent.is_err() {
+        is!(sent, Err(EINVAL));
+        return pair.a.is_in(State::IDLE);
+    }
+    if pair.a.expect(EventType::REJ_RECEIVED) {
+        is!(
+            pair.a.rej().map(|rej| rej.reason),
+            Some(RejectReason::INVALID_ALT_GID)
+        );
+    }
+}
+
+pub(super) fn used(world: &Arc<World>) {
+    if !world.link.is_ib() {
+        return nobodys(world);
+    }
+    refused(world);
+    if let Some(mut pair) = connected(world) {
+        loaded(&mut pair, world);
+        end(&mut pair);
+    }
+}
+
+/// Paths that a REQ has no fields for, or that begin nowhere, and the end may ask again.
+fn refused(world: &Arc<World>) {
+    let Some(mut pair) = Pair::start(world) else {
+        return;
+    };
+    let way = other_way(world);
+    for path in [
+        Path {
+            pkey: 0x8001,
+            ..way
+        },
+        Path {
+            mtu: MTU_1024 as u8 - 1,
+            ..way
+        },
+        Path {
+            sgid: world.path_to_nobody().dgid,
+            ..way
+        },
+    ] {
+        is!(ask(&mut pair, path), Err(EINVAL));
+        pair.a.is_in(State::IDLE);
+    }
+}
+
+/// A path that ends nowhere: C refuses the request, and else there is a connection without failover.
+pub(super) fn elsewhere(world: &Arc<World>) {
+    let Some(mut pair) = Pair::start(world) else {
+        return;
+    };
+    let path = Path {
+        dgid: world.path_to_nobody().dgid,
+        ..other_way(world)
+    };
+    is!(ask(&mut pair, path), Ok(()));
+    if !pair.b.expect(EventType::REQ_RECEIVED) {
+        return;
+    }
+    is!(pair.b.req().map(|req| req.alternate), Some(None));
+    is!(pair.b.does(Inbox::send_rep), Ok(()));
+    if !pair.a.expect(EventType::REP_RECEIVED) {
+        return;
+    }
+    is!(pair.a.rep().map(|rep| rep.failover_accepted), Some(2));
+    is!(masks(&mut pair), [(rtr_mask(), rts_mask(), 0); 2]);
+    is!(pair.a.does(Inbox::send_rtu), Ok(()));
+    if pair.b.expect(EventType::RTU_RECEIVED) {
+        end(&mut pair);
+    }
+}
+
+/// The queue pairs use their alternate paths, and so do the messages.
+pub(super) fn migrated(world: &Arc<World>) {
+    let migrate = |_: &Inbox, id: &IbCmIdRef| id.notify(QpEvent::PATH_MIG);
+    let Some(mut pair) = connected(world) else {
+        return;
+    };
+    let before = addresses(&mut pair);
+    is!(pair.a.does(migrate), Ok(()));
+    is!(pair.b.does(migrate), Ok(()));
+    is!(
+        masks(&mut pair),
+        [(rtr_mask() | QpMask::ALT_PATH, load_mask(), MIG_REARM); 2]
+    );
+    for ((address, alternate), (primary, _)) in addresses(&mut pair).into_iter().zip(before) {
+        along_the_other_way(address, world);
+        is!(alternate.address, primary);
+    }
+    end(&mut pair);
+    is!(pair.a.does(migrate), Err(EINVAL));
+    // One end alone: the other one still knows its peer.
+    let Some(mut pair) = connected(world) else {
+        return;
+    };
+    is!(pair.a.does(migrate), Ok(()));
+    is!(
+        attributes_of(&mut pair.a, QpState::RTS).map(|attr| attr.mask),
+        Some(load_mask())
+    );
+    end(&mut pair);
+    // Without one, nothing changes.
+    let Some(mut pair) = Pair::until_established(world) else {
+        return;
+    };
+    let before = addresses(&mut pair);
+    is!(pair.a.does(migrate), Ok(()));
+    is!(masks(&mut pair), [(rtr_mask(), rts_mask(), 0); 2]);
+    is!(addresses(&mut pair), before);
+    end(&mut pair);
+}

@@ -10,7 +10,7 @@ use crate::{
 };
 use cmproto::{
     cm::DestroyCause,
-    cma::{State, Trigger},
+    cma::Trigger,
     node::{Admission, Asker, Declined},
 };
 use kernel::{prelude::*, sync::Arc};
@@ -72,11 +72,9 @@ pub(super) fn takes_requests(
 /// [`Consumer::connect_request`].
 ///
 /// The consumer must be dropped after what that returns, which is the lock of the request's
-/// endpoint. Fails with [`Declined::Gone`] if the listener has ended.
+/// endpoint. Fails with [`Declined::Gone`] if the listener has ended. The listener may be one whose
+/// LISTEN fails at the moment: its consumer can be offered a request that was found before in any
+/// case.
 pub(crate) fn consumer_of(listener: &Endpoint) -> Result<Arc<dyn Consumer>, Declined> {
-    let inner = listener.inner.lock();
-    match (inner.state(), &inner.consumer) {
-        (State::Listen, Some(consumer)) => Ok(consumer.clone()),
-        _ => Err(Declined::Gone),
-    }
+    listener.inner.lock().consumer.clone().ok_or(Declined::Gone)
 }

@@ -3,8 +3,9 @@
 //! Layouts of structures, as the type information of a kernel module (BTF) tells them.
 //!
 //! The type information of a module continues that of the kernel: its strings and types are
-//! numbered from where those of the kernel end. The format is that of `Documentation/bpf/btf.rst`
-//! in the kernel.
+//! numbered from where those of the kernel end. It leaves out the structures that the kernel has as
+//! well: those of whatever is built in. The format is that of `Documentation/bpf/btf.rst` in the
+//! kernel.
 
 /// The length of a header, in bytes.
 pub const HEADER_LEN: usize = 24;
@@ -64,6 +65,16 @@ impl Header {
         Some(self.types.end()?.max(self.strings.end()?))
     }
 
+    /// Returns the offset of the types.
+    pub fn types_start(&self) -> usize {
+        self.types.start
+    }
+
+    /// Returns the length of all types.
+    pub fn types_len(&self) -> usize {
+        self.types.len
+    }
+
     /// Returns the offset of the strings.
     pub fn strings_start(&self) -> usize {
         self.strings.start
@@ -100,12 +111,15 @@ pub struct Misfit<'a> {
 }
 
 /// Compares structures with the type information `module`, which continues that of a kernel with
-/// the strings `kernel_strings`. Returns the first number that differs.
+/// the types `kernel_types` and the strings `kernel_strings`. Returns the first number that
+/// differs.
 ///
-/// Type information that cannot be read, as it has kinds of types that are not known here, does not
-/// differ.
+/// Without the kernel's types, which are many, a structure that the module leaves out is a misfit
+/// of which no number was found. Type information that cannot be read, as it has kinds of types
+/// that are not known here, does not differ.
 pub fn misfit<'a>(
     module: &[u8],
+    kernel_types: &[u8],
     kernel_strings: &[u8],
     expected: &'a [Structure<'a>],
 ) -> Option<Misfit<'a>> {
@@ -116,7 +130,11 @@ pub fn misfit<'a>(
         module: header.strings.of(module)?,
     };
     expected.iter().find_map(|structure| {
-        let found = Found::search(types, &strings, structure.name).ok()?;
+        let search = |types| Found::search(types, &strings, structure.name);
+        let found = match search(types).ok()? {
+            None => search(kernel_types).ok()?,
+            found => found,
+        };
         let differs = |member, expected, found| {
             (found != Some(expected)).then_some(Misfit {
                 structure: structure.name,
@@ -297,7 +315,7 @@ mod tests {
             size: Some(size),
             members,
         }];
-        let misfit = misfit(&a_module(types), KERNEL, &expected)?;
+        let misfit = misfit(&a_module(types), &[], KERNEL, &expected)?;
         assert_eq!(misfit.structure, name);
         Some((misfit.expected, misfit.found))
     }
@@ -330,6 +348,32 @@ mod tests {
     }
 
     #[test]
+    fn a_structure_that_the_kernel_has() {
+        let bytes = |types: &[u32]| -> Vec<u8> {
+            types.iter().flat_map(|word| word.to_ne_bytes()).collect()
+        };
+        let res = bytes(&a_type(4, b"res", 72, 1, &[offset_of(b"state"), 1, 64]));
+        let at = |module: &[u32], kernel: &[u8], size, state| {
+            let expected = [Structure {
+                name: "res",
+                size: Some(size),
+                members: &[("state", state)],
+            }];
+            let misfit = misfit(&a_module(module), kernel, KERNEL, &expected)?;
+            Some((misfit.member.is_some(), misfit.found))
+        };
+        assert_eq!(at(&[], &res, 72, 8), None);
+        assert_eq!(at(&[], &res, 80, 8), Some((false, Some(72))));
+        assert_eq!(at(&[], &res, 72, 16), Some((true, Some(8))));
+        // The module has one of its own only where the kernel's is another one.
+        let own = a_type(4, b"res", 80, 1, &[offset_of(b"state"), 1, 64]);
+        assert_eq!(at(&own, &res, 80, 8), None);
+        assert_eq!(at(&[], &[], 72, 8), Some((false, None)));
+        let unknown = bytes(&a_type(31, b"", 0, 0, &[]));
+        assert_eq!(at(&[], &unknown, 80, 8), None);
+    }
+
+    #[test]
     fn what_cannot_be_read_does_not_differ() {
         let kind = [a_type(31, b"", 0, 0, &[]), example()].concat();
         assert_eq!(of(&kind, "private", 1, &[]), None);
@@ -341,14 +385,14 @@ mod tests {
             members: &[],
         }];
         let module = a_module(&example());
-        assert!(misfit(&module, KERNEL, &expected).is_some());
+        assert!(misfit(&module, &[], KERNEL, &expected).is_some());
         for len in 0..module.len() {
-            assert_eq!(misfit(&module[..len], KERNEL, &expected), None);
+            assert_eq!(misfit(&module[..len], &[], KERNEL, &expected), None);
         }
         for byte in 0..3 {
             let mut other = module.clone();
             other[byte] ^= 4;
-            assert_eq!(misfit(&other, KERNEL, &expected), None);
+            assert_eq!(misfit(&other, &[], KERNEL, &expected), None);
         }
     }
 

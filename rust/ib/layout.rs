@@ -79,7 +79,12 @@ pub(crate) fn difference() -> Result<Option<Misfit<'static>>> {
     };
     let core = core.read(0, core.header.total_len().ok_or(EINVAL)?)?;
     let strings = kernel.read(kernel.header.strings_start(), kernel.header.strings_len())?;
-    Ok(misfit(&core, &strings, EXPECTED))
+    let first = misfit(&core, &[], &strings, EXPECTED);
+    if first.is_none_or(|misfit| misfit.found.is_some()) {
+        return Ok(first);
+    }
+    let types = kernel.read(kernel.header.types_start(), kernel.header.types_len())?;
+    Ok(misfit(&core, &types, &strings, EXPECTED))
 }
 
 /// A file with the type information of the kernel or of a module.

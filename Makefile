@@ -14,6 +14,10 @@ endif
 ifdef RELEASE
 export RUST_RDMA_CM_RELEASE := $(RELEASE)
 endif
+# Another architecture than amd64, as the kernel's build names it.
+ifdef ARCH
+export RUST_RDMA_CM_ARCH := $(ARCH)
+endif
 
 # Quiet as the kernel's build is: V=1 shows the commands.
 V ?=
@@ -132,6 +136,7 @@ help:
 	@echo '  distclean         - also documentation and test builds'
 	@echo '  distclean-cache   - remove the cache: sysroot, kernel tree, guest images'
 	@echo ''
+	@echo '  ARCH=arm64 to build for, and run on, another architecture than amd64, with most targets'
 	@echo '  SERIES=7.2 for the newest kernel of that series, RELEASE=7.2.11+deb13-amd64 for one of'
 	@echo '  those that the archive has, with any target'
 	@echo ''

@@ -14,7 +14,7 @@ driver() {
 		kdir=$1 && shift
 	else
 		kdir=$("$TOOLS/kernel" --print-kdir)
-		set -- CC=x86_64-linux-gnu-gcc-14 HOSTCC=x86_64-linux-gnu-gcc-14
+		set -- "${KERNEL_MAKE[@]}"
 	fi
 	# A kernel tree that was built has *.mod.c of its own.
 	key=$(cd "$kdir/$source" &&

@@ -30,6 +30,30 @@ die() {
 	exit 1
 }
 
+# The architecture of the kernel and of the guest, as Debian names it; that of compilers and of QEMU is amd64.
+# KERNEL_MAKE is what the kernel's make has to know of it and of the compiler that Debian built the kernel with.
+choose_arch() {
+	case $1 in
+	amd64 | x86_64)
+		DEB_ARCH=amd64 MACHINE=x86_64
+		KERNEL_MAKE=(ARCH=x86_64)
+		;;
+	arm64 | aarch64)
+		DEB_ARCH=arm64 MACHINE=aarch64
+		KERNEL_MAKE=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+		;;
+	*) die "architecture $1: there are amd64 and arm64" ;;
+	esac
+	KERNEL_MAKE+=("CC=$MACHINE-linux-gnu-gcc-14" HOSTCC=x86_64-linux-gnu-gcc-14)
+	export RUST_RDMA_CM_ARCH=$DEB_ARCH
+}
+choose_arch "${RUST_RDMA_CM_ARCH:-amd64}"
+
+# only_on amd64 WHAT: the end of this on another architecture, for which WHAT does not exist.
+only_on() {
+	[ "$DEB_ARCH" = "$1" ] || die "$2 is for $1 only"
+}
+
 # show_help: what the first lines of a tool say.
 show_help() {
 	awk 'NR <= 2 || NR == 3 && /^#$/ || /^# shellcheck/ { next }
@@ -196,13 +220,13 @@ archive_get() {
 	}
 }
 
-# debian_system VARIANT SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they need, as a
-# variant of mmdebstrap.
+# debian_system VARIANT ARCH SUITE ROOT PACKAGE...: these packages of a Debian suite, and all that they need, as a
+# variant of mmdebstrap. Only what is extracted may be of another architecture than the host's.
 debian_system() {
-	local variant=$1 suite=$2 root=$3 opts proxy
-	shift 3
+	local variant=$1 arch=$2 suite=$3 root=$4 opts proxy
+	shift 4
 	opts=(
-		"--variant=$variant" --architectures=amd64 --include="$(IFS=, && echo "$*")"
+		"--variant=$variant" --architectures="$arch" --include="$(IFS=, && echo "$*")"
 		--aptopt='Acquire::Check-Valid-Until "false"'
 		--aptopt='Acquire::Languages "none"'
 		--aptopt='APT::Install-Recommends "false"'
@@ -227,7 +251,7 @@ debian_system() {
 # need, for programs of a guest. Only unpacked: nothing here is ever configured or booted.
 unpack_packages() {
 	local root=$2 link
-	debian_system extract "$@"
+	debian_system extract "$DEB_ARCH" "$@"
 	# A merged /usr, which packages that are only unpacked need not bring.
 	for link in bin sbin lib lib64; do
 		[ -e "$root/$link" ] || ln -s "usr/$link" "$root/$link"

@@ -467,7 +467,7 @@ use_programs_of() {
 		chmod +x "$bin/$program"
 	done
 	export PATH="$bin:$PATH"
-	echo "# $(basename "$(readlink "$root"/usr/lib/x86_64-linux-gnu/librdmacm.so.1)")"
+	echo "# $(basename "$(readlink "$root"/usr/lib/*-linux-gnu/librdmacm.so.1)")"
 }
 
 # Returns true if cmtime is one whose two ends meet at a socket before the server listens.

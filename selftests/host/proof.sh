@@ -85,9 +85,17 @@ proof_build() {
 
 # static_program PACKAGE: builds the program of that name, which needs no C library where it runs, and prints its path.
 static_program() {
-	local target=x86_64-unknown-linux-gnu
-	RUSTFLAGS="-C target-feature=+crt-static" \
-		"${cargo[@]}" build --locked --release --quiet --target "$target" \
+	local target=$MACHINE-unknown-linux-gnu flags='-C target-feature=+crt-static' run=("${cargo[@]}") home
+	if [ "$DEB_ARCH" != amd64 ]; then
+		# The sysroot has the libraries, and this host the crates if it has a cargo.
+		flags+=" -C linker=$MACHINE-linux-gnu-gcc" run=("$TOOLS/buildroot" cargo)
+		if [ -n "$own_cargo" ]; then
+			home=${CARGO_HOME:-$HOME/.cargo}
+			cargo fetch --locked --quiet --manifest-path "$HOST/Cargo.toml" >&2 || return
+			run=(env "BUILDROOT_BIND=$home" "$TOOLS/buildroot" env "CARGO_HOME=$home" cargo --offline)
+		fi
+	fi
+	RUSTFLAGS=$flags "${run[@]}" build --locked --release --quiet --target "$target" \
 		--manifest-path "$HOST/Cargo.toml" --package "$1" >&2 &&
 		echo "$CARGO_TARGET_DIR/$target/release/$1"
 }

@@ -26,7 +26,7 @@ need() {
 
 # program DIR OUT: what its makefile makes.
 program() {
-	BUILDROOT_BIND=$share "$TOOLS/buildroot" make -s -C "$1" CC=gcc OUT="$2"
+	BUILDROOT_BIND=$share "$TOOLS/buildroot" make -s -C "$1" CC="$MACHINE-linux-gnu-gcc" OUT="$2"
 }
 
 make_conformance() {
@@ -62,9 +62,10 @@ make_admin() {
 make_examples() {
 	local dir=$share/examples
 	make -s -C "$REPO" headers_install INSTALL_HDR_PATH="$dir" &&
-		BUILDROOT_BIND=$share "$TOOLS/buildroot" gcc -O2 -Wall -Wextra -Werror -I "$dir/include" -o "$dir/options-c" \
+		BUILDROOT_BIND=$share "$TOOLS/buildroot" "$MACHINE-linux-gnu-gcc" -O2 -Wall -Wextra -Werror -I "$dir/include" -o "$dir/options-c" \
 			"$REPO/selftests/examples/options.c" -lrdmacm &&
-		BUILDROOT_BIND=$share "$TOOLS/buildroot" rustc --edition 2021 -O -C strip=symbols -D warnings \
+		BUILDROOT_BIND=$share "$TOOLS/buildroot" rustc --target "$MACHINE-unknown-linux-gnu" \
+			-C "linker=$MACHINE-linux-gnu-gcc" --edition 2021 -O -C strip=symbols -D warnings \
 			-o "$dir/options-rust" "$REPO/selftests/examples/options.rs"
 }
 

@@ -251,6 +251,22 @@ newest() {
 	return "$status"
 }
 
+# The module of the other architecture, in a copy, as a tree has that of one.
+arm64() {
+	local copy status=0 why
+	copy=$CACHE/arm64-$(hash_of "$REPO")
+	if ! RUST_RDMA_CM_ARCH=arm64 "$TOOLS/sysroot" --is-ready &&
+		! why=$(archive_get "dists/$SUITE/InRelease" "$work/InRelease"); then
+		echo "ok - arm64 # SKIP its sysroot is not in the cache, and there is $why"
+		return
+	fi
+	copy_sources "$copy" >&2 || return
+	"$copy/tools/check" --arch arm64 --lanes 1 --keep "$work/arm64" build panic layout quick >"$work/arm64.out" 2>&1 || status=1
+	cat "$work"/arm64/{build,panic,layout,quick}.log
+	[ "$status" -eq 0 ] || sed 's/^/# /' "$work/arm64.out"
+	return "$status"
+}
+
 # with_kernel_source COMMAND...: as $work/linux.tar. The steps that use it take an hour or two where
 # guests are emulated.
 with_kernel_source() {
@@ -328,40 +344,50 @@ debug_step() {
 	fi
 }
 
+# on_amd64 KIND...: such a step, but on amd64 only. It does not depend on the architecture, or there is no such thing
+# for another.
+on_amd64() {
+	if [ "$DEB_ARCH" != amd64 ]; then
+		not_here "it is for amd64, and --arch is $DEB_ARCH" "${@:2}"
+	else
+		"$@"
+	fi
+}
+
 # In this order, two at a time, and beside them one that mostly waits and one that needs neither a guest nor a clock: what
 # others wait for and what takes long comes first,
 # and in the end there are steps that use few processors. Two guests are not beside two others: soft-RoCE gives a message up
 # that is not acknowledged for some seconds.
 declare_steps() {
 	rust_step build build
-	rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
-	rust_step sources sources
-	rust_step docs one "the documentation builds without a warning" "$TOOLS/htmldocs" "$work/html"
-	rust_step tools "$REPO/selftests/tools.sh"
+	on_amd64 rust_step fmt one "rustfmt" "$TOOLS/fmt" --check
+	on_amd64 rust_step sources sources
+	on_amd64 rust_step docs one "the documentation builds without a warning" "$TOOLS/htmldocs" "$work/html"
+	on_amd64 rust_step tools "$REPO/selftests/tools.sh"
 	rust_step --needs build panic in_tree one "no reachable panic in the module" "$TOOLS/checks/panic"
 	rust_step --needs build layout layout
 	rust_step --needs build rebuild in_tree one "not built again if nothing has changed" "$TOOLS/checks/rebuild"
 	boot_step --waits commands
 	boot_step --waits removal
 	boot_step states
-	rust_step --waits --needs build signed eval "boot=signed in_guest"
+	on_amd64 rust_step --waits --needs build signed eval "boot=signed in_guest"
 	step_of_suite[install-signed]=signed
-	rust_step --waits --needs build secure-boot eval "boot=secure-boot in_guest"
+	on_amd64 rust_step --waits --needs build secure-boot eval "boot=secure-boot in_guest"
 	step_of_suite[secure-boot]=secure-boot
-	step --waits --needs build monitoring monitoring
+	on_amd64 step --waits --needs build monitoring monitoring
 	step_of_suite[monitoring]=monitoring
-	rust_step --waits --needs build symptoms eval "boot=symptoms in_guest"
+	on_amd64 rust_step --waits --needs build symptoms eval "boot=symptoms in_guest"
 	step_of_suite[troubleshooting]=symptoms
-	rust_step --idle clippy one "clippy" "$TOOLS/clippy"
-	rust_step --idle --cargo host "$TOOLS/check-host"
-	rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
-	rust_step --idle --needs build lintian lintian
-	rust_step --idle --needs build dkms dkms
-	rust_step --idle --needs build initramfs debian_host initramfs.sh
+	on_amd64 rust_step --idle clippy one "clippy" "$TOOLS/clippy"
+	on_amd64 rust_step --idle --cargo host "$TOOLS/check-host"
+	on_amd64 rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
+	on_amd64 rust_step --idle --needs build lintian lintian
+	on_amd64 rust_step --idle --needs build dkms dkms
+	on_amd64 rust_step --idle --needs build initramfs debian_host initramfs.sh
 	boot_step infiniband
 	boot_step programs
 	boot_step storage
-	rust_step --needs build insns insns
+	on_amd64 rust_step --needs build insns insns
 	boot_step scenarios
 	boot_step unreached
 	boot_step hostile
@@ -372,27 +398,28 @@ declare_steps() {
 	stock_step --needs build --after removal two-guests two_guests --capture "$share/capture"
 	stock_step --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
-	rust_step --needs build --after removal root debian_host root.sh
-	stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
+	on_amd64 rust_step --needs build --after removal root debian_host root.sh
+	on_amd64 stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 
 	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
-	rust_step --named --needs build dkms-build dkms --build
+	on_amd64 rust_step --named --needs build dkms-build dkms --build
 	rust_step --named delays "$TOOLS/delays" --kernel "$kernel"
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
 	step --named --needs build nvme-queues storage_pair nvme-queues
 	step --named --needs build nvme-bulk storage_pair nvme-bulk
 	step --named --needs build nvme-reclaim storage_pair nvme-reclaim
 	step --named --needs build nfs-bulk with_kernel_source storage_pair nfs-bulk --disk "$work/linux.tar"
-	stock_step --named --needs build blktests eval "boot=blktests in_guest"
-	rust_step --named intree "$TOOLS/intree"
-	rust_step --named --cargo host-tests "$TOOLS/check-host" tests
+	on_amd64 stock_step --named --needs build blktests eval "boot=blktests in_guest"
+	on_amd64 rust_step --named intree "$TOOLS/intree"
+	on_amd64 rust_step --named --cargo host-tests "$TOOLS/check-host" tests
 	stock_step --named --needs build quick quick
+	on_amd64 rust_step --named arm64 arm64
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree)
+long_steps=(storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

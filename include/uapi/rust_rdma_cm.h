@@ -70,7 +70,14 @@ enum {
 	 * may be down until connections over it end by RDMA_CM_EVENT_DISCONNECTED with the status
 	 * -ENETDOWN. 0: they do not end by that, as in C [60000], default 0.
 	 */
-	RDMA_OPTION_TUNING_DEAD_LINK = 7,
+	RDMA_OPTION_TUNING_DEAD_LINK,
+	/*
+	 * cm_keepalive_s, in seconds: the longest time between two questions to the peer of an
+	 * established connection whether it still has the connection. A peer that has restarted
+	 * says no, which ends the connection by RDMA_CM_EVENT_DISCONNECTED. One that has gone says
+	 * nothing, which ends nothing. 0: it is not asked, as in C [7200], default 0.
+	 */
+	RDMA_OPTION_TUNING_KEEPALIVE,
 };
 
 #endif

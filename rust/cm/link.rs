@@ -6,7 +6,6 @@
 //! connection with the connection's lock held. So of several work items about one link, the last
 //! one to look sees what the link has come to.
 
-use super::execute::Cause;
 use crate::{
     endpoint::{Connection, Endpoint, EndpointRef, IdKind, Inner},
     globals::Globals,
@@ -69,12 +68,12 @@ impl Endpoint {
         }
         // An outage before this one is over, however short the time between them was.
         if is_up {
-            self.note_link(&mut inner, Connection::link_up);
+            self.watch(&mut inner, Connection::link_up);
         }
         let patience = inner.tuned(Tunable::DeadLink);
         if patience != 0 && !self.has_link(&inner) {
             let patience = Duration::from_millis(patience.into());
-            self.note_link(&mut inner, |machine| machine.link_down(patience, now));
+            self.watch(&mut inner, |machine| machine.link_down(patience, now));
         }
     }
 
@@ -84,20 +83,9 @@ impl Endpoint {
         let conn = inner.exchange.conn();
         let is_back = conn.is_some_and(|conn| conn.machine.is_link_down()) && self.has_link(inner);
         if is_back {
-            self.note_link(inner, Connection::link_up);
+            self.watch(inner, Connection::link_up);
         }
         is_back
-    }
-
-    fn note_link(
-        self: &EndpointRef,
-        inner: &mut Inner,
-        note: impl FnOnce(&mut Connection) -> cmproto::cm::Actions,
-    ) {
-        if let Some(conn) = inner.exchange.conn_mut() {
-            let actions = note(&mut conn.machine);
-            self.execute(inner, actions, &Cause::None);
-        }
     }
 
     /// Returns whether the endpoint is one over `link`.

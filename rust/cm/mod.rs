@@ -19,6 +19,7 @@ mod execute;
 mod expiry;
 mod failure;
 mod incoming_mad;
+mod keepalive;
 pub(crate) mod link;
 mod matched_listener;
 mod mra;

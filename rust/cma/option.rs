@@ -3,7 +3,7 @@
 //! Options that a consumer may set.
 
 use crate::{
-    endpoint::Endpoint,
+    endpoint::{Endpoint, EndpointRef},
     ib::device::NodeType,
     kext::error::{ResultExt, ToKernel},
 };
@@ -57,7 +57,7 @@ impl Endpoint {
     ///
     /// Fails with `EINVAL` if the value is too large, or if it says whether the port is shared and
     /// the endpoint is bound.
-    pub(crate) fn tune(&self, tunable: Tunable, value: u32) -> Result {
+    pub(crate) fn tune(self: &EndpointRef, tunable: Tunable, value: u32) -> Result {
         let mut inner = self.inner.lock();
         if tunable == Tunable::ReusePort && inner.state() != State::Idle {
             return Err(EINVAL);
@@ -65,6 +65,9 @@ impl Endpoint {
         inner.tuning.set(tunable, value).kernel()?;
         if tunable == Tunable::DeadLink && value != 0 {
             self.globals.minds_links.store(true, Relaxed);
+        }
+        if tunable == Tunable::Keepalive {
+            self.keepalive_changed(&mut inner);
         }
         Ok(())
     }

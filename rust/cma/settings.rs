@@ -65,6 +65,7 @@ impl Settings for Globals {
         c"cm_backlog_parking",
         c"cm_reuseport",
         c"cm_dead_link_ms",
+        c"cm_keepalive_s",
     ];
 
     fn parts(&self, name: &[u8]) -> Result<u32> {

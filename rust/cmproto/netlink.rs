@@ -146,6 +146,8 @@ numbered! {
         DeadLink = 45 => "dead-link-ms",
         /// [`Tunable::ReusePort`].
         ReusePort = 46 => "reuseport",
+        /// [`Tunable::Keepalive`].
+        Keepalive = 47 => "keepalive-s",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -163,6 +165,7 @@ impl Attr {
             Tunable::Parking => Self::Parking,
             Tunable::ReusePort => Self::ReusePort,
             Tunable::DeadLink => Self::DeadLink,
+            Tunable::Keepalive => Self::Keepalive,
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) trait Settings: Send + Sync + Sized + 'static {
 }
 
 /// The number of files of a part.
-pub(crate) const FILES: usize = 10;
+pub(crate) const FILES: usize = 11;
 
 /// The longest name of a directory (`NAME_MAX`), in bytes.
 const NAME_MAX: usize = 255;
@@ -245,6 +245,7 @@ impl Types {
             Self::attr::<T, 7>(),
             Self::attr::<T, 8>(),
             Self::attr::<T, 9>(),
+            Self::attr::<T, 10>(),
         ];
         for (attr, name) in attrs.iter_mut().zip(T::FILES) {
             attr.ca_name = name.as_char_ptr();

@@ -80,6 +80,7 @@ impl netlink::Family for Family {
         Attr::Parking as u16,
         Attr::ReusePort as u16,
         Attr::DeadLink as u16,
+        Attr::Keepalive as u16,
     ];
     type Dump = Dump;
 

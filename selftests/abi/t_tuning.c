@@ -18,6 +18,7 @@ static const struct {
 	[RDMA_OPTION_TUNING_PARKING] = { "cm_backlog_parking", 2048, 1024 },
 	[RDMA_OPTION_TUNING_REUSEPORT] = { "cm_reuseport", 1, 0 },
 	[RDMA_OPTION_TUNING_DEAD_LINK] = { "cm_dead_link_ms", 60000, 0 },
+	[RDMA_OPTION_TUNING_KEEPALIVE] = { "cm_keepalive_s", 7200, 0 },
 };
 #define TUNABLES (sizeof(tunables) / sizeof(tunables[0]))
 
@@ -300,6 +301,37 @@ TEST(tuning, early_retry)
 		CHECK_EQ(before, read_number(RETRIES));
 	}
 	no_more_nobody();
+}
+
+/* Questions to the peer begin and end as soon as the option says so, and it ignores them. */
+TEST(tuning, keepalive)
+{
+	const char *const asked = COUNTERS "cm_tx_msgs/dreq";
+	struct rdma_ucm_event_resp ev;
+	union addr a = addr4(ADDR4, 0);
+	struct pair p;
+	long before;
+
+	if (!is_rust())
+		skip("C has nothing to tune");
+	pair_established(&p, &a);
+	before = read_number(asked);
+	CHECK(no_event(p.cfd, 1500));
+	CHECK_EQ(before, read_number(asked));
+	REQUIRE_OK(tune(p.cfd, p.client, RDMA_OPTION_TUNING_KEEPALIVE, 1));
+	REQUIRE_OK(tune(p.sfd, p.server, RDMA_OPTION_TUNING_KEEPALIVE, 7200));
+	CHECK(no_event(p.cfd, 3500 + slack_ms()));
+	note("%ld questions", read_number(asked) - before);
+	CHECK(read_number(asked) - before >= 3);
+	CHECK(read_number(asked) - before <= 4 + slack_ms() / 1000);
+	REQUIRE_OK(tune(p.cfd, p.client, RDMA_OPTION_TUNING_KEEPALIVE, 0));
+	before = read_number(asked);
+	CHECK(no_event(p.cfd, 1500));
+	CHECK_EQ(before, read_number(asked));
+	CHECK(no_event(p.sfd, 0));
+	REQUIRE_OK(disconnect_id(p.cfd, p.client));
+	NEED_EVENT(p.sfd, EV_DISCONNECTED, &ev);
+	CHECK_EQ(0, (int)ev.status);
 }
 
 #define ROOT "/sys/kernel/config/rdma_cm"

@@ -31,6 +31,8 @@ static const struct {
 	{ RDMA_OPTION_TUNING_PARKING, 64 },
 	/* Milliseconds: a connection ends when its own interface was down for 200 ms. */
 	{ RDMA_OPTION_TUNING_DEAD_LINK, 200 },
+	/* Seconds: the peer is asked once a minute whether it still has the connection. */
+	{ RDMA_OPTION_TUNING_KEEPALIVE, 60 },
 };
 
 static void die(const char *what)

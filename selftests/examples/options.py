@@ -23,6 +23,7 @@ OPTIONS = (
     ("EARLY_RETRY", 4, 50),  # milliseconds
     ("PARKING", 5, 64),  # a number of requests, for an id that listens
     ("DEAD_LINK", 7, 200),  # milliseconds
+    ("KEEPALIVE", 8, 60),  # seconds
 )
 rdmacm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 rdmacm.rdma_create_event_channel.restype = ctypes.c_void_p

@@ -15,7 +15,7 @@ use std::{env, error::Error, io, net::SocketAddrV4, process::ExitCode, time::Ins
 const TUNING: i32 = 0x5243_4d00;
 
 /// The options, by their numbers in that header, and values.
-const OPTIONS: [(i32, u32); 7] = [
+const OPTIONS: [(i32, u32); 8] = [
     (0, 18),  // RESPONSE_TIMEOUT, a time code: 2^(18 - 8) ms, about a second
     (1, 3),   // MAX_RETRIES, a number
     (2, 500), // DEADLINE, milliseconds
@@ -23,6 +23,7 @@ const OPTIONS: [(i32, u32); 7] = [
     (4, 50),  // EARLY_RETRY, milliseconds
     (5, 64),  // PARKING, a number of requests, for an id that listens
     (7, 200), // DEAD_LINK, milliseconds
+    (8, 60),  // KEEPALIVE, seconds
 ];
 
 /// The error of the C modules, and of a rust_rdma_cm that is too old for an option.

@@ -202,6 +202,46 @@ victim_client() {
 	nothing_left
 }
 
+# The client is gone, and nothing that its host sends about it arrives, as after a crash. The server waits for
+# the client's next message: this module asks the client's host, C waits on.
+forgotten_server() {
+	local server since told=0
+	[ "$CM" != rust ] || port_setting cm_keepalive_s 2 rxe2 || return
+	stdbuf -oL rping -s -d -v -a "$own4" >"$TMP/log" 2>&1 & server=$!
+	await_listener
+	say ready
+	hear forgotten || return
+	since=$(date +%s%3N)
+	learns 10 "$TMP/log" || told=1
+	note "$CM: $([ "$told" = 0 ] && echo "told after $(($(date +%s%3N) - since)) ms" || echo "not told in 10 s")"
+	[ "$CM" != rust ] || port_setting cm_keepalive_s 0 rxe2 || return
+	if [ "$CM" = rust ]; then
+		[ "$told" = 0 ] && misses "$server" "$TMP/log" || return
+	else
+		[ "$told" = 1 ] && cm_id_in CONNECT "pid $server " || return
+		end "$server"
+	fi
+	nothing_left
+}
+
+forgotten_client() {
+	local client
+	hear ready || return
+	: >"$TMP/log"
+	stdbuf -oL rping -c -d -v -a "$far4" >"$TMP/log" 2>&1 & client=$!
+	wait_for 10 grep -q "ping data" "$TMP/log" || { kill -9 "$client"; return 1; }
+	kill -STOP "$client"
+	pause 1
+	tc qdisc add dev eth0 root netem loss 100% || return
+	kill -9 "$client"
+	wait_for 20 no_cm_ids
+	tc qdisc del dev eth0 root || return
+	say forgotten
+	ends_within 20 "$client"
+	[ $? -ne 99 ] || return
+	nothing_left
+}
+
 if [ -e "$dir/programs.sqfs" ]; then
 	use_programs_of "$dir/programs.sqfs" || exit
 fi
@@ -237,6 +277,7 @@ for server in 1 2; do
 	done
 	group "$server"
 	pair "$server" victim "kill -9 of the client"
+	pair "$server" forgotten "the client's host has lost the connection"
 done
 if [ -n "${TCPDUMP:-}" ]; then
 	check "captured" capture_end /tmp/two-guests.pcap "$dir/two-guests.pcap"

@@ -493,7 +493,7 @@ faulty() {
 	[ $? -eq 5 ] || fail "no status 5" || return
 	diff - "$TMP/err" <<-EOF || return
 		rdma-cm: $CONF:2: max-retries is a number from 0 to 15
-		rdma-cm: $CONF:3: no tunable deadlin-ms: there are response-timeout, max-retries, deadline-ms, timewait, early-retry-ms, backlog-parking, reuseport, dead-link-ms
+		rdma-cm: $CONF:3: no tunable deadlin-ms: there are response-timeout, max-retries, deadline-ms, timewait, early-retry-ms, backlog-parking, reuseport, dead-link-ms, keepalive-s
 		rdma-cm: $CONF:4: no NAME=VALUE for rxe0
 	EOF
 	is_tuned rxe0 max-retries "9 device" && is_tuned rxe0 timewait "8 host" && is_tuned rxe0 deadline-ms "0 default"

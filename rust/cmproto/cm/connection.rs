@@ -61,7 +61,15 @@ pub(super) struct PackedLimits {
     /// Longest wait for an MRA, in microseconds, at most 71 minutes.
     mra_wait: u32,
     total: TotalTimeout,
+    /// Longest time between two questions to the peer, in seconds. 0 not to ask.
+    keepalive: u16,
     timewait: TimeCode,
+}
+
+/// Returns a time in whole seconds, or 0 if there is none.
+fn seconds(time: Option<Duration>) -> u16 {
+    let seconds = time.map_or(0, |time| time.as_micros() / 1_000_000);
+    u16::try_from(seconds).unwrap_or(u16::MAX)
 }
 
 impl PackedLimits {
@@ -69,8 +77,19 @@ impl PackedLimits {
         Self {
             mra_wait: u32::try_from(limits.mra_wait.as_micros()).unwrap_or(u32::MAX),
             total: limits.total.into(),
+            keepalive: seconds(limits.keepalive),
             timewait: limits.timewait,
         }
+    }
+
+    /// Returns the longest time between two questions to the peer, if it is asked.
+    pub(super) fn keepalive(&self) -> Option<Duration> {
+        (self.keepalive != 0).then_some(Duration::from_secs(self.keepalive.into()))
+    }
+
+    /// Sets the longest time between two questions to the peer, or that it is not asked.
+    pub(super) fn set_keepalive(&mut self, interval: Option<Duration>) {
+        self.keepalive = seconds(interval);
     }
 
     /// Returns the time to wait after an MRA that asks for `wait`.

@@ -16,6 +16,8 @@ use crate::time::{Duration, Instant};
 pub(super) struct Keepalive {
     /// The time before which the peer is not challenged again, if it was.
     challenged: Option<Instant>,
+    /// The time at which the peer is challenged next; [`Instant::MAX`] if it is not to be.
+    probe: Instant,
     /// The time at which the link has been down for too long; [`Instant::MAX`] if it is up.
     dead: Instant,
 }
@@ -27,12 +29,14 @@ impl Keepalive {
     /// A timer that does not run.
     const NONE: Self = Self {
         challenged: None,
+        probe: Instant::MAX,
         dead: Instant::MAX,
     };
 
     /// Returns the time at which there is something to do, if any.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        (self.dead != Instant::MAX).then_some(self.dead)
+        let next = self.probe.min(self.dead);
+        (next != Instant::MAX).then_some(next)
     }
 }
 
@@ -46,6 +50,48 @@ impl<B: LetterBox> Connection<B> {
             (State::Established, Timer::Keepalive(keepalive)) => Some(*keepalive),
             (State::Established, _) => Some(Keepalive::NONE),
             _ => None,
+        }
+    }
+
+    /// Goes to [`State::Established`].
+    pub(super) fn enter_established(&mut self, now: Instant, actions: &mut Actions) {
+        self.state = State::Established;
+        match self.limits.keepalive() {
+            Some(_) => self.start_keepalive(now, actions),
+            None => self.disarm(actions),
+        }
+    }
+
+    /// Sets the longest time between two questions to the peer whether it still has the connection.
+    /// `None` not to ask. It holds at once.
+    ///
+    /// The peer of an established connection is challenged once in that time. If it says that it
+    /// does not have the connection, the connection ends. Silence says nothing: the peer has the
+    /// connection, or does not exist any more, or a message was lost.
+    pub fn set_keepalive(&mut self, interval: Option<Duration>, now: Instant) -> Actions {
+        let mut actions = Actions::none();
+        self.limits.set_keepalive(interval);
+        if self.state == State::Established {
+            self.start_keepalive(now, &mut actions);
+        }
+        actions
+    }
+
+    /// Sets the timer for the next question to the peer of an established connection.
+    fn start_keepalive(&mut self, now: Instant, actions: &mut Actions) {
+        if let Some(keepalive) = self.keepalive() {
+            let next = self.limits.keepalive().map(|interval| {
+                // Connections that were made at once should not ask at once: an interval is
+                // shorter by up to a quarter.
+                let part = u64::from(self.local_comm_id & 0xff);
+                let spread = interval.saturating_mul(part).divided_by(0x400);
+                now + (interval - spread).max(Self::CHALLENGE_INTERVAL)
+            });
+            self.timer = Timer::Keepalive(Keepalive {
+                probe: next.unwrap_or(Instant::MAX),
+                ..keepalive
+            });
+            actions.push(Action::Timer);
         }
     }
 
@@ -116,6 +162,12 @@ impl<B: LetterBox> Connection<B> {
     pub(super) fn keepalive_timeout(&mut self, now: Instant) -> Actions {
         match self.keepalive() {
             Some(keepalive) if now >= keepalive.dead => self.lose_link(now),
+            Some(keepalive) if now >= keepalive.probe => {
+                // A claim may just have made it a question.
+                let mut actions = self.stale_peer(now);
+                self.start_keepalive(now, &mut actions);
+                actions
+            }
             _ => Actions::none(),
         }
     }

@@ -28,17 +28,21 @@ pub struct Limits {
     /// retries left or MRAs ask for more time. At most [`TotalTimeout::LONGEST`], or
     /// [`Duration::MAX`] for no limit.
     pub total: Duration,
+    /// Longest time between two questions to the peer of an established connection whether it still
+    /// has the connection, in whole seconds, at most 18 hours. `None` not to ask.
+    pub keepalive: Option<Duration>,
 }
 
 impl Limits {
     /// The default limits: 15 retries at intervals of 8 s, 60 s for each MRA, a time wait of 2^22 x
-    /// 4.096 us (17 s), and no limit of the total.
+    /// 4.096 us (17 s), no limit of the total, and no questions to a peer.
     pub const DEFAULT: Self = Self {
         passive_retries: 15,
         passive_interval: Duration::from_millis(8_000),
         mra_wait: Duration::from_millis(60_000),
         timewait: TimeCode::new(22),
         total: Duration::MAX,
+        keepalive: None,
     };
 }
 

@@ -96,7 +96,7 @@ impl<B: LetterBox> Connection<B> {
             Message::Mra(mra) => self.receive_mra(mra, now),
             Message::Rej(rej) => self.receive_rej(rej, now),
             Message::Rep(rep) => self.receive_rep(rep),
-            Message::Rtu(_) => self.receive_rtu(),
+            Message::Rtu(_) => self.receive_rtu(now),
             Message::Dreq(dreq) => self.receive_dreq(hdr, dreq, now),
             Message::Drep(_) => self.receive_drep(now),
             // Path migration is not supported: the sender's request times out, as on RoCE with the
@@ -270,15 +270,14 @@ impl<B: LetterBox> Connection<B> {
         actions
     }
 
-    fn receive_rtu(&mut self) -> Actions {
+    fn receive_rtu(&mut self, now: Instant) -> Actions {
         if !matches!(self.state, State::RepSent | State::MraRepRcvd) {
             return duplicate(Attribute::Rtu);
         }
-        self.state = State::Established;
         // The REP was received.
         self.letter = None;
         let mut actions = Actions::none();
-        self.disarm(&mut actions);
+        self.enter_established(now, &mut actions);
         self.deliver(Event::RtuReceived, &mut actions);
         actions
     }

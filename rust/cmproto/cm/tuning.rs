@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tuning of times, retries, parking, shared ports and dead links, for a port or for one id.
+//! Tuning of times, retries, parking, shared ports, dead links and keepalive, for a port or for one
+//! id.
 
 use super::{
     params::{ConnectParams, Limits},
@@ -39,6 +40,9 @@ numbered! {
         /// Time for which the own link may be down until a connection over it is given up, in
         /// milliseconds (up to a minute). 0 to give none up, as in C.
         DeadLink = 7,
+        /// Longest time between two questions to the peer of an established connection whether it
+        /// still has the connection, in seconds (up to 2 hours). 0 not to ask, as in C.
+        Keepalive = 8,
     }
 }
 
@@ -61,6 +65,7 @@ impl Tunable {
             Self::Parking => 2_048,
             Self::ReusePort => 1,
             Self::DeadLink => 60_000,
+            Self::Keepalive => 7_200,
         }
     }
 
@@ -75,6 +80,7 @@ impl Tunable {
             Self::Parking => 1_024,
             Self::ReusePort => 0,
             Self::DeadLink => 0,
+            Self::Keepalive => 0,
         }
     }
 
@@ -108,6 +114,7 @@ pub struct Tuning {
     early_retry: u16,
     parking: u16,
     dead_link: u16,
+    keepalive: u16,
     response_timeout: u8,
     max_retries: u8,
     timewait: u8,
@@ -124,6 +131,7 @@ impl Tuning {
         early_retry: u16::MAX,
         parking: u16::MAX,
         dead_link: u16::MAX,
+        keepalive: u16::MAX,
         response_timeout: u8::MAX,
         max_retries: u8::MAX,
         timewait: u8::MAX,
@@ -147,6 +155,7 @@ impl Tuning {
             Tunable::Parking => self.parking = value as u16,
             Tunable::ReusePort => self.reuseport = value as u8,
             Tunable::DeadLink => self.dead_link = value as u16,
+            Tunable::Keepalive => self.keepalive = value as u16,
         }
         Ok(())
     }
@@ -169,6 +178,7 @@ impl Tuning {
             Tunable::Parking => number(self.parking),
             Tunable::ReusePort => code(self.reuseport),
             Tunable::DeadLink => number(self.dead_link),
+            Tunable::Keepalive => number(self.keepalive),
         }
     }
 
@@ -192,6 +202,7 @@ impl Tuning {
             early_retry: or(self.early_retry, u16::MAX, base.early_retry),
             parking: or(self.parking, u16::MAX, base.parking),
             dead_link: or(self.dead_link, u16::MAX, base.dead_link),
+            keepalive: or(self.keepalive, u16::MAX, base.keepalive),
             response_timeout: or(self.response_timeout, u8::MAX, base.response_timeout),
             max_retries: or(self.max_retries, u8::MAX, base.max_retries),
             timewait: or(self.timewait, u8::MAX, base.timewait),
@@ -237,8 +248,15 @@ impl Tuning {
                 true => Duration::MAX,
                 false => total,
             },
+            keepalive: self.keepalive(),
             ..Limits::DEFAULT
         }
+    }
+
+    /// Returns the longest time between two questions to a peer. `None` not to ask.
+    pub fn keepalive(&self) -> Option<Duration> {
+        let seconds = u64::from(self.get(Tunable::Keepalive));
+        (seconds != 0).then_some(Duration::from_secs(seconds))
     }
 }
 
@@ -257,7 +275,7 @@ mod tests {
             let default = tunable.default_value();
             assert_eq!(tunable.check(default), Ok(default));
         }
-        for number in [8, 9, u32::MAX] {
+        for number in [9, 10, u32::MAX] {
             assert_eq!(Tunable::try_from(number), Err(Errno::ENOSYS));
         }
     }

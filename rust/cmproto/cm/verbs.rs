@@ -140,12 +140,12 @@ impl<B: LetterBox> Connection<B> {
     /// # Errors
     ///
     /// `EINVAL` if no REP waits for an answer, or if there is too much private data.
-    pub fn establish(&mut self, private_data: &[u8], _now: Instant) -> Result<Actions, Errno> {
+    pub fn establish(&mut self, private_data: &[u8], now: Instant) -> Result<Actions, Errno> {
         require(matches!(self.state, State::RepRcvd | State::MraRepSent))?;
         require(private_data.len() <= Rtu::PRIVATE_DATA_LEN)?;
         self.write(Outgoing::Rtu, &[], private_data)?;
-        self.state = State::Established;
         let mut actions = Actions::none();
+        self.enter_established(now, &mut actions);
         actions.push(Action::Send(Outgoing::Rtu));
         Ok(actions)
     }
@@ -298,16 +298,15 @@ impl<B: LetterBox> Connection<B> {
     ///
     /// - `EISCONN` if the connection is established already.
     /// - `EINVAL` if no REP was sent.
-    pub fn notify_established(&mut self, _now: Instant) -> Result<Actions, Errno> {
+    pub fn notify_established(&mut self, now: Instant) -> Result<Actions, Errno> {
         match self.state {
             State::RepSent | State::MraRepRcvd => {}
             State::Established => return Err(Errno::EISCONN),
             _ => return Err(Errno::EINVAL),
         }
-        self.state = State::Established;
         self.letter = None;
         let mut actions = Actions::none();
-        self.disarm(&mut actions);
+        self.enter_established(now, &mut actions);
         self.deliver(Event::UserEstablished, &mut actions);
         Ok(actions)
     }

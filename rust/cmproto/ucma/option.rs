@@ -94,7 +94,7 @@ mod tests {
             ),
             (0x5243_4d00, 4, one, 1, Err(Errno::EINVAL)),
             (0x5243_4d00, 4, high, 4, Err(Errno::EINVAL)),
-            (0x5243_4d00, 8, one, 4, Err(Errno::ENOSYS)),
+            (0x5243_4d00, 9, one, 4, Err(Errno::ENOSYS)),
             (
                 0x5243_4d00,
                 7,
@@ -103,6 +103,14 @@ mod tests {
                 Ok(IdOption::Tuning(Tunable::DeadLink, 1)),
             ),
             (0x5243_4d00, 7, high, 4, Err(Errno::EINVAL)),
+            (
+                0x5243_4d00,
+                8,
+                one,
+                4,
+                Ok(IdOption::Tuning(Tunable::Keepalive, 1)),
+            ),
+            (0x5243_4d00, 8, high, 4, Err(Errno::EINVAL)),
         ] {
             assert_eq!(
                 (level, name, len, IdOption::new(level, name, value, len)),

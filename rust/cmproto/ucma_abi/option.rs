@@ -74,15 +74,15 @@ mod tests {
     fn unknown_options_are_not_implemented() {
         assert_eq!(OptionName::new(0, 3), Ok(OptionName::AckTimeout));
         assert_eq!(OptionName::new(1, 1), Ok(OptionName::IbPath));
-        let last = OptionName::Tuning(Tunable::ReusePort);
-        assert_eq!(OptionName::new(0x5243_4d00, 6), Ok(last));
+        let last = OptionName::Tuning(Tunable::Keepalive);
+        assert_eq!(OptionName::new(0x5243_4d00, 8), Ok(last));
         for (level, name) in [
             (0, 4),
             (1, 0),
             (1, 2),
             (2, 0),
             (u32::MAX, 0),
-            (0x5243_4d00, 8),
+            (0x5243_4d00, 9),
             (0x5243_4d01, 0),
         ] {
             assert_eq!(OptionName::new(level, name), Err(Errno::ENOSYS));

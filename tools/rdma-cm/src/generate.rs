@@ -83,6 +83,10 @@ fn meaning(tunable: Tunable) -> &'static str {
             "milliseconds: how long an interface (on InfiniBand a port) may be down until the \
             connections over it end. 0 is for ever"
         }
+        Tunable::Keepalive => {
+            "seconds: the longest time between two questions to the peer of a connection whether it \
+            still has the connection, so that one that has restarted is found out. 0 is never"
+        }
     }
 }
 

@@ -156,3 +156,166 @@ fn a_challenge_and_a_link_do_not_disturb_each_other() {
     let actions = receive(&mut c, Message::Drep(peer_drep()), at(1_500));
     assert_eq!(told(actions), [Event::DrepReceived]);
 }
+
+/// Returns the times up to `end` at which the timer of a connection sends a question, in
+/// milliseconds.
+fn questions(c: &mut Connection, end: u64) -> Vec<u64> {
+    let mut times = Vec::new();
+    while let Some(deadline) = c.deadline().filter(|deadline| *deadline <= at(end)) {
+        let before = c.clone();
+        assert!(c
+            .timeout(Instant(deadline.as_micros().saturating_sub(1)))
+            .is_empty());
+        assert_eq!(*c, before);
+        let mut actions = c.timeout(deadline);
+        assert!(actions.contains(Action::Timer));
+        assert_eq!(
+            actions.next(),
+            Some(Action::Send(Outgoing::Challenge)),
+            "{deadline:?}"
+        );
+        times.push(deadline.as_micros() / 1_000);
+        assert_eq!(c.state(), State::Established);
+    }
+    times
+}
+
+/// Returns established connections whose limits are to ask the peer every 8 s. The transition is
+/// made at 1 s: by an RTU, by data before it, and by a REP.
+fn asking() -> [Connection; 3] {
+    let limits = Limits {
+        keepalive: Some(Duration::from_secs(8)),
+        ..Limits::DEFAULT
+    };
+    let [mut rtu, mut data] = [0, 1].map(|_| {
+        let mut c = Situation::RepSent.connection();
+        c.set_limits(&limits);
+        c
+    });
+    let mut rep = Situation::RepRcvd.connection();
+    rep.set_limits(&limits);
+    assert!(receive(&mut rtu, Message::Rtu(peer_rtu()), at(1_000)).contains(Action::Timer));
+    assert!(data
+        .notify_established(at(1_000))
+        .unwrap()
+        .contains(Action::Timer));
+    assert!(rep
+        .establish(&[], at(1_000))
+        .unwrap()
+        .contains(Action::Timer));
+    [rtu, data, rep]
+}
+
+#[test]
+fn a_peer_is_asked_once_in_an_interval_from_when_the_connection_is_established() {
+    for mut c in asking() {
+        let times = questions(&mut c, 81_000);
+        let gaps = core::iter::once(&1_000)
+            .chain(&times)
+            .zip(&times)
+            .map(|(a, b)| b - a);
+        // Up to a quarter is left out.
+        assert!(gaps.clone().all(|gap| (6_000..=8_000).contains(&gap)));
+        assert!((10..=13).contains(&times.len()));
+    }
+}
+
+#[test]
+fn connections_that_were_made_at_once_do_not_ask_at_once() {
+    let first = |id| {
+        let mut c = Connection::<Inline>::new(id, 0, 0);
+        c.state = State::Established;
+        let _ = c.set_keepalive(Some(Duration::from_secs(1_024)), at(0));
+        c.deadline().unwrap().as_micros() / 1_000_000
+    };
+    assert_eq!(first(0), 1_024);
+    assert_eq!(first(0x80), 1_024 - 128);
+    assert_eq!(first(0xff), 1_024 - 255);
+    assert_eq!(first(0x1234_5600), 1_024);
+}
+
+#[test]
+fn who_has_lost_the_connection_ends_it_and_silence_does_not() {
+    for mut c in asking() {
+        // An answer that nobody has asked for.
+        assert_eq!(
+            told(receive(&mut c, Message::Drep(peer_drep()), at(1_001))),
+            []
+        );
+        assert_eq!(questions(&mut c, 3_600_000).len() / 100, 4);
+        assert_eq!(
+            told(receive(&mut c, Message::Drep(peer_drep()), at(3_600_000))),
+            [Event::DrepReceived]
+        );
+        assert_eq!(c.state(), State::Timewait);
+        assert_eq!(told(c.timeout(at(3_700_000))), [Event::TimewaitExit]);
+    }
+}
+
+#[test]
+fn an_interval_that_changes_holds_at_once() {
+    for situation in ESTABLISHED {
+        let mut c = situation.connection();
+        assert_eq!(c.deadline(), None);
+        let seconds = |s| Some(Duration::from_secs(s));
+        assert!(c.set_keepalive(seconds(8), at(0)).contains(Action::Timer));
+        let first = c.deadline().unwrap();
+        assert!(c
+            .set_keepalive(seconds(4), at(1_000))
+            .contains(Action::Timer));
+        assert!(c.deadline().unwrap() < first);
+        assert!(c.set_keepalive(None, at(2_000)).contains(Action::Timer));
+        assert_eq!(c.deadline(), None);
+        assert!(c.timeout(at(100_000)).is_empty());
+    }
+    // Before, it says what will be.
+    for situation in Situation::ALL {
+        let mut c = situation.connection();
+        let deadline = c.deadline();
+        if c.state() != State::Established {
+            assert!(c.set_keepalive(Some(span(8_000)), at(0)).is_empty());
+            assert_eq!(c.deadline(), deadline);
+        }
+    }
+    let mut c = Situation::RepRcvd.connection();
+    let _ = c.set_keepalive(Some(span(8_000)), at(0));
+    let _ = c.establish(&[], at(1_000)).unwrap();
+    assert!(c
+        .deadline()
+        .is_some_and(|at| at >= Instant(7_000_000) && at <= Instant(9_000_000)));
+}
+
+#[test]
+fn a_claim_and_the_interval_ask_once_a_second() {
+    let mut c = Situation::EstablishedPassive.connection();
+    let _ = c.set_keepalive(Some(Duration::from_secs(1)), at(0));
+    let due = c.deadline().unwrap();
+    assert_eq!(due, at(1_000));
+    let _ = c.stale_peer(at(100));
+    assert_eq!(c.deadline(), Some(due));
+    let actions = c.timeout(due);
+    assert!(actions.eq([Action::Timer]));
+    assert_eq!(questions(&mut c, 5_000), [2_000, 3_000, 4_000, 5_000]);
+}
+
+#[test]
+fn questions_and_a_link_do_not_disturb_each_other() {
+    for mut c in asking() {
+        let due = c.deadline().unwrap();
+        let _ = c.link_down(span(200), at(1_100));
+        assert_eq!(c.deadline(), Some(at(1_300)));
+        let _ = c.link_up();
+        assert_eq!(c.deadline(), Some(due));
+        let _ = c.link_down(span(20_000), at(1_100));
+        assert_eq!(c.deadline(), Some(due));
+        assert!(c.timeout(due).contains(Action::Send(Outgoing::Challenge)));
+        let asked = questions(&mut c, 21_099);
+        assert!((1..=2).contains(&asked.len()));
+        while c.state() == State::Established {
+            let deadline = c.deadline().unwrap();
+            let _ = c.timeout(deadline);
+            assert!(deadline <= at(21_100));
+        }
+        assert_eq!(c.state(), State::DreqSent);
+    }
+}

@@ -11,6 +11,7 @@ const STRICT: Limits = Limits {
     mra_wait: Duration::from_millis(10),
     timewait: TimeCode::new(8),
     total: Duration::MAX,
+    keepalive: None,
 };
 
 #[test]

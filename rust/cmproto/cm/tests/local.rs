@@ -92,6 +92,21 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        input: "time to ask the peer",
+        apply: |c| {
+            let is_asked = !c.set_keepalive(Some(Duration::from_secs(1)), now()).is_empty();
+            let due = c.deadline().filter(|_| is_asked);
+            Ok(c.timeout(due.unwrap_or(now())))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: send DREQ, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: nothing"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: nothing"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: nothing"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: nothing"),
+        ],
+    },
+    Row {
         input: "RTU, but its queue pair is in use",
         apply: |c| Ok(c.refuse_rtu(now())),
         cells: &[

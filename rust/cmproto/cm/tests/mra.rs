@@ -326,12 +326,16 @@ fn the_largest_values() {
         tuning.set(tunable, tunable.max()).unwrap();
     }
     let most = Tunable::ALL.map(Tunable::max);
-    assert_eq!(most, [31, 15, 3_600_000, 31, 10_000, 2_048, 1, 60_000]);
+    assert_eq!(
+        most,
+        [31, 15, 3_600_000, 31, 10_000, 2_048, 1, 60_000, 7_200]
+    );
     assert_eq!(tuning.limits().total, Duration::from_secs(3_600));
     assert_eq!(tuning.response_timeout().get(), 31);
     assert_eq!(tuning.max_retries(), 15);
     assert_eq!(tuning.early_retry(), Some(Duration::from_millis(10_000)));
     assert_eq!(tuning.parking(), 2_048);
+    assert_eq!(tuning.limits().keepalive, Some(Duration::from_secs(7_200)));
     let code = |value| {
         let mut tuning = Tuning::NONE;
         tuning.set(Tunable::Timewait, value).unwrap();

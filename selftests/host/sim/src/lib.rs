@@ -34,7 +34,8 @@
 //!   connection that is left can be ended by its own user within that time, and at once if its
 //!   other end does not exist any more. (d) There is no half of a connection in a simulation whose
 //!   network was perfect all the time and whose nodes never restarted. (e) A side whose peer's
-//!   queue pair is claimed by another connection asks the peer whether it still has the connection.
+//!   queue pair is claimed by another connection asks the peer whether it still has the connection,
+//!   and so does a node at intervals, if it is tuned to.
 //!   If the peer does not have it, the side is told so within a round trip, and the connection
 //!   ends; if the peer has it, the connection stays. No peer is asked more often than once a
 //!   second. The protocol guarantees no more: a peer that dies sends nothing; a peer that destroys

@@ -26,6 +26,9 @@ const PORT: u16 = 4791;
 /// The shortest time after which a node that sends requests early does so.
 const EARLY: Duration = Duration::from_millis(20);
 
+/// The seconds between two questions of a node that asks its peers whether they have a connection.
+const KEEPALIVE: u64 = 60;
+
 /// One node.
 pub type Node = cmnode::Node<Observer>;
 
@@ -55,6 +58,10 @@ pub fn start(index: usize, epoch: u32, first_ep: EpId, setup: Setup) -> Node {
     };
     for (tunable, value) in [
         (Tunable::EarlyRetry, early),
+        (
+            Tunable::Keepalive,
+            u64::from(setup.keepalive >> index & 1) * KEEPALIVE,
+        ),
         (Tunable::Parking, setup.parking as u64),
     ] {
         let set = node.tuning.set(tunable, value as u32);
@@ -113,7 +120,9 @@ pub fn connect(node: &mut Node, tag: Tag, to: Gid, dial: &Dial) -> Option<EpId> 
         }
     };
     let watch = Watch::new(tag, Side::Active, dial.max_cm_retries, interval);
-    let mut watch = watch.sending_early(node.tuning.early_retry().is_some());
+    let mut watch = watch
+        .sending_early(node.tuning.early_retry().is_some())
+        .asking_peer(node.tuning.keepalive().is_some());
     watch.is_reached = true;
     let data = tag.to_be_bytes();
     if dial.datagram {

@@ -155,6 +155,7 @@ impl Environment for Observer {
 
     fn watch(&mut self, request: &Arrived<'_>) -> Watch {
         let is_early = self.setup.early >> self.index & 1 == 1;
+        let asks = self.setup.keepalive >> self.index & 1 == 1;
         let kind = request.message.attribute();
         match request.message {
             Message::Req(req) => {
@@ -162,7 +163,7 @@ impl Environment for Observer {
                     .to_duration()
                     .min(cm::Limits::DEFAULT.passive_interval);
                 let watch = Watch::new(self.tag, Side::Passive, req.max_cm_retries, interval);
-                let mut watch = watch.sending_early(is_early);
+                let mut watch = watch.sending_early(is_early).asking_peer(asks);
                 watch.apply(kind, digest(request.mad));
                 watch
             }

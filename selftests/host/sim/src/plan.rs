@@ -160,6 +160,7 @@ pub fn plan(seed: u64, knobs: &Knobs) -> (Script, Network) {
         // Drawn apart, so that a seed stands for the same as without them.
         parking: (seed as usize / 3) % 3,
         early: (seed % 8) as u8,
+        keepalive: (seed / 8 % 8) as u8,
     };
     let nodes = usize::from(setup.nodes);
     let mut weather = weather(&mut rng, knobs);

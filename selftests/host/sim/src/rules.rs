@@ -202,6 +202,8 @@ pub struct Watch {
     asking: Option<Asking>,
     /// Sends of a request that may come before the classic ones.
     early: u16,
+    /// The peer of an established connection is asked at intervals whether it has it.
+    keepalive: bool,
     /// MRAs that were not asked for: of a request that was parked.
     parked: u16,
     /// When the peer was asked for the last time whether the connection still exists.
@@ -237,6 +239,7 @@ impl Watch {
             due: None,
             asking: None,
             early: 0,
+            keepalive: false,
             parked: 0,
             challenged: None,
             sent: [0; 11],
@@ -255,6 +258,12 @@ impl Watch {
             false => 0,
         };
         Self { early, ..self }
+    }
+
+    /// Returns the limits for an endpoint of a node that asks its peers at intervals whether they
+    /// still have a connection, if `keepalive` is set.
+    pub fn asking_peer(self, keepalive: bool) -> Self {
+        Self { keepalive, ..self }
     }
 
     /// A datagram service is asked for.
@@ -422,7 +431,8 @@ impl Watch {
                     | State::DreqSent
             )
         };
-        let waits = requests(state) || state == State::Timewait;
+        let asks = self.keepalive && state == State::Established;
+        let waits = requests(state) || state == State::Timewait || asks;
         if machine.deadline().is_some() != waits {
             let deadline = machine.deadline();
             let what = format!("{state:?} with deadline {deadline:?}");

@@ -33,6 +33,9 @@ pub struct Setup {
     pub parking: usize,
     /// The nodes that send requests early, a bit for each; the others do as the C modules.
     pub early: u8,
+    /// The nodes that ask their peers at intervals whether they still have a connection, a bit for
+    /// each.
+    pub keepalive: u8,
     /// True if a destroyed connection waits out its time wait, false if it is forgotten at once.
     pub linger: bool,
     /// The time that it takes to find a new peer's link address.
@@ -50,6 +53,7 @@ impl Setup {
         backlog: 64,
         parking: 0,
         early: 0,
+        keepalive: 0,
         linger: false,
         reach: Duration::ZERO,
         plant: None,
@@ -280,13 +284,14 @@ impl fmt::Display for Script {
         write!(
             f,
             "{} nodes, {} queue pairs and a backlog of {} + {} each, peers are reached after {}, \
-             destroyed connections {linger}, nodes that send early: {:#b}",
+             destroyed connections {linger}, nodes that send early: {:#b}, nodes that ask: {:#b}",
             setup.nodes,
             setup.qpns,
             setup.backlog,
             setup.parking,
             time(setup.reach),
             setup.early,
+            setup.keepalive,
         )?;
         if let Some(plant) = setup.plant {
             write!(f, ", planted bug: {plant:?}")?;

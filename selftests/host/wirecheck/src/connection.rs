@@ -213,6 +213,9 @@ pub struct Connection {
     pub rej: Each<Option<Sent>>,
     /// The DREQ of each end.
     pub dreq: Each<Option<Sent>>,
+    /// The question of each end whether the other still has the connection: a DREQ with another
+    /// QPN.
+    pub question: Each<Option<Sent>>,
     /// The DREP of each end.
     pub drep: Each<Option<Sent>>,
     /// When a REQ took the QPN of this connection for another one.
@@ -251,6 +254,7 @@ impl Connection {
             rtu: None,
             rej: Each::default(),
             dreq: Each::default(),
+            question: Each::default(),
             drep: Each::default(),
             stale_claim: None,
             is_stale: false,

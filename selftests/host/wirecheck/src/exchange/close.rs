@@ -3,11 +3,20 @@
 //! Messages that end a connection: REJ, DREQ, DREP.
 
 use super::{micros, repeats, Exchanges, Seen, SLACK, UNLIMITED};
-use crate::{connection::End, due::Wants, rule::Rule};
+use crate::{
+    connection::{End, Sent},
+    due::Wants,
+    rule::Rule,
+};
 use cmproto::{
+    qp::low24,
     reject::Reason,
     wire::{Rej, RejMessage},
 };
+
+/// The shortest time between two questions whether the other end has the connection, in
+/// microseconds, but for the time that a capture may be off.
+const QUESTIONS: u64 = 900_000;
 
 impl Exchanges {
     pub(super) fn rej(&mut self, seen: &Seen<'_>, (at, end): (usize, End), rej: &Rej<'_>) {
@@ -80,6 +89,10 @@ impl Exchanges {
             "a DREQ in a transaction of the other end",
         );
         self.check(Rule::W3, !other_tid, "a second DREQ in another transaction");
+        if had_rep && !terms.xrc && qpn == low24(!want) {
+            self.question(seen, (at, end));
+            return;
+        }
         if had_rep && !terms.xrc {
             let text = format!("DREQ for QPN {qpn:#x}, not {want:#x}");
             self.check(Rule::W17, qpn == want, text);
@@ -96,9 +109,25 @@ impl Exchanges {
         }
     }
 
+    /// A DREQ for a QPN that the other end does not have, by which it is asked whether it has the
+    /// connection.
+    fn question(&mut self, seen: &Seen<'_>, (at, end): (usize, End)) {
+        let question = self.table.get(at).question[end].replace(Sent::new(seen));
+        if let Some(before) = question {
+            let since = seen.time.saturating_sub(before.last());
+            let text = format!("asked again after {} ms", since / 1_000);
+            self.check(Rule::W5, since >= QUESTIONS, text);
+            self.check(Rule::W6, before.mad == *seen.mad, "another question");
+        }
+        self.dues.settle(at, Wants::Ends);
+    }
+
     pub(super) fn drep(&mut self, seen: &Seen<'_>, (at, end): (usize, End)) {
         let connection = self.table.get(at);
-        let asked = connection.dreq[end.other()].as_ref().map(|sent| sent.tid);
+        let asked = connection.dreq[end.other()]
+            .as_ref()
+            .or(connection.question[end.other()].as_ref())
+            .map(|sent| sent.tid);
         match asked {
             Some(tid) => {
                 let same = tid == seen.header.tid;

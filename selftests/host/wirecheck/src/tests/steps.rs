@@ -3,7 +3,7 @@
 //! Rules of an exchange: W3, W4, W11, W16 to W18.
 
 use crate::{
-    rule::Rule::{W10, W11, W16, W17, W18, W3, W4, W9},
+    rule::Rule::{W10, W11, W16, W17, W18, W3, W4, W5, W9},
     testing::{
         from_a, from_b, mad, rep, req, req_as, set, Scene, A, B, C, DREQ_TID, GUIDS, IDS, QPNS, TID,
     },
@@ -48,6 +48,26 @@ fn both_may_disconnect_at_a_time() {
         .b(&from_b(Kind::Drep, DREQ_TID, &[]))
         .a(&from_a(Kind::Drep, 7, &[]))
         .is_fine();
+}
+
+#[test]
+fn an_end_is_asked_at_most_once_a_second_and_need_not_answer() {
+    let question = from_a(Kind::Dreq, DREQ_TID, &[("qpn", 0x00ff_ffff ^ QPNS.1)]);
+    let drep = from_b(Kind::Drep, DREQ_TID, &[]);
+    let asked = || {
+        (0..40).fold(Scene::new().established(), |scene, _| {
+            scene.after(1_000).a(&question)
+        })
+    };
+    asked().later(9_000).is_fine();
+    asked().b(&drep).is_fine();
+    asked()
+        .after(10)
+        .a(&from_a(Kind::Dreq, DREQ_TID, &[("qpn", QPNS.1)]))
+        .b(&drep)
+        .is_fine();
+    asked().after(800).a(&question).breaks(&[W5]);
+    Scene::new().established().b(&drep).breaks(&[W10]);
 }
 
 #[test]

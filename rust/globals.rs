@@ -4,9 +4,9 @@
 
 use crate::{
     device::devices::Devices,
-    endpoint::{Endpoint, EndpointRef, ServiceConsumer},
+    endpoint::{EndpointRef, ServiceConsumer, Slabs},
     ib::{addr::Resolver, iw::IwCm, sa::SaClient},
-    kext::{bug, clock, random, slab::SlabCache, users::Users, workqueue::OwnedQueue},
+    kext::{bug, clock, random, users::Users, workqueue::OwnedQueue},
     table::{
         accept_locks::AcceptLocks, comm_ids::CommIds, events::Events, listeners::Listeners,
         neighbours::Neighbours, parked::Parking, port_spaces::PortSpaces, qp_numbers::QpNumbers,
@@ -28,8 +28,8 @@ use kernel::{
 /// The tables, timers, devices and services of the module, shared by all endpoints.
 #[pin_data]
 pub(crate) struct Globals {
-    /// The slab cache of all endpoints.
-    pub(crate) endpoints: Arc<SlabCache<Endpoint>>,
+    /// The slab caches of all endpoints and their messages.
+    pub(crate) slabs: Arc<Slabs>,
     pub(crate) comm_ids: Arc<CommIds<EndpointRef>>,
     pub(crate) remote_ids: Arc<RemoteIdTable<EndpointRef>>,
     pub(crate) port_spaces: Arc<PortSpaces>,
@@ -62,11 +62,11 @@ pub(crate) struct Globals {
 }
 
 impl Globals {
-    /// Creates the globals with empty tables, for endpoints of the given cache.
+    /// Creates the globals with empty tables, for endpoints of the given caches.
     ///
     /// Each endpoint holds a reference to the globals, so that these must not be the only owner of
     /// the cache.
-    pub(crate) fn new(endpoints: Arc<SlabCache<Endpoint>>) -> Result<Arc<Self>> {
+    pub(crate) fn new(slabs: Arc<Slabs>) -> Result<Arc<Self>> {
         let timers = Timers::new()?;
         let sidr_requests = SidrRequests::new(timers.queue())?;
         let resolver = Resolver::new()?;
@@ -90,7 +90,7 @@ impl Globals {
         let callbacks = OwnedQueue::new(c"rdma_cm")?;
         Arc::pin_init(
             pin_init!(Globals {
-                endpoints,
+                slabs,
                 comm_ids,
                 remote_ids,
                 port_spaces,

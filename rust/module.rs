@@ -4,7 +4,7 @@
 
 use crate::{
     cma::network::NetworkListener,
-    endpoint::{CmDevice, Endpoint},
+    endpoint::{CmDevice, Slabs},
     globals::Globals,
     ib::{
         client::{ClientOps, NlInfo, Registration, Slot},
@@ -16,7 +16,6 @@ use crate::{
         configfs, delay,
         loaded::module_is_loaded,
         notifier::{NeighbourRegistration, NetdevRegistration},
-        slab::SlabCache,
     },
     netlink, ucma,
 };
@@ -86,7 +85,7 @@ pub(crate) struct RdmaCm {
     _netdevs: NetdevRegistration<NetworkListener>,
     _shutdown: ShutdownGuard,
     // No reference to an endpoint is left.
-    _endpoints: Arc<SlabCache<Endpoint>>,
+    _endpoints: Arc<Slabs>,
     // No context and no event is left.
     _slabs: Arc<ucma::Slabs>,
 }
@@ -106,7 +105,7 @@ impl kernel::InPlaceModule for RdmaCm {
             check_conflicting_modules()?;
             check_layout()?;
             delay::announce();
-            let endpoints = Arc::new(SlabCache::new(c"rdma_cm_endpoint")?, GFP_KERNEL)?;
+            let endpoints = Slabs::new()?;
             let slabs = ucma::Slabs::new()?;
             let globals = Globals::new(endpoints.clone())?;
             let client = Arc::new(

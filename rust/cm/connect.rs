@@ -9,7 +9,7 @@ use crate::{
     table::comm_ids::CommId,
 };
 use cmproto::{
-    cm::{self, ConnectParams, LetterBox as _, Limits},
+    cm::{self, ConnectParams, Limits},
     cma::Trigger,
     private_data::RequestData,
     wire::Req,
@@ -68,7 +68,7 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         cm::Connection::check_connect(&params, private_data).kernel()?;
-        let letter = LetterBox::new().kernel()?;
+        let letter = LetterBox::from_cache(&self.globals.slabs.letters)?;
         attach(inner)?;
         self.step_to_connect(inner)?;
         let now = self.globals.now();

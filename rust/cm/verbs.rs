@@ -8,7 +8,7 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Connection, Endpoint, EndpointRef, Exchange, Inner},
+    endpoint::{Connection, Endpoint, EndpointRef, Exchange, Inner, LetterBox},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
 };
@@ -32,9 +32,13 @@ impl Endpoint {
         let now = self.globals.now();
         params.target_ack_delay = inner.cm_port().map_or(0, |port| port.ca_ack_delay);
         self.update_retry_policy(inner, now);
+        let letter = LetterBox::from_cache(&self.globals.slabs.letters)?;
         self.verb(
             inner,
-            |machine| machine.accept(&params, private_data, now),
+            |machine| {
+                machine.provide(letter);
+                machine.accept(&params, private_data, now)
+            },
             |id, _| icm::icm_send_rep_err(id.local_id, id.state),
         )?;
         inner.qp.psn = params.starting_psn;

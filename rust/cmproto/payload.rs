@@ -6,7 +6,7 @@ use crate::bytes::fill;
 
 /// Additional information and private data of the last message, if it had some: one of `M`, with
 /// up to `MAX` bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Payload<M, const MAX: usize>(Option<Data<M, MAX>>);
 
 /// The data of a message.
@@ -15,7 +15,7 @@ pub(crate) struct Payload<M, const MAX: usize>(Option<Data<M, MAX>>);
 ///
 /// `info_len + len` bytes of `bytes` are in use: first the additional information, then the private
 /// data. All further bytes are zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Data<M, const MAX: usize> {
     owner: M,
     info_len: u8,
@@ -26,6 +26,12 @@ struct Data<M, const MAX: usize> {
 impl<M: PartialEq, const MAX: usize> Payload<M, MAX> {
     /// A payload without private data.
     pub(crate) const EMPTY: Self = Self(None);
+
+    /// Returns a payload without private data, of which no more than that is written.
+    #[inline(always)]
+    pub(crate) const fn empty() -> Self {
+        Self(None)
+    }
 
     /// Creates the payload of the message `owner`, from additional information and private data.
     /// Returns `None` if they do not fit.

@@ -43,7 +43,7 @@ pub(crate) use self::{
     group::{Group, GroupAnswer},
     inner::Inner,
     iwarp::{Iwarp, IwarpConnection},
-    letter::{Connection, LetterBox},
+    letter::{Connection, LetterBox, LetterCache},
     owned_event::OwnedEvent,
     path_resolution::Services,
 };
@@ -61,7 +61,7 @@ use crate::{
         clock::Tick,
         memcg::{ChargeScope, MemCgroup},
         net::Net,
-        slab::SlabArc,
+        slab::{SlabArc, SlabCache},
         users::{IdCharge, UserRef},
     },
     table::{
@@ -81,6 +81,7 @@ use cmproto::{
 };
 use containers::impl_has_link;
 use kernel::{
+    alloc::flags::GFP_KERNEL,
     new_mutex,
     prelude::*,
     sync::{aref::ARef, Arc, Mutex},
@@ -185,6 +186,26 @@ impl_has_link! {
     impl HasLink<RemoteQpn> for Endpoint { self.id_priv.second.value.qpn }
 }
 
+/// The slab caches of the endpoints, and of the messages of their connections.
+///
+/// The objects lead to the globals, so that these must not be the only owner of the caches.
+pub(crate) struct Slabs {
+    endpoints: SlabCache<Endpoint>,
+    /// The messages that wait for their answers.
+    pub(crate) letters: LetterCache,
+}
+
+impl Slabs {
+    /// Creates the caches.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let slabs = Slabs {
+            endpoints: SlabCache::new(c"rdma_cm_endpoint")?,
+            letters: SlabCache::new(c"rdma_cm_letter")?,
+        };
+        Ok(Arc::new(slabs, GFP_KERNEL)?)
+    }
+}
+
 /// A counted reference to an endpoint.
 pub(crate) type EndpointRef = SlabArc<Endpoint>;
 
@@ -248,7 +269,7 @@ impl Endpoint {
         memcg: Option<MemCgroup>,
     ) -> Result<EndpointRef> {
         let number = globals.next_number();
-        globals.endpoints.pin_init(pin_init!(Endpoint {
+        globals.slabs.endpoints.pin_init(pin_init!(Endpoint {
             id_priv <- Furnished::new(
                 RdmaIdPrivate::new(ps.number(), qp_type),
                 Filling::new(init!(OwnLinks {

@@ -17,7 +17,11 @@ use core::{
     ops::{Deref, DerefMut},
     ptr::{self, NonNull},
 };
-use kernel::{alloc::AllocError, prelude::*, sync::Refcount};
+use kernel::{
+    alloc::{flags::GFP_KERNEL_ACCOUNT, AllocError},
+    prelude::*,
+    sync::Refcount,
+};
 use zerocopy::FromZeros;
 
 /// An object and its counter.
@@ -130,7 +134,8 @@ pub(crate) enum Wait {
 ///
 /// # Invariants
 ///
-/// The memory is from a slab cache for such objects, and belongs to this. Its counter is not used.
+/// The memory is from a slab cache for such objects, or from `kmalloc()`, and is large enough for
+/// one; it belongs to this, and `kfree()` frees it. Its counter is not used.
 pub(crate) struct SlabMemory<T>(NonNull<Counted<T>>);
 
 // SAFETY: The memory contains nothing.
@@ -142,6 +147,29 @@ impl<T> SlabMemory<T> {
     fn data(&self) -> *mut T {
         // SAFETY: By the type invariant the memory is there. No reference to it is made.
         unsafe { &raw mut (*self.0.as_ptr()).data }
+    }
+}
+
+impl<T> SlabMemory<T> {
+    /// Allocates memory that is not from a slab cache of such objects, for objects that are few. It
+    /// is charged to the memory cgroup of the current task. May sleep.
+    pub(crate) fn without_cache() -> Result<Self, AllocError> {
+        let memory = KBox::<Counted<T>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        // SAFETY: A `KBox` is not null.
+        let memory = unsafe { NonNull::new_unchecked(KBox::into_raw(memory)) };
+        // INVARIANT: The memory was just allocated by `kmalloc()`, and is owned by the new value.
+        Ok(Self(memory.cast()))
+    }
+}
+
+impl<T: Copy> SlabMemory<T> {
+    /// Makes the memory an object with this value.
+    #[inline(always)]
+    pub(crate) fn with(self, value: T) -> SlabBox<T> {
+        // SAFETY: By the type invariant the memory belongs to this.
+        unsafe { self.data().write(value) };
+        // INVARIANT: The value was just written.
+        SlabBox(self)
     }
 }
 

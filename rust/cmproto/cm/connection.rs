@@ -271,9 +271,13 @@ impl<B: LetterBox> Connection<B> {
         self.policy = policy.packed();
     }
 
-    /// Provides memory for the REQ, so that [`connect`](Self::connect) needs none.
+    /// Provides memory for the REQ or REP that is sent next, if there is none, so that
+    /// [`connect`](Self::connect) or [`accept`](Self::accept) needs no other.
     pub fn provide(&mut self, letter: B) {
-        self.letter = Some(letter);
+        let is_next = matches!(self.state, State::Idle | State::ReqRcvd | State::MraReqSent);
+        if is_next && self.letter.is_none() {
+            self.letter = Some(letter);
+        }
     }
 
     /// Returns the request that waits for its answer, if any.

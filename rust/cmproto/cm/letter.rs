@@ -25,7 +25,7 @@ pub(super) enum Sent {
 }
 
 /// The contents of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letter {
     pub(super) sent: Sent,
     /// Additional rejection information and private data. There is room for an RTU or DREP (224
@@ -34,11 +34,15 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// A letter without contents.
-    pub const EMPTY: Self = Self {
-        sent: Sent::None,
-        payload: Payload::EMPTY,
-    };
+    /// Returns a letter without contents.
+    // No constant, which would be copied with its unused bytes.
+    #[inline(always)]
+    pub const fn empty() -> Self {
+        Self {
+            sent: Sent::None,
+            payload: Payload::empty(),
+        }
+    }
 }
 
 /// Memory for a [`Letter`], which is given back when this is dropped.
@@ -71,6 +75,6 @@ impl DerefMut for Inline {
 
 impl LetterBox for Inline {
     fn new() -> Result<Self, Errno> {
-        Ok(Self(Letter::EMPTY))
+        Ok(Self(Letter::empty()))
     }
 }

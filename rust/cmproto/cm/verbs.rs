@@ -120,7 +120,10 @@ impl<B: LetterBox> Connection<B> {
         if let Alternate::Declined(why) = self.alternate {
             params.failover_accepted = why.failover();
         }
-        let mut letter = B::new()?;
+        let mut letter = match self.letter.take() {
+            Some(provided) => provided,
+            None => B::new()?,
+        };
 
         self.local_qpn = params.local_qpn;
         self.rq_psn = params.starting_psn;

@@ -36,6 +36,25 @@ refused_while_connected() {
 }
 check "rmmod is refused while connected" refused_while_connected
 
+# The largest size of each object of which a connection has one at each end, in bytes.
+small_objects() {
+	local name most size
+	while read -r name most; do
+		size=$(<"/sys/kernel/slab/$name/object_size")
+		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
+	done <<-'END'
+		rdma_cm_endpoint 1712
+		rdma_ucm_place 424
+	END
+}
+if [ ! -e /sys/kernel/slab/rdma_cm_endpoint ]; then
+	skip "the objects of a connection are small" "they have no slab caches of their own"
+elif [ -e /proc/lockdep_stats ]; then
+	skip "the objects of a connection are small" "locks are larger where lockdep watches them"
+else
+	check "the objects of a connection are small" small_objects
+fi
+
 cycles() {
 	local i
 	for i in $(seq 10); do

@@ -155,8 +155,6 @@ pub struct Connection<B = Inline> {
     pub(super) policy: PackedRetryPolicy,
     pub(super) timer: Timer,
     pub(super) rejection: Option<Rejection>,
-    /// Bit set of the peer's communication ids, modulo 64, in REPs that were refused.
-    pub(super) refused: u64,
     /// The contents of the last message that had some, as long as it may be sent again.
     pub(super) letter: Option<B>,
 }
@@ -200,7 +198,6 @@ impl<B: LetterBox> Connection<B> {
             policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
             rejection: None,
-            refused: 0,
             letter: None,
         }
     }
@@ -379,15 +376,18 @@ impl<B: LetterBox> Connection<B> {
     /// Its sender is sent a REJ, so that a copy of this REP must not be accepted later either, when
     /// the other connection has ended.
     pub(crate) fn refuse_rep(&mut self, rep: &Rep<'_>) {
-        self.refused |= Self::refusal(rep);
+        if let Some(letter) = &mut self.letter {
+            letter.refused |= Self::refusal(rep);
+        }
     }
 
     /// Returns whether `rep` was refused before, so that the caller must refuse it again.
     ///
     /// For one in 64 other REPs the result is wrong. Then the connection is made with the next
     /// retry of the REQ, as the peer has another communication id after that.
-    pub(crate) const fn has_refused(&self, rep: &Rep<'_>) -> bool {
-        self.refused & Self::refusal(rep) != 0
+    pub(crate) fn has_refused(&self, rep: &Rep<'_>) -> bool {
+        let refused = self.letter.as_deref().map_or(0, |letter| letter.refused);
+        refused & Self::refusal(rep) != 0
     }
 
     const fn refusal(rep: &Rep<'_>) -> u64 {

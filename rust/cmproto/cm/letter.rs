@@ -31,6 +31,8 @@ pub struct Letter {
     /// Additional rejection information and private data. There is room for an RTU or DREP (224
     /// bytes), and for a REJ (72 + 148 bytes).
     pub(super) payload: Payload<Outgoing, 224>,
+    /// Bit set of the peer's communication ids, modulo 64, in REPs to the REQ that were refused.
+    pub(super) refused: u64,
 }
 
 impl Letter {
@@ -41,6 +43,7 @@ impl Letter {
         Self {
             sent: Sent::None,
             payload: Payload::empty(),
+            refused: 0,
         }
     }
 }

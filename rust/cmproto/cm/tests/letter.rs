@@ -80,5 +80,5 @@ fn an_answered_message_has_no_memory() {
 /// Limits the memory of a connection, without that of its endpoint and of its letter.
 #[test]
 fn a_connection_is_small() {
-    assert_eq!(size_of::<Connection<&Letter>>().max(200), 200);
+    assert_eq!(size_of::<Connection<&Letter>>().max(192), 192);
 }

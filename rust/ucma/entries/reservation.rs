@@ -176,8 +176,11 @@ impl<C> EventReservation<C> {
 
     /// Returns the number of events for which there is memory.
     fn count(&self) -> usize {
-        let further = self.further.iter().flat_map(|nodes| nodes.iter().flatten());
-        usize::from(self.first.is_some()).saturating_add(further.count())
+        let first = usize::from(self.first.is_some());
+        match &self.further {
+            Some(nodes) => first.saturating_add(nodes.iter().flatten().count()),
+            None => first,
+        }
     }
 
     /// Returns the room for the memory of one more event.

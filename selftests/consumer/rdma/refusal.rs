@@ -15,7 +15,6 @@ numbers! {
         UNSUPPORTED = ib_cm_rej_reason_IB_CM_REJ_UNSUPPORTED,
         INVALID_SERVICE_ID = ib_cm_rej_reason_IB_CM_REJ_INVALID_SERVICE_ID,
         STALE_CONN = ib_cm_rej_reason_IB_CM_REJ_STALE_CONN,
-        INVALID_ALT_GID = ib_cm_rej_reason_IB_CM_REJ_INVALID_ALT_GID,
         CONSUMER_DEFINED = ib_cm_rej_reason_IB_CM_REJ_CONSUMER_DEFINED,
         VENDOR_OPTION_NOT_SUPPORTED = ib_cm_rej_reason_IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED,
     }

@@ -47,6 +47,9 @@ impl Endpoint {
     /// Adds the entry of a wildcard listener at `device`, and makes it listen there if the device
     /// is an iWARP one.
     fn add_device_listener(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result {
+        // The listener or the device, which was found without a lock that is still held, may end at
+        // any of these points.
+        delay::point();
         let iwarp = match self.listen_mode_at(device, backlog)? {
             ListenMode::None => return Ok(()),
             ListenMode::Matched => None,
@@ -56,6 +59,7 @@ impl Endpoint {
             let inner = self.inner.lock();
             (inner.addr.src, inner.addr.dst)
         };
+        delay::point();
         let id_priv = RdmaIdPrivate::new(self.ps.number(), self.qp_type);
         let entry = DeviceListener::new(id_priv, iwarp)?;
         let id_priv = entry.id_priv();
@@ -64,6 +68,7 @@ impl Endpoint {
         id_priv.set_state(State::Listen as u32);
         delay::point();
         id_priv.add(&device.device, 0)?;
+        delay::point();
         let entries = &self.globals.wildcard_listeners;
         entries.insert(self.number, device.device.index(), entry.clone());
         delay::point();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The device goes away below ids in all states. */
+#include <pthread.h>
+
 #include "abi.h"
 
 static int fd(void)
@@ -289,6 +291,58 @@ TEST(removal, close_without_reading)
 	close(p.cfd);
 	close(p.sfd);
 	unwire();
+}
+
+/* Wildcard listeners that begin, and end at once unless they stay. */
+struct listeners {
+	bool stay;
+	volatile bool enough;
+};
+
+static void *listen_again(void *arg)
+{
+	const struct listeners *l = arg;
+	int f = fd();
+
+	for (int i = 0; i < 500 && !l->enough; i++) {
+		uint32_t id = REQUIRE_ID(create_id(f, PS_TCP, 1));
+
+		REQUIRE_OK(bind4(f, id, "0.0.0.0", 0));
+		REQUIRE_OK(listen_id(f, id, 0));
+		if (!l->stay)
+			CHECK_OK(destroy_id(f, id));
+	}
+	while (!l->enough)
+		usleep(1000);
+	close(f);
+	return NULL;
+}
+
+static void while_they_listen(bool stay, void (*change)(void))
+{
+	struct listeners l = { .stay = stay };
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		REQUIRE_EQ(0, pthread_create(&threads[i], NULL, listen_again, &l));
+	change();
+	l.enough = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* None of them is shown when it has ended, and none keeps the device. */
+TEST(removal, wildcard_listeners_while_a_device_comes_and_goes)
+{
+	long before = count_cm_ids();
+
+	for (int round = 0; round < 10; round++) {
+		while_they_listen(false, plug);
+		CHECK_EQ(before, count_cm_ids());
+		while_they_listen(true, unplug);
+		CHECK_EQ(before, count_cm_ids());
+		unwire();
+	}
 }
 
 TEST(removal, netdev_goes)

@@ -82,11 +82,11 @@ static void serve_beside(struct role *other, unsigned int connections)
 	uint64_t end = now_ms() + 60000 * patience(), killed;
 	unsigned int before;
 
-	/* Until nothing comes for a second. */
+	/* Until nothing comes for a second, once the first have come. */
 	do {
 		before = clients.connected;
 		run_clients(&clients, connections, connections, now_ms() + 1000);
-	} while (now_ms() < end && clients.connected > before);
+	} while (now_ms() < end && (clients.connected > before || !before));
 	printf("waited=%u\n", clients.begun - clients.connected);
 	kill_worker(pids[0]);
 	killed = now_ms();

@@ -239,7 +239,7 @@ impl Channel {
         to: &Channel,
         contexts: &mut ChannelContexts<Context>,
     ) -> Result<u32> {
-        let reported = contexts.get(context).ok_or(ENOENT)?.queue.reported;
+        let reported = contexts.get(context).ok_or(ENOENT)?.reported;
         context.enter(to)?;
         Ok(reported)
     }

@@ -32,10 +32,10 @@ use kernel::{prelude::*, rbtree::RBTreeNode, sync::Arc};
 const MAX_CONTEXTS: usize = 1 << 17;
 
 /// The most multicast groups that the contexts of a channel may join.
-const MAX_GROUPS: u32 = 1 << 16;
+const MAX_GROUPS: usize = 1 << 16;
 
 /// The most unread events that programs may write into a channel.
-const MAX_WRITTEN: u32 = 4096;
+const MAX_WRITTEN: usize = 4096;
 
 /// The entries of a channel's contexts.
 ///
@@ -46,8 +46,8 @@ const MAX_WRITTEN: u32 = 4096;
 /// - `joined` and `written` are the sums of those of all entries.
 pub(crate) struct ChannelContexts<C> {
     entries: EntryMap<C>,
-    joined: u32,
-    written: u32,
+    joined: usize,
+    written: usize,
     oldest: Oldest<C>,
     sequence: Numbers,
 }
@@ -78,7 +78,7 @@ pub(crate) struct TakenEvent<C> {
 pub(crate) struct FoundEntry<'a, C> {
     pub(crate) entry: &'a mut ChannelEntry<C>,
     place: Borrowed<'a, PlaceRef<C>>,
-    written: &'a mut u32,
+    written: &'a mut usize,
     oldest: &'a mut Oldest<C>,
     sequence: &'a mut Numbers,
 }
@@ -360,7 +360,7 @@ impl<C: Numbered> ChannelContexts<C> {
             return Some(node);
         };
         let entry = &mut *found.entry;
-        entry.queue.reported = entry.queue.reported.wrapping_sub(1);
+        entry.reported = entry.reported.wrapping_sub(1);
         let at = node.position();
         if let Some(group) = group {
             let Some(joined) = entry.groups.get_mut(&group) else {
@@ -430,19 +430,17 @@ impl<C: Numbered> ChannelContexts<C> {
         let place = oldest.pop_first()?;
         let entry = entries.at(&place)?;
         let (node, (start, resp, child, group, is_written)) =
-            entry
-                .queue
-                .take_first(place.context.id(), |unread, subject| {
-                    let child = subject.and_then(|subject| subject.child.clone());
-                    let group = subject.and_then(|subject| subject.group);
-                    let resp = unread.resp().take();
-                    (unread.start(), resp, child, group, unread.is_written())
-                })?;
+            entry.queue.take_first(|unread, subject| {
+                let child = subject.and_then(|subject| subject.child.clone());
+                let group = subject.and_then(|subject| subject.group);
+                let resp = unread.resp().take();
+                (unread.start(), resp, child, group, unread.is_written())
+            })?;
         // INVARIANT: The place follows the first event.
         if let Some(first) = entry.first_seq() {
             let _ = oldest.insert(OldestSeq(first), place.clone());
         }
-        entry.queue.reported = entry.queue.reported.wrapping_add(1);
+        entry.reported = entry.reported.wrapping_add(1);
         if is_written {
             entry.written = entry.written.saturating_sub(1);
             *written = written.saturating_sub(1);

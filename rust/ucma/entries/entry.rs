@@ -100,6 +100,8 @@ impl<C: Numbered> Place<C> {
 pub(crate) struct ChannelEntry<C> {
     /// The user's value for the context; 0 as long as the context wants no events.
     pub(crate) uid: u64,
+    /// The number of events that were read.
+    pub(crate) reported: u32,
     /// Counts the connection requests in `queue`.
     pub(crate) backlog: Backlog,
     /// The charge for the listener, if the context is one.
@@ -107,8 +109,8 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
     pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
-    pub(crate) joined: u32,
-    pub(crate) written: u32,
+    pub(crate) joined: usize,
+    pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
     /// When the context has come to the channel.
@@ -141,6 +143,7 @@ impl<C> ChannelEntry<C> {
     fn new() -> impl Init<Self> {
         init!(ChannelEntry {
             uid: 0,
+            reported: 0,
             backlog: Backlog::new(),
             listener: None,
             queue <- Queue::new(),
@@ -269,7 +272,7 @@ impl<C> ChannelEntry<C> {
     /// good.
     pub(crate) fn take_rest(&mut self, place: PlaceRef<C>) -> RemovedEntry<C> {
         RemovedEntry {
-            reported: self.queue.reported,
+            reported: self.reported,
             requests: self.queue.take_requests(),
             groups: mem::take(&mut self.groups),
             place,

@@ -53,20 +53,6 @@ impl Unread {
         unread
     }
 
-    /// Returns the event as one of the context itself, at the position `at` among the events of the
-    /// context.
-    pub(super) fn into_own(self, at: u64) -> OwnEvent {
-        OwnEvent {
-            at,
-            seq: self.seq,
-            uid: self.uid,
-            resp: self.resp,
-            status: self.status,
-            kind: self.kind,
-            is_read: false,
-        }
-    }
-
     /// Returns the event of the endpoint that this one was made of, if it is a connection request.
     pub(crate) fn request(&mut self, is_datagram: bool) -> Event<'_> {
         let mut event = Event::new(self.kind, self.status);
@@ -111,38 +97,6 @@ impl Unread {
     /// puts it back if the event stays unread.
     pub(crate) fn resp(&mut self) -> &mut Option<EventRespBox> {
         &mut self.resp
-    }
-}
-
-/// An event of a context itself, and not of a group or of another context.
-///
-/// It is an [`Unread`] without the number of its context, and with the state of its slot.
-pub(crate) struct OwnEvent {
-    /// The position of the event among those of its context.
-    pub(super) at: u64,
-    pub(super) seq: u64,
-    uid: u64,
-    pub(super) resp: Option<EventRespBox>,
-    status: i32,
-    kind: CmEvent,
-    /// Set if a reader has taken the event.
-    pub(super) is_read: bool,
-}
-
-impl OwnEvent {
-    /// Calls `look` on the event, which is one of the context `id`.
-    pub(super) fn look<R>(&mut self, id: u32, look: impl FnOnce(&mut Unread) -> R) -> R {
-        let mut unread = Unread {
-            seq: self.seq,
-            uid: self.uid,
-            id,
-            kind: self.kind,
-            status: self.status,
-            resp: self.resp.take(),
-        };
-        let seen = look(&mut unread);
-        self.resp = unread.resp;
-        seen
     }
 }
 

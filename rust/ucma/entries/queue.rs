@@ -5,7 +5,7 @@
 //! The queue has memory for as many events of the context itself as usually come between two reads.
 //! All other events bring their memory along.
 
-use super::event::{EventRespBox, OwnEvent, Unread};
+use super::event::{EventRespBox, Unread};
 use crate::kext::users::Charge;
 use cmproto::{node::Priority, ucma::turn::Turn};
 use core::mem;
@@ -107,7 +107,7 @@ pub(crate) enum TakenMemory<C> {
 /// An event that was read and removed, to be dropped without a lock.
 pub(crate) enum RemovedEvent<C> {
     /// The event itself, whose slot stays in the queue.
-    Slot { _event: Option<OwnEvent> },
+    Slot { _event: Option<Unread> },
     /// The memory of an event that was not in a slot.
     Node(EventNodeReservation<C>),
 }
@@ -115,11 +115,12 @@ pub(crate) enum RemovedEvent<C> {
 /// Memory for one event of the context itself.
 enum Slot {
     Free,
-    /// Lent to the caller as a [`EventMemory::Slot`].
+    /// Lent to the caller as a [`EventMemory::Slot`], or for the moment of a look at an event.
     Lent,
-    /// A slot with an event, which is unread, or which a reader has taken as a
-    /// [`TakenMemory::Slot`].
-    Used(OwnEvent),
+    /// A slot with an unread event, which has this position.
+    Full(u64, Unread),
+    /// A slot with an event, at this position, that a reader has taken as a [`TakenMemory::Slot`].
+    Read(u64, Unread),
 }
 
 /// The part of a queue that an event is in.
@@ -135,14 +136,12 @@ enum Place {
 ///
 /// # Invariants
 ///
-/// - `full` of the slots have an unread event.
+/// - `full` of the slots are [`Slot::Full`].
 /// - The subjects of the events in `requests` have a child, those of `events` have none.
 /// - The keys of `requests` are those of their [`Turn`], the keys of `events` their positions.
 pub(crate) struct Queue<C> {
-    /// The number of events that were read.
-    pub(crate) reported: u32,
     /// The number of slots with an unread event.
-    full: u8,
+    full: usize,
     /// The unread connection requests. They have a tree of their own so that they are found among
     /// any number of other events.
     requests: Events<C>,
@@ -186,10 +185,9 @@ pub(crate) fn request_child<C>(request: EventNode<C>) -> Option<Arc<C>> {
 }
 
 impl Slot {
-    /// Returns the unread event in the slot.
-    fn full(&self) -> Option<&OwnEvent> {
+    fn full(&self) -> Option<(u64, &Unread)> {
         match self {
-            Slot::Used(event) if !event.is_read => Some(event),
+            Slot::Full(at, unread) => Some((*at, unread)),
             _ => None,
         }
     }
@@ -204,7 +202,7 @@ impl Slot {
 
     /// Returns whether a reader has taken the event at `position`.
     fn is_read(&self, position: u64) -> bool {
-        matches!(self, Slot::Used(event) if event.is_read && event.at == position)
+        matches!(self, Slot::Read(at, _) if *at == position)
     }
 }
 
@@ -225,7 +223,6 @@ impl<C> Queue<C> {
     /// Initialises an empty queue.
     pub(crate) fn new() -> impl Init<Self> {
         init!(Queue {
-            reported: 0,
             full: 0,
             requests: RBTree::new(),
             events: RBTree::new(),
@@ -249,7 +246,7 @@ impl<C> Queue<C> {
         let mut oldest = None;
         if self.full != 0 {
             let slots = self.slots.iter().enumerate();
-            let full = slots.filter_map(|(index, slot)| Some((slot.full()?.at, index)));
+            let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
             oldest = full.min().map(|(at, index)| (at, Place::Slot(index)));
         }
         let mut consider = |events, place| {
@@ -267,12 +264,12 @@ impl<C> Queue<C> {
     /// Returns the position and the sequence number of the oldest event.
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
         let (at, place) = self.oldest()?;
-        let seq = match place {
-            Place::Slot(index) => self.slots.get(index)?.full()?.seq,
-            Place::Requests => front(&self.requests)?.1.seq(),
-            Place::Events => front(&self.events)?.1.seq(),
+        let unread = match place {
+            Place::Slot(index) => self.slots.get(index)?.full()?.1,
+            Place::Requests => front(&self.requests)?.1,
+            Place::Events => front(&self.events)?.1,
         };
-        Some((at, seq))
+        Some((at, unread.seq()))
     }
 
     /// Returns the first connection request whose key is not before `from`: its key, and the
@@ -295,7 +292,7 @@ impl<C> Queue<C> {
         match memory {
             EventMemory::Slot => {
                 if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_lent()) {
-                    *slot = Slot::Used(unread.into_own(at));
+                    *slot = Slot::Full(at, unread);
                     // INVARIANT: One more slot is full.
                     self.full = self.full.saturating_add(1);
                 }
@@ -312,23 +309,23 @@ impl<C> Queue<C> {
     }
 
     /// Removes the oldest event, after `look` has been called on it. The queue keeps its slot for
-    /// it. `id` is the number of the context.
+    /// it.
     pub(crate) fn take_first<R>(
         &mut self,
-        id: u32,
         look: impl FnOnce(&mut Unread, Option<&EventSubject<C>>) -> R,
     ) -> Option<(TakenMemory<C>, R)> {
         let (_, place) = self.oldest()?;
         let events = match place {
             Place::Slot(index) => {
-                let Slot::Used(event) = self.slots.get_mut(index)? else {
+                let slot = self.slots.get_mut(index)?;
+                let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
                     return None;
                 };
-                let seen = event.look(id, |unread| look(unread, None));
+                let seen = look(&mut unread, None);
+                *slot = Slot::Read(at, unread);
                 // INVARIANT: One slot less is full.
-                event.is_read = true;
                 self.full = self.full.saturating_sub(1);
-                return Some((TakenMemory::Slot(event.at), seen));
+                return Some((TakenMemory::Slot(at), seen));
             }
             Place::Requests => &mut self.requests,
             Place::Events => &mut self.events,
@@ -351,10 +348,10 @@ impl<C> Queue<C> {
                 let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_read(at)) else {
                     return;
                 };
-                if let Slot::Used(event) = slot {
-                    event.resp = resp;
+                if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
+                    *unread.resp() = resp;
+                    *slot = Slot::Full(at, unread);
                     // INVARIANT: One more slot is full.
-                    event.is_read = false;
                     self.full = self.full.saturating_add(1);
                 }
             }
@@ -371,7 +368,7 @@ impl<C> Queue<C> {
             TakenMemory::Slot(at) => {
                 let slot = self.slots.iter_mut().find(|slot| slot.is_read(at));
                 let event = match slot.map(|slot| mem::replace(slot, Slot::Free)) {
-                    Some(Slot::Used(event)) => Some(event),
+                    Some(Slot::Read(_, event)) => Some(event),
                     _ => None,
                 };
                 RemovedEvent::Slot { _event: event }

@@ -14,8 +14,6 @@ use kernel::{
 
 /// The most events for which a reservation has memory.
 const MOST_EVENTS: usize = 5;
-/// As many of them as lie outside the reservation.
-const FURTHER: usize = MOST_EVENTS - 1;
 
 /// Memory for the events that a context is yet to have.
 ///
@@ -23,11 +21,12 @@ const FURTHER: usize = MOST_EVENTS - 1;
 /// a failure can still be reported. So no event waits for memory, and no event is lost for lack of
 /// it.
 ///
-/// Most contexts need no more than the slots of their queue, and so there is room for one event
-/// here. That for others is allocated with their memory.
+/// # Invariants
+///
+/// The first `count` of `nodes` are `Some`, the others are `None`.
 pub(crate) struct EventReservation<C> {
-    first: Option<EventNodeReservation<C>>,
-    further: Option<KBox<[Option<EventNodeReservation<C>>; FURTHER]>>,
+    nodes: [Option<EventNodeReservation<C>>; MOST_EVENTS],
+    count: usize,
     param: Option<ParamReservation>,
 }
 
@@ -36,8 +35,6 @@ pub(crate) struct EventReservation<C> {
 pub(crate) struct ExpectedEvents {
     /// Number of events, at most [`MOST_EVENTS`].
     events: usize,
-    /// Set if there is no room for all of them where their memory goes.
-    further: bool,
     /// Set if one of the events has parameters.
     param: bool,
 }
@@ -46,7 +43,6 @@ impl ExpectedEvents {
     /// A device removal, which can come at any time, and the outcome of a resolution.
     pub(crate) const RESOLVE: Self = ExpectedEvents {
         events: 2,
-        further: false,
         param: false,
     };
 
@@ -54,7 +50,6 @@ impl ExpectedEvents {
     /// address, which can come from then on.
     pub(crate) const ROUTE: Self = ExpectedEvents {
         events: 3,
-        further: false,
         param: false,
     };
 
@@ -63,7 +58,6 @@ impl ExpectedEvents {
     /// the parameters of a REP or a REJ.
     pub(crate) const CONNECT: Self = ExpectedEvents {
         events: 5,
-        further: false,
         param: true,
     };
 
@@ -71,7 +65,6 @@ impl ExpectedEvents {
     /// or an event that a program writes.
     pub(crate) const ONE: Self = ExpectedEvents {
         events: 1,
-        further: false,
         param: true,
     };
 
@@ -79,7 +72,6 @@ impl ExpectedEvents {
     pub(crate) fn of(event: &Event<'_>) -> Self {
         ExpectedEvents {
             events: 1,
-            further: false,
             param: event.param.is_some(),
         }
     }
@@ -102,8 +94,8 @@ impl<C> EventReservation<C> {
     /// Creates an empty reservation.
     pub(crate) const fn new() -> Self {
         EventReservation {
-            first: None,
-            further: None,
+            nodes: [const { None }; MOST_EVENTS],
+            count: 0,
             param: None,
         }
     }
@@ -129,16 +121,11 @@ impl<C> EventReservation<C> {
             Wait::MustNot => GFP_NOWAIT | __GFP_NOWARN,
         };
         let mut reservation = Self::new();
-        if expected.further || expected.events > 1 {
-            reservation.further = KBox::new([const { None }; FURTHER], flags).ok();
-        }
         for _ in 0..expected.events {
             let Ok(node) = EventNodeReservation::new(flags) else {
                 break;
             };
-            if reservation.put(node).is_some() {
-                break;
-            }
+            let _ = reservation.put(node);
         }
         if expected.param {
             reservation.param = ParamReservation::new(params, wait).ok();
@@ -149,59 +136,31 @@ impl<C> EventReservation<C> {
     /// Returns the part of `expected` for which the reservation has no memory.
     pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
         ExpectedEvents {
-            events: expected.events.saturating_sub(self.count()),
-            further: expected.events > 1 && self.further.is_none(),
+            events: expected.events.saturating_sub(self.count),
             param: expected.param && self.param.is_none(),
         }
     }
 
     /// Moves as much memory as fits from `other` into this reservation.
     pub(crate) fn fill_from(&mut self, other: &mut Self) {
-        if self.further.is_none() {
-            self.further = other.further.take();
-        }
-        if self.first.is_none() {
-            self.first = other.first.take();
-        }
-        while let Some(room) = self.room() {
+        while self.count < MOST_EVENTS {
             let Some(node) = other.take() else {
                 break;
             };
-            *room = Some(node);
+            let _ = self.put(node);
         }
         if self.param.is_none() {
             self.param = other.param.take();
         }
     }
 
-    /// Returns the number of events for which there is memory.
-    fn count(&self) -> usize {
-        let first = usize::from(self.first.is_some());
-        match &self.further {
-            Some(nodes) => first.saturating_add(nodes.iter().flatten().count()),
-            None => first,
-        }
-    }
-
-    /// Returns the room for the memory of one more event.
-    fn room(&mut self) -> Option<&mut Option<EventNodeReservation<C>>> {
-        if self.first.is_none() {
-            return Some(&mut self.first);
-        }
-        self.further
-            .as_mut()?
-            .iter_mut()
-            .find(|node| node.is_none())
-    }
-
     /// Takes the memory for one event out.
     pub(crate) fn take(&mut self) -> Option<EventNodeReservation<C>> {
-        if let Some(nodes) = &mut self.further {
-            if let Some(node) = nodes.iter_mut().find_map(Option::take) {
-                return Some(node);
-            }
-        }
-        self.first.take()
+        let last = self.count.checked_sub(1)?;
+        let node = self.nodes.get_mut(last)?.take();
+        // INVARIANT: The last `Some` was taken.
+        self.count = last;
+        node
     }
 
     /// Adds memory for the parameters of one event. Returns the memory that was there.
@@ -214,10 +173,14 @@ impl<C> EventReservation<C> {
         self.param.take()
     }
 
-    /// Adds memory for one event. Returns it if there is no room for it.
+    /// Adds memory for one event. Returns it if the reservation is full.
     pub(crate) fn put(&mut self, node: EventNodeReservation<C>) -> Option<EventNodeReservation<C>> {
-        match self.room() {
-            Some(room) => room.replace(node),
+        match self.nodes.get_mut(self.count) {
+            Some(slot) => {
+                // INVARIANT: One more is `Some`, behind the others.
+                self.count = self.count.saturating_add(1);
+                slot.replace(node)
+            }
             None => Some(node),
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     table::listeners::{AddressListener, Destination},
 };
 use cmproto::{
-    addr::SockAddr,
+    addr::{Gid, SockAddr},
     listen::RequestView,
     path::Path,
     private_data,
@@ -47,6 +47,12 @@ impl<'a> RequestKey<'a> {
         }
     }
 
+    /// Returns the header in the private data. Returns `None` if the version of the header is not
+    /// known.
+    fn header(&self) -> Option<private_data::Header> {
+        private_data::Header::decode(self.private_data).ok()
+    }
+
     /// Returns the fields of a SIDR_REQ.
     pub(super) fn of_sidr_req(req: &SidrReq<'a>) -> Self {
         RequestKey {
@@ -63,11 +69,11 @@ impl<'a> RequestKey<'a> {
 pub(super) struct RequestTarget<'a> {
     service_id: ServiceId,
     private_data: &'a [u8],
-    ip: private_data::Header,
     /// The network device of the destination. `None` if the request is not for an IP address.
     pub(super) netdev: Option<ARef<NetDevice>>,
     pkey: u16,
-    path: Option<Path>,
+    /// The GID of the peer, if the request is a REQ.
+    peer_gid: Option<Gid>,
     /// The address of this side.
     pub(super) src: SockAddr,
     /// The address of the peer.
@@ -75,33 +81,34 @@ pub(super) struct RequestTarget<'a> {
 }
 
 impl<'a> RequestTarget<'a> {
-    /// Decodes the header in the private data of a request. Returns `None` if the version of the
-    /// header is not known.
-    fn new(key: &RequestKey<'a>) -> Option<Self> {
+    /// Returns the destination of a request with this header in its private data.
+    fn new(key: &RequestKey<'a>, header: &private_data::Header) -> Self {
         let service_id = ServiceId(key.service_id);
-        let ip = private_data::Header::decode(key.private_data).ok()?;
-        let (src, dst) = match &ip {
+        let (src, dst) = match header {
             private_data::Header::Ip(ip) => (ip.dst.with_port(service_id.port()), ip.src),
             private_data::Header::AfIb => (SockAddr::Unspec, SockAddr::Unspec),
         };
-        Some(RequestTarget {
+        RequestTarget {
             service_id,
             private_data: key.private_data,
-            ip,
             netdev: None,
             pkey: key.pkey,
-            path: key.path,
+            peer_gid: key.path.as_ref().map(|path| path.dgid),
             src,
             dst,
-        })
+        }
     }
 
     /// Replaces the addresses by native ones (AF_IB) if the listener has a native address. They are
     /// those of the path, or that of the listener if the request has no path.
-    fn use_native_addresses(&mut self, listener: &AddressListener<EndpointRef>) {
+    fn use_native_addresses(
+        &mut self,
+        path: Option<&Path>,
+        listener: &AddressListener<EndpointRef>,
+    ) {
         let bound = listener.addr;
         if let SockAddr::Ib { .. } = bound {
-            (self.src, self.dst) = match &self.path {
+            (self.src, self.dst) = match path {
                 Some(path) => path.native_addresses(),
                 None => (bound, bound.wildcard()),
             };
@@ -115,8 +122,8 @@ impl<'a> RequestTarget<'a> {
             return Ok((None, self.pkey));
         };
         let mut link = DevAddr::of_netdev(netdev)?;
-        if let Some(path) = &self.path {
-            link = link.with_peer(path.dgid)?;
+        if let Some(gid) = self.peer_gid {
+            link = link.with_peer(gid)?;
         }
         let pkey = link.pkey();
         Ok((Some(link), pkey))
@@ -165,16 +172,17 @@ impl IncomingMad<'_> {
         if let Some(endpoint) = self.globals.listeners.find_service(key.service_id, device) {
             return Some(place.insert(MatchedListener::Service(endpoint)));
         }
-        let mut target = RequestTarget::new(key)?;
-        target.netdev = self.netdev(&target, reply_path)?;
+        let header = key.header()?;
+        let mut target = RequestTarget::new(key, &header);
+        target.netdev = self.netdev(key, &header, &target.src, reply_path)?;
         let (comm_id, qpn) = key.ids;
         let sender = Sender {
             origin: self.origin,
             comm_id,
             qpn,
         };
-        let listener = self.find_listener(&target, sender)?;
-        target.use_native_addresses(&listener);
+        let listener = self.find_listener(&target, &header, sender)?;
+        target.use_native_addresses(key.path.as_ref(), &listener);
         Some(place.insert(MatchedListener::Address(target, listener)))
     }
 
@@ -182,18 +190,20 @@ impl IncomingMad<'_> {
     /// native address. Returns `None` if there is no such device.
     fn netdev(
         &self,
-        target: &RequestTarget<'_>,
+        key: &RequestKey<'_>,
+        header: &private_data::Header,
+        own: &SockAddr,
         reply_path: &ReplyPath,
     ) -> Option<Option<ARef<NetDevice>>> {
         if reply_path.link.is_none() {
             return reply_path.local.as_ref()?.ndev().ok().map(Some);
         }
-        if matches!(target.ip, private_data::Header::AfIb) {
+        if matches!(header, private_data::Header::AfIb) {
             return Some(None);
         }
-        let gid = target.path.as_ref().map(|path| &path.sgid);
+        let gid = key.path.as_ref().map(|path| &path.sgid);
         let (device, port) = (&self.device.device, self.port.num);
-        let found = device.net_dev_by_params(port, target.pkey, gid, &target.src);
+        let found = device.net_dev_by_params(port, key.pkey, gid, own);
         found.map(Some)
     }
 
@@ -204,15 +214,16 @@ impl IncomingMad<'_> {
         key: &RequestKey<'_>,
         reply_path: &ReplyPath,
     ) -> (ARef<Net>, Option<(SockAddr, SockAddr)>) {
-        let target = RequestTarget::new(key);
-        let netdev = target
-            .as_ref()
-            .and_then(|target| self.netdev(target, reply_path));
-        let net = netdev.flatten().and_then(|netdev| netdev.net());
-        let named = target.filter(|target| !target.dst.is_unspec());
+        let named = key.header().map(|header| {
+            let target = RequestTarget::new(key, &header);
+            let netdev = self.netdev(key, &header, &target.src, reply_path);
+            let net = netdev.flatten().and_then(|netdev| netdev.net());
+            (net, (target.src, target.dst))
+        });
+        let (net, ends) = named.unzip();
         (
-            net.unwrap_or_else(|| Net::init().into()),
-            named.map(|target| (target.src, target.dst)),
+            net.flatten().unwrap_or_else(|| Net::init().into()),
+            ends.filter(|(_, peer)| !peer.is_unspec()),
         )
     }
 
@@ -228,6 +239,7 @@ impl IncomingMad<'_> {
     fn find_listener(
         &self,
         target: &RequestTarget<'_>,
+        header: &private_data::Header,
         sender: Sender,
     ) -> Option<AddressListener<EndpointRef>> {
         let netdev = target.netdev.as_ref();
@@ -240,7 +252,7 @@ impl IncomingMad<'_> {
             net: net.hash_key(),
             device: &self.device.traits,
             request: RequestView {
-                header: &target.ip,
+                header,
                 interface: netdev.map(|netdev| netdev.ifindex()),
                 port: self.port.num,
             },

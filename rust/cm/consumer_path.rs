@@ -129,7 +129,7 @@ impl Endpoint {
         {
             return Err(EINVAL);
         }
-        Ok(inner.tuning_at(attachment.port()).limits())
+        Ok(inner.limits_at(attachment.port().map(|port| &**port)))
     }
 
     /// Returns a function that attaches the endpoint, or moves it to another port of its device,

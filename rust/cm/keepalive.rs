@@ -10,7 +10,7 @@ impl Endpoint {
     /// Asks the peer of a connection as often as the tuning says, which has changed.
     pub(crate) fn keepalive_changed(self: &EndpointRef, inner: &mut Inner) {
         let now = self.globals.now();
-        let interval = inner.full_tuning().keepalive();
+        let interval = inner.limits().keepalive;
         self.watch(inner, |machine| machine.set_keepalive(interval, now));
     }
 

@@ -28,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, DestroyCause},
+    cm::{self, DestroyCause, Limits},
     event::Phase,
     node::{
         self, Acceptor, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
@@ -254,7 +254,10 @@ impl<'a> IncomingReq<'a> {
         let tuning = listener.inner.lock().tuning;
         let comm_id = CommId::new(&globals.comm_ids);
         let tid = mad.agent.transaction_id(comm_id.value());
-        let limits = tuning.over(&mad.port.tuning()).limits();
+        let limits = Limits::tuned(|tunable| {
+            let own = tuning.own(tunable);
+            own.unwrap_or_else(|| mad.port.tuned(tunable))
+        });
         let (own_id, guid) = (comm_id.value(), mad.port.guid);
         let machine = Connection::from_req(own_id, guid, tid, mad.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;

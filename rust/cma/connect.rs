@@ -8,7 +8,7 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{AcceptParams, ConnectParams, Tuning},
+    cm::{AcceptParams, ConnectParams, Tunable},
     cma::State,
     private_data::RequestData,
     qp::QpType,
@@ -57,11 +57,10 @@ impl Endpoint {
         let claim = |inner: &mut Inner| self.claim_qp_number(inner, param.qp_num);
         self.send_req_resolved(inner, param.user, claim, |inner| {
             let data = Self::request_data(inner, param)?;
-            let tuning = inner.full_tuning();
-            let params = self.connect_params(inner, transport, &tuning, param, ece);
+            let params = self.connect_params(inner, transport, param, ece);
             self.id_priv.set_qp_num(param.qp_num);
             trace::cma::cm_send_req(&self.id_priv, inner.tos());
-            Ok((tuning.limits(), params, data))
+            Ok((inner.limits(), params, data))
         })
     }
 
@@ -83,11 +82,12 @@ impl Endpoint {
         &self,
         inner: &Inner,
         transport: Transport,
-        tuning: &Tuning,
         param: &ConnParam<'_>,
         ece: Ece,
     ) -> ConnectParams {
-        let response_timeout = tuning.response_timeout().get();
+        let port = inner.cm_port().map(|port| &**port);
+        let tuned = |tunable| u8::try_from(inner.tuned_at(tunable, port)).unwrap_or(u8::MAX);
+        let response_timeout = tuned(Tunable::ResponseTimeout);
         ConnectParams {
             service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
             local_qpn: param.qp_num,
@@ -101,7 +101,7 @@ impl Endpoint {
             rnr_retry_count: param.rnr_retry_count,
             remote_cm_response_timeout: response_timeout,
             local_cm_response_timeout: response_timeout,
-            max_cm_retries: tuning.max_retries(),
+            max_cm_retries: tuned(Tunable::MaxRetries),
             vendor_id: ece.vendor_id,
             attr_mod: ece.attr_mod,
             ..ConnectParams::default()

@@ -76,7 +76,7 @@ impl Settings for Globals {
     fn show(&self, name: &[u8], part: u32, file: usize) -> Result<CString> {
         let (_device, port) = self.port_of(name, part)?;
         if let Some(tunable) = tunable(file) {
-            return CString::try_from_fmt(fmt!("{}\n", port.tuning().get(tunable)));
+            return CString::try_from_fmt(fmt!("{}\n", port.tuned(tunable)));
         }
         if file == MODE {
             let mode = match port.default_gid_type() {

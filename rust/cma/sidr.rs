@@ -24,7 +24,7 @@ impl Endpoint {
         let mut inner = self.send_sidr_req_resolved(inner, param.user, |inner| {
             self.claim_qp_number(inner, param.qp_num)?;
             let data = Self::request_data(inner, param)?;
-            let tuning = inner.full_tuning();
+            let tuning = inner.tuning_at(inner.cm_port());
             let params = ResolveParams {
                 timeout: tuning.response_timeout().to_duration(),
                 max_cm_retries: tuning.max_retries(),

@@ -4,6 +4,7 @@
 
 /// Returns the SipHash-2-4 (Aumasson and Bernstein, 2012) of a message of whole words and of the
 /// word that ends it, which has the length of the message in its upper byte.
+#[inline]
 pub(crate) fn siphash24(key: &[u64; 2], words: &[u64], end: u64) -> u64 {
     let [k0, k1] = *key;
     let mut state = [

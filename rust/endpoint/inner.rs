@@ -19,7 +19,7 @@ use crate::{
 };
 use cmproto::{
     addr::SockAddr,
-    cm::{self, Tunable, Tuning},
+    cm::{self, Limits, Tunable, Tuning},
     cma::State,
     ipoib,
 };
@@ -193,10 +193,14 @@ impl Inner {
             .unwrap_or_else(|| port.map_or(tunable.default_value(), |port| port.tuned(tunable)))
     }
 
-    /// Returns the values of all tunables. Tunables that the consumer has not set have the port's
-    /// values.
-    pub(crate) fn full_tuning(&self) -> Tuning {
-        self.tuning_at(self.cm_port())
+    /// Returns the limits of a connection from `port`.
+    pub(crate) fn limits_at(&self, port: Option<&Port>) -> Limits {
+        Limits::tuned(|tunable| self.tuned_at(tunable, port))
+    }
+
+    /// Returns the limits of a connection from the endpoint's port.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits_at(self.cm_port().map(|port| &**port))
     }
 
     /// Returns the values of all tunables for an endpoint at `port`.

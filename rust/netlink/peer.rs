@@ -38,7 +38,7 @@ impl Peers {
                 continue;
             }
             let found = endpoint.with_lock(|_, inner| {
-                let early_retry = inner.full_tuning().get(Tunable::EarlyRetry);
+                let early_retry = inner.tuned(Tunable::EarlyRetry);
                 Some((inner.exchange.peer()?, early_retry))
             });
             let Some((peer, early_retry)) = found else {

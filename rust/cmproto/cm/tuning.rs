@@ -241,22 +241,31 @@ impl Tuning {
 
     /// Returns the limits of a connection.
     pub fn limits(&self) -> Limits {
-        let total = self.millis(Tunable::Deadline);
-        Limits {
-            timewait: TimeCode::new(self.code(Tunable::Timewait)),
-            total: match total.is_zero() {
-                true => Duration::MAX,
-                false => total,
-            },
-            keepalive: self.keepalive(),
-            ..Limits::DEFAULT
-        }
+        Limits::tuned(|tunable| self.get(tunable))
     }
 
     /// Returns the longest time between two questions to a peer. `None` not to ask.
     pub fn keepalive(&self) -> Option<Duration> {
-        let seconds = u64::from(self.get(Tunable::Keepalive));
-        (seconds != 0).then_some(Duration::from_secs(seconds))
+        self.limits().keepalive
+    }
+}
+
+impl Limits {
+    /// Returns the limits of a connection, where `value` returns the values of tunables.
+    #[inline]
+    pub fn tuned(value: impl Fn(Tunable) -> u32) -> Self {
+        let timewait = u8::try_from(value(Tunable::Timewait)).unwrap_or(u8::MAX);
+        let total = u64::from(value(Tunable::Deadline));
+        let keepalive = u64::from(value(Tunable::Keepalive));
+        Self {
+            timewait: TimeCode::new(timewait),
+            total: match total {
+                0 => Duration::MAX,
+                _ => Duration::from_millis(total),
+            },
+            keepalive: (keepalive != 0).then_some(Duration::from_secs(keepalive)),
+            ..Self::DEFAULT
+        }
     }
 }
 

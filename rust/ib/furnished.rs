@@ -37,7 +37,11 @@ pub(crate) const THIRD_GAP: usize = REST - THIRD;
 /// type that does not fit is an error when the module is built.
 pub(crate) const fn words_left<T>(gap: usize) -> usize {
     assert!(size_of::<T>() <= gap, "the gap is too small");
-    (gap - size_of::<T>()) / size_of::<u64>()
+    let left = gap.saturating_sub(size_of::<T>());
+    match left.checked_div(size_of::<u64>()) {
+        Some(words) => words,
+        None => 0,
+    }
 }
 
 /// A value that fills a gap with `WORDS` words behind it, which are not used.

@@ -159,7 +159,7 @@ fn refused(world: &Arc<World>) {
             ..way
         },
         Path {
-            mtu: MTU_1024 as u8 - 1,
+            mtu: (MTU_1024 as u8).saturating_sub(1),
             ..way
         },
         Path {

@@ -4,7 +4,9 @@
 
 use super::{execute::Cause, route::Route};
 use crate::{
-    endpoint::{Conn, Connection, Endpoint, EndpointRef, Exchange, IdKind, Inner, LetterBox},
+    endpoint::{
+        Conn, Connection, Endpoint, EndpointRef, Exchange, IdKind, Inner, RetransmitMemory,
+    },
     kext::{error::ResultExt, users::UserRef},
     table::comm_ids::CommId,
 };
@@ -68,7 +70,7 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         cm::Connection::check_connect(&params, private_data).kernel()?;
-        let letter = LetterBox::from_cache(&self.globals.slabs.letters)?;
+        let buffer = RetransmitMemory::from_cache(&self.globals.slabs.buffers)?;
         attach(inner)?;
         self.step_to_connect(inner)?;
         let now = self.globals.now();
@@ -94,7 +96,7 @@ impl Endpoint {
         // The exchange before, which had an id, too, was just dropped.
         conn.comm_id.publish(self);
         let machine = &mut conn.machine;
-        machine.provide(letter);
+        machine.provide(buffer);
         machine.set_limits(limits);
         machine.set_retry_policy(policy);
         if let Some(alternate) = &conn.alternate {

@@ -8,7 +8,7 @@
 
 use super::execute::Cause;
 use crate::{
-    endpoint::{Connection, Endpoint, EndpointRef, Exchange, Inner, LetterBox},
+    endpoint::{Connection, Endpoint, EndpointRef, Exchange, Inner, RetransmitMemory},
     ib::trace::icm::{self, IcmId},
     kext::error::ResultExt,
 };
@@ -32,11 +32,11 @@ impl Endpoint {
         let now = self.globals.now();
         params.target_ack_delay = inner.cm_port().map_or(0, |port| port.ca_ack_delay);
         self.update_retry_policy(inner, now);
-        let letter = LetterBox::from_cache(&self.globals.slabs.letters)?;
+        let buffer = RetransmitMemory::from_cache(&self.globals.slabs.buffers)?;
         self.verb(
             inner,
             |machine| {
-                machine.provide(letter);
+                machine.provide(buffer);
                 machine.accept(&params, private_data, now)
             },
             |id, _| icm::icm_send_rep_err(id.local_id, id.state),

@@ -4,7 +4,7 @@
 
 use super::{
     iwarp::Iwarp,
-    letter::{Connection, LetterBox},
+    retransmit_buffer::{Connection, RetransmitMemory},
     Attachment, EndpointRef,
 };
 use crate::{
@@ -211,7 +211,7 @@ impl Exchange {
 
     /// Returns the view by which `cmproto::node` judges messages of the InfiniBand CM.
     #[inline]
-    pub(crate) fn view(&self) -> ExchangeView<'_, LetterBox> {
+    pub(crate) fn view(&self) -> ExchangeView<'_, RetransmitMemory> {
         match self {
             Exchange::Connection(conn) => ExchangeView::Connection(&conn.machine, conn.peer),
             Exchange::Sidr(sidr) => ExchangeView::Resolution(&sidr.machine, sidr.peer),

@@ -29,10 +29,10 @@ mod exchange;
 mod group;
 mod inner;
 mod iwarp;
-mod letter;
 mod owned_event;
 mod path_resolution;
 mod qp_info;
+mod retransmit_buffer;
 mod vacancy;
 
 pub(crate) use self::{
@@ -43,9 +43,9 @@ pub(crate) use self::{
     group::{Group, GroupAnswer},
     inner::Inner,
     iwarp::{Iwarp, IwarpConnection},
-    letter::{Connection, LetterBox, LetterCache},
     owned_event::OwnedEvent,
     path_resolution::Services,
+    retransmit_buffer::{BufferCache, Connection, RetransmitMemory},
 };
 
 use self::vacancy::VacancyFlags;
@@ -192,7 +192,7 @@ impl_has_link! {
 pub(crate) struct Slabs {
     endpoints: SlabCache<Endpoint>,
     /// The messages that wait for their answers.
-    pub(crate) letters: LetterCache,
+    pub(crate) buffers: BufferCache,
 }
 
 impl Slabs {
@@ -200,7 +200,7 @@ impl Slabs {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let slabs = Slabs {
             endpoints: SlabCache::new(c"rdma_cm_endpoint")?,
-            letters: SlabCache::new(c"rdma_cm_letter")?,
+            buffers: SlabCache::new(c"rdma_cm_retransmit")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)
     }

@@ -6,7 +6,7 @@
 //! A REQ can name an alternate path, which the REP accepts or not. The connection knows no more of
 //! it than its timeout: the caller keeps the path.
 
-use super::{connection::Connection, letter::LetterBox, state::State};
+use super::{connection::Connection, retransmit_buffer::RetransmitMemory, state::State};
 use crate::{errno::Errno, path::Path, time::TimeCode, wire::Rep};
 
 /// The first LID that is not that of one port.
@@ -96,7 +96,7 @@ impl Path {
     }
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Declines the alternate path of the REQ, if it has one: the REP will say `why` there is no
     /// failover (IBTA 12.6.8), and the queue pair gets no alternate path.
     pub fn decline_alternate(&mut self, why: Unusable) {

@@ -6,9 +6,9 @@ use super::{
     action::{Action, Actions, Event, Outgoing},
     alternate::Alternate,
     keepalive::Keepalive,
-    letter::{Inline, LetterBox},
     params::Limits,
     retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting},
+    retransmit_buffer::{Inline, RetransmitMemory},
     state::State,
 };
 use crate::{
@@ -156,10 +156,10 @@ pub struct Connection<B = Inline> {
     pub(super) timer: Timer,
     pub(super) rejection: Option<Rejection>,
     /// The contents of the last message that had some, as long as it may be sent again.
-    pub(super) letter: Option<B>,
+    pub(super) buffer: Option<B>,
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Creates an unused connection.
     ///
     /// `local_comm_id` is its communication id, `local_ca_guid` the node GUID of the own channel
@@ -198,7 +198,7 @@ impl<B: LetterBox> Connection<B> {
             policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
             rejection: None,
-            letter: None,
+            buffer: None,
         }
     }
 
@@ -270,10 +270,10 @@ impl<B: LetterBox> Connection<B> {
 
     /// Provides memory for the REQ or REP that is sent next, if there is none, so that
     /// [`connect`](Self::connect) or [`accept`](Self::accept) needs no other.
-    pub fn provide(&mut self, letter: B) {
+    pub fn provide(&mut self, buffer: B) {
         let is_next = matches!(self.state, State::Idle | State::ReqRcvd | State::MraReqSent);
-        if is_next && self.letter.is_none() {
-            self.letter = Some(letter);
+        if is_next && self.buffer.is_none() {
+            self.buffer = Some(buffer);
         }
     }
 
@@ -376,8 +376,8 @@ impl<B: LetterBox> Connection<B> {
     /// Its sender is sent a REJ, so that a copy of this REP must not be accepted later either, when
     /// the other connection has ended.
     pub(crate) fn refuse_rep(&mut self, rep: &Rep<'_>) {
-        if let Some(letter) = &mut self.letter {
-            letter.refused |= Self::refusal(rep);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.refused |= Self::refusal(rep);
         }
     }
 
@@ -386,7 +386,7 @@ impl<B: LetterBox> Connection<B> {
     /// For one in 64 other REPs the result is wrong. Then the connection is made with the next
     /// retry of the REQ, as the peer has another communication id after that.
     pub(crate) fn has_refused(&self, rep: &Rep<'_>) -> bool {
-        let refused = self.letter.as_deref().map_or(0, |letter| letter.refused);
+        let refused = self.buffer.as_deref().map_or(0, |buffer| buffer.refused);
         refused & Self::refusal(rep) != 0
     }
 

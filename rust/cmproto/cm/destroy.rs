@@ -5,7 +5,7 @@
 use super::{
     action::{Action, Actions, Outgoing},
     connection::{Connection, Lifecycle},
-    letter::LetterBox,
+    retransmit_buffer::RetransmitMemory,
     state::State,
 };
 use crate::{payload::Payload, qp::QpType, reject::Reason, time::Instant};
@@ -23,7 +23,7 @@ pub enum DestroyCause {
     Superseded,
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Ends the connection without its user, who is told nothing from now on.
     ///
     /// The peer gets one last message, which is not sent again. A connection that may have been
@@ -43,8 +43,8 @@ impl<B: LetterBox> Connection<B> {
                 // The peer's communication id is not known yet: the peer finds the connection by
                 // this GUID and the own communication id.
                 let guid = self.local_ca_guid.to_be_bytes();
-                if let Some(letter) = &mut self.letter {
-                    letter.payload =
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.payload =
                         Payload::new(Outgoing::Rej, &guid, &[]).unwrap_or(Payload::EMPTY);
                 }
                 self.send_rej(Reason::TIMEOUT, &mut actions);
@@ -73,7 +73,7 @@ impl<B: LetterBox> Connection<B> {
                 QpType::XRC_TGT => self.close(&mut actions),
                 _ if cause == DestroyCause::Superseded => self.end_stale(now, &mut actions),
                 _ => {
-                    self.letter = None;
+                    self.buffer = None;
                     actions.push(Action::Send(Outgoing::Dreq));
                     self.detach(now, &mut actions);
                 }
@@ -83,7 +83,7 @@ impl<B: LetterBox> Connection<B> {
             }
             State::DreqSent => self.detach(now, &mut actions),
             State::DreqRcvd => {
-                self.letter = None;
+                self.buffer = None;
                 actions.push(Action::Send(Outgoing::Drep));
                 self.detach(now, &mut actions);
             }
@@ -93,13 +93,13 @@ impl<B: LetterBox> Connection<B> {
     }
 
     fn end_stale(&mut self, now: Instant, actions: &mut Actions) {
-        self.letter = None;
+        self.buffer = None;
         self.send_rej(Reason::STALE_CONN, actions);
         self.detach(now, actions);
     }
 
     fn send_plain_rej(&mut self, actions: &mut Actions) {
-        self.letter = None;
+        self.buffer = None;
         self.send_rej(Reason::CONSUMER_DEFINED, actions);
     }
 

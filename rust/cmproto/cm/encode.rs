@@ -5,8 +5,8 @@
 use super::{
     action::Outgoing,
     connection::Connection,
-    letter::{LetterBox, Sent},
     params::{AcceptParams, ConnectParams},
+    retransmit_buffer::{RetransmitMemory, Sent},
 };
 use crate::{
     bytes::fill,
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Writes the message of an [`Action::Send`](super::Action::Send) to `buf`, which must be all
     /// zeros.
     ///
@@ -45,12 +45,12 @@ impl<B: LetterBox> Connection<B> {
         alternate: Option<&Path>,
         buf: &mut [u8; MAD_LEN],
     ) -> Result<(), Errno> {
-        let letter = self.letter.as_deref();
-        let (ari, private_data) = letter.map_or((&[][..], &[][..]), |own| own.payload.of(message));
+        let buffer = self.buffer.as_deref();
+        let (ari, private_data) = buffer.map_or((&[][..], &[][..]), |own| own.payload.of(message));
         let remote_comm_id = self.remote_comm_id();
         let mut hdr = Header::new(message.attribute(), self.tid);
         let mut info;
-        let content = match (message, letter.map_or(&Sent::None, |own| &own.sent)) {
+        let content = match (message, buffer.map_or(&Sent::None, |own| &own.sent)) {
             (Outgoing::Req, Sent::Req(params)) => {
                 hdr.tid = self.own_tid;
                 hdr.attr_mod = params.attr_mod;

@@ -6,7 +6,7 @@
 use super::{
     action::{Action, Actions, Event, Outgoing},
     connection::{Connection, Lifecycle, Timer},
-    letter::LetterBox,
+    retransmit_buffer::RetransmitMemory,
     state::State,
 };
 use crate::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Keepalive {
     }
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Shortest time between two challenges of a peer.
     const CHALLENGE_INTERVAL: Duration = Duration::from_millis(1_000);
 
@@ -179,7 +179,7 @@ impl<B: LetterBox> Connection<B> {
     /// early.
     fn lose_link(&mut self, now: Instant) -> Actions {
         let mut actions = Actions::none();
-        self.letter = None;
+        self.buffer = None;
         self.state = State::DreqSent;
         self.timer = Timer::Request(self.classic_request(now));
         actions.push(Action::Timer);

@@ -18,11 +18,11 @@ mod connection;
 mod destroy;
 mod encode;
 mod keepalive;
-mod letter;
 mod params;
 mod qp_attr;
 mod receive;
 mod retransmit;
+mod retransmit_buffer;
 mod round_trip;
 mod state;
 mod timeout;
@@ -37,10 +37,10 @@ pub use self::{
     alternate::{AlternateEnd, Unusable},
     connection::Connection,
     destroy::DestroyCause,
-    letter::{Inline, Letter, LetterBox},
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{access, qp_attr_mask, QpState},
     retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting, EARLY_SENDS},
+    retransmit_buffer::{Inline, RetransmitBuffer, RetransmitMemory},
     round_trip::RoundTrip,
     state::State,
     tuning::{Tunable, Tuning},

@@ -2,7 +2,9 @@
 
 //! Attributes of the queue pair of a connection.
 
-use super::{alternate::Alternate, connection::Connection, letter::LetterBox, state::State};
+use super::{
+    alternate::Alternate, connection::Connection, retransmit_buffer::RetransmitMemory, state::State,
+};
 use crate::{
     errno::Errno,
     numbered::{from_number, numbered},
@@ -87,7 +89,7 @@ pub mod access {
 /// The state of path migration "rearm" (`IB_MIG_REARM`).
 const MIG_REARM: u32 = 1;
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Returns the attributes for the transition of the queue pair to the state `target`, as far as
     /// the connection knows them. Attributes that are not in the mask, or that the caller provides,
     /// are zero.

@@ -5,8 +5,8 @@
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::{Connection, Lifecycle, Timer},
-    letter::LetterBox,
     retransmit::RetryPolicy,
+    retransmit_buffer::RetransmitMemory,
     state::State,
 };
 use crate::{
@@ -34,7 +34,7 @@ fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
     actions
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Returns whether the communication ids in `msg` are those of this connection, as the kernel
     /// looks them up.
     ///
@@ -122,7 +122,7 @@ impl<B: LetterBox> Connection<B> {
             State::Timewait => {
                 // The DREP may have to be sent again with its private data.
                 if self.rejection.is_some() {
-                    self.letter = None;
+                    self.buffer = None;
                 }
                 let mut actions = duplicate(Attribute::Req);
                 self.send_rej(Reason::STALE_CONN, &mut actions);
@@ -147,7 +147,7 @@ impl<B: LetterBox> Connection<B> {
     pub fn refuse_rtu(&mut self, now: Instant) -> Actions {
         let mut actions = Actions::none();
         if self.wants_rtu() {
-            self.letter = None;
+            self.buffer = None;
             self.send_rej(Reason::STALE_CONN, &mut actions);
             self.enter_timewait(now, &mut actions);
             self.deliver(Event::RepError, &mut actions);
@@ -275,7 +275,7 @@ impl<B: LetterBox> Connection<B> {
             return duplicate(Attribute::Rtu);
         }
         // The REP was received.
-        self.letter = None;
+        self.buffer = None;
         let mut actions = Actions::none();
         self.enter_established(now, &mut actions);
         self.deliver(Event::RtuReceived, &mut actions);
@@ -302,7 +302,7 @@ impl<B: LetterBox> Connection<B> {
         let mut actions = Actions::none();
         if self.lifecycle == Lifecycle::Told {
             // The user has no connection that it would confirm the end of.
-            self.letter = None;
+            self.buffer = None;
             actions.push(Action::Send(Outgoing::Drep));
             self.enter_timewait(now, &mut actions);
             return actions;

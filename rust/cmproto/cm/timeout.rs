@@ -5,13 +5,13 @@
 use super::{
     action::{Action, Actions, Counter, Event, Outgoing},
     connection::{Connection, Timer},
-    letter::LetterBox,
     retransmit::Expiry,
+    retransmit_buffer::RetransmitMemory,
     state::State,
 };
 use crate::time::Instant;
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Handles the expiry of the timer at `now`: sends the request again, gives it up, or ends the
     /// time wait. Does nothing before the [`deadline`](Self::deadline).
     pub fn timeout(&mut self, now: Instant) -> Actions {

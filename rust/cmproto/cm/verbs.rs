@@ -11,9 +11,9 @@ use super::{
     action::{Action, Actions, Event, Outgoing},
     alternate::Alternate,
     connection::{Connection, Lifecycle, Rejection},
-    letter::{LetterBox, Sent},
     params::{AcceptParams, ConnectParams},
     retransmit::Schedule,
+    retransmit_buffer::{RetransmitMemory, Sent},
     state::State,
 };
 use crate::{
@@ -52,7 +52,7 @@ impl Connection {
     }
 }
 
-impl<B: LetterBox> Connection<B> {
+impl<B: RetransmitMemory> Connection<B> {
     /// Sends a REQ: `Idle` to `ReqSent`.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl<B: LetterBox> Connection<B> {
         let qp_type = Connection::check_connect(params, private_data)?;
         let params = params.sanitized();
         let life_time = TimeCode::new(params.packet_life_time);
-        let mut letter = match self.letter.take() {
+        let mut buffer = match self.buffer.take() {
             Some(provided) => provided,
             None => B::new()?,
         };
@@ -91,9 +91,9 @@ impl<B: LetterBox> Connection<B> {
             params.max_cm_retries,
         );
         self.tid = self.own_tid;
-        letter.sent = Sent::Req(params);
-        letter.payload.set(Outgoing::Req, private_data);
-        self.letter = Some(letter);
+        buffer.sent = Sent::Req(params);
+        buffer.payload.set(Outgoing::Req, private_data);
+        self.buffer = Some(buffer);
         self.is_active = true;
         self.lifecycle = Lifecycle::Open;
         self.state = State::ReqSent;
@@ -120,7 +120,7 @@ impl<B: LetterBox> Connection<B> {
         if let Alternate::Declined(why) = self.alternate {
             params.failover_accepted = why.failover();
         }
-        let mut letter = match self.letter.take() {
+        let mut buffer = match self.buffer.take() {
             Some(provided) => provided,
             None => B::new()?,
         };
@@ -129,9 +129,9 @@ impl<B: LetterBox> Connection<B> {
         self.rq_psn = params.starting_psn;
         self.responder_resources = params.responder_resources;
         self.initiator_depth = params.initiator_depth;
-        letter.sent = Sent::Rep(params);
-        letter.payload.set(Outgoing::Rep, private_data);
-        self.letter = Some(letter);
+        buffer.sent = Sent::Rep(params);
+        buffer.payload.set(Outgoing::Rep, private_data);
+        self.buffer = Some(buffer);
         self.state = State::RepSent;
         let mut actions = Actions::none();
         self.request(Outgoing::Rep, now, &mut actions);
@@ -196,21 +196,21 @@ impl<B: LetterBox> Connection<B> {
     /// only if there was no such message, and if there is anything to keep.
     fn write(&mut self, message: Outgoing, info: &[u8], private_data: &[u8]) -> Result<(), Errno> {
         if info.is_empty() && private_data.is_empty() {
-            self.letter = None;
+            self.buffer = None;
             return Ok(());
         }
         let payload = Payload::new(message, info, private_data).ok_or(Errno::EINVAL)?;
-        let letter = match &mut self.letter {
-            Some(letter) => letter,
-            None => self.letter.insert(B::new()?),
+        let buffer = match &mut self.buffer {
+            Some(buffer) => buffer,
+            None => self.buffer.insert(B::new()?),
         };
-        letter.sent = Sent::None;
-        letter.payload = payload;
+        buffer.sent = Sent::None;
+        buffer.payload = payload;
         Ok(())
     }
 
     /// Sends a REJ of the message that was received last in this state. Its additional information
-    /// and private data are those of the letter.
+    /// and private data are those of the buffer.
     pub(super) fn send_rej(&mut self, reason: Reason, actions: &mut Actions) {
         let (message, local_comm_id) = match self.state {
             // The peer does not know the own communication id, and will not learn it.
@@ -307,7 +307,7 @@ impl<B: LetterBox> Connection<B> {
             State::Established => return Err(Errno::EISCONN),
             _ => return Err(Errno::EINVAL),
         }
-        self.letter = None;
+        self.buffer = None;
         let mut actions = Actions::none();
         self.enter_established(now, &mut actions);
         self.deliver(Event::UserEstablished, &mut actions);

@@ -15,7 +15,7 @@ use super::{
     tables::{RemoteIds, RemoteTable},
 };
 use crate::{
-    cm::{Connection, LetterBox},
+    cm::{Connection, RetransmitMemory},
     dropped::Dropped,
     reject::Reason,
     wire::Rep,
@@ -97,7 +97,7 @@ impl<E> Refused<E> {
 /// # Errors
 ///
 /// The consequences of a REP that the connection must not receive.
-pub fn claim_rep<E, B: LetterBox>(
+pub fn claim_rep<E, B: RetransmitMemory>(
     table: &mut impl RemoteTable<E>,
     ids: &RemoteIds,
     endpoint: &E,

@@ -3,7 +3,7 @@
 //! Tables by which a node finds its endpoints.
 
 use crate::{
-    cm::{Connection, LetterBox},
+    cm::{Connection, RetransmitMemory},
     origin::Origin,
 };
 
@@ -83,7 +83,7 @@ pub struct RemoteIds {
 impl RemoteIds {
     /// Returns the ids of the connection's peer, whose messages come from `origin`. They are known
     /// from its REQ or REP.
-    pub fn of<B: LetterBox>(connection: &Connection<B>, origin: Origin) -> Self {
+    pub fn of<B: RetransmitMemory>(connection: &Connection<B>, origin: Origin) -> Self {
         Self {
             peer: Peer {
                 guid: connection.remote_ca_guid(),

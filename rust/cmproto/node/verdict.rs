@@ -7,7 +7,7 @@ use super::{
     tables::{Peer, RemoteIds},
 };
 use crate::{
-    cm::{Connection, Inline, LetterBox},
+    cm::{Connection, Inline, RetransmitMemory},
     dropped::Dropped,
     origin::Origin,
     reject::Reason,
@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 /// Decides whether an endpoint accepts a message from `origin` that names it.
-pub fn judge<B: LetterBox>(
+pub fn judge<B: RetransmitMemory>(
     exchange: &ExchangeView<'_, B>,
     origin: Origin,
     message: &Message<'_>,
@@ -71,7 +71,7 @@ pub fn judge<B: LetterBox>(
 }
 
 /// Decides about a REP from the connection's peer. `message` is the same REP.
-fn judge_rep<B: LetterBox>(
+fn judge_rep<B: RetransmitMemory>(
     connection: &Connection<B>,
     origin: Origin,
     rep: &Rep<'_>,

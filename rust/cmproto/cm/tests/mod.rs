@@ -10,8 +10,6 @@ mod content;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
-mod letter;
-#[cfg(test)]
 mod limits;
 mod local;
 mod lookup;
@@ -25,6 +23,8 @@ mod qp_attr;
 #[cfg(test)]
 mod reasons;
 mod received;
+#[cfg(test)]
+mod retransmit_buffer;
 #[cfg(test)]
 mod retry_policy;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::kext::slab::{SlabBox, SlabCache, SlabMemory, Wait};
 use cmproto::{
-    cm::{self, Letter},
+    cm::{self, RetransmitBuffer},
     errno::Errno,
 };
 use core::ops::{Deref, DerefMut};
@@ -12,40 +12,42 @@ use kernel::{alloc::AllocError, prelude::*};
 
 /// The state machine of a connection, with memory of its own for the message that waits for its
 /// answer.
-pub(crate) type Connection = cm::Connection<LetterBox>;
+pub(crate) type Connection = cm::Connection<RetransmitMemory>;
 
 /// The slab cache of messages that wait for their answers.
-pub(crate) type LetterCache = SlabCache<Letter>;
+pub(crate) type BufferCache = SlabCache<RetransmitBuffer>;
 
 /// Memory for a message, which is charged to the memory cgroup of the task that sends it.
-pub(crate) struct LetterBox(SlabBox<Letter>);
+pub(crate) struct RetransmitMemory(SlabBox<RetransmitBuffer>);
 
-impl LetterBox {
+impl RetransmitMemory {
     /// Allocates memory for a REQ or REP. May sleep. Fails with [`ENOMEM`].
-    pub(crate) fn from_cache(letters: &LetterCache) -> Result<Self> {
-        Ok(Self(letters.reserve(Wait::May)?.with(Letter::empty())))
+    pub(crate) fn from_cache(buffers: &BufferCache) -> Result<Self> {
+        Ok(Self(
+            buffers.reserve(Wait::May)?.with(RetransmitBuffer::empty()),
+        ))
     }
 }
 
-impl Deref for LetterBox {
-    type Target = Letter;
+impl Deref for RetransmitMemory {
+    type Target = RetransmitBuffer;
 
-    fn deref(&self) -> &Letter {
+    fn deref(&self) -> &RetransmitBuffer {
         &self.0
     }
 }
 
-impl DerefMut for LetterBox {
-    fn deref_mut(&mut self) -> &mut Letter {
+impl DerefMut for RetransmitMemory {
+    fn deref_mut(&mut self) -> &mut RetransmitBuffer {
         &mut self.0
     }
 }
 
-impl cm::LetterBox for LetterBox {
+impl cm::RetransmitMemory for RetransmitMemory {
     /// Allocates memory for another message with private data, of which there are few.
     fn new() -> Result<Self, Errno> {
         match SlabMemory::without_cache() {
-            Ok(memory) => Ok(Self(memory.with(Letter::empty()))),
+            Ok(memory) => Ok(Self(memory.with(RetransmitBuffer::empty()))),
             Err(AllocError) => Err(Errno::ENOMEM),
         }
     }

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::{
-    cm::{Letter, LetterBox},
+    cm::{RetransmitBuffer, RetransmitMemory},
     errno::Errno,
 };
 use core::ops::{Deref, DerefMut};
@@ -14,20 +14,20 @@ use core::ops::{Deref, DerefMut};
 enum Nothing {}
 
 impl Deref for Nothing {
-    type Target = Letter;
+    type Target = RetransmitBuffer;
 
-    fn deref(&self) -> &Letter {
+    fn deref(&self) -> &RetransmitBuffer {
         match *self {}
     }
 }
 
 impl DerefMut for Nothing {
-    fn deref_mut(&mut self) -> &mut Letter {
+    fn deref_mut(&mut self) -> &mut RetransmitBuffer {
         match *self {}
     }
 }
 
-impl LetterBox for Nothing {
+impl RetransmitMemory for Nothing {
     fn new() -> Result<Self, Errno> {
         Err(Errno::ENOMEM)
     }
@@ -63,22 +63,22 @@ fn without_memory_nothing_changes() {
 /// to be sent again.
 #[test]
 fn an_answered_message_has_no_memory() {
-    assert!(passive().letter.is_none());
-    assert!(Situation::ReqSent.connection().letter.is_some());
-    assert!(Situation::RepSent.connection().letter.is_some());
-    assert!(Situation::EstablishedPassive.connection().letter.is_none());
+    assert!(passive().buffer.is_none());
+    assert!(Situation::ReqSent.connection().buffer.is_some());
+    assert!(Situation::RepSent.connection().buffer.is_some());
+    assert!(Situation::EstablishedPassive.connection().buffer.is_none());
     // The RTU of this one has private data.
-    assert!(Situation::EstablishedActive.connection().letter.is_some());
+    assert!(Situation::EstablishedActive.connection().buffer.is_some());
     let mut c = Situation::RepRcvd.connection();
     let _ = c.establish(&[], at(0)).unwrap();
-    assert!(c.letter.is_none());
+    assert!(c.buffer.is_none());
     let mut c = Situation::RepSent.connection();
     let _ = c.notify_established(at(0)).unwrap();
-    assert!(c.letter.is_none());
+    assert!(c.buffer.is_none());
 }
 
-/// Limits the memory of a connection, without that of its endpoint and of its letter.
+/// Limits the memory of a connection, without that of its endpoint and of its buffer.
 #[test]
 fn a_connection_is_small() {
-    assert_eq!(size_of::<Connection<&Letter>>().max(192), 192);
+    assert_eq!(size_of::<Connection<&RetransmitBuffer>>().max(192), 192);
 }

@@ -4,7 +4,8 @@
 //! message is sent again.
 //!
 //! They are needed until the message is answered, and are much of a connection. So they lie in
-//! memory of their own, a [`LetterBox`], which the connection gives back when they are not needed.
+//! memory of their own, a [`RetransmitMemory`], which the connection gives back when they are not
+//! needed.
 
 use super::{
     action::Outgoing,
@@ -26,7 +27,7 @@ pub(super) enum Sent {
 
 /// The contents of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct RetransmitBuffer {
     pub(super) sent: Sent,
     /// Additional rejection information and private data. There is room for an RTU or DREP (224
     /// bytes), and for a REJ (72 + 148 bytes).
@@ -35,8 +36,8 @@ pub struct Letter {
     pub(super) refused: u64,
 }
 
-impl Letter {
-    /// Returns a letter without contents.
+impl RetransmitBuffer {
+    /// Returns a buffer without contents.
     // No constant, which would be copied with its unused bytes.
     #[inline(always)]
     pub const fn empty() -> Self {
@@ -48,9 +49,9 @@ impl Letter {
     }
 }
 
-/// Memory for a [`Letter`], which is given back when this is dropped.
-pub trait LetterBox: DerefMut<Target = Letter> + Sized {
-    /// Returns memory with an empty letter.
+/// Memory for a [`RetransmitBuffer`], which is given back when this is dropped.
+pub trait RetransmitMemory: DerefMut<Target = RetransmitBuffer> + Sized {
+    /// Returns memory with an empty buffer.
     ///
     /// # Errors
     ///
@@ -58,26 +59,26 @@ pub trait LetterBox: DerefMut<Target = Letter> + Sized {
     fn new() -> Result<Self, Errno>;
 }
 
-/// A letter that is a part of its connection, for programs that need not save memory.
+/// A buffer that is a part of its connection, for programs that need not save memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inline(Letter);
+pub struct Inline(RetransmitBuffer);
 
 impl Deref for Inline {
-    type Target = Letter;
+    type Target = RetransmitBuffer;
 
-    fn deref(&self) -> &Letter {
+    fn deref(&self) -> &RetransmitBuffer {
         &self.0
     }
 }
 
 impl DerefMut for Inline {
-    fn deref_mut(&mut self) -> &mut Letter {
+    fn deref_mut(&mut self) -> &mut RetransmitBuffer {
         &mut self.0
     }
 }
 
-impl LetterBox for Inline {
+impl RetransmitMemory for Inline {
     fn new() -> Result<Self, Errno> {
-        Ok(Self(Letter::empty()))
+        Ok(Self(RetransmitBuffer::empty()))
     }
 }

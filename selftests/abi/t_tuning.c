@@ -309,7 +309,7 @@ TEST(tuning, keepalive)
 	const char *const asked = COUNTERS "cm_tx_msgs/dreq";
 	struct rdma_ucm_event_resp ev;
 	union addr a = addr4(ADDR4, 0);
-	struct pair p;
+	struct pair p = { 0 };
 	long before;
 
 	if (!is_rust())

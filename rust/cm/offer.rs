@@ -12,7 +12,7 @@
 use super::child;
 use crate::{
     device::port::Port,
-    endpoint::{Admitted, Endpoint, EndpointRef, Event, Exchange, IdKind, Inner},
+    endpoint::{Admitted, Attachment, Endpoint, EndpointRef, Event, Exchange, IdKind, Inner},
     kext::delay,
     table::{
         listeners::{AddressListener, Destination},
@@ -198,7 +198,13 @@ impl Endpoint {
             return false;
         };
         self.follow(&next);
-        let port = self.inner.lock().cm_port().cloned();
+        let port = self
+            .inner
+            .lock()
+            .device
+            .as_ref()
+            .and_then(Attachment::port)
+            .cloned();
         let parking = port.as_ref().map_or(0, |port| next.parking(port));
         let asker = Asker {
             // It was here before.

@@ -28,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, DestroyCause, Limits},
+    cm::{self, DestroyCause},
     event::Phase,
     node::{
         self, Acceptor, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
@@ -251,13 +251,12 @@ impl<'a> IncomingReq<'a> {
         let attachment = mad.attachment(matched, reply_path)?;
         let charge = self.charge.take();
         let child = Endpoint::create_child(listener, listener.ps, qp_type, charge)?;
-        let tuning = listener.inner.lock().tuning;
+        let (tuning, limits) = {
+            let listener = listener.inner.lock();
+            (listener.tuning, listener.limits_at(Some(mad.port)))
+        };
         let comm_id = CommId::new(&globals.comm_ids);
         let tid = mad.agent.transaction_id(comm_id.value());
-        let limits = Limits::tuned(|tunable| {
-            let own = tuning.own(tunable);
-            own.unwrap_or_else(|| mad.port.tuned(tunable))
-        });
         let (own_id, guid) = (comm_id.value(), mad.port.guid);
         let machine = Connection::from_req(own_id, guid, tid, mad.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;
@@ -295,9 +294,7 @@ impl<'a> IncomingReq<'a> {
         self.event = Some(event);
         Ok(child)
     }
-}
 
-impl IncomingReq<'_> {
     /// Prepares the alternate path of the REQ, if it has one that can be used. If it cannot, the
     /// REP of `machine` will say that.
     #[inline]

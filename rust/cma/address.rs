@@ -204,7 +204,9 @@ impl Endpoint {
             }
             Err(error) => (Err(error), Failure::AddrUnresolved),
         };
-        self.show(inner);
+        if found.is_err() {
+            self.show(inner);
+        }
         let resolved = (Trigger::AddrResolved, CmEvent::AddrResolved);
         let failed = (Trigger::AddrFailed, CmEvent::AddrError);
         self.query_done(inner, found, resolved, failed, failure);
@@ -235,7 +237,8 @@ impl Endpoint {
         }
     }
 
-    /// Attaches the endpoint to the device that was found, and stores what is known about the link.
+    /// Attaches the endpoint to the device that was found, and stores and shows what is known about
+    /// the link. After an error, the caller shows what it was before.
     fn apply_resolution(
         self: &EndpointRef,
         inner: &mut Inner,
@@ -243,9 +246,12 @@ impl Endpoint {
         link: &DevAddr,
     ) -> Result {
         let src = with_port_of(&inner.addr.src, src);
-        if inner.device.is_none() {
-            let attachment = self.attachment_at(inner.device_filter(), &src, link)?;
-            self.show_addresses(&src, &inner.addr.dst);
+        let attachment = match &inner.device {
+            None => Some(self.attachment_at(inner.device_filter(), &src, link)?),
+            Some(_) => None,
+        };
+        self.show_addresses(&src, &inner.addr.dst);
+        if let Some(attachment) = attachment {
             self.attach(inner, attachment)?;
         }
         inner.addr.src = src;

@@ -8,7 +8,7 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    cm::{AcceptParams, ConnectParams, Tunable},
+    cm::{AcceptParams, ConnectParams},
     cma::State,
     private_data::RequestData,
     qp::QpType,
@@ -78,6 +78,7 @@ impl Endpoint {
     }
 
     /// Returns the parameters of a REQ, without those of the route.
+    #[inline]
     fn connect_params(
         &self,
         inner: &Inner,
@@ -85,9 +86,7 @@ impl Endpoint {
         param: &ConnParam<'_>,
         ece: Ece,
     ) -> ConnectParams {
-        let port = inner.cm_port().map(|port| &**port);
-        let tuned = |tunable| u8::try_from(inner.tuned_at(tunable, port)).unwrap_or(u8::MAX);
-        let response_timeout = tuned(Tunable::ResponseTimeout);
+        let response_timeout = inner.response_timeout().get();
         ConnectParams {
             service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
             local_qpn: param.qp_num,
@@ -101,7 +100,7 @@ impl Endpoint {
             rnr_retry_count: param.rnr_retry_count,
             remote_cm_response_timeout: response_timeout,
             local_cm_response_timeout: response_timeout,
-            max_cm_retries: tuned(Tunable::MaxRetries),
+            max_cm_retries: inner.max_retries(),
             vendor_id: ece.vendor_id,
             attr_mod: ece.attr_mod,
             ..ConnectParams::default()

@@ -24,11 +24,10 @@ impl Endpoint {
         let mut inner = self.send_sidr_req_resolved(inner, param.user, |inner| {
             self.claim_qp_number(inner, param.qp_num)?;
             let data = Self::request_data(inner, param)?;
-            let tuning = inner.tuning_at(inner.cm_port());
             let params = ResolveParams {
-                timeout: tuning.response_timeout().to_duration(),
-                max_cm_retries: tuning.max_retries(),
-                total: tuning.limits().total,
+                timeout: inner.response_timeout().to_duration(),
+                max_cm_retries: inner.max_retries(),
+                total: inner.limits().total,
                 ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.addr.dst).0, 0)
             };
             trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());

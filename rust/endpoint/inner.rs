@@ -22,6 +22,7 @@ use cmproto::{
     cm::{self, Limits, Tunable, Tuning},
     cma::State,
     ipoib,
+    time::TimeCode,
 };
 use kernel::{prelude::*, rbtree::RBTree, sync::Arc};
 
@@ -167,8 +168,8 @@ impl Inner {
     }
 
     /// Returns the port that the endpoint is attached to.
-    pub(crate) fn cm_port(&self) -> Option<&Arc<Port>> {
-        self.device.as_ref()?.port()
+    pub(crate) fn cm_port(&self) -> Option<&Port> {
+        Some(&**self.device.as_ref()?.port()?)
     }
 
     /// Returns the devices for the endpoint. For an attached endpoint that is its device only.
@@ -183,7 +184,7 @@ impl Inner {
 
     /// Returns the value of a tunable, which is the port's if the consumer has not set it.
     pub(crate) fn tuned(&self, tunable: Tunable) -> u32 {
-        self.tuned_at(tunable, self.cm_port().map(|port| &**port))
+        self.tuned_at(tunable, self.cm_port())
     }
 
     /// Returns the value of a tunable for an endpoint at `port`.
@@ -200,11 +201,25 @@ impl Inner {
 
     /// Returns the limits of a connection from the endpoint's port.
     pub(crate) fn limits(&self) -> Limits {
-        self.limits_at(self.cm_port().map(|port| &**port))
+        self.limits_at(self.cm_port())
+    }
+
+    /// Returns the time code of the response timeout of a peer.
+    pub(crate) fn response_timeout(&self) -> TimeCode {
+        TimeCode::new(self.tuned_code(Tunable::ResponseTimeout))
+    }
+
+    /// Returns the maximum number of retries of a request.
+    pub(crate) fn max_retries(&self) -> u8 {
+        self.tuned_code(Tunable::MaxRetries)
+    }
+
+    fn tuned_code(&self, tunable: Tunable) -> u8 {
+        u8::try_from(self.tuned(tunable)).unwrap_or(u8::MAX)
     }
 
     /// Returns the values of all tunables for an endpoint at `port`.
-    pub(crate) fn tuning_at(&self, port: Option<&Arc<Port>>) -> Tuning {
+    pub(crate) fn tuning_at(&self, port: Option<&Port>) -> Tuning {
         match port {
             Some(port) => self.tuning.over(&port.tuning()),
             None => self.tuning,

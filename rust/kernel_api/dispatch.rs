@@ -44,9 +44,7 @@ impl WorkItem for KernelId {
         if this.has_data.take() {
             let _ = this.endpoint.notify(COMM_EST);
         }
-        if this.has_migrated.take() {
-            let _ = this.endpoint.notify(PATH_MIG);
-        }
+        this.pass_on_migration();
         while this.deliver_next() {}
     }
 }
@@ -63,6 +61,14 @@ impl KernelId {
         let queue = &self.endpoint.globals.clone().callbacks;
         // A work item that is pending already is returned.
         let _ = queue.enqueue(self);
+    }
+
+    /// Tells the endpoint that its queue pair uses the alternate path, if the consumer has reported
+    /// that.
+    pub(super) fn pass_on_migration(&self) {
+        if self.has_migrated.take() {
+            let _ = self.endpoint.notify(PATH_MIG);
+        }
     }
 
     /// Returns whether the current task is in the consumer's callback.
@@ -279,18 +285,12 @@ impl KernelId {
             return Err(EINVAL);
         }
         match event {
-            COMM_EST => {
-                self.has_data.leave();
-                self.wake();
-                Ok(())
-            }
-            PATH_MIG => {
-                self.has_migrated.leave();
-                self.wake();
-                Ok(())
-            }
-            _ => Err(EINVAL),
+            COMM_EST => self.has_data.leave(),
+            PATH_MIG => self.has_migrated.leave(),
+            _ => return Err(EINVAL),
         }
+        self.wake();
+        Ok(())
     }
 }
 

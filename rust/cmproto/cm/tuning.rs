@@ -243,11 +243,6 @@ impl Tuning {
     pub fn limits(&self) -> Limits {
         Limits::tuned(|tunable| self.get(tunable))
     }
-
-    /// Returns the longest time between two questions to a peer. `None` not to ask.
-    pub fn keepalive(&self) -> Option<Duration> {
-        self.limits().keepalive
-    }
 }
 
 impl Limits {

@@ -10,7 +10,7 @@ use crate::{
 use cmproto::{
     cm::ConnectParams,
     errno::Errno,
-    ibcm::{notify, Notice, PATH_MIG},
+    ibcm::{notify, Notice},
     sidr::ResolveParams,
     ucma_abi::UverbsQpAttr,
 };
@@ -55,9 +55,7 @@ impl KernelId {
     /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
         // The endpoint may not have been told yet, as the consumer has.
-        if self.has_migrated.take() {
-            let _ = self.endpoint.notify_cm(PATH_MIG);
-        }
+        self.pass_on_migration();
         self.endpoint.cm_qp_attr(&self.endpoint.inner.lock(), state)
     }
 
@@ -69,19 +67,15 @@ impl KernelId {
     pub(crate) fn notify_cm(self: Arc<Self>, event: u32) -> Result {
         let state = self.ib_cm_id().ok_or(EINVAL)?.state();
         match notify(state, event).kernel()? {
-            Notice::Migrated => {
-                self.has_migrated.leave();
-                self.wake();
-                Ok(())
-            }
+            Notice::Migrated => self.has_migrated.leave(),
             Notice::Established => {
                 if !self.had_data.leave_once() {
                     return Err(Errno::EISCONN).kernel();
                 }
                 self.has_data.leave();
-                self.wake();
-                Ok(())
             }
         }
+        self.wake();
+        Ok(())
     }
 }

@@ -247,6 +247,7 @@ impl<C> Queue<C> {
         if self.full != 0 {
             let slots = self.slots.iter().enumerate();
             let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
+            let full = full.take(self.full);
             oldest = full.min().map(|(at, index)| (at, Place::Slot(index)));
         }
         let mut consider = |events, place| {

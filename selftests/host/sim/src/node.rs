@@ -122,7 +122,7 @@ pub fn connect(node: &mut Node, tag: Tag, to: Gid, dial: &Dial) -> Option<EpId> 
     let watch = Watch::new(tag, Side::Active, dial.max_cm_retries, interval);
     let mut watch = watch
         .sending_early(node.tuning.early_retry().is_some())
-        .asking_peer(node.tuning.keepalive().is_some());
+        .asking_peer(node.tuning.limits().keepalive.is_some());
     watch.is_reached = true;
     let data = tag.to_be_bytes();
     if dial.datagram {

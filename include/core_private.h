@@ -23,6 +23,7 @@
 #include <rdma/restrack.h>
 
 struct ib_client_nl_info;
+struct iw_cm_id;
 
 /*
  * Repeats: drivers/infiniband/core/core_priv.h ib_cache_gid_parse_type_str 610aa2e7531b
@@ -110,6 +111,8 @@ struct rdma_id_private_head {
 	u8 reserved_flags[8];
 	u32 reserved_gid_type;
 	struct rdma_restrack_entry res;
+	/* The result of rdma_iw_cm_id(). C has it in place of reserved_context. */
+	struct iw_cm_id *iw;
 };
 
 /* Sizes and offsets of this compiler; rust/bindings/layout.rs compares them with those of Rust. */

@@ -84,6 +84,9 @@ impl Endpoint {
         // and not answered has no table entry any more.
         drop(exchange);
         if let Some(iwarp) = iwarp {
+            // A driver that was asked for the identifier may be using the one of the iWARP CM.
+            self.id_priv.del();
+            delay::point();
             // This comes before the port is free for others.
             iwarp.end();
         }

@@ -138,6 +138,7 @@ impl Endpoint {
         inner.qp.num = param.qp_num;
         inner.qp.srq = param.srq != 0;
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(connection));
+        id.show_at(&self.id_priv);
         self.show(&inner);
         drop(inner);
 
@@ -146,6 +147,7 @@ impl Endpoint {
             let mut inner = self.inner.lock();
             // The endpoint may have ended meanwhile.
             if self.step(&mut inner, Trigger::ConnectFailed).is_ok() {
+                self.id_priv.hide_iw();
                 inner.exchange = Exchange::None;
                 (inner.qp.num, inner.qp.srq) = before;
                 self.show(&inner);
@@ -325,6 +327,7 @@ impl Endpoint {
             drop(listener);
             return Ok(());
         }
+        listener.show_at(&self.id_priv);
         inner.exchange = Exchange::Iwarp(Iwarp::Listener(listener));
         Ok(())
     }
@@ -379,6 +382,7 @@ impl Endpoint {
         let id = request.adopt(CallbackContext::new(&child)?)?;
 
         let mut inner = child.inner.lock();
+        id.show_at(&child.id_priv);
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(KBox::write(
             memory,
             IwarpConnection {

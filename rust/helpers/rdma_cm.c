@@ -3,6 +3,8 @@
  * The in-kernel API of the RDMA connection manager, with the names and prototypes of
  * <rdma/rdma_cm.h>. It is implemented in rust/kernel_api/ffi.
  */
+#include <linux/compiler.h>
+#include <linux/container_of.h>
 #include <linux/export.h>
 #include <linux/minmax.h>
 #include <linux/nsproxy.h>
@@ -12,6 +14,7 @@
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_cm_ib.h>
 
+#include "core_private.h"
 #include "rust_rdma_cm_kapi.h"
 
 struct rdma_cm_id *
@@ -255,9 +258,9 @@ void rdma_read_gids(struct rdma_cm_id *cm_id, union ib_gid *sgid, union ib_gid *
 }
 EXPORT_SYMBOL(rdma_read_gids);
 
-/* The identifier of the iWARP CM is not exposed to consumers. */
+/* Drivers call this for any identifier that is listed at their device. */
 struct iw_cm_id *rdma_iw_cm_id(struct rdma_cm_id *cm_id)
 {
-	return NULL;
+	return READ_ONCE(container_of(cm_id, struct rdma_id_private_head, id)->iw);
 }
 EXPORT_SYMBOL(rdma_iw_cm_id);

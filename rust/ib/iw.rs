@@ -13,7 +13,7 @@
 //!
 //! A verb borrows the identifier, so that it cannot be destroyed while the verb runs.
 
-use super::device::DeviceRef;
+use super::{device::DeviceRef, restrack::RdmaIdPrivate};
 use crate::{
     bindings,
     kext::{
@@ -415,6 +415,13 @@ impl IwId {
         }
     }
 
+    /// Shows the identifier to drivers as that of `id_priv`.
+    pub(crate) fn show_at(&self, id_priv: &RdmaIdPrivate) {
+        if let Some(id) = &self.id {
+            id_priv.set_iw(id.raw.as_ptr());
+        }
+    }
+
     fn raw(&self) -> Result<*mut bindings::iw_cm_id> {
         Ok(self.id.as_ref().ok_or(ENODEV)?.raw.as_ptr())
     }
@@ -542,9 +549,7 @@ pub(crate) struct IwAddress {
 ///
 /// Dropping it destroys it, and waits for a request that is being handled; so it must not be
 /// dropped in an event.
-pub(crate) struct IwListener(
-    #[expect(dead_code, reason = "dropping it destroys the listener")] Pin<KBox<Id>>,
-);
+pub(crate) struct IwListener(Pin<KBox<Id>>);
 
 impl IwListener {
     /// Starts to listen. May sleep.
@@ -566,5 +571,10 @@ impl IwListener {
             to_result(bindings::iw_cm_listen(raw, address.backlog))?;
         }
         Ok(Self(id))
+    }
+
+    /// Shows the listener to drivers as that of `id_priv`.
+    pub(crate) fn show_at(&self, id_priv: &RdmaIdPrivate) {
+        id_priv.set_iw(self.0.raw.as_ptr());
     }
 }

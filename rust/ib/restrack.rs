@@ -202,6 +202,7 @@ impl RdmaIdPrivate {
                     (&raw mut (*slot).consumer).write(ptr::null_mut());
                     (&raw mut (*slot).qp_num).write(0);
                     (&raw mut (*slot).res).write_bytes(0, 1);
+                    (&raw mut (*slot).iw).write(ptr::null_mut());
                 }
             }),
             record <- new_spinlock!(
@@ -231,6 +232,20 @@ impl RdmaIdPrivate {
     pub(crate) fn set_qp_num(&self, qp_num: u32) {
         // SAFETY: The field is inside the object; readers accept any value.
         unsafe { (&raw mut (*self.raw.get()).qp_num).write_volatile(qp_num) };
+    }
+
+    /// Sets the identifier at the iWARP CM, or null, which drivers ask for (`rdma_iw_cm_id()`).
+    ///
+    /// It must not be destroyed before [`RdmaIdPrivate::del`] has returned, or before it is
+    /// replaced here.
+    pub(super) fn set_iw(&self, iw: *mut bindings::iw_cm_id) {
+        // SAFETY: The field is inside the object; readers accept a null pointer.
+        unsafe { (&raw mut (*self.raw.get()).iw).write_volatile(iw) };
+    }
+
+    /// Removes the identifier at the iWARP CM.
+    pub(crate) fn hide_iw(&self) {
+        self.set_iw(ptr::null_mut());
     }
 
     /// Sets the addresses of both ends.

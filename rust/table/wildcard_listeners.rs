@@ -35,10 +35,10 @@ struct Key {
 #[pin_data]
 pub(crate) struct DeviceListener {
     link: Link<Key>,
-    // Dropped before what is listed, so that no request comes while that is dropped.
-    _iwarp: Option<IwListener>,
+    // Dropped before the listener, which a driver may be using that was asked for what is listed.
     #[pin]
     id_priv: RdmaIdPrivate,
+    iwarp: Option<IwListener>,
 }
 
 impl_has_link! {
@@ -52,14 +52,18 @@ impl DeviceListener {
         id_priv: impl PinInit<RdmaIdPrivate>,
         iwarp: Option<IwListener>,
     ) -> Result<CountedArc<Self>> {
-        CountedArc::pin_init(
+        let entry = CountedArc::pin_init(
             pin_init!(DeviceListener {
                 link: Link::new(),
-                _iwarp: iwarp,
                 id_priv <- id_priv,
+                iwarp,
             }),
             GFP_KERNEL_ACCOUNT,
-        )
+        )?;
+        if let Some(iwarp) = &entry.iwarp {
+            iwarp.show_at(&entry.id_priv);
+        }
+        Ok(entry)
     }
 
     /// Returns the identifier that is listed.

@@ -22,7 +22,7 @@ use crate::{
         stuck::StuckAccept,
     },
 };
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddr};
 use kernel::{
     prelude::*,
     sync::{
@@ -109,7 +109,31 @@ fn has_said(side: &Side) -> bool {
     is!(side.last().private_data().len(), 5) && check!(side.has_heard(b"said\0"))
 }
 
+fn has_iw_cm_id(side: &Side) -> bool {
+    side.holds(|id| id.has_iw_cm_id())
+}
+
+/// Drivers are told of the identifiers of the iWARP CM, as soon as there are any.
+fn shown_to_drivers(g: &Arc<Ground>) -> Option<()> {
+    let pair = prepared(g)?;
+    let Pair { a, b, l } = &pair;
+    check!(has_iw_cm_id(l));
+    check!(!has_iw_cm_id(a));
+    if pair.resolve_route() && pair.request() {
+        check!(has_iw_cm_id(a));
+        let server = SocketAddr::from((g.ip, g.port()));
+        is!(a.see(|id| id.iw_peer()).flatten(), Some(server));
+        check!(has_iw_cm_id(b));
+        let client = b.see(|id| id.iw_peer()).flatten();
+        is!(client.map(|client| client.ip()), Some(g.ip.into()));
+        is!(b.reject(), Ok(()));
+        a.expect_status(EventType::REJECTED, RESET);
+    }
+    Some(())
+}
+
 pub(crate) fn connection(g: &Arc<Ground>) -> Option<()> {
+    shown_to_drivers(g);
     if let Some(Pair { a, b, l }) = &asked(g) {
         check!(b.holds(|id| id.is_on(&g.device)));
         check!(has_said(b));
@@ -256,6 +280,7 @@ pub(crate) fn rejections(g: &Arc<Ground>) -> Option<()> {
         l.end();
         pair.resolve_route();
         is!(a.connect(), Errno::ECONNREFUSED.failure());
+        check!(!has_iw_cm_id(a));
         is!(a.connect(), Errno::ECONNREFUSED.failure());
         check!(a.is_quiet());
     }

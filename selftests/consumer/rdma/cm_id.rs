@@ -344,10 +344,30 @@ impl<H: Handler> CmId<H> {
         unsafe { bindings::rdma_read_gids(self.as_raw(), own.cast(), far.cast()) };
     }
 
-    /// Returns true if there is an identifier of the iWARP CM behind it.
+    /// The address of the peer as the identifier of the iWARP CM has it, if there is one.
+    pub(crate) fn iw_peer(&self) -> Option<SocketAddr> {
+        let at = |iw: *mut bindings::iw_cm_id| {
+            // SAFETY: The identifier is one of the iWARP CM, and an address is as many bytes.
+            let storage = unsafe { ptr::read_volatile((&raw const (*iw).remote_addr).cast()) };
+            Address::parse(&storage)
+        };
+        self.iw_cm_id().and_then(at)
+    }
+
+    /// Returns true if there is an identifier of the iWARP CM behind it, which is at its device.
     pub(crate) fn has_iw_cm_id(&self) -> bool {
+        // SAFETY: The identifier is one of the iWARP CM.
+        let is_there = |iw: *mut bindings::iw_cm_id| unsafe { (*iw).device } == read!(self, device);
+        self.iw_cm_id().is_some_and(is_there)
+    }
+
+    fn iw_cm_id(&self) -> Option<*mut bindings::iw_cm_id> {
+        if !self.has_device() {
+            return None;
+        }
         // SAFETY: The identifier is valid and has a device.
-        self.has_device() && !unsafe { bindings::rdma_iw_cm_id(self.as_raw()) }.is_null()
+        let iw = unsafe { bindings::rdma_iw_cm_id(self.as_raw()) };
+        (!iw.is_null()).then_some(iw)
     }
 
     /// Returns C's text for the status of a rejection; none where there is no device.

@@ -5,7 +5,10 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use crate::bindings;
-use cmproto::ucma_abi::{UverbsAhAttr, UverbsQpAttr};
+use cmproto::{
+    cm::{qp_attr_mask, QpState},
+    ucma_abi::{UverbsAhAttr, UverbsQpAttr},
+};
 use core::{
     marker::PhantomData,
     ptr::{self, NonNull},
@@ -138,7 +141,7 @@ pub(crate) unsafe fn ah_to_raw(
 /// # Safety
 ///
 /// The requirements of [`ah_to_raw`].
-pub(crate) unsafe fn to_raw(
+unsafe fn to_raw(
     device: *mut bindings::ib_device,
     attr: &UverbsQpAttr,
     dmac: [u8; 6],
@@ -169,5 +172,51 @@ pub(crate) unsafe fn to_raw(
         alt_port_num: u32::from(attr.alt_port_num),
         alt_timeout: attr.alt_timeout,
         ..pin_init::zeroed()
+    }
+}
+
+/// Sets the attributes that the mask of `attr` names in those of a consumer, and leaves the others
+/// alone.
+///
+/// # Safety
+///
+/// The requirements of [`ah_to_raw`].
+pub(crate) unsafe fn set_named(
+    raw: &mut bindings::ib_qp_attr,
+    device: *mut bindings::ib_device,
+    attr: &UverbsQpAttr,
+    dmac: [u8; 6],
+) {
+    // SAFETY: By the safety requirements.
+    let known = unsafe { to_raw(device, attr, dmac) };
+    macro_rules! set {
+        ($($name:ident: $($field:ident),+;)*) => {$(
+            if attr.qp_attr_mask & qp_attr_mask::$name != 0 {
+                $(raw.$field = known.$field;)+
+            }
+        )*};
+    }
+    set! {
+        ACCESS_FLAGS: qp_access_flags;
+        PKEY_INDEX: pkey_index;
+        PORT: port_num;
+        QKEY: qkey;
+        AV: ah_attr;
+        PATH_MTU: path_mtu;
+        TIMEOUT: timeout;
+        RETRY_CNT: retry_cnt;
+        RNR_RETRY: rnr_retry;
+        RQ_PSN: rq_psn;
+        MAX_QP_RD_ATOMIC: max_rd_atomic;
+        ALT_PATH: alt_ah_attr, alt_pkey_index, alt_port_num, alt_timeout;
+        MIN_RNR_TIMER: min_rnr_timer;
+        SQ_PSN: sq_psn;
+        MAX_DEST_RD_ATOMIC: max_dest_rd_atomic;
+        PATH_MIG_STATE: path_mig_state;
+        DEST_QPN: dest_qp_num;
+    }
+    // As in C, this one is set for RTR even if the mask does not name it.
+    if attr.qp_state == QpState::Rtr as u32 {
+        raw.rq_psn = known.rq_psn;
     }
 }

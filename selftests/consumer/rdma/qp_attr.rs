@@ -112,10 +112,45 @@ pub(crate) struct Global {
 }
 
 impl QpAttr {
-    /// Asks `fill` for the attributes that take a queue pair to this state.
+    /// Returns true if `fill` leaves the attributes alone that are not `named`.
+    fn keeps_others(
+        state: QpState,
+        named: QpMask,
+        fill: impl FnOnce(&mut bindings::ib_qp_attr, &mut c_int) -> c_int,
+    ) -> Result<bool> {
+        const MINE: u8 = 77;
+        let mut raw = bindings::ib_qp_attr {
+            qp_state: state.0,
+            qp_access_flags: MINE.into(),
+            qkey: MINE.into(),
+            sq_psn: MINE.into(),
+            dest_qp_num: MINE.into(),
+            max_rd_atomic: MINE,
+            timeout: MINE,
+            alt_timeout: MINE,
+            ..Default::default()
+        };
+        raw.cap.max_send_wr = MINE.into();
+        let mut mask = 0;
+        to_result(fill(&mut raw, &mut mask))?;
+        let others = [
+            (QpMask::ACCESS_FLAGS, raw.qp_access_flags == MINE.into()),
+            (QpMask::SQ_PSN, raw.sq_psn == MINE.into()),
+            (QpMask::DEST_QPN, raw.dest_qp_num == MINE.into()),
+            (QpMask::MAX_QP_RD_ATOMIC, raw.max_rd_atomic == MINE),
+            (QpMask::TIMEOUT, raw.timeout == MINE),
+            (QpMask::ALT_PATH, raw.alt_timeout == MINE),
+            (QpMask(0), raw.cap.max_send_wr == MINE.into()),
+        ];
+        let is_kept = |&(bit, is_mine): &(QpMask, bool)| is_mine || named.0 & bit.0 != 0;
+        Ok(others.iter().all(is_kept))
+    }
+
+    /// Asks `fill` for the attributes that take a queue pair to this state. Fails with `EPROTO` if
+    /// it changes others.
     pub(super) fn ask(
         state: QpState,
-        fill: impl FnOnce(&mut bindings::ib_qp_attr, &mut c_int) -> c_int,
+        mut fill: impl FnMut(&mut bindings::ib_qp_attr, &mut c_int) -> c_int,
     ) -> Result<Self> {
         let mut raw = bindings::ib_qp_attr {
             qp_state: state.0,
@@ -123,11 +158,15 @@ impl QpAttr {
         };
         let mut mask = 0;
         to_result(fill(&mut raw, &mut mask))?;
+        let named = QpMask(u32::try_from(mask).map_err(|_| ERANGE)?);
+        if !Self::keeps_others(state, named, fill)? {
+            return Err(EPROTO);
+        }
         let may = |flag: bindings::ib_access_flags| {
             u32::try_from(raw.qp_access_flags).is_ok_and(|flags| flags & flag != 0)
         };
         Ok(Self {
-            mask: QpMask(u32::try_from(mask).map_err(|_| ERANGE)?),
+            mask: named,
             port: raw.port_num,
             remote_may_read: may(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ),
             remote_may_write: may(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE),

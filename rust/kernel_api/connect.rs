@@ -154,6 +154,7 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` if there is nothing to disconnect, and with errors of the device.
     pub(crate) fn disconnect(&self) -> Result {
+        self.pass_on_notices();
         let has_peer = {
             let inner = self.endpoint.inner.lock();
             inner.exchange.peer().is_some()

@@ -41,10 +41,7 @@ impl WorkItem for KernelId {
 
     fn run(this: Arc<Self>) {
         let _scope = NoIo::begin();
-        if this.has_data.take() {
-            let _ = this.endpoint.notify(COMM_EST);
-        }
-        this.pass_on_migration();
+        this.pass_on_notices();
         while this.deliver_next() {}
     }
 }
@@ -63,9 +60,15 @@ impl KernelId {
         let _ = queue.enqueue(self);
     }
 
-    /// Tells the endpoint that its queue pair uses the alternate path, if the consumer has reported
-    /// that.
-    pub(super) fn pass_on_migration(&self) {
+    /// Tells the endpoint that data arrived at its queue pair, or that the queue pair has migrated,
+    /// if the consumer has reported that.
+    ///
+    /// A function whose result depends on it calls this first, because the work item that does so
+    /// may still be waiting. May sleep.
+    pub(super) fn pass_on_notices(&self) {
+        if self.has_data.take() {
+            let _ = self.endpoint.notify(COMM_EST);
+        }
         if self.has_migrated.take() {
             let _ = self.endpoint.notify(PATH_MIG);
         }

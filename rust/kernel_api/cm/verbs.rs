@@ -54,8 +54,7 @@ impl KernelId {
     ///
     /// Fails with `EINVAL` if the connection does not have them.
     pub(crate) fn cm_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
-        // The endpoint may not have been told yet, as the consumer has.
-        self.pass_on_migration();
+        self.pass_on_notices();
         self.endpoint.cm_qp_attr(&self.endpoint.inner.lock(), state)
     }
 

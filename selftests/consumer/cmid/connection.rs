@@ -189,5 +189,19 @@ pub(crate) fn early_data(g: &Arc<Ground>) -> Option<()> {
     b.is_in(Situation::Established);
     is!(a.confirm(), Ok(()));
     b.is_quiet();
+
+    // An end that has told of data may end the connection in the same breath.
+    let Pair { a, b, .. } = &Pair::until_response(g)?;
+    let ended = b.call(|id| {
+        id.notify(DeviceEvent::COMM_EST)?;
+        id.disconnect()
+    });
+    is!(ended, Ok(()));
+    b.expect(EventType::ESTABLISHED);
+    is!(a.confirm(), Ok(()));
+    if a.expect(EventType::DISCONNECTED) {
+        is!(a.disconnect(), Ok(()));
+        b.expect(EventType::DISCONNECTED);
+    }
     Some(())
 }

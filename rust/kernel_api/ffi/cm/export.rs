@@ -270,7 +270,10 @@ export! {
         // SAFETY: By the safety requirements.
         unsafe {
             let data = bytes(data, len, Dreq::PRIVATE_DATA_LEN);
-            with_id(id, |id| id.endpoint().with_lock(|cm, inner| cm.send_dreq(inner, data?)))
+            with_id(id, |id| {
+                id.pass_on_notices();
+                id.endpoint().with_lock(|cm, inner| cm.send_dreq(inner, data?))
+            })
         }
     }
 

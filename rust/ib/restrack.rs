@@ -243,6 +243,12 @@ impl RdmaIdPrivate {
         unsafe { (&raw mut (*self.raw.get()).iw).write_volatile(iw) };
     }
 
+    /// Returns whether there is an identifier at the iWARP CM. Can be called in any context.
+    pub(crate) fn has_iw(&self) -> bool {
+        // SAFETY: The field is inside the object.
+        !unsafe { (&raw const (*self.raw.get()).iw).read_volatile() }.is_null()
+    }
+
     /// Removes the identifier at the iWARP CM.
     pub(crate) fn hide_iw(&self) {
         self.set_iw(ptr::null_mut());

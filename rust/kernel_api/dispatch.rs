@@ -12,6 +12,7 @@ use crate::{
     ib::{
         debug::{self, Failure},
         dev_addr::DevAddr,
+        gid::{GidAttr, GidType},
     },
     kext::{delay, error::to_protocol, lock::lock_nested, reclaim::NoIo, users::IdCharge},
 };
@@ -252,14 +253,12 @@ impl KernelId {
         let (Some(path), Some(attachment)) = (inner.route.path, &inner.device) else {
             return;
         };
-        let device = &attachment.device.device;
         let dmac = View::of(&inner).dst_mac().unwrap_or_default();
-        let link = if attachment.is_ib() {
-            PathLink::Ib
-        } else if device.protocol_roce_udp_encap(attachment.port_num) {
-            PathLink::RoceV2(dmac)
-        } else {
-            PathLink::RoceV1(dmac)
+        let gid_type = attachment.gid.as_ref().map(GidAttr::gid_type);
+        let link = match gid_type {
+            _ if attachment.is_ib() => PathLink::Ib,
+            Some(GidType::RoceV1) => PathLink::RoceV1(dmac),
+            _ => PathLink::RoceV2(dmac),
         };
         // A path that the consumer or the administrator has given is shown unchanged.
         let record = match &inner.route.path_record {
@@ -282,8 +281,12 @@ impl KernelId {
     /// Handles an event of the queue pair, an `enum ib_event_type`.
     ///
     /// Can be called in any context, so that the event is passed on later. Fails with `EINVAL` if
-    /// there is no connection, or for an event that a connection does not use.
+    /// there is no connection, or for an event that a connection does not use. Over iWARP, where no
+    /// event is of use, it succeeds.
     pub(crate) fn notify(self: Arc<Self>, event: u32) -> Result {
+        if self.endpoint.id_priv.has_iw() {
+            return Ok(());
+        }
         if self.endpoint.id_priv.state() != State::Connect as u32 {
             return Err(EINVAL);
         }

@@ -25,13 +25,13 @@ impl KernelId {
         Ok(())
     }
 
-    /// Leaves the group that was joined first with the address `addr`, if there is one.
+    /// Leaves the group that was joined last with the address `addr`, if there is one.
     pub(crate) fn leave(&self, addr: &SockAddr) {
         let node = {
             let mut queue = self.queue.lock();
-            let mut groups = queue.groups.iter();
-            let found = groups.find(|(_, group)| group.addr.same_address(addr));
-            let number = found.map(|(number, _)| *number);
+            let groups = queue.groups.iter();
+            let found = groups.filter(|(_, group)| group.addr.same_address(addr));
+            let number = found.last().map(|(number, _)| *number);
             number.and_then(|number| queue.groups.remove_node(&number))
         };
         if let Some(node) = node {

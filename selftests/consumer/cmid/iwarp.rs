@@ -152,6 +152,8 @@ pub(crate) fn connection(g: &Arc<Ground>) -> Option<()> {
         exchange(a, b);
         exchange(b, a);
         is!(a.call(|id| id.notify(DeviceEvent::COMM_EST)), Ok(()));
+        is!(a.call(|id| id.notify(DeviceEvent::PATH_MIG_ERR)), Ok(()));
+        is!(l.call(|id| id.notify(DeviceEvent::COMM_EST)), Ok(()));
         // The listener may go before.
         l.end();
         exchange(a, b);

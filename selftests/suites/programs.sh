@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Programs of rdmacm-utils and perftest, unmodified.
+# Programs of rdmacm-utils and perftest, unmodified, and uc in the current directory.
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 
@@ -62,6 +62,14 @@ check "udaddy, messages" both_say "return status 0" \
 # ever: with a retry count of 7 soft-RoCE does not give up.
 check "rdma_server and rdma_client" thrice both "rdma_server -s $B4" "rdma_client -s $B4"
 check "rdma_xserver and rdma_xclient" thrice both "rdma_xserver -c r" "rdma_xclient -s $B4 -c r"
+
+# No other program has queue pairs of unreliable connections (selftests/uc).
+if [ -e uc ]; then
+	check "UC, a word in either direction" both_say "done" "./uc $B4 7471" "./uc -c $B4 7471"
+	check "UC, IPv6" both_say "done" "./uc $B6 7471" "./uc -c $B6 7471"
+else
+	skip "UC" "there is no uc (tools/check makes it)"
+fi
 
 # Soft-RoCE has no XRC queue pairs, and the client says so, whatever the connection
 # manager.

@@ -69,6 +69,12 @@ make_examples() {
 			-o "$dir/options-rust" "$REPO/selftests/examples/options.rs"
 }
 
+# A program whose queue pairs are unreliable connections.
+make_uc() {
+	BUILDROOT_BIND=$share "$TOOLS/buildroot" "$MACHINE-linux-gnu-gcc" -O2 -Wall -Wextra -Werror -o "$share/uc" \
+		"$REPO/selftests/uc/uc.c" -lrdmacm -libverbs
+}
+
 make_p9rdma() {
 	program "$REPO/selftests/p9rdma" "$share/p9rdma"
 }

@@ -5,7 +5,7 @@
 # INSTALL_MOD_PATH=installed" left, in the shared directory, beside the distribution's modules. On a kernel that
 # demands signatures (module.sig_enforce=1), that C's modules are loaded instead, which have them.
 #
-# shellcheck disable=SC2317 # functions that "check" runs
+# shellcheck disable=SC2016,SC2317 # scripts of packages; functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/reader.sh
@@ -305,6 +305,83 @@ side_by_side() {
 	dpkg -P "rust-rdma-cm-modules-$other" && [ ! -e "/usr/lib/modules/$other" ] && modinfo rust_rdma_cm >/dev/null
 }
 
+older=7.2.98+deb13-amd64 newest=7.9.1+deb13-amd64
+# kernel_package RELEASE: installs a package that stands for that of a kernel, with the modules of this one; that of this
+# kernel has none.
+kernel_package() {
+	local dir=$TMP/kernel of=$1
+	rm -rf "$dir"
+	mkdir -p "$dir/DEBIAN" "$dir/usr/share/doc/linux-image-$of" && : >"$dir/usr/share/doc/linux-image-$of/copyright" || return
+	printf '%s: %s\n' Package "linux-image-$of" Version "$of" Architecture amd64 Section kernel Maintainer nobody \
+		Description "stands for a kernel" >"$dir/DEBIAN/control"
+	if [ "$of" != "$release" ]; then
+		mkdir -p "$dir/usr/lib/modules/$of" &&
+			cp -r "$new"/kernel "$new"/modules.{order,builtin,builtin.modinfo} "$dir/usr/lib/modules/$of" || return
+		# As those of Debian's kernels do.
+		printf '#!/bin/sh\n[ "$1" != configure ] || depmod %s\n' "$of" >"$dir/DEBIAN/postinst"
+		printf '#!/bin/sh\n[ "$1" != purge ] || rm -rf /usr/lib/modules/%s/modules.*\n' "$of" >"$dir/DEBIAN/postrm"
+		chmod +x "$dir"/DEBIAN/post*
+	fi
+	dpkg-deb -Znone -b "$dir" "$TMP/kernel.deb" >/dev/null && dpkg -i "$TMP/kernel.deb"
+}
+
+# takes RELEASE rust|c: the connection manager that a host takes with this kernel.
+takes() {
+	local would
+	would=$(modprobe -S "$1" -D rdma_ucm) && [[ $would = *"install "*rust_rdma_cm* ]] || fail "$would" || return
+	# C's, which modprobe loads if it cannot load the other one.
+	would=$(modprobe -S "$1" --ignore-install -D rdma_ucm) && [[ $would = *"/$1/kernel/"*/rdma_ucm.ko* ]] ||
+		fail "$would" || return
+	if [ "$2" = rust ]; then
+		would=$(modprobe -S "$1" -D rust_rdma_cm) && [[ $would = *"insmod "*"/$1/updates/rust_rdma_cm.ko"* ]] || fail "$would"
+	else
+		! would=$(modprobe -S "$1" -D rust_rdma_cm 2>&1) || fail "$would"
+	fi
+}
+
+# The host has booted a kernel, and has the module for the one before.
+module_after_kernel() {
+	unload_all && dpkg -r "$(name "$package")" && repack "$package" "$older" "s/$release/$older/g" && dpkg -i "$TMP/$older.deb" ||
+		return
+	modprobe rdma_ucm && is_c && says "c why: rust_rdma_cm is not installed for Linux $release" && pings || return
+	dpkg -i "$package" && is_c && says 'c why: rust_rdma_cm is installed: "rdma-cm use rust" loads it' || return
+	wait_for 10 no_cm_ids
+	$tool use rust && is_rust && says "rust version: $(modinfo -F version rust_rdma_cm)" && pings
+}
+
+# The next kernel, with its module before it, after it, and without.
+kernel_after_module() {
+	repack "$package" "$newest" "s/$release/$newest/g" && dpkg -i "$TMP/$newest.deb" && kernel_package "$newest" &&
+		takes "$newest" rust || return
+	dpkg -r "rust-rdma-cm-modules-$newest" && takes "$newest" c || return
+	dpkg -i "$TMP/$newest.deb" && takes "$newest" rust && is_rust && says "rust version: $(modinfo -F version rust_rdma_cm)"
+}
+
+has_package() {
+	[ "$(dpkg-query -f '${db:Status-Abbrev}' -W "$1" 2>/dev/null)" = "ii " ]
+}
+
+# apt keeps the kernel that runs, the newest one, and packages "...-modules-RELEASE" for them.
+autoremoved() {
+	local of
+	mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial /var/log/apt
+	kernel_package "$older" && kernel_package "$release" && takes "$older" rust && apt-mark auto 'linux-image-*' || return
+	apt-get autoremove -y && ! has_package "linux-image-$older" || fail "the old kernel is kept" || return
+	for of in "$older" "$release" "$newest"; do
+		has_package "rust-rdma-cm-modules-$of" || fail "the module of $of has gone, which was installed by hand" || return
+	done
+	apt-mark auto 'rust-rdma-cm-modules-*' && apt-get autoremove -y && ! has_package "rust-rdma-cm-modules-$older" ||
+		fail "the module of the old kernel is kept" || return
+	[ ! -e "/usr/lib/modules/$older/updates" ] && [ ! -e "/usr/lib/modules/$older/kernel" ] || fail "something is left" || return
+	for of in "$release" "$newest"; do
+		has_package "linux-image-$of" && has_package "rust-rdma-cm-modules-$of" || fail "$of has gone" || return
+	done
+	is_rust && says "rust version: $(modinfo -F version rust_rdma_cm)" && pings && takes "$newest" rust || return
+	wait_for 10 no_cm_ids
+	unload_all && modprobe rdma_ucm && is_rust && pings || return
+	dpkg -P "linux-image-$newest" "linux-image-$older" "linux-image-$release" "rust-rdma-cm-modules-$newest" "rust-rdma-cm-modules-$older"
+}
+
 # The module is in use: it stays, and serves programs.
 removed_while_loaded() {
 	is_rust && remove_it && is_rust || return
@@ -329,6 +406,9 @@ purged() {
 if [ -e "$package" ]; then
 	check "upgrade while it is loaded" upgraded
 	check "the package of another kernel beside it" side_by_side
+	check "the kernel is upgraded before the module" module_after_kernel
+	check "the module of the next kernel is installed before it" kernel_after_module
+	check "apt-get autoremove takes old kernels and their modules, and no others" autoremoved
 	check "removal while it is loaded" removed_while_loaded
 	check "with the tool alone C's modules are back" without_module
 	check "purge: nothing is left, and C's modules are back" purged

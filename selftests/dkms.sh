@@ -70,6 +70,22 @@ version() {
 }
 check "a kernel that the module does not know is left out" other_kernel
 
+# other_compiler NAME TEXT COMMAND...: meanwhile the kernel was built with that.
+other_compiler() {
+	local config=$root/usr/src/linux-headers-$release/.config status=0
+	sed "s/^CONFIG_$1_VERSION_TEXT=.*/CONFIG_$1_VERSION_TEXT=\"$2\"/" "$config" >"$work/config" &&
+		mount --bind "$work/config" "$config" || return
+	"${@:3}" || status=$?
+	umount "$config" && return "$status"
+}
+check "without the compiler of the kernel's C code, too" \
+	other_compiler CC "x86_64-linux-gnu-gcc-99 (Debian 99.1.0-1) 99.1.0" \
+	says_put_off "it needs x86_64-linux-gnu-gcc-99, with which the kernel was built" \
+	package "linux-source-$series" 7.0-2
+check "with another rustc than the kernel's, too" other_compiler RUSTC "rustc 1.99.0 (0123456 2027-01-01)" \
+	says_put_off "it needs rustc 1.99.0, with which the kernel was built, and rustc [0-9.]* is installed" \
+	package "linux-source-$series" 7.0-2
+
 built() {
 	local file
 	package "linux-source-$series" 7.0-2 "linux-source-$series.tar.xz" || return

@@ -66,6 +66,10 @@ impl ConsumerPaths {
     fn route(&self) -> Result<(Attachment, Route)> {
         let (attachment, mut route) = self.primary.route()?;
         route.data_lids = self.data_lids;
+        if attachment.is_opa() {
+            // As in C.
+            route.data_lids.outbound = 0;
+        }
         if let Some(alternate) = &self.alternate {
             let (at, other) = alternate.route()?;
             if !at.is_ib() || !Arc::ptr_eq(&at.device, &attachment.device) {

@@ -8,6 +8,7 @@ use crate::{
 };
 use cmproto::{
     cm::{access, qp_attr_mask, QpState},
+    opa,
     path::Path,
     ucma_abi::{UverbsAhAttr, UverbsGlobalRoute, UverbsQpAttr},
 };
@@ -24,6 +25,23 @@ impl Inner {
         let (path, attachment) = (self.route.path.as_ref()?, self.device.as_ref()?);
         let data_lid = self.exchange.conn().map_or(0, |conn| conn.data_lid);
         Some(attachment.address_vector(path, data_lid))
+    }
+
+    /// Changes an address vector of the path to that which a program gets: a long LID of Omni-Path
+    /// is in its GID.
+    #[inline]
+    pub(crate) fn show_opa_lid(&self, vector: &mut UverbsAhAttr) {
+        if let Some(attachment) = self.device.as_ref().filter(|at| at.is_opa()) {
+            self.show_opa_lid_at(attachment, vector);
+        }
+    }
+
+    #[cold]
+    fn show_opa_lid_at(&self, at: &Attachment, vector: &mut UverbsAhAttr) {
+        let own = at.device.device.query_gid(at.port_num, 0);
+        if let (Some(path), Ok(own)) = (&self.route.path, own) {
+            vector.show_opa_lid(path.dlid, &own);
+        }
     }
 }
 
@@ -55,7 +73,7 @@ impl Attachment {
             let mask = self.device.device.path_bits_mask(self.port_num);
             vector.src_path_bits = path.slid_bits(mask.unwrap_or(0));
             vector.dlid = match data_lid {
-                0 => path.dlid,
+                0 => opa::short_lid(path.dlid),
                 lid => lid,
             };
         }

@@ -27,6 +27,8 @@ use kernel::{prelude::*, sync::Arc};
 /// The path by which the sender of a message is answered.
 pub(super) struct ReplyPath {
     device: DeviceRef,
+    /// The port that has received the message.
+    port_num: u32,
     /// The GID of this host that the message was sent to. `None` on InfiniBand if there was no GRH.
     pub(super) local: Option<GidAttr>,
     /// Link-layer information of the message, on InfiniBand only.
@@ -44,7 +46,7 @@ impl ReplyPath {
     pub(super) fn of(port: &Port, device: &CmDevice, mad: &ReceivedMad) -> Result<Self> {
         let source = mad.source();
         let is_roce = port.protocol == Protocol::Roce;
-        let link = (!is_roce).then(|| source.link());
+        let link = (!is_roce).then(|| source.link(device.device.has_opa_lids(port.num)));
         let local = if is_roce || source.has_grh {
             Some(GidAttr::for_received(&device.device, source)?)
         } else {
@@ -52,6 +54,7 @@ impl ReplyPath {
         };
         Ok(ReplyPath {
             device: device.device.clone(),
+            port_num: port.num,
             local,
             link,
             back: Path {
@@ -60,7 +63,7 @@ impl ReplyPath {
                 flow_label: source.flow_label,
                 traffic_class: source.traffic_class,
                 sl: source.sl,
-                slid: link.map_or(0, |link| u16::from(link.path_bits)),
+                slid: link.map_or(0, |link| u32::from(link.path_bits)),
                 dlid: link.map_or(0, |link| link.lid),
                 ..Path::default()
             },
@@ -70,9 +73,28 @@ impl ReplyPath {
 
     /// Returns the path that a REQ from there has.
     pub(super) fn request_path(&self, req: &Req<'_>) -> Path {
-        match &self.link {
-            Some(link) => Path::from_req_over(req, link),
-            None => Path::from_req(req),
+        let Some(link) = &self.link else {
+            return Path::from_req(req);
+        };
+        let path = Path::from_req_over(req, link);
+        if link.is_opa {
+            return self.with_port_gid(path);
+        }
+        path
+    }
+
+    /// Returns `path`, which a peer has named at a port of Omni-Path, with the GID of the port in
+    /// place of one that is made from its LID. No interface has such a GID.
+    #[cold]
+    fn with_port_gid(&self, path: Path) -> Path {
+        let gid = if path.sgid.is_opa() {
+            self.device.query_gid(self.port_num, 0).ok()
+        } else {
+            None
+        };
+        Path {
+            sgid: gid.unwrap_or(path.sgid),
+            ..path
         }
     }
 

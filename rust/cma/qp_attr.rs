@@ -2,7 +2,10 @@
 
 //! The attributes for the state transitions of a connection's QP.
 
-use crate::endpoint::Endpoint;
+use crate::{
+    endpoint::{Endpoint, Inner, View},
+    ib::qp::NextHop,
+};
 use cmproto::{
     cm::{qp_attr_mask, QpState},
     path::ROCE_PKEY,
@@ -13,14 +16,22 @@ use kernel::prelude::*;
 use zerocopy::FromZeros;
 
 impl Endpoint {
-    /// Returns the MAC address of the peer; zeros if it is not known.
-    pub(crate) fn peer_mac(&self) -> [u8; 6] {
-        self.inner
-            .lock()
-            .resolution
-            .dev_addr
-            .as_ref()
-            .map_or([0; 6], |link| link.dst_mac())
+    /// Returns the next hop to the peer.
+    pub(crate) fn next_hop(&self) -> NextHop {
+        View::of(&self.inner.lock()).next_hop()
+    }
+
+    /// Returns the attributes for the transition of the QP to `state`, an `enum ib_qp_state`, as a
+    /// program gets them.
+    ///
+    /// Fails like [`init_qp_attr`](Self::init_qp_attr).
+    pub(crate) fn init_qp_attr_for_program(&self, state: u32) -> Result<UverbsQpAttr> {
+        let mut inner = self.inner.lock();
+        let mut attr = self.make_qp_attr(&mut inner, state)?;
+        if attr.qp_attr_mask & qp_attr_mask::AV != 0 {
+            inner.show_opa_lid(&mut attr.ah_attr);
+        }
+        Ok(attr)
     }
 
     /// Returns the attributes for the transition of the QP to `state`, an `enum ib_qp_state`.
@@ -31,8 +42,11 @@ impl Endpoint {
     /// Fails with `EINVAL` if the endpoint has no device or cannot know the attributes yet, or with
     /// `ENODEV` if the port space has no Q_Key here.
     pub(crate) fn init_qp_attr(&self, state: u32) -> Result<UverbsQpAttr> {
-        let mut guard = self.inner.lock();
-        let inner = &mut *guard;
+        self.make_qp_attr(&mut self.inner.lock(), state)
+    }
+
+    /// Returns the attributes of the endpoint with this state.
+    fn make_qp_attr(&self, inner: &mut Inner, state: u32) -> Result<UverbsQpAttr> {
         let attachment = inner.device.as_ref().ok_or(EINVAL)?;
         let port_num = u8::try_from(attachment.port_num).unwrap_or(0);
         let mut attr = UverbsQpAttr {

@@ -6,7 +6,7 @@
 //! paths, as TCP finds its way. For InfiniBand see [`super::infiniband`].
 
 use crate::{
-    endpoint::{Endpoint, EndpointRef, Event, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, Event, Inner},
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
@@ -15,7 +15,7 @@ use cmproto::{
     cma::{State, Trigger},
     path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY},
     ucma::path::PathRecord,
-    ucma_abi::CmEvent,
+    ucma_abi::{CmEvent, SaPathRecord},
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
@@ -97,6 +97,23 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Sets a route that a program has found by itself, and reports the event. On Omni-Path, long
+    /// LIDs are in the GIDs of the record.
+    ///
+    /// Fails like [`set_path`](Self::set_path).
+    pub(crate) fn set_path_of_program(&self, record: &SaPathRecord) -> Result {
+        let is_opa = {
+            let inner = self.inner.lock();
+            inner.device.as_ref().is_some_and(Attachment::is_opa)
+        };
+        let record = if is_opa {
+            PathRecord::from_ib(record)
+        } else {
+            PathRecord::from(*record)
+        };
+        self.set_path(&record, true)
+    }
+
     /// Computes the path from the source to the destination address on RoCE.
     fn roce_path(&self, inner: &Inner) -> Result<Path> {
         let link = inner.resolution.dev_addr.as_ref().ok_or(ENODEV)?;
@@ -126,6 +143,7 @@ impl Endpoint {
             sl: netdev.service_level(tos),
             mtu,
             rate: 0,
+            is_opa: false,
             packet_life_time: match inner.options.ack_timeout {
                 // The ack timeout covers the path in both directions, so that one direction has
                 // half of it, which is one less as a time code.

@@ -69,6 +69,22 @@ impl Gid {
         matches!(self.0, [_, _, _, _, _, _, _, _, 0x00, 0x06, 0x6a, ..])
     }
 
+    /// Returns the GID that Omni-Path makes from `lid`, with the subnet prefix of this GID. The
+    /// interface id is the OUI 00:06:6a, a zero, and the LID, the high byte first (C's
+    /// `OPA_MAKE_ID()`).
+    pub const fn with_opa_lid(&self, lid: u32) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        let [l0, l1, l2, l3] = lid.to_be_bytes();
+        Self([a, b, c, d, e, f, g, h, 0x00, 0x06, 0x6a, 0, l0, l1, l2, l3])
+    }
+
+    /// Returns the last four bytes as a number, the high byte first: the LID, if the GID [is made
+    /// from one](Self::is_opa) (C's `opa_get_lid_from_gid()`).
+    pub const fn opa_lid(&self) -> u32 {
+        let [.., l0, l1, l2, l3] = self.0;
+        u32::from_be_bytes([l0, l1, l2, l3])
+    }
+
     /// Returns whether the GID is a link-local one: `fe80::/10`.
     pub const fn is_link_local(&self) -> bool {
         let [a, b, ..] = self.0;
@@ -173,6 +189,29 @@ mod tests {
             let gid = Gid((u128::from(start) << 112 | 1).to_be_bytes());
             assert_eq!((start, gid.is_link_local()), (start, link_local));
         }
+    }
+
+    #[test]
+    fn omni_path_gids_have_a_lid() {
+        let gid = Gid([0xfe; 16]);
+        assert!(!gid.is_opa());
+        let made = gid.with_opa_lid(0x0012_3456);
+        assert_eq!(made.prefix(), gid.prefix());
+        // OPA_SPECIAL_OUI << 40 | LID, as the bytes lie in memory.
+        assert_eq!(
+            made.0[8..],
+            (0x0000_066a_u64 << 40 | 0x0012_3456).to_be_bytes()
+        );
+        assert!(made.is_opa());
+        assert_eq!(made.opa_lid(), 0x0012_3456);
+        assert_eq!(gid.with_opa_lid(u32::MAX).opa_lid(), u32::MAX);
+        // Only the first three bytes of the interface id say it.
+        let mut other = made;
+        other.0[11] = 0xff;
+        assert!(other.is_opa());
+        assert_eq!(other.opa_lid(), 0x0012_3456);
+        other.0[10] = 0x6b;
+        assert!(!other.is_opa());
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub mod mcast;
 pub mod netlink;
 pub mod node;
 mod numbered;
+pub mod opa;
 pub mod origin;
 pub mod path;
 mod payload;

@@ -32,12 +32,13 @@ impl Origin {
         Self(gid)
     }
 
-    /// Returns the source of a sender with this LID in the subnet of `port`.
-    pub const fn of_lid(port: IbPort, lid: u16) -> Self {
+    /// Returns the source of a sender with this LID in the subnet of `port`. The upper half of the
+    /// LID, which only Omni-Path has, is in front of the device.
+    pub const fn of_lid(port: IbPort, lid: u32) -> Self {
         let [d0, d1, d2, d3] = port.device.to_be_bytes();
-        let [high, low] = lid.to_be_bytes();
+        let [l0, l1, l2, l3] = lid.to_be_bytes();
         Self(Gid([
-            0xff, 0, 0, 0, 0, 0, 0, 0, 0, d0, d1, d2, d3, port.port, high, low,
+            0xff, 0, 0, 0, 0, 0, 0, l0, l1, d0, d1, d2, d3, port.port, l2, l3,
         ]))
     }
 
@@ -45,7 +46,7 @@ impl Origin {
     /// LID from which a message has come to `port`, or to which one goes.
     ///
     /// `gids` are the GIDs of this end and of the other end, if there is a global route header.
-    pub fn on_link(port: IbPort, lid: u16, gids: Option<(Gid, Gid)>) -> Self {
+    pub fn on_link(port: IbPort, lid: u32, gids: Option<(Gid, Gid)>) -> Self {
         match gids {
             Some((own, other)) if own.prefix() != other.prefix() => Self::of_gid(other),
             _ => Self::of_lid(port, lid),
@@ -127,6 +128,13 @@ mod tests {
         let here = Origin::of_lid(PORT, 7);
         assert!(here != Origin::of_lid(PORT, 8));
         assert!(here != Origin::of_lid(PORT, 0x0700));
+        assert!(here != Origin::of_lid(PORT, 0x0001_0007));
+        assert!(here != Origin::of_lid(PORT, 0x0100_0007));
+        assert_eq!(Origin::of_lid(PORT, 0x0001_0007).gid(), None);
+        assert_eq!(
+            here.shown().0,
+            [0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 7]
+        );
         assert!(here != Origin::of_lid(IbPort { device: 4, ..PORT }, 7));
         assert!(here != Origin::of_lid(IbPort { port: 2, ..PORT }, 7));
     }

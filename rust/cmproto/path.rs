@@ -4,9 +4,11 @@
 
 use crate::{
     addr::{Gid, SockAddr},
+    opa,
     origin::{IbPort, Origin},
     service_id::ServiceId,
     ucma::path::PathRecord,
+    ucma_abi::SaPathRecord,
     wire::{Req, ReqPath},
 };
 
@@ -27,13 +29,15 @@ const PERMISSIVE_LID: u16 = 0xffff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FromLink {
     /// The LID of the sender, or of the router that has forwarded the message.
-    pub lid: u16,
+    pub lid: u32,
     /// The low bits of the destination LID.
     pub path_bits: u8,
     /// The service level of the message.
     pub sl: u8,
     /// Set if the message had a global route header (GRH).
     pub has_grh: bool,
+    /// Set if the port has the LIDs of Omni-Path.
+    pub is_opa: bool,
 }
 
 /// A path between two ports.
@@ -49,10 +53,10 @@ pub struct Path {
     pub dgid: Gid,
     /// Flow label, 20 bits.
     pub flow_label: u32,
-    /// LID of this end; 0 on RoCE, which has none.
-    pub slid: u16,
+    /// LID of this end; 0 on RoCE, which has none. Only Omni-Path has more than 16 bits.
+    pub slid: u32,
     /// LID of the peer, or of the router that leads to it; 0 on RoCE.
-    pub dlid: u16,
+    pub dlid: u32,
     /// The hop limit of packets.
     pub hop_limit: u8,
     /// Traffic class.
@@ -67,7 +71,12 @@ pub struct Path {
     pub rate: u8,
     /// Packet life time, a 5-bit IBTA time code.
     pub packet_life_time: u8,
+    /// Set if the record of the path is one of Omni-Path. Others are used there, too.
+    pub is_opa: bool,
 }
+
+/// Each endpoint has one.
+const _: () = assert!(core::mem::size_of::<Option<Path>>() == 64);
 
 impl Path {
     /// Returns the path over RoCE that a REQ describes, as seen from the end that received the REQ.
@@ -88,21 +97,32 @@ impl Path {
             mtu: req.path_mtu,
             rate: req.primary.packet_rate,
             packet_life_time: req.primary.local_ack_timeout.saturating_sub(1),
+            is_opa: false,
         }
     }
 
     /// Returns the path over InfiniBand for the messages of a connection whose REQ was received
     /// `from`. The fields that the sender of a routed REQ cannot know are taken from the link (IBTA
     /// 12.7.11 and following).
+    ///
+    /// At a port of Omni-Path, a REQ whose sender's GID is made from its LID has a path of
+    /// Omni-Path: the LIDs of both ends are in their GIDs.
     pub fn from_req_over(req: &Req<'_>, from: &FromLink) -> Self {
         let primary = &req.primary;
         let is_routed = !primary.subnet_local;
+        let is_opa = from.is_opa && primary.local_gid.is_opa();
         Path {
+            is_opa,
             slid: match primary.remote_lid {
-                PERMISSIVE_LID if is_routed => u16::from(from.path_bits),
-                lid => lid,
+                _ if is_opa => primary.remote_gid.opa_lid(),
+                PERMISSIVE_LID if is_routed => u32::from(from.path_bits),
+                lid => u32::from(lid),
             },
-            dlid: from.lid,
+            dlid: if is_opa {
+                primary.local_gid.opa_lid()
+            } else {
+                from.lid
+            },
             hop_limit: if from.has_grh { u8::MAX } else { 0 },
             sl: match primary.local_lid {
                 PERMISSIVE_LID if is_routed => from.sl,
@@ -118,15 +138,21 @@ impl Path {
         let is_routed = !named.subnet_local;
         let (dlid, sl) = match named.local_lid {
             PERMISSIVE_LID if is_routed => (from.lid, from.sl),
-            lid => (lid, named.sl),
+            lid => (u32::from(lid), named.sl),
+        };
+        let dlid = if primary.is_opa {
+            named.local_gid.opa_lid()
+        } else {
+            dlid
         };
         Path {
             sgid: named.remote_gid,
             dgid: named.local_gid,
             flow_label: named.flow_label,
             slid: match named.remote_lid {
-                PERMISSIVE_LID if is_routed => u16::from(from.path_bits),
-                lid => lid,
+                _ if primary.is_opa => named.remote_gid.opa_lid(),
+                PERMISSIVE_LID if is_routed => u32::from(from.path_bits),
+                lid => u32::from(lid),
             },
             dlid,
             hop_limit: named.hop_limit,
@@ -139,11 +165,12 @@ impl Path {
     }
 
     /// Returns the LID for the data of a connection whose REQ was received `from`, or 0 if it is
-    /// the LID for the messages: the sender may want another path for the data.
+    /// the LID for the messages: the sender may want another path for the data. On Omni-Path there
+    /// is no other.
     pub fn data_lid(req: &Req<'_>, from: &FromLink) -> u16 {
         match req.primary.local_lid {
             PERMISSIVE_LID => 0,
-            lid if lid == from.lid => 0,
+            lid if from.is_opa || u32::from(lid) == from.lid => 0,
             lid => lid,
         }
     }
@@ -151,13 +178,16 @@ impl Path {
     /// Returns the path of a record that a user has given. LIDs are used only if the link
     /// `has_lids`.
     pub fn from_record(record: &PathRecord, has_lids: bool) -> Self {
+        let (slid, dlid) = if has_lids { record.lids() } else { (0, 0) };
+        let is_opa = has_lids && record.opa.is_some();
+        let record = &record.sa;
         Path {
             service_id: record.service_id,
             sgid: record.sgid,
             dgid: record.dgid,
             flow_label: record.flow_label,
-            slid: if has_lids { record.slid } else { 0 },
-            dlid: if has_lids { record.dlid } else { 0 },
+            slid,
+            dlid,
             hop_limit: record.hop_limit,
             traffic_class: record.traffic_class,
             pkey: record.pkey,
@@ -165,13 +195,14 @@ impl Path {
             mtu: record.mtu,
             rate: record.rate,
             packet_life_time: record.packet_life_time.min(MAX_TIME_CODE),
+            is_opa,
         }
     }
 
     /// Returns the bits of this end's LID that select a path, at a port whose mask of path bits is
     /// `mask`.
     pub const fn slid_bits(&self, mask: u8) -> u8 {
-        let [_, low] = self.slid.to_be_bytes();
+        let [.., low] = self.slid.to_be_bytes();
         low & mask
     }
 
@@ -189,19 +220,29 @@ impl Path {
 
     /// Returns the primary path of a REQ for this path (IBTA 12.7.10 and following).
     ///
-    /// The state machine fills the ack timeout in.
+    /// If a LID has no place in a REQ, as on Omni-Path, both are in the GIDs, and the fields of the
+    /// LIDs are zero as far as the path stays in the subnet. The state machine fills the ack
+    /// timeout in.
     pub fn to_req(self) -> ReqPath {
         let subnet_local = self.hop_limit <= 1;
+        let (local_gid, remote_gid, lids) = if self.is_opa && opa::is_extended(self.slid, self.dlid)
+        {
+            let gids = opa::gids((&self.sgid, self.slid), (&self.dgid, self.dlid));
+            (gids.0, gids.1, (0, 0))
+        } else {
+            let lids = (opa::short_lid(self.slid), opa::short_lid(self.dlid));
+            (self.sgid, self.dgid, lids)
+        };
         let (local_lid, remote_lid) = if subnet_local {
-            (self.slid, self.dlid)
+            lids
         } else {
             (PERMISSIVE_LID, PERMISSIVE_LID)
         };
         ReqPath {
             local_lid,
             remote_lid,
-            local_gid: self.sgid,
-            remote_gid: self.dgid,
+            local_gid,
+            remote_gid,
             flow_label: self.flow_label,
             packet_rate: self.rate,
             traffic_class: self.traffic_class,
@@ -214,26 +255,25 @@ impl Path {
 
     /// Returns the path as a path record of the subnet administrator (IBTA 15.2.5.16).
     pub fn to_record(self) -> PathRecord {
-        PathRecord {
+        let record = SaPathRecord {
             service_id: self.service_id,
             dgid: self.dgid,
             sgid: self.sgid,
-            dlid: self.dlid,
-            slid: self.slid,
             flow_label: self.flow_label,
             hop_limit: self.hop_limit,
             traffic_class: self.traffic_class,
             reversible: true,
             pkey: self.pkey,
             sl: self.sl,
-            mtu_selector: PathRecord::EXACTLY,
+            mtu_selector: SaPathRecord::EXACTLY,
             mtu: self.mtu,
-            rate_selector: PathRecord::EXACTLY,
+            rate_selector: SaPathRecord::EXACTLY,
             rate: self.rate,
-            packet_life_time_selector: PathRecord::EXACTLY,
+            packet_life_time_selector: SaPathRecord::EXACTLY,
             packet_life_time: self.packet_life_time,
-            ..PathRecord::default()
-        }
+            ..SaPathRecord::default()
+        };
+        PathRecord::with_lids(record, self.slid, self.dlid, self.is_opa)
     }
 
     /// Returns the native addresses of both ends, that of this end first, for a request for the
@@ -260,32 +300,31 @@ pub fn shown(record: &PathRecord, has_lids: bool) -> PathRecord {
     if has_lids {
         return *record;
     }
-    PathRecord {
+    PathRecord::from(SaPathRecord {
         dlid: 0,
         slid: 0,
         raw_traffic: false,
-        ..*record
-    }
+        ..record.sa
+    })
 }
 
+/// Objects that tests share.
 #[cfg(any(test, CONFIG_KUNIT))]
-#[cfg_attr(
-    CONFIG_KUNIT,
-    allow(unsafe_code),
-    crate::kunit::suite(cmproto_path_data)
-)]
-mod tests {
+pub(crate) mod testing {
     use super::*;
     use crate::wire::Transport;
 
-    const FROM: FromLink = FromLink {
+    /// The link of a message without a global route header.
+    pub(crate) const FROM: FromLink = FromLink {
         lid: 7,
         path_bits: 3,
         sl: 5,
         has_grh: false,
+        is_opa: false,
     };
 
-    const PATH: Path = Path {
+    /// A path in one subnet.
+    pub(crate) const PATH: Path = Path {
         service_id: 0x0106_1234,
         sgid: Gid([0x50; 16]),
         dgid: Gid([0xd0; 16]),
@@ -299,16 +338,11 @@ mod tests {
         mtu: 4,
         rate: 3,
         packet_life_time: 14,
+        is_opa: false,
     };
 
-    #[test]
-    fn what_is_assumed_of_roce() {
-        // The value of C's `CMA_IBOE_PACKET_LIFETIME`: 0.27 s.
-        assert_eq!(ROCE_PACKET_LIFE_TIME, 16);
-        assert_eq!(ROCE_PKEY, 0xffff);
-    }
-
-    fn req(primary: ReqPath) -> Req<'static> {
+    /// Returns a REQ along the path, with this primary path.
+    pub(crate) fn req(primary: ReqPath) -> Req<'static> {
         Req {
             local_comm_id: 1,
             vendor_id: 0,
@@ -340,7 +374,7 @@ mod tests {
     }
 
     /// Returns the path as seen from the other end.
-    fn turned(path: Path) -> Path {
+    pub(crate) fn turned(path: Path) -> Path {
         Path {
             sgid: path.dgid,
             dgid: path.sgid,
@@ -348,6 +382,26 @@ mod tests {
             dlid: path.slid,
             ..path
         }
+    }
+}
+
+#[cfg(any(test, CONFIG_KUNIT))]
+#[cfg_attr(
+    CONFIG_KUNIT,
+    allow(unsafe_code),
+    crate::kunit::suite(cmproto_path_data)
+)]
+mod tests {
+    use super::{
+        testing::{req, turned, FROM, PATH},
+        *,
+    };
+
+    #[test]
+    fn what_is_assumed_of_roce() {
+        // The value of C's `CMA_IBOE_PACKET_LIFETIME`: 0.27 s.
+        assert_eq!(ROCE_PACKET_LIFE_TIME, 16);
+        assert_eq!(ROCE_PKEY, 0xffff);
     }
 
     #[test]
@@ -399,7 +453,7 @@ mod tests {
         // Only the path of a routed REQ takes them from the link.
         let mut odd = req.primary;
         odd.subnet_local = true;
-        let path = Path::from_req_over(&self::req(odd), &FROM);
+        let path = Path::from_req_over(&super::testing::req(odd), &FROM);
         assert_eq!((path.slid, path.sl), (0xffff, PATH.sl));
     }
 
@@ -450,13 +504,13 @@ mod tests {
             ..PATH
         };
         assert_eq!(Path::from_record(&PATH.to_record(), false), without);
-        let record = PathRecord {
+        let record = PathRecord::from(SaPathRecord {
             raw_traffic: true,
             packet_life_time: 63,
-            ..PATH.to_record()
-        };
+            ..PATH.to_record().sa
+        });
         assert_eq!(shown(&record, true), record);
-        let on_roce = shown(&record, false);
+        let on_roce = shown(&record, false).sa;
         assert_eq!(
             (on_roce.dlid, on_roce.slid, on_roce.raw_traffic),
             (0, 0, false)

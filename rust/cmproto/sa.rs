@@ -9,7 +9,7 @@ use crate::{
     addr::Gid,
     errno::Errno,
     ucma::path::PathRecord,
-    ucma_abi::{IbService, UserServiceRec, IB_SERVICE_BY_ID, IB_SERVICE_BY_NAME},
+    ucma_abi::{IbService, SaPathRecord, UserServiceRec, IB_SERVICE_BY_ID, IB_SERVICE_BY_NAME},
 };
 
 /// Bits of the component mask of a path record (IBTA 15.2.5.16).
@@ -56,12 +56,12 @@ pub struct PathQuery {
 
 impl PathQuery {
     /// Returns the record of the query.
-    pub fn record(&self) -> PathRecord {
+    pub fn record(&self) -> SaPathRecord {
         let (qos_class, traffic_class) = match self.class {
             PathClass::Qos(class) => (class, 0),
             PathClass::Traffic(class) => (0, class),
         };
-        PathRecord {
+        SaPathRecord {
             service_id: self.service_id,
             dgid: self.dgid,
             sgid: self.sgid,
@@ -70,7 +70,7 @@ impl PathQuery {
             numb_path: 1,
             qos_class,
             traffic_class,
-            ..PathRecord::default()
+            ..SaPathRecord::default()
         }
     }
 
@@ -190,23 +190,23 @@ mod tests {
 
     #[test]
     fn path_question() {
-        let want = PathRecord {
+        let want = SaPathRecord {
             service_id: 0x0106_1234,
             dgid: Gid([0xd0; 16]),
             sgid: Gid([0x50; 16]),
             pkey: 0x8001,
             reversible: true,
             numb_path: 1,
-            ..PathRecord::default()
+            ..SaPathRecord::default()
         };
         let by_tos = query(PathClass::Qos(0x68));
-        let record = PathRecord {
+        let record = SaPathRecord {
             qos_class: 0x68,
             ..want
         };
         assert_eq!((by_tos.record(), by_tos.mask()), (record, 0x780f));
         let by_class = query(PathClass::Traffic(0xa5));
-        let record = PathRecord {
+        let record = SaPathRecord {
             traffic_class: 0xa5,
             ..want
         };
@@ -225,14 +225,14 @@ mod tests {
     #[test]
     fn path_for_connections() {
         let answer = |hop_limit, flags| PathResponse {
-            record: PathRecord {
+            record: PathRecord::from(SaPathRecord {
                 hop_limit,
-                ..PathRecord::default()
-            },
+                ..SaPathRecord::default()
+            }),
             flags,
         };
         let choose = |answers: &[PathResponse]| {
-            PathResponse::choose(answers.iter().copied()).map(|record| record.hop_limit)
+            PathResponse::choose(answers.iter().copied()).map(|record| record.sa.hop_limit)
         };
         assert_eq!(choose(&[answer(1, 0)]), Ok(1));
         assert_eq!(choose(&[answer(1, 0x2b)]), Ok(1));

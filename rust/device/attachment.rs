@@ -47,8 +47,14 @@ impl<M: Member> Attachment<M> {
         self.protocol == Protocol::Roce
     }
 
-    /// Returns whether the port has an InfiniBand link.
+    /// Returns whether the port has an InfiniBand link, or one of Omni-Path.
     pub(crate) fn is_ib(&self) -> bool {
         self.protocol == Protocol::Ib
+    }
+
+    /// Returns whether the port has the LIDs of Omni-Path.
+    #[inline]
+    pub(crate) fn is_opa(&self) -> bool {
+        self.is_ib() && self.device.device.has_opa_lids(self.port_num)
     }
 }

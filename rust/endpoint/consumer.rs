@@ -3,13 +3,17 @@
 //! The consumer of an endpoint, to which events are reported, and the view that it has of the
 //! endpoint.
 
-use super::{ClaimSlot, EndpointRef, Event, Inner};
-use crate::{ib::dev_addr::DevAddr, kext::users::IdCharge};
+use super::{Attachment, ClaimSlot, EndpointRef, Event, EventParam, Inner};
+use crate::{
+    ib::{dev_addr::DevAddr, qp::NextHop},
+    kext::users::IdCharge,
+};
 use cmproto::{
     cm,
     ibcm::EventType,
     node::{Admission, Asker, Declined},
     ucma::backlog::Backlog,
+    ucma_abi::{CmEvent, UverbsAhAttr},
     wire::MAD_LEN,
 };
 use core::any::Any;
@@ -41,6 +45,28 @@ impl<'a> View<'a> {
     /// Returns the MAC address of the next hop, if it is known.
     pub(crate) fn dst_mac(self) -> Option<[u8; 6]> {
         self.0.resolution.dev_addr.as_ref().map(DevAddr::dst_mac)
+    }
+
+    /// Returns the next hop to the peer.
+    pub(crate) fn next_hop(self) -> NextHop {
+        let is_opa = self.0.device.as_ref().is_some_and(Attachment::is_opa);
+        match &self.0.route.path {
+            Some(path) if is_opa => NextHop::OpaLid(path.dlid),
+            _ => NextHop::Mac(self.dst_mac().unwrap_or_default()),
+        }
+    }
+
+    /// Returns the address vector of `event` as a program gets it, if that is another one.
+    #[inline]
+    pub(crate) fn shown_vector(self, event: &Event<'_>) -> Option<UverbsAhAttr> {
+        match (event.kind, &event.param) {
+            (CmEvent::Established, EventParam::Ud(param)) => {
+                let mut vector = param.ah_attr;
+                self.0.show_opa_lid(&mut vector);
+                (vector != param.ah_attr).then_some(vector)
+            }
+            _ => None,
+        }
     }
 
     /// Returns the state as the InfiniBand CM defines it.

@@ -202,6 +202,18 @@ pub(crate) struct Event<'a> {
     pub(crate) ece: Ece,
 }
 
+impl<'a> Event<'a> {
+    /// Returns the event with this address vector, if it is one of a datagram service.
+    #[cold]
+    pub(crate) fn with_vector(&self, ah_attr: UverbsAhAttr) -> Event<'a> {
+        let param = match &self.param {
+            EventParam::Ud(param) => EventParam::Ud(UdEventParam { ah_attr, ..*param }),
+            other => other.clone(),
+        };
+        Event { param, ..*self }
+    }
+}
+
 impl Event<'_> {
     /// Creates an event with a status and without parameters.
     pub(crate) fn new(kind: CmEvent, status: i32) -> Self {

@@ -53,10 +53,11 @@ pub(crate) enum AhLink {
         /// The MAC address of the next hop.
         dmac: [u8; 6],
     },
-    /// An address vector of InfiniBand.
+    /// An address vector of InfiniBand or Omni-Path.
     Ib {
-        /// The destination LID: the LID of the peer or of the router.
-        dlid: u16,
+        /// The destination LID: the LID of the peer or of the router. Only on Omni-Path it has more
+        /// than 16 bits.
+        dlid: u32,
         /// The path bits: the low bits of the source LID.
         path_bits: u8,
     },
@@ -87,7 +88,7 @@ impl<'a> AhSpec<'a> {
     /// Creates the address vector for `path` from `sgid` at a port.
     ///
     /// `dmac` is the MAC address of the next hop on RoCE; without it the address vector is one of
-    /// InfiniBand.
+    /// InfiniBand or Omni-Path.
     pub(crate) fn along(
         path: &Path,
         device: &Device,
@@ -318,6 +319,30 @@ impl Drop for Handle {
     }
 }
 
+/// Sets the destination LID of attributes of InfiniBand or Omni-Path, and the path bits.
+///
+/// Fails with [`EINVAL`] for attributes of another type, or if the LID is too long for them.
+pub(super) fn set_lid(attr: &mut bindings::rdma_ah_attr, dlid: u32, path_bits: u8) -> Result {
+    match attr.type_ {
+        bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB => {
+            attr.__bindgen_anon_1.ib = bindings::ib_ah_attr {
+                dlid: u16::try_from(dlid).map_err(|_| EINVAL)?,
+                src_path_bits: path_bits,
+            };
+        }
+        bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_OPA => {
+            attr.__bindgen_anon_1.opa = bindings::opa_ah_attr {
+                dlid,
+                src_path_bits: path_bits,
+                // As in C, the permissive LID of InfiniBand is not that of the peer.
+                make_grd: dlid == u32::from(u16::MAX),
+            };
+        }
+        _ => return Err(EINVAL),
+    }
+    Ok(())
+}
+
 impl AhSpec<'_> {
     /// Converts the address vector to its C form, which borrows the GID.
     fn to_attr(self, device: &DeviceRef, port: u32) -> Result<bindings::rdma_ah_attr> {
@@ -341,16 +366,7 @@ impl AhSpec<'_> {
                 let roce = bindings::roce_ah_attr { dmac };
                 attr.__bindgen_anon_1.roce = roce;
             }
-            AhLink::Ib { dlid, path_bits } => {
-                if attr.type_ != bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB {
-                    return Err(EINVAL);
-                }
-                let ib = bindings::ib_ah_attr {
-                    dlid,
-                    src_path_bits: path_bits,
-                };
-                attr.__bindgen_anon_1.ib = ib;
-            }
+            AhLink::Ib { dlid, path_bits } => set_lid(&mut attr, dlid, path_bits)?,
         }
         if let Some(sgid) = self.sgid {
             if sgid.device() != device || sgid.port_num() != port {

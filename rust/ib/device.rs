@@ -248,9 +248,12 @@ impl Device {
     ///
     /// This is so on InfiniBand, but not on Omni-Path with extended addresses.
     pub(crate) fn has_ib_paths(&self, port: u32) -> bool {
-        self.protocol_ib(port)
-            && self.cap_ib_sa(port)
-            && !self.port_is(port, bindings::rust_rdma_cap_opa_ah)
+        self.protocol_ib(port) && self.cap_ib_sa(port) && !self.has_opa_lids(port)
+    }
+
+    /// Returns whether the port has the address vectors of Omni-Path, with LIDs of 32 bits.
+    pub(crate) fn has_opa_lids(&self, port: u32) -> bool {
+        self.port_is(port, bindings::rust_rdma_cap_opa_ah)
     }
 
     /// Returns whether the port speaks RoCE, of any version.

@@ -42,14 +42,15 @@ pub(crate) struct MadSource {
 }
 
 impl MadSource {
-    /// Returns the link-layer source of a message that was received over InfiniBand.
-    pub(crate) fn link(&self) -> FromLink {
+    /// Returns the link-layer source of a message that was received over InfiniBand, or over
+    /// Omni-Path if `is_opa` is set.
+    pub(crate) fn link(&self, is_opa: bool) -> FromLink {
         FromLink {
-            // The upper half is used by Omni-Path only.
-            lid: u16::try_from(self.slid & 0xffff).unwrap_or(0),
+            lid: self.slid,
             path_bits: self.dlid_path_bits,
             sl: self.sl,
             has_grh: self.has_grh,
+            is_opa,
         }
     }
 

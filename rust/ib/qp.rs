@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
+use super::ah::set_lid;
 use crate::bindings;
 use cmproto::{
     cm::{qp_attr_mask, QpState},
@@ -20,6 +21,20 @@ use kernel::{
 
 /// The owner of a queue pair in `rdma resource show qp`.
 const OWNER: &CStr = c"rdma_cm";
+
+/// The next hop to a peer, as far as it is not in an address vector of the ABI.
+#[derive(Clone, Copy)]
+pub(crate) enum NextHop {
+    /// The MAC address on RoCE; zeros if it is not known, and on InfiniBand.
+    Mac([u8; 6]),
+    /// The LID on Omni-Path.
+    OpaLid(u32),
+}
+
+impl NextHop {
+    /// The next hop that is not known, or is in the address vector.
+    pub(crate) const NONE: Self = Self::Mac([0; 6]);
+}
 
 /// A queue pair, borrowed from the consumer.
 ///
@@ -83,10 +98,10 @@ impl Qp<'_> {
 
     /// Modifies the attributes that the mask of `attr` names. May sleep.
     ///
-    /// `dmac` is the MAC address of the next hop to the peer on RoCE.
-    pub(crate) fn modify(&self, attr: &UverbsQpAttr, dmac: [u8; 6]) -> Result {
+    /// `hop` is the next hop to the peer.
+    pub(crate) fn modify(&self, attr: &UverbsQpAttr, hop: NextHop) -> Result {
         // SAFETY: The queue pair and its device are valid by the type invariant.
-        let mut raw = unsafe { to_raw((*self.0.as_ptr()).device, attr, dmac) };
+        let mut raw = unsafe { to_raw((*self.0.as_ptr()).device, attr, hop) };
         let mask = c_int::try_from(attr.qp_attr_mask).map_err(|_| EINVAL)?;
         // SAFETY: The queue pair is valid by the type invariant; the attributes are only read.
         to_result(unsafe { bindings::ib_modify_qp(self.0.as_ptr(), &raw mut raw, mask) })
@@ -101,7 +116,7 @@ impl Qp<'_> {
 pub(crate) unsafe fn ah_to_raw(
     device: *mut bindings::ib_device,
     ah: &UverbsAhAttr,
-    dmac: [u8; 6],
+    hop: NextHop,
 ) -> bindings::rdma_ah_attr {
     let mut raw = bindings::rdma_ah_attr {
         sl: ah.sl,
@@ -114,13 +129,15 @@ pub(crate) unsafe fn ah_to_raw(
     }
     // SAFETY: By the safety requirements.
     raw.type_ = unsafe { bindings::rust_rdma_ah_find_type(device, raw.port_num) };
+    let (dmac, dlid) = match hop {
+        NextHop::Mac(dmac) => (dmac, u32::from(ah.dlid)),
+        NextHop::OpaLid(dlid) => ([0; 6], dlid),
+    };
     if raw.type_ == bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE {
         raw.__bindgen_anon_1.roce = bindings::roce_ah_attr { dmac };
     } else {
-        raw.__bindgen_anon_1.ib = bindings::ib_ah_attr {
-            dlid: ah.dlid,
-            src_path_bits: ah.src_path_bits,
-        };
+        // A port of another type has no LIDs.
+        let _ = set_lid(&mut raw, dlid, ah.src_path_bits);
     }
     if ah.is_global != 0 {
         raw.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
@@ -144,7 +161,7 @@ pub(crate) unsafe fn ah_to_raw(
 unsafe fn to_raw(
     device: *mut bindings::ib_device,
     attr: &UverbsQpAttr,
-    dmac: [u8; 6],
+    hop: NextHop,
 ) -> bindings::ib_qp_attr {
     bindings::ib_qp_attr {
         qp_state: attr.qp_state,
@@ -157,9 +174,9 @@ unsafe fn to_raw(
         // CAST: A set of flags, of which no more than 31 bits are in use.
         qp_access_flags: c_int::try_from(attr.qp_access_flags).unwrap_or(0),
         // SAFETY: By the safety requirements.
-        ah_attr: unsafe { ah_to_raw(device, &attr.ah_attr, dmac) },
+        ah_attr: unsafe { ah_to_raw(device, &attr.ah_attr, hop) },
         // SAFETY: By the safety requirements.
-        alt_ah_attr: unsafe { ah_to_raw(device, &attr.alt_ah_attr, [0; 6]) },
+        alt_ah_attr: unsafe { ah_to_raw(device, &attr.alt_ah_attr, NextHop::NONE) },
         pkey_index: attr.pkey_index,
         alt_pkey_index: attr.alt_pkey_index,
         max_rd_atomic: attr.max_rd_atomic,
@@ -185,10 +202,10 @@ pub(crate) unsafe fn set_named(
     raw: &mut bindings::ib_qp_attr,
     device: *mut bindings::ib_device,
     attr: &UverbsQpAttr,
-    dmac: [u8; 6],
+    hop: NextHop,
 ) {
     // SAFETY: By the safety requirements.
-    let known = unsafe { to_raw(device, attr, dmac) };
+    let known = unsafe { to_raw(device, attr, hop) };
     macro_rules! set {
         ($($name:ident: $($field:ident),+;)*) => {$(
             if attr.qp_attr_mask & qp_attr_mask::$name != 0 {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     endpoint::{ConnParam, Ece},
-    ib::qp::Qp,
+    ib::qp::{NextHop, Qp},
     kext::error::ToKernel,
 };
 use cmproto::{
@@ -45,7 +45,7 @@ impl KernelId {
                         (QpState::Rts, Some(param)) => attr.max_rd_atomic = param.initiator_depth,
                         _ => {}
                     }
-                    qp.modify(&attr, self.endpoint.peer_mac())?;
+                    qp.modify(&attr, self.endpoint.next_hop())?;
                 }
                 Step::Bare(state, mask) => {
                     let attr = UverbsQpAttr {
@@ -53,7 +53,7 @@ impl KernelId {
                         qp_attr_mask: mask,
                         ..FromZeros::new_zeroed()
                     };
-                    qp.modify(&attr, [0; 6])?;
+                    qp.modify(&attr, NextHop::NONE)?;
                 }
             }
         }

@@ -130,14 +130,14 @@ impl KernelId {
 
     /// Calls the handler of the consumer.
     fn call(&self, guard: &HandlerGuard<'_>, event: &Event<'_>, group: usize) -> i32 {
-        let (tos, dmac) = {
+        let (tos, hop) = {
             let inner = self.endpoint.inner.lock();
-            (inner.tos(), View::of(&inner).dst_mac().unwrap_or_default())
+            (inner.tos(), View::of(&inner).next_hop())
         };
         self.caller.store(current_task(), Relaxed);
         let status = self.endpoint.traced(tos, event, || {
             let group = ptr::without_provenance_mut(group);
-            self.endpoint.id_priv.deliver(guard, event, dmac, group)
+            self.endpoint.id_priv.deliver(guard, event, hop, group)
         });
         self.caller.store(0, Relaxed);
         status

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     endpoint::{Admitted, ClaimSlot, Consumer, EndpointRef, Event, View},
+    ib::qp::NextHop,
     kext::{
         delay,
         error::{to_protocol, ToKernel},
@@ -298,8 +299,11 @@ impl Context {
     fn deliver(&self, view: View<'_>, group: Option<u64>, event: &Event<'_>) {
         let _ = self.endpoint.traced(view.tos(), event, || {
             let id_priv = &self.endpoint.id_priv;
-            id_priv.show_event(event, || view.dst_mac().unwrap_or_default());
-            Channel::queue(self, group, event);
+            id_priv.show_event(event, || view.next_hop());
+            match view.shown_vector(event) {
+                None => Channel::queue(self, group, event),
+                Some(vector) => Channel::queue(self, group, &event.with_vector(vector)),
+            }
             0
         });
     }
@@ -366,8 +370,8 @@ impl Consumer for Context {
         child.id_priv.belong_to_program(ptr::from_ref(self).cast());
         let mut taken = Err(Declined::Refused);
         let _ = child.traced(0, event, || {
-            // The MAC address is for the address vector of an event, and a request has none.
-            child.id_priv.show_event(event, Default::default);
+            // The next hop is for the address vector of an event, and a request has none.
+            child.id_priv.show_event(event, || NextHop::NONE);
             taken = self.take_request(child, event, asker);
             match &taken {
                 Ok(_) => 0,

@@ -7,10 +7,13 @@
 //! it than its timeout: the caller keeps the path.
 
 use super::{connection::Connection, retransmit_buffer::RetransmitMemory, state::State};
-use crate::{errno::Errno, path::Path, time::TimeCode, wire::Rep};
-
-/// The first LID that is not that of one port.
-const MULTICAST_LID: u16 = 0xc000;
+use crate::{
+    errno::Errno,
+    opa::{self, MULTICAST_LID},
+    path::Path,
+    time::TimeCode,
+    wire::Rep,
+};
 
 /// The state of the alternate path of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub enum Unusable {
     NoResources,
     /// No port of the device has the GID at which the path ends here.
     UnknownGid,
-    /// The LID of the peer is not that of a port.
+    /// The LID of the peer is not that of a port of InfiniBand.
     WrongLid,
     /// The port where the path ends here is not in the partition of the connection.
     NoPartition,
@@ -86,9 +89,11 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the partition or the MTU differs, for which a REQ has one field each.
+    /// `EINVAL` if the partition or the MTU differs, for which a REQ has one field each, or if the
+    /// LIDs are long ones of Omni-Path.
     pub const fn check_alternate(&self, alternate: &Self) -> Result<(), Errno> {
-        if alternate.pkey == self.pkey && alternate.mtu == self.mtu {
+        let is_extended = opa::is_extended(alternate.slid, alternate.dlid);
+        if alternate.pkey == self.pkey && alternate.mtu == self.mtu && !is_extended {
             Ok(())
         } else {
             Err(Errno::EINVAL)

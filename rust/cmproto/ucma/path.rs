@@ -1,11 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Path records for user space.
+//! Path records, and their forms for user space.
 
-use crate::ucma_abi::{PathRecData, SaPathRecord, UserPathRec};
+use crate::{
+    opa::{self, OpaPath},
+    ucma_abi::{PathRecData, SaPathRecord, UserPathRec},
+};
 
 /// A path record. If it does not come from a subnet administrator (RoCE), its LIDs are 0.
-pub type PathRecord = SaPathRecord;
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathRecord {
+    /// The record as InfiniBand has it, without LIDs if the path is one over Omni-Path.
+    pub sa: SaPathRecord,
+    /// The fields of a path over Omni-Path.
+    pub opa: Option<OpaPath>,
+}
+
+impl From<SaPathRecord> for PathRecord {
+    fn from(sa: SaPathRecord) -> Self {
+        PathRecord { sa, opa: None }
+    }
+}
+
+impl PathRecord {
+    /// Returns `record` with these LIDs, as one of Omni-Path if `is_opa` is set.
+    pub fn with_lids(record: SaPathRecord, slid: u32, dlid: u32, is_opa: bool) -> Self {
+        let (short_slid, short_dlid, opa) = if is_opa {
+            let opa = OpaPath {
+                slid,
+                dlid,
+                ..OpaPath::default()
+            };
+            (0, 0, Some(opa))
+        } else {
+            (opa::short_lid(slid), opa::short_lid(dlid), None)
+        };
+        let sa = SaPathRecord {
+            slid: short_slid,
+            dlid: short_dlid,
+            ..record
+        };
+        PathRecord { sa, opa }
+    }
+
+    /// Returns the LIDs of this end and of the peer.
+    pub fn lids(&self) -> (u32, u32) {
+        match &self.opa {
+            Some(opa) => (opa.slid, opa.dlid),
+            None => (self.sa.slid.into(), self.sa.dlid.into()),
+        }
+    }
+
+    /// Returns the record as programs see it. A path over Omni-Path has its LIDs in the GIDs if
+    /// they have no other place (C's `sa_convert_path_opa_to_ib()`).
+    pub fn to_ib(&self) -> SaPathRecord {
+        let Some(opa) = &self.opa else {
+            return self.sa;
+        };
+        if !opa::is_extended(opa.slid, opa.dlid) {
+            return SaPathRecord {
+                slid: opa::short_lid(opa.slid),
+                dlid: opa::short_lid(opa.dlid),
+                ..self.sa
+            };
+        }
+        let (own, peer) = ((&self.sa.sgid, opa.slid), (&self.sa.dgid, opa.dlid));
+        let (sgid, dgid) = opa::gids(own, peer);
+        SaPathRecord {
+            sgid,
+            dgid,
+            ..self.sa
+        }
+    }
+
+    /// Returns the path over Omni-Path of a record that a program has given. Its LIDs are those in
+    /// the GIDs, if one of these is made from a LID (C's `sa_convert_path_ib_to_opa()`).
+    pub fn from_ib(record: &SaPathRecord) -> Self {
+        let (slid, dlid) = if record.sgid.is_opa() || record.dgid.is_opa() {
+            (record.sgid.opa_lid(), record.dgid.opa_lid())
+        } else {
+            (record.slid.into(), record.dlid.into())
+        };
+        Self::with_lids(*record, slid, dlid, true)
+    }
+}
 
 impl SaPathRecord {
     /// The selector of a value that is exact and no bound (IBTA 15.2.5.16).
@@ -55,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_field_in_its_place() {
-        let record = PathRecord {
+        let record = SaPathRecord {
             service_id: 0x0106_0000,
             dgid: Gid([0xd0; 16]),
             sgid: Gid([0x50; 16]),
@@ -70,7 +148,7 @@ mod tests {
             pkey: 0xffff,
             qos_class: 0x123,
             sl: 4,
-            mtu_selector: PathRecord::EXACTLY,
+            mtu_selector: SaPathRecord::EXACTLY,
             mtu: 3,
             rate_selector: 1,
             rate: 7,
@@ -98,6 +176,62 @@ mod tests {
 
     #[test]
     fn nothing_is_zero() {
-        assert_eq!(PathRecord::default().to_user(), UserPathRec::new_zeroed());
+        assert_eq!(SaPathRecord::default().to_user(), UserPathRec::new_zeroed());
+    }
+
+    /// Returns a record of InfiniBand with these LIDs.
+    fn with_lids(slid: u16, dlid: u16) -> SaPathRecord {
+        SaPathRecord {
+            dgid: Gid([0xd0; 16]),
+            sgid: Gid([0x50; 16]),
+            dlid,
+            slid,
+            raw_traffic: true,
+            hop_limit: 1,
+            pkey: 0x8001,
+            ..SaPathRecord::default()
+        }
+    }
+
+    #[test]
+    fn infiniband_is_shown_as_it_is() {
+        let record = with_lids(0xc001, 2);
+        assert_eq!(PathRecord::from(record).to_ib(), record);
+        assert_eq!(PathRecord::from(record).lids(), (0xc001, 2));
+    }
+
+    #[test]
+    fn short_lids_of_omni_path_are_those_of_infiniband() {
+        let record = with_lids(0xbfff, 2);
+        let path = PathRecord::from_ib(&record);
+        assert_eq!(path.lids(), (0xbfff, 2));
+        assert_eq!((path.sa.slid, path.sa.dlid), (0, 0));
+        assert_eq!(path.to_ib(), record);
+    }
+
+    #[test]
+    fn long_lids_of_omni_path_are_shown_in_the_gids() {
+        for (slid, dlid) in [(0x0001_0001, 2), (1, 0xc000), (0xffff_fffe, 0x0012_3456)] {
+            let record = with_lids(0, 0);
+            let path = PathRecord::with_lids(record, slid, dlid, true);
+            let shown = path.to_ib();
+            let want = SaPathRecord {
+                sgid: record.sgid.with_opa_lid(slid),
+                dgid: record.dgid.with_opa_lid(dlid),
+                ..record
+            };
+            assert_eq!(shown, want);
+            let back = PathRecord::from_ib(&shown);
+            assert_eq!(back.lids(), (slid, dlid));
+            assert_eq!(back.to_ib(), shown);
+        }
+    }
+
+    #[test]
+    fn one_gid_with_a_lid_makes_both_lids() {
+        let mut record = with_lids(7, 8);
+        record.dgid = record.dgid.with_opa_lid(9);
+        let path = PathRecord::from_ib(&record);
+        assert_eq!(path.lids(), (0x5050_5050, 9));
     }
 }

@@ -8,7 +8,8 @@ use crate::{
     bytes::fill,
     service_id::{PortSpace, ServiceId},
     ucma_abi::{
-        PathRecData, QueryAddrResp, QueryPathResp, QueryRouteResp, UserPathRec, SOCKADDR_IN6_LEN,
+        PathRecData, QueryAddrResp, QueryPathResp, QueryRouteResp, SaPathRecord, UserPathRec,
+        SOCKADDR_IN6_LEN,
     },
 };
 use core::mem::size_of;
@@ -76,11 +77,11 @@ impl DeviceView {
             Protocol::Roce => ROCE_PKEY,
             Protocol::Iwarp => 0,
         };
-        PathRecord {
+        SaPathRecord {
             dgid: self.dgid,
             sgid: self.sgid,
             pkey,
-            ..PathRecord::default()
+            ..SaPathRecord::default()
         }
         .to_user()
     }
@@ -129,7 +130,7 @@ impl Snapshot {
         match path.filter(|_| device.protocol != Protocol::Iwarp) {
             Some(path) => {
                 resp.num_paths = 1;
-                *first = path.to_user();
+                *first = path.to_ib().to_user();
             }
             None => *first = device.ends(),
         }
@@ -201,7 +202,7 @@ impl Snapshot {
         };
         let data = path
             .filter(|_| response_len >= PATHS_LEN)
-            .map(PathRecord::to_data);
+            .map(|path| path.to_ib().to_data());
         let data = data.as_ref().map_or(&[][..], PathRecData::as_bytes);
         let mut answer = [0; PATHS_LEN];
         let (first, second) = answer.split_at_mut(size_of::<QueryPathResp>());
@@ -356,10 +357,10 @@ mod tests {
     fn iwarp_has_ends_but_no_paths() {
         let view = DeviceView {
             protocol: Protocol::Iwarp,
-            path: Some(PathRecord {
+            path: Some(PathRecord::from(SaPathRecord {
                 pkey: 0x1111,
-                ..PathRecord::default()
-            }),
+                ..SaPathRecord::default()
+            })),
             ..device()
         };
         let snapshot = snapshot(V4, V4, Some(view));
@@ -375,16 +376,16 @@ mod tests {
 
     #[test]
     fn a_path_is_one_path() {
-        let path = PathRecord {
+        let path = SaPathRecord {
             pkey: 0x1111,
             mtu: 3,
-            ..PathRecord::default()
+            ..SaPathRecord::default()
         };
         let resolved = snapshot(
             V4,
             V4,
             Some(DeviceView {
-                path: Some(path),
+                path: Some(path.into()),
                 ..device()
             }),
         );

@@ -272,7 +272,10 @@ impl SaClient {
         timeout_ms: u32,
         context: Arc<dyn PathDone>,
     ) -> Result<SaQuery> {
-        let mut rec = record::path_to_raw(&query.record());
+        // The RDMA core asks for a record of Omni-Path where the administrator has these.
+        let is_opa = device.has_opa_lids(port);
+        let asked = PathRecord::with_lids(query.record(), 0, 0, is_opa);
+        let mut rec = record::path_to_raw(&asked);
         self.start(device, port, Done::Path(context), |call| {
             // SAFETY: The device is registered and its port has an administrator; the client is
             // registered, and the record is used during the call only. The callback accepts the

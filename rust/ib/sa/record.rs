@@ -5,7 +5,7 @@
 
 use super::{McMember, ServiceQuery, ServiceRecord};
 use crate::bindings;
-use cmproto::{addr::Gid, ucma::path::PathRecord};
+use cmproto::{addr::Gid, opa::OpaPath, ucma::path::PathRecord, ucma_abi::SaPathRecord};
 
 /// Defines the conversions of a record to its C form and back, of the fields that both have: GIDs,
 /// numbers that C has in network byte order, and fields that are the same. All others are zero.
@@ -36,7 +36,7 @@ macro_rules! conversions {
 }
 
 conversions! {
-    common_to_raw, common_from_raw: PathRecord, sa_path_rec {
+    common_to_raw, common_from_raw: SaPathRecord, sa_path_rec {
         gids: dgid sgid,
         big_endian: service_id flow_label pkey qos_class,
         same: hop_limit traffic_class numb_path sl mtu_selector mtu rate_selector rate
@@ -44,33 +44,74 @@ conversions! {
     }
 }
 
-/// Converts a path of InfiniBand to its C form.
+/// Converts a path of InfiniBand or Omni-Path to its C form.
 pub(crate) fn path_to_raw(path: &PathRecord) -> bindings::sa_path_rec {
-    let mut raw = common_to_raw(path);
-    raw.reversible = path.reversible.into();
-    raw.rec_type = bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB;
-    raw.__bindgen_anon_1.ib = bindings::sa_path_rec_ib {
-        dlid: path.dlid.to_be(),
-        slid: path.slid.to_be(),
-        raw_traffic: path.raw_traffic.into(),
-    };
+    let PathRecord { sa, opa } = path;
+    let mut raw = common_to_raw(sa);
+    raw.reversible = sa.reversible.into();
+    match opa {
+        None => {
+            raw.rec_type = bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB;
+            raw.__bindgen_anon_1.ib = bindings::sa_path_rec_ib {
+                dlid: sa.dlid.to_be(),
+                slid: sa.slid.to_be(),
+                raw_traffic: sa.raw_traffic.into(),
+            };
+        }
+        Some(opa) => {
+            let [of_8, of_10, of_9, of_16] = opa.formats;
+            raw.rec_type = bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA;
+            raw.__bindgen_anon_1.opa = bindings::sa_path_rec_opa {
+                dlid: opa.dlid.to_be(),
+                slid: opa.slid.to_be(),
+                raw_traffic: sa.raw_traffic.into(),
+                l2_8B: of_8,
+                l2_10B: of_10,
+                l2_9B: of_9,
+                l2_16B: of_16,
+                qos_type: opa.qos_type,
+                qos_priority: opa.qos_priority,
+            };
+        }
+    }
     raw
 }
 
-/// Converts a path of C; the LIDs are 0 if it is no path of InfiniBand.
+/// Converts a path of C; the LIDs are 0 if it is one of RoCE.
 pub(crate) fn path_from_raw(raw: &bindings::sa_path_rec) -> PathRecord {
-    let ib = if raw.rec_type == bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB {
-        // SAFETY: The record type tells that this is the valid field of the union.
-        unsafe { raw.__bindgen_anon_1.ib }
-    } else {
-        bindings::sa_path_rec_ib::default()
-    };
-    PathRecord {
-        dlid: u16::from_be(ib.dlid),
-        slid: u16::from_be(ib.slid),
-        raw_traffic: ib.raw_traffic != 0,
+    let sa = SaPathRecord {
         reversible: raw.reversible != 0,
         ..common_from_raw(raw)
+    };
+    match raw.rec_type {
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB => {
+            // SAFETY: The record type tells that this is the valid field of the union.
+            let ib = unsafe { raw.__bindgen_anon_1.ib };
+            PathRecord::from(SaPathRecord {
+                dlid: u16::from_be(ib.dlid),
+                slid: u16::from_be(ib.slid),
+                raw_traffic: ib.raw_traffic != 0,
+                ..sa
+            })
+        }
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA => {
+            // SAFETY: The record type tells that this is the valid field of the union.
+            let opa = unsafe { raw.__bindgen_anon_1.opa };
+            PathRecord {
+                sa: SaPathRecord {
+                    raw_traffic: opa.raw_traffic != 0,
+                    ..sa
+                },
+                opa: Some(OpaPath {
+                    dlid: u32::from_be(opa.dlid),
+                    slid: u32::from_be(opa.slid),
+                    formats: [opa.l2_8B, opa.l2_10B, opa.l2_9B, opa.l2_16B],
+                    qos_type: opa.qos_type,
+                    qos_priority: opa.qos_priority,
+                }),
+            }
+        }
+        _ => PathRecord::from(sa),
     }
 }
 

@@ -5,9 +5,13 @@
 use crate::{
     bindings,
     endpoint::{ConnEventParam, Event, EventParam, PrivateData, UdEventParam},
-    ib::{qp, restrack::RdmaIdPrivate},
+    ib::{
+        qp::{self, NextHop},
+        restrack::RdmaIdPrivate,
+    },
     kernel_api::HandlerGuard,
 };
+use cmproto::ucma_abi::CmEvent;
 use core::ptr;
 use kernel::prelude::*;
 
@@ -55,7 +59,7 @@ impl RdmaIdPrivate {
     fn ud(
         &self,
         param: &UdEventParam<'_>,
-        dmac: [u8; 6],
+        hop: NextHop,
         group: *mut c_void,
     ) -> bindings::rdma_ud_param {
         let private_data = if group.is_null() {
@@ -67,7 +71,7 @@ impl RdmaIdPrivate {
             private_data,
             private_data_len: param.private_data.len(),
             // SAFETY: Without a device the event has no address of a peer.
-            ah_attr: unsafe { qp::ah_to_raw((*self.as_id()).device, &param.ah_attr, dmac) },
+            ah_attr: unsafe { qp::ah_to_raw((*self.as_id()).device, &param.ah_attr, hop) },
             qp_num: param.qp_num,
             qkey: param.qkey,
         }
@@ -75,12 +79,12 @@ impl RdmaIdPrivate {
 
     /// Converts an event; the result borrows the private data.
     ///
-    /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
-    /// group that the event is about, or null.
+    /// `hop` is the next hop to the peer. `group` is the context of the multicast group that the
+    /// event is about, or null.
     pub(super) fn raw_event(
         &self,
         event: &Event<'_>,
-        dmac: [u8; 6],
+        hop: NextHop,
         group: *mut c_void,
     ) -> bindings::rdma_cm_event {
         let mut raw = plain(event);
@@ -93,7 +97,14 @@ impl RdmaIdPrivate {
             }
             EventParam::None => {}
             EventParam::Conn(param) => raw.param.conn = conn(param),
-            EventParam::Ud(param) => raw.param.ud = self.ud(param, dmac, group),
+            EventParam::Ud(param) => {
+                let hop = match hop {
+                    // The LID of a group is in the vector.
+                    NextHop::OpaLid(_) if event.kind != CmEvent::Established => NextHop::NONE,
+                    _ => hop,
+                };
+                raw.param.ud = self.ud(param, hop, group);
+            }
             EventParam::Arg(arg) => raw.param.arg = *arg,
             // Such events are for the consumers of the IB CM.
             EventParam::Message(_) => {}
@@ -106,14 +117,14 @@ impl RdmaIdPrivate {
     /// A result other than 0 means that the identifier is to be destroyed. Without a handler
     /// nothing happens, and the result is 0.
     ///
-    /// `dmac` is the MAC address of the next hop on RoCE. `group` is the context of the multicast
-    /// group that the event is about, or null. `_guard` is that of the handler, locked for this
+    /// `hop` is the next hop to the peer. `group` is the context of the multicast group that the
+    /// event is about, or null. `_guard` is that of the handler, locked for this
     /// identifier or for the listener of a connection request.
     pub(crate) fn deliver(
         &self,
         _guard: &HandlerGuard<'_>,
         event: &Event<'_>,
-        dmac: [u8; 6],
+        hop: NextHop,
         group: *mut c_void,
     ) -> c_int {
         // SAFETY: The field is inside the object.
@@ -121,7 +132,7 @@ impl RdmaIdPrivate {
         let Some(handler) = handler else {
             return 0;
         };
-        let mut raw = self.raw_event(event, dmac, group);
+        let mut raw = self.raw_event(event, hop, group);
         // SAFETY: The guard shows that the handler can be called. The event and the
         // data that it borrows live until the handler returns.
         unsafe { handler(self.as_id(), ptr::from_mut(&mut raw)) }

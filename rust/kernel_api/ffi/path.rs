@@ -41,7 +41,7 @@ pub(crate) enum PathLink {
     RoceV1([u8; 6]),
     /// RoCE v2, with the MAC address of the next hop.
     RoceV2([u8; 6]),
-    /// InfiniBand.
+    /// InfiniBand or Omni-Path, as the record says.
     Ib,
 }
 

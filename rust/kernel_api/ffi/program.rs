@@ -9,7 +9,7 @@ use super::event::{conn, plain};
 use crate::{
     bindings,
     endpoint::{Event, EventParam},
-    ib::restrack::RdmaIdPrivate,
+    ib::{qp::NextHop, restrack::RdmaIdPrivate},
 };
 use core::ptr;
 use kernel::prelude::*;
@@ -29,9 +29,9 @@ impl RdmaIdPrivate {
 
     /// Passes an event to attached tools, before the program is told of it.
     ///
-    /// `dmac` returns the MAC address of the next hop on RoCE.
+    /// `hop` returns the next hop to the peer.
     #[inline]
-    pub(crate) fn show_event(&self, event: &Event<'_>, dmac: impl FnOnce() -> [u8; 6]) {
+    pub(crate) fn show_event(&self, event: &Event<'_>, hop: impl FnOnce() -> NextHop) {
         // The events of a connection are handled apart, because they are the frequent ones.
         match &event.param {
             EventParam::None => self.show(plain(event)),
@@ -40,13 +40,13 @@ impl RdmaIdPrivate {
                 raw.param.conn = conn(param);
                 self.show(raw);
             }
-            _ => self.show_other_event(event, dmac()),
+            _ => self.show_other_event(event, hop()),
         }
     }
 
     #[cold]
-    fn show_other_event(&self, event: &Event<'_>, dmac: [u8; 6]) {
-        self.show(self.raw_event(event, dmac, ptr::null_mut()));
+    fn show_other_event(&self, event: &Event<'_>, hop: NextHop) {
+        self.show(self.raw_event(event, hop, ptr::null_mut()));
     }
 
     #[inline(always)]

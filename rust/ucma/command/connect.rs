@@ -149,7 +149,9 @@ pub(super) fn init_qp_attr(
     context: &Context,
     request: &abi::InitQpAttr,
 ) -> Result {
-    let attr = context.endpoint().init_qp_attr(request.qp_state)?;
+    let attr = context
+        .endpoint()
+        .init_qp_attr_for_program(request.qp_state)?;
     call.respond(request.response, &attr)
 }
 

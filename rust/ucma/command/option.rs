@@ -82,7 +82,7 @@ fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> R
     call.channel()
         .reserve_events(context, ExpectedEvents::RESOLVE)?;
     let record = SaPathRecord::unpack(&path.path_rec);
-    context.endpoint().set_path(&record, true)
+    context.endpoint().set_path_of_program(&record)
 }
 
 /// Reads the rest of a value, to find out whether it can be read.

@@ -24,6 +24,7 @@ const ALTERNATE: Path = Path {
     mtu: 4,
     rate: 3,
     packet_life_time: 17,
+    is_opa: false,
 };
 
 const END: AlternateEnd = AlternateEnd {
@@ -184,6 +185,7 @@ fn where_it_ends() {
         (0xbfff, Ok(())),
         (0xc000, Err(Unusable::WrongLid)),
         (0xffff, Err(Unusable::WrongLid)),
+        (0x0001_0001, Err(Unusable::WrongLid)),
     ] {
         assert_eq!(END.check(&Path { dlid, ..ALTERNATE }), result);
     }
@@ -199,6 +201,12 @@ fn a_request_has_one_partition_and_one_mtu() {
         mtu: 3,
         ..ALTERNATE
     };
+    let long_lid = Path {
+        slid: 0x0001_0031,
+        is_opa: true,
+        ..ALTERNATE
+    };
+    assert_eq!(ALTERNATE.check_alternate(&long_lid), Err(Errno::EINVAL));
     assert_eq!(ALTERNATE.check_alternate(&ALTERNATE), Ok(()));
     assert_eq!(ALTERNATE.check_alternate(&other_pkey), Err(Errno::EINVAL));
     assert_eq!(ALTERNATE.check_alternate(&other_mtu), Err(Errno::EINVAL));

@@ -159,7 +159,7 @@ unsafe fn init_qp_attr(id: &KernelId, attr: *mut bindings::ib_qp_attr, mask: *mu
     unsafe {
         let known = id.cm_qp_attr((*attr).qp_state)?;
         let device = (*id.ib_cm_id().ok_or(EINVAL)?.as_id()).device;
-        qp::set_named(&mut *attr, device, &known, id.endpoint().peer_mac());
+        qp::set_named(&mut *attr, device, &known, id.endpoint().next_hop());
         *mask = c_int::try_from(known.qp_attr_mask).map_err(|_| EINVAL)?;
     }
     Ok(())

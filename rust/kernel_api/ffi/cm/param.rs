@@ -41,10 +41,11 @@ pub(super) unsafe fn bytes<'a>(data: *const c_void, len: u8, max: usize) -> Resu
     ibcm::payload(bytes, max).kernel()
 }
 
-/// Returns the type of the source GID of a path, or `None` for a path over Omni-Path.
+/// Returns the type of the source GID of a path, or `None` if the path is of no known type.
 fn gid_type(path: &bindings::sa_path_rec) -> Option<GidType> {
     match path.rec_type {
-        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB => Some(GidType::Ib),
+        bindings::sa_path_rec_type_SA_PATH_REC_TYPE_IB
+        | bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA => Some(GidType::Ib),
         bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V1 => Some(GidType::RoceV1),
         bindings::sa_path_rec_type_SA_PATH_REC_TYPE_ROCE_V2 => Some(GidType::RoceV2),
         _ => None,
@@ -78,7 +79,7 @@ pub(super) unsafe fn consumer_path(
             Some((device, gid))
         }
         None => globals.devices.find_map(|device| {
-            let gid = GidAttr::find(&device.device, &record.sgid, ty, None).ok()?;
+            let gid = GidAttr::find(&device.device, &record.sa.sgid, ty, None).ok()?;
             Some((device.clone(), gid))
         }),
     };
@@ -106,7 +107,7 @@ pub(super) unsafe fn data_lids(param: &bindings::ib_cm_req_param) -> DataLids {
     let lid_of = |path: *const bindings::sa_path_rec| {
         // SAFETY: By the safety requirements.
         let path = unsafe { path.as_ref() };
-        path.map_or(0, |path| path_from_raw(path).dlid)
+        path.map_or(0, |path| path_from_raw(path).sa.dlid)
     };
     DataLids {
         inbound: lid_of(param.primary_path_inbound),

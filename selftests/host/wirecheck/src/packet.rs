@@ -11,6 +11,10 @@ const V4_LEN: usize = 20;
 const V6_LEN: usize = 40;
 const UDP_LEN: usize = 8;
 const LRH_LEN: usize = 8;
+/// The link version of softib's ports with the LIDs of Omni-Path, whose upper halves, of the
+/// destination and of the source, are behind the local route header.
+const LONG_LIDS: u8 = 1;
+const UPPER_LEN: usize = 4;
 const GRH_LEN: usize = 40;
 const BTH_LEN: usize = 12;
 const DETH_LEN: usize = 8;
@@ -33,8 +37,8 @@ pub const GSI_QKEY: u32 = 0x8001_0000;
 pub enum Address {
     /// On RoCE.
     Ip(IpAddr),
-    /// On InfiniBand.
-    Lid(u16),
+    /// On InfiniBand, or on Omni-Path, where a LID has 32 bits.
+    Lid(u32),
 }
 
 impl fmt::Display for Address {
@@ -166,7 +170,19 @@ fn roce(frame: &Frame) -> Option<Packet> {
 }
 
 fn infiniband(frame: &Frame) -> Option<Packet> {
-    let bytes = erf(&frame.bytes)?;
+    let mut bytes = erf(&frame.bytes)?.to_vec();
+    let mut end = usize::from(be16(&bytes, 4)? & 0x07ff) * 4;
+    // The invariant CRC does not cover the upper halves of LIDs.
+    let upper = if bytes.first()? & 0x0f == LONG_LIDS {
+        bytes.get(LRH_LEN..LRH_LEN + UPPER_LEN)?;
+        end = end.checked_sub(UPPER_LEN)?;
+        let upper: Vec<u8> = bytes.drain(LRH_LEN..LRH_LEN + UPPER_LEN).collect();
+        (be16(&upper, 0)?, be16(&upper, 2)?)
+    } else {
+        (0, 0)
+    };
+    let bytes = &bytes[..];
+    let lid = |upper: u16, lower: u16| Address::Lid(u32::from(upper) << 16 | u32::from(lower));
     let (sl, at) = match bytes.get(1)? {
         lnh if lnh & 3 == 2 => (lnh >> 4, LRH_LEN),
         lnh if lnh & 3 == 3 => (lnh >> 4, LRH_LEN + GRH_LEN),
@@ -178,13 +194,12 @@ fn infiniband(frame: &Frame) -> Option<Packet> {
         LRH_LEN => None,
         _ => Some((gid(LRH_LEN + 8)?, gid(LRH_LEN + 24)?)),
     };
-    let end = usize::from(be16(bytes, 4)? & 0x07ff) * 4;
     let (qpn, body) = body(bytes, at, end, |covered| infiniband_icrc(covered, at))?;
     Some(Packet {
         frame: frame.number,
         time: frame.time,
-        src: Address::Lid(be16(bytes, 6)?),
-        dst: Address::Lid(be16(bytes, 2)?),
+        src: lid(upper.1, be16(bytes, 6)?),
+        dst: lid(upper.0, be16(bytes, 2)?),
         sl,
         gids,
         qpn,

@@ -4,7 +4,7 @@
 //!
 //! On RoCE all of them are the packet's. On InfiniBand that has LIDs, often no GIDs and never an IP
 //! address: there a GID, and an IP address, is that of one LID, and the GIDs of a LID are those that
-//! the subnet administrator tells of.
+//! the subnet administrator tells of. A GID that is made from a LID of Omni-Path is that of this LID.
 
 use crate::{
     packet::{Address, Gid, Packet},
@@ -12,6 +12,7 @@ use crate::{
 };
 use cm_script::wire;
 use cmproto::{
+    gid, opa,
     private_data::{Header, IP_HEADER_LEN, VERSION},
     service_id::{PortSpace, ServiceId},
     wire::{Message, ReqPath},
@@ -24,6 +25,9 @@ use std::{
 /// The LID of a path that leaves the subnet, or is none of InfiniBand.
 const PERMISSIVE_LID: u16 = 0xffff;
 
+/// The version of the class on Omni-Path, where a record of a path has LIDs of 32 bits.
+const OPA_VERSION: u8 = 0x80;
+
 /// The class, the method and the attribute of an answer about a path, and where the path is.
 const ADMINISTRATION: u8 = 3;
 const GET_RESP: u8 = 0x81;
@@ -33,11 +37,11 @@ const AT_PATH: usize = 56;
 /// The observed part of a subnet.
 #[derive(Debug, Default)]
 pub struct Subnet {
-    gids: HashMap<Gid, u16>,
+    gids: HashMap<Gid, u32>,
     /// The GIDs of a LID in answers of the subnet administrator.
-    told: HashMap<u16, HashSet<Gid>>,
+    told: HashMap<u32, HashSet<Gid>>,
     /// The LIDs of IP addresses, which are as in the header of annex A11.
-    ips: HashMap<[u8; 16], u16>,
+    ips: HashMap<[u8; 16], u32>,
 }
 
 impl Subnet {
@@ -71,21 +75,32 @@ impl Subnet {
         let Some(path) = mad.get(AT_PATH..).filter(|_| is_path) else {
             return;
         };
+        let len = match mad.get(2) {
+            Some(&OPA_VERSION) => 4,
+            _ => 2,
+        };
         // Beyond a router the LID is that of the router.
-        if path.get(47).is_none_or(|hops| *hops > 1) {
+        if path.get(43 + 2 * len).is_none_or(|hops| *hops > 1) {
             return;
         }
-        for (gid, lid) in [(8, 40), (24, 42)] {
+        for (gid, lid) in [(8, 40), (24, 40 + len)] {
             let gid = path.get(gid..).and_then(|b| b.first_chunk::<16>());
-            let lid = path.get(lid..).and_then(|b| b.first_chunk::<2>());
-            if let (Some(gid), Some(lid)) = (gid, lid) {
-                let told = self.told.entry(u16::from_be_bytes(*lid)).or_default();
-                told.insert(*gid);
+            if let (Some(gid), Some(lid)) = (gid, path.get(lid..lid + len)) {
+                let lid = lid.iter().fold(0, |lid, byte| lid << 8 | u32::from(*byte));
+                self.told.entry(lid).or_default().insert(*gid);
             }
         }
     }
 
-    fn gid(&mut self, gid: Gid, lid: u16, found: &mut Findings) {
+    fn gid(&mut self, gid: Gid, lid: u32, found: &mut Findings) {
+        let made = gid::Gid(gid);
+        if made.is_opa() {
+            if made.opa_lid() != lid {
+                let gid = Ipv6Addr::from(gid);
+                found.breaks(Rule::W19, format!("GID {gid} with LID {lid:#x}"));
+            }
+            return;
+        }
         let known = *self.gids.entry(gid).or_insert(lid);
         let told = self.told.get(&lid);
         if known != lid || told.is_some_and(|gids| !gids.contains(&gid)) {
@@ -117,11 +132,18 @@ impl Subnet {
                 packet.sl, path.sl
             ));
         }
-        if packet.gids.is_some_and(|packet| packet != gids) {
+        // Long LIDs are in the GIDs.
+        let is_extended = opa::is_extended(slid, dlid);
+        let is_made = |gid| gid::Gid(gid).is_opa();
+        if is_extended != is_made(gids.0) || is_extended != is_made(gids.1) {
+            wrong("the GIDs of the path are not made from LIDs, or are".into());
+        }
+        if !is_extended && packet.gids.is_some_and(|packet| packet != gids) {
             wrong("the GIDs of the path are not those of the packet".into());
         }
         let lids = match path.subnet_local {
-            true => (slid, dlid),
+            true if is_extended => (0, 0),
+            true => (opa::short_lid(slid), opa::short_lid(dlid)),
             false => (PERMISSIVE_LID, PERMISSIVE_LID),
         };
         if (path.local_lid, path.remote_lid) != lids {
@@ -142,8 +164,17 @@ impl Subnet {
 
     fn alternate(&mut self, packet: &Packet, path: &ReqPath, found: &mut Findings) {
         if matches!(packet.src, Address::Lid(_)) && !path.is_empty() && path.subnet_local {
-            self.gid(path.local_gid.0, path.local_lid, found);
-            self.gid(path.remote_gid.0, path.remote_lid, found);
+            for (gid, lid) in [
+                (path.local_gid, path.local_lid),
+                (path.remote_gid, path.remote_lid),
+            ] {
+                let lid = if gid.is_opa() {
+                    gid.opa_lid()
+                } else {
+                    lid.into()
+                };
+                self.gid(gid.0, lid, found);
+            }
         }
     }
 

@@ -228,6 +228,13 @@ impl Scene {
         self.bytes(src, dst, &mad.0, change)
     }
 
+    /// A message whose frame gets another length afterwards.
+    pub fn resized(self, src: &str, dst: &str, mad: &Mad, change: fn(&mut Vec<u8>)) -> Self {
+        let mut scene = self.sent(src, dst, mad);
+        change(&mut scene.frames.last_mut().expect("it was sent").bytes);
+        scene
+    }
+
     /// Any bytes for QP 1.
     pub fn bytes(mut self, src: &str, dst: &str, mad: &[u8], change: fn(&mut [u8])) -> Self {
         let way = Way {

@@ -3,7 +3,7 @@
 //! Rules that are others on InfiniBand, and those of paths: W2, W15, W18, W19.
 
 use crate::{
-    packet::Gid,
+    packet::{infiniband_icrc, Gid},
     rule::Rule::{self, W1, W15, W17, W18, W19, W2},
     testing::{
         from_a, from_b, lid, mad, port_gid, rep, req, req_infiniband, set, set_bytes, set_path,
@@ -97,7 +97,7 @@ fn w2_crc() {
         w2(scene(), |frame| frame[LRH] ^= 0x10, &[]);
     }
     // These change a field that a router changes, which is only done with a global route header.
-    let version = |frame: &mut [u8]| frame[LRH] ^= 1;
+    let version = |frame: &mut [u8]| frame[LRH] ^= 4;
     w2(local(), version, &[W2]);
     w2(global(), version, &[]);
     w2(global(), |frame| frame[GRH + 7] -= 1, &[]);
@@ -296,4 +296,52 @@ fn w19_path_that_leaves_the_subnet() {
     // One that does not can have a global route header, too.
     let local = Scene::infiniband().global(port_gid(A), port_gid(B));
     local.a(&req_infiniband()).is_fine();
+}
+
+/// Omni-Path: the upper half of both LIDs of a packet is 2.
+fn long_lids(frame: &mut Vec<u8>) {
+    frame[LRH] |= 1;
+    let words = u16::from_be_bytes([frame[LRH + 4], frame[LRH + 5]]) + 1;
+    frame[LRH + 4..LRH + 6].copy_from_slice(&words.to_be_bytes());
+    let at = frame.len() - 6;
+    frame.splice(GRH..GRH, [0, 2, 0, 2]);
+    // Without a global route header the invariant CRC covers the version and the length.
+    let mut packet = frame[LRH..at + 4].to_vec();
+    packet.drain(8..12);
+    let crc = infiniband_icrc(&packet, 8);
+    frame[at + 4..at + 8].copy_from_slice(&crc);
+}
+
+/// A REQ between long LIDs.
+fn long_req() -> Mad {
+    let mut mad = changed("local_lid", 0);
+    set(&mut mad, Kind::Req, "remote_lid", 0);
+    for (name, node) in [("local_gid", A), ("remote_gid", B)] {
+        let gid =
+            cmproto::gid::Gid(port_gid(node)).with_opa_lid(0x0002_0000 | u32::from(lid(node)));
+        set_bytes(&mut mad, Kind::Req, name, &gid.0);
+    }
+    mad
+}
+
+#[test]
+fn w19_long_lids_of_omni_path() {
+    let sent = |mad: &Mad| Scene::infiniband().resized(A, B, mad, long_lids);
+    sent(&long_req()).is_fine();
+    for name in ["local_lid", "remote_lid"] {
+        let mut bad = long_req();
+        set(&mut bad, Kind::Req, name, lid(A).into());
+        sent(&bad).breaks(&[W19]);
+    }
+    for name in ["local_gid", "remote_gid"] {
+        let mut bad = long_req();
+        let other = cmproto::gid::Gid(port_gid(A)).with_opa_lid(0x0001_0000 | u32::from(lid(C)));
+        set_bytes(&mut bad, Kind::Req, name, &other.0);
+        sent(&bad).breaks(&[W19]);
+        set_bytes(&mut bad, Kind::Req, name, &port_gid(A));
+        sent(&bad).breaks(&[W19]);
+    }
+    sent(&req_infiniband()).breaks(&[W19]);
+    // On InfiniBand no GID is made from a LID.
+    Scene::infiniband().a(&long_req()).breaks(&[W19]);
 }

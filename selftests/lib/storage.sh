@@ -3,6 +3,9 @@
 #
 # The functions that the suites of kernel consumers share, besides lib.sh. To be sourced.
 
+# shellcheck source=selftests/lib/image.sh
+. "$SELFTESTS/lib/image.sh"
+
 # Many queues that are connected one after the other keep who asked for them waiting for longer than the
 # 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.
 [ "$PATIENCE" -eq 1 ] || sysctl -q kernel.hung_task_timeout_secs=60
@@ -49,20 +52,9 @@ needs() {
 	done
 }
 
-# use_storage [IMAGE]: the programs of tools/storage from here on, as if they were installed. Fails
-# where this file (storage.sqfs) is not in the current directory.
+# use_storage [IMAGE]: the programs of tools/storage from here on.
 use_storage() {
-	local image=${1:-storage.sqfs} root=/run/storage modules
-	[ ! -e "$root/usr" ] || return 0
-	[ -e "$image" ] || return
-	modules=/usr/lib/modules/$(uname -r)
-	modprobe -a loop squashfs overlay
-	mkdir -p "$root/modules" /run/modules && mount -o loop,ro "$image" "$root" || return
-	# With what cm-use has put there.
-	mount --rbind "$modules" /run/modules || return
-	mount -t overlay -o "lowerdir=/usr:$root/usr" storage /usr || return
-	mount --rbind /run/modules "$modules" && umount -R /run/modules || return
-	cp -an "$root/etc/." /etc/ && cp -an "$root/var/lib/." /var/lib/
+	use_image "${1:-storage.sqfs}"
 }
 
 # in_use: the connection manager cannot be unloaded.

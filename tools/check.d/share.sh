@@ -189,6 +189,10 @@ make_storage() {
 	image storage
 }
 
+make_bpftrace() {
+	image bpftrace
+}
+
 make_newest() {
 	image newest
 }

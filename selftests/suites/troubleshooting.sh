@@ -322,6 +322,70 @@ time_wait() {
 }
 situation time-wait time_wait
 
+# --- connections that end, or do not ---
+
+# idle_client HOST ADDRESS PORT: a connection of that host that is not used, by CLIENT.
+idle_client() {
+	local prefix=''
+	[ "$1" = a ] || prefix=$PEER
+	[ -p "$TMP/hold" ] || mkfifo "$TMP/hold"
+	# shellcheck disable=SC2086 # words
+	$prefix cmstorm client -a "$2" -p "$3" -n 1 --hold <>"$TMP/hold" >/dev/null & CLIENT=$!
+	soon "$1" '."cm-state" == "established"' connections
+}
+
+# server_on HOST ADDRESS PORT: a server whose reader sees what it prints: "server_says" shows that.
+server_on() {
+	local prefix=''
+	[ "$1" = a ] || prefix=$PEER
+	# shellcheck disable=SC2086 # words
+	$prefix stdbuf -oL rping -s -P -a "$2" -p "$3" >"$TMP/server" 2>&1 & SERVER=$!
+	await_listener "comm rping"
+}
+
+server_says() {
+	typed "$1" "rping -s -P -a $2 -p $3"
+	wait_for 30 grep -q DISCONNECT "$TMP/server"
+	grep -m 1 DISCONNECT "$TMP/server" >>"$QUOTE"
+}
+
+# The cable is pulled at b.
+dead_link() {
+	at a "rdma-cm tune set rxe0 dead-link-ms=1000"
+	server_on a "$A4" 7361 && idle_client b "$A4" 7361 || return
+	$PEER ip link set v1 down
+	server_says a "$A4" 7361
+	at a "rdma link show rxe0/1"
+	at a "ip -br link show v0"
+	end "$CLIENT" "$SERVER"
+	rdma-cm tune set rxe0 dead-link-ms=0
+	$PEER ip link set v1 up && $PEER ip addr add "$B6/64" dev v1 nodad && new_devices
+}
+situation dead-link dead_link
+
+# forgotten PORT: a server on b, and its client, whose host loses its network before it dies: nobody tells the server.
+forgotten() {
+	server_on b "$B4" "$1" && idle_client a "$B4" "$1" || return
+	# shellcheck disable=SC2016 # later
+	deaf b eval 'kill -9 $CLIENT; wait $CLIENT; wait_for 20 no_client'
+}
+
+forgotten_peer() {
+	rdma-cm tune set rxe0 timewait=3
+	forgotten 7362 || return
+	at a "rdma-cm show connections"
+	at b "rdma-cm show connections"
+	end "$SERVER"
+	at b "rdma-cm tune set rxe1 keepalive-s=2"
+	forgotten 7363 || return
+	server_says b "$B4" 7363
+	end "$SERVER"
+	rdma-cm tune set rxe1 keepalive-s=0
+	rdma-cm tune set rxe0 timewait=22
+	VARIES='s/(established) AGE [0-9]+ (AGE|-)/\1 AGE N RTT/'
+}
+situation keepalive forgotten_peer
+
 # --- calls that fail ---
 
 taken() {

@@ -6,7 +6,7 @@ use super::identifier::{is_visible, Identifier};
 use crate::{
     globals::Globals,
     kext::{net::Net, netlink::Answer},
-    table::listeners::Place,
+    table::listener_key::Place,
 };
 use cmproto::netlink::{Attr, Command, Viewer};
 use kernel::prelude::*;

@@ -22,7 +22,7 @@ use crate::{
         net::Net,
         netlink::{self, Answer, Operation, Request},
     },
-    table::listeners,
+    table::listener_key,
 };
 use cmproto::{
     errno::Errno,
@@ -51,7 +51,7 @@ enum Next {
     Port(port::Place),
     Counters(port::Place, usize),
     User(user::Place),
-    Listener(listeners::Place),
+    Listener(listener_key::Place),
     Connection(connection::Place),
     Peers(Peers),
 }
@@ -97,7 +97,7 @@ impl netlink::Family for Family {
             Command::PortGet => Next::Port(port::Place::FIRST),
             Command::CounterGet => Next::Counters(port::Place::FIRST, 0),
             Command::UserGet => Next::User(user::Place::FIRST),
-            Command::ListenerGet => Next::Listener(listeners::Place::FIRST),
+            Command::ListenerGet => Next::Listener(listener_key::Place::FIRST),
             Command::ConnectionGet => Next::Connection(connection::Place::FIRST),
             Command::PeerGet => Next::Peers(Peers::new(&self.0, &viewer, &net)?),
             Command::PortSet

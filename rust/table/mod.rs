@@ -8,6 +8,7 @@
 pub(crate) mod accept_locks;
 pub(crate) mod comm_ids;
 pub(crate) mod events;
+pub(crate) mod listener_key;
 pub(crate) mod listeners;
 pub(crate) mod members;
 pub(crate) mod neighbours;

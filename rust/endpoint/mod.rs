@@ -53,7 +53,7 @@ use crate::{
     device::{attachment, cm_device},
     globals::Globals,
     ib::{
-        furnished::{words_left, Filling, Furnished, FIRST_GAP, SECOND_GAP, THIRD_GAP},
+        overlaid_rdma_id::{words_left, OverlaidRdmaId, Padded, FIRST_GAP, SECOND_GAP, THIRD_GAP},
         restrack::{OwnerName, RdmaIdPrivate},
         trace,
     },
@@ -110,7 +110,7 @@ pub(crate) enum IdKind {
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.
     #[pin]
-    pub(crate) id_priv: FurnishedId,
+    pub(crate) id_priv: EndpointRdmaId,
     /// The tables and services of the module.
     pub(crate) globals: Arc<Globals>,
     /// A number that no other endpoint has or had; the key in the tables of the module.
@@ -158,10 +158,10 @@ pub(crate) struct Payer {
 }
 
 /// The identifier that ib_core reads, in whose gaps are fields of the endpoint that it is in.
-pub(crate) type FurnishedId = Furnished<
-    Filling<OwnLinks, { words_left::<OwnLinks>(FIRST_GAP) }>,
-    Filling<RemoteLinks, { words_left::<RemoteLinks>(SECOND_GAP) }>,
-    Filling<Payer, { words_left::<Payer>(THIRD_GAP) }>,
+pub(crate) type EndpointRdmaId = OverlaidRdmaId<
+    Padded<OwnLinks, { words_left::<OwnLinks>(FIRST_GAP) }>,
+    Padded<RemoteLinks, { words_left::<RemoteLinks>(SECOND_GAP) }>,
+    Padded<Payer, { words_left::<Payer>(THIRD_GAP) }>,
 >;
 
 impl HasVacancy for EndpointRef {
@@ -270,19 +270,19 @@ impl Endpoint {
     ) -> Result<EndpointRef> {
         let number = globals.next_number();
         globals.slabs.endpoints.pin_init(pin_init!(Endpoint {
-            id_priv <- Furnished::new(
+            id_priv <- OverlaidRdmaId::new(
                 RdmaIdPrivate::new(ps.number(), qp_type),
-                Filling::new(init!(OwnLinks {
+                Padded::new(init!(OwnLinks {
                     timer: TimerLink::new(),
                     member: MemberLink::new(),
                     comm_id: CommIdLink::new(),
                     created: Tick::now(),
                 })),
-                Filling::new(init!(RemoteLinks {
+                Padded::new(init!(RemoteLinks {
                     comm_id: RemoteCommIdLink::new(),
                     qpn: RemoteQpnLink::new(),
                 })),
-                Filling::new(init!(Payer { charge })),
+                Padded::new(init!(Payer { charge })),
             ),
             globals: globals.clone(),
             number,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The use of the gaps in the layout of C's identifiers.
+//! An identifier in C's layout, with other fields in place of those that only C uses.
 //!
 //! More than a quarter of a `struct rdma_id_private` are fields that the C connection manager alone
 //! uses. Here they have room for fields of the object that the identifier is a part of.
@@ -44,15 +44,15 @@ pub(crate) const fn words_left<T>(gap: usize) -> usize {
     }
 }
 
-/// A value that fills a gap with `WORDS` words behind it, which are not used.
+/// A value with `WORDS` words behind it, which are not used, so that it is as large as its gap.
 #[pin_data]
 #[repr(C)]
-pub(crate) struct Filling<T, const WORDS: usize> {
+pub(crate) struct Padded<T, const WORDS: usize> {
     pub(crate) value: T,
     _rest: Opaque<[u64; WORDS]>,
 }
 
-impl<T, const WORDS: usize> Filling<T, WORDS> {
+impl<T, const WORDS: usize> Padded<T, WORDS> {
     /// Initialises the value, in place.
     pub(crate) fn new(value: impl Init<T>) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -62,11 +62,11 @@ impl<T, const WORDS: usize> Filling<T, WORDS> {
     }
 }
 
-/// An identifier whose gaps are filled.
+/// An identifier that has a value in each of its three gaps.
 ///
 /// It is the [`RdmaIdPrivate`] that it dereferences to, which has no access to the gaps.
 #[repr(C)]
-pub(crate) struct Furnished<A, B, C> {
+pub(crate) struct OverlaidRdmaId<A, B, C> {
     _public: Opaque<[u8; FIRST]>,
     pub(crate) first: A,
     _state: Opaque<[u8; SECOND - STATE]>,
@@ -76,7 +76,7 @@ pub(crate) struct Furnished<A, B, C> {
     _rest: Opaque<[u8; size_of::<RdmaIdPrivate>() - REST]>,
 }
 
-impl<A: 'static, B: 'static, C: 'static> Furnished<A, B, C> {
+impl<A: 'static, B: 'static, C: 'static> OverlaidRdmaId<A, B, C> {
     /// The identifier and the gaps have the layout of the identifier alone.
     const FITS: () = {
         assert!(offset_of!(Self, first) == FIRST);
@@ -122,7 +122,7 @@ unsafe fn place<T>(slot: *mut T) -> &'static mut MaybeUninit<T> {
     unsafe { &mut *slot.cast() }
 }
 
-impl<A: 'static, B: 'static, C: 'static> Deref for Furnished<A, B, C> {
+impl<A: 'static, B: 'static, C: 'static> Deref for OverlaidRdmaId<A, B, C> {
     type Target = RdmaIdPrivate;
 
     fn deref(&self) -> &RdmaIdPrivate {
@@ -133,7 +133,7 @@ impl<A: 'static, B: 'static, C: 'static> Deref for Furnished<A, B, C> {
     }
 }
 
-impl<A, B, C> Drop for Furnished<A, B, C> {
+impl<A, B, C> Drop for OverlaidRdmaId<A, B, C> {
     fn drop(&mut self) {
         // SAFETY: The identifier was initialised there, is dropped nowhere else, and is not used
         // after this. The gaps are dropped after it.
@@ -142,10 +142,10 @@ impl<A, B, C> Drop for Furnished<A, B, C> {
 }
 
 // SAFETY: An identifier can be sent, and so can the values in the gaps.
-unsafe impl<A: Send, B: Send, C: Send> Send for Furnished<A, B, C> {}
+unsafe impl<A: Send, B: Send, C: Send> Send for OverlaidRdmaId<A, B, C> {}
 // SAFETY: An identifier can be shared, and so can the values in the gaps.
-unsafe impl<A: Sync, B: Sync, C: Sync> Sync for Furnished<A, B, C> {}
+unsafe impl<A: Sync, B: Sync, C: Sync> Sync for OverlaidRdmaId<A, B, C> {}
 // SAFETY: The rest is not used.
-unsafe impl<T: Send, const WORDS: usize> Send for Filling<T, WORDS> {}
+unsafe impl<T: Send, const WORDS: usize> Send for Padded<T, WORDS> {}
 // SAFETY: The rest is not used.
-unsafe impl<T: Sync, const WORDS: usize> Sync for Filling<T, WORDS> {}
+unsafe impl<T: Sync, const WORDS: usize> Sync for Padded<T, WORDS> {}

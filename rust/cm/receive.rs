@@ -227,7 +227,7 @@ impl Endpoint {
             (Verdict::Claim(ids), Message::Rep(rep)) => {
                 let mut table = &**remote_ids;
                 match node::claim_rep(&mut table, &ids, self, &mut conn.machine, rep) {
-                    Ok(()) => conn.remote_ids = Some(RemoteIdClaim::new(remote_ids, &ids)),
+                    Ok(()) => conn.remote_ids = Some(RemoteIdClaim::new(self, &ids)),
                     Err(refused) => {
                         drop(inner);
                         return mad.refuse_rep(rep, refused);

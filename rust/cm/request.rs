@@ -413,7 +413,7 @@ impl ReqAcceptor for IncomingReq<'_> {
     }
 
     fn publish(&mut self, child: &EndpointRef, ids: &RemoteIds) -> bool {
-        let claim = RemoteIdClaim::of_comm_id(&self.mad.globals.remote_ids, ids);
+        let claim = RemoteIdClaim::of_comm_id(child, ids);
         let mut inner = child.inner.lock();
         let Some(conn) = inner.exchange.conn_mut() else {
             // The device was removed after the endpoint was attached to it.

@@ -139,13 +139,13 @@ impl Endpoint {
             afonly,
             group: self.port_group(inner, source.as_ref().map(|(attachment, _)| attachment)),
         };
-        let port = self
-            .globals
-            .port_spaces
-            .claim(&self.net, ps, &owner, self.number, || {
-                cred::capable(Capability::NET_BIND_SERVICE)
-            })?;
-        let addr = addr.with_port(port.port());
+        let (claim, port) =
+            self.globals
+                .port_spaces
+                .claim(&self.net, ps, &owner, self.number, || {
+                    cred::capable(Capability::NET_BIND_SERVICE)
+                })?;
+        let addr = addr.with_port(port);
 
         if let Some((attachment, link)) = source {
             // The addresses have to be right from the moment that netlink reports the endpoint at a
@@ -173,7 +173,7 @@ impl Endpoint {
         inner.addr.bound_if = bound_if;
         inner.addr.afonly = afonly;
         inner.addr.port_group = owner.group;
-        inner.addr.port = Some(port);
+        inner.addr.port = Some(claim);
         let bound = self.step(inner, Trigger::Bind);
         self.show(inner);
         bound

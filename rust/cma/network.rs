@@ -109,10 +109,10 @@ impl Endpoint {
             .dev_addr
             .as_ref()
             .is_some_and(|link| link.dst_mac() != mac);
-        if !is_new || inner.resolution.has_reported_addr_change || inner.is_dead() {
+        if !is_new || inner.addr.has_reported_change || inner.is_dead() {
             return;
         }
-        inner.resolution.has_reported_addr_change = true;
+        inner.addr.has_reported_change = true;
         let status = Errno::ETIMEDOUT.to_kernel().to_errno();
         self.deliver(&inner, &Event::new(CmEvent::Unreachable, status));
     }

@@ -23,6 +23,8 @@ pub(crate) struct Addresses {
     pub(crate) port: Option<PortClaim>,
     /// The P_Key of the interface or of the native address; 0 if there is none.
     pub(crate) pkey: u16,
+    /// Set when the consumer was told that the link-layer address of the peer has changed.
+    pub(crate) has_reported_change: bool,
 }
 
 impl Addresses {
@@ -35,6 +37,7 @@ impl Addresses {
         port_group: None,
         port: None,
         pkey: 0,
+        has_reported_change: false,
     };
 }
 
@@ -46,8 +49,6 @@ pub(crate) struct AddrResolution {
     pub(crate) dev_addr: Option<DevAddr>,
     /// The interface that the endpoint sends from, once it is known.
     pub(crate) interface: Option<Interface>,
-    /// Set when the consumer was told that the peer's address has changed.
-    pub(crate) has_reported_addr_change: bool,
 }
 
 impl AddrResolution {
@@ -56,6 +57,5 @@ impl AddrResolution {
         query: None,
         dev_addr: None,
         interface: None,
-        has_reported_addr_change: false,
     };
 }

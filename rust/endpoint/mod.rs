@@ -69,7 +69,9 @@ use crate::{
         listeners::{self, HasVacancy, Vacancy},
         members::{self, MemberLink},
         qp_numbers,
-        remote_ids::{RemoteCommId, RemoteCommIdLink, RemoteQpn, RemoteQpnLink},
+        remote_ids::{
+            HasRemoteIds, RemoteCommId, RemoteCommIdLink, RemoteIdTable, RemoteQpn, RemoteQpnLink,
+        },
         timers::{Deadline, TimerLink},
     },
 };
@@ -167,6 +169,12 @@ pub(crate) type EndpointRdmaId = OverlaidRdmaId<
 impl HasVacancy for EndpointRef {
     fn vacancy(&self) -> Vacancy {
         self.vacancy.get()
+    }
+}
+
+impl HasRemoteIds for EndpointRef {
+    fn table(&self) -> &RemoteIdTable<Self> {
+        &self.globals.remote_ids
     }
 }
 

@@ -45,16 +45,15 @@ impl GidType {
 
 /// The type of the network header of a received message (`enum rdma_network_type`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub(crate) enum NetworkType {
     /// InfiniBand, with or without a GRH.
-    Ib = bindings::rdma_network_type_RDMA_NETWORK_IB,
+    Ib,
     /// RoCE v1.
-    RoceV1 = bindings::rdma_network_type_RDMA_NETWORK_ROCE_V1,
+    RoceV1,
     /// RoCE v2 over IPv4.
-    Ipv4 = bindings::rdma_network_type_RDMA_NETWORK_IPV4,
+    Ipv4,
     /// RoCE v2 over IPv6.
-    Ipv6 = bindings::rdma_network_type_RDMA_NETWORK_IPV6,
+    Ipv6,
 }
 
 impl NetworkType {
@@ -64,6 +63,16 @@ impl NetworkType {
             bindings::rdma_network_type_RDMA_NETWORK_IPV4 => Self::Ipv4,
             bindings::rdma_network_type_RDMA_NETWORK_IPV6 => Self::Ipv6,
             _ => Self::Ib,
+        }
+    }
+
+    /// Returns the number of the type in C.
+    pub(crate) fn to_raw(self) -> u32 {
+        match self {
+            Self::Ib => bindings::rdma_network_type_RDMA_NETWORK_IB,
+            Self::RoceV1 => bindings::rdma_network_type_RDMA_NETWORK_ROCE_V1,
+            Self::Ipv4 => bindings::rdma_network_type_RDMA_NETWORK_IPV4,
+            Self::Ipv6 => bindings::rdma_network_type_RDMA_NETWORK_IPV6,
         }
     }
 

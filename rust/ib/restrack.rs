@@ -125,15 +125,45 @@ enum Entry {
     Adding,
     /// The entry is being added, and will be removed directly after that.
     Unwanted,
-    /// The entry is in the table of a device, which the reference keeps.
-    Shown(#[expect(dead_code, reason = "keeps the device")] DeviceRef),
+    /// The entry is in the table of a device, which is kept.
+    Shown,
 }
 
 /// The state of the resource entry of an identifier, and its owner.
 struct Record {
     entry: Entry,
-    /// The name of the owner, if it is in the kernel.
-    name: Option<OwnerName>,
+    /// Set if the name of the owner is [`OwnerName::IbCm`].
+    is_ib_cm: bool,
+    /// The name of the owner, if it is another one in the kernel.
+    name: Option<Arc<NameCopy>>,
+    /// Keeps the device at which the entry is shown.
+    device: Option<DeviceRef>,
+}
+
+impl Record {
+    /// Creates the record of an entry that is not shown, whose owner has the name `name` if it is
+    /// in the kernel.
+    fn new(entry: Entry, name: Option<OwnerName>) -> Self {
+        let (is_ib_cm, name) = match name {
+            Some(OwnerName::IbCm) => (true, None),
+            Some(OwnerName::Part(name)) => (false, Some(name)),
+            None => (false, None),
+        };
+        Self {
+            entry,
+            is_ib_cm,
+            name,
+            device: None,
+        }
+    }
+
+    /// Returns the name of the owner, if it is in the kernel.
+    fn owner(&self) -> Option<OwnerName> {
+        match &self.name {
+            Some(name) => Some(OwnerName::Part(name.clone())),
+            None => self.is_ib_cm.then_some(OwnerName::IbCm),
+        }
+    }
 }
 
 /// The part of an identifier that ib_core reads, in the layout of C.
@@ -206,7 +236,7 @@ impl RdmaIdPrivate {
                 }
             }),
             record <- new_spinlock!(
-                Record { entry: Entry::Blank, name: None },
+                Record::new(Entry::Blank, None),
                 "rdma_cm_id_head"
             ),
             _pin: PhantomPinned,
@@ -296,10 +326,7 @@ impl RdmaIdPrivate {
         };
         let name = set(self.res());
         // INVARIANT: The entry has an owner, and its name is kept.
-        let owned = Record {
-            entry: Entry::Owned,
-            name,
-        };
+        let owned = Record::new(Entry::Owned, name);
         let before = mem::replace(&mut *self.record.lock(), owned);
         drop(before);
     }
@@ -335,7 +362,7 @@ impl RdmaIdPrivate {
         unsafe {
             self.own(|res| {
                 let record = parent.record.lock();
-                let name = record.name.clone();
+                let name = record.owner();
                 match (&record.entry, &name) {
                     (Entry::Blank | Entry::Busy, _) => {
                         bindings::rdma_restrack_set_name(res, NOBODY.as_char_ptr());
@@ -355,8 +382,8 @@ impl RdmaIdPrivate {
         if matches!(record.entry, Entry::Blank | Entry::Busy) {
             return None;
         }
-        if let Some(name) = &record.name {
-            return Some(Owner::Part(name.clone()));
+        if let Some(name) = record.owner() {
+            return Some(Owner::Part(name));
         }
         // SAFETY: By the type invariant the entry has an owner, which is not changed while the lock
         // is held. `Task` is transparent.
@@ -397,9 +424,13 @@ impl RdmaIdPrivate {
         }
         trace::cma::cm_id_attach(self, device);
         delay::point();
-        // INVARIANT: The reference keeps the device.
-        let shown = Entry::Shown(device.clone());
-        let before = mem::replace(&mut self.record.lock().entry, shown);
+        let device = device.clone();
+        let before = {
+            let mut record = self.record.lock();
+            // INVARIANT: The reference keeps the device.
+            record.device = Some(device);
+            mem::replace(&mut record.entry, Entry::Shown)
+        };
         if matches!(before, Entry::Unwanted) {
             self.del();
         }
@@ -414,17 +445,14 @@ impl RdmaIdPrivate {
         let before = {
             let mut record = self.record.lock();
             match record.entry {
-                Entry::Owned | Entry::Shown(_) => {}
+                Entry::Owned | Entry::Shown => {}
                 Entry::Adding => {
                     record.entry = Entry::Unwanted;
                     return;
                 }
                 Entry::Blank | Entry::Busy | Entry::Unwanted => return,
             }
-            Record {
-                entry: mem::replace(&mut record.entry, Entry::Busy),
-                name: record.name.take(),
-            }
+            mem::replace(&mut *record, Record::new(Entry::Busy, None))
         };
         // SAFETY: The state is busy, so that no other task changes the entry. `before` keeps the
         // device and the name, if there are any. The fields get their initial values for a later

@@ -117,17 +117,11 @@ impl_has_link! {
 /// A port that is claimed. It is given back when this is dropped.
 pub(crate) struct PortClaim {
     entry: CountedArc<Entry>,
-    port: u16,
 }
 
 impl PortClaim {
     fn shard(&self) -> Option<&Mutex<Shard<Owners>>> {
         self.entry.table.shard(self.entry.net)
-    }
-
-    /// Returns the port, in host order.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
     }
 
     /// Changes the owner, as the rules for sharing see it.
@@ -328,7 +322,7 @@ impl PortSpaces {
     }
 
     /// Claims the port of `owner`'s address for the endpoint with the number `number`, or an
-    /// ephemeral port if the port is 0.
+    /// ephemeral port if the port is 0. Returns the port in host order, too.
     ///
     /// `privileged` returns whether ports below 1024 are allowed. Fails with `EACCES`,
     /// `EADDRINUSE`, `EADDRNOTAVAIL` (no ephemeral port is free) or `ENOMEM`.
@@ -339,7 +333,7 @@ impl PortSpaces {
         owner: &PortOwner,
         number: u64,
         privileged: impl FnOnce() -> bool,
-    ) -> Result<PortClaim> {
+    ) -> Result<(PortClaim, u16)> {
         let entry = Entry {
             link: Link::new(),
             table: self.clone(),
@@ -378,6 +372,6 @@ impl PortSpaces {
             owners.insert(key, entry.clone());
         }
         drop(owners);
-        Ok(PortClaim { entry, port })
+        Ok((PortClaim { entry }, port))
     }
 }

@@ -28,11 +28,8 @@ pub(crate) type RemoteQpnLink = Link<RemoteQpn>;
 pub(crate) trait HasRemoteIds:
     Counted<Target: HasLink<RemoteCommId> + HasLink<RemoteQpn>> + Clone
 {
-}
-
-impl<T> HasRemoteIds for T where
-    T: Counted<Target: HasLink<RemoteCommId> + HasLink<RemoteQpn>> + Clone
-{
+    /// Returns the table of the peers' ids, always the same one.
+    fn table(&self) -> &RemoteIdTable<Self>;
 }
 
 /// The ids of a shard.
@@ -48,49 +45,52 @@ pub(crate) struct RemoteIdTable<T: HasRemoteIds> {
     shards: Sharded<Ids<T>, 64>,
 }
 
-/// The ids of a peer that belong to one connection. They are released when this is dropped.
+/// The ids of a peer that belong to the connection of an endpoint. They are released when this is
+/// dropped.
 ///
 /// # Invariants
 ///
-/// The table has an entry for the communication id, and one for the QPN unless that is [`NO_QPN`].
-/// No other code removes the entries.
+/// The table of `owner` has an entry of `owner` for the communication id, in the shard `comm_id`,
+/// and one for the QPN in the shard `qpn` unless that is `None`. No other code removes the entries.
 pub(crate) struct RemoteIdClaim<T: HasRemoteIds> {
-    table: Arc<RemoteIdTable<T>>,
-    ids: RemoteIds,
+    owner: T,
+    comm_id: u8,
+    qpn: Option<u8>,
 }
-
-/// A value that no QPN has.
-const NO_QPN: u32 = u32::MAX;
 
 impl<T: HasRemoteIds> Drop for RemoteIdClaim<T> {
     fn drop(&mut self) {
-        self.table.remove(&self.ids.comm_id_key());
-        if self.ids.qpn != NO_QPN {
-            self.table.remove(&self.ids.qpn_key());
+        let table = self.owner.table();
+        // The references are dropped outside the shard locks.
+        drop(table.release(self.comm_id, |ids| ids.comm_ids.remove(&self.owner)));
+        if let Some(qpn) = self.qpn {
+            drop(table.release(qpn, |ids| ids.qpns.remove(&self.owner)));
         }
     }
 }
 
 impl<T: HasRemoteIds> RemoteIdClaim<T> {
-    /// Creates the claim on `ids`, both of which were just entered.
-    pub(crate) fn new(table: &Arc<RemoteIdTable<T>>, ids: &RemoteIds) -> Self {
-        // INVARIANT: The ids were entered, and can only be removed by this from now on.
-        RemoteIdClaim {
-            table: table.clone(),
-            ids: *ids,
-        }
+    /// Creates the claim of `owner` on `ids`, both of which were just entered for it.
+    pub(crate) fn new(owner: &T, ids: &RemoteIds) -> Self {
+        let mut claim = Self::of_comm_id(owner, ids);
+        claim.add_qpn(ids);
+        claim
     }
 
-    /// Creates the claim on the communication id alone, which was just entered.
-    pub(crate) fn of_comm_id(table: &Arc<RemoteIdTable<T>>, ids: &RemoteIds) -> Self {
-        let qpn = NO_QPN;
-        Self::new(table, &RemoteIds { qpn, ..*ids })
+    /// Creates the claim of `owner` on the communication id alone, which was just entered for it.
+    pub(crate) fn of_comm_id(owner: &T, ids: &RemoteIds) -> Self {
+        // INVARIANT: The id was entered, and can only be removed by this from now on.
+        RemoteIdClaim {
+            owner: owner.clone(),
+            comm_id: shard(&ids.comm_id_key()),
+            qpn: None,
+        }
     }
 
     /// Adds the QPN, which was just entered.
     pub(crate) fn add_qpn(&mut self, ids: &RemoteIds) {
         // INVARIANT: The QPN was entered, and can only be removed by this from now on.
-        self.ids.qpn = ids.qpn;
+        self.qpn = Some(shard(&ids.qpn_key()));
     }
 }
 
@@ -103,7 +103,7 @@ impl<T: HasRemoteIds> RemoteTable<T> for &RemoteIdTable<T> {
         if key.is_qpn() {
             delay::point();
         }
-        let mut ids = self.shards.shard(hash(&key))?.lock();
+        let mut ids = self.shards.shard(shard(&key).into())?.lock();
         match key.is_qpn() {
             true => enter(&mut ids.qpns, RemoteQpn(key), endpoint),
             false => enter(&mut ids.comm_ids, RemoteCommId(key), endpoint),
@@ -134,7 +134,7 @@ impl<T: HasRemoteIds> RemoteIdTable<T> {
 
     /// Finds the endpoint whose connection has an id of a peer.
     pub(crate) fn get(&self, key: &RemoteKey) -> Option<T> {
-        let ids = self.shards.shard(hash(key))?.lock();
+        let ids = self.shards.shard(shard(key).into())?.lock();
         match key.is_qpn() {
             true => find(&ids.qpns, &RemoteQpn(*key)),
             false => find(&ids.comm_ids, &RemoteCommId(*key)),
@@ -143,15 +143,16 @@ impl<T: HasRemoteIds> RemoteIdTable<T> {
 
     /// Removes an id.
     fn remove(&self, key: &RemoteKey) {
-        let removed = self.shards.shard(hash(key)).and_then(|shard| {
-            let mut ids = shard.lock();
-            match key.is_qpn() {
-                true => remove(&mut ids.qpns, &RemoteQpn(*key)),
-                false => remove(&mut ids.comm_ids, &RemoteCommId(*key)),
-            }
-        });
         // The reference is dropped outside the shard lock.
-        drop(removed);
+        drop(self.release(shard(key), |ids| match key.is_qpn() {
+            true => remove(&mut ids.qpns, &RemoteQpn(*key)),
+            false => remove(&mut ids.comm_ids, &RemoteCommId(*key)),
+        }));
+    }
+
+    /// Calls `remove` with the ids of a shard.
+    fn release(&self, shard: u8, remove: impl FnOnce(&mut Ids<T>) -> Option<T>) -> Option<T> {
+        remove(&mut self.shards.shard(shard.into())?.lock())
     }
 }
 
@@ -186,8 +187,10 @@ where
     tree.remove(&owner)
 }
 
-/// Returns the hash that chooses the shard of `key`. It need not be secret, because each shard is a
-/// balanced tree.
-fn hash(key: &RemoteKey) -> u64 {
-    (key.peer().guid ^ u64::from(key.value())).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58
+/// Returns the shard of `key`, 0 to 63. It need not be secret, because each shard is a balanced
+/// tree.
+fn shard(key: &RemoteKey) -> u8 {
+    let product = (key.peer().guid ^ u64::from(key.value())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let [highest, ..] = product.to_be_bytes();
+    highest >> 2
 }

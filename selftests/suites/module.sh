@@ -43,7 +43,7 @@ small_objects() {
 		size=$(<"/sys/kernel/slab/$name/object_size")
 		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
 	done <<-'END'
-		rdma_cm_endpoint 1712
+		rdma_cm_endpoint 1632
 		rdma_ucm_place 552
 	END
 }

@@ -7,7 +7,9 @@ use super::{
     alternate::Alternate,
     keepalive::Keepalive,
     params::Limits,
-    retransmit::{PackedRetryPolicy, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting},
+    retransmit::{
+        PackedRetryPolicy, PackedSchedule, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting,
+    },
     retransmit_buffer::{Inline, RetransmitMemory},
     state::State,
 };
@@ -151,7 +153,7 @@ pub struct Connection<B = Inline> {
     pub(super) is_path_changed: bool,
     /// Service timeout of an MRA.
     pub(super) service_timeout: TimeCode,
-    pub(super) schedule: Schedule,
+    pub(super) schedule: PackedSchedule,
     pub(super) policy: PackedRetryPolicy,
     pub(super) timer: Timer,
     pub(super) rejection: Option<Rejection>,
@@ -194,7 +196,7 @@ impl<B: RetransmitMemory> Connection<B> {
             alternate: Alternate::None,
             is_path_changed: false,
             service_timeout: TimeCode::new(0),
-            schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0),
+            schedule: Schedule::active(TimeCode::new(0), TimeCode::new(0), 0).packed(),
             policy: RetryPolicy::Classic.packed(),
             timer: Timer::Off,
             rejection: None,
@@ -252,7 +254,8 @@ impl<B: RetransmitMemory> Connection<B> {
                 TimeCode::new(req.local_cm_response_timeout),
                 req.max_cm_retries,
                 limits,
-            ),
+            )
+            .packed(),
             ..Self::new(local_comm_id, local_ca_guid, tid)
         })
     }
@@ -422,7 +425,7 @@ impl<B: RetransmitMemory> Connection<B> {
 
     /// Returns the retransmission of a request without early sends.
     pub(super) fn classic_request(&self, now: Instant) -> Retransmit {
-        Retransmit::start(self.schedule, now).within(self.limits.total)
+        Retransmit::start(self.schedule.unpacked(), now).within(self.limits.total)
     }
 
     /// Sends a request and starts the timer for its answer.

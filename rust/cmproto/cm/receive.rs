@@ -174,11 +174,11 @@ impl<B: RetransmitMemory> Connection<B> {
             false => duplicate(Attribute::Mra),
         };
         if let Timer::Request(request) = &mut self.timer {
-            if request.extend(self.schedule, wait, now) {
+            if request.extend(self.schedule.unpacked(), wait, now) {
                 // A peer that has sent an MRA for a REP sends the RTU once, and does not send it
                 // again if it is lost.
                 if next == State::MraRepRcvd && self.policy.unpacked() != RetryPolicy::Classic {
-                    request.resume_early(self.schedule, now);
+                    request.resume_early(self.schedule.unpacked(), now);
                 }
                 actions.push(Action::Timer);
             }

@@ -27,7 +27,9 @@ impl<B: RetransmitMemory> Connection<B> {
 
     fn expire(&mut self, message: Outgoing, now: Instant) -> Actions {
         let expiry = match &mut self.timer {
-            Timer::Request(request) => request.expire(self.schedule, self.policy.unpacked(), now),
+            Timer::Request(request) => {
+                request.expire(self.schedule.unpacked(), self.policy.unpacked(), now)
+            }
             Timer::Off | Timer::Keepalive(_) | Timer::Timewait(_) => Expiry::Early,
         };
         let mut actions = Actions::none();

@@ -89,7 +89,8 @@ impl<B: RetransmitMemory> Connection<B> {
             life_time,
             TimeCode::new(params.remote_cm_response_timeout),
             params.max_cm_retries,
-        );
+        )
+        .packed();
         self.tid = self.own_tid;
         buffer.sent = Sent::Req(params);
         buffer.payload.set(Outgoing::Req, private_data);

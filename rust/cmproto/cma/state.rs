@@ -8,7 +8,7 @@ numbered! {
     /// A state of an endpoint. The numbers are those of the kernel's `enum rdma_cm_state`, which
     /// netlink reports to user space.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    #[repr(u32)]
+    #[repr(u8)]
     pub enum State {
         /// The endpoint is new.
         Idle = 0 => "IDLE",

@@ -143,7 +143,7 @@ pub(crate) fn show_link(id: &KernelId, _view: View<'_>, link: &DevAddr) {
             dev_type: link.link_type,
             bound_dev_if: link.bound_dev_if,
             net: endpoint.net.as_raw(),
-            network: link.network as u32,
+            network: link.network.to_raw(),
             hoplimit: c_int::from(link.hop_limit),
             ..pin_init::zeroed()
         };

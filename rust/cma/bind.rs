@@ -146,11 +146,14 @@ impl Endpoint {
                     cred::capable(Capability::NET_BIND_SERVICE)
                 })?;
         let addr = addr.with_port(port);
-
+        let dst = match dst {
+            Some(dst) if dst.family() == addr.family() => *dst,
+            _ => inner.addr.dst,
+        };
+        // The addresses have to be right from the moment that netlink reports the endpoint at a
+        // device.
+        self.show_addresses(&addr, &dst);
         if let Some((attachment, link)) = source {
-            // The addresses have to be right from the moment that netlink reports the endpoint at a
-            // device.
-            self.show_addresses(&addr, &owner.dst);
             if let Err(error) = self.attach(inner, attachment) {
                 self.show(inner);
                 return Err(error);
@@ -167,15 +170,11 @@ impl Endpoint {
             inner.resolution.dev_addr = link;
         }
         inner.addr.src = addr;
-        if let Some(dst) = dst.filter(|dst| dst.family() == addr.family()) {
-            inner.addr.dst = *dst;
-        }
+        inner.addr.dst = dst;
         inner.addr.bound_if = bound_if;
         inner.addr.afonly = afonly;
         inner.addr.port_group = owner.group;
         inner.addr.port = Some(claim);
-        let bound = self.step(inner, Trigger::Bind);
-        self.show(inner);
-        bound
+        self.step(inner, Trigger::Bind)
     }
 }

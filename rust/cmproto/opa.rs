@@ -18,9 +18,6 @@ use crate::{
 /// The first LID of InfiniBand that is not that of one port (IBTA 4.1.3).
 pub const MULTICAST_LID: u32 = 0xc000;
 
-/// The index of the GID that is made from the port's LID (`OPA_GID_INDEX`).
-const GID_INDEX: u8 = 1;
-
 /// The LIDs of a path over Omni-Path, and what else a record of it has.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpaPath {
@@ -67,7 +64,7 @@ impl UverbsAhAttr {
         self.is_global = 1;
         self.grh = UverbsGlobalRoute {
             dgid: own.with_opa_lid(dlid).0,
-            sgid_index: GID_INDEX,
+            hop_limit: 1,
             ..FromZeros::new_zeroed()
         };
     }
@@ -270,7 +267,7 @@ mod tests {
         vector.show_opa_lid(0x0001_0002, &own);
         let grh = UverbsGlobalRoute {
             dgid: own.with_opa_lid(0x0001_0002).0,
-            sgid_index: 1,
+            hop_limit: 1,
             ..FromZeros::new_zeroed()
         };
         let want = UverbsAhAttr {

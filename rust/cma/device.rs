@@ -42,7 +42,6 @@ impl Globals {
     pub(crate) fn add_device(self: &Arc<Self>, device: &DeviceRef) -> Result<Arc<CmDevice>> {
         let mut ports = RBTree::new();
         for num in device.ports() {
-            // The ports of Omni-Path, whose paths have longer LIDs, are neither.
             let is_known = device.protocol_roce(num) || device.has_ib_paths(num);
             if (device.cap_ib_cm(num) && is_known) || device.cap_iw_cm(num) {
                 ports.try_create_and_insert(num, Port::new(device, num)?, GFP_KERNEL)?;

@@ -244,11 +244,10 @@ impl Device {
         self.port_is(port, bindings::rust_rdma_protocol_ib)
     }
 
-    /// Returns whether the paths of the port come from a subnet administrator and have 16-bit LIDs.
-    ///
-    /// This is so on InfiniBand, but not on Omni-Path with extended addresses.
+    /// Returns whether the paths of the port come from a subnet administrator, as on InfiniBand and
+    /// Omni-Path.
     pub(crate) fn has_ib_paths(&self, port: u32) -> bool {
-        self.protocol_ib(port) && self.cap_ib_sa(port) && !self.has_opa_lids(port)
+        self.protocol_ib(port) && self.cap_ib_sa(port)
     }
 
     /// Returns whether the port has the address vectors of Omni-Path, with LIDs of 32 bits.

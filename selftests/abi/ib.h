@@ -40,7 +40,7 @@ void sa(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct port {
 	uint8_t gid[16];
 	uint64_t guid;		/* of the node, as in an answer */
-	uint16_t lid;
+	uint32_t lid;
 };
 struct port port_of(const char *device);
 /* The name of its IPoIB interface here. */

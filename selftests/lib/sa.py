@@ -12,6 +12,7 @@ one.
   --life N              packet life time of paths, 4.096 us * 2^N (14)
   --hop-limit N         of paths (0)
   --no-send-only        do not offer send-only full members
+  --no-opa-paths        do not offer the path records of Omni-Path
   --control FILE        read anew for each request: lines "KIND ACTION", where KIND is "path" (with a
                         service id: those of a connection manager), "ippath" (without: IPoIB's),
                         "mcast", "service", "info" or "all" and ACTION is "silent", "refuse" (a status),
@@ -42,6 +43,7 @@ REGISTER_AGENT2 = 3 << 30 | 40 << 16 | 0x1b << 8 | 4
 ENABLE_PKEY = 0x1b << 8 | 3
 
 GET, SET, GET_TABLE, DELETE = 1, 2, 0x12, 0x15
+OPA_VERSION = 0x80                                    # of the base and of the class, on Omni-Path
 CLASS_PORT_INFO, INFORM_INFO, SERVICE, PATH, MCAST = 1, 3, 0x31, 0x35, 0x38
 KINDS = {SERVICE: "service", PATH: "path", MCAST: "mcast"}
 NAMES = {GET: "get", SET: "set", GET_TABLE: "table", DELETE: "delete"}
@@ -108,10 +110,13 @@ class Subnet:
 
     # PathRecord
 
-    def paths(self, mask, data):
+    def paths(self, mask, data, is_opa=False):
+        # A record of Omni-Path has LIDs of 32 bits, so that what follows them is four bytes later.
+        lids, end = (">II", 48) if is_opa else (">HH", 44)
         dgid, sgid = data[8:24], data[24:40]
-        dlid, slid = struct.unpack_from(">HH", data, 40)
-        pkey, = struct.unpack_from(">H", data, 50)
+        dlid, slid = struct.unpack_from(lids, data, 40)
+        pkey, = struct.unpack_from(">H", data, end + 6)
+        lid_mask = 0xffffffff if is_opa else 0xffff
         nodes = self.nodes()
         group = self.groups.get(dgid) if bits(mask, 2) else None
 
@@ -136,11 +141,16 @@ class Subnet:
                 record[0:8] = data[0:8] if bits(mask, 0, 1) else bytes(8)
                 record[8:24] = target[0]
                 record[24:40] = source[0]
-                struct.pack_into(">HHI", record, 40, target[1], source[1], hop_limit)
-                record[48] = data[48] if bits(mask, 10) else 0
-                record[49] = 0x80 | 1                 # reversible
-                struct.pack_into(">HH", record, 50, pkey, struct.unpack_from(">H", data, 52)[0] & 0xfff0)
-                record[54:57] = bytes((EXACTLY | self.mtu, EXACTLY | RATE, EXACTLY | self.args.life))
+                struct.pack_into(lids + "I", record, 40, target[1] & lid_mask, source[1] & lid_mask, hop_limit)
+                record[end + 4] = data[end + 4] if bits(mask, 10) else 0
+                record[end + 5] = 0x80 | 1            # reversible
+                struct.pack_into(">H", record, end + 6, pkey)
+                if is_opa:
+                    record[56] = 0x30                 # packets of 9B and 16B
+                else:
+                    struct.pack_into(">H", record, 52, struct.unpack_from(">H", data, 52)[0] & 0xfff0)
+                at = 60 if is_opa else 54
+                record[at:at + 3] = bytes((EXACTLY | self.mtu, EXACTLY | RATE, EXACTLY | self.args.life))
                 records.append(bytes(record))
         return records
 
@@ -274,14 +284,22 @@ class Subnet:
         self.services.remove(found[0])
         return found[0]
 
-    def class_port_info(self):
+    def class_port_info(self, is_opa):
         capabilities2 = 0 if self.args.no_send_only else 1 << 12
+        if is_opa:
+            capabilities2 |= 0 if self.args.no_opa_paths else 1 << 26
+            return struct.pack(">BBHI72x", OPA_VERSION, OPA_VERSION, 0, capabilities2 << 5 | 18)
         return struct.pack(">BBHI64x", 1, 2, 0, capabilities2 << 5 | 18)
 
-    def answer(self, method, attribute, mask, data):
+    def answer(self, method, attribute, mask, data, is_opa):
         """A list of records for a table, else one."""
         if attribute == CLASS_PORT_INFO and method == GET:
-            return self.class_port_info()
+            return self.class_port_info(is_opa)
+        if is_opa and attribute == PATH and method in (GET, GET_TABLE):
+            found = self.paths(mask, data, True)
+            if method == GET and not found:
+                raise Refused(NO_RECORDS)
+            return found if method == GET_TABLE else found[0]
         if attribute == INFORM_INFO and method == SET:
             return data
         find = {PATH: self.paths, MCAST: self.members, SERVICE: self.find_services}.get(attribute)
@@ -345,9 +363,9 @@ class Agent:
         methods = 0
         for method in NAMES:
             methods |= 1 << method
-        request = bytearray(struct.pack("=IIBBHIQQIB3x", 0, 1, 3, 2, 0, 0, methods, 0, 0, 1))
-        fcntl.ioctl(self.file, REGISTER_AGENT2, request)
-        self.id = struct.unpack_from("=I", request)[0]
+        for version in 2, OPA_VERSION:
+            request = bytearray(struct.pack("=IIBBHIQQIB3x", 0, 1, 3, version, 0, 0, methods, 0, 0, 1))
+            fcntl.ioctl(self.file, REGISTER_AGENT2, request)
 
     def read(self, waiting):
         """Adds all that have come to the requests that wait; one that waits already is not added again."""
@@ -362,7 +380,7 @@ class Agent:
 
     def send(self, header, mad, rmpp):
         fields = list(HDR.unpack(header))
-        fields[0:5] = [self.id, 0, 1000 if rmpp else 0, 3 if rmpp else 0, len(mad)]
+        fields[1:5] = [0, 1000 if rmpp else 0, 3 if rmpp else 0, len(mad)]
         fields[6] = struct.pack(">I", 0x80010000)
         os.write(self.file, HDR.pack(*fields) + mad)
 
@@ -375,7 +393,7 @@ def reply(subnet, request, refuse):
     try:
         if refuse:
             raise Refused(INVALID)
-        payload = subnet.answer(method, attribute, mask, request[AT_DATA:256])
+        payload = subnet.answer(method, attribute, mask, request[AT_DATA:256], version == OPA_VERSION)
     except Refused as why:
         status = why.args[0]
     table = method == GET_TABLE and not status
@@ -414,6 +432,7 @@ def main():
     parser.add_argument("--life", type=int, default=14)
     parser.add_argument("--hop-limit", type=int, default=0)
     parser.add_argument("--no-send-only", action="store_true")
+    parser.add_argument("--no-opa-paths", action="store_true")
     parser.add_argument("--control")
     parser.add_argument("--log")
     parser.add_argument("device")

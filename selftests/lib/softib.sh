@@ -5,6 +5,11 @@
 # lib.sh. ib_a, here, has LID 1, at which sa.py answers; ib_b, over an interface in the namespace
 # "peer", has LID 2. With IPoIB: I4 and I6 here, J4 and J6 in the namespace.
 
+# With OVER=opa, or with this in the environment of any suite, the ports are those of Omni-Path, whose LIDs have this
+# upper half.
+: "${SOFTIB_OPA:=}"
+[ "${OVER:-}" != opa ] || SOFTIB_OPA=1
+
 # shellcheck disable=SC2034
 I4=10.78.0.1 I6=fd78::1		# of ib_a, here
 # shellcheck disable=SC2034
@@ -47,9 +52,17 @@ softib_ipoib() {
 		"$@" link set "$name" up
 }
 
+# lid_again ADDRESS INTERFACE [COMMAND...]: the port above an interface is told its LID once more, as it would be by a
+# subnet manager. The kernel asks for the class port info only then, and for no path over Omni-Path before.
+lid_again() {
+	[ -z "$SOFTIB_OPA" ] || { "${@:3}" ip addr del "$1/16" dev "$2" && "${@:3}" ip addr add "$1/16" dev "$2"; }
+}
+
 # softib_b: the device in the namespace, with IPoIB.
 softib_b() {
-	$PEER rdma link add ib_b type softib netdev m1 && softib_ipoib ib_b "$J4" "$J6" peer || return
+	# shellcheck disable=SC2086
+	$PEER rdma link add ib_b type softib netdev m1 && lid_again 10.77.0.2 m1 $PEER &&
+		softib_ipoib ib_b "$J4" "$J6" peer || return
 	# Others have an address of a device that was there before, with another queue pair.
 	ip neigh flush dev "$(ipoib_of ib_a)"
 }
@@ -66,7 +79,7 @@ softib_c() {
 # softib_a: the device here, with the subnet administrator, and IPoIB where that is loaded. Options are those
 # of sa.py.
 softib_a() {
-	rdma link add ib_a type softib netdev m0 && start_sa "$@" || return
+	rdma link add ib_a type softib netdev m0 && start_sa "$@" && lid_again 10.77.0.1 m0 || return
 	[ ! -d /sys/module/ib_ipoib ] || softib_ipoib ib_a "$I4" "$I6"
 }
 
@@ -126,7 +139,7 @@ sa() {
 # softib_up [OPTION...]: of sa.py.
 softib_up() {
 	modprobe ib_umad || return
-	[ -d /sys/module/softib ] || insmod softib.ko || return
+	[ -d /sys/module/softib ] || insmod softib.ko ${SOFTIB_OPA:+"opa=$SOFTIB_OPA"} || return
 	ip link add m0 address 52:54:00:72:6d:01 mtu 9000 type veth \
 		peer name m1 address 52:54:00:72:6d:02 mtu 9000 netns peer &&
 		ip addr add 10.77.0.1/16 dev m0 && ip link set m0 up &&

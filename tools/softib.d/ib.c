@@ -7,13 +7,21 @@
  * same upper half; LID 1 has the subnet manager. A packet is what InfiniBand has on its wire, from the
  * local route header to the invariant CRC, in UDP. To a multicast LID it goes as a broadcast: who is
  * no member drops it.
+ *
+ * With the parameter "opa" the ports have the capabilities of Omni-Path and its LIDs of 32 bits, whose upper
+ * half the parameter is. The local route header, which is none of Omni-Path's, is followed by the upper halves.
+ * The LID of a group has 16 bits. As with Omni-Path's driver, the GID with index 1 is made from the LID, and a
+ * destination GID that is made from a long LID says this LID and is not sent: who receives a datagram from such a LID
+ * gets a GRH, and an address vector for one has it, too.
  */
 #include <linux/crc32.h>
 #include <linux/delay.h>
 #include <linux/inetdevice.h>
 #include <linux/ip.h>
 #include <linux/udp.h>
+#include <linux/moduleparam.h>
 #include <rdma/ib_cache.h>
+#include <rdma/opa_addr.h>
 
 #include "rxe.h"
 #include "rxe_loc.h"
@@ -22,6 +30,44 @@
 static LIST_HEAD(softib_devices);
 static DEFINE_SPINLOCK(softib_lock);	/* of this list */
 static DEFINE_MUTEX(softib_sockets);	/* two devices of a namespace that go at once share them */
+
+static int softib_opa = -1;
+module_param_named(opa, softib_opa, int, 0444);
+MODULE_PARM_DESC(opa, "Upper half of the LIDs of Omni-Path's ports, or -1: InfiniBand's");
+
+static bool softib_is_opa(void)
+{
+	return softib_opa >= 0;
+}
+
+/* Without the subnet management, which InfiniBand's ports do not have here either. */
+u32 softib_core_cap_flags(void)
+{
+	u32 flags = softib_is_opa() ? RDMA_CORE_PORT_INTEL_OPA | RDMA_CORE_CAP_OPA_AH : RDMA_CORE_PORT_IBA_IB;
+
+	return flags & ~RDMA_CORE_CAP_IB_SMI;
+}
+
+u32 softib_max_mad_size(void)
+{
+	return softib_is_opa() ? OPA_MGMT_MAD_SIZE : IB_MGMT_MAD_SIZE;
+}
+
+static u32 softib_upper_half(void)
+{
+	return softib_is_opa() ? (u32)softib_opa << 16 : 0;
+}
+
+/* It has no place in InfiniBand's fields. */
+static bool softib_is_long(u32 lid)
+{
+	return lid > 0xffff;
+}
+
+static bool softib_is_multicast(u32 dlid)
+{
+	return dlid >= SOFTIB_MULTICAST_LID && dlid <= 0xffff;
+}
 
 static const u16 softib_pkeys[SOFTIB_PKEYS] = { IB_DEFAULT_PKEY_FULL, 0x8001 };
 
@@ -93,9 +139,11 @@ static __be32 softib_address(struct net_device *ndev)
 	return lid && lid < SOFTIB_MULTICAST_LID ? ip : 0;
 }
 
-static u16 softib_lid(struct rxe_dev *rxe)
+static u32 softib_lid(struct rxe_dev *rxe)
 {
-	return ntohl(READ_ONCE(rxe->softib_ip));
+	u16 lid = ntohl(READ_ONCE(rxe->softib_ip));
+
+	return lid ? softib_upper_half() | lid : 0;
 }
 
 static bool softib_is_active(struct rxe_dev *rxe)
@@ -112,6 +160,10 @@ bool softib_update(struct rxe_dev *rxe)
 
 	if (ip != rxe->softib_ip) {
 		WRITE_ONCE(rxe->softib_ip, ip);
+		if (softib_is_opa()) {
+			ev.event = IB_EVENT_GID_CHANGE;
+			ib_dispatch_event(&ev);
+		}
 		ev.event = IB_EVENT_LID_CHANGE;
 		ib_dispatch_event(&ev);
 	}
@@ -155,10 +207,10 @@ void softib_add(struct rxe_dev *rxe, struct net_device *ndev)
 {
 	struct ib_port_attr *attr = &rxe->port.attr;
 
-	attr->gid_tbl_len = 1;
+	attr->gid_tbl_len = softib_is_opa() ? 2 : 1;
 	attr->pkey_tbl_len = SOFTIB_PKEYS;
 	attr->port_cap_flags = IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_CM_SUP;
-	attr->sm_lid = SOFTIB_SM_LID;
+	attr->sm_lid = softib_upper_half() | SOFTIB_SM_LID;
 	attr->subnet_timeout = 18;
 	attr->active_width = IB_WIDTH_4X;
 	attr->active_speed = IB_SPEED_EDR;
@@ -228,11 +280,19 @@ static void softib_own_gid(struct rxe_dev *rxe, union ib_gid *gid)
 	gid->global.interface_id = rxe->port.port_guid;
 }
 
+static void softib_opa_gid(struct rxe_dev *rxe, u32 lid, union ib_gid *gid)
+{
+	gid->global.subnet_prefix = rxe->port.subnet_prefix;
+	gid->global.interface_id = OPA_MAKE_ID(lid);
+}
+
 int softib_query_gid(struct rxe_dev *rxe, int index, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (index == 0)
 		softib_own_gid(rxe, gid);
+	else if (index == OPA_GID_INDEX && softib_is_opa())
+		softib_opa_gid(rxe, softib_lid(rxe), gid);
 	return 0;
 }
 
@@ -254,14 +314,28 @@ int softib_find_pkey(struct rxe_qp *qp, u16 pkey)
 	return -EINVAL;
 }
 
+static enum rdma_ah_attr_type softib_attr_type(void)
+{
+	return softib_is_opa() ? RDMA_AH_ATTR_TYPE_OPA : RDMA_AH_ATTR_TYPE_IB;
+}
+
+/* Programs have no other way to name a long LID than a GID. */
+static u32 softib_attr_dlid(struct rdma_ah_attr *attr)
+{
+	if (softib_is_opa() && rdma_ah_get_ah_flags(attr) & IB_AH_GRH &&
+	    ib_is_opa_gid(&rdma_ah_read_grh(attr)->dgid))
+		return opa_get_lid_from_gid(&rdma_ah_read_grh(attr)->dgid);
+	return rdma_ah_get_dlid(attr);
+}
+
 int softib_check_attr(struct rdma_ah_attr *attr)
 {
-	u16 dlid = rdma_ah_get_dlid(attr);
+	u32 dlid = softib_attr_dlid(attr);
 	bool grh = rdma_ah_get_ah_flags(attr) & IB_AH_GRH;
 
-	if (attr->type != RDMA_AH_ATTR_TYPE_IB || !dlid)
+	if (attr->type != softib_attr_type() || !dlid)
 		return -EINVAL;
-	return dlid >= SOFTIB_MULTICAST_LID && !grh ? -EINVAL : 0;
+	return softib_is_multicast(dlid) && !grh ? -EINVAL : 0;
 }
 
 void softib_init_av(struct rdma_ah_attr *attr, struct rxe_av *av)
@@ -270,17 +344,25 @@ void softib_init_av(struct rdma_ah_attr *attr, struct rxe_av *av)
 
 	rxe_av_from_attr(rdma_ah_get_port_num(attr), av, attr);
 	av->network_type = RXE_NETWORK_TYPE_IPV4;
-	path->dlid = rdma_ah_get_dlid(attr);
+	path->dlid = softib_attr_dlid(attr);
 	path->sl = rdma_ah_get_sl(attr);
 	path->bits = rdma_ah_get_path_bits(attr);
 	path->grh = !!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH);
+}
+
+/* The management datagrams compare it with that of an answer. */
+static void softib_set_made_grh(struct rdma_ah_attr *attr, u32 dlid)
+{
+	rdma_ah_set_grh(attr, NULL, 0, 0, 1, 0);
+	rdma_ah_set_subnet_prefix(attr, cpu_to_be64(0xfe80ULL << 48));
+	rdma_ah_set_interface_id(attr, OPA_MAKE_ID(dlid));
 }
 
 void softib_av_to_attr(struct rxe_av *av, struct rdma_ah_attr *attr)
 {
 	struct softib_path *path = softib_path(av);
 
-	attr->type = RDMA_AH_ATTR_TYPE_IB;
+	attr->type = softib_attr_type();
 	rdma_ah_set_port_num(attr, av->port_num);
 	rdma_ah_set_dlid(attr, path->dlid);
 	rdma_ah_set_sl(attr, path->sl);
@@ -288,6 +370,8 @@ void softib_av_to_attr(struct rxe_av *av, struct rdma_ah_attr *attr)
 	if (path->grh)
 		rdma_ah_set_grh(attr, (union ib_gid *)&av->grh.dgid, av->grh.flow_label,
 				av->grh.sgid_index, av->grh.hop_limit, av->grh.traffic_class);
+	else if (softib_is_long(path->dlid))
+		softib_set_made_grh(attr, path->dlid);
 }
 
 /* Puts InfiniBand's headers before that of the transport. UDP and IP follow. */
@@ -295,11 +379,14 @@ void softib_push(struct rxe_av *av, struct rxe_pkt_info *pkt, struct sk_buff *sk
 {
 	struct softib_path *path = softib_path(av);
 	__be32 ip = READ_ONCE(pkt->rxe->softib_ip);
+	u32 slid = softib_lid(pkt->rxe);
+	bool has_grh = path->grh && !(softib_is_long(path->dlid) && ib_is_opa_gid((union ib_gid *)&av->grh.dgid));
+	struct softib_upper *upper;
 	struct softib_lrh *lrh;
 	struct ib_grh *grh;
 
 	pkt->mask &= ~RXE_GRH_MASK;
-	if (path->grh) {
+	if (has_grh) {
 		pkt->mask |= RXE_GRH_MASK;
 		grh = __skb_push(skb, sizeof(*grh));
 		grh->version_tclass_flow = cpu_to_be32(6U << 28 | av->grh.traffic_class << 20 |
@@ -307,27 +394,33 @@ void softib_push(struct rxe_av *av, struct rxe_pkt_info *pkt, struct sk_buff *sk
 		grh->paylen = cpu_to_be16(pkt->paylen);
 		grh->next_hdr = 0x1b;
 		grh->hop_limit = av->grh.hop_limit;
-		softib_own_gid(pkt->rxe, &grh->sgid);
+		softib_query_gid(pkt->rxe, av->grh.sgid_index, &grh->sgid);
 		memcpy(&grh->dgid, &av->grh.dgid, sizeof(grh->dgid));
 	}
+	if (softib_is_opa()) {
+		upper = __skb_push(skb, sizeof(*upper));
+		upper->dlid = cpu_to_be16(path->dlid >> 16);
+		upper->slid = cpu_to_be16(slid >> 16);
+	}
 	lrh = __skb_push(skb, sizeof(*lrh));
-	lrh->vl = 0;
-	lrh->sl_lnh = path->sl << 4 | (path->grh ? 3 : 2);
+	lrh->vl = softib_is_opa() ? SOFTIB_LONG_LIDS : 0;
+	lrh->sl_lnh = path->sl << 4 | (has_grh ? 3 : 2);
 	lrh->dlid = cpu_to_be16(path->dlid);
 	lrh->words = cpu_to_be16(skb->len / 4);
-	lrh->slid = cpu_to_be16(ntohl(ip));
+	lrh->slid = cpu_to_be16(slid);
 
 	/* Each sender writes the same here. */
 	av->sgid_addr._sockaddr_in.sin_addr.s_addr = ip;
-	av->dgid_addr._sockaddr_in.sin_addr.s_addr = path->dlid >= SOFTIB_MULTICAST_LID ?
-		htonl(INADDR_BROADCAST) : htonl((ntohl(ip) & 0xffff0000) | path->dlid);
-	if (path->dlid == softib_lid(pkt->rxe))
+	av->dgid_addr._sockaddr_in.sin_addr.s_addr = softib_is_multicast(path->dlid) ?
+		htonl(INADDR_BROADCAST) : htonl((ntohl(ip) & 0xffff0000) | (u16)path->dlid);
+	if (path->dlid == slid)
 		pkt->mask |= RXE_LOOPBACK_MASK;
 }
 
 unsigned int softib_hdr_len(struct rxe_pkt_info *pkt)
 {
-	return sizeof(struct softib_lrh) + (pkt->mask & RXE_GRH_MASK ? sizeof(struct ib_grh) : 0);
+	return sizeof(struct softib_lrh) + (softib_is_opa() ? sizeof(struct softib_upper) : 0) +
+	       (pkt->mask & RXE_GRH_MASK ? sizeof(struct ib_grh) : 0);
 }
 
 struct softib_lrh *softib_lrh(struct rxe_pkt_info *pkt)
@@ -340,14 +433,19 @@ struct ib_grh *softib_grh(struct rxe_pkt_info *pkt)
 	return pkt->mask & RXE_GRH_MASK ? (struct ib_grh *)pkt->hdr - 1 : NULL;
 }
 
-u16 softib_dlid(struct rxe_pkt_info *pkt)
+static struct softib_upper *softib_upper(struct rxe_pkt_info *pkt)
 {
-	return be16_to_cpu(softib_lrh(pkt)->dlid);
+	return (struct softib_upper *)(softib_lrh(pkt) + 1);
 }
 
-u16 softib_slid(struct rxe_pkt_info *pkt)
+u32 softib_dlid(struct rxe_pkt_info *pkt)
 {
-	return be16_to_cpu(softib_lrh(pkt)->slid);
+	return (softib_is_opa() ? be16_to_cpu(softib_upper(pkt)->dlid) << 16 : 0) | be16_to_cpu(softib_lrh(pkt)->dlid);
+}
+
+u32 softib_slid(struct rxe_pkt_info *pkt)
+{
+	return (softib_is_opa() ? be16_to_cpu(softib_upper(pkt)->slid) << 16 : 0) | be16_to_cpu(softib_lrh(pkt)->slid);
 }
 
 u8 softib_sl(struct rxe_pkt_info *pkt)
@@ -382,7 +480,7 @@ int softib_pull(struct rxe_pkt_info *pkt)
 	unsigned int len;
 
 	pkt->mask = 0;
-	if (pkt->paylen < sizeof(*lrh))
+	if (pkt->paylen < sizeof(*lrh) || (lrh->vl & 0xf) != (softib_is_opa() ? SOFTIB_LONG_LIDS : 0))
 		return -EINVAL;
 	switch (lrh->sl_lnh & 3) {
 	case 2:
@@ -404,25 +502,45 @@ int softib_pull(struct rxe_pkt_info *pkt)
 /* Returns true if the packet is for this port. A GID that is there has to be right as well. */
 int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt)
 {
-	u16 dlid = softib_dlid(pkt);
+	u32 dlid = softib_dlid(pkt);
 	struct ib_grh *grh = softib_grh(pkt);
 	union ib_gid own;
 
-	if (dlid >= SOFTIB_MULTICAST_LID)
+	if (softib_is_multicast(dlid))
 		return grh && bth_qpn(pkt) == IB_MULTICAST_QPN ? 0 : -EINVAL;
 	if (dlid != softib_lid(rxe) || bth_qpn(pkt) == IB_MULTICAST_QPN)
 		return -EINVAL;
-	softib_own_gid(rxe, &own);
+	if (grh && softib_is_opa() && ib_is_opa_gid(&grh->dgid))
+		softib_opa_gid(rxe, dlid, &own);
+	else
+		softib_own_gid(rxe, &own);
 	return grh && memcmp(&grh->dgid, &own, sizeof(own)) ? -EINVAL : 0;
 }
 
 /* A connected queue pair hears its peer only. */
 int softib_check_source(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
 {
-	u16 slid = softib_slid(pkt);
+	u32 slid = softib_slid(pkt);
 
 	return slid == softib_path(&qp->pri_av)->dlid || slid == softib_path(&qp->alt_av)->dlid ?
 		0 : -EINVAL;
+}
+
+/* The receiver of such a datagram may know no other way to answer than by a GID. */
+static bool softib_has_long_lid(struct rxe_pkt_info *pkt)
+{
+	return softib_is_long(softib_slid(pkt)) && !softib_is_multicast(softib_dlid(pkt));
+}
+
+/* The GIDs are those that the management datagrams expect. */
+static void softib_made_grh(struct rxe_pkt_info *pkt, struct ib_grh *grh)
+{
+	memset(grh, 0, sizeof(*grh));
+	grh->version_tclass_flow = cpu_to_be32(6U << 28);
+	grh->next_hdr = 0x1b;
+	grh->hop_limit = 1;
+	softib_opa_gid(pkt->rxe, softib_slid(pkt), &grh->sgid);
+	softib_own_gid(pkt->rxe, &grh->dgid);
 }
 
 /* The first 40 bytes of what a datagram's receiver gets: they mean something only where there is a GRH. */
@@ -430,14 +548,16 @@ void softib_received_grh(struct rxe_pkt_info *pkt, void *hdr)
 {
 	if (pkt->mask & RXE_GRH_MASK)
 		memcpy(hdr, softib_grh(pkt), sizeof(struct ib_grh));
+	else if (softib_has_long_lid(pkt))
+		softib_made_grh(pkt, hdr);
 	else
 		memset(hdr, 0x6b, sizeof(struct ib_grh));
 }
 
 int softib_wc_flags(struct rxe_qp *qp, struct rxe_pkt_info *pkt)
 {
-	return (qp_type(qp) == IB_QPT_UD || qp_type(qp) == IB_QPT_GSI) && (pkt->mask & RXE_GRH_MASK) ?
-		IB_WC_GRH : 0;
+	return (qp_type(qp) == IB_QPT_UD || qp_type(qp) == IB_QPT_GSI) &&
+	       (pkt->mask & RXE_GRH_MASK || softib_has_long_lid(pkt)) ? IB_WC_GRH : 0;
 }
 
 /*

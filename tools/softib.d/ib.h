@@ -23,16 +23,24 @@ struct softib_lrh {
 	__be16	slid;
 };
 
+/* The link version of a port with LIDs of 32 bits, in the lower half of "vl": their upper halves follow. */
+#define SOFTIB_LONG_LIDS	1
+
+struct softib_upper {
+	__be16	dlid;
+	__be16	slid;
+};
+
 /* At most, between UDP's header and the base transport header. */
-#define SOFTIB_HDR	(sizeof(struct softib_lrh) + sizeof(struct ib_grh))
+#define SOFTIB_HDR	(sizeof(struct softib_lrh) + sizeof(struct softib_upper) + sizeof(struct ib_grh))
 
 /* The parts of an address vector besides the global route: where soft-RoCE keeps the destination's MAC. */
 struct softib_path {
-	u16	dlid;
-	u8	sl;
+	u32	dlid;
+	u8	sl : 4;
+	u8	grh : 1;
 	u8	bits;
-	u8	grh;
-};
+} __packed;
 
 static inline struct softib_path *softib_path(struct rxe_av *av)
 {
@@ -45,6 +53,8 @@ struct rxe_pkt_info;
 struct rxe_qp;
 struct sk_buff;
 
+u32 softib_core_cap_flags(void);
+u32 softib_max_mad_size(void);
 int softib_init(void);
 void softib_exit(void);
 void softib_add(struct rxe_dev *rxe, struct net_device *ndev);
@@ -69,8 +79,8 @@ u32 softib_icrc(struct rxe_pkt_info *pkt);
 int softib_pull(struct rxe_pkt_info *pkt);
 struct softib_lrh *softib_lrh(struct rxe_pkt_info *pkt);
 struct ib_grh *softib_grh(struct rxe_pkt_info *pkt);
-u16 softib_dlid(struct rxe_pkt_info *pkt);
-u16 softib_slid(struct rxe_pkt_info *pkt);
+u32 softib_dlid(struct rxe_pkt_info *pkt);
+u32 softib_slid(struct rxe_pkt_info *pkt);
 u8 softib_sl(struct rxe_pkt_info *pkt);
 int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt);
 int softib_check_source(struct rxe_qp *qp, struct rxe_pkt_info *pkt);

@@ -3,22 +3,23 @@
 //! The alternate path of a connection.
 //!
 //! `cmproto::cm` decides whether it is used. The path and its resources are kept in a box of the
-//! connection, because few connections have one.
+//! connection, because few connections have one. Over InfiniBand either end can ask for another one
+//! by a LAP.
 
-use super::{incoming_mad::IncomingMad, route::Route};
+use super::{execute::Cause, incoming_mad::IncomingMad, route::Route};
 use crate::{
-    endpoint::{Alternate, Attachment, Endpoint, EndpointRef, Inner},
+    endpoint::{Alternate, Attachment, Conn, Endpoint, EndpointRef, IdKind, Inner},
     ib::gid::{GidAttr, GidType},
-    kext::{error::ResultExt, users::UserRef},
+    kext::{delay, error::ResultExt, users::UserRef},
 };
 use cmproto::{
-    cm::{AlternateEnd, Unusable},
+    cm::{AlternateEnd, AprStatus, Outgoing, Unusable},
     path::{FromLink, Path},
     ucma_abi::UverbsQpAttr,
-    wire::ReqPath,
+    wire::{Lap, ReqPath},
 };
 use core::{mem, result::Result as CoreResult};
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::MutexGuard};
 
 impl Alternate {
     /// Creates the alternate path along `route` from the port of `at`.
@@ -78,6 +79,38 @@ impl IncomingMad<'_> {
     }
 }
 
+impl Conn {
+    /// Returns the path that a message of the connection names, if there is one.
+    #[inline]
+    pub(super) fn path_in(&self, message: Outgoing) -> Option<&Path> {
+        let alternates = self.alternates.as_deref()?;
+        let named = match message {
+            Outgoing::Lap => &alternates.proposed,
+            _ => &alternates.used,
+        };
+        named.as_ref().map(|alternate| &alternate.path)
+    }
+}
+
+impl IncomingMad<'_> {
+    /// Prepares the path in a LAP like [`alternate`](Self::alternate).
+    ///
+    /// # Errors
+    ///
+    /// The status of the APR that refuses the path.
+    fn new_alternate(
+        &self,
+        lap: &Lap<'_>,
+        primary: &Path,
+        user: Option<&UserRef>,
+    ) -> CoreResult<KBox<Alternate>, AprStatus> {
+        let is_opa = self.device.device.has_opa_lids(self.port.num);
+        let (named, link) = (lap.path(), self.received.source().link(is_opa));
+        primary.check_new_alternate(&Path::alternate(&named, primary, &link))?;
+        Ok(self.alternate(&named, primary, &link, user)?)
+    }
+}
+
 impl Endpoint {
     /// Notes that the queue pair has migrated to the alternate path. Changes nothing if there is
     /// none.
@@ -90,7 +123,9 @@ impl Endpoint {
         }
         // The machine has an alternate path only while there is one here.
         let (Some(other), Some(at), Some(path)) = (
-            &mut conn.alternate,
+            conn.alternates
+                .as_mut()
+                .and_then(|paths| paths.used.as_mut()),
             &mut inner.device,
             &mut inner.route.path,
         ) else {
@@ -103,5 +138,61 @@ impl Endpoint {
         mem::swap(&mut conn.pkey_index, &mut other.pkey_index);
         mem::swap(&mut conn.data_lid, &mut other.data_lid);
         Ok(())
+    }
+
+    /// Handles a LAP over InfiniBand, of the peer of the connection that `inner` has.
+    ///
+    /// The lock is left while the path is prepared, which may sleep. Without memory nothing is
+    /// done, and the peer asks again.
+    #[cold]
+    pub(super) fn receive_lap<'a>(
+        self: &'a EndpointRef,
+        mut inner: MutexGuard<'a, Inner>,
+        mad: &IncomingMad<'_>,
+        lap: &Lap<'_>,
+    ) {
+        let mut path = Err(AprStatus::Rejected);
+        let conn = inner.exchange.conn();
+        if conn.is_some_and(|conn| conn.machine.wants_lap(mad.header, lap)) {
+            if conn.is_some_and(|conn| conn.peer != mad.origin) {
+                // The peer uses the alternate path. The connection has one and is established.
+                let _ = self.migrate(&mut inner);
+            }
+            let Some(primary) = inner.route.path else {
+                return;
+            };
+            drop(inner);
+            delay::point();
+            path = mad.new_alternate(lap, &primary, self.user());
+            inner = self.inner.lock();
+        }
+        let Some(conn) = inner.exchange.conn_mut() else {
+            return;
+        };
+        if conn.alternates_mut().is_err() {
+            return;
+        }
+        let checked = path.as_ref().map(|_| ()).map_err(|status| *status);
+        let received = conn.machine.receive_lap(mad.header, lap, checked);
+        if let (true, Some(alternates)) = (received.is_loaded, &mut conn.alternates) {
+            alternates.used = path.ok();
+        }
+        let cause = match self.kind {
+            IdKind::IbCm => Cause::Mad(mad.received.bytes()),
+            IdKind::User | IdKind::RdmaCm => Cause::None,
+        };
+        self.execute(&mut inner, received.actions, &cause);
+    }
+
+    /// Ends the exchange of a LAP of this end, whose path is the alternate one if it `is_loaded`.
+    #[cold]
+    pub(super) fn end_lap(inner: &mut Inner, is_loaded: bool) {
+        let conn = inner.exchange.conn_mut();
+        if let Some(alternates) = conn.and_then(|conn| conn.alternates.as_mut()) {
+            let proposed = alternates.proposed.take();
+            if is_loaded {
+                alternates.used = proposed;
+            }
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Endpoint {
             remote_ids: None,
             peer: route.peer,
             ah: Some(route.ah),
-            alternate: route.alternate,
+            alternates: route.alternates,
             pkey_index: route.pkey_index,
             data_lid: route.data_lids.outbound,
             parked: None,
@@ -99,7 +99,8 @@ impl Endpoint {
         machine.provide(buffer);
         machine.set_limits(limits);
         machine.set_retry_policy(policy);
-        if let Some(alternate) = &conn.alternate {
+        let alternates = conn.alternates.as_ref();
+        if let Some(alternate) = alternates.and_then(|paths| paths.used.as_ref()) {
             machine.offer_alternate(alternate.path.packet_life_time);
         }
         let actions = machine.connect(&params, private_data, now).kernel()?;

@@ -4,7 +4,7 @@
 
 use super::route::{DataLids, Route};
 use crate::{
-    endpoint::{Alternate, Attachment, CmDevice, Endpoint, EndpointRef, Inner},
+    endpoint::{Alternate, Alternates, Attachment, CmDevice, Endpoint, EndpointRef, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr},
     kext::error::ResultExt,
 };
@@ -76,7 +76,7 @@ impl ConsumerPaths {
                 return Err(EINVAL);
             }
             route.path.check_alternate(&other.path).kernel()?;
-            route.alternate = Some(Alternate::new(at, other)?);
+            route.alternates = Some(Alternates::of(Alternate::new(at, other)?)?);
         }
         Ok((attachment, route))
     }

@@ -109,6 +109,7 @@ impl Endpoint {
                 // The communication id is released with the endpoint. Until then it answers late
                 // messages.
                 Action::Release => {}
+                Action::EndLap { is_loaded } => Self::end_lap(inner, is_loaded),
                 Action::Count(counter) => {
                     if let (Counter::Retry(_), Some(conn)) = (counter, inner.exchange.conn_mut()) {
                         conn.retries = conn.retries.saturating_add(1);
@@ -170,7 +171,7 @@ impl Endpoint {
         };
         self.post(inner, ah, conn.pkey_index, outgoing.attribute(), |mad| {
             // Encoding fails only for a message that the connection does not have.
-            let alternate = conn.alternate.as_deref().map(|alternate| &alternate.path);
+            let alternate = conn.path_in(outgoing);
             conn.machine
                 .encode_along(outgoing, alternate, mad)
                 .kernel()?;

@@ -102,7 +102,7 @@ impl Endpoint {
             attr.ah_attr = inner.address_vector().ok_or(EINVAL)?;
         }
         if attr.qp_attr_mask & qp_attr_mask::ALT_PATH != 0 {
-            conn.alternate.as_ref().ok_or(EINVAL)?.add_to(&mut attr);
+            conn.alternate().ok_or(EINVAL)?.add_to(&mut attr);
         }
         if state == QpState::Rtr as u32 {
             attr.rq_psn = inner.qp.psn;

@@ -242,6 +242,9 @@ impl Endpoint {
                     return other.stale_peer(mad.origin);
                 }
             }
+            (_, Message::Lap(lap)) if mad.port.protocol == Protocol::Ib => {
+                return self.receive_lap(inner, mad, lap);
+            }
             _ => {}
         }
         let before = BeforeRep::of(&conn.machine);

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     endpoint::{
-        Alternate, Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event, EventParam,
-        Exchange, OwnedEvent,
+        Alternates, Conn, ConnEventParam, Connection, Ece, Endpoint, EndpointRef, Event,
+        EventParam, Exchange, OwnedEvent,
     },
     ib::{
         dev_addr::DevAddr,
@@ -28,7 +28,7 @@ use crate::{
 };
 use cmproto::{
     addr::Gid,
-    cm::{self, DestroyCause},
+    cm::{self, DestroyCause, Unusable},
     event::Phase,
     node::{
         self, Acceptor, Answer, Asker, Declined, Refused, RemoteIds, RemoteKey, RemoteTable,
@@ -260,7 +260,7 @@ impl<'a> IncomingReq<'a> {
         let (own_id, guid) = (comm_id.value(), mad.port.guid);
         let machine = Connection::from_req(own_id, guid, tid, mad.header, req, &limits);
         let mut machine = machine.map_err(|_| EINVAL)?;
-        let alternate = self.alternate(&path, reply_path, &child, &mut machine);
+        let alternates = self.alternates(&path, reply_path, &child, &mut machine);
         let event = match matched {
             MatchedListener::Address(target, listener) => {
                 req_event(mad.header, req, target.user_data(listener))
@@ -277,7 +277,7 @@ impl<'a> IncomingReq<'a> {
                 remote_ids: None,
                 peer: mad.origin,
                 ah: None,
-                alternate,
+                alternates,
                 pkey_index: reply_path.pkey_index,
                 data_lid: reply_path
                     .link
@@ -298,21 +298,22 @@ impl<'a> IncomingReq<'a> {
     /// Prepares the alternate path of the REQ, if it has one that can be used. If it cannot, the
     /// REP of `machine` will say that.
     #[inline]
-    fn alternate(
+    fn alternates(
         &self,
         path: &Path,
         reply_path: &ReplyPath,
         child: &Endpoint,
         machine: &mut Connection,
-    ) -> Option<KBox<Alternate>> {
+    ) -> Option<KBox<Alternates>> {
         // There is a link on InfiniBand, and a REQ with an alternate path is refused elsewhere.
         let link = reply_path
             .link
             .as_ref()
             .filter(|_| machine.has_alternate())?;
         let named = &self.req.alternate;
-        match self.mad.alternate(named, path, link, child.user()) {
-            Ok(alternate) => Some(alternate),
+        let prepared = self.mad.alternate(named, path, link, child.user());
+        match prepared.and_then(|path| Alternates::of(path).map_err(|_| Unusable::NoResources)) {
+            Ok(alternates) => Some(alternates),
             Err(why) => {
                 machine.decline_alternate(why);
                 None

@@ -3,7 +3,7 @@
 //! The route to a peer: a path, and the resources for sending messages along it.
 
 use crate::{
-    endpoint::{Alternate, Attachment, Inner},
+    endpoint::{Alternates, Attachment, Inner},
     ib::ah::{Ah, AhSpec},
     kext::{delay, users::UserRef},
     table::round_trips::RoundTrips,
@@ -41,7 +41,7 @@ pub(crate) struct Route {
     /// The LIDs of the data.
     pub(crate) data_lids: DataLids,
     /// The alternate path.
-    pub(super) alternate: Option<KBox<Alternate>>,
+    pub(super) alternates: Option<KBox<Alternates>>,
     /// The origin of the peer's messages.
     pub(super) peer: Origin,
     /// The address handle of the peer, which also has the MAD agent of the port.
@@ -84,7 +84,7 @@ impl Route {
         Ok(Route {
             path: *path,
             data_lids: DataLids::default(),
-            alternate: None,
+            alternates: None,
             peer: if at.is_roce() {
                 Origin::of_gid(path.dgid)
             } else {

@@ -63,7 +63,7 @@ impl Endpoint {
                 icm::icm_send_dup_rep(&id);
             }
             (Outgoing::Rej, true) | (Outgoing::Mra(_), _) => icm::icm_send_dup_req(&id),
-            (Outgoing::Drep, true) => {}
+            (Outgoing::Drep, true) | (Outgoing::Lap | Outgoing::Apr, _) => {}
         }
     }
 

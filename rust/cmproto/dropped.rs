@@ -26,7 +26,7 @@ numbered! {
         Stranger => c"stranger",
         /// The message is not expected in the state of the connection.
         Unexpected => c"unexpected",
-        /// The message is about something that is not supported: path migration.
+        /// The message is about something that is not supported: an alternate path over RoCE.
         Unsupported => c"unsupported",
         /// The message exceeds a limit: of memory, of a backlog, or of the rate of answers.
         Overload => c"overload",

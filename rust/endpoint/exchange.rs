@@ -22,7 +22,7 @@ use cmproto::{
     time::Instant,
 };
 use core::mem;
-use kernel::prelude::*;
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
 
 /// The alternate path of a connection, and what is needed to send messages along it.
 pub(crate) struct Alternate {
@@ -40,6 +40,15 @@ pub(crate) struct Alternate {
     pub(crate) data_lid: u16,
 }
 
+/// The alternate paths of a connection, which few connections have.
+#[derive(Default)]
+pub(crate) struct Alternates {
+    /// The alternate path, if there is one.
+    pub(crate) used: Option<KBox<Alternate>>,
+    /// The path that the LAP of this end proposes, until that is answered.
+    pub(crate) proposed: Option<KBox<Alternate>>,
+}
+
 /// A connection that exists, or that a REQ asks for.
 pub(crate) struct Conn {
     /// The state machine of the IB CM.
@@ -53,8 +62,8 @@ pub(crate) struct Conn {
     pub(crate) peer: Origin,
     /// The address handle of the peer.
     pub(crate) ah: Option<Ah>,
-    /// The alternate path, if there is one.
-    pub(crate) alternate: Option<KBox<Alternate>>,
+    /// The alternate paths, if there were any.
+    pub(crate) alternates: Option<KBox<Alternates>>,
     /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
     /// The LID that data is sent to; 0 if it is the LID of the path.
@@ -81,6 +90,33 @@ pub(crate) struct Sidr {
     pub(crate) ah: Option<Ah>,
     /// Index of the P_Key of the messages.
     pub(crate) pkey_index: u16,
+}
+
+impl Alternates {
+    /// Creates the alternate paths of a connection that has the path `used`.
+    pub(crate) fn of(used: KBox<Alternate>) -> Result<KBox<Self>> {
+        let this = Self {
+            used: Some(used),
+            proposed: None,
+        };
+        Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+}
+
+impl Conn {
+    /// Returns the alternate path, if there is one.
+    #[inline]
+    pub(crate) fn alternate(&self) -> Option<&Alternate> {
+        self.alternates.as_ref()?.used.as_deref()
+    }
+
+    /// Returns the alternate paths, to be changed. Fails with [`ENOMEM`].
+    pub(crate) fn alternates_mut(&mut self) -> Result<&mut Alternates> {
+        match &mut self.alternates {
+            Some(alternates) => Ok(alternates),
+            none => Ok(none.insert(KBox::new(Alternates::default(), GFP_KERNEL_ACCOUNT)?)),
+        }
+    }
 }
 
 /// The exchange with a peer that an endpoint is engaged in.
@@ -199,12 +235,11 @@ impl Exchange {
     /// peer may also come along the alternate path.
     #[inline]
     pub(crate) fn source(&self, origin: Origin) -> Origin {
-        match self.conn() {
-            Some(Conn {
-                alternate: Some(alternate),
-                peer,
-                ..
-            }) if alternate.peer == origin => *peer,
+        let Some(conn) = self.conn() else {
+            return origin;
+        };
+        match conn.alternate() {
+            Some(alternate) if alternate.peer == origin => conn.peer,
             _ => origin,
         }
     }

@@ -39,7 +39,7 @@ pub(crate) use self::{
     callback_context::CallbackContext,
     consumer::{Admitted, Consumer, ServiceConsumer, View},
     event::{ConnEventParam, ConnParam, Ece, Event, EventParam, PrivateData, UdEventParam},
-    exchange::{Alternate, Conn, Exchange, Sidr},
+    exchange::{Alternate, Alternates, Conn, Exchange, Sidr},
     group::{Group, GroupAnswer},
     inner::Inner,
     iwarp::{Iwarp, IwarpConnection},

@@ -307,7 +307,12 @@ impl Consumer for KernelId {
     }
 
     fn message(&self, event: EventType, mad: Option<Arc<[u8; MAD_LEN]>>) {
-        let _ = self.push(Queued::new(Notification::Message(Message { event, mad })));
+        let message = Message { event, mad };
+        // A peer can send any number of LAPs. The consumer is told of the last one.
+        if event == EventType::LapReceived && self.replace(&message) {
+            return;
+        }
+        let _ = self.push(Queued::new(Notification::Message(message)));
     }
 
     fn state_changed(&self, view: View<'_>) {

@@ -190,6 +190,18 @@ impl KernelId {
         Ok(())
     }
 
+    /// Puts a message in the place of one of the same kind that the consumer has not been told of.
+    /// Returns false if there is none.
+    pub(super) fn replace(&self, message: &Message) -> bool {
+        let mut queue = self.queue.lock();
+        let mut waiting = queue.events.values_mut().flatten();
+        let last = waiting.find_map(|queued| match &mut queued.notification {
+            Notification::Message(last) if last.event == message.event => Some(last),
+            _ => None,
+        });
+        last.map(|last| *last = message.clone()).is_some()
+    }
+
     /// Removes the oldest event and returns it.
     ///
     /// This is called for the work item, which is not enqueued for a hidden identifier. A closed

@@ -45,12 +45,12 @@ else
 	check "a file for each reason" files
 	check "messages that came short" counts truncated 1 dreq-truncated
 	check "messages that the class does not have" counts attribute 4 mad-unknown-attribute
-	check "messages for nobody" counts unknown 10 drop-nobody unsupported
+	check "messages for nobody" counts unknown 12 drop-nobody
 	check "messages with wrong ids" counts mismatch 1 established-dreq-qpn
 	check "messages from a third host" counts stranger 1 established-dreq-stranger
 	# One of its REJs names no id of this end, and so is for nobody.
 	check "messages in a wrong state" counts unexpected 1 dreq-received-rej unknown
-	check "messages for paths that migrate" counts unsupported 2 established-lap
+	check "messages for paths that migrate" counts unsupported 2 established-lap unexpected
 	check "requests for a full backlog" counts overload 1 req-backlog
 fi
 finish

@@ -28,6 +28,10 @@ pub enum Outgoing {
     Mra(MraMessage),
     /// A REJ: rejection. Its contents are stored in the connection.
     Rej,
+    /// A LAP: request for another alternate path.
+    Lap,
+    /// An APR: answer to a LAP.
+    Apr,
 }
 
 impl Outgoing {
@@ -41,6 +45,8 @@ impl Outgoing {
             Self::Drep => Attribute::Drep,
             Self::Mra(_) => Attribute::Mra,
             Self::Rej => Attribute::Rej,
+            Self::Lap => Attribute::Lap,
+            Self::Apr => Attribute::Apr,
         }
     }
 }
@@ -79,11 +85,13 @@ pub enum Event {
     TimewaitExit,
     /// The peer needs more time to answer.
     MraReceived,
+    /// The peer has another alternate path, which is used from now on. It was told so.
+    LapReceived,
 }
 
 impl Event {
-    /// Maximum number of events of one connection, whatever its peer sends: each event occurs at
-    /// most once, and some exclude others.
+    /// Maximum number of events of one connection, whatever its peer sends, without
+    /// [`LapReceived`](Self::LapReceived): each event occurs at most once, and some exclude others.
     pub const MOST: usize = 5;
 }
 
@@ -101,7 +109,7 @@ pub enum Counter {
     Unexpected(Attribute),
     /// A message that does not name this connection was dropped.
     Mismatch(Attribute),
-    /// A message that is not supported (path migration) was dropped.
+    /// A message that is not supported (a LAP over RoCE) was dropped.
     Unsupported(Attribute),
 }
 
@@ -123,6 +131,12 @@ pub enum Action {
     /// Release the connection, which is over for good: its communication id may be freed. Until it
     /// is freed, a peer that repeats a REP, because the REJ was lost, receives the REJ again.
     Release,
+    /// The LAP of this end was answered or given up. If `is_loaded` is set, its path is the
+    /// alternate path from now on.
+    EndLap {
+        /// Set if the peer uses the path.
+        is_loaded: bool,
+    },
     /// Increment a counter.
     Count(Counter),
 }

@@ -34,7 +34,7 @@ impl<B: RetransmitMemory> Connection<B> {
     }
 
     /// Writes the message like [`encode`](Self::encode). A REQ names the path `alternate`, if there
-    /// is one.
+    /// is one, and a LAP must have one.
     ///
     /// # Errors
     ///
@@ -60,7 +60,18 @@ impl<B: RetransmitMemory> Connection<B> {
                 hdr.attr_mod = params.attr_mod;
                 Message::Rep(self.rep(params, private_data))
             }
-            (Outgoing::Req | Outgoing::Rep, _) => {
+            (Outgoing::Lap, Sent::Laps(laps)) => {
+                let lap = alternate.and_then(|path| self.lap(laps, path));
+                let (tid, lap) = lap.ok_or(Errno::EINVAL)?;
+                hdr.tid = tid;
+                Message::Lap(lap)
+            }
+            (Outgoing::Apr, Sent::Laps(laps)) => {
+                let (tid, apr) = self.apr(laps).ok_or(Errno::EINVAL)?;
+                hdr.tid = tid;
+                Message::Apr(apr)
+            }
+            (Outgoing::Req | Outgoing::Rep | Outgoing::Lap | Outgoing::Apr, _) => {
                 return Err(Errno::EINVAL);
             }
             (Outgoing::Rtu, _) => Message::Rtu(Rtu {

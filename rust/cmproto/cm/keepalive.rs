@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The watch over an established connection: the peer is asked whether it still has the connection,
-//! and the link below may be down.
+//! the link below may be down, and a LAP may wait for its answer.
 
 use super::{
     action::{Action, Actions, Event, Outgoing},
@@ -20,6 +20,9 @@ pub(super) struct Keepalive {
     probe: Instant,
     /// The time at which the link has been down for too long; [`Instant::MAX`] if it is up.
     dead: Instant,
+    /// The time at which the LAP that waits is sent again or given up; [`Instant::MAX`] if there is
+    /// none.
+    lap: Instant,
 }
 
 // The timer lies in every endpoint.
@@ -31,11 +34,12 @@ impl Keepalive {
         challenged: None,
         probe: Instant::MAX,
         dead: Instant::MAX,
+        lap: Instant::MAX,
     };
 
     /// Returns the time at which there is something to do, if any.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let next = self.probe.min(self.dead);
+        let next = self.probe.min(self.dead).min(self.lap);
         (next != Instant::MAX).then_some(next)
     }
 }
@@ -115,6 +119,17 @@ impl<B: RetransmitMemory> Connection<B> {
         actions
     }
 
+    /// Sets the time at which the LAP that waits is looked at; [`Instant::MAX`] if there is none.
+    pub(super) fn set_lap_timer(&mut self, at: Instant, actions: &mut Actions) {
+        if let Some(keepalive) = self.keepalive() {
+            self.timer = Timer::Keepalive(Keepalive {
+                lap: at,
+                ..keepalive
+            });
+            actions.push(Action::Timer);
+        }
+    }
+
     /// Returns whether the peer was challenged: a peer that confirms this does not have the
     /// connection.
     pub(super) fn has_challenged(&self) -> bool {
@@ -162,6 +177,7 @@ impl<B: RetransmitMemory> Connection<B> {
     pub(super) fn keepalive_timeout(&mut self, now: Instant) -> Actions {
         match self.keepalive() {
             Some(keepalive) if now >= keepalive.dead => self.lose_link(now),
+            Some(keepalive) if now >= keepalive.lap => self.lap_timeout(now),
             Some(keepalive) if now >= keepalive.probe => {
                 // A claim may just have made it a question.
                 let mut actions = self.stale_peer(now);

@@ -18,6 +18,7 @@ mod connection;
 mod destroy;
 mod encode;
 mod keepalive;
+mod lap;
 mod params;
 mod qp_attr;
 mod receive;
@@ -37,6 +38,7 @@ pub use self::{
     alternate::{AlternateEnd, Unusable},
     connection::Connection,
     destroy::DestroyCause,
+    lap::{AprStatus, LapParams, Received},
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{access, qp_attr_mask, QpState},
     retransmit::{Expiry, Retransmit, RetryPolicy, Schedule, TotalTimeout, Waiting, EARLY_SENDS},

@@ -17,17 +17,17 @@ use crate::{
 };
 
 /// Counts a message that is not expected in the state.
-fn unexpected(attribute: Attribute) -> Actions {
+pub(super) fn unexpected(attribute: Attribute) -> Actions {
     Actions::count(Counter::Unexpected(attribute))
 }
 
 /// Counts a repeated message.
-fn duplicate(attribute: Attribute) -> Actions {
+pub(super) fn duplicate(attribute: Attribute) -> Actions {
     Actions::count(Counter::Duplicate(attribute))
 }
 
 /// Counts a repeated message, and answers it again.
-fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
+pub(super) fn repeat(attribute: Attribute, answer: Outgoing) -> Actions {
     let mut actions = duplicate(attribute);
     actions.push(Action::Send(answer));
     actions.push(Action::Count(Counter::Repeat(answer.attribute())));
@@ -85,7 +85,8 @@ impl<B: RetransmitMemory> Connection<B> {
     ///
     /// The caller has checked that the message comes from the peer's address, and, if
     /// [`wants_rep`](Self::wants_rep) returns true, a REP against the tables. A repeated REQ goes
-    /// to [`duplicate_req`](Self::duplicate_req) instead. A message that is not [for this
+    /// to [`duplicate_req`](Self::duplicate_req) instead, and a LAP over InfiniBand to
+    /// [`receive_lap`](Self::receive_lap). A message that is not [for this
     /// connection](Self::is_for) is counted and dropped.
     pub fn receive(&mut self, hdr: &Header, msg: &Message<'_>, now: Instant) -> Actions {
         let attribute = msg.attribute();
@@ -99,9 +100,9 @@ impl<B: RetransmitMemory> Connection<B> {
             Message::Rtu(_) => self.receive_rtu(now),
             Message::Dreq(dreq) => self.receive_dreq(hdr, dreq, now),
             Message::Drep(_) => self.receive_drep(now),
-            // Path migration is not supported: the sender's request times out, as on RoCE with the
-            // kernel.
-            Message::Lap(_) | Message::Apr(_) => Actions::count(Counter::Unsupported(attribute)),
+            // On RoCE there are no alternate paths. The sender's request times out.
+            Message::Lap(_) => Actions::count(Counter::Unsupported(attribute)),
+            Message::Apr(apr) => self.receive_apr(hdr, apr),
             Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => unexpected(attribute),
         }
     }
@@ -160,12 +161,10 @@ impl<B: RetransmitMemory> Connection<B> {
             (State::ReqSent | State::MraReqRcvd, MraMessage::Req) => State::MraReqRcvd,
             (State::RepSent | State::MraRepRcvd, MraMessage::Rep) => State::MraRepRcvd,
             (State::MraReqRcvd | State::MraRepRcvd, _) => return duplicate(Attribute::Mra),
-            // In an established connection it could only be for a LAP.
+            (State::Established, MraMessage::Other) => return self.receive_mra_of_lap(mra, now),
             _ => return unexpected(Attribute::Mra),
         };
-        let service = TimeCode::new(mra.service_timeout).to_duration();
-        let wait = service + self.ack_timeout.to_duration();
-        let wait = self.limits.after_mra(wait);
+        let wait = self.mra_wait(mra);
         // The user is told of the first MRA only.
         let is_first = self.state != next;
         self.state = next;

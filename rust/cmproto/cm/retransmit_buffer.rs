@@ -9,20 +9,23 @@
 
 use super::{
     action::Outgoing,
+    lap::Laps,
     params::{AcceptParams, ConnectParams},
 };
 use crate::{errno::Errno, payload::Payload};
 use core::ops::{Deref, DerefMut};
 
-/// Parameters of the REQ or REP that was sent.
+/// The parameters of what was sent and has more than a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// Neither was sent, or it was answered.
+    /// Nothing was sent, or it was answered.
     None,
     /// A REQ, on the active side.
     Req(ConnectParams),
     /// A REP, on the passive side.
     Rep(AcceptParams),
+    /// LAPs or APRs, of which the connection knows the last ones.
+    Laps(Laps),
 }
 
 /// The contents of a message.

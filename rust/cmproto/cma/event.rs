@@ -49,7 +49,7 @@ pub fn upcall(
         cm::Event::LinkDown => (CmEvent::Disconnected, status(Errno::ENETDOWN)),
         cm::Event::DreqReceived | cm::Event::DrepReceived => (CmEvent::Disconnected, 0),
         cm::Event::TimewaitExit => (CmEvent::TimewaitExit, 0),
-        cm::Event::MraReceived => return None,
+        cm::Event::MraReceived | cm::Event::LapReceived => return None,
     };
     Some(Upcall {
         event,
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::reject::Reason;
 
-    const EVENTS: [cm::Event; 12] = [
+    const EVENTS: [cm::Event; 13] = [
         cm::Event::RepReceived,
         cm::Event::RtuReceived,
         cm::Event::UserEstablished,
@@ -117,6 +117,7 @@ mod tests {
         cm::Event::DrepReceived,
         cm::Event::TimewaitExit,
         cm::Event::MraReceived,
+        cm::Event::LapReceived,
     ];
 
     #[test]
@@ -132,6 +133,7 @@ mod tests {
             Some((CmEvent::Disconnected, -110, State::Disconnect)),
             Some((CmEvent::Disconnected, -100, State::Disconnect)),
             Some((CmEvent::Disconnected, 0, State::Disconnect)),
+            None,
             None,
             None,
         ];

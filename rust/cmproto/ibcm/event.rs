@@ -4,8 +4,8 @@
 
 use crate::{cm, sidr};
 
-/// An event; the numbers are those of `enum ib_cm_event_type`. The events of alternate paths are
-/// missing, as they do not happen.
+/// An event; the numbers are those of `enum ib_cm_event_type`. Two events of alternate
+/// paths are missing: consumers send no LAP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EventType {
@@ -33,6 +33,8 @@ pub enum EventType {
     MraReceived = 10,
     /// A REJ was received.
     RejReceived = 11,
+    /// A LAP was received, and its path is used.
+    LapReceived = 13,
     /// A SIDR_REQ was not answered.
     SidrReqError = 15,
     /// A SIDR_REQ for a listener was received.
@@ -66,6 +68,7 @@ impl From<cm::Event> for EventType {
             cm::Event::DrepReceived => Self::DrepReceived,
             cm::Event::TimewaitExit => Self::TimewaitExit,
             cm::Event::MraReceived => Self::MraReceived,
+            cm::Event::LapReceived => Self::LapReceived,
         }
     }
 }
@@ -105,6 +108,7 @@ mod tests {
             (cm::Event::TimewaitExit, 9),
             (cm::Event::MraReceived, 10),
             (cm::Event::RejReceived { reason }, 11),
+            (cm::Event::LapReceived, 13),
         ] {
             let told = EventType::from(event);
             assert_eq!(told as u32, number);

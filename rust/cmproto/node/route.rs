@@ -8,7 +8,6 @@ use super::{
     verdict::nobody,
 };
 use crate::{
-    dropped::Dropped,
     origin::Origin,
     wire::{Message, Req, SidrReq},
 };
@@ -53,10 +52,8 @@ pub fn route<'m, T: Tables>(
             None => rej.remote_comm_id,
         },
         Message::SidrRep(rep) => rep.request_id,
-        // Path migration is not supported.
-        Message::Lap(_) | Message::Apr(_) => {
-            return Route::Nobody(Response::Drop(Dropped::Unsupported))
-        }
+        Message::Lap(lap) => lap.remote_comm_id,
+        Message::Apr(apr) => apr.remote_comm_id,
     };
     Route::to(tables.by_comm_id(comm_id), message)
 }

@@ -2,7 +2,10 @@
 
 //! The message LAP: load alternate path (IBTA 12.8.1).
 
-use super::field::{Field, GidField};
+use super::{
+    field::{Field, GidField},
+    ReqPath,
+};
 use crate::addr::Gid;
 
 message! {
@@ -40,6 +43,25 @@ message! {
         alternate_local_ack_timeout: u8 = Field<_, 63, 0, 5>,
     }
     private data: 168
+}
+
+impl Lap<'_> {
+    /// Returns the path as one of a REQ.
+    pub const fn path(&self) -> ReqPath {
+        ReqPath {
+            local_lid: self.alternate_local_lid,
+            remote_lid: self.alternate_remote_lid,
+            local_gid: self.alternate_local_gid,
+            remote_gid: self.alternate_remote_gid,
+            flow_label: self.alternate_flow_label,
+            packet_rate: self.alternate_packet_rate,
+            traffic_class: self.alternate_traffic_class,
+            hop_limit: self.alternate_hop_limit,
+            sl: self.alternate_sl,
+            subnet_local: self.alternate_subnet_local,
+            local_ack_timeout: self.alternate_local_ack_timeout,
+        }
+    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

@@ -7,7 +7,7 @@ use super::super::{
     queue::Message,
     HandlerGuard, KernelId,
 };
-use crate::endpoint::{Endpoint, Event, EventParam, Exchange, View};
+use crate::endpoint::{Conn, Endpoint, Event, EventParam, Exchange, View};
 use cmproto::ibcm::EventType;
 use kernel::prelude::*;
 
@@ -37,7 +37,7 @@ impl KernelId {
                 let pkey = at.device.device.pkey(at.port_num, index);
                 (u8::try_from(at.port_num).unwrap_or(0), pkey.unwrap_or(0))
             });
-            let alternate = conn.and_then(|conn| conn.alternate.as_ref());
+            let alternate = conn.and_then(Conn::alternate);
             let alternate = alternate.map(|alternate| alternate.path.to_record());
             (
                 gid,
@@ -54,12 +54,12 @@ impl KernelId {
                 pkey,
                 gid: gid.as_ref(),
                 path: &self.path,
-                alternate,
             });
         let notification = CmNotification {
             event: message.event,
             mad: message.mad.as_deref(),
             request,
+            alternate,
             gid: gid.as_ref(),
             peer_qpn,
         };

@@ -50,6 +50,31 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        input: "load alternate path",
+        apply: |c| c.load_alternate(lap_params(), now()),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: send LAP, timer"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
+        input: "load alternate path again",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            c.load_alternate(lap_params(), now())
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: EBUSY"),
+            ("Fresh ReqSent MraReqRcvd RepRcvd MraRepSent", "=: EINVAL"),
+            ("ReqRcvd MraReqSent RepSent MraRepRcvd", "=: EINVAL"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: EINVAL"),
+            ("Listen SidrReqSent SidrReqRcvd", "=: EINVAL"),
+        ],
+    },
+    Row {
         input: "link down",
         apply: |c| Ok(c.link_down(PATIENCE, now())),
         cells: &[

@@ -10,6 +10,8 @@ mod content;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
+mod lap;
+#[cfg(test)]
 mod limits;
 mod local;
 mod lookup;
@@ -42,8 +44,8 @@ use crate::{
     reject::Reason,
     time::{Duration, Instant},
     wire::{
-        self, Attribute, Drep, Dreq, Header, Message, Mra, MraMessage, Rej, RejMessage, Rep, Req,
-        ReqPath, Rtu, Transport, INFO_LEN, MAD_LEN,
+        self, Apr, Attribute, Drep, Dreq, Header, Lap, Message, Mra, MraMessage, Rej, RejMessage,
+        Rep, Req, ReqPath, Rtu, Transport, INFO_LEN, MAD_LEN,
     },
 };
 
@@ -214,6 +216,49 @@ pub(crate) fn peer_mra(message: MraMessage, service_timeout: u8) -> Mra<'static>
         remote_comm_id: OWN_ID,
         message,
         service_timeout,
+        private_data: &[],
+    }
+}
+
+/// Returns a LAP of the peer.
+pub(crate) fn peer_lap() -> Lap<'static> {
+    Lap {
+        local_comm_id: PEER_ID,
+        remote_comm_id: OWN_ID,
+        remote_qpn_eecn: OWN_QPN,
+        remote_cm_response_timeout: 20,
+        alternate_local_lid: 0x42,
+        alternate_remote_lid: 0x31,
+        alternate_local_gid: Gid([4; 16]),
+        alternate_remote_gid: Gid([3; 16]),
+        alternate_flow_label: 0x12345,
+        alternate_traffic_class: 9,
+        alternate_hop_limit: 1,
+        alternate_packet_rate: 3,
+        alternate_sl: 2,
+        alternate_subnet_local: true,
+        alternate_local_ack_timeout: 19,
+        private_data: &[],
+    }
+}
+
+/// Returns the parameters of a LAP of this end.
+pub(crate) fn lap_params() -> LapParams {
+    LapParams {
+        packet_life_time: 18,
+        ca_ack_delay: 15,
+        remote_cm_response_timeout: ConnectParams::RESPONSE_TIMEOUT,
+    }
+}
+
+/// Returns an APR of the peer.
+pub(crate) fn peer_apr(status: u8) -> Apr<'static> {
+    Apr {
+        local_comm_id: PEER_ID,
+        remote_comm_id: OWN_ID,
+        info_len: 0,
+        status,
+        info: &[0; INFO_LEN],
         private_data: &[],
     }
 }

@@ -139,7 +139,7 @@ impl Network {
                     assert!(!side.has_remote_ids && connection.is_closed());
                     side.releases += 1;
                 }
-                Action::Timer | Action::Count(_) => {}
+                Action::Timer | Action::EndLap { .. } | Action::Count(_) => {}
             }
         }
     }

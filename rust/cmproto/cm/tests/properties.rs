@@ -158,7 +158,7 @@ impl Watch {
                     self.has_remote_ids = false;
                 }
                 Action::Release => self.released = true,
-                Action::Timer | Action::Count(_) => {}
+                Action::Timer | Action::EndLap { .. } | Action::Count(_) => {}
             }
         }
         let state = self.c.state();

@@ -301,7 +301,80 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        input: "MRA of a LAP that waits",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            Ok(receive(
+                c,
+                Message::Mra(peer_mra(MraMessage::Other, 24)),
+                now(),
+            ))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: timer"),
+            ("MraRepRcvd", "=: duplicate MRA"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected MRA"),
+            ("RepSent DreqSent DreqRcvd", "=: unexpected MRA"),
+            ("Timewait Detached Closed", "=: unexpected MRA"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch MRA"),
+        ],
+    },
+    Row {
         input: "LAP",
+        apply: |c| Ok(receive_lap(c, PEER_TID, Ok(()))),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: send APR, deliver LapReceived"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected LAP"),
+            ("RepSent MraRepRcvd", "=: unexpected LAP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected LAP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch LAP"),
+        ],
+    },
+    Row {
+        input: "LAP with an unusable path",
+        apply: |c| Ok(receive_lap(c, PEER_TID, Err(AprStatus::UnknownGid))),
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: send APR"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected LAP"),
+            ("RepSent MraRepRcvd", "=: unexpected LAP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected LAP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch LAP"),
+        ],
+    },
+    Row {
+        input: "LAP again",
+        apply: |c| {
+            let _ = receive_lap(c, PEER_TID, Ok(()));
+            Ok(receive_lap(c, PEER_TID, Ok(())))
+        },
+        cells: &[
+            (
+                "EstablishedActive EstablishedPassive",
+                "=: duplicate LAP, send APR, repeat APR",
+            ),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected LAP"),
+            ("RepSent MraRepRcvd", "=: unexpected LAP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected LAP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch LAP"),
+        ],
+    },
+    Row {
+        input: "LAP beside one of this end",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            Ok(receive_lap(c, PEER_TID, Ok(())))
+        },
+        cells: &[
+            ("EstablishedActive", "=: unexpected LAP"),
+            ("EstablishedPassive", "=: send APR, send LAP, deliver LapReceived"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected LAP"),
+            ("RepSent MraRepRcvd", "=: unexpected LAP"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected LAP"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch LAP"),
+        ],
+    },
+    Row {
+        input: "LAP over RoCE",
         apply: |c| Ok(receive_blank(c, Attribute::Lap)),
         cells: &[
             ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unsupported LAP"),
@@ -314,9 +387,52 @@ pub(super) const ROWS: &[Row] = &[
         input: "APR",
         apply: |c| Ok(receive_blank(c, Attribute::Apr)),
         cells: &[
-            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unsupported APR"),
-            ("RepSent MraRepRcvd EstablishedPassive", "=: unsupported APR"),
-            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unsupported APR"),
+            ("RepRcvd MraRepSent EstablishedActive ReqRcvd MraReqSent", "=: unexpected APR"),
+            ("RepSent MraRepRcvd EstablishedPassive", "=: unexpected APR"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected APR"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch APR"),
+        ],
+    },
+    Row {
+        input: "APR to a LAP",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            Ok(receive_apr(c, 0))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: timer, load path"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected APR"),
+            ("RepSent MraRepRcvd", "=: unexpected APR"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected APR"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch APR"),
+        ],
+    },
+    Row {
+        input: "APR to a LAP, refused",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            Ok(receive_apr(c, 3))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: timer, drop path"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected APR"),
+            ("RepSent MraRepRcvd", "=: unexpected APR"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected APR"),
+            ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch APR"),
+        ],
+    },
+    Row {
+        input: "APR to a LAP again",
+        apply: |c| {
+            let _ = c.load_alternate(lap_params(), now());
+            let _ = receive_apr(c, 0);
+            Ok(receive_apr(c, 0))
+        },
+        cells: &[
+            ("EstablishedActive EstablishedPassive", "=: duplicate APR"),
+            ("RepRcvd MraRepSent ReqRcvd MraReqSent", "=: unexpected APR"),
+            ("RepSent MraRepRcvd", "=: unexpected APR"),
+            ("DreqSent DreqRcvd Timewait Detached Closed", "=: unexpected APR"),
             ("Fresh ReqSent MraReqRcvd Listen SidrReqSent SidrReqRcvd", "=: mismatch APR"),
         ],
     },
@@ -366,4 +482,16 @@ fn receive_blank(c: &mut Connection, attribute: Attribute) -> Actions {
     mad[28..32].copy_from_slice(&OWN_ID.to_be_bytes());
     let (hdr, msg) = wire::decode(&mad).unwrap();
     c.receive(&hdr, &msg, now())
+}
+
+/// Receives a LAP over InfiniBand with this transaction id, whose path was checked.
+fn receive_lap(c: &mut Connection, tid: u64, path: Result<(), AprStatus>) -> Actions {
+    let hdr = Header::new(Attribute::Lap, tid);
+    c.receive_lap(&hdr, &peer_lap(), path).actions
+}
+
+/// Receives an APR to the first LAP of this end.
+fn receive_apr(c: &mut Connection, status: u8) -> Actions {
+    let hdr = Header::new(Attribute::Apr, OWN_TID + 1);
+    c.receive(&hdr, &Message::Apr(peer_apr(status)), now())
 }

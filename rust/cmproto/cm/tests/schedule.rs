@@ -20,7 +20,11 @@ fn run(mut c: Connection, message: Outgoing) -> (Vec<u64>, Vec<(u64, Event)>) {
                     sends.push(millis(deadline));
                 }
                 Action::Deliver(event) => events.push((millis(deadline), event)),
-                Action::Timer | Action::ReleaseRemoteIds | Action::Release | Action::Count(_) => {}
+                Action::Timer
+                | Action::ReleaseRemoteIds
+                | Action::Release
+                | Action::EndLap { .. }
+                | Action::Count(_) => {}
             }
         }
     }

@@ -47,6 +47,8 @@ fn write_action(out: &mut Text, action: Action) -> fmt::Result {
         Action::Timer => out.write_str("timer"),
         Action::ReleaseRemoteIds => out.write_str("release ids"),
         Action::Release => out.write_str("release"),
+        Action::EndLap { is_loaded: true } => out.write_str("load path"),
+        Action::EndLap { is_loaded: false } => out.write_str("drop path"),
         Action::Deliver(Event::RejReceived { reason }) => {
             write!(out, "deliver RejReceived({})", reason.0)
         }

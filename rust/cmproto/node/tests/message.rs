@@ -4,15 +4,6 @@
 
 use super::*;
 
-/// Returns a message with this attribute, all zeros.
-fn zeros(attribute: Attribute) -> [u8; MAD_LEN] {
-    let mut mad = [0; MAD_LEN];
-    let drep = Message::Drep(peer_drep());
-    wire::encode(&header(&drep), &drep, &mut mad).unwrap();
-    mad[16..18].copy_from_slice(&attribute.id().to_be_bytes());
-    mad
-}
-
 fn rej(reason: Reason) -> Rej<'static> {
     peer_rej(&passive(), reason)
 }
@@ -22,9 +13,7 @@ fn a_message_goes_to_whom_it_names() {
     let mut node = Node::default();
     node.ids.insert(OWN_ID, MINE);
     node.remotes.insert(ids().comm_id_key(), OTHER);
-    let unsupported = Some(Response::Drop(Dropped::Unsupported));
     let sidr_rep = refusal(&sidr_req(), Status::REJECT);
-    let (lap, apr) = (zeros(Attribute::Lap), zeros(Attribute::Apr));
     // Each case has a message, its endpoint, and the response if there is no endpoint.
     let cases = [
         (Message::Rep(peer_rep()), Some(MINE), None),
@@ -40,8 +29,8 @@ fn a_message_goes_to_whom_it_names() {
         // A REJ for a timeout names its sender, and not its receiver.
         (Message::Rej(rej(Reason::TIMEOUT)), Some(OTHER), None),
         (Message::SidrRep(sidr_rep), Some(MINE), None),
-        (wire::decode(&lap).unwrap().1, None, unsupported),
-        (wire::decode(&apr).unwrap().1, None, unsupported),
+        (Message::Lap(peer_lap()), Some(MINE), None),
+        (Message::Apr(peer_apr(0)), Some(MINE), None),
     ];
     for (message, endpoint, response) in cases {
         let found = match route(&node, PEER, &message) {
@@ -76,6 +65,8 @@ fn who_waits_for_an_answer_gets_one_from_nobody() {
         Message::Rej(rej(Reason::CONSUMER_DEFINED)),
         Message::Rej(rej(Reason::TIMEOUT)),
         Message::SidrRep(sidr_rep),
+        Message::Lap(peer_lap()),
+        Message::Apr(peer_apr(0)),
     ] {
         let Route::Nobody(response) = route(&node, PEER, &message) else {
             panic!("{message:?} goes somewhere");
@@ -138,6 +129,8 @@ fn a_stranger_learns_nothing() {
             Message::Dreq(peer_dreq()),
             Message::Drep(peer_drep()),
             Message::Rej(peer_rej(&connection, Reason::STALE_CONN)),
+            Message::Lap(peer_lap()),
+            Message::Apr(peer_apr(0)),
         ] {
             let verdict = judge(&exchange, STRANGER, &message);
             assert_eq!(verdict, stranger, "{situation:?} {message:?}");

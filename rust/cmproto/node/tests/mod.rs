@@ -11,8 +11,8 @@ use crate::{
     addr::Gid,
     cm::{
         tests::{
-            header, passive, peer_drep, peer_dreq, peer_mra, peer_rej, peer_rep, peer_req,
-            peer_rtu, Situation, OWN_ID, PEER_GUID, PEER_ID, PEER_QPN,
+            header, passive, peer_apr, peer_drep, peer_dreq, peer_lap, peer_mra, peer_rej,
+            peer_rep, peer_req, peer_rtu, Situation, OWN_ID, PEER_GUID, PEER_ID, PEER_QPN,
         },
         Action, Connection, DestroyCause, Outgoing, State,
     },

@@ -28,8 +28,6 @@ pub(crate) struct ReceivedRequest<'a> {
     pub(crate) gid: Option<&'a GidAttr>,
     /// The path to the sender.
     pub(crate) path: &'a PathRec,
-    /// The alternate path to the sender, if it is used.
-    pub(crate) alternate: Option<PathRecord>,
 }
 
 /// An event for a consumer.
@@ -40,6 +38,8 @@ pub(crate) struct CmNotification<'a> {
     pub(crate) mad: Option<&'a [u8; MAD_LEN]>,
     /// The origin of the message, if it is a request.
     pub(crate) request: Option<ReceivedRequest<'a>>,
+    /// The alternate path of the connection, if there is one.
+    pub(crate) alternate: Option<PathRecord>,
     /// The source GID of the identifier, if it has one.
     pub(crate) gid: Option<&'a GidAttr>,
     /// The QP number of the peer, if the event is about a connection that knows it.
@@ -176,14 +176,13 @@ impl IbCmId {
         if notification.event.is_send_error() {
             event.param.send_status = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR;
         }
-        let request = notification.request.as_ref();
-        let alternate = request.and_then(|request| request.alternate.as_ref());
+        let alternate = notification.alternate.as_ref();
         let mut alternate = alternate.map(|path| to_raw(path, PathLink::Ib));
+        let alternate = alternate.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
         // The message was decoded before, so this does not fail.
         if let Some((header, message)) = notification.mad.and_then(|mad| wire::decode(mad).ok()) {
             match (&message, &notification.request) {
                 (Message::Req(req), Some(request)) => {
-                    let alternate = alternate.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
                     event.param.req_rcvd = req_param(request, alternate, &header, req);
                 }
                 (Message::SidrReq(req), Some(request)) => {
@@ -197,6 +196,7 @@ impl IbCmId {
                 (Message::Mra(mra), _) => {
                     event.param.mra_rcvd.service_timeout = mra.service_timeout;
                 }
+                (Message::Lap(_), _) => event.param.lap_rcvd.alternate_path = alternate,
                 (Message::SidrRep(rep), _) => {
                     event.param.sidr_rep_rcvd = sidr_rep_param(notification.gid, rep);
                 }

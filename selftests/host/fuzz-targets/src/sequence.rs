@@ -5,10 +5,11 @@
 use crate::bytes::Bytes;
 use cmproto::{
     cm::{
-        AcceptParams, Action, Actions, ConnectParams, Connection, DestroyCause, Limits, Outgoing,
-        QpState, RetryPolicy, State,
+        AcceptParams, Action, Actions, AprStatus, ConnectParams, Connection, DestroyCause,
+        LapParams, Limits, Outgoing, QpState, RetryPolicy, State,
     },
     errno::Errno,
+    path::Path,
     reject::Reason,
     sidr,
     time::{Duration, Instant},
@@ -75,6 +76,19 @@ fn accept_params(byte: u8) -> AcceptParams {
     }
 }
 
+fn lap_params(byte: u8) -> LapParams {
+    LapParams {
+        packet_life_time: byte,
+        ca_ack_delay: byte,
+        remote_cm_response_timeout: byte,
+    }
+}
+
+/// The alternate path in a message.
+fn alternate() -> Path {
+    Path::default()
+}
+
 /// A connection, and what must hold of it at all times.
 struct Watched {
     c: Connection,
@@ -124,7 +138,10 @@ impl Watched {
                 }
                 Action::Deliver(_) => assert!(!self.destroyed, "an event after destroy"),
                 Action::Release => self.released = true,
-                Action::Timer | Action::ReleaseRemoteIds | Action::Count(_) => {}
+                Action::Timer
+                | Action::ReleaseRemoteIds
+                | Action::EndLap { .. }
+                | Action::Count(_) => {}
             }
         }
         assert_eq!(self.released, self.c.is_closed());
@@ -139,10 +156,12 @@ impl Watched {
     fn encoded(&self, message: Outgoing) -> [u8; MAD_LEN] {
         let mut mad = [0; MAD_LEN];
         self.c
-            .encode(message, &mut mad)
+            .encode_along(message, Some(&alternate()), &mut mad)
             .expect("a message that is to be sent can be written");
         let mut again = [0; MAD_LEN];
-        self.c.encode(message, &mut again).expect("twice");
+        self.c
+            .encode_along(message, Some(&alternate()), &mut again)
+            .expect("twice");
         assert_eq!(mad, again);
         let (hdr, decoded) = wire::decode(&mad).expect("and read");
         assert_eq!(hdr.attr_id, message.attribute());
@@ -159,7 +178,7 @@ impl Watched {
             0..=2 => &data[..usize::from(byte % 92)],
             _ => &data[..usize::from(byte)],
         };
-        match which % 11 {
+        match which % 12 {
             0 => self.verb(|c| c.connect(&connect_params(byte), data, now)),
             1 => self.verb(|c| c.accept(&accept_params(byte), data, now)),
             2 => self.verb(|c| c.establish(data, now)),
@@ -173,6 +192,7 @@ impl Watched {
             7 => self.verb(|c| c.notify_established(now)),
             8 => self.input(|c| c.stale_peer(now)),
             10 => self.c.set_retry_policy(policy(byte)),
+            11 => self.verb(|c| c.load_alternate(lap_params(byte), now)),
             _ => {
                 let cause = match byte & 1 {
                     0 => DestroyCause::User,
@@ -196,7 +216,17 @@ impl Watched {
         };
         let before = self.c.clone();
         let mine = self.c.is_for(&message);
-        self.input(|c| c.receive(&hdr, &message, now));
+        self.input(|c| match &message {
+            // Over InfiniBand, with a path that is used or not.
+            Message::Lap(lap) if lap.alternate_sl & 1 != 0 => {
+                let path = match lap.alternate_sl & 2 {
+                    0 => Ok(()),
+                    _ => Err(AprStatus::UnknownGid),
+                };
+                c.receive_lap(&hdr, lap, path).actions
+            }
+            message => c.receive(&hdr, message, now),
+        });
         assert!(mine || self.c == before, "another one's message changed it");
     }
 

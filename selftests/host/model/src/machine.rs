@@ -344,7 +344,7 @@ impl Machines {
                 Action::Deliver(event) => outcome.events.push(event),
                 Action::ReleaseRemoteIds => outcome.release_remote_ids = true,
                 Action::Release => outcome.release = true,
-                Action::Timer | Action::Count(_) => {}
+                Action::Timer | Action::EndLap { .. } | Action::Count(_) => {}
             }
         }
         outcome.next = self.number(tables, after);

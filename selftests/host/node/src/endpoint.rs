@@ -14,7 +14,7 @@ use cmproto::{
     wire::{Header, Message},
 };
 
-use crate::tables::EpId;
+use crate::{alternate::Paths, tables::EpId};
 
 /// The state machine of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +159,8 @@ pub struct Endpoint<W> {
     pub turn: Option<Turn>,
     /// The key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
+    /// The paths over InfiniBand.
+    pub paths: Paths,
     pub state: cma::State,
     pub qkey: cma::Qkey,
     /// There is a user who hears of events.
@@ -180,6 +182,7 @@ impl<W> Endpoint<W> {
             asker: None,
             turn: None,
             sidr_request: None,
+            paths: Paths::default(),
             state: cma::State::Connect,
             qkey: cma::Qkey::unknown(),
             has_user: listener.is_none(),

@@ -8,6 +8,7 @@
 //! (messages, timers, events of users) goes to its [`Environment`], which also sees each step
 //! before and after it is taken.
 
+mod alternate;
 mod endpoint;
 mod environment;
 mod listener;
@@ -17,6 +18,7 @@ mod step;
 mod tables;
 
 pub use self::{
+    alternate::Paths,
     endpoint::{Actions, Endpoint, Machine},
     environment::{Arrived, Cause, Environment},
     listener::Listener,

@@ -21,6 +21,7 @@ use cmproto::{
 };
 
 use crate::{
+    alternate::Paths,
     endpoint::{Endpoint, Machine},
     environment::{Arrived, Cause, Environment},
     listener::Listener,
@@ -28,7 +29,7 @@ use crate::{
 };
 
 /// Ack delay of a node's adapter, a time code, as with soft-RoCE.
-const ACK_DELAY: u8 = 15;
+pub(crate) const ACK_DELAY: u8 = 15;
 
 /// Key of the hash of sources.
 pub(crate) const KEY: [u64; 2] = [3, 5];
@@ -105,6 +106,10 @@ pub struct Node<E: Environment> {
     pub gid: Gid,
     pub guid: u64,
     pub tuning: Tuning,
+    /// True if the links are those of InfiniBand, false if they are those of RoCE.
+    pub is_ib: bool,
+    /// True if queue pairs can have an alternate path.
+    pub can_migrate: bool,
     /// True if a destroyed connection waits out its time wait, false if it is forgotten at once.
     pub linger: bool,
     /// A bug, if there shall be one.
@@ -133,6 +138,8 @@ impl<E: Environment> Node<E> {
             gid,
             guid,
             tuning: Tuning::NONE,
+            is_ib: false,
+            can_migrate: true,
             linger: false,
             plant: None,
             tables: Tables {
@@ -229,7 +236,7 @@ impl<E: Environment> Node<E> {
         };
         let mut machine = Connection::new(comm_id, self.guid, transaction_id(comm_id));
         machine.set_limits(&self.tuning.limits());
-        self.ask(
+        let ep = self.ask(
             Machine::Connection(machine),
             comm_id,
             &dst,
@@ -240,7 +247,9 @@ impl<E: Environment> Node<E> {
                     .connect(&params, data.bytes(), now)?;
                 Ok(actions.into())
             },
-        )
+        )?;
+        self.live(ep)?.paths = Paths::of_own_req(&params);
+        Ok(ep)
     }
 
     /// Resolves the datagram service of `dst`.

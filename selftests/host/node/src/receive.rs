@@ -17,6 +17,7 @@ use cmproto::{
 };
 
 use crate::{
+    alternate::Paths,
     endpoint::Machine,
     environment::{Arrived, Cause, Environment},
     node::{transaction_id, Node, Plant, KEY},
@@ -57,6 +58,9 @@ impl<E: Environment> Node<E> {
                 }
             }
             Verdict::Deliver => {}
+        }
+        if let (true, Message::Lap(lap)) = (self.is_ib, arrived.message) {
+            return self.receive_lap(ep, arrived, lap);
         }
         if let Message::Rej(rej) = arrived.message {
             self.answers.note_rej(rej, arrived.origin, now);
@@ -275,6 +279,9 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
         let ep = node.insert(machine, self.arrived.origin, Some(*listener), watch);
         if let Ok(endpoint) = node.live(ep) {
             endpoint.asker = self.asker;
+            if let Message::Req(req) = self.arrived.message {
+                endpoint.paths = Paths::of_req(req);
+            }
         }
         Ok(ep)
     }

@@ -11,6 +11,7 @@ use cmproto::{
 };
 
 use crate::{
+    alternate::Paths,
     endpoint::{Actions, Machine},
     environment::{Cause, Environment},
     node::{Node, Plant, KEY},
@@ -62,6 +63,11 @@ impl<E: Environment> Node<E> {
             cm::Action::Timer => self.set_timer(ep),
             cm::Action::ReleaseRemoteIds => self.release_remote_ids(ep),
             cm::Action::Deliver(event) => self.deliver(ep, event, cause),
+            cm::Action::EndLap { is_loaded } => {
+                if let Some(endpoint) = self.endpoints.get_mut(&ep) {
+                    endpoint.paths.end_lap(is_loaded);
+                }
+            }
             cm::Action::Release | cm::Action::Count(_) => {}
         }
     }
@@ -81,8 +87,11 @@ impl<E: Environment> Node<E> {
     }
 
     fn transmit_of_connection(&mut self, ep: EpId, outgoing: Outgoing) {
+        let endpoint = self.endpoints.get(&ep);
+        let paths = endpoint.map_or(Paths::default(), |own| own.paths);
         self.transmit(ep, outgoing.attribute(), |machine, mad| {
-            machine.connection()?.encode(outgoing, mad).ok()
+            let path = paths.named_in(outgoing);
+            machine.connection()?.encode_along(outgoing, path, mad).ok()
         });
     }
 

@@ -83,6 +83,8 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Script {
     pub is_ipv6: bool,
+    /// The links are those of InfiniBand, over which queue pairs can migrate or not.
+    pub infiniband: Option<bool>,
     /// Empty for everywhere.
     pub only: Vec<Under>,
     /// Takes seconds of real time: started first.
@@ -275,6 +277,7 @@ impl Script {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut script = Self {
             is_ipv6: false,
+            infiniband: None,
             only: Vec::new(),
             is_slow: false,
             tuning: as_c()?,
@@ -293,6 +296,10 @@ impl Script {
         match words(line)?[..] {
             [] => {}
             ["family", "ipv6"] => self.is_ipv6 = true,
+            ["link", "infiniband", ref without @ ..] => {
+                self.infiniband = Some(without != ["without", "migration"]);
+                self.only = place("host")?;
+            }
             ["only", "on", on] => self.only = place(on)?,
             ["tune", name, value] => {
                 let tunable = tunable(name)?;

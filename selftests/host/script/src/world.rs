@@ -95,6 +95,7 @@ pub struct QpAttr {
     pub retry: u8,
     pub rnr: u8,
     pub access: u32,
+    pub alt_timeout: u8,
 }
 
 /// The result of a call of the user, or its errno.
@@ -159,6 +160,8 @@ pub trait User {
     fn disconnect(&mut self, endpoint: Endpoint) -> Called;
     /// Data has arrived on the queue pair.
     fn notify(&mut self, endpoint: Endpoint) -> Called;
+    /// Asks the peer to use an alternate path to another LID of it.
+    fn load(&mut self, endpoint: Endpoint, dlid: u16) -> Called;
     /// Asks for the attributes of the queue pair.
     fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr>;
     /// Destroys an endpoint.
@@ -183,6 +186,8 @@ pub trait World: User {
     fn send(&mut self, from: Who, bytes: &[u8]) -> Result<(), String>;
     /// Tunes the CM, where it can be tuned, for all calls to come.
     fn tune(&mut self, tuning: &Tuning);
+    /// Makes the links those of InfiniBand; queue pairs may have no alternate path there.
+    fn use_infiniband(&mut self, can_migrate: bool);
     /// The next thing that happens before `until`; time goes on meanwhile, to `until` at most.
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input>;
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The rows of the peer's messages; the other rows of the table are the user and the clock.
-const ROWS: [&str; 18] = [
+const ROWS: [&str; 19] = [
     "REP",
     "REP of a stranger",
     "RTU",
@@ -27,6 +27,7 @@ const ROWS: [&str; 18] = [
     "DREQ of another queue pair",
     "DREP",
     "LAP",
+    "LAP over RoCE",
     "APR",
     "its REQ again",
 ];

@@ -271,6 +271,11 @@ impl User for Guest {
         cm.notify(id)
     }
 
+    /// There are no LIDs over RoCE.
+    fn load(&mut self, _: Endpoint, _: u16) -> Called {
+        Err(libc::EINVAL)
+    }
+
     fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr> {
         let (cm, id) = self.endpoint(endpoint)?;
         cm.qp_attr(id, state)
@@ -324,6 +329,8 @@ impl World for Guest {
     fn tune(&mut self, tuning: &Tuning) {
         self.tuning = *tuning;
     }
+
+    fn use_infiniband(&mut self, _: bool) {}
 
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input> {
         loop {

@@ -294,6 +294,7 @@ impl Cm {
             timeout: answer[134],
             retry: answer[135],
             rnr: answer[136],
+            alt_timeout: answer[138],
         })
     }
 

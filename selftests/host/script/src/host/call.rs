@@ -165,6 +165,11 @@ impl User for Node {
         self.0.notify(number(endpoint)).map_err(Errno::code)
     }
 
+    fn load(&mut self, endpoint: Endpoint, dlid: u16) -> Called {
+        let loaded = self.0.load_alternate(number(endpoint), dlid);
+        loaded.map_err(Errno::code)
+    }
+
     fn qp_attr(&mut self, endpoint: Endpoint, state: u32) -> Called<QpAttr> {
         let known = self.attributes(number(endpoint), state);
         let known = known.map_err(Errno::code)?;
@@ -180,6 +185,7 @@ impl User for Node {
             retry: known.retry_cnt,
             rnr: known.rnr_retry,
             access: known.qp_access_flags,
+            alt_timeout: known.alt_timeout,
         })
     }
 

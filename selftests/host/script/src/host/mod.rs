@@ -121,6 +121,11 @@ impl World for Node {
         self.0.tuning = *tuning;
     }
 
+    fn use_infiniband(&mut self, can_migrate: bool) {
+        self.0.is_ib = true;
+        self.0.can_migrate = can_migrate;
+    }
+
     fn next(&mut self, watch: Watch, until: Micros) -> Option<Input> {
         loop {
             if watch.wire {

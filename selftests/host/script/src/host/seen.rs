@@ -29,7 +29,12 @@ fn situation(machine: &Connection, is_active: bool) -> String {
 
 /// The rows of a message that names `machine` as its receiver, and `sender` as its sender. Before
 /// the peer is known, every sender may be the peer, and none is.
-fn rows(machine: &Connection, message: &Message<'_>, sender: u32) -> Vec<&'static str> {
+fn rows(
+    machine: &Connection,
+    message: &Message<'_>,
+    sender: u32,
+    is_ib: bool,
+) -> Vec<&'static str> {
     let known = machine.remote_comm_id() != 0;
     let (is_peer, is_stranger) = match machine.remote_comm_id() == sender {
         true => (true, false),
@@ -55,7 +60,8 @@ fn rows(machine: &Connection, message: &Message<'_>, sender: u32) -> Vec<&'stati
         }
         Message::Dreq(_) => ("DREQ", None),
         Message::Drep(_) => ("DREP", None),
-        Message::Lap(_) => ("LAP", None),
+        Message::Lap(_) if is_ib => ("LAP", None),
+        Message::Lap(_) => ("LAP over RoCE", None),
         Message::Apr(_) => ("APR", None),
         Message::Req(_) | Message::SidrReq(_) | Message::SidrRep(_) => return Vec::new(),
     };
@@ -104,7 +110,9 @@ impl Node {
                         false => vec!["REJ, timeout, of a stranger"],
                     }
                 }
-                _ if machine.local_comm_id() == receiver => rows(machine, &message, sender),
+                _ if machine.local_comm_id() == receiver => {
+                    rows(machine, &message, sender, node.is_ib)
+                }
                 _ => continue,
             };
             let cells = rows.into_iter().filter_map(|row| cell(row, endpoint));

@@ -38,9 +38,11 @@ struct Conn {
     /// The ids of the system under test, once they are known.
     remote: Option<u64>,
     remote_qpn: Option<u64>,
-    /// Transaction ids of the two exchanges.
+    /// Transaction ids of the two exchanges of each connection.
     tid: u64,
     dreq_tid: u64,
+    /// The transaction id of the last LAP, of either side.
+    lap_tid: u64,
     /// The user's end.
     endpoint: Option<Endpoint>,
     /// The last message of each kind, each way.
@@ -74,6 +76,9 @@ pub fn play(script: &Script, world: &mut dyn World) -> Result {
         ("udp_service", PS_UDP << 16 | port),
     ];
     world.tune(&script.tuning);
+    if let Some(can_migrate) = script.infiniband {
+        world.use_infiniband(can_migrate);
+    }
     let mark = world.now();
     let mut play = Play {
         world,

@@ -21,6 +21,7 @@ impl Play<'_> {
         let remote_qpn = conn.remote_qpn.unwrap_or(0);
         let tid = match kind {
             Kind::Dreq | Kind::Drep => conn.dreq_tid,
+            Kind::Apr => conn.lap_tid,
             _ => conn.tid,
         };
         let family = if local.is_ipv6() { 6 } else { 4 };
@@ -60,7 +61,14 @@ impl Play<'_> {
             Kind::Mra => &[("timeout", 16)],
             Kind::Rej => &[("message", 2), ("reason", 28)],
             Kind::Dreq => &[("qpn", remote_qpn)],
-            Kind::Lap => &[("qpn", remote_qpn), ("timeout", 20)],
+            Kind::Lap => &[
+                ("qpn", remote_qpn),
+                ("timeout", 20),
+                ("alt_local_lid", 0x12),
+                ("alt_remote_lid", 1),
+                ("alt_subnet_local", 1),
+                ("alt_ack_timeout", 18),
+            ],
             Kind::SidrReq => &[
                 ("request", request),
                 ("pkey", 0xffff),
@@ -84,9 +92,13 @@ impl Play<'_> {
                 mad.set_number(field, *value)?;
             }
         }
+        let (of_peer, of_local) = match kind {
+            Kind::Lap => ("alt_local_gid", "alt_remote_gid"),
+            _ => ("local_gid", "remote_gid"),
+        };
         for (field, address) in [
-            ("local_gid", peer),
-            ("remote_gid", local),
+            (of_peer, peer),
+            (of_local, local),
             ("ip_src", peer),
             ("ip_dst", local),
         ] {
@@ -140,6 +152,7 @@ impl Play<'_> {
                 conn.tid = get("tid").unwrap_or(conn.tid);
             }
             Kind::Dreq => conn.dreq_tid = get("tid").unwrap_or(conn.dreq_tid),
+            Kind::Lap => conn.lap_tid = get("tid").unwrap_or(conn.lap_tid),
             Kind::SidrReq => {
                 conn.request = get("request").unwrap_or(conn.request);
                 conn.tid = get("tid").unwrap_or(conn.tid);
@@ -204,8 +217,9 @@ impl Play<'_> {
         }
         let conn = self.conn(name);
         let tid = match kind {
-            Kind::Req | Kind::Dreq | Kind::SidrReq => None,
+            Kind::Req | Kind::Dreq | Kind::SidrReq | Kind::Lap => None,
             Kind::Drep => Some(conn.dreq_tid),
+            Kind::Apr => Some(conn.lap_tid),
             _ => Some(conn.tid),
         };
         let own = [
@@ -247,6 +261,7 @@ impl Play<'_> {
         match kind {
             Kind::Req => conn.tid = get("tid").unwrap_or(conn.tid),
             Kind::Dreq => conn.dreq_tid = get("tid").unwrap_or(conn.dreq_tid),
+            Kind::Lap => conn.lap_tid = get("tid").unwrap_or(conn.lap_tid),
             Kind::SidrReq => {
                 conn.tid = get("tid").unwrap_or(conn.tid);
                 conn.remote = get("request");

@@ -49,6 +49,10 @@ impl Play<'_> {
             "establish" => self.call_about(details, |world, it| world.establish(it)),
             "disconnect" => self.call_about(details, |world, it| world.disconnect(it)),
             "notify" => self.call_about(details, |world, it| world.notify(it)),
+            "load" => {
+                let dlid = self.load(args)?;
+                self.call_about(details, |world, it| world.load(it, dlid))
+            }
             "destroy" => self.call_about(details, |world, it| world.destroy(it)),
             "close" => self.call(details.fails, |world| world.close()),
             _ => return Err(format!("user {verb}?")),
@@ -102,6 +106,13 @@ impl Play<'_> {
             }
         }
         self.call(fails, |world| world.listen(service, backlog, afonly))
+    }
+
+    fn load(&self, args: &Args) -> Result<u16> {
+        match args.as_slice() {
+            [(name, value)] if name == "lid" => narrow(self.number(name, value)?),
+            _ => Err("load which lid?".into()),
+        }
     }
 
     fn reject(&self, args: &Args) -> Result<(u8, Vec<u8>)> {
@@ -281,6 +292,7 @@ fn qp_field(attr: &QpAttr, name: &str) -> Option<u64> {
         "retry" => attr.retry.into(),
         "rnr" => attr.rnr.into(),
         "access" => attr.access.into(),
+        "alt_timeout" => attr.alt_timeout.into(),
         _ => return None,
     })
 }

@@ -13,8 +13,9 @@ use crate::{
     kext::{delay, error::ResultExt, users::UserRef},
 };
 use cmproto::{
-    cm::{AlternateEnd, AprStatus, Outgoing, Unusable},
+    cm::{AlternateEnd, AprStatus, LapParams, Outgoing, State, Tunable, Unusable},
     path::{FromLink, Path},
+    ucma::path::PathRecord,
     ucma_abi::UverbsQpAttr,
     wire::{Lap, ReqPath},
 };
@@ -194,5 +195,56 @@ impl Endpoint {
                 alternates.used = proposed;
             }
         }
+    }
+
+    /// Asks the peer of a connection over InfiniBand to use another alternate path. If it does, the
+    /// attributes of the queue pair have the path.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the connection is not an established one over InfiniBand, or if the path is
+    ///   the one that is used, does not begin at its device, or is in another partition or has
+    ///   another MTU;
+    /// - `EOPNOTSUPP` if the device cannot migrate;
+    /// - `EBUSY` if the peer has not answered about another path yet;
+    /// - `ENOMEM`, and errors of the device.
+    pub(crate) fn load_alternate(self: &EndpointRef, record: &PathRecord) -> Result {
+        let path = Path::from_record(record, true);
+        let device = {
+            let inner = self.inner.lock();
+            let conn = inner.exchange.conn().filter(|_| inner.is_ib());
+            let conn = conn.filter(|conn| conn.machine.state() == State::Established);
+            let primary = inner.route.path.as_ref().filter(|_| conn.is_some());
+            let primary = primary.ok_or(EINVAL)?;
+            primary.check_alternate(&path).kernel()?;
+            primary.check_new_alternate(&path).map_err(|_| EINVAL)?;
+            inner.device.as_ref().ok_or(EINVAL)?.device.clone()
+        };
+        if !device.device.can_migrate() {
+            return Err(EOPNOTSUPP);
+        }
+        let gid = GidAttr::find(&device.device, &path.sgid, GidType::Ib, None);
+        let gid = gid.map_err(|_| EINVAL)?;
+        let port = device.port(gid.port_num()).ok_or(EINVAL)?;
+        let at = Attachment::new(&device, port, Some(gid));
+        let route = Route::new(&at, &path, path.flow_label, None, self.user())?;
+        let (packet_life_time, ca_ack_delay) = (path.packet_life_time, route.ca_ack_delay);
+        let proposed = Alternate::new(at, route)?;
+        delay::point();
+        let now = self.globals.now();
+        let mut inner = self.inner.lock();
+        self.update_retry_policy(&mut inner, now);
+        let timeout = inner.tuned(Tunable::ResponseTimeout);
+        let params = LapParams {
+            packet_life_time,
+            ca_ack_delay,
+            remote_cm_response_timeout: u8::try_from(timeout).unwrap_or(0),
+        };
+        let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
+        conn.alternates_mut()?;
+        let actions = conn.machine.load_alternate(params, now).kernel()?;
+        conn.alternates_mut()?.proposed = Some(proposed);
+        self.execute(&mut inner, actions, &Cause::None);
+        Ok(())
     }
 }

@@ -97,21 +97,17 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Sets a route that a program has found by itself, and reports the event. On Omni-Path, long
-    /// LIDs are in the GIDs of the record.
-    ///
-    /// Fails like [`set_path`](Self::set_path).
-    pub(crate) fn set_path_of_program(&self, record: &SaPathRecord) -> Result {
+    /// Returns the path in a record of a program. On Omni-Path, long LIDs are in its GIDs.
+    pub(crate) fn path_of_program(&self, record: &SaPathRecord) -> PathRecord {
         let is_opa = {
             let inner = self.inner.lock();
             inner.device.as_ref().is_some_and(Attachment::is_opa)
         };
-        let record = if is_opa {
+        if is_opa {
             PathRecord::from_ib(record)
         } else {
             PathRecord::from(*record)
-        };
-        self.set_path(&record, true)
+        }
     }
 
     /// Computes the path from the source to the destination address on RoCE.

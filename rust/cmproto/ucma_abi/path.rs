@@ -63,8 +63,11 @@ abi_structs! {
 
 impl PathRecData {
     /// The flags of a path that is primary, reversible, and used for messages and data
-    /// (`IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL`). There are no other paths.
+    /// (`IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL`).
     pub const BIDIRECTIONAL_PRIMARY: u32 = 0x2b;
+    /// The flags of an alternate path for data in both directions (`IB_PATH_ALTERNATE |
+    /// IB_PATH_BIDIRECTIONAL`).
+    pub const BIDIRECTIONAL_ALTERNATE: u32 = 0x2c;
 }
 
 /// Size of a packed [`SaPathRecord`], in bytes.

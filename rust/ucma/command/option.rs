@@ -56,33 +56,43 @@ pub(super) fn set(call: &Call<'_>, context: &Context, request: &abi::SetOption) 
 }
 
 /// Sets a path that the program has found by itself: the first one in `value` that is primary and
-/// bidirectional.
+/// bidirectional. If there is none, asks the peer of a connection over InfiniBand to use the first
+/// one that is alternate and bidirectional as the alternate path.
 ///
 /// # Errors
 ///
 /// - `EINVAL` if there is no such path, if the value ends in the middle of one, or if the context
 ///   has no device;
 /// - `ENOMEM` if there is no memory;
-/// - the errors of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path).
+/// - the errors of [`Endpoint::set_path`](crate::endpoint::Endpoint::set_path) and of
+///   [`Endpoint::load_alternate`](crate::endpoint::Endpoint::load_alternate).
 fn set_path(call: &Call<'_>, context: &Context, mut value: UserSliceReader) -> Result {
-    let mut found = None;
+    let (mut primary, mut alternate) = (None, None);
     while value.len() >= size_of::<PathRecData>() {
         let mut path = PathRecData::new_zeroed();
         value.read_slice(path.as_mut_bytes())?;
-        if found.is_none() && path.flags == PathRecData::BIDIRECTIONAL_PRIMARY {
-            found = Some(path);
-        }
+        let found = match path.flags {
+            PathRecData::BIDIRECTIONAL_PRIMARY => &mut primary,
+            PathRecData::BIDIRECTIONAL_ALTERNATE => &mut alternate,
+            _ => continue,
+        };
+        found.get_or_insert(SaPathRecord::unpack(&path.path_rec));
     }
     let is_whole = value.is_empty();
     skip(&mut value)?;
-    let path = found.filter(|_| is_whole).ok_or(EINVAL)?;
-    if !context.endpoint().has_device() {
+    let endpoint = context.endpoint();
+    if !is_whole || !endpoint.has_device() {
         return Err(EINVAL);
     }
-    call.channel()
-        .reserve_events(context, ExpectedEvents::RESOLVE)?;
-    let record = SaPathRecord::unpack(&path.path_rec);
-    context.endpoint().set_path_of_program(&record)
+    match (primary, alternate) {
+        (Some(record), _) => {
+            call.channel()
+                .reserve_events(context, ExpectedEvents::RESOLVE)?;
+            endpoint.set_path(&endpoint.path_of_program(&record), true)
+        }
+        (None, Some(record)) => endpoint.load_alternate(&endpoint.path_of_program(&record)),
+        (None, None) => Err(EINVAL),
+    }
 }
 
 /// Reads the rest of a value, to find out whether it can be read.

@@ -218,6 +218,10 @@ pub struct Connection {
     pub question: Each<Option<Sent>>,
     /// The DREP of each end.
     pub drep: Each<Option<Sent>>,
+    /// The last LAP of each end.
+    pub lap: Each<Option<Sent>>,
+    /// The last APR of each end.
+    pub apr: Each<Option<Sent>>,
     /// When a REQ took the QPN of this connection for another one.
     pub stale_claim: Option<u64>,
     /// This connection's REQ took the QPN of another one that was alive.
@@ -256,6 +260,8 @@ impl Connection {
             dreq: Each::default(),
             question: Each::default(),
             drep: Each::default(),
+            lap: Each::default(),
+            apr: Each::default(),
             stale_claim: None,
             is_stale: false,
             data: Each::default(),

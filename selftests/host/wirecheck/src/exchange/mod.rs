@@ -4,6 +4,7 @@
 
 mod close;
 mod open;
+mod paths;
 
 use crate::{
     connection::{End, Sent, Table},
@@ -112,12 +113,11 @@ impl Exchanges {
             return;
         };
         match message {
-            Message::Lap(_) | Message::Apr(_) => return,
             // The sender knows neither, so the connection cannot be found.
             Message::Rej(_) if ids == (0, 0) => {
                 return self.found.breaks(Rule::W13, "a REJ without ids");
             }
-            Message::Mra(mra) if !matches!(mra.message, MraMessage::Req | MraMessage::Rep) => {
+            Message::Mra(mra) if mra.message == MraMessage::Reserved => {
                 return self.found.breaks(Rule::W8, "an MRA for no message");
             }
             _ => (),
@@ -127,12 +127,15 @@ impl Exchanges {
         };
         match message {
             Message::Mra(mra) if mra.message == MraMessage::Req => self.mra_of_req(seen, it, mra),
+            Message::Mra(mra) if mra.message == MraMessage::Other => self.mra_of_lap(seen, it),
             Message::Mra(mra) => self.mra_of_rep(seen, it, mra),
             Message::Rej(rej) => self.rej(seen, it, rej),
             Message::Rep(rep) => self.rep(seen, it, rep),
             Message::Rtu(_) => self.rtu(seen, it),
             Message::Dreq(dreq) => self.dreq(seen, it, dreq.remote_qpn_eecn),
             Message::Drep(_) => self.drep(seen, it),
+            Message::Lap(lap) => self.lap(seen, it, lap),
+            Message::Apr(_) => self.apr(seen, it),
             _ => (),
         }
     }

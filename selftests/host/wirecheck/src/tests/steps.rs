@@ -3,7 +3,7 @@
 //! Rules of an exchange: W3, W4, W11, W16 to W18.
 
 use crate::{
-    rule::Rule::{W10, W11, W16, W17, W18, W3, W4, W5, W9},
+    rule::Rule::{W10, W11, W16, W17, W18, W3, W4, W5, W6, W7, W8, W9},
     testing::{
         from_a, from_b, mad, rep, req, req_as, set, Scene, A, B, C, DREQ_TID, GUIDS, IDS, QPNS, TID,
     },
@@ -187,4 +187,35 @@ fn w9_one_decision() {
     let mra = from_b(Kind::Mra, TID, &[("timeout", 20)]);
     let decided = Scene::new().established().after(5000);
     decided.b(&mra).breaks(&[W9]);
+}
+
+#[test]
+fn alternate_paths() {
+    const LAP_TID: u64 = 9;
+    let lap = |tid, lid| from_a(Kind::Lap, tid, &[("qpn", QPNS.1), ("alt_remote_lid", lid)]);
+    let apr = |tid, status| from_b(Kind::Apr, tid, &[("ap_status", status)]);
+    let mra = |tid| from_b(Kind::Mra, tid, &[("message", 2), ("timeout", 20)]);
+    let asked = || Scene::new().established().a(&lap(LAP_TID, 5));
+    asked().b(&apr(LAP_TID, 0)).is_fine();
+    // Both ask, and are asked again.
+    asked()
+        .b(&from_b(Kind::Lap, 7, &[("qpn", QPNS.0)]))
+        .after(5_000)
+        .a(&lap(LAP_TID, 5))
+        .b(&mra(LAP_TID))
+        .b(&apr(LAP_TID, 3))
+        .a(&from_a(Kind::Apr, 7, &[]))
+        .a(&lap(LAP_TID + 1, 6))
+        .b(&apr(LAP_TID + 1, 0))
+        .is_fine();
+    asked().after(5_000).a(&lap(LAP_TID, 6)).breaks(&[W6]);
+    asked().b(&apr(LAP_TID + 1, 0)).breaks(&[W3]);
+    asked().b(&mra(LAP_TID + 1)).breaks(&[W8]);
+    let answered = asked().b(&apr(LAP_TID, 0));
+    answered.b(&apr(LAP_TID, 3)).breaks(&[W6]);
+    let up = || Scene::new().established();
+    up().b(&apr(LAP_TID, 0)).breaks(&[W7]);
+    up().a(&lap(TID, 5)).breaks(&[W3]);
+    up().a(&from_a(Kind::Lap, LAP_TID, &[("qpn", QPNS.0)]))
+        .breaks(&[W17]);
 }

@@ -25,7 +25,10 @@ impl Exchanges {
         }
         let wait = micros(terms.passive_timeout.min(terms.active_timeout));
         let sent = &mut self.table.get(at).lap[end];
-        if sent.as_ref().is_some_and(|sent| sent.tid != seen.header.tid) {
+        if sent
+            .as_ref()
+            .is_some_and(|sent| sent.tid != seen.header.tid)
+        {
             *sent = None;
         }
         repeats(&mut self.found, seen, "LAP", sent, (terms.retries, wait));
@@ -43,7 +46,10 @@ impl Exchanges {
             None => self.found.breaks(Rule::W7, "an APR without a LAP"),
         }
         let sent = &mut self.table.get(at).apr[end];
-        if sent.as_ref().is_some_and(|sent| sent.tid != seen.header.tid) {
+        if sent
+            .as_ref()
+            .is_some_and(|sent| sent.tid != seen.header.tid)
+        {
             *sent = None;
         }
         repeats(&mut self.found, seen, "APR", sent, UNLIMITED);

@@ -46,7 +46,7 @@ fn max_kept(device: &Device) -> u32 {
 }
 
 /// The link-layer part of an address vector.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone)]
 pub(crate) enum AhLink {
     /// An address vector of RoCE.
     Roce {

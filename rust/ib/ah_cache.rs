@@ -16,15 +16,14 @@ use kernel::{
 };
 
 /// The key of an address handle: its address vector without the port, and its user.
+///
+/// It has few fields, so that two keys are compared in few steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AhKey {
-    flow_label: u32,
-    dgid: [u8; 16],
-    link: AhLink,
-    hop_limit: u8,
-    traffic_class: u8,
-    sl: u8,
-    static_rate: u8,
+    dgid: [u64; 2],
+    link: u64,
+    /// The flow label, the hop limit, the traffic class, the service level and the static rate.
+    header: u64,
     /// The address of the source GID's entry, or 0 if there is none. The handle holds a reference
     /// to the entry, so that the address is not reused.
     sgid: usize,
@@ -36,14 +35,29 @@ pub(super) struct AhKey {
 impl AhKey {
     /// Returns the key of the address vector `spec` for a user.
     pub(super) fn of(spec: &AhSpec<'_>, user: Option<&UserRef>) -> Self {
+        let [g0, g1, g2, g3, g4, g5, g6, g7, interface @ ..] = spec.dgid.0;
+        let link = match spec.link {
+            AhLink::Roce {
+                dmac: [a, b, c, d, e, f],
+            } => {
+                let [start, end] = [[a, b, c, d], [e, f, 1, 0]].map(u32::from_ne_bytes);
+                u64::from(start) << 32 | u64::from(end)
+            }
+            AhLink::Ib { dlid, path_bits } => u64::from(dlid) << 8 | u64::from(path_bits),
+        };
+        let bytes = [
+            spec.hop_limit,
+            spec.traffic_class,
+            spec.sl,
+            spec.static_rate,
+        ];
         AhKey {
-            flow_label: spec.flow_label,
-            dgid: spec.dgid.0,
-            link: spec.link,
-            hop_limit: spec.hop_limit,
-            traffic_class: spec.traffic_class,
-            sl: spec.sl,
-            static_rate: spec.static_rate,
+            dgid: [
+                u64::from_ne_bytes([g0, g1, g2, g3, g4, g5, g6, g7]),
+                u64::from_ne_bytes(interface),
+            ],
+            link,
+            header: u64::from(spec.flow_label) << 32 | u64::from(u32::from_ne_bytes(bytes)),
             sgid: spec.sgid.map_or(0, |sgid| sgid.as_raw().addr()),
             user: user.map_or(0, UserRef::address),
         }

@@ -34,7 +34,7 @@ all: modules
 
 modules:
 	@tools/kmake modules $(if $(V),V=$(V)) $(if $(CLIPPY),CLIPPY=$(CLIPPY)) $(if $(W),W=$(W)) $(if $(MO),MO=$(MO)) \
-		$(if $(DELAYS),DELAYS=$(DELAYS))
+		$(if $(DELAYS),DELAYS=$(DELAYS)) $(if $(DELAY_AT),DELAY_AT=$(DELAY_AT))
 
 # INSTALL_MOD_PATH is the root of the target system, INSTALL_MOD_DIR the place
 # below its lib/modules/<release>.
@@ -165,7 +165,7 @@ help:
 	@echo '  rust-analyzer     - rust-project.json for editors'
 	@echo ''
 	@echo '  V=1  show commands    CLIPPY=1  lint while building    W=1  more warnings'
-	@echo '  DELAYS=<seed>  a module that sleeps where races are'
+	@echo '  DELAYS=<seed>  a module that sleeps where races are; DELAY_AT=<place>: for long at one of them'
 	@echo '  RUST_RDMA_CM_CACHE=<directory> for the cache (now $(CACHE))'
 	@echo ''
 	@echo 'Tools: tools/guest runs a command in a guest, tools/buildroot one in the build'

@@ -5,9 +5,9 @@
 use super::execute::Cause;
 use crate::{
     endpoint::{Endpoint, EndpointRef, Exchange, Inner},
-    table::timers::{Due, Timed},
+    table::timers::Timed,
 };
-use cmproto::cm::Waiting;
+use cmproto::{cm::Waiting, time::Due};
 
 impl Timed for EndpointRef {
     fn number(&self) -> u64 {

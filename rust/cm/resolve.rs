@@ -18,7 +18,7 @@ use crate::{
     kext::delay,
     table::resolve_budget::{Replaced, ResolvePermit, ResolvePurpose},
 };
-use cmproto::addr::SockAddr;
+use cmproto::{addr::SockAddr, node::ResolutionProgress};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
     new_mutex,
@@ -53,13 +53,6 @@ pub(super) trait Deferred: Send + Sync + 'static {
     fn resolved(&self, link: Result<&DevAddr>);
 }
 
-/// The progress of a resolution.
-enum Progress {
-    Starting,
-    Running(#[expect(dead_code, reason = "dropping it ends the query")] Query),
-    Done,
-}
-
 /// A running resolution, which owns the request or answer that waits for it.
 #[pin_data]
 struct Resolve<T> {
@@ -67,7 +60,7 @@ struct Resolve<T> {
     permit: ResolvePermit,
     deferred: T,
     #[pin]
-    progress: Mutex<Progress>,
+    progress: Mutex<ResolutionProgress<Query>>,
 }
 
 /// Calls [`Deferred::resolved`] when the address of the sender is known: at once if it is known
@@ -100,7 +93,7 @@ pub(super) fn start_resolving<T: Deferred>(
         globals: globals.clone(),
         permit,
         deferred,
-        progress <- new_mutex!(Progress::Starting, "rdma_cm_resolve"),
+        progress <- new_mutex!(ResolutionProgress::Starting, "rdma_cm_resolve"),
     }));
     match resolve {
         Ok(resolve) => Arc::from(resolve).start(),
@@ -122,10 +115,8 @@ impl<T: Deferred> Resolve<T> {
         match started {
             Ok(Started::Known(_, found)) => self.over(Ok(&found)),
             Ok(Started::Pending(query)) => {
-                let mut progress = self.progress.lock();
-                if matches!(*progress, Progress::Starting) {
-                    *progress = Progress::Running(query);
-                }
+                let over = self.progress.lock().started(query);
+                drop(over);
             }
             Err(error) => self.over(Err(error)),
         }
@@ -134,12 +125,11 @@ impl<T: Deferred> Resolve<T> {
     /// Ends the resolution, unless it has ended, and reports its result, unless the request has
     /// ended with its listener.
     fn over(&self, link: Result<&DevAddr>) {
-        let before = core::mem::replace(&mut *self.progress.lock(), Progress::Done);
-        if matches!(before, Progress::Done) {
+        let Some(query) = self.progress.lock().end() else {
             return;
-        }
+        };
         // First the query, then the place: no neighbour is asked without one.
-        drop(before);
+        drop(query);
         self.permit.release();
         delay::point();
         if self.deferred.resume() {

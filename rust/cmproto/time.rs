@@ -11,6 +11,24 @@ use core::ops::{Add, AddAssign, Sub};
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
 
+/// The time at which a timer was found to be due.
+///
+/// Until its owner is locked the owner may have set another deadline, which is looked at again.
+#[derive(Copy, Clone, Debug)]
+pub struct Due(Instant);
+
+impl Due {
+    /// Creates the time of timers whose deadlines are not after `now`.
+    pub const fn at(now: Instant) -> Self {
+        Self(now)
+    }
+
+    /// Returns whether a timer with `deadline` was due.
+    pub fn includes(self, deadline: Instant) -> bool {
+        deadline <= self.0
+    }
+}
+
 /// A duration, in microseconds.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(pub u64);
@@ -204,6 +222,14 @@ impl From<TimeCode> for u8 {
 #[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_time))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deadline_that_was_set_anew_is_not_due() {
+        let due = Due::at(Instant(1_000));
+        assert!(due.includes(Instant(999)));
+        assert!(due.includes(Instant(1_000)));
+        assert!(!due.includes(Instant(1_001)));
+    }
 
     #[test]
     fn arithmetic_saturates() {

@@ -32,5 +32,7 @@ impl Endpoint {
         self.id_priv.del();
         delay::point();
         attachment.device.members.leave(self.number, self);
+        // Until this returns, the attachment keeps the device.
+        delay::at("device-left");
     }
 }

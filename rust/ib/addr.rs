@@ -123,6 +123,7 @@ impl Request {
         // SAFETY: The RDMA core's reference keeps the object. A task that cancels the query waits
         // for this callback before it takes over the reference.
         let state = unsafe { &(*this).state };
+        delay::at("query-answered");
         if !state.begin() {
             return;
         }
@@ -144,9 +145,11 @@ impl Request {
             context.done(status, src, &addr);
         }
         delay::point();
+        delay::at("query-told");
         if this.state.finish() {
             // The `Query` still exists and frees the memory, after it has waited for this callback.
             drop(this);
+            delay::at("query-finished");
         } else {
             let queue = this.queue.clone();
             // The work was not enqueued before, so this does not fail. The work waits until this

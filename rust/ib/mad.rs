@@ -176,6 +176,7 @@ impl Agent {
         let ah = ah.for_message()?;
         let registered = self.registered()?;
         delay::point();
+        delay::at("agent-used");
         let mut buffer = match memory {
             Memory::Shared => self.buffers.share(&registered, pkey_index)?,
             Memory::Pool => self.buffers.take(&registered, pkey_index)?,

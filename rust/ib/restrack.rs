@@ -123,8 +123,6 @@ enum Entry {
     Owned,
     /// The entry is being added to the table of a device.
     Adding,
-    /// The entry is being added, and will be removed directly after that.
-    Unwanted,
     /// The entry is in the table of a device, which is kept.
     Shown,
 }
@@ -175,9 +173,8 @@ impl Record {
 ///
 /// - `raw.res` has an owner (a task or a string) unless `entry` is [`Entry::Blank`] or
 ///   [`Entry::Busy`]. A string is [`NOBODY`], or that of `name`, which is kept until ib_core does
-///   not read it any more. While the state is [`Entry::Busy`], [`Entry::Adding`] or
-///   [`Entry::Unwanted`], `raw.res` is changed only by the task that has set this state, or that
-///   has set [`Entry::Adding`] before.
+///   not read it any more. While the state is [`Entry::Busy`] or [`Entry::Adding`], `raw.res` is
+///   changed only by the task that has set this state.
 /// - `raw.res` can be in the table of `raw.id.device` only while `entry` is neither
 ///   [`Entry::Blank`] nor [`Entry::Owned`]. The device is registered then, and the pointer is not
 ///   changed.
@@ -425,32 +422,24 @@ impl RdmaIdPrivate {
         trace::cma::cm_id_attach(self, device);
         delay::point();
         let device = device.clone();
-        let before = {
-            let mut record = self.record.lock();
-            // INVARIANT: The reference keeps the device.
-            record.device = Some(device);
-            mem::replace(&mut record.entry, Entry::Shown)
-        };
-        if matches!(before, Entry::Unwanted) {
-            self.del();
-        }
+        let mut record = self.record.lock();
+        // INVARIANT: The reference keeps the device.
+        record.device = Some(device);
+        record.entry = Entry::Shown;
         Ok(())
     }
 
     /// Hides the identifier and removes its owner. Does nothing if there is no owner.
     ///
-    /// Sleeps until a netlink dump that is reading the entry has finished. If another task is about
-    /// to show the identifier, that task hides it again.
+    /// Sleeps until a netlink dump that is reading the entry has finished. An identifier that
+    /// another task is about to show stays: who hides one knows that it was shown, or has taken it
+    /// from all who could show it.
     pub(crate) fn del(&self) {
         let before = {
             let mut record = self.record.lock();
             match record.entry {
                 Entry::Owned | Entry::Shown => {}
-                Entry::Adding => {
-                    record.entry = Entry::Unwanted;
-                    return;
-                }
-                Entry::Blank | Entry::Busy | Entry::Unwanted => return,
+                Entry::Blank | Entry::Busy | Entry::Adding => return,
             }
             mem::replace(&mut *record, Record::new(Entry::Busy, None))
         };

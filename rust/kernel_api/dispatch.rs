@@ -44,6 +44,7 @@ impl WorkItem for KernelId {
         let _scope = NoIo::begin();
         this.pass_on_notices();
         while this.deliver_next() {}
+        delay::at("consumer-told");
     }
 }
 

@@ -5,12 +5,25 @@
 //! A [`point`] marks a place where another task may interleave: between releasing a lock and taking
 //! it again, before a condition is checked a second time, and around an operation that another task
 //! waits for. In other builds it does nothing.
+//!
+//! [`at`] marks a place whose window a random delay is too short to meet. One build has a long
+//! delay at one of them: `make DELAYS=1 DELAY_AT=<name>`.
 
 /// Sleeps for a random time in a test build. The caller must not hold a spin lock.
 #[inline(always)]
 pub(crate) fn point() {
     #[cfg(rdma_delays)]
     on::sleep();
+}
+
+/// Sleeps for two seconds in a test build that is made for the place `name`. The caller must not
+/// hold a spin lock.
+#[inline(always)]
+pub(crate) fn at(name: &str) {
+    #[cfg(rdma_delays)]
+    on::sleep_at(name);
+    #[cfg(not(rdma_delays))]
+    let _ = name;
 }
 
 /// Logs the seed of the delays in a test build.
@@ -29,6 +42,12 @@ mod on {
 
     /// The seed of the random delays.
     pub(super) const SEED: u64 = parse(env!("RDMA_DELAYS").as_bytes());
+
+    /// The name of the place that has the long delay, if there is one.
+    const PLACE: Option<&str> = option_env!("RDMA_DELAY_AT");
+
+    /// The length of the long delay, longer than a device takes to be removed.
+    const LONG: Delta = Delta::from_secs(2);
 
     /// The number of points that were passed so far.
     static PASSED: Atomic<u64> = Atomic::new(0);
@@ -67,5 +86,12 @@ mod on {
         };
         let delay = (random >> 4) % longest;
         fsleep(Delta::from_micros(i64::try_from(delay).unwrap_or(0)));
+    }
+
+    /// Sleeps for two seconds if the build is made for the place `name`.
+    pub(super) fn sleep_at(name: &str) {
+        if PLACE == Some(name) {
+            fsleep(LONG);
+        }
     }
 }

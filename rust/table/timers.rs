@@ -24,7 +24,7 @@ use crate::kext::{
     clock, delay,
     workqueue::{new_delayed_runner, DelayedRunner, OwnedQueue, RunDelayed},
 };
-use cmproto::time::Instant;
+use cmproto::time::{Due, Instant};
 use containers::{Counted, HasLink, Link, Tree};
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -66,9 +66,6 @@ impl Timer {
     }
 }
 
-/// The time when the work item of a shard has found a timer to be due.
-pub(crate) struct Due(Instant);
-
 /// The armed timers of a shard.
 struct Armed<T: Timed> {
     tree: Tree<T, Deadline>,
@@ -105,10 +102,10 @@ impl<T: Timed> Shard<T> {
     }
 
     /// Returns the owner of the first timer if that is due.
-    fn first_due(&self, now: Instant) -> Option<T> {
+    fn first_due(&self, due: Due) -> Option<T> {
         let timers = self.timers.lock();
         let (deadline, owner) = timers.tree.first()?;
-        (deadline.0 <= now).then(|| (*owner).clone())
+        due.includes(deadline.0).then(|| (*owner).clone())
     }
 
     /// Schedules the work item for the first deadline of `timers`, which are those of this shard.
@@ -131,12 +128,12 @@ impl<T: Timed> RunDelayed for Shard<T> {
     fn run_delayed(this: Arc<Self>) {
         this.timers.lock().wakes = None;
         loop {
-            let now = Instant(clock::now_us());
-            let Some(owner) = this.first_due(now) else {
+            let due = Due::at(Instant(clock::now_us()));
+            let Some(owner) = this.first_due(due) else {
                 break;
             };
             delay::point();
-            owner.timer_is_due(Due(now));
+            owner.timer_is_due(due);
         }
         this.wait(&mut this.timers.lock());
     }
@@ -226,11 +223,8 @@ impl<T: Timed> Timers<T> {
             return false;
         };
         let mut timers = shard.timers.lock();
-        if timers
-            .tree
-            .key(owner)
-            .is_none_or(|deadline| deadline.0 > due.0)
-        {
+        let is_over = |deadline: Deadline| due.includes(deadline.0);
+        if !timers.tree.key(owner).is_some_and(is_over) {
             return false;
         }
         let removed = timers.tree.remove(owner);

@@ -321,6 +321,29 @@ TEST(resolve, destroy_while_resolving)
 	CHECK(no_event(f, 200));
 }
 
+/*
+ * An id that ends just when its neighbour answers, and then one whose neighbour
+ * never does: nobody hears of either.
+ */
+TEST_LIMIT(resolve, destroy_when_the_neighbour_answers, 120)
+{
+	union addr dst = addr4("10.0.0.2", 7471), absent = absent4(7471);
+	int f = fd();
+
+	for (int round = 0; round < 20; round++) {
+		uint32_t first = new_id(f), second = new_id(f);
+
+		REQUIRE_EQ(0, system("ip neigh flush dev v0"));
+		REQUIRE_OK(resolve_addr(f, first, NULL, &dst, 1000));
+		usleep(round * 500);
+		REQUIRE_ID(destroy_id(f, first));
+		REQUIRE_OK(resolve_addr(f, second, NULL, &absent, 1000));
+		CHECK_EQ(0, REQUIRE_ID(destroy_id(f, second)));
+	}
+	/* An event of the first id is destroyed with it. */
+	CHECK(no_event(f, 2000));
+}
+
 TEST(resolve, close_while_resolving)
 {
 	union addr dst = absent4(7471);

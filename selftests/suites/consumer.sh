@@ -46,6 +46,13 @@ tests() {
 	check "$module${*:+ with $*} loads and unloads" whole "$module" "$number" "$status"
 }
 
+# The callbacks of the last consumer may still be returning.
+unloaded_after_consumer() {
+	insmod cmid.ko own=1 && rmmod cmid && cm-use none || return
+	sleep 3
+	cm-use "$CM"
+}
+
 IBCM_TESTS='an unused identifier
 listeners
 a connection from outside
@@ -132,6 +139,11 @@ nobody answers"
 	ip neigh del 10.0.0.98 dev v0
 	if [ "$(cm-use)" != c ]; then
 		tests cmid own=1 <<<"destroyed in its own callback"
+		if [ -e cmid.ko ]; then
+			check "the connection manager goes right after its last consumer" unloaded_after_consumer
+		else
+			skip "the connection manager goes right after its last consumer" "there is no cmid.ko"
+		fi
 	else
 		skip "destroyed in its own callback" "C waits for ever for the callback to end (differences.rst)"
 	fi

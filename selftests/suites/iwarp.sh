@@ -218,6 +218,13 @@ reload() {
 }
 check "unload and load" reload
 
+unload_after_connection() {
+	exchange "" "" "$C4" "$C4" && cm-use none || return
+	sleep 3
+	cm-use "$CM"
+}
+check "unload right after a connection" unload_after_connection
+
 conformance 'iwarp.*'
 
 gone() {

@@ -82,6 +82,31 @@ use_then_unload() {
 }
 check "unload right after a connection" use_then_unload
 
+# A client that is gone before its request is to be sent again, after 4 s.
+timer_then_unload() {
+	local client status=0
+	early_retry 0 && ip neigh replace 10.0.0.97 lladdr 02:00:00:00:00:97 dev v0 nud permanent || return
+	rping -c -a 10.0.0.97 >/dev/null 2>&1 & client=$!
+	wait_for 5 cm_id_in CONNECT "comm rping" || status=1
+	kill -9 "$client"
+	cm-use none || return
+	sleep 5
+	cm-use "$CM" || return
+	ip neigh del 10.0.0.97 dev v0
+	[ "$status" -eq 0 ] || fail "no request"
+}
+check "unload while a request waits to be sent again" timer_then_unload
+
+# A client whose neighbour is asked, and that ends as soon as it has the answer: nobody listens there.
+query_then_unload() {
+	ip neigh flush dev v0
+	! timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7999 || fail "somebody listens" || return
+	cm-use none || return
+	sleep 3
+	cm-use "$CM"
+}
+check "unload while an address query ends" query_then_unload
+
 counters() {
 	local group message
 	for group in cm_tx_msgs cm_tx_retries cm_rx_msgs cm_rx_duplicates; do

@@ -92,6 +92,22 @@ both() {
 }
 check "both devices at the same time" both
 
+# client_unplugged [COMMAND...]: the device of a client goes as soon as it connects, and after that command.
+client_unplugged() {
+	local server client status=0
+	$PEER rping -s -P -a "$B4" >/dev/null 2>&1 & server=$!
+	await_listener "comm rping" || return
+	rping -c -a "$B4" >/dev/null 2>&1 & client=$!
+	wait_for 10 cm_id_in CONNECT "comm rping" || { fail "no connection"; status=1; }
+	"$@" || status=1
+	unplug || status=1
+	kill -9 "$server" "$client" 2>/dev/null
+	plug || return
+	[ "$status" -eq 0 ] && nothing_left 20 && exchange "" "$PEER" "$A4" "$A4"
+}
+check "the device of a client that connects" client_unplugged
+check "the device of a client that ends" client_unplugged eval 'kill -9 "$client"'
+
 # Both ends at the device that goes: what they said to each other then would come too late.
 with_itself() {
 	local server client events=/sys/kernel/tracing/events

@@ -53,7 +53,7 @@ pub use self::{
     offer::{Admission, Declined, Offer},
     priority::{Asker, Priority, SeenRequest},
     request::{request, Refusal, Request, RequestEnd},
-    resolution::ResolutionPlaces,
+    resolution::{ResolutionPlaces, ResolutionProgress},
     route::{route, Route},
     sidr::{sidr_request, SidrRequest},
     source::{Confirmation, Unasked},

@@ -6,6 +6,7 @@ use crate::{
     bucket::TokenBucket,
     time::{Duration, Instant},
 };
+use core::mem;
 
 /// The places of the resolutions that run at a time, each for a request or an answer that waits for
 /// its sender's address.
@@ -93,6 +94,47 @@ impl Default for ResolutionPlaces {
     }
 }
 
+/// The progress of the resolution of a sender's address.
+///
+/// The resolution has a query `Q` in progress, and ends when that ends or when another sender gets
+/// its place. Either may happen before the query is known here: the resolution is over once, and
+/// keeps no query after that.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ResolutionProgress<Q> {
+    /// The query is being started.
+    Starting,
+    /// The query is in progress.
+    Running(Q),
+    /// The resolution is over.
+    Over,
+}
+
+impl<Q> ResolutionProgress<Q> {
+    /// Keeps the query that was started until the resolution is over.
+    ///
+    /// Returns the query if the resolution is over already: the caller must cancel it.
+    #[must_use]
+    pub fn started(&mut self, query: Q) -> Option<Q> {
+        match self {
+            Self::Starting => {
+                *self = Self::Running(query);
+                None
+            }
+            Self::Running(_) | Self::Over => Some(query),
+        }
+    }
+
+    /// Ends the resolution. Returns the query that is to be cancelled, if there is one; or `None`
+    /// if the resolution was over before.
+    pub fn end(&mut self) -> Option<Option<Q>> {
+        match mem::replace(self, Self::Over) {
+            Self::Starting => Some(None),
+            Self::Running(query) => Some(Some(query)),
+            Self::Over => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +144,22 @@ mod tests {
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
+    }
+
+    #[test]
+    fn a_resolution_is_over_once_and_returns_its_query() {
+        let mut progress = ResolutionProgress::Starting;
+        assert_eq!(progress.started(7), None);
+        assert_eq!(progress.end(), Some(Some(7)));
+        assert_eq!(progress.end(), None);
+    }
+
+    #[test]
+    fn a_resolution_that_was_over_at_once_keeps_no_query() {
+        let mut progress = ResolutionProgress::Starting;
+        assert_eq!(progress.end(), Some(None));
+        assert_eq!(progress.started(7), Some(7));
+        assert_eq!(progress, ResolutionProgress::Over);
     }
 
     #[test]

@@ -95,7 +95,7 @@ built() {
 	in_root modinfo "${file#"$root"}" >"$work/modinfo" && cat "$work/modinfo" || return
 	grep -q "^vermagic: *$release " "$work/modinfo" && grep -q '^sig_id: *PKCS#7' "$work/modinfo" &&
 		grep -q '^signer: *DKMS module signing key' "$work/modinfo" && grep -q '^commit: *[0-9a-f]' "$work/modinfo" &&
-		! in_root depmod -n "$release" | grep -q 'symbol:.* rust_rdma_cm' &&
+		! grep -q 'symbol:.* rust_rdma_cm' <<<"$(in_root depmod -n "$release")" &&
 		[ -z "$(ls -d "$root"/var/lib/dkms/rust-rdma-cm/*/build/kernel 2>/dev/null)" ]
 }
 removed() {

@@ -45,7 +45,7 @@ manager() {
 	[ "$("$TOOL" | head -n 1)" = "$CM" ] || fail "$("$TOOL")" || return
 	[ "$(json .manager status)" = "$CM" ] || return
 	exec 7<>/dev/infiniband/rdma_cm
-	"$TOOL" 7>&- | grep -q "^used by processes:.* $BASHPID (" || fail "$("$TOOL")"
+	grep -q "^used by processes:.* $BASHPID (" <<<"$("$TOOL" 7>&-)" || fail "$("$TOOL")"
 }
 check "status: which connection manager, and who uses it" manager
 
@@ -64,7 +64,7 @@ completes() {
 
 completion() {
 	mkdir "$TMP/generated" && "$TOOL" generate "$TMP/generated" && . "$TMP/generated/rdma-cm.bash" || return
-	complete -p rdma-cm | grep -q 'complete .*-F _rdma-cm rdma-cm' || fail "$(complete -p)" || return
+	grep -q 'complete .*-F _rdma-cm rdma-cm' <<<"$(complete -p rdma-cm)" || fail "$(complete -p)" || return
 	[ "$(completes rdma-cm sh)" = "show" ] && [ "$(completes rdma-cm show li)" = "listeners limits" ] &&
 		[ "$(completes rdma-cm use r)" = "rust" ] || return
 	# Each command that --help has is offered, and no other.
@@ -216,7 +216,7 @@ connections() {
 	local age
 	age=$(json 'map(."age-ms") | min' show connections)
 	[ "$age" -gt 0 ] && [ "$age" -lt 120000 ] || fail "age $age" || return
-	"$TOOL" show connections | grep -q "rping/${CLIENTS[0]} *established" || fail "$("$TOOL" show connections)" || return
+	grep -q "rping/${CLIENTS[0]} *established" <<<"$("$TOOL" show connections)" || fail "$("$TOOL" show connections)" || return
 	stop || return
 	wait_for 10 established 0
 }
@@ -279,8 +279,8 @@ id_options() {
 	"$TOOL" show connections --verbose >"$TMP/out" && [ "$(wc -L <"$TMP/out")" -le 80 ] &&
 		grep -qx '    set on the id: max-retries=3 early-retry-ms=0' "$TMP/out" &&
 		grep -q '^    of the port: response-timeout=20 deadline-ms=0 timewait=22' "$TMP/out" || fail "$(cat "$TMP/out")" || return
-	"$TOOL" show listeners -v | grep -qx '    set on the id: deadline-ms=9000' || return
-	! "$TOOL" show connections | grep -q 'max-retries' || return
+	grep -qx '    set on the id: deadline-ms=9000' <<<"$("$TOOL" show listeners -v)" || return
+	! grep -q 'max-retries' <<<"$("$TOOL" show connections)" || return
 	# An id of a request has the options of its listener.
 	$PEER rping -c -a "$A4" -p 7361 >/dev/null 2>&1 &
 	request_is_there() {
@@ -363,7 +363,7 @@ refusals() {
 	"$TOOL" stat --openmetrics >"$TMP/metrics" || return
 	grep -q "^rdma_cm_rx_rejects_total{device=\"rxe0\",port=\"1\",reason=\"$reason\"} [1-9]" "$TMP/metrics" || return
 	[ "$(tail -n 1 "$TMP/metrics")" = "# EOF" ] || return
-	"$TOOL" stat --prometheus | grep -qx '# TYPE rdma_cm_rx_rejects_total counter'
+	grep -qx '# TYPE rdma_cm_rx_rejects_total counter' <<<"$("$TOOL" stat --prometheus)"
 }
 check "stat: refusals by reason, at both ends" refusals
 
@@ -459,7 +459,7 @@ origins() {
 		is_tuned rxe0 deadline-ms "8000 device" && is_tuned rxe0 timewait "3 port" &&
 		is_tuned rxe0 response-timeout "20 default" || return
 	"$TOOL" tune set rxe0 max-retries=5 && is_tuned rxe0 max-retries "5 hand" || return
-	"$TOOL" tune | grep -q '^rxe0/1 *max-retries *5 *15 *15 *by hand, line 1 has 7$' || fail "$("$TOOL" tune)" || return
+	grep -q '^rxe0/1 *max-retries *5 *15 *15 *by hand, line 1 has 7$' <<<"$("$TOOL" tune)" || fail "$("$TOOL" tune)" || return
 	"$TOOL" tune set rxe0 early-retry-ms=100 && ends_with 0 "$TOOL" tune apply && is_tuned rxe0 max-retries "7 host" &&
 		is_tuned rxe0 early-retry-ms "100 hand" || return
 	"$TOOL" tune | awk 'length > 80 { exit 1 }' || fail "$("$TOOL" tune)" || return

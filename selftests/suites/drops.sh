@@ -39,7 +39,7 @@ counts() {
 
 if [ "$CM" != rust ]; then
 	skip "what is dropped is counted" "C does not count it"
-elif "$SELFTESTS/suites/scenarios.sh" no-such-scenario | grep -q '^Bail out'; then
+elif grep -q '^Bail out' <<<"$("$SELFTESTS/suites/scenarios.sh" no-such-scenario)"; then
 	skip "what is dropped is counted" "no cm-script: tools/script on the host builds it"
 else
 	check "a file for each reason" files

@@ -203,7 +203,7 @@ swapping() {
 	[ "$($tool | head -n 1)" = c ] || fail "not c" || return
 	exec 7<>/dev/infiniband/rdma_cm
 	! $tool use rust 7>&- || fail "swapped below a process" || return
-	$tool 7>&- | grep -q "^used by processes: $user " || fail "$($tool)" || return
+	grep -q "^used by processes: $user " <<<"$($tool 7>&-)" || fail "$($tool)" || return
 	exec 7>&-
 	$tool use rust && unload_all
 }
@@ -212,7 +212,7 @@ check "rdma-cm use swaps what nobody uses" swapping
 swapping_below() {
 	modprobe nvme-rdma || return
 	! $tool use c || fail "swapped below a module" || return
-	$tool | grep -q '^used by modules: nvme_rdma' || fail "$($tool)" || return
+	grep -q '^used by modules: nvme_rdma' <<<"$($tool)" || fail "$($tool)" || return
 	[ "$($tool | head -n 1)" = rust ] || fail "not rust any more" || return
 	modprobe -r nvme-rdma && unload_all
 }
@@ -229,7 +229,7 @@ swapping_below_group() {
 	! out=$($tool use c 2>&1) || fail "swapped below a group" || return
 	[ "$out" = "rdma-cm: in use by configfs: /sys/kernel/config/rdma_cm/rxe0: nothing has changed" ] && is_rust ||
 		fail "$out" || return
-	$tool | grep -q '^used by configfs: /sys/kernel/config/rdma_cm/rxe0$' || fail "$($tool)" || return
+	grep -q '^used by configfs: /sys/kernel/config/rdma_cm/rxe0$' <<<"$($tool)" || fail "$($tool)" || return
 	rmdir /sys/kernel/config/rdma_cm/rxe0 && $tool use c && is_c && unload_all
 }
 check "rdma-cm use swaps nothing below a group of configfs" swapping_below_group

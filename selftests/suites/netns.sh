@@ -22,7 +22,7 @@ one_namespace() {
 mode() {
 	# The end of a namespace takes its time.
 	wait_for 30 rdma system set netns "$1"
-	rdma system | grep -q "netns $1" || fail "not $1"
+	grep -q "netns $1" <<<"$(rdma system)" || fail "not $1"
 }
 
 cases() {

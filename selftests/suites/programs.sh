@@ -106,7 +106,7 @@ async() {
 	both "rstream -b $B4 -I 5 -C 5 -S 4096 -T a" \
 		"rstream -s $B4 -I 5 -C 5 -S 4096 -T a; s=\$?; [ \$s -eq 0 ] || [ \$s -eq 16 ]" \
 		>"$TMP/both" 2>&1 || { cat "$TMP/both"; return 1; }
-	sed '1,/^--- server/d' "$TMP/both" | grep -q '^custom .* 200k ' || fail "not all the data"
+	grep -q '^custom .* 200k ' <<<"$(sed '1,/^--- server/d' "$TMP/both")" || fail "not all the data"
 }
 check "rstream -T a" thrice async
 check "riostream" thrice both "riostream -b $B4 -I 5 -C 5 -S 4096" "riostream -s $B4 -I 5 -C 5 -S 4096"

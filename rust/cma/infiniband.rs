@@ -4,7 +4,7 @@
 //! comes from the subnet administrator.
 
 use crate::{
-    endpoint::{CallbackContext, Endpoint, EndpointRef, Inner},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, Inner, PathRecords},
     ib::{
         debug::Failure,
         gid::GidAttr,
@@ -86,16 +86,19 @@ impl Endpoint {
 
 impl PathDone for CallbackContext {
     fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
-        let record = result.and_then(|record| Ok(KBox::new(record, GFP_KERNEL_ACCOUNT)?));
+        let found = result.and_then(|record| {
+            let path = Path::from_record(&record, true);
+            Ok((path, PathRecords::of_path(record)?))
+        });
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
         if inner.state() != State::RouteQuery {
             return;
         }
         let sa_query = inner.route.sa_query.take();
-        let found = record.map(|record| {
-            inner.route.path = Some(Path::from_record(&record, true));
-            inner.route.path_record = Some(record);
+        let found = found.map(|(path, records)| {
+            inner.route.path = Some(path);
+            inner.route.add_records(records);
         });
         let resolved = (Trigger::RouteResolved, CmEvent::RouteResolved);
         let failed = (Trigger::RouteFailed, CmEvent::RouteError);

@@ -6,7 +6,7 @@
 //! paths, as TCP finds its way. For InfiniBand see [`super::infiniband`].
 
 use crate::{
-    endpoint::{Attachment, Endpoint, EndpointRef, Event, Inner},
+    endpoint::{Attachment, Endpoint, EndpointRef, Event, Inner, PathRecords},
     ib::addr::roce_path_mtu,
     kext::netdev::NetDevice,
 };
@@ -17,7 +17,7 @@ use cmproto::{
     ucma::path::PathRecord,
     ucma_abi::{CmEvent, SaPathRecord},
 };
-use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*};
+use kernel::prelude::*;
 
 /// The bits of a flow label.
 const FLOW_LABEL_MASK: u32 = 0x000f_ffff;
@@ -63,8 +63,7 @@ impl Endpoint {
         if !inner.is_iwarp() {
             let path = self.roce_path(&inner)?;
             inner.watching = self.watch_peer(&inner)?;
-            inner.route.path = Some(path);
-            inner.route.path_record = None;
+            inner.route.set_path(path);
         }
         self.step(&mut inner, Trigger::ComputeRoute)?;
         self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));
@@ -77,7 +76,6 @@ impl Endpoint {
     /// Fails with `EINVAL` in the wrong state, with `ENODEV` for a loopback address on RoCE or if
     /// the interface has gone, or with `ENOMEM`. On failure nothing has changed.
     pub(crate) fn set_path(&self, record: &PathRecord, report: bool) -> Result {
-        let mut user_path = KBox::new(*record, GFP_KERNEL_ACCOUNT)?;
         let mut inner = self.inner.lock();
         if inner.state() != State::AddrResolved {
             return Err(EINVAL);
@@ -87,9 +85,9 @@ impl Endpoint {
             NetDevice::by_index(&self.net, link.bound_dev_if).ok_or(ENODEV)?;
         }
         let has_lids = inner.is_ib();
-        *user_path = path::shown(record, has_lids);
+        let records = PathRecords::of_path(path::shown(record, has_lids))?;
         inner.route.path = Some(Path::from_record(record, has_lids));
-        inner.route.path_record = Some(user_path);
+        inner.route.add_records(records);
         self.step(&mut inner, Trigger::SetPath)?;
         if report {
             self.deliver(&inner, &Event::new(CmEvent::RouteResolved, 0));

@@ -3,7 +3,7 @@
 //! Service resolution: finds the ports that have an InfiniBand service.
 
 use crate::{
-    endpoint::{CallbackContext, Endpoint, EndpointRef, Services},
+    endpoint::{CallbackContext, Endpoint, EndpointRef, PathRecords, Services},
     ib::{
         debug::Failure,
         sa::{ServiceDone, ServiceQuery, ServiceRecord},
@@ -52,7 +52,7 @@ impl Endpoint {
 
     /// Returns the service records that were found, if there are any.
     pub(crate) fn services(&self) -> Option<Services> {
-        self.inner.lock().route.services.clone()
+        self.inner.lock().route.services().cloned()
     }
 }
 
@@ -65,7 +65,8 @@ impl ServiceDone for CallbackContext {
     fn service_done(self: Arc<Self>, result: Result<KVec<ServiceRecord>>) {
         let found = result.and_then(|records| {
             let first = records.first().map(service_addr).ok_or(ENOENT)?;
-            Ok((first, Arc::new(records, GFP_KERNEL_ACCOUNT)?))
+            let services = Arc::new(records, GFP_KERNEL_ACCOUNT)?;
+            Ok((first, PathRecords::of_services(services)?))
         });
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();
@@ -73,17 +74,17 @@ impl ServiceDone for CallbackContext {
             return;
         }
         let sa_query = inner.route.sa_query.take();
-        let found = match &inner.route.services {
+        let found = match inner.route.services() {
             Some(_) => Err(Errno::EALREADY.to_kernel()),
             None => found,
         };
-        let found = found.map(|(first, services)| {
+        let found = found.map(|(first, records)| {
             // The route will lead to the first record's port.
             if let SockAddr::Ib { pkey, .. } = first {
                 inner.addr.pkey = pkey;
             }
             inner.addr.dst = first;
-            inner.route.services = Some(services);
+            inner.route.add_records(records);
             endpoint.show(&inner);
         });
         let resolved = (Trigger::ServiceResolved, CmEvent::AddrinfoResolved);

@@ -57,8 +57,8 @@ impl Endpoint {
                 pkey: inner.addr.pkey,
                 sgid,
                 dgid,
-                path: match &inner.route.path_record {
-                    Some(given) => Some(**given),
+                path: match inner.route.path_record() {
+                    Some(given) => Some(*given),
                     None => inner.route.path.map(Path::to_record),
                 },
                 protocol,

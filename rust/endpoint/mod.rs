@@ -44,7 +44,7 @@ pub(crate) use self::{
     inner::Inner,
     iwarp::{Iwarp, IwarpConnection},
     owned_event::OwnedEvent,
-    path_resolution::Services,
+    path_resolution::{PathRecords, Services},
     retransmit_buffer::{BufferCache, Connection, RetransmitMemory},
 };
 

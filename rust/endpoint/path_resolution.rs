@@ -4,29 +4,79 @@
 
 use crate::ib::sa::{SaQuery, ServiceRecord};
 use cmproto::{path::Path, ucma::path::PathRecord};
-use kernel::{prelude::*, sync::Arc};
+use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 
 /// Service records that a subnet administrator has returned.
 pub(crate) type Services = Arc<KVec<ServiceRecord>>;
 
+/// The records that a path is made of. Over RoCE most endpoints have none.
+#[derive(Default)]
+pub(crate) struct PathRecords {
+    path: Option<PathRecord>,
+    services: Option<Services>,
+}
+
+impl PathRecords {
+    /// Creates the records with that of a path.
+    pub(crate) fn of_path(path: PathRecord) -> Result<KBox<Self>> {
+        let this = Self {
+            path: Some(path),
+            services: None,
+        };
+        Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Creates the records with those of services.
+    pub(crate) fn of_services(services: Services) -> Result<KBox<Self>> {
+        let this = Self {
+            path: None,
+            services: Some(services),
+        };
+        Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+}
+
 /// The resolution of the path to the peer, and its result.
 pub(crate) struct PathResolution {
     pub(crate) path: Option<Path>,
-    /// The path record that the consumer has set or the subnet administrator has found. `path` is
-    /// made of it; some of its fields are only reported.
-    pub(crate) path_record: Option<KBox<PathRecord>>,
+    records: Option<KBox<PathRecords>>,
     /// The query to the subnet administrator that is under way.
     pub(crate) sa_query: Option<KBox<SaQuery>>,
-    /// The service records that the subnet administrator has found.
-    pub(crate) services: Option<Services>,
 }
 
 impl PathResolution {
     /// The state before a path is resolved.
     pub(super) const NONE: Self = Self {
         path: None,
-        path_record: None,
+        records: None,
         sa_query: None,
-        services: None,
     };
+
+    /// Returns the path record that the consumer has set or the subnet administrator has found.
+    /// `path` is made of it; some of its fields are only reported.
+    pub(crate) fn path_record(&self) -> Option<&PathRecord> {
+        self.records.as_ref()?.path.as_ref()
+    }
+
+    /// Returns the service records that the subnet administrator has found.
+    pub(crate) fn services(&self) -> Option<&Services> {
+        self.records.as_ref()?.services.as_ref()
+    }
+
+    /// Sets the path without a record of it.
+    pub(crate) fn set_path(&mut self, path: Path) {
+        self.path = Some(path);
+        if let Some(records) = &mut self.records {
+            records.path = None;
+        }
+    }
+
+    /// Adds the records in `found`, in place of earlier ones of their kind.
+    pub(crate) fn add_records(&mut self, mut found: KBox<PathRecords>) {
+        if let Some(before) = self.records.take().map(KBox::into_inner) {
+            found.path = found.path.or(before.path);
+            found.services = found.services.take().or(before.services);
+        }
+        self.records = Some(found);
+    }
 }

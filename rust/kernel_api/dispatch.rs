@@ -262,8 +262,8 @@ impl KernelId {
             _ => PathLink::RoceV2(dmac),
         };
         // A path that the consumer or the administrator has given is shown unchanged.
-        let record = match &inner.route.path_record {
-            Some(given) => **given,
+        let record = match inner.route.path_record() {
+            Some(given) => *given,
             None => path.to_record(),
         };
         ffi::show_path(self, View::of(&inner), &record, link);

@@ -150,7 +150,8 @@ cmtime_pair() {
 	fi
 }
 check "cmtime, 50 connections" cmtime_pair -c 50 -m 0
-check "cmtime, 200 connections" cmtime_pair -c 200 -m 0
+# The subnet administrator is a script, which answers 200 questions at once in more than 2 s if the host is busy.
+check "cmtime, 200 connections" cmtime_pair -c 200 -m 0 -t 10000
 
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: a receiver in the other namespace (programs.sh).
 mckeys() {

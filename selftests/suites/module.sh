@@ -44,7 +44,7 @@ small_objects() {
 		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
 	done <<-'END'
 		rdma_cm_endpoint 1632
-		rdma_ucm_place 512
+		rdma_ucm_place 552
 	END
 }
 if [ ! -e /sys/kernel/slab/rdma_cm_endpoint ]; then

@@ -32,10 +32,10 @@ use kernel::{prelude::*, rbtree::RBTreeNode, sync::Arc};
 const MAX_CONTEXTS: usize = 1 << 17;
 
 /// The most multicast groups that the contexts of a channel may join.
-const MAX_GROUPS: u32 = 1 << 16;
+const MAX_GROUPS: usize = 1 << 16;
 
 /// The most unread events that programs may write into a channel.
-const MAX_WRITTEN: u32 = 4096;
+const MAX_WRITTEN: usize = 4096;
 
 /// The entries of a channel's contexts.
 ///
@@ -46,8 +46,8 @@ const MAX_WRITTEN: u32 = 4096;
 /// - `joined` and `written` are the sums of those of all entries.
 pub(crate) struct ChannelContexts<C> {
     entries: EntryMap<C>,
-    joined: u32,
-    written: u32,
+    joined: usize,
+    written: usize,
     oldest: Oldest<C>,
     sequence: Numbers,
 }
@@ -78,7 +78,7 @@ pub(crate) struct TakenEvent<C> {
 pub(crate) struct FoundEntry<'a, C> {
     pub(crate) entry: &'a mut ChannelEntry<C>,
     place: Borrowed<'a, PlaceRef<C>>,
-    written: &'a mut u32,
+    written: &'a mut usize,
     oldest: &'a mut Oldest<C>,
     sequence: &'a mut Numbers,
 }

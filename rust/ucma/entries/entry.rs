@@ -109,8 +109,8 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
     pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
-    pub(crate) joined: u32,
-    pub(crate) written: u32,
+    pub(crate) joined: usize,
+    pub(crate) written: usize,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
     /// When the context has come to the channel.

@@ -21,13 +21,12 @@ const MOST_EVENTS: usize = 5;
 /// a failure can still be reported. So no event waits for memory, and no event is lost for lack of
 /// it.
 ///
-/// Most contexts need no memory here, because their queues have some, and the others need it for
-/// one event at a time.
+/// # Invariants
+///
+/// The first `count` of `nodes` are `Some`, the others are `None`.
 pub(crate) struct EventReservation<C> {
-    /// The memory for one event.
-    first: Option<EventNodeReservation<C>>,
-    /// The memory for the others.
-    rest: Option<KBox<[Option<EventNodeReservation<C>>; MOST_EVENTS - 1]>>,
+    nodes: [Option<EventNodeReservation<C>>; MOST_EVENTS],
+    count: usize,
     param: Option<ParamReservation>,
 }
 
@@ -95,8 +94,8 @@ impl<C> EventReservation<C> {
     /// Creates an empty reservation.
     pub(crate) const fn new() -> Self {
         EventReservation {
-            first: None,
-            rest: None,
+            nodes: [const { None }; MOST_EVENTS],
+            count: 0,
             param: None,
         }
     }
@@ -122,16 +121,11 @@ impl<C> EventReservation<C> {
             Wait::MustNot => GFP_NOWAIT | __GFP_NOWARN,
         };
         let mut reservation = Self::new();
-        if expected.events > 1 {
-            reservation.rest = KBox::new([const { None }; MOST_EVENTS - 1], flags).ok();
-        }
         for _ in 0..expected.events {
             let Ok(node) = EventNodeReservation::new(flags) else {
                 break;
             };
-            if reservation.put(node).is_some() {
-                break;
-            }
+            let _ = reservation.put(node);
         }
         if expected.param {
             reservation.param = ParamReservation::new(params, wait).ok();
@@ -141,38 +135,19 @@ impl<C> EventReservation<C> {
 
     /// Returns the part of `expected` for which the reservation has no memory.
     pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
-        let events = match expected.events.saturating_sub(self.count()) {
-            // Memory for two comes with a place for the second.
-            1 if self.first.is_some() && self.rest.is_none() => 2,
-            events => events,
-        };
         ExpectedEvents {
-            events,
+            events: expected.events.saturating_sub(self.count),
             param: expected.param && self.param.is_none(),
         }
     }
 
-    /// Returns the number of events for which there is memory.
-    fn count(&self) -> usize {
-        let rest = self.rest.iter().flat_map(|nodes| nodes.iter());
-        let others = rest.filter(|node| node.is_some()).count();
-        others.saturating_add(self.first.is_some().into())
-    }
-
     /// Moves as much memory as fits from `other` into this reservation.
     pub(crate) fn fill_from(&mut self, other: &mut Self) {
-        if self.first.is_none() {
-            self.first = other.first.take();
-        }
-        if self.rest.is_none() {
-            self.rest = other.rest.take();
-        }
-        while let Some(node) = other.take() {
-            if let Some(node) = self.put(node) {
-                // There is no place for it, nor for those behind it.
-                let _ = other.put(node);
+        while self.count < MOST_EVENTS {
+            let Some(node) = other.take() else {
                 break;
-            }
+            };
+            let _ = self.put(node);
         }
         if self.param.is_none() {
             self.param = other.param.take();
@@ -181,8 +156,11 @@ impl<C> EventReservation<C> {
 
     /// Takes the memory for one event out.
     pub(crate) fn take(&mut self) -> Option<EventNodeReservation<C>> {
-        let mut others = self.rest.iter_mut().flat_map(|nodes| nodes.iter_mut());
-        others.find_map(Option::take).or_else(|| self.first.take())
+        let last = self.count.checked_sub(1)?;
+        let node = self.nodes.get_mut(last)?.take();
+        // INVARIANT: The last `Some` was taken.
+        self.count = last;
+        node
     }
 
     /// Adds memory for the parameters of one event. Returns the memory that was there.
@@ -197,12 +175,12 @@ impl<C> EventReservation<C> {
 
     /// Adds memory for one event. Returns it if the reservation is full.
     pub(crate) fn put(&mut self, node: EventNodeReservation<C>) -> Option<EventNodeReservation<C>> {
-        if self.first.is_none() {
-            return self.first.replace(node);
-        }
-        let mut others = self.rest.iter_mut().flat_map(|nodes| nodes.iter_mut());
-        match others.find(|slot| slot.is_none()) {
-            Some(slot) => slot.replace(node),
+        match self.nodes.get_mut(self.count) {
+            Some(slot) => {
+                // INVARIANT: One more is `Some`, behind the others.
+                self.count = self.count.saturating_add(1);
+                slot.replace(node)
+            }
             None => Some(node),
         }
     }

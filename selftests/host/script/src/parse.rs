@@ -304,7 +304,10 @@ impl Script {
             ["tune", name, value] => {
                 let tunable = tunable(name)?;
                 let value = value.parse().map_err(|_| format!("{value}?"))?;
-                self.only = place("rust")?;
+                // Over InfiniBand it runs on the host only, where it can be tuned, too.
+                if self.infiniband.is_none() {
+                    self.only = place("rust")?;
+                }
                 let set = self.tuning.set(tunable, value);
                 set.map_err(|_| format!("{value} is too large"))?;
             }

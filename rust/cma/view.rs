@@ -6,8 +6,10 @@ use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
     addr::{Gid, SockAddr},
     bytes::fill,
-    path::Path,
-    ucma::query::{shown_peer, DeviceView, Protocol, Snapshot},
+    ucma::{
+        path::ShownPath,
+        query::{shown_peer, DeviceView, Protocol, Snapshot},
+    },
 };
 
 /// Returns the GID of an IP address. On RoCE, a native address has none.
@@ -44,7 +46,7 @@ impl Endpoint {
     ///
     /// It is inlined, so that only those parts of the snapshot are made that `answer` uses.
     #[inline]
-    pub(crate) fn snapshot<R>(&self, answer: impl FnOnce(&Snapshot) -> R) -> R {
+    pub(crate) fn snapshot<R>(&self, answer: impl FnOnce(&Snapshot<'_>) -> R) -> R {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
@@ -58,8 +60,8 @@ impl Endpoint {
                 sgid,
                 dgid,
                 path: match inner.route.path_record() {
-                    Some(given) => Some(*given),
-                    None => inner.route.path.map(Path::to_record),
+                    Some(record) => Some(ShownPath::Record(record)),
+                    None => inner.route.path.as_ref().map(ShownPath::Path),
                 },
                 protocol,
             }

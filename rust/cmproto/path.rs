@@ -225,24 +225,17 @@ impl Path {
     /// timeout in.
     pub fn to_req(self) -> ReqPath {
         let subnet_local = self.hop_limit <= 1;
-        let (local_gid, remote_gid, lids) = if self.is_opa && opa::is_extended(self.slid, self.dlid)
-        {
-            let gids = opa::gids((&self.sgid, self.slid), (&self.dgid, self.dlid));
-            (gids.0, gids.1, (0, 0))
-        } else {
-            let lids = (opa::short_lid(self.slid), opa::short_lid(self.dlid));
-            (self.sgid, self.dgid, lids)
+        let is_extended = self.is_opa && opa::is_extended(self.slid, self.dlid);
+        let lid = |lid| match (subnet_local, is_extended) {
+            (false, _) => PERMISSIVE_LID,
+            (true, false) => opa::short_lid(lid),
+            (true, true) => 0,
         };
-        let (local_lid, remote_lid) = if subnet_local {
-            lids
-        } else {
-            (PERMISSIVE_LID, PERMISSIVE_LID)
-        };
-        ReqPath {
-            local_lid,
-            remote_lid,
-            local_gid,
-            remote_gid,
+        let mut named = ReqPath {
+            local_lid: lid(self.slid),
+            remote_lid: lid(self.dlid),
+            local_gid: self.sgid,
+            remote_gid: self.dgid,
             flow_label: self.flow_label,
             packet_rate: self.rate,
             traffic_class: self.traffic_class,
@@ -250,15 +243,31 @@ impl Path {
             sl: self.sl,
             subnet_local,
             local_ack_timeout: 0,
+        };
+        if is_extended {
+            let (own, peer) = ((&self.sgid, self.slid), (&self.dgid, self.dlid));
+            (named.local_gid, named.remote_gid) = opa::gids(own, peer);
         }
+        named
     }
 
     /// Returns the path as a path record of the subnet administrator (IBTA 15.2.5.16).
     pub fn to_record(self) -> PathRecord {
-        let record = SaPathRecord {
+        if self.is_opa {
+            return PathRecord::with_lids(self.to_sa_record(), self.slid, self.dlid, true);
+        }
+        self.to_sa_record().into()
+    }
+
+    /// Returns the path as a record with the lower halves of its LIDs.
+    #[inline]
+    pub(crate) fn to_sa_record(self) -> SaPathRecord {
+        SaPathRecord {
             service_id: self.service_id,
             dgid: self.dgid,
             sgid: self.sgid,
+            slid: opa::short_lid(self.slid),
+            dlid: opa::short_lid(self.dlid),
             flow_label: self.flow_label,
             hop_limit: self.hop_limit,
             traffic_class: self.traffic_class,
@@ -272,8 +281,7 @@ impl Path {
             packet_life_time_selector: SaPathRecord::EXACTLY,
             packet_life_time: self.packet_life_time,
             ..SaPathRecord::default()
-        };
-        PathRecord::with_lids(record, self.slid, self.dlid, self.is_opa)
+        }
     }
 
     /// Returns the native addresses of both ends, that of this end first, for a request for the

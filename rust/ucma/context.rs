@@ -300,10 +300,9 @@ impl Context {
         let _ = self.endpoint.traced(view.tos(), event, || {
             let id_priv = &self.endpoint.id_priv;
             id_priv.show_event(event, || view.next_hop());
-            match view.shown_vector(event) {
-                None => Channel::queue(self, group, event),
-                Some(vector) => Channel::queue(self, group, &event.with_vector(vector)),
-            }
+            let shown = view.shown_vector(event);
+            let shown = shown.map(|vector| event.with_vector(vector));
+            Channel::queue(self, group, shown.as_ref().unwrap_or(event));
             0
         });
     }

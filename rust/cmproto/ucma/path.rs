@@ -4,6 +4,7 @@
 
 use crate::{
     opa::{self, OpaPath},
+    path::Path,
     ucma_abi::{PathRecData, SaPathRecord, UserPathRec},
 };
 
@@ -19,6 +20,28 @@ pub struct PathRecord {
 impl From<SaPathRecord> for PathRecord {
     fn from(sa: SaPathRecord) -> Self {
         PathRecord { sa, opa: None }
+    }
+}
+
+/// The path that a program is shown.
+#[derive(Copy, Clone, Debug)]
+pub enum ShownPath<'a> {
+    /// The record that the consumer has set, or the subnet administrator has found.
+    Record(&'a PathRecord),
+    /// A path of which there is no record.
+    Path(&'a Path),
+}
+
+impl ShownPath<'_> {
+    /// Returns the record of the path as programs see it. It is inlined, so that the record is made
+    /// in the form that is asked for.
+    #[inline(always)]
+    pub fn to_ib(self) -> SaPathRecord {
+        match self {
+            Self::Record(record) => record.to_ib(),
+            Self::Path(path) if path.is_opa => path.to_record().to_ib(),
+            Self::Path(path) => path.to_sa_record(),
+        }
     }
 }
 
@@ -53,6 +76,7 @@ impl PathRecord {
 
     /// Returns the record as programs see it. A path over Omni-Path has its LIDs in the GIDs if
     /// they have no other place (C's `sa_convert_path_opa_to_ib()`).
+    #[cold]
     pub fn to_ib(&self) -> SaPathRecord {
         let Some(opa) = &self.opa else {
             return self.sa;

@@ -2,7 +2,7 @@
 
 //! The responses to queries about an endpoint.
 
-use super::path::PathRecord;
+use super::path::ShownPath;
 use crate::{
     addr::{Gid, SockAddr, AF_INET, STORAGE_LEN},
     bytes::fill,
@@ -26,7 +26,7 @@ pub const PATHS_LEN: usize = size_of::<QueryPathResp>() + size_of::<PathRecData>
 
 /// A snapshot of an endpoint.
 #[derive(Copy, Clone, Debug)]
-pub struct Snapshot {
+pub struct Snapshot<'a> {
     /// The port space.
     pub ps: PortSpace,
     /// The source address.
@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// The destination address.
     pub dst: SockAddr,
     /// The device, if the endpoint is attached to one.
-    pub device: Option<DeviceView>,
+    pub device: Option<DeviceView<'a>>,
 }
 
 /// The protocol of a port.
@@ -50,7 +50,7 @@ pub enum Protocol {
 
 /// A snapshot of an endpoint's device.
 #[derive(Copy, Clone, Debug)]
-pub struct DeviceView {
+pub struct DeviceView<'a> {
     /// Node GUID, in network byte order.
     pub node_guid: [u8; 8],
     /// Index of the device, as in netlink.
@@ -66,10 +66,10 @@ pub struct DeviceView {
     /// Protocol of the port.
     pub protocol: Protocol,
     /// The path, once the route is resolved.
-    pub path: Option<PathRecord>,
+    pub path: Option<ShownPath<'a>>,
 }
 
-impl DeviceView {
+impl DeviceView<'_> {
     /// Returns the record that is reported instead of a path as long as the route is not resolved.
     fn ends(&self) -> UserPathRec {
         let pkey = match self.protocol {
@@ -109,7 +109,7 @@ pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
     }
 }
 
-impl Snapshot {
+impl Snapshot<'_> {
     fn peer(&self) -> SockAddr {
         shown_peer(&self.src, &self.dst)
     }
@@ -126,7 +126,7 @@ impl Snapshot {
         resp.ibdev_index = device.index;
         resp.port_num = device.port_num;
         let [first, _] = &mut resp.ib_route;
-        let path = device.path.as_ref();
+        let path = device.path;
         match path.filter(|_| device.protocol != Protocol::Iwarp) {
             Some(path) => {
                 resp.num_paths = 1;
@@ -185,8 +185,8 @@ impl Snapshot {
 
     /// Returns the path, once the route is resolved.
     #[inline]
-    fn path(&self) -> Option<&PathRecord> {
-        self.device.as_ref()?.path.as_ref()
+    fn path(&self) -> Option<ShownPath<'_>> {
+        self.device.as_ref()?.path
     }
 
     /// Returns the response to [`QueryOption::Path`](crate::ucma_abi::QueryOption::Path) for a
@@ -225,6 +225,7 @@ fn put(addr: &SockAddr, field: &mut [u8; STORAGE_LEN]) -> u16 {
 #[cfg_attr(CONFIG_KUNIT, allow(unsafe_code), crate::kunit::suite(cmproto_query))]
 mod tests {
     use super::*;
+    use crate::ucma::path::PathRecord;
     use zerocopy::IntoBytes;
 
     const V4: SockAddr = SockAddr::v4([10, 0, 0, 1], 0x1234);
@@ -243,7 +244,7 @@ mod tests {
         scope_id: 9,
     };
 
-    fn device() -> DeviceView {
+    fn device() -> DeviceView<'static> {
         DeviceView {
             node_guid: [1, 2, 3, 4, 5, 6, 7, 8],
             index: 2,
@@ -256,7 +257,7 @@ mod tests {
         }
     }
 
-    fn snapshot(src: SockAddr, dst: SockAddr, device: Option<DeviceView>) -> Snapshot {
+    fn snapshot(src: SockAddr, dst: SockAddr, device: Option<DeviceView<'_>>) -> Snapshot<'_> {
         Snapshot {
             ps: PortSpace::Tcp,
             src,
@@ -355,12 +356,13 @@ mod tests {
 
     #[test]
     fn iwarp_has_ends_but_no_paths() {
+        let record = PathRecord::from(SaPathRecord {
+            pkey: 0x1111,
+            ..SaPathRecord::default()
+        });
         let view = DeviceView {
             protocol: Protocol::Iwarp,
-            path: Some(PathRecord::from(SaPathRecord {
-                pkey: 0x1111,
-                ..SaPathRecord::default()
-            })),
+            path: Some(ShownPath::Record(&record)),
             ..device()
         };
         let snapshot = snapshot(V4, V4, Some(view));
@@ -381,11 +383,12 @@ mod tests {
             mtu: 3,
             ..SaPathRecord::default()
         };
+        let record = PathRecord::from(path);
         let resolved = snapshot(
             V4,
             V4,
             Some(DeviceView {
-                path: Some(path.into()),
+                path: Some(ShownPath::Record(&record)),
                 ..device()
             }),
         );

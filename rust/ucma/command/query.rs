@@ -14,7 +14,6 @@ use crate::{
 };
 use cmproto::{
     errno::Errno,
-    ucma::query::Snapshot,
     ucma_abi::{
         self as abi, IntoBytes, QueryAddrResp, QueryIbServiceResp, QueryOption, QueryPathResp,
         UserServiceRec,
@@ -27,7 +26,7 @@ request!(Query);
 
 /// `QUERY_ROUTE`: reports addresses, device and path together, for IP addresses.
 pub(super) fn route(call: &Call<'_>, context: &Context, request: &abi::Query) -> Result {
-    let resp = context.endpoint().snapshot(Snapshot::route);
+    let resp = context.endpoint().snapshot(|seen| seen.route());
     call.respond(request.response, &resp)
 }
 
@@ -52,11 +51,11 @@ pub(super) fn query(call: &Call<'_>, context: &Context, request: &abi::Query) ->
     match option {
         QueryOption::IbService => services(call, context, request),
         QueryOption::Addr => {
-            let resp = endpoint.snapshot(Snapshot::addresses);
+            let resp = endpoint.snapshot(|seen| seen.addresses());
             call.respond(request.response, &resp)
         }
         QueryOption::Gid => {
-            let resp = endpoint.snapshot(Snapshot::gids);
+            let resp = endpoint.snapshot(|seen| seen.gids());
             call.respond(request.response, &resp)
         }
         QueryOption::Path => {

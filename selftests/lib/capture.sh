@@ -12,11 +12,16 @@ capture_start() {
 	CAPTURED=$1
 	if [ "$1" = infiniband ]; then
 		interface=any
-		# From or to QP 1; where these numbers are depends on whether there is a GRH.
+		# From or to QP 1; where these numbers are depends on whether there is a GRH, and whether the LIDs
+		# are those of Omni-Path, whose upper halves are behind the LRH.
 		what="udp dst port 4792 and ((udp[9] & 3 == 2 and udp[16] == 0x64 and
 			(udp[20:4] & 0xffffff == 1 or udp[32:4] & 0xffffff == 1)) or
 			(udp[9] & 3 == 3 and udp[56] == 0x64 and
-			(udp[60:4] & 0xffffff == 1 or udp[72:4] & 0xffffff == 1)))"
+			(udp[60:4] & 0xffffff == 1 or udp[72:4] & 0xffffff == 1)) or
+			(udp[8] & 15 == 1 and udp[9] & 3 == 2 and udp[20] == 0x64 and
+			(udp[24:4] & 0xffffff == 1 or udp[36:4] & 0xffffff == 1)) or
+			(udp[8] & 15 == 1 and udp[9] & 3 == 3 and udp[60] == 0x64 and
+			(udp[64:4] & 0xffffff == 1 or udp[76:4] & 0xffffff == 1)))"
 	fi
 	tcpdump -B 65536 -i "$interface" -U -w "$2" "$what" 2>$log &
 	TCPDUMP=$!

@@ -46,7 +46,9 @@ impl<B: RetransmitMemory> Connection<B> {
         buf: &mut [u8; MAD_LEN],
     ) -> Result<(), Errno> {
         let buffer = self.buffer.as_deref();
-        let (ari, private_data) = buffer.map_or((&[][..], &[][..]), |own| own.payload.of(message));
+        // Called with a message that is known where it is compiled.
+        let payload = |message| buffer.map_or((&[][..], &[][..]), |own| own.payload.of(message));
+        let private_data = |message| payload(message).1;
         let remote_comm_id = self.remote_comm_id();
         let mut hdr = Header::new(message.attribute(), self.tid);
         let mut info;
@@ -54,11 +56,11 @@ impl<B: RetransmitMemory> Connection<B> {
             (Outgoing::Req, Sent::Req(params)) => {
                 hdr.tid = self.own_tid;
                 hdr.attr_mod = params.attr_mod;
-                Message::Req(self.req(params, alternate, private_data))
+                Message::Req(self.req(params, alternate, private_data(Outgoing::Req)))
             }
             (Outgoing::Rep, Sent::Rep(params)) => {
                 hdr.attr_mod = params.attr_mod;
-                Message::Rep(self.rep(params, private_data))
+                Message::Rep(self.rep(params, private_data(Outgoing::Rep)))
             }
             (Outgoing::Lap, Sent::Laps(laps)) => {
                 let lap = alternate.and_then(|path| self.lap(laps, path));
@@ -77,7 +79,7 @@ impl<B: RetransmitMemory> Connection<B> {
             (Outgoing::Rtu, _) => Message::Rtu(Rtu {
                 local_comm_id: self.local_comm_id,
                 remote_comm_id,
-                private_data,
+                private_data: private_data(Outgoing::Rtu),
             }),
             (Outgoing::Dreq, _) => {
                 hdr.tid = self.own_tid;
@@ -85,7 +87,7 @@ impl<B: RetransmitMemory> Connection<B> {
                     local_comm_id: self.local_comm_id,
                     remote_comm_id,
                     remote_qpn_eecn: self.remote_qpn,
-                    private_data,
+                    private_data: private_data(Outgoing::Dreq),
                 })
             }
             (Outgoing::Challenge, _) => {
@@ -94,22 +96,23 @@ impl<B: RetransmitMemory> Connection<B> {
                     local_comm_id: self.local_comm_id,
                     remote_comm_id,
                     remote_qpn_eecn: low24(!self.remote_qpn),
-                    private_data,
+                    private_data: private_data(Outgoing::Challenge),
                 })
             }
             (Outgoing::Drep, _) => Message::Drep(Drep {
                 local_comm_id: self.local_comm_id,
                 remote_comm_id,
-                private_data,
+                private_data: private_data(Outgoing::Drep),
             }),
             (Outgoing::Mra(of), _) => Message::Mra(Mra {
                 local_comm_id: self.local_comm_id,
                 remote_comm_id,
                 message: of,
                 service_timeout: self.service_timeout.get(),
-                private_data,
+                private_data: private_data(Outgoing::Mra(of)),
             }),
             (Outgoing::Rej, _) => {
+                let (ari, private_data) = payload(Outgoing::Rej);
                 let Some(rejection) = &self.rejection else {
                     return Err(Errno::EINVAL);
                 };

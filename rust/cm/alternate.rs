@@ -46,8 +46,8 @@ impl Alternate {
 }
 
 impl IncomingMad<'_> {
-    /// Prepares the alternate path that the sender has `named`, for a connection along `primary`.
-    /// May sleep. It is charged to `user` if it is for a program.
+    /// Prepares the alternate path that the sender has `named`, for a connection along `primary`,
+    /// like [`prepare`](Self::prepare).
     ///
     /// # Errors
     ///
@@ -60,7 +60,19 @@ impl IncomingMad<'_> {
         link: &FromLink,
         user: Option<&UserRef>,
     ) -> CoreResult<KBox<Alternate>, Unusable> {
-        let path = Path::alternate(named, primary, link);
+        self.prepare(&Path::alternate(named, primary, link), user)
+    }
+
+    /// Prepares an alternate path. May sleep. It is charged to `user` if it is for a program.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the path is not used.
+    fn prepare(
+        &self,
+        path: &Path,
+        user: Option<&UserRef>,
+    ) -> CoreResult<KBox<Alternate>, Unusable> {
         let device = &self.device.device;
         let gid = GidAttr::find(device, &path.sgid, GidType::Ib, None).ok();
         let port = gid
@@ -71,10 +83,10 @@ impl IncomingMad<'_> {
             has_gid: port.is_some(),
             has_pkey: port.is_some_and(|port| device.find_pkey(port.num, path.pkey).is_ok()),
         };
-        end.check(&path)?;
+        end.check(path)?;
         let port = port.ok_or(Unusable::UnknownGid)?;
         let at = Attachment::new(self.device, port, gid);
-        Route::new(&at, &path, path.flow_label, None, user)
+        Route::new(&at, path, path.flow_label, None, user)
             .and_then(|route| Alternate::new(at, route))
             .map_err(|_| Unusable::NoResources)
     }
@@ -94,7 +106,7 @@ impl Conn {
 }
 
 impl IncomingMad<'_> {
-    /// Prepares the path in a LAP like [`alternate`](Self::alternate).
+    /// Prepares the path in a LAP like [`prepare`](Self::prepare).
     ///
     /// # Errors
     ///
@@ -107,8 +119,9 @@ impl IncomingMad<'_> {
     ) -> CoreResult<KBox<Alternate>, AprStatus> {
         let is_opa = self.device.device.has_opa_lids(self.port.num);
         let (named, link) = (lap.path(), self.received.source().link(is_opa));
-        primary.check_new_alternate(&Path::alternate(&named, primary, &link))?;
-        Ok(self.alternate(&named, primary, &link, user)?)
+        let path = Path::alternate(&named, primary, &link);
+        primary.check_new_alternate(&path)?;
+        Ok(self.prepare(&path, user)?)
     }
 }
 

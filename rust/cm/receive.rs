@@ -107,9 +107,8 @@ impl Receiver {
         if self.port.protocol == Protocol::Roce {
             return Origin::of_gid(source.sgid);
         }
-        let link = source.link(false);
-        let gids = link.has_grh.then_some((source.dgid, source.sgid));
-        Origin::on_link(self.device.ib_port(self.port.num), link.lid, gids)
+        let gids = source.has_grh.then_some((source.dgid, source.sgid));
+        Origin::on_link(self.device.ib_port(self.port.num), source.slid, gids)
     }
 
     /// Handles a message.

@@ -116,6 +116,7 @@ impl<T: Deferred> Resolve<T> {
             Ok(Started::Known(_, found)) => self.over(Ok(&found)),
             Ok(Started::Pending(query)) => {
                 let over = self.progress.lock().started(query);
+                // The lock is not held while a query is cancelled.
                 drop(over);
             }
             Err(error) => self.over(Err(error)),

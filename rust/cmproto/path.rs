@@ -113,11 +113,7 @@ impl Path {
         let is_opa = from.is_opa && primary.local_gid.is_opa();
         Path {
             is_opa,
-            slid: match primary.remote_lid {
-                _ if is_opa => primary.remote_gid.opa_lid(),
-                PERMISSIVE_LID if is_routed => u32::from(from.path_bits),
-                lid => u32::from(lid),
-            },
+            slid: Self::named_slid(primary, from, is_opa),
             dlid: if is_opa {
                 primary.local_gid.opa_lid()
             } else {
@@ -149,11 +145,7 @@ impl Path {
             sgid: named.remote_gid,
             dgid: named.local_gid,
             flow_label: named.flow_label,
-            slid: match named.remote_lid {
-                _ if primary.is_opa => named.remote_gid.opa_lid(),
-                PERMISSIVE_LID if is_routed => u32::from(from.path_bits),
-                lid => u32::from(lid),
-            },
+            slid: Self::named_slid(named, from, primary.is_opa),
             dlid,
             hop_limit: named.hop_limit,
             traffic_class: named.traffic_class,
@@ -161,6 +153,17 @@ impl Path {
             rate: named.packet_rate,
             packet_life_time: named.local_ack_timeout.saturating_sub(1),
             ..*primary
+        }
+    }
+
+    /// Returns the LID of this end that the peer has `named` in a message received `from`, for a
+    /// path of Omni-Path if `is_opa` is set.
+    #[inline]
+    fn named_slid(named: &ReqPath, from: &FromLink, is_opa: bool) -> u32 {
+        match named.remote_lid {
+            _ if is_opa => named.remote_gid.opa_lid(),
+            PERMISSIVE_LID if !named.subnet_local => u32::from(from.path_bits),
+            lid => u32::from(lid),
         }
     }
 
@@ -254,7 +257,7 @@ impl Path {
     /// Returns the path as a path record of the subnet administrator (IBTA 15.2.5.16).
     pub fn to_record(self) -> PathRecord {
         if self.is_opa {
-            return PathRecord::with_lids(self.to_sa_record(), self.slid, self.dlid, true);
+            return PathRecord::of_opa(self.to_sa_record(), self.slid, self.dlid);
         }
         self.to_sa_record().into()
     }

@@ -21,7 +21,7 @@ impl PathRecords {
     pub(crate) fn of_path(path: PathRecord) -> Result<KBox<Self>> {
         let this = Self {
             path: Some(path),
-            services: None,
+            ..Self::default()
         };
         Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
     }
@@ -29,8 +29,8 @@ impl PathRecords {
     /// Creates the records with those of services.
     pub(crate) fn of_services(services: Services) -> Result<KBox<Self>> {
         let this = Self {
-            path: None,
             services: Some(services),
+            ..Self::default()
         };
         Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
     }

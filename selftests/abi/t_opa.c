@@ -12,14 +12,21 @@ static void need_opa(void)
 		skip("the LIDs of ib_a have 16 bits: the suite opa makes longer ones");
 }
 
+/* Makes the interface id of a GID from a LID. */
+static void set_lid(uint8_t *gid, uint32_t lid)
+{
+	uint64_t id = htobe64(0x66aull << 40 | lid);
+
+	memcpy(gid + 8, &id, 8);
+}
+
 /* The GID of a port, with an interface id that is made from its LID. */
 static void opa_gid(const char *device, uint8_t *gid)
 {
 	struct port port = port_of(device);
-	uint64_t id = htobe64(0x66aull << 40 | port.lid);
 
 	memcpy(gid, port.gid, 8);
-	memcpy(gid + 8, &id, 8);
+	set_lid(gid, port.lid);
 }
 
 static struct record opa_record(const char *src, const char *dst, uint64_t sid)
@@ -160,12 +167,8 @@ TEST(opa, given_path_with_short_lids)
 	NEED_ADDR(f, id, NULL, &dst);
 	REQUIRE_OK(set_path(f, id, &r));
 	NEED_PLAIN(f, EV_ROUTE_RESOLVED, id, 0x77, 0);
-	for (int at = 8; at <= 24; at += 16) {
-		uint64_t lid = (uint64_t)r.r[at == 8 ? 40 : 42] << 8 | r.r[at == 8 ? 41 : 43];
-		uint64_t made = htobe64(0x66aull << 40 | lid);
-
-		memcpy(r.r + at + 8, &made, 8);
-	}
+	set_lid(r.r + 8, r.r[40] << 8 | r.r[41]);
+	set_lid(r.r + 24, r.r[42] << 8 | r.r[43]);
 	memset(r.r + 40, 0, 4);
 	CHECK_PATH(f, id, &r);
 }

@@ -46,24 +46,19 @@ impl ShownPath<'_> {
 }
 
 impl PathRecord {
-    /// Returns `record` with these LIDs, as one of Omni-Path if `is_opa` is set.
-    pub fn with_lids(record: SaPathRecord, slid: u32, dlid: u32, is_opa: bool) -> Self {
-        let (short_slid, short_dlid, opa) = if is_opa {
-            let opa = OpaPath {
-                slid,
-                dlid,
-                ..OpaPath::default()
-            };
-            (0, 0, Some(opa))
-        } else {
-            (opa::short_lid(slid), opa::short_lid(dlid), None)
-        };
+    /// Returns `record` as one of Omni-Path with these LIDs.
+    pub fn of_opa(record: SaPathRecord, slid: u32, dlid: u32) -> Self {
         let sa = SaPathRecord {
-            slid: short_slid,
-            dlid: short_dlid,
+            slid: 0,
+            dlid: 0,
             ..record
         };
-        PathRecord { sa, opa }
+        let opa = OpaPath {
+            slid,
+            dlid,
+            ..OpaPath::default()
+        };
+        PathRecord { sa, opa: Some(opa) }
     }
 
     /// Returns the LIDs of this end and of the peer.
@@ -105,7 +100,7 @@ impl PathRecord {
         } else {
             (record.slid.into(), record.dlid.into())
         };
-        Self::with_lids(*record, slid, dlid, true)
+        Self::of_opa(*record, slid, dlid)
     }
 }
 
@@ -237,7 +232,7 @@ mod tests {
     fn long_lids_of_omni_path_are_shown_in_the_gids() {
         for (slid, dlid) in [(0x0001_0001, 2), (1, 0xc000), (0xffff_fffe, 0x0012_3456)] {
             let record = with_lids(0, 0);
-            let path = PathRecord::with_lids(record, slid, dlid, true);
+            let path = PathRecord::of_opa(record, slid, dlid);
             let shown = path.to_ib();
             let want = SaPathRecord {
                 sgid: record.sgid.with_opa_lid(slid),

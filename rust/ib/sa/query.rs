@@ -273,8 +273,10 @@ impl SaClient {
         context: Arc<dyn PathDone>,
     ) -> Result<SaQuery> {
         // The RDMA core asks for a record of Omni-Path where the administrator has these.
-        let is_opa = device.has_opa_lids(port);
-        let asked = PathRecord::with_lids(query.record(), 0, 0, is_opa);
+        let asked = match device.has_opa_lids(port) {
+            true => PathRecord::of_opa(query.record(), 0, 0),
+            false => query.record().into(),
+        };
         let mut rec = record::path_to_raw(&asked);
         self.start(device, port, Done::Path(context), |call| {
             // SAFETY: The device is registered and its port has an administrator; the client is

@@ -10,7 +10,7 @@ use crate::{
     time::TimeCode,
 };
 
-const ALTERNATE: Path = Path {
+pub(super) const ALTERNATE: Path = Path {
     service_id: SERVICE,
     sgid: Gid([3; 16]),
     dgid: Gid([4; 16]),

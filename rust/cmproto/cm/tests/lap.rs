@@ -18,19 +18,8 @@ const STATUSES: [AprStatus; 6] = [
 
 const OTHER: Path = Path {
     service_id: 0,
-    sgid: Gid([3; 16]),
-    dgid: Gid([4; 16]),
-    flow_label: 0x12345,
-    slid: 0x31,
-    dlid: 0x42,
-    hop_limit: 1,
-    traffic_class: 9,
-    pkey: 0xffff,
-    sl: 2,
-    mtu: 4,
-    rate: 3,
     packet_life_time: 18,
-    is_opa: false,
+    ..alternate::ALTERNATE
 };
 
 fn lap_header(tid: u64) -> Header {

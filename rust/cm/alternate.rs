@@ -9,7 +9,10 @@
 use super::{execute::Cause, incoming_mad::IncomingMad, route::Route};
 use crate::{
     endpoint::{Alternate, Attachment, Conn, Endpoint, EndpointRef, IdKind, Inner},
-    ib::gid::{GidAttr, GidType},
+    ib::{
+        device::Device,
+        gid::{GidAttr, GidType},
+    },
     kext::{delay, error::ResultExt, users::UserRef},
 };
 use cmproto::{
@@ -43,6 +46,12 @@ impl Alternate {
         attr.alt_pkey_index = self.pkey_index;
         attr.alt_ah_attr = self.at.address_vector(&self.path, self.data_lid);
     }
+}
+
+/// Returns whether the path begins at this port of InfiniBand. May sleep.
+fn begins_at(path: &Path, device: &Device, port: u32) -> bool {
+    let lids = device.lids(port);
+    lids.is_ok_and(|(lid, path_bits)| path.begins_at(lid, path_bits))
 }
 
 impl IncomingMad<'_> {
@@ -81,6 +90,7 @@ impl IncomingMad<'_> {
         let end = AlternateEnd {
             can_migrate: device.can_migrate(),
             has_gid: port.is_some(),
+            has_lid: port.is_some_and(|port| begins_at(path, device, port.num)),
             has_pkey: port.is_some_and(|port| device.find_pkey(port.num, path.pkey).is_ok()),
         };
         end.check(path)?;
@@ -239,6 +249,9 @@ impl Endpoint {
         let gid = GidAttr::find(&device.device, &path.sgid, GidType::Ib, None);
         let gid = gid.map_err(|_| EINVAL)?;
         let port = device.port(gid.port_num()).ok_or(EINVAL)?;
+        if !begins_at(&path, &device.device, port.num) {
+            return Err(EINVAL);
+        }
         let at = Attachment::new(&device, port, Some(gid));
         let route = Route::new(&at, &path, path.flow_label, None, self.user())?;
         let (packet_life_time, ca_ack_delay) = (path.packet_life_time, route.ca_ack_delay);

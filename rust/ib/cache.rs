@@ -48,6 +48,17 @@ impl Device {
         Ok(pkey)
     }
 
+    /// Returns the first LID of the port, and the mask of the bits that choose one of its LIDs.
+    /// Asks the driver, and may sleep.
+    ///
+    /// Fails with [`EINVAL`] if there is no such port, and with errors of the driver.
+    pub(crate) fn lids(&self, port: u32) -> Result<(u32, u8)> {
+        let mut attr = bindings::ib_port_attr::default();
+        // SAFETY: The device is registered; the function checks the port.
+        to_result(unsafe { bindings::ib_query_port(self.as_raw(), port, &raw mut attr) })?;
+        Ok((attr.lid, self.path_bits_mask(port)?))
+    }
+
     /// Returns the LMC of the port: the number of low bits of a LID that select a path (IBTA
     /// 4.1.3), 0 to 7.
     ///

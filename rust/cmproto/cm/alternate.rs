@@ -35,7 +35,8 @@ pub enum Unusable {
     NoResources,
     /// No port of the device has the GID at which the path ends here.
     UnknownGid,
-    /// The LID of the peer is not that of a port of InfiniBand.
+    /// The LID of the peer is not that of a port of InfiniBand, or the path does not end at a LID
+    /// of this port.
     WrongLid,
     /// The port where the path ends here is not in the partition of the connection.
     NoPartition,
@@ -59,6 +60,8 @@ pub struct AlternateEnd {
     pub can_migrate: bool,
     /// Set if a port of the device has the GID of the path.
     pub has_gid: bool,
+    /// Set if this port has the [LID](Path::begins_at) of the path.
+    pub has_lid: bool,
     /// Set if this port is in the partition of the path.
     pub has_pkey: bool,
 }
@@ -76,6 +79,7 @@ impl AlternateEnd {
             } => Err(Unusable::NotSupported),
             _ if path.dlid == 0 || path.dlid >= MULTICAST_LID => Err(Unusable::WrongLid),
             Self { has_gid: false, .. } => Err(Unusable::UnknownGid),
+            Self { has_lid: false, .. } => Err(Unusable::WrongLid),
             Self {
                 has_pkey: false, ..
             } => Err(Unusable::NoPartition),
@@ -85,6 +89,13 @@ impl AlternateEnd {
 }
 
 impl Path {
+    /// Returns whether the path begins at a port with this `lid`, the first of its LIDs, of which
+    /// the bits in `path_bits` choose one. Only these bits are known of a path through routers.
+    pub const fn begins_at(&self, lid: u32, path_bits: u8) -> bool {
+        let base = self.slid & !(path_bits as u32);
+        base == lid & !(path_bits as u32) || base == 0 && self.hop_limit > 1
+    }
+
     /// Checks an alternate path of a REQ of this end along this path.
     ///
     /// # Errors

@@ -39,6 +39,13 @@ impl KernelId {
             });
             let alternate = conn.and_then(Conn::alternate);
             let alternate = alternate.map(|alternate| alternate.path.to_record());
+            // Only a REQ names the service.
+            let alternate = alternate.map(|mut record| {
+                if message.event == EventType::LapReceived {
+                    record.sa.service_id = 0;
+                }
+                record
+            });
             (
                 gid,
                 at,

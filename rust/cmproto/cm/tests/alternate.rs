@@ -30,6 +30,7 @@ pub(super) const ALTERNATE: Path = Path {
 const END: AlternateEnd = AlternateEnd {
     can_migrate: true,
     has_gid: true,
+    has_lid: true,
     has_pkey: true,
 };
 
@@ -170,10 +171,17 @@ fn where_it_ends() {
     assert_eq!(check(cannot), Err(Unusable::NotSupported));
     let unknown = AlternateEnd {
         has_gid: false,
+        has_lid: false,
         has_pkey: false,
         ..END
     };
     assert_eq!(check(unknown), Err(Unusable::UnknownGid));
+    let foreign = AlternateEnd {
+        has_lid: false,
+        has_pkey: false,
+        ..END
+    };
+    assert_eq!(check(foreign), Err(Unusable::WrongLid));
     let apart = AlternateEnd {
         has_pkey: false,
         ..END
@@ -189,6 +197,41 @@ fn where_it_ends() {
     ] {
         assert_eq!(END.check(&Path { dlid, ..ALTERNATE }), result);
     }
+}
+
+#[test]
+fn lids_of_a_port() {
+    let begins = |slid, hop_limit, lid, path_bits| {
+        let path = Path {
+            slid,
+            hop_limit,
+            ..ALTERNATE
+        };
+        path.begins_at(lid, path_bits)
+    };
+    for (slid, lid, path_bits, result) in [
+        (0x30, 0x30, 0, true),
+        (0x31, 0x30, 0, false),
+        (0x31, 0x30, 1, true),
+        (0x31, 0x31, 1, true),
+        (0x32, 0x30, 1, false),
+        (0x37, 0x30, 7, true),
+        (0x38, 0x30, 7, false),
+        (0x0001_0031, 0x0001_0030, 1, true),
+        (0x0031, 0x0001_0030, 1, false),
+        (0, 0x30, 1, false),
+        (1, 0x30, 1, false),
+    ] {
+        assert_eq!(
+            begins(slid, 1, lid, path_bits),
+            result,
+            "{slid:#x} {lid:#x}"
+        );
+    }
+    // Through routers the LID of this end is not said.
+    assert!(begins(0, 2, 0x30, 0));
+    assert!(begins(1, 64, 0x30, 1));
+    assert!(!begins(2, 64, 0x30, 1));
 }
 
 #[test]

@@ -85,6 +85,7 @@ impl<E: Environment> Node<E> {
         let end = AlternateEnd {
             can_migrate: self.can_migrate,
             has_gid: path.sgid == self.gid,
+            has_lid: path.begins_at(LIDS.0, 0),
             has_pkey: true,
         };
         end.check(&path)?;

@@ -10,6 +10,9 @@
 : "${SOFTIB_OPA:=}"
 [ "${OVER:-}" != opa ] || SOFTIB_OPA=1
 
+# With this each port has several LIDs, this power of two: the first of ib_a is 2, where it is 1.
+: "${SOFTIB_LMC:=}"
+
 # shellcheck disable=SC2034
 I4=10.78.0.1 I6=fd78::1		# of ib_a, here
 # shellcheck disable=SC2034
@@ -139,7 +142,8 @@ sa() {
 # softib_up [OPTION...]: of sa.py.
 softib_up() {
 	modprobe ib_umad || return
-	[ -d /sys/module/softib ] || insmod softib.ko ${SOFTIB_OPA:+"opa=$SOFTIB_OPA"} || return
+	[ -d /sys/module/softib ] || insmod softib.ko ${SOFTIB_OPA:+"opa=$SOFTIB_OPA"} \
+		${SOFTIB_LMC:+"lmc=$SOFTIB_LMC"} || return
 	ip link add m0 address 52:54:00:72:6d:01 mtu 9000 type veth \
 		peer name m1 address 52:54:00:72:6d:02 mtu 9000 netns peer &&
 		ip addr add 10.77.0.1/16 dev m0 && ip link set m0 up &&

@@ -4,7 +4,7 @@
  * call what is here.
  *
  * A port's LID is the lower half of its interface's IPv4 address, so all ports of a subnet have the
- * same upper half; LID 1 has the subnet manager. A packet is what InfiniBand has on its wire, from the
+ * same upper half; the subnet manager is at 1. A packet is what InfiniBand has on its wire, from the
  * local route header to the invariant CRC, in UDP. To a multicast LID it goes as a broadcast: who is
  * no member drops it.
  *
@@ -13,6 +13,9 @@
  * The LID of a group has 16 bits. As with Omni-Path's driver, the GID with index 1 is made from the LID, and a
  * destination GID that is made from a long LID says this LID and is not sent: who receives a datagram from such a LID
  * gets a GRH, and an address vector for one has it, too.
+ *
+ * With the parameter "lmc" each port has a range of LIDs, which the lower bits choose from: the lower half of the
+ * address is that many bits further up.
  */
 #include <linux/crc32.h>
 #include <linux/delay.h>
@@ -34,6 +37,10 @@ static DEFINE_MUTEX(softib_sockets);	/* two devices of a namespace that go at on
 static int softib_opa = -1;
 module_param_named(opa, softib_opa, int, 0444);
 MODULE_PARM_DESC(opa, "Upper half of the LIDs of Omni-Path's ports, or -1: InfiniBand's");
+
+static uint softib_lmc;
+module_param_named(lmc, softib_lmc, uint, 0444);
+MODULE_PARM_DESC(lmc, "The number of low bits of a LID that do not matter for where a packet goes, at most 7");
 
 static bool softib_is_opa(void)
 {
@@ -62,6 +69,17 @@ static u32 softib_upper_half(void)
 static bool softib_is_long(u32 lid)
 {
 	return lid > 0xffff;
+}
+
+static u32 softib_path_bits(void)
+{
+	return (1U << softib_lmc) - 1;
+}
+
+/* The LID without the bits that choose one of a port's. */
+static u32 softib_base(u32 lid)
+{
+	return lid & ~softib_path_bits();
 }
 
 static bool softib_is_multicast(u32 dlid)
@@ -122,7 +140,7 @@ static __be32 softib_address(struct net_device *ndev)
 	struct in_device *in_dev;
 	struct in_ifaddr *ifa;
 	__be32 ip = 0;
-	u16 lid;
+	u32 lid;
 
 	rcu_read_lock();
 	in_dev = __in_dev_get_rcu(ndev);
@@ -135,7 +153,7 @@ static __be32 softib_address(struct net_device *ndev)
 		}
 	}
 	rcu_read_unlock();
-	lid = ntohl(ip);
+	lid = (u32)(u16)ntohl(ip) << softib_lmc;
 	return lid && lid < SOFTIB_MULTICAST_LID ? ip : 0;
 }
 
@@ -143,7 +161,7 @@ static u32 softib_lid(struct rxe_dev *rxe)
 {
 	u16 lid = ntohl(READ_ONCE(rxe->softib_ip));
 
-	return lid ? softib_upper_half() | lid : 0;
+	return lid ? softib_upper_half() | (u32)lid << softib_lmc : 0;
 }
 
 static bool softib_is_active(struct rxe_dev *rxe)
@@ -195,6 +213,8 @@ static struct notifier_block softib_inetaddr_notifier = {
 
 int softib_init(void)
 {
+	if (softib_lmc > SOFTIB_MAX_LMC)
+		return -EINVAL;
 	return register_inetaddr_notifier(&softib_inetaddr_notifier);
 }
 
@@ -210,7 +230,8 @@ void softib_add(struct rxe_dev *rxe, struct net_device *ndev)
 	attr->gid_tbl_len = softib_is_opa() ? 2 : 1;
 	attr->pkey_tbl_len = SOFTIB_PKEYS;
 	attr->port_cap_flags = IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_CM_SUP;
-	attr->sm_lid = softib_upper_half() | SOFTIB_SM_LID;
+	attr->sm_lid = softib_upper_half() | SOFTIB_SM_ADDRESS << softib_lmc;
+	attr->lmc = softib_lmc;
 	attr->subnet_timeout = 18;
 	attr->active_width = IB_WIDTH_4X;
 	attr->active_speed = IB_SPEED_EDR;
@@ -379,7 +400,7 @@ void softib_push(struct rxe_av *av, struct rxe_pkt_info *pkt, struct sk_buff *sk
 {
 	struct softib_path *path = softib_path(av);
 	__be32 ip = READ_ONCE(pkt->rxe->softib_ip);
-	u32 slid = softib_lid(pkt->rxe);
+	u32 own = softib_lid(pkt->rxe), slid = own | (path->bits & softib_path_bits());
 	bool has_grh = path->grh && !(softib_is_long(path->dlid) && ib_is_opa_gid((union ib_gid *)&av->grh.dgid));
 	struct softib_upper *upper;
 	struct softib_lrh *lrh;
@@ -412,8 +433,8 @@ void softib_push(struct rxe_av *av, struct rxe_pkt_info *pkt, struct sk_buff *sk
 	/* Each sender writes the same here. */
 	av->sgid_addr._sockaddr_in.sin_addr.s_addr = ip;
 	av->dgid_addr._sockaddr_in.sin_addr.s_addr = softib_is_multicast(path->dlid) ?
-		htonl(INADDR_BROADCAST) : htonl((ntohl(ip) & 0xffff0000) | (u16)path->dlid);
-	if (path->dlid == slid)
+		htonl(INADDR_BROADCAST) : htonl((ntohl(ip) & 0xffff0000) | (u16)path->dlid >> softib_lmc);
+	if (softib_base(path->dlid) == own)
 		pkt->mask |= RXE_LOOPBACK_MASK;
 }
 
@@ -446,6 +467,11 @@ u32 softib_dlid(struct rxe_pkt_info *pkt)
 u32 softib_slid(struct rxe_pkt_info *pkt)
 {
 	return (softib_is_opa() ? be16_to_cpu(softib_upper(pkt)->slid) << 16 : 0) | be16_to_cpu(softib_lrh(pkt)->slid);
+}
+
+u8 softib_dlid_bits(struct rxe_pkt_info *pkt)
+{
+	return softib_is_multicast(softib_dlid(pkt)) ? 0 : softib_dlid(pkt) & softib_path_bits();
 }
 
 u8 softib_sl(struct rxe_pkt_info *pkt)
@@ -508,7 +534,7 @@ int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt)
 
 	if (softib_is_multicast(dlid))
 		return grh && bth_qpn(pkt) == IB_MULTICAST_QPN ? 0 : -EINVAL;
-	if (dlid != softib_lid(rxe) || bth_qpn(pkt) == IB_MULTICAST_QPN)
+	if (softib_base(dlid) != softib_lid(rxe) || bth_qpn(pkt) == IB_MULTICAST_QPN)
 		return -EINVAL;
 	if (grh && softib_is_opa() && ib_is_opa_gid(&grh->dgid))
 		softib_opa_gid(rxe, dlid, &own);

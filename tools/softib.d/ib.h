@@ -10,7 +10,8 @@
 #include <uapi/rdma/rdma_user_rxe.h>
 
 #define SOFTIB_UDP_PORT		4792
-#define SOFTIB_SM_LID		1
+#define SOFTIB_SM_ADDRESS	1
+#define SOFTIB_MAX_LMC		7
 #define SOFTIB_MULTICAST_LID	0xc000
 #define SOFTIB_PKEYS		2
 
@@ -81,6 +82,7 @@ struct softib_lrh *softib_lrh(struct rxe_pkt_info *pkt);
 struct ib_grh *softib_grh(struct rxe_pkt_info *pkt);
 u32 softib_dlid(struct rxe_pkt_info *pkt);
 u32 softib_slid(struct rxe_pkt_info *pkt);
+u8 softib_dlid_bits(struct rxe_pkt_info *pkt);
 u8 softib_sl(struct rxe_pkt_info *pkt);
 int softib_check_dest(struct rxe_dev *rxe, struct rxe_pkt_info *pkt);
 int softib_check_source(struct rxe_qp *qp, struct rxe_pkt_info *pkt);

@@ -165,7 +165,7 @@ bool is_rust(void);
 /* Returns the factor by which everything may take longer: more than once on a kernel with all the checks. */
 int patience(void);
 
-/* The number in a file, or a negative errno. */
+/* The number in a file, which may be hexadecimal, or a negative errno. */
 long read_number(const char *path);
 
 /* --- namespace.c: network namespaces --- */

@@ -56,21 +56,22 @@ static void read_hex(const char *device, const char *name, uint8_t *to, int grou
 	fclose(f);
 }
 
+static long read_of_port(const char *device, const char *name)
+{
+	char path[100];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/%s", device, name);
+	return read_number(path);
+}
+
 struct port port_of(const char *device)
 {
 	struct port port = { 0 };
-	unsigned int lid;
-	char path[100];
-	FILE *f;
 
 	read_hex(device, "ports/1/gids/0", port.gid, 8);
 	read_hex(device, "node_guid", (void *)&port.guid, 4);
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/lid", device);
-	f = fopen(path, "r");
-	REQUIRE(f);
-	REQUIRE_EQ(1, fscanf(f, "%x", &lid));
-	fclose(f);
-	port.lid = lid;
+	port.lid = read_of_port(device, "lid");
+	port.path_bits = (1 << read_of_port(device, "lid_mask_count")) - 1;
 	return port;
 }
 

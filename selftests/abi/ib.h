@@ -41,6 +41,7 @@ struct port {
 	uint8_t gid[16];
 	uint64_t guid;		/* of the node, as in an answer */
 	uint32_t lid;
+	uint8_t path_bits;	/* the bits that choose one of its LIDs */
 };
 struct port port_of(const char *device);
 /* The name of its IPoIB interface here. */

@@ -19,7 +19,7 @@ long read_number(const char *path)
 
 	if (!f)
 		return -errno;
-	if (fscanf(f, "%ld", &value) != 1)
+	if (fscanf(f, "%li", &value) != 1)
 		value = -EIO;
 	fclose(f);
 	return value;

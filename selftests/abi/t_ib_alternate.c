@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Another alternate path for a connection over InfiniBand. A program asks for it by a record for
- * RDMA_OPTION_IB_PATH that is alternate and bidirectional. There is one way between the two devices, so the other
- * path is one with a global header.
+ * RDMA_OPTION_IB_PATH that is alternate and bidirectional. The other path is that between other LIDs of the ports,
+ * or, where each has one LID, one with a global header.
  */
 #include <infiniband/verbs.h>
 
@@ -11,6 +11,10 @@
 #define ALTERNATE 0x2c	/* IB_PATH_ALTERNATE | IB_PATH_BIDIRECTIONAL */
 #define LOAD_MASK (1 << 14 | 1 << 18)	/* the alternate path, and the state of migration */
 #define REARM 1
+#define DLID 40	/* in a record */
+#define SLID 42
+#define OTHER_LID 1	/* which of a port's */
+#define NO_LID 0x77
 #define HOPS 1
 #define CLASS 16
 #define LIFE_TIME 17
@@ -102,9 +106,14 @@ static struct record other_way(const char *from, const char *to)
 {
 	struct record r = record_of(from, to, 0, PKEY);
 
-	r.r[47] = HOPS;
-	r.r[48] = CLASS;
 	r.r[56] = 0x80 | LIFE_TIME;
+	if (port_of(from).path_bits) {
+		r.r[DLID + 1] |= OTHER_LID;
+		r.r[SLID + 1] |= OTHER_LID;
+	} else {
+		r.r[47] = HOPS;
+		r.r[48] = CLASS;
+	}
 	return r;
 }
 
@@ -136,11 +145,18 @@ static void check_loaded(struct verbs *v, int f, uint32_t id, const char *to)
 	CHECK_EQ(IBV_QPS_RTS, attr.qp_state);
 	CHECK_EQ(0, attr.ah_attr.is_global);
 	CHECK_EQ(port.lid, attr.ah_attr.dlid);
-	CHECK_EQ(1, attr.alt_ah_attr.is_global);
-	CHECK_EQ(port.lid, attr.alt_ah_attr.dlid);
-	CHECK_MEM(port.gid, &attr.alt_ah_attr.grh.dgid, 16);
-	CHECK_EQ(HOPS, attr.alt_ah_attr.grh.hop_limit);
-	CHECK_EQ(CLASS, attr.alt_ah_attr.grh.traffic_class);
+	CHECK_EQ(0, attr.ah_attr.src_path_bits);
+	if (port.path_bits) {
+		CHECK_EQ(0, attr.alt_ah_attr.is_global);
+		CHECK_EQ(port.lid | OTHER_LID, attr.alt_ah_attr.dlid);
+		CHECK_EQ(OTHER_LID, attr.alt_ah_attr.src_path_bits);
+	} else {
+		CHECK_EQ(1, attr.alt_ah_attr.is_global);
+		CHECK_EQ(port.lid, attr.alt_ah_attr.dlid);
+		CHECK_MEM(port.gid, &attr.alt_ah_attr.grh.dgid, 16);
+		CHECK_EQ(HOPS, attr.alt_ah_attr.grh.hop_limit);
+		CHECK_EQ(CLASS, attr.alt_ah_attr.grh.traffic_class);
+	}
 	CHECK_EQ(1, attr.alt_port_num);
 	CHECK_EQ(REARM, attr.path_mig_state);
 }
@@ -185,6 +201,9 @@ TEST(ib, alternate_path_of_a_connection)
 	path.r[50] = OTHER_PKEY >> 8, path.r[51] = OTHER_PKEY & 0xff;
 	CHECK_ERR(EINVAL, load(p.cfd, p.client, &path));
 	path = to_b;
+	path.r[SLID + 1] = NO_LID;
+	CHECK_ERR(EINVAL, load(p.cfd, p.client, &path));
+	path = to_b;
 	path.r[54] = 0x80 | 4;
 	CHECK_ERR(EINVAL, load(p.cfd, p.client, &path));
 	CHECK(!is_loaded(p.cfd, p.client, 0));
@@ -199,6 +218,10 @@ TEST(ib, alternate_path_of_a_connection)
 	path = to_b;
 	memset(path.r + 8, 0x77, 16);
 	REQUIRE_OK(load(p.cfd, p.client, &path));
+	path = to_b;
+	path.r[DLID + 1] = NO_LID;
+	path.r[56] = 0x80 | (LIFE_TIME + 1);
+	EVENTUALLY(load(p.cfd, p.client, &path) == 0);
 	to_b.r[56] = 0x80 | (LIFE_TIME + 2);
 	EVENTUALLY(load(p.cfd, p.client, &to_b) == 0);
 	EVENTUALLY(is_loaded(p.cfd, p.client, LIFE_TIME + 3));

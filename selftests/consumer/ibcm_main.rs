@@ -36,11 +36,14 @@ mod rdma {
     pub(crate) mod ib_cm_event;
     pub(crate) mod ib_cm_id;
     pub(crate) mod ib_cm_param;
+    pub(crate) mod mad;
     pub(crate) mod number;
     pub(crate) mod path;
     pub(crate) mod qp_attr;
+    pub(crate) mod queue_pair;
     pub(crate) mod refusal;
     pub(crate) mod service;
+    pub(crate) mod word;
 }
 
 kernel::prelude::module! {

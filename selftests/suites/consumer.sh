@@ -3,14 +3,14 @@
 #
 # Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
-# where there is siw, and both over an InfiniBand link layer, where there is softib. Arguments choose parts: ibcm,
-# beside, cmid, device, iwarp, ib.
+# where there is siw, and both over an InfiniBand link layer, where there is softib, and ibcm over one whose ports have
+# two LIDs each. Arguments choose parts: ibcm, beside, cmid, device, iwarp, ib, lids.
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
 
-parts=" ${*:-ibcm beside cmid device iwarp ib} "
+parts=" ${*:-ibcm beside cmid device iwarp ib lids} "
 wanted() {
 	[[ $parts == *" $1 "* ]]
 }
@@ -225,6 +225,24 @@ else
 	skip "iWARP" "this kernel has no siw, and there is no siw.ko (tools/siw)"
 fi
 
+# Connections over InfiniBand have alternate paths. No function sends a LAP: the module makes one.
+alternate_paths() {
+	tests ibcm device=ib_a other=ib_b proposes=1 <<'END'
+an alternate path
+an alternate path that is proposed
+END
+	# C refuses the first, and has references too few after the second. It takes any path in a LAP.
+	if [ "$(cm-use)" != c ]; then
+		tests ibcm device=ib_a other=ib_b migrates=1 <<'END'
+an alternate path to nowhere
+queue pairs that migrate
+alternate paths that are proposed, and are none
+END
+	else
+		skip "queue pairs that migrate" "C drops references of the GID then (upstream-bugs.rst)"
+	fi
+}
+
 if ! wanted ib; then
 	:
 elif has_softib; then
@@ -233,15 +251,7 @@ elif has_softib; then
 		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
 	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
 	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
-	# C refuses the first, and has references too few after the second.
-	if [ "$(cm-use)" != c ]; then
-		tests ibcm device=ib_a other=ib_b migrates=1 <<'END'
-an alternate path to nowhere
-queue pairs that migrate
-END
-	else
-		skip "queue pairs that migrate" "C drops references of the GID then (upstream-bugs.rst)"
-	fi
+	alternate_paths
 	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
 	tests cmid device=ib_a ipv4="$I4" claims_end="$ends" <<<"$CMID_FIRST
 services
@@ -252,6 +262,20 @@ nobody answers"
 		check "and is gone" wait_for 60 test -e "$TMP/gone"
 		check "and comes" softib_a_again
 	fi
+	check "the ports go" softib_down
+else
+	skip "InfiniBand" "there is no softib.ko (tools/softib)"
+fi
+
+# The alternate path is that between the second LIDs of both ports.
+if ! wanted lids; then
+	:
+elif has_softib; then
+	SOFTIB_LMC=1
+	check "two ports of two LIDs each" softib_up
+	check "whose first LID is even" grep -qx 0x2 /sys/class/infiniband/ib_a/ports/1/lid
+	alternate_paths
+	conformance 'ib.alternate_*'
 	check "the ports go" softib_down
 else
 	skip "InfiniBand" "there is no softib.ko (tools/softib)"

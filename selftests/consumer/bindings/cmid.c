@@ -276,28 +276,3 @@ bool rust_test_is_iwarp(struct ib_device *device, u32 port_num)
 {
 	return rdma_protocol_iwarp(device, port_num);
 }
-
-int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request)
-{
-	return ib_post_recv(qp, request, NULL);
-}
-
-int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request)
-{
-	return ib_post_send(qp, request, NULL);
-}
-
-u64 rust_test_dma_map(struct ib_device *device, void *memory, size_t size)
-{
-	return ib_dma_map_single(device, memory, size, DMA_BIDIRECTIONAL);
-}
-
-void rust_test_dma_sync(struct ib_device *device, u64 map, size_t size)
-{
-	ib_dma_sync_single_for_cpu(device, map, size, DMA_BIDIRECTIONAL);
-}
-
-void rust_test_dma_unmap(struct ib_device *device, u64 map, size_t size)
-{
-	ib_dma_unmap_single(device, map, size, DMA_BIDIRECTIONAL);
-}

@@ -8,6 +8,7 @@
 
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
+#include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 #include <rdma/rdma_cm.h>
@@ -17,6 +18,11 @@ const char *rust_test_device(void);
 const char *rust_test_other_device(void);
 
 bool rust_test_is_ib(struct ib_device *device, u32 port_num);
+int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request);
+int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request);
+u64 rust_test_dma_map(struct ib_device *device, void *memory, size_t size);
+void rust_test_dma_sync(struct ib_device *device, u64 map, size_t size);
+void rust_test_dma_unmap(struct ib_device *device, u64 map, size_t size);
 
 /* For ibcm only: bindgen puts bit fields that cross a word elsewhere than the compiler does. */
 struct rust_test_req_bits {
@@ -31,6 +37,7 @@ struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param 
 unsigned long long rust_test_service(void);
 bool rust_test_bounded(void);
 bool rust_test_migrates(void);
+bool rust_test_proposes(void);
 
 /* For cmid only. */
 const char *rust_test_ipv4(void);
@@ -54,8 +61,3 @@ void rust_test_wait_stuck(void);
 bool rust_test_is_stuck(void);
 void rust_test_free_accept(struct ib_device *device);
 bool rust_test_is_iwarp(struct ib_device *device, u32 port_num);
-int rust_test_post_recv(struct ib_qp *qp, const struct ib_recv_wr *request);
-int rust_test_post_send(struct ib_qp *qp, const struct ib_send_wr *request);
-u64 rust_test_dma_map(struct ib_device *device, void *memory, size_t size);
-void rust_test_dma_sync(struct ib_device *device, u64 map, size_t size);
-void rust_test_dma_unmap(struct ib_device *device, u64 map, size_t size);

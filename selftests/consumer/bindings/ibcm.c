@@ -29,6 +29,15 @@ bool rust_test_migrates(void)
 	return migrates;
 }
 
+static bool proposes;
+module_param(proposes, bool, 0);
+MODULE_PARM_DESC(proposes, "the only tests are those of alternate paths of established connections");
+
+bool rust_test_proposes(void)
+{
+	return proposes;
+}
+
 struct rust_test_req_bits rust_test_req_bits(const struct ib_cm_req_event_param *req)
 {
 	return (struct rust_test_req_bits) {

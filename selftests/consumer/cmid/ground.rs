@@ -67,11 +67,7 @@ impl Ground {
         };
         let ip = parameter::ipv4()?;
         let (gid, link) = if device.is_ib(PORT) {
-            let lid = device.lid(PORT)?;
-            let link = Link::Ib {
-                slid: lid,
-                dlid: lid,
-            };
+            let link = Link::to_itself(device.lid(PORT)?);
             (GidAttr::get(device, PORT, 0)?.gid(), link)
         } else {
             (Gid::from_ipv4(ip), Link::default())

@@ -5,16 +5,18 @@
 use super::{
     connection::{attributes_of, end, rtr_mask, rts_mask},
     inbox::Inbox,
+    lap::{self, Lap},
     pair::Pair,
     world::World,
 };
 use crate::{
-    harness::is,
+    harness::{check, is, wrong},
     rdma::{
-        ib_cm_event::EventType,
+        ib_cm_event::{Event, EventType},
         ib_cm_id::{IbCmIdRef, QpEvent, State},
         path::{Link, Path, MTU_1024},
-        qp_attr::{Address, Alternate, PeerLink, QpMask, QpState, MIG_REARM},
+        qp_attr::{Address, Alternate, PeerLink, QpMask, QpState, QpType, MIG_REARM},
+        queue_pair::{CompletionQueue, ProtectionDomain, QpInit, QueuePair},
     },
 };
 use kernel::{prelude::*, sync::Arc};
@@ -23,13 +25,26 @@ use kernel::{prelude::*, sync::Arc};
 const LIFE_TIME: u8 = 17;
 const TIMEOUT: u8 = LIFE_TIME + 1;
 
-/// The other way from the device to itself: with a global header, in the same subnet.
+/// The other way from the device to itself: between its second LIDs, or, if it has one only, with a
+/// global header, in the same subnet.
 fn other_way(world: &World) -> Path {
-    Path {
-        hop_limit: 1,
-        traffic_class: 16,
+    let path = Path {
         packet_life_time: LIFE_TIME,
         ..world.path()
+    };
+    match (world.path_bits, path.link) {
+        (1.., Link::Ib { slid, dlid }) => Path {
+            link: Link::Ib {
+                slid: slid | 1,
+                dlid: dlid | 1,
+            },
+            ..path
+        },
+        _ => Path {
+            hop_limit: 1,
+            traffic_class: 16,
+            ..path
+        },
     }
 }
 
@@ -83,18 +98,43 @@ fn loaded(pair: &mut Pair, world: &World) {
 
 /// Checks that the address is that of the alternate path.
 fn along_the_other_way(address: Option<Address>, world: &World) {
-    let Link::Ib { dlid, .. } = world.link else {
+    let way = other_way(world);
+    let Link::Ib { slid, dlid } = way.link else {
         return;
     };
-    is!(
-        address.map(|address| address.link),
-        Some(PeerLink::Lid(dlid))
-    );
+    let link = PeerLink::Lid {
+        dlid: dlid.into(),
+        path_bits: world.path_bits & slid.to_be_bytes()[1],
+    };
+    is!(address.map(|address| address.link), Some(link));
     let global = address.and_then(|address| address.global);
     is!(
         global.map(|global| (global.dgid, global.traffic_class)),
-        Some((world.gid.gid(), 16))
+        (way.hop_limit > 0).then_some((way.dgid, way.traffic_class))
     );
+}
+
+/// Checks that a queue pair of each end gets the alternate path.
+fn stored(pair: &mut Pair, world: &World) -> Result {
+    let pd = ProtectionDomain::new(&world.device)?;
+    let cq = CompletionQueue::new(&world.device, 16)?;
+    let init = QpInit {
+        qp_type: QpType::RC,
+        max_send_wr: 1,
+        max_recv_wr: 1,
+        max_send_sge: 1,
+        max_recv_sge: 1,
+    };
+    for side in [&mut pair.a, &mut pair.b] {
+        let qp = QueuePair::new(&pd, &cq, &init)?;
+        for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
+            side.does(|_, id| id.take_along(&qp, state))?;
+        }
+        let (alternate, state) = qp.alternate()?;
+        is!((alternate.port, state), (world.gid.port(), MIG_REARM));
+        along_the_other_way(alternate.address, world);
+    }
+    Ok(())
 }
 
 /// Connects with an alternate path that both ends can use.
@@ -143,6 +183,7 @@ pub(super) fn used(world: &Arc<World>) {
     refused(world);
     if let Some(mut pair) = connected(world) {
         loaded(&mut pair, world);
+        is!(stored(&mut pair, world), Ok(()));
         end(&mut pair);
     }
 }
@@ -235,5 +276,86 @@ pub(super) fn migrated(world: &Arc<World>) {
     is!(pair.a.does(migrate), Ok(()));
     is!(masks(&mut pair), [(rtr_mask(), rts_mask(), 0); 2]);
     is!(addresses(&mut pair), before);
+    end(&mut pair);
+}
+
+/// Has `a` propose another way for an established connection. Returns the message and the way as
+/// `b` sees it.
+fn propose(pair: &mut Pair, world: &Arc<World>, way: Path) -> Result<Lap> {
+    let lap = Lap {
+        local_id: pair.a.id()?.local_id(),
+        remote_id: pair.a.id()?.remote_id(),
+        qpn: pair.b.qpn,
+        path: way,
+        number: 1,
+    };
+    lap::send(world, &lap.to_mad())?;
+    Ok(lap)
+}
+
+/// Returns the path of an event.
+fn told_of(event: Option<Event>) -> Option<Path> {
+    match event {
+        Some(Event::Lap(path)) => path,
+        _ => None,
+    }
+}
+
+/// An alternate path for a connection that has none. C does not answer.
+pub(super) fn proposed(world: &Arc<World>) {
+    let Some(mut pair) = Pair::until_established(world) else {
+        return;
+    };
+    let way = other_way(world);
+    let Ok(sent) = propose(&mut pair, world, way) else {
+        return wrong!("the LAP is not sent");
+    };
+    if !pair.b.expect(EventType::LAP_RECEIVED) {
+        return;
+    }
+    check!(pair.b.data_begin(lap::DATA));
+    // It is the way from the device to itself, the other way round, too.
+    is!(told_of(pair.b.last()), Some(way));
+    is!(
+        attributes_of(&mut pair.b, QpState::RTS).map(|attr| (attr.mask, attr.path_mig_state)),
+        Some((load_mask(), MIG_REARM))
+    );
+    let alternate = attributes_of(&mut pair.b, QpState::RTS).map(|attr| attr.alternate);
+    along_the_other_way(alternate.and_then(|alternate| alternate.address), world);
+    // The end that is said to have asked has not, and hears nothing.
+    is!(
+        attributes_of(&mut pair.a, QpState::RTS).map(|attr| attr.mask),
+        Some(rts_mask())
+    );
+    // Once more, and an answer that nobody waits for.
+    is!(lap::send(world, &sent.to_mad()), Ok(()));
+    is!(lap::send(world, &sent.to_apr()), Ok(()));
+    end(&mut pair);
+}
+
+/// Alternate paths that no end has, of which C tells as of others: nothing changes.
+pub(super) fn foreign(world: &Arc<World>) {
+    let Some(mut pair) = Pair::until_established(world) else {
+        return;
+    };
+    let way = other_way(world);
+    let nobody = world.path_to_nobody();
+    for path in [
+        Path {
+            link: nobody.link,
+            ..way
+        },
+        Path {
+            dgid: nobody.dgid,
+            ..way
+        },
+        world.path(),
+    ] {
+        is!(propose(&mut pair, world, path).err(), None);
+    }
+    is!(
+        attributes_of(&mut pair.b, QpState::RTS).map(|attr| attr.mask),
+        Some(rts_mask())
+    );
     end(&mut pair);
 }

@@ -20,9 +20,9 @@ use crate::{
             Handler, IbCmIdRef, NewId, QpEvent, SharedListener, State, Verdict, AGENT_MASK,
             ASSIGN_SERVICE_ID,
         },
-        ib_cm_param::{PrivateData, QpType, RepParam, SidrReqParam},
+        ib_cm_param::{PrivateData, RepParam, SidrReqParam},
         path::{Link, MTU_1024},
-        qp_attr::{PeerLink, QpAttr, QpMask, QpState},
+        qp_attr::{QpAttr, QpMask, QpState, QpType},
         refusal::RejectReason,
     },
 };
@@ -184,21 +184,15 @@ fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
         is!(attr.max_dest_rd_atomic, reads);
         let global = attr.address.and_then(|address| address.global);
         match world.link {
-            Link::Roce(mac) => {
-                is!(
-                    attr.address.map(|address| address.link),
-                    Some(PeerLink::Mac(mac))
-                );
+            link @ Link::Roce(_) => {
+                is!(attr.address.map(|address| address.link), Some(link.peer()));
                 is!(
                     global.map(|global| (u16::from(global.sgid_index), global.dgid)),
                     Some((world.gid.index(), world.gid.gid()))
                 );
             }
-            Link::Ib { dlid, .. } => {
-                is!(
-                    attr.address.map(|address| address.link),
-                    Some(PeerLink::Lid(dlid))
-                );
+            link => {
+                is!(attr.address.map(|address| address.link), Some(link.peer()));
                 is!(global, None);
             }
         }
@@ -414,7 +408,7 @@ pub(super) fn parameters(world: &Arc<World>) {
     is!(a.does(send_long_req), Err(EINVAL));
     let refused = a.does(|end, id| {
         let mut req = end.request();
-        req.qp_type = QpType::Ud;
+        req.qp_type = QpType::UD;
         id.send_req(&req)
     });
     is!(refused, Err(EINVAL));

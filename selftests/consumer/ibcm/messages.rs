@@ -6,8 +6,9 @@ use super::inbox::Inbox;
 use crate::rdma::{
     ib_cm_event::{REP_DATA, REQ_DATA},
     ib_cm_id::{IbCmIdRef, QpEvent},
-    ib_cm_param::{PrivateData, QpType, RepParam, ReqParam, SidrRepParam, SidrReqParam},
+    ib_cm_param::{PrivateData, RepParam, ReqParam, SidrRepParam, SidrReqParam},
     qp_attr::QpState,
+    qp_attr::QpType,
     refusal::{RejectReason, SidrStatus},
 };
 use kernel::prelude::*;
@@ -25,7 +26,7 @@ impl Inbox {
             sgid: Some(&self.world.gid),
             service_id: self.service,
             qpn: self.qpn,
-            qp_type: QpType::Rc,
+            qp_type: QpType::RC,
             psn: self.psn,
             private_data: PrivateData::Of(&REQ),
             responder_resources: 3,

@@ -6,6 +6,7 @@ mod alternate;
 mod connection;
 mod ending;
 mod inbox;
+mod lap;
 mod messages;
 mod pair;
 mod resident;
@@ -44,6 +45,17 @@ impl kernel::Module for Ibcm {
                 alternate::elsewhere(world);
             });
             run.test("queue pairs that migrate", || alternate::migrated(world));
+            run.test("alternate paths that are proposed, and are none", || {
+                alternate::foreign(world);
+            });
+            run.outcome()?;
+            return Ok(Self(None));
+        }
+        if service::proposes() {
+            run.test("an alternate path", || alternate::used(world));
+            run.test("an alternate path that is proposed", || {
+                alternate::proposed(world);
+            });
             run.outcome()?;
             return Ok(Self(None));
         }

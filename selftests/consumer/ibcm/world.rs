@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) device: Device,
     pub(crate) gid: GidAttr,
     pub(crate) link: Link,
+    /// The number of LIDs of the port, less one; 0 over RoCE.
+    pub(crate) path_bits: u8,
 }
 
 impl World {
@@ -43,18 +45,25 @@ impl World {
     fn at(device: Device) -> Result<Arc<Self>> {
         let mut gids = (0..GIDS).filter_map(|index| GidAttr::get(&device, PORT, index).ok());
         let (gid, link) = if device.is_ib(PORT) {
-            let lid = device.lid(PORT)?;
-            let link = Link::Ib {
-                slid: lid,
-                dlid: lid,
-            };
+            let link = Link::to_itself(device.lid(PORT)?);
             (gids.find(GidAttr::is_ib).ok_or(ENODEV)?, link)
         } else {
             gids.filter(|gid| gid.is_roce_v2() && gid.gid().is_ipv4())
                 .find_map(|gid| gid.mac().ok().map(|mac| (gid, Link::Roce(mac))))
                 .ok_or(ENODEV)?
         };
-        Ok(Arc::new(Self { device, gid, link }, GFP_KERNEL)?)
+        let path_bits = if link.is_ib() {
+            device.path_bits(PORT)?
+        } else {
+            0
+        };
+        let this = Self {
+            device,
+            gid,
+            link,
+            path_bits,
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// The path from the device to itself.
@@ -77,6 +86,7 @@ impl World {
     pub(crate) fn path_to(&self, to: &Self) -> Path {
         let link = match (self.link, to.link) {
             (Link::Ib { slid, .. }, Link::Ib { dlid, .. }) => Link::Ib { slid, dlid },
+            (Link::Opa { slid, .. }, Link::Opa { dlid, .. }) => Link::Opa { slid, dlid },
             (_, link) => link,
         };
         Path {
@@ -91,6 +101,10 @@ impl World {
         let link = match self.link {
             Link::Roce(_) => Link::Roce([2, 0, 0, 0, 0, 0]),
             Link::Ib { slid, .. } => Link::Ib { slid, dlid: NO_LID },
+            Link::Opa { slid, .. } => Link::Opa {
+                slid,
+                dlid: (slid & !0xffff) | u32::from(NO_LID),
+            },
         };
         Path {
             dgid: Gid::from_ipv4(Ipv4Addr::new(10, 0, 0, 99)),

@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 
+pub(crate) use super::qp_attr::QpType;
 use super::{
     address::Address,
     device::Device,
@@ -33,11 +34,6 @@ numbers! {
     PortSpace {
         TCP = rdma_ucm_port_space_RDMA_PS_TCP,
         UDP = rdma_ucm_port_space_RDMA_PS_UDP,
-    }
-    /// The type of the queue pair of an identifier.
-    QpType {
-        RC = ib_qp_type_IB_QPT_RC,
-        UD = ib_qp_type_IB_QPT_UD,
     }
     /// The kind of a device.
     NodeType {

@@ -174,11 +174,19 @@ impl Device {
     }
 
     /// The LID of a port.
-    pub(crate) fn lid(&self, port: u32) -> Result<u16> {
+    pub(crate) fn lid(&self, port: u32) -> Result<u32> {
         let mut attr = bindings::ib_port_attr::default();
         // SAFETY: The device is there by the type invariant; any port can be asked for.
         to_result(unsafe { bindings::ib_query_port(self.as_raw(), port, &mut attr) })?;
-        u16::try_from(attr.lid).map_err(|_| ERANGE)
+        Ok(attr.lid)
+    }
+
+    /// The number of LIDs of a port, less one.
+    pub(crate) fn path_bits(&self, port: u32) -> Result<u8> {
+        let mut lmc = 0;
+        // SAFETY: As above.
+        to_result(unsafe { bindings::ib_get_cached_lmc(self.as_raw(), port, &mut lmc) })?;
+        Ok(!(0xff << lmc.min(7)))
     }
 
     /// The GUID of the node, in network byte order.

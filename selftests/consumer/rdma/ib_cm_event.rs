@@ -29,6 +29,7 @@ numbers! {
         DREP_RECEIVED = ib_cm_event_type_IB_CM_DREP_RECEIVED,
         TIMEWAIT_EXIT = ib_cm_event_type_IB_CM_TIMEWAIT_EXIT,
         REJ_RECEIVED = ib_cm_event_type_IB_CM_REJ_RECEIVED,
+        LAP_RECEIVED = ib_cm_event_type_IB_CM_LAP_RECEIVED,
         SIDR_REQ_ERROR = ib_cm_event_type_IB_CM_SIDR_REQ_ERROR,
         SIDR_REQ_RECEIVED = ib_cm_event_type_IB_CM_SIDR_REQ_RECEIVED,
         SIDR_REP_RECEIVED = ib_cm_event_type_IB_CM_SIDR_REP_RECEIVED,
@@ -46,6 +47,7 @@ pub(crate) const RTU_DATA: usize = bindings::ib_cm_data_size_IB_CM_RTU_PRIVATE_D
 pub(crate) const DREQ_DATA: usize = bindings::ib_cm_data_size_IB_CM_DREQ_PRIVATE_DATA_SIZE as usize;
 pub(crate) const DREP_DATA: usize = bindings::ib_cm_data_size_IB_CM_DREP_PRIVATE_DATA_SIZE as usize;
 pub(crate) const REJ_DATA: usize = bindings::ib_cm_data_size_IB_CM_REJ_PRIVATE_DATA_SIZE as usize;
+pub(crate) const LAP_DATA: usize = bindings::ib_cm_data_size_IB_CM_LAP_PRIVATE_DATA_SIZE as usize;
 pub(crate) const SIDR_REQ_DATA: usize =
     bindings::ib_cm_data_size_IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE as usize;
 const SIDR_REP_DATA: usize = bindings::ib_cm_data_size_IB_CM_SIDR_REP_PRIVATE_DATA_SIZE as usize;
@@ -125,6 +127,8 @@ pub(crate) enum Event {
     Req(Req),
     Rep(Rep),
     Rej(Rej),
+    /// The peer proposes an alternate path.
+    Lap(Option<Path>),
     SidrReq(SidrReq),
     SidrRep(SidrRep),
     /// Nobody has answered.
@@ -140,6 +144,7 @@ impl Event {
             Event::Req(_) => EventType::REQ_RECEIVED,
             Event::Rep(_) => EventType::REP_RECEIVED,
             Event::Rej(_) => EventType::REJ_RECEIVED,
+            Event::Lap(_) => EventType::LAP_RECEIVED,
             Event::SidrReq(_) => EventType::SIDR_REQ_RECEIVED,
             Event::SidrRep(_) => EventType::SIDR_REP_RECEIVED,
             Event::Error(kind, _) | Event::Other(kind) => *kind,
@@ -167,6 +172,10 @@ impl Event {
                     ari: info(param.rej_rcvd.ari),
                     ari_length: param.rej_rcvd.ari_length,
                 }),
+                EventType::LAP_RECEIVED => {
+                    let path = param.lap_rcvd.alternate_path.as_ref();
+                    Event::Lap(path.and_then(Path::from_raw))
+                }
                 EventType::SIDR_REQ_RECEIVED => Event::SidrReq(SidrReq {
                     listener: Identity::new(param.sidr_req_rcvd.listen_id),
                     service_id: u64::from_be(param.sidr_req_rcvd.service_id),
@@ -206,6 +215,7 @@ fn data_len(kind: EventType) -> usize {
         EventType::DREQ_RECEIVED => DREQ_DATA,
         EventType::DREP_RECEIVED => DREP_DATA,
         EventType::REJ_RECEIVED => REJ_DATA,
+        EventType::LAP_RECEIVED => LAP_DATA,
         EventType::SIDR_REQ_RECEIVED => SIDR_REQ_DATA,
         EventType::SIDR_REP_RECEIVED => SIDR_REP_DATA,
         _ => 0,

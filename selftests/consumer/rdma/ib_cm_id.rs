@@ -10,6 +10,7 @@ use super::{
     ib_cm_param::{PrivateData, RepParam, ReqParam, SidrRepParam, SidrReqParam},
     number::numbers,
     qp_attr::{QpAttr, QpState},
+    queue_pair::QueuePair,
     refusal::RejectReason,
 };
 use crate::bindings;
@@ -246,6 +247,24 @@ impl IbCmIdRef {
             // SAFETY: As above.
             unsafe { bindings::ib_cm_init_qp_attr(self.as_raw(), attr, mask) }
         })
+    }
+
+    /// Takes a queue pair to a state, with the attributes for it.
+    pub(crate) fn take_along(&self, qp: &QueuePair, state: QpState) -> Result {
+        let mut attr = bindings::ib_qp_attr {
+            qp_state: state.0,
+            ..Default::default()
+        };
+        let mut mask = 0;
+        // SAFETY: As above; the queue pair is valid.
+        unsafe {
+            to_result(bindings::ib_cm_init_qp_attr(
+                self.as_raw(),
+                &mut attr,
+                &mut mask,
+            ))?;
+            to_result(bindings::ib_modify_qp(qp.as_raw(), &mut attr, mask))
+        }
     }
 
     pub(crate) fn send_sidr_req(&self, param: &SidrReqParam<'_>) -> Result {

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_cm.h`](srctree/include/rdma/ib_cm.h)
 
-use super::{gid::GidAttr, path::Path, refusal::SidrStatus};
+use super::{gid::GidAttr, path::Path, qp_attr::QpType, refusal::SidrStatus};
 use crate::bindings;
 use core::ptr;
 use kernel::prelude::*;
@@ -38,14 +38,6 @@ impl<'a> From<&'a [u8]> for PrivateData<'a> {
     fn from(data: &'a [u8]) -> Self {
         PrivateData::Of(data)
     }
-}
-
-/// The kinds of queue pairs that can be asked for.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(crate) enum QpType {
-    Rc = bindings::ib_qp_type_IB_QPT_RC,
-    Ud = bindings::ib_qp_type_IB_QPT_UD,
 }
 
 /// A request for a connection (`struct ib_cm_req_param`).
@@ -84,7 +76,7 @@ impl ReqParam<'_> {
             ppath_sgid_attr: self.sgid.map_or(ptr::null(), GidAttr::as_raw),
             service_id: self.service_id.to_be(),
             qp_num: self.qpn,
-            qp_type: self.qp_type as u32,
+            qp_type: self.qp_type.0,
             starting_psn: self.psn,
             private_data,
             private_data_len,

@@ -4,7 +4,10 @@
 //!
 //! C header: [`include/rdma/ib_sa.h`](srctree/include/rdma/ib_sa.h)
 
-use super::gid::{Gid, Mac};
+use super::{
+    gid::{Gid, Mac},
+    qp_attr::PeerLink,
+};
 use crate::bindings;
 
 /// `IB_MTU_1024`, in paths and of queue pairs.
@@ -17,6 +20,8 @@ pub(crate) enum Link {
     Roce(Mac),
     /// InfiniBand, from a LID to a LID.
     Ib { slid: u16, dlid: u16 },
+    /// Omni-Path, likewise.
+    Opa { slid: u32, dlid: u32 },
 }
 
 impl Default for Link {
@@ -59,13 +64,45 @@ impl Link {
                     dlid: u16::from_be(ib.dlid),
                 })
             }
+            bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA => {
+                // SAFETY: This is the part of the union that paths of Omni-Path have.
+                let opa = unsafe { raw.__bindgen_anon_1.opa };
+                Some(Link::Opa {
+                    slid: u32::from_be(opa.slid),
+                    dlid: u32::from_be(opa.dlid),
+                })
+            }
             _ => None,
         }
     }
 
-    /// Returns true if it is InfiniBand.
+    /// The link from a port to itself: of Omni-Path if it has a long LID.
+    pub(crate) fn to_itself(lid: u32) -> Self {
+        match u16::try_from(lid) {
+            Ok(lid) => Link::Ib {
+                slid: lid,
+                dlid: lid,
+            },
+            Err(_) => Link::Opa {
+                slid: lid,
+                dlid: lid,
+            },
+        }
+    }
+
+    /// The address of the peer on the link, from the first LID of the own port.
+    pub(crate) fn peer(self) -> PeerLink {
+        let (dlid, path_bits) = match self {
+            Link::Roce(mac) => return PeerLink::Mac(mac),
+            Link::Ib { dlid, .. } => (dlid.into(), 0),
+            Link::Opa { dlid, .. } => (dlid, 0),
+        };
+        PeerLink::Lid { dlid, path_bits }
+    }
+
+    /// Returns true if it is InfiniBand, or Omni-Path.
     pub(crate) fn is_ib(self) -> bool {
-        matches!(self, Link::Ib { .. })
+        !matches!(self, Link::Roce(_))
     }
 }
 
@@ -104,6 +141,16 @@ impl Path {
                         slid: slid.to_be(),
                         dlid: dlid.to_be(),
                         raw_traffic: 0,
+                    },
+                },
+            ),
+            Link::Opa { slid, dlid } => (
+                bindings::sa_path_rec_type_SA_PATH_REC_TYPE_OPA,
+                bindings::sa_path_rec__bindgen_ty_1 {
+                    opa: bindings::sa_path_rec_opa {
+                        slid: slid.to_be(),
+                        dlid: dlid.to_be(),
+                        ..Default::default()
                     },
                 },
             ),

@@ -12,6 +12,11 @@ use crate::bindings;
 use kernel::{error::to_result, prelude::*};
 
 numbers! {
+    /// A type of queue pairs.
+    QpType {
+        RC = ib_qp_type_IB_QPT_RC,
+        UD = ib_qp_type_IB_QPT_UD,
+    }
     /// A state of a queue pair.
     QpState {
         INIT = ib_qp_state_IB_QPS_INIT,
@@ -91,8 +96,12 @@ pub(crate) struct Alternate {
 pub(crate) enum PeerLink {
     /// RoCE.
     Mac(Mac),
-    /// InfiniBand.
-    Lid(u16),
+    /// InfiniBand, or Omni-Path.
+    Lid {
+        dlid: u32,
+        /// The bits that choose one of the LIDs of the own port.
+        path_bits: u8,
+    },
 }
 
 /// The address of a peer (`struct rdma_ah_attr`).
@@ -181,13 +190,19 @@ impl QpAttr {
             retry_count: raw.retry_cnt,
             address: Address::from_raw(&raw.ah_attr),
             path_mig_state: raw.path_mig_state,
-            alternate: Alternate {
-                port: raw.alt_port_num,
-                pkey_index: raw.alt_pkey_index,
-                timeout: raw.alt_timeout,
-                address: Address::from_raw(&raw.alt_ah_attr),
-            },
+            alternate: Alternate::from_raw(&raw),
         })
+    }
+}
+
+impl Alternate {
+    pub(super) fn from_raw(raw: &bindings::ib_qp_attr) -> Self {
+        Self {
+            port: raw.alt_port_num,
+            pkey_index: raw.alt_pkey_index,
+            timeout: raw.alt_timeout,
+            address: Address::from_raw(&raw.alt_ah_attr),
+        }
     }
 }
 
@@ -200,7 +215,18 @@ impl Address {
                     PeerLink::Mac(raw.__bindgen_anon_1.roce.dmac)
                 }
                 bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB => {
-                    PeerLink::Lid(raw.__bindgen_anon_1.ib.dlid)
+                    let ib = raw.__bindgen_anon_1.ib;
+                    PeerLink::Lid {
+                        dlid: ib.dlid.into(),
+                        path_bits: ib.src_path_bits,
+                    }
+                }
+                bindings::rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_OPA => {
+                    let opa = raw.__bindgen_anon_1.opa;
+                    PeerLink::Lid {
+                        dlid: opa.dlid,
+                        path_bits: opa.src_path_bits,
+                    }
                 }
                 _ => return None,
             }

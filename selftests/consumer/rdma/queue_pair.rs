@@ -5,9 +5,8 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 use super::{
-    cm_id::QpType,
     device::Device,
-    qp_attr::{QpMask, QpState},
+    qp_attr::{Alternate, QpMask, QpState, QpType},
     word::Word,
 };
 use crate::bindings;
@@ -208,6 +207,25 @@ impl QueuePair {
         })
     }
 
+    /// Makes a queue pair.
+    pub(crate) fn new(
+        pd: &Arc<ProtectionDomain>,
+        cq: &Arc<CompletionQueue>,
+        init: &QpInit,
+    ) -> Result<Self> {
+        let mut init = init.to_raw(cq);
+        // SAFETY: The domain, the queue and the attributes are valid, and the name lives as long as
+        // the module.
+        let qp = unsafe { bindings::ib_create_qp_kernel(pd.as_raw(), &raw mut init, name()) };
+        let qp = from_err_ptr(qp)?;
+        // SAFETY: It has just been made, and nobody else has it.
+        unsafe { Self::from_raw(qp, pd.clone(), cq.clone()) }.ok_or(ENOMEM)
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::ib_qp {
+        self.qp.as_ptr()
+    }
+
     /// Leaves it to somebody else to destroy it.
     pub(super) fn forget(mut self) {
         self.forgotten = true;
@@ -221,6 +239,16 @@ impl QueuePair {
 
     /// Asks the device for the state.
     pub(crate) fn state(&self) -> Result<QpState> {
+        Ok(QpState(self.query(QpMask::STATE)?.qp_state))
+    }
+
+    /// Asks the device for the alternate path, and for the state of migration.
+    pub(crate) fn alternate(&self) -> Result<(Alternate, u32)> {
+        let attr = self.query(QpMask::ALT_PATH | QpMask::PATH_MIG_STATE)?;
+        Ok((Alternate::from_raw(&attr), attr.path_mig_state))
+    }
+
+    fn query(&self, mask: QpMask) -> Result<bindings::ib_qp_attr> {
         // SAFETY: All zeros are attributes.
         let mut attr: bindings::ib_qp_attr = unsafe { mem::zeroed() };
         // SAFETY: As above.
@@ -230,11 +258,11 @@ impl QueuePair {
             bindings::ib_query_qp(
                 self.qp.as_ptr(),
                 &raw mut attr,
-                QpMask::STATE.status(),
+                mask.status(),
                 &raw mut init,
             )
         })?;
-        Ok(QpState(attr.qp_state))
+        Ok(attr)
     }
 
     /// Receives into a word.

@@ -17,6 +17,12 @@ pub(crate) fn migrates() -> bool {
     unsafe { bindings::rust_test_migrates() }
 }
 
+/// Returns true if the only tests are those of alternate paths of established connections.
+pub(crate) fn proposes() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_proposes() }
+}
+
 /// Returns true if the only test is that of a request whose time the port bounds.
 pub(crate) fn bounded() -> bool {
     // SAFETY: It may always be asked.

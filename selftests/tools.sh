@@ -217,6 +217,29 @@ result $? "one that waits runs beside them, and no second one"
 result $? "one that only computes, too"
 [ "$(most "step --idle a $in_and_out" "step --idle b $in_and_out")" = 1 ]
 result $? "and not two of these"
+
+# rping_reports STATUS LINE...: what run_rping says of an rping that printed the lines and ended so.
+rping_reports() {
+	local status=$1
+	shift
+	mkdir -p "$tmp/bin"
+	printf '#!/bin/sh\ncat <<"END"\n%s\nEND\nexit %s\n' "$(printf '%s\n' "$@")" "$status" >"$tmp/bin/rping"
+	chmod +x "$tmp/bin/rping"
+	(
+		# shellcheck source=selftests/lib/rping.sh
+		TMP=$tmp PATIENCE=1 PATH=$tmp/bin:$PATH && . "$here/lib/rping.sh" && run_rping "" 10 -c
+	) >"$tmp/out" 2>&1
+}
+late='rdma_get_cm_event: Bad file descriptor'
+rping_reports 255 'ping data: rdma-ping-9' 'client DISCONNECT EVENT...' "$late" && grep -q ping-9 "$tmp/out"
+result $? "rping: a thread that looks at the closed channel is no failure"
+! rping_reports 255 'client DISCONNECT EVENT...' 'cq completion failed status 5' "$late"
+result $? "rping: after an error it is"
+! rping_reports 255 'ping data: rdma-ping-9'
+result $? "rping: nor is another failure forgiven"
+! rping_reports 1 "$late"
+result $? "rping: nor another status"
+
 "$tools/mutants" --check >"$tmp/out" 2>&1
 result $? "every mutant applies"
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus

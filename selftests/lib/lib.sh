@@ -19,6 +19,8 @@ set -uo pipefail
 SELFTESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=selftests/lib/capture.sh
 . "$SELFTESTS/lib/capture.sh"
+# shellcheck source=selftests/lib/rping.sh
+. "$SELFTESTS/lib/rping.sh"
 PATH=$SELFTESTS/lib/programs:$PATH
 A4=10.0.0.1 A6=fd00::1		# of rxe0, here
 B4=10.0.0.2 B6=fd00::2		# of rxe1, in the namespace "peer"
@@ -266,12 +268,10 @@ ends_within() {
 exchange() {
 	local sprefix=$1 cprefix=$2 bind=$3 address=$4 server status=0
 	shift 4
-	# shellcheck disable=SC2086 # prefixes are commands
-	$sprefix timeout $((60 * PATIENCE)) rping -s -a "$bind" -C 10 -V "$@" >"$TMP/server" 2>&1 &
+	run_rping "$sprefix" 60 -s -a "$bind" -C 10 -V "$@" >"$TMP/server" 2>&1 &
 	server=$!
 	await_listener "comm rping" || return
-	# shellcheck disable=SC2086
-	$cprefix timeout $((60 * PATIENCE)) rping -c -a "$address" -C 10 -V -v "$@" || status=$?
+	run_rping "$cprefix" 60 -c -a "$address" -C 10 -V -v "$@" || status=$?
 	[ "$status" -eq 0 ] || echo "client: $status"
 	ends_within 20 "$server" || { status=$?; echo "server: $status"; }
 	cat "$TMP/server"
@@ -282,9 +282,9 @@ exchange() {
 # connection PORT: rping connects to the other namespace, once, and both ends succeed.
 connection() {
 	local server
-	$PEER rping -s -a "$B4" -p "$1" -C 1 & server=$!
+	run_rping "$PEER" 60 -s -a "$B4" -p "$1" -C 1 & server=$!
 	await_listener "comm rping" || return
-	timeout $((30 * PATIENCE)) rping -c -a "$B4" -p "$1" -C 1 || return
+	run_rping "" 30 -c -a "$B4" -p "$1" -C 1 || return
 	ends_within 20 "$server"
 }
 
@@ -384,8 +384,8 @@ both_kinds() {
 	local server one other status=0
 	rping -s -P -a 0.0.0.0 >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$1" -C 20 >"$TMP/other" 2>&1 & other=$!
+	run_rping "$PEER" 60 -c -a "$A4" -C 20 >"$TMP/one" 2>&1 & one=$!
+	run_rping "$PEER" 60 -c -a "$1" -C 20 >"$TMP/other" 2>&1 & other=$!
 	ends_within 60 "$one" || status=$?
 	ends_within 60 "$other" || status=$?
 	[ "$status" -eq 0 ] || cat "$TMP/server" "$TMP/one" "$TMP/other"

@@ -28,7 +28,7 @@ siw2() {
 
 rping_server() {
 	local server
-	timeout $((100 * PATIENCE)) rping -s -a "$own4" -C 10 & server=$!
+	run_rping "" 100 -s -a "$own4" -C 10 & server=$!
 	await_listener "comm rping" || return
 	say ready
 	ends_within 100 "$server"
@@ -36,7 +36,7 @@ rping_server() {
 
 rping_client() {
 	hear ready || return
-	timeout $((60 * PATIENCE)) rping -c -a "$far4" -C 10 -v
+	run_rping "" 60 -c -a "$far4" -C 10 -v
 }
 
 siw2_goes() {

@@ -129,12 +129,12 @@ check "trace: a refusal has its reason; saved and read again" traced_refusal
 
 traced_retry() {
 	local server client
-	$PEER rping -s -a "$B4" -p 7352 -C 1 & server=$!
+	run_rping "$PEER" 90 -s -a "$B4" -p 7352 -C 1 & server=$!
 	await_listener "comm rping" || return
 	# The answers are lost for a while. The other connection has another port.
 	$PEER tc qdisc add dev v1 root netem loss 100% || return
 	trace -j "$B4:7352" || return
-	timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 7352 -C 1 & client=$!
+	run_rping "" 60 -c -a "$B4" -p 7352 -C 1 & client=$!
 	pause 2
 	$PEER tc qdisc del dev v1 root && ends_within 60 "$client" && ends_within 20 "$server" && connection 7353 && traced ||
 		return

@@ -68,9 +68,9 @@ short() {
 	no_faults
 	[ "$status" -eq 0 ] || return "$status"
 	nothing_left 60 || return
-	timeout $((60 * PATIENCE)) rping -s -a $A4 -p 7999 -C 3 & server=$!
+	run_rping "" 60 -s -a $A4 -p 7999 -C 3 & server=$!
 	await_listener "comm rping" || return
-	timeout $((60 * PATIENCE)) rping -c -a $A4 -p 7999 -C 3 || return
+	run_rping "" 60 -c -a $A4 -p 7999 -C 3 || return
 	ends_within 30 $server
 }
 

@@ -71,7 +71,7 @@ check "rdma_establish() is for others" own_queue_pair
 # The number of clients at a time is limited to the backlog of rping's listener: siw has no memory
 # for work of connections beyond that.
 client() {
-	$PEER timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 3
+	run_rping "$PEER" 20 -c -a "$C4" -C 3
 }
 
 persistent() {
@@ -140,7 +140,7 @@ comes_later() {
 		plug && unplug || return
 	done
 	plug || return
-	$PEER timeout $((30 * PATIENCE)) rping -c -a "$C4" -C 2 || status=$?
+	run_rping "$PEER" 30 -c -a "$C4" -C 2 || status=$?
 	end "$server" || return
 	[ "$status" -eq 0 ] || fail "client: $status" || return
 	nothing_left

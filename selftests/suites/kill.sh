@@ -148,7 +148,7 @@ crowd() {
 	wait_for 30 clients_ping 20 || fail "not all are connected" || return
 	end "${clients[@]}" || return
 	wait_for 20 eval '[ "$(cm_ids | grep -c "state CONNECT")" -eq 0 ]'
-	timeout $((30 * PATIENCE)) rping -c -a "$B4" -C 2 || {
+	run_rping "" 30 -c -a "$B4" -C 2 || {
 		kill -0 "$server" || echo "it has ended"
 		cat "$TMP/server"
 		fail "the server serves no more"

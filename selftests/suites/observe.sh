@@ -20,7 +20,7 @@ workload() {
 	$PEER rping -s -P -a "$B4" -p 7320 >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
 	for ((i = 0; i < CONNECTIONS; i++)); do
-		timeout $((30 * PATIENCE)) rping -c -a "$B4" -p 7320 -C 2 -V || status=$?
+		run_rping "" 30 -c -a "$B4" -p 7320 -C 2 -V || status=$?
 	done
 	# Until the last one is over at both ends.
 	wait_for 10 sh -c '! rdma resource show cm_id | grep -q "state CONNECT"' || status=1

@@ -25,7 +25,7 @@ wildcard() {
 	kill -0 "$server" || fail "the listener is gone" || return
 	plug || return
 	# It listens on the new device, too.
-	$PEER timeout $((30 * PATIENCE)) rping -c -a "$A4" -C 2 || status=$?
+	run_rping "$PEER" 30 -c -a "$A4" -C 2 || status=$?
 	kill -9 "$server"
 	ends_within 10 "$server"
 	[ "$status" -eq 0 ] || fail "client: $status" || return

@@ -136,7 +136,7 @@ while_churning() {
 	await_listener || return
 	(while :; do rdma resource show cm_id >/dev/null; done) & local reader=$!
 	for i in $(seq 10); do
-		rping -c -a "$A4" -C 1 >/dev/null || fail "client $i" || return
+		run_rping "" 30 -c -a "$A4" -C 1 >/dev/null || fail "client $i" || return
 	done
 	kill "$reader"
 	stop "$server"

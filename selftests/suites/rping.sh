@@ -29,7 +29,7 @@ persistent() {
 	server=$!
 	await_listener "comm rping" || return
 	for i in $(seq 50); do
-		timeout $((120 * PATIENCE)) rping -c -a "$2" -C 3 >"$TMP/client.$i" 2>&1 &
+		run_rping "" 120 -c -a "$2" -C 3 >"$TMP/client.$i" 2>&1 &
 		clients+=($!)
 		# In groups, so that some are there at the same time.
 		if [ $((i % 10)) -eq 0 ]; then
@@ -69,11 +69,11 @@ check "no such neighbour: an error after a while" refused 10.0.0.250
 
 both_ways() {
 	local a b status=0
-	timeout $((60 * PATIENCE)) rping -s -a "$A4" -p 8001 -C 20 & a=$!
-	$PEER timeout $((60 * PATIENCE)) rping -s -a "$B4" -p 8002 -C 20 & b=$!
+	run_rping "" 60 -s -a "$A4" -p 8001 -C 20 & a=$!
+	run_rping "$PEER" 60 -s -a "$B4" -p 8002 -C 20 & b=$!
 	await_listener 8001 && await_listener 8002 || return
-	timeout $((60 * PATIENCE)) rping -c -a "$B4" -p 8002 -C 20 & local c=$!
-	$PEER timeout $((60 * PATIENCE)) rping -c -a "$A4" -p 8001 -C 20 || status=$?
+	run_rping "" 60 -c -a "$B4" -p 8002 -C 20 & local c=$!
+	run_rping "$PEER" 60 -c -a "$A4" -p 8001 -C 20 || status=$?
 	wait "$c" || status=$?
 	ends_within 20 "$a" || status=$?
 	ends_within 20 "$b" || status=$?

@@ -32,9 +32,9 @@ install_module() {
 pings() {
 	local server
 	modprobe rdma_ucm && [ "$($tool | head -n 1)" = "$1" ] || fail "$($tool; dmesg | tail)" || return
-	$PEER rping -s -a "$B4" -C 3 &
+	run_rping "$PEER" 60 -s -a "$B4" -C 3 &
 	server=$!
-	await_listener "comm rping" && rping -c -a "$B4" -C 3 && ends_within 10 "$server" && wait_for 10 no_cm_ids
+	await_listener "comm rping" && run_rping "" 60 -c -a "$B4" -C 3 && ends_within 10 "$server" && wait_for 10 no_cm_ids
 }
 
 unsigned() {

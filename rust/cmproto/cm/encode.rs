@@ -14,7 +14,7 @@ use crate::{
     path::Path,
     qp::{low24, QpType},
     wire::{
-        self, Drep, Dreq, Header, Message, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
+        self, Drep, Dreq, Header, MadData, Mra, Rej, Rep, Req, ReqPath, Rtu, Transport, INFO_LEN,
         MAD_LEN,
     },
 };
@@ -50,76 +50,83 @@ impl<B: RetransmitMemory> Connection<B> {
         let payload = |message| buffer.map_or((&[][..], &[][..]), |own| own.payload.of(message));
         let private_data = |message| payload(message).1;
         let remote_comm_id = self.remote_comm_id();
-        let mut hdr = Header::new(message.attribute(), self.tid);
-        let mut info;
-        let content = match (message, buffer.map_or(&Sent::None, |own| &own.sent)) {
+        match (message, buffer.map_or(&Sent::None, |own| &own.sent)) {
             (Outgoing::Req, Sent::Req(params)) => {
-                hdr.tid = self.own_tid;
-                hdr.attr_mod = params.attr_mod;
-                Message::Req(self.req(params, alternate, private_data(Outgoing::Req)))
+                let req = self.req(params, private_data(Outgoing::Req));
+                write(self.own_tid, params.attr_mod, &req, buf)?;
+                if let Some(path) = alternate {
+                    let path = params.req_path(path.to_req(), path.packet_life_time);
+                    Req::write_alternate(buf, path);
+                }
+                Ok(())
             }
             (Outgoing::Rep, Sent::Rep(params)) => {
-                hdr.attr_mod = params.attr_mod;
-                Message::Rep(self.rep(params, private_data(Outgoing::Rep)))
+                let rep = self.rep(params, private_data(Outgoing::Rep));
+                write(self.tid, params.attr_mod, &rep, buf)
             }
             (Outgoing::Lap, Sent::Laps(laps)) => {
                 let lap = alternate.and_then(|path| self.lap(laps, path));
                 let (tid, lap) = lap.ok_or(Errno::EINVAL)?;
-                hdr.tid = tid;
-                Message::Lap(lap)
+                write(tid, 0, &lap, buf)
             }
             (Outgoing::Apr, Sent::Laps(laps)) => {
                 let (tid, apr) = self.apr(laps).ok_or(Errno::EINVAL)?;
-                hdr.tid = tid;
-                Message::Apr(apr)
+                write(tid, 0, &apr, buf)
             }
             (Outgoing::Req | Outgoing::Rep | Outgoing::Lap | Outgoing::Apr, _) => {
-                return Err(Errno::EINVAL);
+                Err(Errno::EINVAL)
             }
-            (Outgoing::Rtu, _) => Message::Rtu(Rtu {
-                local_comm_id: self.local_comm_id,
-                remote_comm_id,
-                private_data: private_data(Outgoing::Rtu),
-            }),
+            (Outgoing::Rtu, _) => {
+                let rtu = Rtu {
+                    local_comm_id: self.local_comm_id,
+                    remote_comm_id,
+                    private_data: private_data(Outgoing::Rtu),
+                };
+                write(self.tid, 0, &rtu, buf)
+            }
             (Outgoing::Dreq, _) => {
-                hdr.tid = self.own_tid;
-                Message::Dreq(Dreq {
+                let dreq = Dreq {
                     local_comm_id: self.local_comm_id,
                     remote_comm_id,
                     remote_qpn_eecn: self.remote_qpn,
                     private_data: private_data(Outgoing::Dreq),
-                })
+                };
+                write(self.own_tid, 0, &dreq, buf)
             }
             (Outgoing::Challenge, _) => {
-                hdr.tid = self.own_tid;
-                Message::Dreq(Dreq {
+                let dreq = Dreq {
                     local_comm_id: self.local_comm_id,
                     remote_comm_id,
                     remote_qpn_eecn: low24(!self.remote_qpn),
                     private_data: private_data(Outgoing::Challenge),
-                })
+                };
+                write(self.own_tid, 0, &dreq, buf)
             }
-            (Outgoing::Drep, _) => Message::Drep(Drep {
-                local_comm_id: self.local_comm_id,
-                remote_comm_id,
-                private_data: private_data(Outgoing::Drep),
-            }),
-            (Outgoing::Mra(of), _) => Message::Mra(Mra {
-                local_comm_id: self.local_comm_id,
-                remote_comm_id,
-                message: of,
-                service_timeout: self.service_timeout.get(),
-                private_data: private_data(Outgoing::Mra(of)),
-            }),
+            (Outgoing::Drep, _) => {
+                let drep = Drep {
+                    local_comm_id: self.local_comm_id,
+                    remote_comm_id,
+                    private_data: private_data(Outgoing::Drep),
+                };
+                write(self.tid, 0, &drep, buf)
+            }
+            (Outgoing::Mra(of), _) => {
+                let mra = Mra {
+                    local_comm_id: self.local_comm_id,
+                    remote_comm_id,
+                    message: of,
+                    service_timeout: self.service_timeout.get(),
+                    private_data: private_data(Outgoing::Mra(of)),
+                };
+                write(self.tid, 0, &mra, buf)
+            }
             (Outgoing::Rej, _) => {
                 let (ari, private_data) = payload(Outgoing::Rej);
-                let Some(rejection) = &self.rejection else {
-                    return Err(Errno::EINVAL);
-                };
+                let rejection = self.rejection.as_ref().ok_or(Errno::EINVAL)?;
                 // [`Connection::reject`] accepts no more information than fits into the field.
-                info = [0; INFO_LEN];
+                let mut info = [0; INFO_LEN];
                 fill(&mut info, ari);
-                Message::Rej(Rej {
+                let rej = Rej {
                     local_comm_id: rejection.local_comm_id,
                     remote_comm_id,
                     message: rejection.message,
@@ -127,18 +134,13 @@ impl<B: RetransmitMemory> Connection<B> {
                     reason: rejection.reason.0,
                     ari: &info,
                     private_data,
-                })
+                };
+                write(self.tid, 0, &rej, buf)
             }
-        };
-        wire::encode(&hdr, &content, buf).map_err(|_| Errno::EINVAL)
+        }
     }
 
-    fn req<'a>(
-        &self,
-        params: &ConnectParams,
-        alternate: Option<&Path>,
-        private_data: &'a [u8],
-    ) -> Req<'a> {
+    fn req<'a>(&self, params: &ConnectParams, private_data: &'a [u8]) -> Req<'a> {
         let mut req = Req {
             local_comm_id: self.local_comm_id,
             vendor_id: params.vendor_id,
@@ -163,9 +165,7 @@ impl<B: RetransmitMemory> Connection<B> {
             max_cm_retries: params.max_cm_retries,
             srq: params.srq,
             primary: params.primary,
-            alternate: alternate.map_or(ReqPath::default(), |path| {
-                params.req_path(path.to_req(), path.packet_life_time)
-            }),
+            alternate: ReqPath::default(),
             sap: false,
             private_data,
         };
@@ -209,4 +209,19 @@ impl<B: RetransmitMemory> Connection<B> {
         }
         rep
     }
+}
+
+/// Writes a message, each kind with code of its own.
+#[inline]
+fn write(
+    tid: u64,
+    attr_mod: u32,
+    message: &impl MadData,
+    buf: &mut [u8; MAD_LEN],
+) -> Result<(), Errno> {
+    let header = Header {
+        attr_mod,
+        ..Header::new(message.attribute(), tid)
+    };
+    wire::encode(&header, message, buf).map_err(|_| Errno::EINVAL)
 }

@@ -10,8 +10,8 @@
 //! checks that the field is inside the buffer and fits its value type, and neither reading nor
 //! writing can fail or panic.
 
-use crate::addr::Gid;
-use core::marker::PhantomData;
+use crate::{addr::Gid, bytes::fill};
+use core::{marker::PhantomData, mem::size_of};
 
 /// A type for the value of a field.
 pub trait Value: Copy {
@@ -116,20 +116,32 @@ impl<T: Value, const BYTE: usize, const BIT: usize, const WIDTH: usize> Field<T,
         const { Self::check(N) };
         let bytes = buf.get_mut(BYTE..Self::END).unwrap_or(&mut []);
         let value = (value.to_bits() & Self::MASK).wrapping_shl(Self::SHIFT);
-        let mut word = load(bytes) & !Self::SHIFTED_MASK | value;
-        for byte in bytes.iter_mut().rev() {
-            let [.., low] = word.to_be_bytes();
-            *byte = low;
-            word >>= 8;
-        }
+        store(bytes, load(bytes) & !Self::SHIFTED_MASK | value);
     }
 }
 
-/// Returns the big-endian number in up to 8 bytes.
+/// Returns the big-endian number in up to 8 bytes. Whole words are read at once.
 fn load(bytes: &[u8]) -> u64 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u16::from_be_bytes(bytes).into();
+    }
+    if let Ok(bytes) = bytes.try_into() {
+        return u32::from_be_bytes(bytes).into();
+    }
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_be_bytes(bytes);
+    }
     bytes
         .iter()
         .fold(0, |word, byte| (word << 8) | u64::from(*byte))
+}
+
+/// Writes the low bits of a number to up to 8 bytes, big-endian.
+fn store(bytes: &mut [u8], word: u64) {
+    let unused = size_of::<u64>().saturating_sub(bytes.len());
+    if let Some(low) = word.to_be_bytes().get(unused..) {
+        fill(bytes, low);
+    }
 }
 
 /// A field of `LEN` bytes that starts at byte `BYTE`.

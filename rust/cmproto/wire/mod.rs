@@ -16,6 +16,18 @@ use self::field::{Bytes, Field};
 use crate::{bytes::fill, reject::Reason};
 use core::ffi::CStr;
 
+/// The data of a message, behind the common header.
+pub trait MadData {
+    /// Returns the attribute of the message.
+    fn attribute(&self) -> Attribute;
+
+    /// Returns the private data, at most as long as its field.
+    fn private_data(&self) -> &[u8];
+
+    /// Writes the fields to `data`, and leaves all other bits as they are.
+    fn write(&self, data: &mut Data);
+}
+
 /// Declares a message: its fields as in [`layout`], and the length of the private data at its end.
 macro_rules! message {
     (
@@ -35,9 +47,16 @@ macro_rules! message {
             }
         }
 
-        impl $name<'_> {
+        impl<$lt> $name<$lt> {
             /// Length of the private data field, in bytes.
             pub const PRIVATE_DATA_LEN: usize = $len;
+
+            /// Reads the fields like [`decode`](Self::decode), in a function of its own: inlined,
+            /// the fields of all messages would be copied for each one.
+            #[inline(never)]
+            pub(super) fn read(data: &$lt $crate::wire::Data) -> Self {
+                Self::decode(data)
+            }
         }
     };
 }
@@ -96,7 +115,7 @@ pub const CLASS_VERSION: u8 = 2;
 pub const METHOD_SEND: u8 = 0x03;
 
 /// The data behind the common header. Offsets of fields are relative to its start.
-type Data = [u8; DATA_LEN];
+pub type Data = [u8; DATA_LEN];
 
 /// The private data, in the last `LEN` bytes of a message.
 struct PrivateData<const LEN: usize>;
@@ -187,16 +206,40 @@ macro_rules! messages {
 
             fn decode(attribute: Attribute, data: &'a Data) -> Self {
                 match attribute {
-                    $(Attribute::$name => Self::$name($name::decode(data)),)*
-                }
-            }
-
-            fn encode(&self, data: &mut Data) {
-                match self {
-                    $(Self::$name(message) => message.encode(data),)*
+                    $(Attribute::$name => Self::$name($name::read(data)),)*
                 }
             }
         }
+
+        impl MadData for Message<'_> {
+            fn attribute(&self) -> Attribute {
+                self.attribute()
+            }
+
+            fn private_data(&self) -> &[u8] {
+                self.private_data()
+            }
+
+            fn write(&self, data: &mut Data) {
+                match self {
+                    $(Self::$name(message) => message.write(data),)*
+                }
+            }
+        }
+
+        $(impl MadData for $name<'_> {
+            fn attribute(&self) -> Attribute {
+                Attribute::$name
+            }
+
+            fn private_data(&self) -> &[u8] {
+                self.private_data
+            }
+
+            fn write(&self, data: &mut Data) {
+                self.encode(data);
+            }
+        })*
 
         /// Returns the length of a message's private data field, in bytes (IBTA 12.6).
         pub const fn private_data_len(attribute: Attribute) -> usize {
@@ -387,9 +430,9 @@ pub fn decode_header(mad: &[u8; MAD_LEN]) -> Result<Header, ParseError> {
 ///
 /// [`EncodeError::Attribute`] if the header is that of another message, or
 /// [`EncodeError::PrivateData`] if the private data is too long. `mad` is all zeros then.
-pub fn encode(
+pub fn encode<M: MadData>(
     header: &Header,
-    message: &Message<'_>,
+    message: &M,
     mad: &mut [u8; MAD_LEN],
 ) -> Result<(), EncodeError> {
     if header.attr_id != message.attribute() {
@@ -401,7 +444,7 @@ pub fn encode(
     let (_, data) = mad
         .split_last_chunk_mut::<DATA_LEN>()
         .ok_or(EncodeError::PrivateData)?;
-    message.encode(data);
+    message.write(data);
     header::BaseVersion::set(mad, BASE_VERSION);
     header::MgmtClass::set(mad, MGMT_CLASS);
     header::ClassVersion::set(mad, CLASS_VERSION);

@@ -3,7 +3,7 @@
 //! The message REQ: request for communication (IBTA 12.6.5).
 
 use super::field::{layout, Bytes, Field, GidField};
-use super::Data;
+use super::{Data, MAD_LEN};
 use crate::addr::Gid;
 
 /// The transport service of a connection (IBTA 12.6.5, annex A14 for XRC).
@@ -115,6 +115,9 @@ impl<const BYTE: usize> PathField<BYTE> {
     }
 }
 
+/// The alternate path of a REQ.
+type AlternatePath = PathField<96>;
+
 message! {
     /// A REQ: a request for a connection (IBTA 12.6.5). "Local" is the sender of the REQ.
     pub struct Req<'a> {
@@ -166,11 +169,20 @@ message! {
         /// The primary path.
         primary: ReqPath = PathField<52>,
         /// The alternate path, [empty](ReqPath::is_empty) if there is none.
-        alternate: ReqPath = PathField<96>,
+        alternate: ReqPath = AlternatePath,
         /// Set if the sender supports the suggested alternate path of annex A12.
         sap: bool = Field<_, 139, 5, 1>,
     }
     private data: 92
+}
+
+impl Req<'_> {
+    /// Writes the alternate path to a REQ that has none yet.
+    pub fn write_alternate(mad: &mut [u8; MAD_LEN], path: ReqPath) {
+        if let Some((_, data)) = mad.split_last_chunk_mut() {
+            AlternatePath::set(data, path);
+        }
+    }
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]

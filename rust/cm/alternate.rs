@@ -13,10 +13,15 @@ use crate::{
         device::Device,
         gid::{GidAttr, GidType},
     },
-    kext::{delay, error::ResultExt, users::UserRef},
+    kext::{
+        delay,
+        error::{ResultExt, ToKernel},
+        users::UserRef,
+    },
 };
 use cmproto::{
     cm::{AlternateEnd, AprStatus, LapParams, Outgoing, State, Tunable, Unusable},
+    errno::Errno,
     path::{FromLink, Path},
     ucma::path::PathRecord,
     ucma_abi::UverbsQpAttr,
@@ -244,7 +249,7 @@ impl Endpoint {
             inner.device.as_ref().ok_or(EINVAL)?.device.clone()
         };
         if !device.device.can_migrate() {
-            return Err(EOPNOTSUPP);
+            return Err(Errno::EOPNOTSUPP.to_kernel());
         }
         let gid = GidAttr::find(&device.device, &path.sgid, GidType::Ib, None);
         let gid = gid.map_err(|_| EINVAL)?;

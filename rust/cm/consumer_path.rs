@@ -2,7 +2,7 @@
 
 //! Requests along a path that the consumer has named, as in `<rdma/ib_cm.h>`.
 
-use super::route::{DataLids, Route};
+use super::route::Route;
 use crate::{
     endpoint::{Alternate, Alternates, Attachment, CmDevice, Endpoint, EndpointRef, Inner},
     ib::{dev_addr::DevAddr, gid::GidAttr},
@@ -11,6 +11,7 @@ use crate::{
 use cmproto::{
     cm::{ConnectParams, Limits, State},
     path::Path,
+    sa::DataLids,
     sidr::ResolveParams,
     ucma::path::PathRecord,
 };

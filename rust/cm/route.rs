@@ -13,6 +13,7 @@ use cmproto::{
     cma::State,
     origin::Origin,
     path::Path,
+    sa::DataLids,
     time::Instant,
     wire::ReqPath,
 };
@@ -22,17 +23,6 @@ use kernel::{prelude::*, sync::MutexGuard};
 /// connections share address handles, and enough for the messages to spread over the links of the
 /// network.
 const MESSAGE_LABEL_MASK: u32 = 0xf;
-
-/// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
-///
-/// This is so if the consumer has given separate InfiniBand paths for the data.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct DataLids {
-    /// The destination LID of the peer's data, which is sent through routers.
-    pub(crate) inbound: u16,
-    /// The destination LID of this end's data.
-    pub(crate) outbound: u16,
-}
 
 /// A route along which a request can be sent.
 pub(crate) struct Route {
@@ -110,19 +100,33 @@ impl Route {
         let (Some(attachment), Some(path)) = (&inner.device, &inner.route.path) else {
             return Err(EINVAL);
         };
-        let dmac = if attachment.is_roce() {
-            let dev_addr = inner.resolution.dev_addr.as_ref().ok_or(EINVAL)?;
-            // Without a GID there is no source address: a loopback address was resolved.
-            attachment.gid.as_ref().ok_or(ENODEV)?;
-            Some(dev_addr.dst_mac())
-        } else {
-            None
-        };
+        if !attachment.is_roce() {
+            return Self::resolved_over_ib(inner, user);
+        }
+        let dev_addr = inner.resolution.dev_addr.as_ref().ok_or(EINVAL)?;
+        // Without a GID there is no source address: a loopback address was resolved.
+        attachment.gid.as_ref().ok_or(ENODEV)?;
+        let dmac = Some(dev_addr.dst_mac());
         let (attachment, path) = (attachment.clone(), *path);
         drop(inner);
         delay::point();
         let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
         Route::new(&attachment, &path, flow_label, dmac, user)
+    }
+
+    /// Prepares the route of an endpoint over InfiniBand, like [`Route::resolved`].
+    #[inline(never)]
+    fn resolved_over_ib(inner: MutexGuard<'_, Inner>, user: Option<&UserRef>) -> Result<Self> {
+        let (Some(attachment), Some(path)) = (&inner.device, &inner.route.path) else {
+            return Err(EINVAL);
+        };
+        let (attachment, path, data_lids) = (attachment.clone(), *path, inner.route.data_lids());
+        drop(inner);
+        delay::point();
+        let flow_label = path.flow_label & MESSAGE_LABEL_MASK;
+        let mut route = Route::new(&attachment, &path, flow_label, None, user)?;
+        route.data_lids = data_lids;
+        Ok(route)
     }
 
     /// Returns the policy for the retries of a new request along the route, at the time `now`, of

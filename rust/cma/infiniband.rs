@@ -15,8 +15,8 @@ use cmproto::{
     addr::{Gid, SockAddr},
     cma::{State, Trigger},
     path::Path,
+    sa::ChosenPath,
     service_id::ServiceId,
-    ucma::path::PathRecord,
     ucma_abi::CmEvent,
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
@@ -85,10 +85,10 @@ impl Endpoint {
 }
 
 impl PathDone for CallbackContext {
-    fn path_done(self: Arc<Self>, result: Result<PathRecord>) {
-        let found = result.and_then(|record| {
-            let path = Path::from_record(&record, true);
-            Ok((path, PathRecords::of_path(record)?))
+    fn path_done(self: Arc<Self>, result: Result<ChosenPath>) {
+        let found = result.and_then(|chosen| {
+            let path = Path::from_record(&chosen.record, true);
+            Ok((path, PathRecords::of_chosen(chosen)?))
         });
         let endpoint = self.endpoint();
         let mut inner = endpoint.inner.lock();

@@ -111,23 +111,50 @@ impl PathResponse {
     /// The flag `IB_PATH_INBOUND`: the path leads back from the peer.
     const INBOUND: u32 = 1 << 4;
 
-    /// Returns the path for connections, the last one if there are several. Paths for data in one
-    /// direction are skipped.
+    /// Returns the path for connections, and the LIDs of the paths for data in one direction. The
+    /// last one of each use counts.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] if there is no such path, or if the use of a path is not known.
-    pub fn choose(answers: impl Iterator<Item = Self>) -> Result<PathRecord, Errno> {
-        let mut chosen = None;
+    /// [`Errno::EINVAL`] if there is no path for connections, or if the use of a path is not known.
+    pub fn choose(answers: impl Iterator<Item = Self>) -> Result<ChosenPath, Errno> {
+        let (mut chosen, mut data_lids) = (None, DataLids::default());
         for answer in answers {
+            let lid = answer.record.sa.dlid;
             if answer.flags == 0 || answer.flags & Self::GMP != 0 {
                 chosen = Some(answer.record);
-            } else if answer.flags & (Self::INBOUND | Self::OUTBOUND) == 0 {
+            } else if answer.flags & Self::INBOUND != 0 {
+                data_lids.inbound = lid;
+            } else if answer.flags & Self::OUTBOUND != 0 {
+                data_lids.outbound = lid;
+            } else {
                 return Err(Errno::EINVAL);
             }
         }
-        chosen.ok_or(Errno::EINVAL)
+        let record = chosen.ok_or(Errno::EINVAL)?;
+        Ok(ChosenPath { record, data_lids })
     }
+}
+
+/// The LIDs for the data of a connection, if they differ from those of its messages; else 0.
+///
+/// This is so if a consumer, or who has answered in place of the subnet administrator, has given
+/// separate paths for the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataLids {
+    /// The destination LID of the peer's data, which is sent through routers.
+    pub inbound: u16,
+    /// The destination LID of this end's data.
+    pub outbound: u16,
+}
+
+/// The path of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenPath {
+    /// The path of the messages.
+    pub record: PathRecord,
+    /// The LIDs of the data.
+    pub data_lids: DataLids,
 }
 
 /// A service record, in network byte order.
@@ -224,21 +251,28 @@ mod tests {
 
     #[test]
     fn path_for_connections() {
-        let answer = |hop_limit, flags| PathResponse {
+        let answer = |dlid, flags| PathResponse {
             record: PathRecord::from(SaPathRecord {
-                hop_limit,
+                dlid,
                 ..SaPathRecord::default()
             }),
             flags,
         };
         let choose = |answers: &[PathResponse]| {
-            PathResponse::choose(answers.iter().copied()).map(|record| record.sa.hop_limit)
+            let chosen = PathResponse::choose(answers.iter().copied())?;
+            let lids = chosen.data_lids;
+            Ok((chosen.record.sa.dlid, lids.inbound, lids.outbound))
         };
-        assert_eq!(choose(&[answer(1, 0)]), Ok(1));
-        assert_eq!(choose(&[answer(1, 0x2b)]), Ok(1));
+        assert_eq!(choose(&[answer(1, 0)]), Ok((1, 0, 0)));
+        assert_eq!(choose(&[answer(1, 0x2b)]), Ok((1, 0, 0)));
         let both = [answer(1, 0x12), answer(2, 0x2b), answer(3, 0x0a)];
-        assert_eq!(choose(&both), Ok(2));
-        assert_eq!(choose(&[answer(1, 1), answer(2, 0x2b)]), Ok(2));
+        assert_eq!(choose(&both), Ok((2, 1, 3)));
+        assert_eq!(choose(&[answer(1, 1), answer(2, 0x2b)]), Ok((2, 0, 0)));
+        let twice = [answer(1, 0x0a), answer(2, 0), answer(3, 0x0a)];
+        assert_eq!(choose(&twice), Ok((2, 0, 3)));
+        // A path for messages is one whatever else it is, and one for both directions is inbound.
+        assert_eq!(choose(&[answer(1, 0x1b)]), Ok((1, 0, 0)));
+        assert_eq!(choose(&[answer(1, 0), answer(2, 0x18)]), Ok((1, 2, 0)));
         for none in [&[][..], &[answer(1, 0x12), answer(3, 0x0a)]] {
             assert_eq!(choose(none), Err(Errno::EINVAL));
         }

@@ -26,7 +26,10 @@ use crate::{
         reclaim::NoIo,
     },
 };
-use cmproto::{sa::PathResponse, ucma::path::PathRecord};
+use cmproto::{
+    sa::{ChosenPath, PathResponse},
+    ucma::path::PathRecord,
+};
 use core::{ptr, slice};
 use kernel::{
     alloc::flags::GFP_KERNEL_ACCOUNT,
@@ -51,7 +54,7 @@ pub(crate) trait PathDone: Send + Sync + 'static {
     ///
     /// Called at most once, in process context as [described](super) for all callbacks; may sleep,
     /// and may drop the [`SaQuery`].
-    fn path_done(self: Arc<Self>, result: Result<PathRecord>);
+    fn path_done(self: Arc<Self>, result: Result<ChosenPath>);
 }
 
 /// A receiver of the result of a service query.

@@ -4,7 +4,7 @@
 
 use crate::{
     bindings,
-    cm::{consumer_path::ConsumerPath, route::DataLids},
+    cm::consumer_path::ConsumerPath,
     globals::Globals,
     ib::{
         device::Device,
@@ -17,6 +17,7 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams},
     ibcm,
     qp::QpType,
+    sa::DataLids,
     sidr::{ReplyParams, ResolveParams, Status},
     time::Duration,
 };

@@ -10,7 +10,6 @@ use cmproto::{
     origin::Origin,
     sidr::{self, Resolution},
     time::Instant,
-    ucma::turn::Turn,
     wire::{Header, Message},
 };
 
@@ -155,8 +154,6 @@ pub struct Endpoint<W> {
     pub is_confirmed: bool,
     /// The sender of a received request that may be parked.
     pub asker: Option<Asker>,
-    /// The turn of a received request that waits for the listener's user.
-    pub turn: Option<Turn>,
     /// The key in the table of SIDR requests.
     pub sidr_request: Option<(Origin, u32)>,
     /// The paths over InfiniBand.
@@ -180,7 +177,6 @@ impl<W> Endpoint<W> {
             remote_ids: None,
             is_confirmed: false,
             asker: None,
-            turn: None,
             sidr_request: None,
             paths: Paths::default(),
             state: cma::State::Connect,

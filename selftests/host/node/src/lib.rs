@@ -14,6 +14,7 @@ mod environment;
 mod listener;
 mod node;
 mod receive;
+mod round_trips;
 mod step;
 mod tables;
 
@@ -23,5 +24,6 @@ pub use self::{
     environment::{Arrived, Cause, Environment},
     listener::Listener,
     node::{connect_params, Node, Plant},
+    round_trips::RoundTrips,
     tables::{CommIds, EpId, RemoteIdTable, Tables},
 };

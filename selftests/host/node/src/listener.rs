@@ -13,7 +13,7 @@ use cmproto::{
 };
 use std::collections::BTreeMap;
 
-use crate::{endpoint::Endpoint, environment::Environment, node::Node, tables::EpId};
+use crate::{environment::Environment, node::Node, tables::EpId};
 
 /// A user's listener.
 #[derive(Clone, Copy, Debug)]
@@ -73,40 +73,58 @@ impl<E: Environment> Node<E> {
         }
     }
 
-    /// Returns the number of requests that wait for the listener's user.
-    pub fn waiting(&self, listener: EpId) -> usize {
-        let is_waiting = |endpoint: &&Endpoint<E::Watch>| {
-            endpoint.listener == Some(listener) && E::is_waiting(endpoint)
-        };
-        self.endpoints.values().filter(is_waiting).count()
+    /// Notes the turn of a request that was offered to the listener, and forgets the first ones that
+    /// were read.
+    pub(crate) fn take_turn(&mut self, listener: EpId, turn: Turn, ep: EpId) {
+        let turns = self.turns.entry(listener).or_default();
+        while let Some(first) = turns.first_entry() {
+            let endpoint = self.endpoints.get(first.get());
+            if endpoint.is_some_and(E::is_waiting) {
+                break;
+            }
+            first.remove();
+        }
+        turns.insert(turn, ep);
     }
 
-    /// Returns the turns of the requests that wait for the listener's user.
-    fn turns(&self, listener: EpId) -> BTreeMap<Turn, EpId> {
-        let of = |(ep, endpoint): (&EpId, &Endpoint<E::Watch>)| {
-            let waits = endpoint.listener == Some(listener) && E::is_waiting(endpoint);
-            Some((endpoint.turn.filter(|_| waits)?, *ep))
-        };
-        self.endpoints.iter().filter_map(of).collect()
+    /// Returns the turns of the requests that wait for the listener's user, and forgets those of
+    /// requests that were read or have gone.
+    fn unread(&mut self, listener: EpId) -> &BTreeMap<Turn, EpId> {
+        let endpoints = &self.endpoints;
+        let turns = self.turns.entry(listener).or_default();
+        turns.retain(|_, ep| endpoints.get(ep).is_some_and(E::is_waiting));
+        turns
+    }
+
+    /// Returns the number of requests that wait for the listener's user.
+    pub fn waiting(&mut self, listener: EpId) -> usize {
+        self.unread(listener).len()
     }
 
     /// Returns the request to the listener that its user reads next.
     pub fn next_request(&self, listener: EpId) -> Option<EpId> {
-        self.turns(listener).into_values().next()
+        let mut turns = self.turns.get(&listener)?.values().copied();
+        turns.find(|ep| self.endpoints.get(ep).is_some_and(E::is_waiting))
     }
 
     /// Returns the request to the listener that gives way to another one, if one does.
-    fn replaceable(&self, listener: EpId) -> Option<EpId> {
-        let turns = self.turns(listener);
-        let last = turns.last_key_value().map(|(turn, _)| *turn);
+    fn replaceable(&mut self, listener: EpId) -> Option<EpId> {
         let random = u64::from(self.next_ep()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let turns = self.unread(listener);
+        let last = turns.last_key_value().map(|(turn, _)| *turn);
         let next = |turn| Some(*turns.range(turn..).next()?.0);
         turns.get(&Turn::replaced(last, random, next)?).copied()
     }
 
-    /// Returns the backlog of the listener, without the requests that its user has read.
-    fn backlog(&mut self, listener: EpId) -> Result<&mut Backlog, Declined> {
-        let waiting = self.waiting(listener);
+    /// Returns the backlog of the listener. If it has no room, the requests that its user has read
+    /// do not count any more.
+    fn backlog(&mut self, listener: EpId, asker: Option<Asker>) -> Result<&mut Backlog, Declined> {
+        let backlog = self.backlogs.get(&listener).ok_or(Declined::NoRoom)?;
+        let has_room = backlog.next_admission(asker) == Ok(Admission::Queued);
+        let waiting = match has_room {
+            true => usize::MAX,
+            false => self.waiting(listener),
+        };
         let backlog = self.backlogs.get_mut(&listener).ok_or(Declined::NoRoom)?;
         while backlog.waiting() as usize > waiting {
             backlog.release();
@@ -116,17 +134,21 @@ impl<E: Environment> Node<E> {
 
     /// Returns the admission that one more request would get now.
     pub(crate) fn next_admission(&mut self, listener: EpId, asker: Option<Asker>) -> Offer {
-        let replaceable = self.replaceable(listener);
-        let backlog = self.backlog(listener)?;
-        backlog.clone().admit(asker, || replaceable.is_some())
+        let admission = self.backlog(listener, asker)?.next_admission(asker)?;
+        match admission {
+            Admission::Replaces if self.replaceable(listener).is_none() => Err(Declined::NoRoom),
+            other => Ok(other),
+        }
     }
 
     /// Admits a request, and ends the one that gives way to it, if one does.
     pub(crate) fn admit(&mut self, listener: EpId, asker: Option<Asker>) -> Offer {
-        let replaceable = self.replaceable(listener);
-        let backlog = self.backlog(listener)?;
-        let admission = backlog.admit(asker, || replaceable.is_some())?;
-        if let (Admission::Replaces, Some(replaced)) = (admission, replaceable) {
+        let replaced = match self.next_admission(listener, asker)? {
+            Admission::Replaces => self.replaceable(listener),
+            Admission::Queued | Admission::Parked => None,
+        };
+        let admission = self.backlog(listener, asker)?.admit(asker, || true)?;
+        if let Some(replaced) = replaced {
             self.destroy(replaced, DestroyCause::NoMemory);
         }
         Ok(admission)

@@ -117,11 +117,14 @@ pub struct Node<E: Environment> {
     pub tables: Tables,
     pub answers: AnswerBudget,
     /// The sources of requests, with their confirmations and their unasked messages.
-    pub sources: BTreeMap<Origin, (Confirmation, Unasked)>,
+    pub(crate) sources: BTreeMap<Origin, (Confirmation, Unasked)>,
     /// The last requests that found a backlog full, by slot.
     pub seen: BTreeMap<usize, SeenRequest>,
     pub listeners: BTreeMap<EpId, Listener>,
     pub(crate) backlogs: BTreeMap<EpId, Backlog>,
+    /// The requests that were offered to the users of listeners, in the order in which they are read.
+    /// Some of them may have been read already.
+    pub(crate) turns: BTreeMap<EpId, BTreeMap<Turn, EpId>>,
     /// The positions of requests among those that wait for the users of listeners.
     positions: Numbers,
     pub endpoints: BTreeMap<EpId, Endpoint<E::Watch>>,
@@ -152,6 +155,7 @@ impl<E: Environment> Node<E> {
             seen: BTreeMap::new(),
             listeners: BTreeMap::new(),
             backlogs: BTreeMap::new(),
+            turns: BTreeMap::new(),
             positions: Numbers::new(),
             endpoints: BTreeMap::new(),
             next_ep: first_ep,
@@ -188,6 +192,12 @@ impl<E: Environment> Node<E> {
         let endpoint = Endpoint::new(machine, peer, listener, watch);
         self.endpoints.insert(ep, endpoint);
         ep
+    }
+
+    /// Returns the confirmation of a source, and the messages that it was sent without asking for
+    /// them.
+    pub(crate) fn source(&mut self, source: Origin) -> &mut (Confirmation, Unasked) {
+        self.sources.entry(source).or_default()
     }
 
     /// Removes an endpoint, and its communication id with it.
@@ -419,6 +429,7 @@ impl<E: Environment> Node<E> {
     pub fn destroy(&mut self, ep: EpId, cause: DestroyCause) {
         self.listeners.remove(&ep);
         self.backlogs.remove(&ep);
+        self.turns.remove(&ep);
         let now = self.now;
         let Ok(endpoint) = self.live(ep) else {
             return;
@@ -469,8 +480,11 @@ impl<E: Environment> Node<E> {
         let position = self.positions.take();
         if let Ok(endpoint) = self.live(ep) {
             endpoint.has_user = admitted.is_ok();
+        }
+        if admitted.is_ok() {
             let parked = asker.filter(|_| admitted != Ok(Admission::Queued));
-            endpoint.turn = Some(Turn::new(parked.map(|asker| asker.priority), position));
+            let turn = Turn::new(parked.map(|asker| asker.priority), position);
+            self.take_turn(listener, turn, ep);
         }
         match admitted {
             // A SIDR_REQ gets no MRA.

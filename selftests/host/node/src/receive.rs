@@ -107,7 +107,7 @@ impl<E: Environment> Node<E> {
     pub(crate) fn confirm(&mut self, ep: EpId, ids: &RemoteIds) -> Result<(), EpId> {
         let source = ids.peer.origin;
         let confirmation = Confirmation::new(source.hash(KEY), self.now);
-        self.sources.entry(source).or_default().0 = confirmation;
+        self.source(source).0 = confirmation;
         node::confirm(&mut self.tables.remote_ids, ids, &ep)?;
         if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.is_confirmed = true;
@@ -249,7 +249,7 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
                 let source = origin.hash(KEY);
                 let (slot, request) = SeenRequest::new(source, comm_id, node.now);
                 let before = node.seen.insert(slot, request).unwrap_or_default();
-                let (confirmation, _) = node.sources.get(&origin).copied().unwrap_or_default();
+                let (confirmation, _) = *node.source(origin);
                 request.priority(before, confirmation, source, node.now)
             },
         )?;

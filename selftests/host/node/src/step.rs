@@ -101,8 +101,9 @@ impl<E: Environment> Node<E> {
             return false;
         };
         let source = endpoint.peer;
-        let (confirmation, unasked) = self.sources.entry(source).or_default();
-        let next = unasked.add(*confirmation, source.hash(KEY), self.now);
+        let now = self.now;
+        let (confirmation, unasked) = self.source(source);
+        let next = unasked.add(*confirmation, source.hash(KEY), now);
         *unasked = next.unwrap_or(*unasked);
         next.is_some() || self.plant == Some(Plant::Unasked)
     }

@@ -85,6 +85,7 @@ pub mod rules;
 pub mod run;
 pub mod script;
 mod shrink;
+pub mod storm;
 mod world;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};

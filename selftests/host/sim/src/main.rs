@@ -16,11 +16,14 @@ use cmsim::{
     rules::Rule,
     run::{run, Budget, Summary},
     script::Plant,
-    script_of, shrink, Knobs,
+    script_of, shrink,
+    storm::command,
+    Knobs,
 };
 
 const USAGE: &str = "\
 usage: cmsim [option...]
+       cmsim storm [option...]    simulate thousands of nodes (--help)
   --connections N   stop after about N connections
   --seconds S       stop after S seconds (10 if neither is given)
   --jobs J          threads (all processors)
@@ -146,7 +149,26 @@ fn print_shrunk(seed: u64, knobs: &Knobs) -> bool {
     true
 }
 
+/// Plays storms.
+fn storm(args: impl Iterator<Item = String>) -> ExitCode {
+    let args: Vec<String> = args.collect();
+    if matches!(args.as_slice(), [help] if help == "--help") {
+        println!("{}", command::USAGE);
+        return ExitCode::SUCCESS;
+    }
+    match command::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(line) => {
+            eprintln!("cmsim storm: {line}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn main() -> ExitCode {
+    if env::args().nth(1).as_deref() == Some("storm") {
+        return storm(env::args().skip(2));
+    }
     let options = match options(env::args().skip(1)) {
         Ok(options) => options,
         Err(text) => {

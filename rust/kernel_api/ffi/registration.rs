@@ -18,20 +18,21 @@ static GLOBALS: Published<Globals> = Published::new();
 /// Consumers are modules that depend on this one, so that there are none before it is loaded and
 /// none when it is unloaded. In a kernel that has both built in, a consumer that comes first gets
 /// `ENODEV`, and there is none yet while this one starts, because it starts before all devices.
-pub(crate) struct Registration(Arc<Globals>);
+pub(crate) struct Registration {
+    _globals: Arc<Globals>,
+}
 
 impl Registration {
     /// Allows consumers to create identifiers.
     pub(crate) fn new(globals: Arc<Globals>) -> Self {
         GLOBALS.publish(NonNull::from(&*globals));
-        Self(globals)
+        Self { _globals: globals }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         GLOBALS.withdraw();
-        self.0.callbacks.flush();
     }
 }
 

@@ -132,6 +132,7 @@ impl Request {
         let this = unsafe { Arc::from_raw(this) };
         let context = this.context.lock().take();
         delay::point();
+        delay::at("query-begun");
         if let Some(context) = context {
             // SAFETY: The RDMA core passes a `struct sockaddr_storage`.
             let src = unsafe { &*src.cast::<[u8; STORAGE_LEN]>() };
@@ -145,11 +146,10 @@ impl Request {
             context.done(status, src, &addr);
         }
         delay::point();
-        delay::at("query-told");
         if this.state.finish() {
             // The `Query` still exists and frees the memory, after it has waited for this callback.
             drop(this);
-            delay::at("query-finished");
+            delay::at("query-forgotten");
         } else {
             let queue = this.queue.clone();
             // The work was not enqueued before, so this does not fail. The work waits until this
@@ -210,6 +210,8 @@ impl Query {
 
 impl Drop for Query {
     fn drop(&mut self) {
+        // The same place as behind the callback, which may begin and finish meanwhile.
+        delay::at("query-forgotten");
         if !self.cancel() && !self.request.state.abandon() {
             // The query is finished. If the callback is about to return, this waits for it.
             self.request.cancel_and_wait();

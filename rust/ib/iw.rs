@@ -241,7 +241,6 @@ impl WorkItem for Id {
     /// Destroys an identifier that was dropped.
     fn run(this: Pin<KBox<Self>>) {
         let _scope = NoIo::begin();
-        delay::at("iwarp-destroyed");
         drop(this);
     }
 }

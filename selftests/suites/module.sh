@@ -107,6 +107,28 @@ query_then_unload() {
 }
 check "unload while an address query ends" query_then_unload
 
+# asking COMMAND: a client, and that command while it waits for a neighbour that does not answer.
+asking() {
+	local client status=0
+	rping -c -a 10.0.0.97 >/dev/null 2>&1 & client=$!
+	wait_for 5 eval 'ip neigh show 10.0.0.97 dev v0 | grep -q INCOMPLETE' || { fail "nobody is asked"; status=1; }
+	pause 0.3
+	"$@" || status=1
+	wait "$client"
+	cm-use none || return
+	sleep 3
+	cm-use "$CM" || return
+	ip neigh del 10.0.0.97 dev v0
+	return "$status"
+}
+
+neighbour_answers() {
+	ip neigh replace 10.0.0.97 lladdr 02:00:00:00:00:97 dev v0 nud permanent
+}
+check "unload while an address is told" asking eval 'neighbour_answers; pause 0.3; kill -9 "$client"'
+# The client, whose end waits for the query, is not there any more when the answer has been seen to.
+check "unload while a query is forgotten" asking eval 'kill -9 "$client"; pause 1; neighbour_answers'
+
 counters() {
 	local group message
 	for group in cm_tx_msgs cm_tx_retries cm_rx_msgs cm_rx_duplicates; do

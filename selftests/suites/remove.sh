@@ -108,6 +108,28 @@ client_unplugged() {
 check "the device of a client that connects" client_unplugged
 check "the device of a client that ends" client_unplugged eval 'kill -9 "$client"'
 
+# requests_came NUMBER: whether the device has received more requests than that.
+requests_came() {
+	[ "$(cat /sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/req)" -gt "$1" ]
+}
+
+# The client knows this host, which has to ask where it is before it can refuse: no endpoint sends that, which the removal
+# would wait for. The device goes while the refusal is being sent.
+refusal_unplugged() {
+	local before client status=0
+	before=$(</sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/req)
+	$PEER ip neigh replace "$A4" lladdr "$(</sys/class/net/v0/address)" dev v1 nud permanent &&
+		ip neigh flush dev v0 || return
+	$PEER rping -c -a "$A4" -p 7999 >/dev/null 2>&1 & client=$!
+	wait_for 20 requests_came "$before" || { fail "no request"; status=1; }
+	unplug || status=1
+	kill -9 "$client" 2>/dev/null
+	$PEER ip neigh del "$A4" dev v1 || status=1
+	plug || return
+	[ "$status" -eq 0 ] && nothing_left 20 && exchange "" "$PEER" "$A4" "$A4"
+}
+check "the device of a host that refuses" refusal_unplugged
+
 # Both ends at the device that goes: what they said to each other then would come too late.
 with_itself() {
 	local server client events=/sys/kernel/tracing/events

@@ -9,41 +9,12 @@
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
+# shellcheck source=selftests/lib/consumer.sh
+. "$SELFTESTS/lib/consumer.sh"
 
 parts=" ${*:-ibcm beside cmid own device iwarp ib lids} "
 wanted() {
 	[[ $parts == *" $1 "* ]]
-}
-
-# said MODULE NUMBER NAME: what the module said about a test, since it was loaded.
-said() {
-	grep -F "$1: ok $2 - $3" "$TMP/said" || { cat "$TMP/said"; return 1; }
-}
-
-whole() {
-	[ "$3" -eq 0 ] || fail "insmod: $3" || { cat "$TMP/said"; return 1; }
-	grep -qx "$1: 1..$2" "$TMP/said" || fail "another number of tests" || return
-	rmmod "$1"
-}
-
-# tests MODULE [PARAMETER...]: its tests are named on standard input.
-tests() {
-	local module=$1 number=0 status=0 name mark
-	shift
-	if [ ! -e "$module.ko" ]; then
-		skip "$module" "there is no $module.ko"
-		return
-	fi
-	# The log is not cleared: what is in it is for others, too.
-	mark="consumer: mark $(date +%s%N)"
-	echo "$mark" >/dev/kmsg
-	insmod "$module.ko" "$@" || status=$?
-	dmesg | sed -n "1,/$mark/d; s/^.*\($module: .*\)/\1/p" >"$TMP/said"
-	while read -r name; do
-		number=$((number + 1))
-		check "$name" said "$module" "$number" "$name"
-	done
-	check "$module${*:+ with $*} loads and unloads" whole "$module" "$number" "$status"
 }
 
 # The callbacks of the last consumer may still be returning.
@@ -53,24 +24,8 @@ unloaded_after_consumer() {
 	cm-use "$CM"
 }
 
-IBCM_TESTS='an unused identifier
-listeners
-a connection from outside
-a connection in callbacks
-an alternate path
-rejections
-data before the RTU
-identifiers destroyed in each state
-parameters
-refused, then sent from another device
-nobody answers
-questions
-texts
-destroyed in haste
-one service, two kinds of listeners at once
-one service, two owners at once who may not have it
-one service, two owners at once of whom one goes'
-! wanted ibcm || tests ibcm <<<"$IBCM_TESTS"
+! wanted ibcm || tests ibcm <<<"$IBCM_TESTS
+$IBCM_RIVALS"
 
 # The first request of an identifier is bounded by the port that it leaves from.
 if ! wanted ibcm; then
@@ -251,7 +206,8 @@ elif has_softib; then
 	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
 		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
 	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
-	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
+	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS
+$IBCM_RIVALS"
 	alternate_paths
 	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
 	tests cmid device=ib_a ipv4="$I4" claims_end="$ends" <<<"$CMID_FIRST

@@ -3,12 +3,15 @@
 #
 # Connections over ports with an InfiniBand link layer: two of softib, which tools/softib builds into the
 # guest's share, ib_a here and ib_b in the namespace "peer", IPoIB over both, and a subnet administrator
-# (sa.py). With OVER=opa over ports with the capabilities and the LIDs of Omni-Path.
+# (sa.py). With OVER=opa over ports with the capabilities and the LIDs of Omni-Path; there the consumer of messages
+# (ibcm) and a round of the suite race are cases, too.
 # shellcheck disable=SC2086,SC2015,SC2119 # prefixes are commands
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
+# shellcheck source=selftests/lib/consumer.sh
+. "$SELFTESTS/lib/consumer.sh"
 
 if ! has_softib; then
 	skip "InfiniBand" "there is no softib.ko (tools/softib)"
@@ -285,6 +288,16 @@ cable() {
 check "a port is down for a while" cable
 
 check "RoCE and InfiniBand at the same time, one listener" both_kinds "$I4"
+
+# A round of race/race-ib: two threads give commands to one id.
+pairs() {
+	compiled cm-race-ib walk
+	"$program" -r 1 && nothing_left 30
+}
+if [ "$SOFTIB_OPA" ]; then
+	check "every pair of commands on one id" pairs
+	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
+fi
 
 check "a third interface" softib_c
 if [ "$SOFTIB_OPA" ]; then

@@ -14,6 +14,7 @@ use crate::{
         cm_id::{PortSpace, QpType},
         event::{AhType, ConnParam, EventType, RDMA_UDP_QKEY},
         owner::Verdict,
+        path::Link,
         qp_attr::QpState,
         refusal::SidrStatus,
     },
@@ -63,11 +64,12 @@ pub(crate) fn datagrams(g: &Arc<Ground>) -> Option<()> {
             is!(last.ud.qp_num, b.qpn());
             is!(last.ud.qkey, RDMA_UDP_QKEY);
             is!(last.private_data().len(), SIDR_REP_DATA);
-            let is_ib = g.link.is_ib();
-            is!(
-                last.ud.ah_type,
-                if is_ib { AhType::IB } else { AhType::ROCE }
-            );
+            let ah_type = match g.link {
+                Link::Roce(_) => AhType::ROCE,
+                Link::Ib { .. } => AhType::IB,
+                Link::Opa { .. } => AhType::OPA,
+            };
+            is!(last.ud.ah_type, ah_type);
         }
         // There is nothing to end.
         is!(a.disconnect(), Ok(()));

@@ -160,8 +160,8 @@ fn connected(world: &Arc<World>) -> Option<Pair> {
     pair.b.expect(EventType::RTU_RECEIVED).then_some(pair)
 }
 
-/// A path that nobody can use: the alternate path of a request over RoCE. C sends it without LIDs,
-/// and so to the peer there is none.
+/// A path that is not used: the alternate path of a request over RoCE, or over Omni-Path with long
+/// LIDs. C sends it, over RoCE without LIDs, so that to the peer there is none.
 fn nobodys(world: &Arc<World>) {
     let Some(mut pair) = Pair::start(world) else {
         return;
@@ -172,12 +172,16 @@ fn nobodys(world: &Arc<World>) {
         return pair.a.is_in(State::IDLE);
     }
     if pair.b.expect(EventType::REQ_RECEIVED) {
-        is!(pair.b.req().map(|req| req.alternate), Some(None));
+        let has_lids = world.link.is_ib();
+        is!(
+            pair.b.req().map(|req| req.alternate.is_some()),
+            Some(has_lids)
+        );
     }
 }
 
 pub(super) fn used(world: &Arc<World>) {
-    if !world.link.is_ib() {
+    if !matches!(world.link, Link::Ib { .. }) {
         return nobodys(world);
     }
     refused(world);

@@ -22,7 +22,7 @@ use crate::{
         },
         ib_cm_param::{PrivateData, RepParam, SidrReqParam},
         path::{Link, MTU_1024},
-        qp_attr::{QpAttr, QpMask, QpState, QpType},
+        qp_attr::{Global, QpAttr, QpMask, QpState, QpType},
         refusal::RejectReason,
     },
 };
@@ -165,7 +165,14 @@ pub(super) fn rts_mask() -> QpMask {
         | QpMask::TIMEOUT
 }
 
-fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
+/// Checks the address beyond the link: there is one only if the way was found by a made GID.
+fn global_over_ib(world: &World, is_passive: bool, global: Option<Global>) {
+    let is_opa = matches!(world.link, Link::Opa { .. });
+    let is_named = (is_opa && is_passive).then(|| world.named_gid());
+    is!(global.map(|global| global.dgid), is_named);
+}
+
+fn attributes(side: &mut Side, peer: &Side, is_passive: bool, (reads, depth): (u8, u8)) {
     let world = &peer.world;
     if let Some(attr) = attributes_of(side, QpState::INIT) {
         is!(
@@ -193,7 +200,7 @@ fn attributes(side: &mut Side, peer: &Side, reads: u8, depth: u8) {
             }
             link => {
                 is!(attr.address.map(|address| address.link), Some(link.peer()));
-                is!(global, None);
+                global_over_ib(world, is_passive, global);
             }
         }
     }
@@ -254,7 +261,7 @@ fn request(pair: &mut Pair) {
         is!(u32::from(path.mtu), MTU_1024);
         is!(path.traffic_class, 8);
         is!(path.service_id, *service);
-        check!(path.dgid == world.gid.gid());
+        check!(path.dgid == world.named_gid());
         is!(path.link, world.link);
     }
 }
@@ -295,8 +302,8 @@ fn answer(pair: &mut Pair) -> Option<()> {
     );
     is!(a.does(Inbox::prepare_mra), Ok(()));
     a.is_in(State::MRA_REP_SENT);
-    attributes(a, b, 2, 4);
-    attributes(b, a, 4, 2);
+    attributes(a, b, false, (2, 4));
+    attributes(b, a, true, (4, 2));
     is!(a.does(Inbox::send_rtu), Ok(()));
     if !b.expect(EventType::RTU_RECEIVED) {
         return None;
@@ -304,8 +311,8 @@ fn answer(pair: &mut Pair) -> Option<()> {
     check!(b.data_begin(b"rtu\0"));
     a.is_in(State::ESTABLISHED);
     b.is_in(State::ESTABLISHED);
-    attributes(a, b, 2, 4);
-    attributes(b, a, 4, 2);
+    attributes(a, b, false, (2, 4));
+    attributes(b, a, true, (4, 2));
     Some(())
 }
 

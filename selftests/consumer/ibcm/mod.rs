@@ -16,8 +16,11 @@ mod sidr;
 mod states;
 mod world;
 
-use crate::{harness::Run, rdma::service};
-use kernel::prelude::*;
+use crate::{
+    harness::Run,
+    rdma::{path::Link, service},
+};
+use kernel::{prelude::*, sync::Arc};
 use resident::Resident;
 use world::World;
 
@@ -81,19 +84,27 @@ impl kernel::Module for Ibcm {
         run.test("questions", || sidr::questions(world));
         run.test("texts", connection::texts);
         run.test("destroyed in haste", || ending::haste(world));
-        run.test("one service, two kinds of listeners at once", || {
-            rivals::two_kinds(world);
-        });
-        run.test(
-            "one service, two owners at once who may not have it",
-            || {
-                rivals::refused_together(world);
-            },
-        );
-        run.test("one service, two owners at once of whom one goes", || {
-            rivals::one_goes(world);
-        });
+        // Rivals for a service do not depend on the link, and take long.
+        if !matches!(world.link, Link::Opa { .. }) {
+            rivals(&mut run, world);
+        }
         run.outcome()?;
         Ok(Self(None))
     }
+}
+
+/// Runs the tests of several owners of a service at once.
+fn rivals(run: &mut Run, world: &Arc<World>) {
+    run.test("one service, two kinds of listeners at once", || {
+        rivals::two_kinds(world);
+    });
+    run.test(
+        "one service, two owners at once who may not have it",
+        || {
+            rivals::refused_together(world);
+        },
+    );
+    run.test("one service, two owners at once of whom one goes", || {
+        rivals::one_goes(world);
+    });
 }

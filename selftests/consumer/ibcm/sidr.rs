@@ -63,7 +63,7 @@ fn questions_to_somebody(world: &Arc<World>) -> Option<()> {
     if let Some(rep) = a.sidr_rep() {
         is!(rep.qpn, b.qpn);
         is!(rep.qkey, 0x123_4567);
-        check!(rep.sgid == world.said_gid());
+        check!(rep.sgid == world.answered_gid());
         check!(rep.info.starts_with(b"info\0"));
         check!(a.data_begin(b"answer\0"));
     }

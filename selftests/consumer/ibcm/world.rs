@@ -115,10 +115,26 @@ impl World {
 
     /// The GID that messages are said to be for: over InfiniBand, without a global header, none.
     pub(crate) fn said_gid(&self) -> GidIdentity {
-        if self.link.is_ib() {
-            GidIdentity::default()
-        } else {
-            self.gid.identity()
+        match self.link {
+            Link::Ib { .. } => GidIdentity::default(),
+            Link::Roce(_) | Link::Opa { .. } => self.gid.identity(),
+        }
+    }
+
+    /// The GID that an answer to a question is said to be for: that of the path, with a global
+    /// header only.
+    pub(crate) fn answered_gid(&self) -> GidIdentity {
+        match self.link {
+            Link::Roce(_) => self.gid.identity(),
+            Link::Ib { .. } | Link::Opa { .. } => GidIdentity::default(),
+        }
+    }
+
+    /// The GID of this end as the peer sees it in a REQ: over Omni-Path it is made from the LID.
+    pub(crate) fn named_gid(&self) -> Gid {
+        match self.link {
+            Link::Opa { slid, .. } => self.gid.gid().with_opa_lid(slid),
+            _ => self.gid.gid(),
         }
     }
 }

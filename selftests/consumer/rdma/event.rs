@@ -32,6 +32,7 @@ numbers! {
     /// The kind of an address handle.
     AhType {
         IB = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_IB,
+        OPA = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_OPA,
         ROCE = rdma_ah_attr_type_RDMA_AH_ATTR_TYPE_ROCE,
     }
 }

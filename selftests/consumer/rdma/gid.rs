@@ -28,6 +28,14 @@ impl Gid {
             .starts_with(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff])
     }
 
+    /// The GID of this subnet that is made from a LID of Omni-Path.
+    pub(crate) fn with_opa_lid(mut self, lid: u32) -> Self {
+        let made = (0x0006_6a00 << 32 | u64::from(lid)).to_be_bytes();
+        let id = self.0.iter_mut().skip(8);
+        id.zip(made).for_each(|(to, from)| *to = from);
+        self
+    }
+
     pub(super) fn from_raw(raw: &bindings::ib_gid) -> Self {
         // SAFETY: Any bytes are a GID.
         Self(unsafe { raw.raw })

@@ -5,6 +5,7 @@
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
     cm::{Tunable, Waiting},
+    event::Phase,
     time::Instant,
 };
 
@@ -31,8 +32,15 @@ impl Endpoint {
         match (waited, waiting) {
             (Some(waited), None) => {
                 self.globals.round_trips.answered(peer, waited, now);
-                if let (true, Some(port)) = (waited.ambiguous, inner.cm_port()) {
+                let Some(port) = inner.cm_port() else {
+                    return;
+                };
+                if waited.ambiguous {
                     port.counts.early_retry_answered(waited.message);
+                }
+                if let Some(phase) = Phase::of(waited.message) {
+                    let took = now.saturating_duration_since(waited.since);
+                    port.counts.latencies.count(phase, took);
                 }
             }
             (Some(before), Some(after)) if before.ambiguous && !after.ambiguous => {

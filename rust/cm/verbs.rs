@@ -15,9 +15,11 @@ use crate::{
 use cmproto::{
     cm::{AcceptParams, Actions, DestroyCause},
     errno::Errno,
+    event::Phase,
     ibcm::{COMM_EST, PATH_MIG},
     node::RemoteIds,
     reject::Reason,
+    time::Duration,
 };
 use kernel::prelude::*;
 
@@ -44,6 +46,10 @@ impl Endpoint {
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
         inner.qp.srq = params.srq;
+        if let Some(port) = inner.cm_port() {
+            let took = Duration::from_millis(self.created().elapsed_ms());
+            port.counts.latencies.count(Phase::Accept, took);
+        }
         Ok(())
     }
 

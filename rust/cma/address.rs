@@ -18,7 +18,8 @@ use cmproto::{
     addr::{Gid, SockAddr},
     bind::Peer,
     cma::{State, Trigger},
-    event,
+    event::{self, Phase},
+    time::Duration,
     ucma_abi::CmEvent,
 };
 use kernel::{prelude::*, sync::Arc};
@@ -134,7 +135,9 @@ impl Endpoint {
             )?,
         };
         match started {
-            Started::Known(src, link) => self.resolution_done(inner, Ok(()), &src, &link),
+            Started::Known(src, link) => {
+                self.resolution_done(inner, Ok(Duration::ZERO), &src, &link);
+            }
             Started::Pending(query) => inner.resolution.query = Some(query),
         }
         Ok(())
@@ -189,17 +192,21 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Reports the outcome of the address resolution, unless it is no longer wanted.
+    /// Reports the outcome of the address resolution, which has taken `took`, unless it is no
+    /// longer wanted.
     fn resolution_done(
         self: &EndpointRef,
         inner: &mut Inner,
-        status: Result,
+        took: Result<Duration>,
         src: &SockAddr,
         link: &DevAddr,
     ) {
-        let (found, failure) = match status {
-            Ok(()) => {
+        let (found, failure) = match took {
+            Ok(took) => {
                 let applied = self.apply_resolution(inner, src, link);
+                if let (Ok(()), Some(port)) = (&applied, inner.cm_port()) {
+                    port.counts.latencies.count(Phase::Address, took);
+                }
                 (applied, Failure::AddrWithoutDevice)
             }
             Err(error) => (Err(error), Failure::AddrUnresolved),
@@ -273,7 +280,8 @@ impl AddrDone for CallbackContext {
             return;
         }
         let query = inner.resolution.query.take();
-        endpoint.resolution_done(&mut inner, status, &src, link);
+        let took = status.map(|()| self.elapsed());
+        endpoint.resolution_done(&mut inner, took, &src, link);
         drop(inner);
         drop(query);
     }

@@ -14,6 +14,7 @@ use crate::{
 use cmproto::{
     addr::{Gid, SockAddr},
     cma::{State, Trigger},
+    event::Phase,
     path::Path,
     sa::ChosenPath,
     service_id::ServiceId,
@@ -99,6 +100,9 @@ impl PathDone for CallbackContext {
         let found = found.map(|(path, records)| {
             inner.route.path = Some(path);
             inner.route.add_records(records);
+            if let Some(port) = inner.cm_port() {
+                port.counts.latencies.count(Phase::Route, self.elapsed());
+            }
         });
         let resolved = (Trigger::RouteResolved, CmEvent::RouteResolved);
         let failed = (Trigger::RouteFailed, CmEvent::RouteError);

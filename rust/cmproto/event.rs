@@ -15,6 +15,7 @@ use crate::{
     sidr,
     ucma::account::Resource,
     ucma_abi::CmEvent,
+    wire::Attribute,
 };
 use core::ffi::CStr;
 
@@ -56,6 +57,19 @@ numbered! {
     }
     /// Returns the name in the specification.
     fn name -> &'static str
+}
+
+impl Phase {
+    /// Returns the phase that begins with a message and ends with its answer.
+    pub const fn of(request: Attribute) -> Option<Self> {
+        match request {
+            Attribute::Req => Some(Self::Req),
+            Attribute::Rep => Some(Self::Rep),
+            Attribute::Dreq => Some(Self::Dreq),
+            Attribute::SidrReq => Some(Self::SidrReq),
+            _ => None,
+        }
+    }
 }
 
 /// A failure of an attempt at a connection, or of its end.

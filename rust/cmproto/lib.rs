@@ -50,6 +50,7 @@ pub mod ipoib;
 pub mod iwarp;
 #[cfg(CONFIG_KUNIT)]
 mod kunit;
+pub mod latency;
 pub mod list;
 pub mod listen;
 pub mod mcast;

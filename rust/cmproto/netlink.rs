@@ -44,6 +44,8 @@ numbered! {
         DeviceGoneNtf = 11 => "device-gone-ntf",
         /// There were too many events.
         LostNtf = 12 => "lost-ntf",
+        /// The latencies of the phases of connections, by port.
+        LatencyGet = 13 => "latency-get",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -148,6 +150,10 @@ numbered! {
         ReusePort = 46 => "reuseport",
         /// [`Tunable::Keepalive`].
         Keepalive = 47 => "keepalive-s",
+        /// Sum of the latencies of a phase.
+        LatencySum = 48 => "latency-sum-us",
+        /// A bucket of the latencies of a phase, which has [`BucketAttr`]s.
+        LatencyBucket = 49 => "latency-bucket",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -197,6 +203,20 @@ numbered! {
         Used = 2 => "used",
         /// Number that the user may have.
         Limit = 3 => "limit",
+    }
+    /// Returns the name in the specification.
+    fn name -> &'static str
+}
+
+numbered! {
+    /// An attribute of a bucket of latencies.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u16)]
+    pub enum BucketAttr {
+        /// Longest latency in the bucket. The last bucket has none.
+        UpTo = 1 => "up-to-us",
+        /// Number of latencies in the bucket.
+        Count = 2 => "count",
     }
     /// Returns the name in the specification.
     fn name -> &'static str
@@ -337,6 +357,7 @@ mod specification {
         check!(Attr, "    name: rdma-cm", 1);
         check!(CounterAttr, "    name: counter-attrs", 1);
         check!(ResourceAttr, "    name: resource-attrs", 1);
+        check!(BucketAttr, "    name: bucket-attrs", 1);
         check!(CounterKind, "    name: counter-kind", 0);
         check!(Refusal, "    name: refusal", 0);
         assert_eq!(

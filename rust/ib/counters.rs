@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/rdma/ib_sysfs.h`](srctree/include/rdma/ib_sysfs.h)
 
-use super::device::DeviceRef;
+use super::{device::DeviceRef, latency::Latencies};
 use crate::bindings;
 use cmproto::{
     dropped::Dropped,
@@ -106,6 +106,8 @@ pub(crate) struct Counts {
     rejects: [[Atomic<u64>; Reason::SLOTS]; 2],
     /// Early retries, and requests that were answered after some, by message. They have no files.
     early: [[Atomic<u64>; Attribute::ALL.len()]; 2],
+    /// The latencies of the phases of connections. They have no files.
+    pub(crate) latencies: Latencies,
 }
 
 // SAFETY: The attributes are constant, and the values are atomic.
@@ -129,6 +131,7 @@ impl Counts {
                 }),
                 rejects: [const { [const { Atomic::new(0) }; Reason::SLOTS] }; 2],
                 early: [const { [const { Atomic::new(0) }; Attribute::ALL.len()] }; 2],
+                latencies: Latencies::new(),
             }),
             GFP_KERNEL,
         )

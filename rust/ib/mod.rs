@@ -49,6 +49,7 @@ pub(crate) mod device_filter;
 pub(crate) mod gid;
 pub(crate) mod interface;
 pub(crate) mod iw;
+pub(crate) mod latency;
 pub(crate) mod layout;
 pub(crate) mod mad;
 mod mad_source;

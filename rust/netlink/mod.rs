@@ -50,6 +50,7 @@ pub(crate) struct Dump {
 enum Next {
     Port(port::Place),
     Counters(port::Place, usize),
+    Latencies(port::Place, usize),
     User(user::Place),
     Listener(listener_key::Place),
     Connection(connection::Place),
@@ -68,6 +69,7 @@ impl netlink::Family for Family {
         Operation::Dump(Command::ListenerGet as u8),
         Operation::Dump(Command::ConnectionGet as u8),
         Operation::Dump(Command::PeerGet as u8),
+        Operation::Dump(Command::LatencyGet as u8),
     ];
     const NUMBERS: &'static [u16] = &[
         Attr::DevIndex as u16,
@@ -96,6 +98,7 @@ impl netlink::Family for Family {
         let next = match command.ok_or(Errno::EOPNOTSUPP.to_kernel())? {
             Command::PortGet => Next::Port(port::Place::FIRST),
             Command::CounterGet => Next::Counters(port::Place::FIRST, 0),
+            Command::LatencyGet => Next::Latencies(port::Place::FIRST, 0),
             Command::UserGet => Next::User(user::Place::FIRST),
             Command::ListenerGet => Next::Listener(listener_key::Place::FIRST),
             Command::ConnectionGet => Next::Connection(connection::Place::FIRST),
@@ -115,6 +118,7 @@ impl netlink::Family for Family {
         match next {
             Next::Port(place) => port::ports(&self.0, net, place, out),
             Next::Counters(place, kind) => port::counters(&self.0, net, place, kind, out),
+            Next::Latencies(place, phase) => port::latencies(&self.0, net, place, phase, out),
             Next::User(place) => user::users(&self.0, viewer, place, out),
             Next::Listener(place) => listener::listeners(&self.0, viewer, net, place, out),
             Next::Connection(place) => connection::connections(&self.0, viewer, net, place, out),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ports: their tunables and counters.
+//! The ports: their tunables, counters and latencies.
 
 use super::Family;
 use crate::{
@@ -14,7 +14,9 @@ use crate::{
 };
 use cmproto::{
     cm::{Tunable, Tuning},
-    netlink::{Attr, Command, CounterAttr, CounterKind},
+    event::Phase,
+    latency::{upper_limit, BUCKETS},
+    netlink::{Attr, BucketAttr, Command, CounterAttr, CounterKind},
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -102,6 +104,33 @@ pub(super) fn ports(
     Ok(())
 }
 
+/// Dumps a message of the kind `command` for each of `items` of each port from `place` on, the
+/// first time from the `next`th item on. `put` adds the attributes about the item.
+fn each<T>(
+    globals: &Globals,
+    net: &Net,
+    (place, next): (&mut Place, &mut usize),
+    out: &mut Answer<'_>,
+    (command, items): (Command, &[T]),
+    put: impl Fn(&Port, &T, &mut Message<'_>) -> Result,
+) -> Result {
+    while let Some(found) = Found::from(globals, net, *place) {
+        if found.at != *place {
+            *place = found.at;
+            *next = 0;
+        }
+        while let Some(item) = items.get(*next) {
+            out.message(command as u8, |_, message| {
+                found.put_name(message)?;
+                put(&found.port, item, message)
+            })?;
+            *next = next.saturating_add(1);
+        }
+        *place = found.at.after();
+    }
+    Ok(())
+}
+
 /// Dumps the counters of the ports from `place` on, the first time from the `next`th kind on.
 pub(super) fn counters(
     globals: &Globals,
@@ -110,28 +139,60 @@ pub(super) fn counters(
     next: &mut usize,
     out: &mut Answer<'_>,
 ) -> Result {
-    while let Some(found) = Found::from(globals, net, *place) {
-        if found.at != *place {
-            *place = found.at;
-            *next = 0;
-        }
-        while let Some(kind) = CounterKind::ALL.get(*next) {
-            out.message(Command::CounterGet as u8, |_, message| {
-                found.put_name(message)?;
-                message.u32(Attr::CounterKind as u16, *kind as u32)?;
-                found.port.counts.visit(*kind, |code, name, value| {
-                    message.nest(Attr::Counter as u16, |message| {
-                        message.u32(CounterAttr::Code as u16, code.into())?;
-                        message.c_str(CounterAttr::Name as u16, name)?;
-                        message.uint(CounterAttr::Value as u16, value)
-                    })
+    let kinds = (Command::CounterGet, &CounterKind::ALL[..]);
+    each(
+        globals,
+        net,
+        (place, next),
+        out,
+        kinds,
+        |port, kind, message| {
+            message.u32(Attr::CounterKind as u16, *kind as u32)?;
+            port.counts.visit(*kind, |code, name, value| {
+                message.nest(Attr::Counter as u16, |message| {
+                    message.u32(CounterAttr::Code as u16, code.into())?;
+                    message.c_str(CounterAttr::Name as u16, name)?;
+                    message.uint(CounterAttr::Value as u16, value)
                 })
-            })?;
-            *next = next.saturating_add(1);
-        }
-        *place = found.at.after();
-    }
-    Ok(())
+            })
+        },
+    )
+}
+
+/// Dumps the latencies of the ports from `place` on, the first time from the `next`th phase on.
+/// Empty buckets are left out.
+pub(super) fn latencies(
+    globals: &Globals,
+    net: &Net,
+    place: &mut Place,
+    next: &mut usize,
+    out: &mut Answer<'_>,
+) -> Result {
+    let phases = (Command::LatencyGet, &Phase::ALL[..]);
+    each(
+        globals,
+        net,
+        (place, next),
+        out,
+        phases,
+        |port, phase, message| {
+            let latencies = &port.counts.latencies;
+            message.u32(Attr::Phase as u16, *phase as u32)?;
+            message.uint(Attr::LatencySum as u16, latencies.sum(*phase).as_micros())?;
+            for (bucket, count) in (0..BUCKETS).zip(latencies.buckets(*phase)) {
+                if count == 0 {
+                    continue;
+                }
+                message.nest(Attr::LatencyBucket as u16, |message| {
+                    if let Some(limit) = upper_limit(bucket) {
+                        message.uint(BucketAttr::UpTo as u16, limit.as_micros())?;
+                    }
+                    message.uint(BucketAttr::Count as u16, count)
+                })?;
+            }
+            Ok(())
+        },
+    )
 }
 
 /// Sets tunables of a port.

@@ -405,6 +405,52 @@ early_retries() {
 }
 check "stat: early retries, and those that were answered" early_retries
 
+# latency PHASE [PREFIX...]: number and sum, in microseconds, of what all ports of this phase have counted.
+latency() {
+	"${@:2}" "$TOOL" -j stat --latency | jq -r "map(select(.phase == \"$1\")) | [map(.\"latency-bucket\" // [] | .[].count),
+		map(.\"latency-sum-us\")] | map(flatten | add // 0) | @tsv"
+}
+
+# took PHASE MS [PREFIX...]: since before(), one has taken that long or up to 20 s longer.
+before() {
+	# shellcheck disable=SC2086 # words
+	read -r COUNT[$1] SUM[$1] < <(latency "$@")
+}
+took() {
+	local count sum
+	read -r count sum < <(latency "$1" "${@:3}")
+	[ $((count - COUNT[$1])) -eq 1 ] || fail "$1: $count after ${COUNT[$1]}" || return
+	sum=$(((sum - SUM[$1]) / 1000))
+	[ "$sum" -ge "$2" ] && [ "$sum" -le $(($2 + 20000)) ] || fail "$1: $sum ms"
+}
+
+# The server reads the request after a second. Each end counts the phases that it waits for.
+latencies() {
+	local server
+	declare -A COUNT SUM
+	serve || return
+	server=$(peer_json '.[0].pid' show listeners)
+	# shellcheck disable=SC2086 # words
+	before address && before req && before dreq && before accept $PEER && before rep $PEER || return
+	unread() {
+		[ "$(peer_json '.[0].unread' show listeners)" -eq 1 ]
+	}
+	kill -STOP "$server" && connect $OWNER && wait_for 10 unread && pause 1 && kill -CONT "$server" || return
+	wait_for 30 established 1 || fail "$("$TOOL" show connections)" || return
+	# shellcheck disable=SC2086 # words
+	took address 0 && took req 900 && took accept 900 $PEER && took rep 0 $PEER || return
+	stop || return
+	# These two wait until the connection has ended.
+	$PEER ucmatose -c 1 -p 7335 >/dev/null & server=$!
+	await_listener 7335 && ucmatose -s "$B4" -c 1 -p 7335 >/dev/null && ends_within 20 "$server" && took dreq 0 || return
+	"$TOOL" stat --latency | tee "$TMP/latency"
+	grep -q '^rxe0/1 *req .* <= ' "$TMP/latency" || return
+	"$TOOL" stat --openmetrics >"$TMP/metrics" || return
+	grep -q '^rdma_cm_latency_seconds_bucket{device="rxe0",port="1",phase="req",le="+Inf"} [1-9]' "$TMP/metrics" || return
+	ends_with 2 "$TOOL" stat --latency --watch
+}
+check "stat: how long the phases of a connection took" latencies
+
 # The server is stopped, so that the request waits until its deadline.
 deadline() {
 	local start before

@@ -13,6 +13,7 @@ mod conf;
 mod failure;
 mod generate;
 mod json;
+mod latency;
 mod metrics;
 mod monitor;
 mod netlink;

@@ -4,6 +4,7 @@
 
 use crate::{
     failure::Failure,
+    latency::Histogram,
     netlink::Socket,
     row::{dump, Row},
     stat::counters,
@@ -42,6 +43,7 @@ pub fn text(socket: &mut Socket, format: Format) -> Result<String, Failure> {
     for kind in CounterKind::ALL {
         metrics.counters(kind, &counted);
     }
+    metrics.latencies(&dump(socket, Command::LatencyGet)?);
     metrics.users(&dump(socket, Command::UserGet)?);
     let listeners = dump(socket, Command::ListenerGet)?;
     for name in ["backlog", "unread", "parked", "refused"] {
@@ -103,6 +105,29 @@ impl Metrics {
                 "{name}_total{{device={device},port=\"{port}\",{of}={what}}} {}",
                 counter.value
             );
+        }
+    }
+
+    fn latencies(&mut self, rows: &[Row]) {
+        let name = "rdma_cm_latency_seconds";
+        self.head(
+            name,
+            "histogram",
+            "How long the phases of connections took.",
+        );
+        for histogram in rows.iter().map(Histogram::of) {
+            let device = label(histogram.row.text("dev-name"));
+            let port = histogram.row.number("port").unwrap_or(0);
+            let phase = label(histogram.phase);
+            let of = format!("device={device},port=\"{port}\",phase={phase}");
+            let mut below = 0;
+            for (limit, count) in &histogram.buckets {
+                below += count;
+                let limit = limit.map_or("+Inf".into(), seconds);
+                let _ = writeln!(self.out, "{name}_bucket{{{of},le=\"{limit}\"}} {below}");
+            }
+            let _ = writeln!(self.out, "{name}_count{{{of}}} {below}");
+            let _ = writeln!(self.out, "{name}_sum{{{of}}} {}", seconds(histogram.sum));
         }
     }
 
@@ -233,6 +258,41 @@ mod tests {
             .replace("rejects counter", "rejects_total counter")
             .replace("rejects REJs", "rejects_total REJs");
         assert_eq!(text(Format::Text, CounterKind::TxRejects), want);
+    }
+
+    #[test]
+    fn buckets_are_cumulative() {
+        let bucket = |limit, count| Row::of(&[("up-to-us", limit), ("count", count)]);
+        let row = Row(vec![
+            ("dev-name", Value::Text("rxe0".into())),
+            ("port", Value::Number(1)),
+            ("phase", Value::Text("req".into())),
+            ("latency-sum-us", Value::Number(500)),
+            (
+                "latency-bucket",
+                Value::Rows(vec![bucket("64", "2"), bucket("256", "1")]),
+            ),
+        ]);
+        let mut metrics = Metrics {
+            format: Format::OpenMetrics,
+            out: String::new(),
+        };
+        metrics.latencies(&[row]);
+        let of = "device=\"rxe0\",port=\"1\",phase=\"req\"";
+        for (limit, count) in [
+            ("0.000064", 2),
+            ("0.000128", 2),
+            ("0.000256", 3),
+            ("+Inf", 3),
+        ] {
+            let line = format!("\nrdma_cm_latency_seconds_bucket{{{of},le=\"{limit}\"}} {count}\n");
+            assert!(metrics.out.contains(&line), "{line}");
+        }
+        let end = format!(
+            "\nrdma_cm_latency_seconds_count{{{of}}} 3\n\
+            rdma_cm_latency_seconds_sum{{{of}}} 0.000500\n"
+        );
+        assert!(metrics.out.ends_with(&end), "{}", metrics.out);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use cmproto::{
     cm::{self, Tunable},
     cma,
     event::{Phase, Refusal},
-    netlink::{Attr, Command, CounterAttr, CounterKind, ResourceAttr},
+    netlink::{Attr, BucketAttr, Command, CounterAttr, CounterKind, ResourceAttr},
     ucma::query::Protocol,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -136,19 +136,17 @@ fn value(attr: Attr, bytes: &[u8]) -> Option<Value> {
         Attr::CmState => named(&cm::State::ALL.map(|state| lower(state.name())), bytes),
         Attr::Counter => {
             let attrs = CounterAttr::ALL.map(|attr| (attr as u16, attr.name()));
-            Some(Value::Rows(vec![nested(
-                &attrs,
-                CounterAttr::Name as u16,
-                bytes,
-            )]))
+            let name = Some(CounterAttr::Name as u16);
+            Some(Value::Rows(vec![nested(&attrs, name, bytes)]))
         }
         Attr::Resource => {
             let attrs = ResourceAttr::ALL.map(|attr| (attr as u16, attr.name()));
-            Some(Value::Rows(vec![nested(
-                &attrs,
-                ResourceAttr::Name as u16,
-                bytes,
-            )]))
+            let name = Some(ResourceAttr::Name as u16);
+            Some(Value::Rows(vec![nested(&attrs, name, bytes)]))
+        }
+        Attr::LatencyBucket => {
+            let attrs = BucketAttr::ALL.map(|attr| (attr as u16, attr.name()));
+            Some(Value::Rows(vec![nested(&attrs, None, bytes)]))
         }
         Attr::SetOnId => number(bytes).map(|bits| Value::Rows(tunables(bits))),
         _ => number(bytes).map(Value::Number),
@@ -164,10 +162,10 @@ fn tunables(bits: u64) -> Vec<Row> {
 }
 
 /// Returns the values of attributes, of which the one with the number `name` is a text.
-fn nested(attrs: &[(u16, &'static str)], name: u16, bytes: &[u8]) -> Row {
+fn nested(attrs: &[(u16, &'static str)], name: Option<u16>, bytes: &[u8]) -> Row {
     let mut row = Row::default();
     for (found, bytes) in Attributes::of(bytes) {
-        let value = match found == name {
+        let value = match Some(found) == name {
             true => Some(Value::Text(text(bytes))),
             false => number(bytes).map(Value::Number),
         };

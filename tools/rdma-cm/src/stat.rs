@@ -4,7 +4,7 @@
 
 use crate::{
     failure::Failure,
-    json,
+    json, latency,
     metrics::{self, Format},
     netlink::Socket,
     row::{dump, Row, Value},
@@ -30,6 +30,9 @@ pub struct Options {
     /// Counters that are 0, too.
     #[arg(short, long)]
     all: bool,
+    /// Print how long the phases of connections took, instead of counters.
+    #[arg(long, conflicts_with_all = ["watch", "openmetrics", "prometheus", "all"])]
+    latency: bool,
 }
 
 /// A counter: its port, its kind, the name of what is counted, and its value.
@@ -100,6 +103,9 @@ pub fn show(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(),
             say!("{}", metrics::text(socket, format)?.trim_end());
             return Ok(());
         }
+    }
+    if options.latency {
+        return latency::show(socket, as_json);
     }
     let mut rows = dump(socket, Command::CounterGet)?;
     print(&rows, &HashMap::new(), options, as_json);

@@ -331,14 +331,32 @@ impl Retransmit {
     /// Schedules the next early send `gap` after `now`, up to a quarter of the gap later, and the
     /// one after it `next` later.
     fn plan(&mut self, now: Instant, gap: Duration, next: Duration) {
+        let share = self.random_share();
+        let at = now + gap + gap.saturating_mul(share).divided_by(1024);
+        self.plan_at(at, next);
+    }
+
+    /// Schedules the next early send after an early send at `now`: 0.5 to 1.5 times the gap later,
+    /// but `first` at least.
+    ///
+    /// The times of requests that were sent together and lost together, because they were too many,
+    /// become so different that a receiver has no pause between one group of them and the next.
+    fn plan_apart(&mut self, now: Instant, first: Duration) {
+        let gap = long(self.gap);
+        let share = self.random_share();
+        let least = gap.divided_by(2).max(first);
+        let at = now + least + gap.saturating_mul(share).divided_by(256);
+        self.plan_at(at, gap.saturating_mul(2));
+    }
+
+    /// Returns a random number of 0 to 255.
+    fn random_share(&mut self) -> u64 {
         // The step of a linear congruential generator. Its upper bits are random enough.
         self.seed = self
             .seed
             .wrapping_mul(0x9e37_79b9)
             .wrapping_add(0x7f4a_7c15);
-        let share = u64::from(self.seed.wrapping_shr(24));
-        let at = now + gap + gap.saturating_mul(share).divided_by(1024);
-        self.plan_at(at, next);
+        u64::from(self.seed.wrapping_shr(24))
     }
 
     /// Schedules the next early send at the time `at`, and the one after it `next` later, unless
@@ -412,13 +430,13 @@ impl Retransmit {
                 self.early = NEVER;
                 Expiry::Later
             }
-            RetryPolicy::After(_) | RetryPolicy::Overtaken(_) => {
+            RetryPolicy::After(first) | RetryPolicy::Overtaken(first) => {
                 self.early_left = self.early_left.saturating_sub(1);
                 self.sent_early = true;
                 if self.resumes_after != 0 {
                     self.resumes_after = short(waited.saturating_mul(2));
                 }
-                self.plan(now, gap, gap.saturating_mul(2));
+                self.plan_apart(now, first);
                 Expiry::Resend
             }
         }

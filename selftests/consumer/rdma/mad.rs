@@ -91,7 +91,7 @@ struct Ah(NonNull<bindings::ib_ah>);
 impl Ah {
     fn new(agent: &Agent, port: u32, path: &Path) -> Result<Self> {
         let PeerLink::Lid { dlid, .. } = path.link.peer() else {
-            return Err(EOPNOTSUPP);
+            return Err(EINVAL);
         };
         let mut attr = bindings::rdma_ah_attr {
             port_num: port,

@@ -155,7 +155,7 @@ impl QpAttr {
         Ok(others.iter().all(is_kept))
     }
 
-    /// Asks `fill` for the attributes that take a queue pair to this state. Fails with `EPROTO` if
+    /// Asks `fill` for the attributes that take a queue pair to this state. Fails with [`EINVAL`] if
     /// it changes others.
     pub(super) fn ask(
         state: QpState,
@@ -169,7 +169,7 @@ impl QpAttr {
         to_result(fill(&mut raw, &mut mask))?;
         let named = QpMask(u32::try_from(mask).map_err(|_| ERANGE)?);
         if !Self::keeps_others(state, named, fill)? {
-            return Err(EPROTO);
+            return Err(EINVAL);
         }
         let may = |flag: bindings::ib_access_flags| {
             u32::try_from(raw.qp_access_flags).is_ok_and(|flags| flags & flag != 0)

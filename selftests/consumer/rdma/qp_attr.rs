@@ -155,8 +155,8 @@ impl QpAttr {
         Ok(others.iter().all(is_kept))
     }
 
-    /// Asks `fill` for the attributes that take a queue pair to this state. Fails with [`EINVAL`] if
-    /// it changes others.
+    /// Asks `fill` for the attributes that take a queue pair to this state. Fails with [`EINVAL`]
+    /// if it changes others.
     pub(super) fn ask(
         state: QpState,
         mut fill: impl FnMut(&mut bindings::ib_qp_attr, &mut c_int) -> c_int,

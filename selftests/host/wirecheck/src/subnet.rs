@@ -25,6 +25,9 @@ use std::{
 /// The LID of a path that leaves the subnet, or is none of InfiniBand.
 const PERMISSIVE_LID: u16 = 0xffff;
 
+/// The first LID of a group (IBTA volume 1, 4.1.1).
+const MULTICAST_LID: u16 = 0xc000;
+
 /// The version of the class on Omni-Path, where a record of a path has LIDs of 32 bits.
 const OPA_VERSION: u8 = 0x80;
 
@@ -144,6 +147,10 @@ impl Subnet {
         let lids = match path.subnet_local {
             true if is_extended => (0, 0),
             true => (opa::short_lid(slid), opa::short_lid(dlid)),
+            // The sender may know by which LID its router reaches it.
+            false if (1..MULTICAST_LID).contains(&path.local_lid) => {
+                (path.local_lid, PERMISSIVE_LID)
+            }
             false => (PERMISSIVE_LID, PERMISSIVE_LID),
         };
         if (path.local_lid, path.remote_lid) != lids {

@@ -290,9 +290,20 @@ fn w19_path_that_leaves_the_subnet() {
         .global(src, port_gid(C))
         .a(&good)
         .breaks(&[W19]);
-    let mut lids = good;
-    set(&mut lids, Kind::Req, "local_lid", lid(A).into());
-    global().a(&lids).breaks(&[W19]);
+    let with = |name, lid| {
+        let mut mad = good.clone();
+        set(&mut mad, Kind::Req, name, lid);
+        mad
+    };
+    // Its own end may have a LID, by which its router reaches it, and the other end has none.
+    global().a(&with("local_lid", lid(A).into())).is_fine();
+    for bad in [
+        with("local_lid", 0),
+        with("local_lid", 0xc000),
+        with("remote_lid", lid(B).into()),
+    ] {
+        global().a(&bad).breaks(&[W19]);
+    }
     // One that does not can have a global route header, too.
     let local = Scene::infiniband().global(port_gid(A), port_gid(B));
     local.a(&req_infiniband()).is_fine();

@@ -27,9 +27,10 @@ impl Gid {
 
     /// Returns the hash of the GID, of which the upper bits are the best.
     ///
-    /// `key` is two random numbers. As long as nobody else knows them, two GIDs share the upper
-    /// bits as often as two random ones do, even if an attacker chose the GIDs: the hash is a sum
-    /// of products with odd numbers.
+    /// `key` is two random numbers of 64 bits; with small ones the upper bits of neighbours are
+    /// equal. As long as nobody else knows them, two GIDs share the upper bits as often as two
+    /// random ones do, even if an attacker chose the GIDs: the hash is a sum of products with odd
+    /// numbers.
     pub const fn hash(&self, key: [u64; 2]) -> u64 {
         let bits = u128::from_be_bytes(self.0);
         let [upper, lower] = key;

@@ -137,7 +137,8 @@ mod tests {
     }
 
     fn hash(n: u32) -> u64 {
-        Origin::of_gid(Gid::from_v4(n.to_be_bytes())).hash([0x243f_6a88, 0x1319_8a2e])
+        Origin::of_gid(Gid::from_v4(n.to_be_bytes()))
+            .hash([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344])
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod listener;
 mod node;
 mod receive;
 mod round_trips;
+mod sources;
 mod step;
 mod tables;
 

@@ -9,7 +9,7 @@ use cmproto::{
     cm::{AcceptParams, ConnectParams, Connection, DestroyCause, RetryPolicy, Tuning},
     cma,
     errno::Errno,
-    node::{Admission, AnswerBudget, Confirmation, RemoteIds, RequestEnd, SeenRequest, Unasked},
+    node::{Admission, AnswerBudget, RemoteIds, RequestEnd},
     origin::Origin,
     private_data::RequestData,
     reject::Reason,
@@ -25,14 +25,12 @@ use crate::{
     endpoint::{Endpoint, Machine},
     environment::{Arrived, Cause, Environment},
     listener::Listener,
+    sources::Sources,
     tables::{CommIds, EpId, RemoteIdTable, Tables},
 };
 
 /// Ack delay of a node's adapter, a time code, as with soft-RoCE.
 pub(crate) const ACK_DELAY: u8 = 15;
-
-/// Key of the hash of sources.
-pub(crate) const KEY: [u64; 2] = [3, 5];
 
 /// A bug that is put into a node, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,10 +114,7 @@ pub struct Node<E: Environment> {
     pub plant: Option<Plant>,
     pub tables: Tables,
     pub answers: AnswerBudget,
-    /// The sources of requests, with their confirmations and their unasked messages.
-    pub(crate) sources: BTreeMap<Origin, (Confirmation, Unasked)>,
-    /// The last requests that found a backlog full, by slot.
-    pub seen: BTreeMap<usize, SeenRequest>,
+    pub(crate) sources: Sources,
     pub listeners: BTreeMap<EpId, Listener>,
     pub(crate) backlogs: BTreeMap<EpId, Backlog>,
     /// The requests that were offered to the users of listeners, in the order in which they are read.
@@ -132,7 +127,7 @@ pub struct Node<E: Environment> {
 }
 
 impl<E: Environment> Node<E> {
-    /// Creates a node without endpoints, whose communication ids depend on `key`. Its endpoints are
+    /// Creates a node without endpoints, whose communication ids and hashes depend on `key`. Its endpoints are
     /// numbered from `first_ep` on.
     pub fn new(env: E, gid: Gid, guid: u64, key: [u64; 2], first_ep: EpId) -> Self {
         Self {
@@ -151,8 +146,7 @@ impl<E: Environment> Node<E> {
                 sidr_requests: BTreeMap::new(),
             },
             answers: AnswerBudget::new(),
-            sources: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            sources: Sources::new(key),
             listeners: BTreeMap::new(),
             backlogs: BTreeMap::new(),
             turns: BTreeMap::new(),
@@ -192,12 +186,6 @@ impl<E: Environment> Node<E> {
         let endpoint = Endpoint::new(machine, peer, listener, watch);
         self.endpoints.insert(ep, endpoint);
         ep
-    }
-
-    /// Returns the confirmation of a source, and the messages that it was sent without asking for
-    /// them.
-    pub(crate) fn source(&mut self, source: Origin) -> &mut (Confirmation, Unasked) {
-        self.sources.entry(source).or_default()
     }
 
     /// Removes an endpoint, and its communication id with it.

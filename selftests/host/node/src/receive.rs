@@ -6,9 +6,8 @@ use cmproto::{
     addr::Gid,
     cm::{self, Connection, DestroyCause},
     node::{
-        self, Acceptor, Asker, Confirmation, Declined, Entry, KnownSidr, Refused, RemoteIds,
-        RemoteKey, RemoteTable, ReqAcceptor, Request, Response, Route, SeenRequest, SidrAcceptor,
-        SidrRequest, Verdict,
+        self, Acceptor, Asker, Declined, Entry, KnownSidr, Refused, RemoteIds, RemoteKey,
+        RemoteTable, ReqAcceptor, Request, Response, Route, SidrAcceptor, SidrRequest, Verdict,
     },
     origin::Origin,
     qp::QpType,
@@ -20,7 +19,7 @@ use crate::{
     alternate::Paths,
     endpoint::Machine,
     environment::{Arrived, Cause, Environment},
-    node::{transaction_id, Node, Plant, KEY},
+    node::{transaction_id, Node, Plant},
     tables::EpId,
 };
 
@@ -105,9 +104,7 @@ impl<E: Environment> Node<E> {
 
     /// Enters the queue pair of the peer of `ep`; fails with the endpoint that has it.
     pub(crate) fn confirm(&mut self, ep: EpId, ids: &RemoteIds) -> Result<(), EpId> {
-        let source = ids.peer.origin;
-        let confirmation = Confirmation::new(source.hash(KEY), self.now);
-        self.source(source).0 = confirmation;
+        self.sources.confirm(&ids.peer.origin, self.now);
         node::confirm(&mut self.tables.remote_ids, ids, &ep)?;
         if let Some(endpoint) = self.endpoints.get_mut(&ep) {
             endpoint.is_confirmed = true;
@@ -245,13 +242,7 @@ impl<E: Environment> Acceptor for Incoming<'_, E> {
             self.node,
             self.node.tuning.parking(),
             |node, asker| Ok((node.next_admission(*listener, asker)?, ())),
-            |node| {
-                let source = origin.hash(KEY);
-                let (slot, request) = SeenRequest::new(source, comm_id, node.now);
-                let before = node.seen.insert(slot, request).unwrap_or_default();
-                let (confirmation, _) = *node.source(origin);
-                request.priority(before, confirmation, source, node.now)
-            },
+            |node| node.sources.priority(&origin, comm_id, node.now),
         )?;
         Ok(())
     }

@@ -11,8 +11,7 @@ use cmproto::{
     wire::Attribute,
 };
 
-/// Key of the hash of peers.
-const KEY: [u64; 2] = [7, 11];
+use crate::tables::hash_key;
 
 /// The statistics of the peers of a slot.
 #[derive(Clone, Debug, Default)]
@@ -25,12 +24,23 @@ struct Slot {
 }
 
 /// The round-trip times of all peers of a node.
-#[derive(Clone, Debug, Default)]
-pub struct RoundTrips(BTreeMap<u8, Slot>);
+#[derive(Clone, Debug)]
+pub struct RoundTrips {
+    key: [u64; 2],
+    slots: BTreeMap<u8, Slot>,
+}
 
 impl RoundTrips {
+    /// Creates the table of a node with this key.
+    pub fn new(key: [u64; 2]) -> Self {
+        Self {
+            key: hash_key(key),
+            slots: BTreeMap::new(),
+        }
+    }
+
     fn slot(&mut self, peer: &Origin) -> &mut Slot {
-        self.0.entry(peer.bucket(KEY)).or_default()
+        self.slots.entry(peer.bucket(self.key)).or_default()
     }
 
     /// Returns the policy of a request to the peer, which is new or was `waiting`. Its retries come

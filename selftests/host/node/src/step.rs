@@ -14,7 +14,7 @@ use crate::{
     alternate::Paths,
     endpoint::{Actions, Machine},
     environment::{Cause, Environment},
-    node::{Node, Plant, KEY},
+    node::{Node, Plant},
     tables::EpId,
 };
 
@@ -100,12 +100,8 @@ impl<E: Environment> Node<E> {
         let Some(endpoint) = self.endpoints.get(&ep) else {
             return false;
         };
-        let source = endpoint.peer;
-        let now = self.now;
-        let (confirmation, unasked) = self.source(source);
-        let next = unasked.add(*confirmation, source.hash(KEY), now);
-        *unasked = next.unwrap_or(*unasked);
-        next.is_some() || self.plant == Some(Plant::Unasked)
+        let may = self.sources.may_send_unasked(&endpoint.peer, self.now);
+        may || self.plant == Some(Plant::Unasked)
     }
 
     /// Sends what `encode` writes.

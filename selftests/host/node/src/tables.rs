@@ -13,6 +13,22 @@ use cmproto::{
 /// Number of an endpoint or a listener, never used twice.
 pub type EpId = u32;
 
+/// Returns the key of a hash of peers of the node with this key.
+///
+/// A hash tells peers apart only if its key is like two random numbers, which the module draws. The
+/// keys of nodes are small numbers, such as a seed.
+pub(crate) fn hash_key(key: [u64; 2]) -> [u64; 2] {
+    // The output function of SplitMix64.
+    let mixed = |n: u64| {
+        let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        n ^ n >> 31
+    };
+    let [first, second] = key;
+    let first = mixed(first.wrapping_add(0x9e37_79b9_7f4a_7c15));
+    [first, mixed(first ^ second)]
+}
+
 /// Communication ids, which messages of the peers are looked up by.
 #[derive(Debug)]
 pub struct CommIds {

@@ -104,7 +104,7 @@ impl Host {
     pub fn new(index: u32, epoch: u32, first_ep: EpId, tuning: &Tuning, config: &Config) -> Self {
         let guid = 0x0200_0000_0000_0000 | u64::from(index);
         let key = [config.seed, u64::from(index) << 32 | u64::from(epoch)];
-        let env = Surroundings::new(tuning.early_retry());
+        let env = Surroundings::new(tuning.early_retry(), key);
         let mut node = Node::new(env, gid(index), guid, key, first_ep);
         config.policy.tune(&mut node, tuning);
         let listener = node.listen(Listener {

@@ -45,11 +45,12 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Creates the surroundings of a node that sends requests early after `early_retry`.
-    pub fn new(early_retry: Option<Duration>) -> Self {
+    /// Creates the surroundings of a node that sends requests early after `early_retry`. The hash of
+    /// its peers depends on `key`.
+    pub fn new(early_retry: Option<Duration>, key: [u64; 2]) -> Self {
         Self {
             effects: Vec::new(),
-            trips: RoundTrips::default(),
+            trips: RoundTrips::new(key),
             early_retry,
             outstanding: 0,
         }

@@ -4,7 +4,7 @@
 
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
-    cm::{Tunable, Waiting},
+    cm::{Heard, Tunable, Waiting},
     event::Phase,
     time::Instant,
 };
@@ -28,25 +28,17 @@ impl Endpoint {
         let Some((peer, waiting)) = inner.exchange.waiting() else {
             return;
         };
-        self.globals.round_trips.received(peer, now);
-        match (waited, waiting) {
-            (Some(waited), None) => {
-                self.globals.round_trips.answered(peer, waited, now);
-                let Some(port) = inner.cm_port() else {
-                    return;
-                };
-                if waited.ambiguous {
-                    port.counts.early_retry_answered(waited.message);
-                }
-                if let Some(phase) = Phase::of(waited.message) {
-                    let took = now.saturating_duration_since(waited.since);
-                    port.counts.latencies.count(phase, took);
-                }
-            }
-            (Some(before), Some(after)) if before.ambiguous && !after.ambiguous => {
-                self.globals.round_trips.acknowledged(peer, after, now);
-            }
-            _ => {}
+        let heard = Heard::of(waited, waiting);
+        self.globals.round_trips.received(peer, heard, now);
+        let (Some(Heard::Answered(waited)), Some(port)) = (heard, inner.cm_port()) else {
+            return;
+        };
+        if waited.ambiguous {
+            port.counts.early_retry_answered(waited.message);
+        }
+        if let Some(phase) = Phase::of(waited.message) {
+            let took = now.saturating_duration_since(waited.since);
+            port.counts.latencies.count(phase, took);
         }
     }
 }

@@ -8,10 +8,9 @@
 //! all variables are atomic, and no correctness depends on the order of accesses to two of them.
 
 use cmproto::{
-    cm::{RetryPolicy, RoundTrip, Waiting},
+    cm::{Heard, LatestAnswered, RetryPolicy, RoundTrip, Waiting},
     origin::Origin,
     time::{Duration, Instant},
-    wire::Attribute,
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -32,37 +31,20 @@ struct Slot {
     last_received: Atomic<u64>,
     /// The number of requests that wait for an answer of one of the peers.
     in_flight: Atomic<u32>,
-    /// For each kind of request, the time when the latest one that was answered was sent, in
-    /// microseconds of the module's clock.
-    latest: [Atomic<u64>; KINDS],
+    /// For each kind of request, the time when the latest one that was answered was sent.
+    latest: [Atomic<u64>; LatestAnswered::KINDS],
 }
 
-/// Number of kinds of requests: REQ, REP, DREQ, SIDR_REQ.
-const KINDS: usize = 4;
-
 impl Slot {
-    /// Returns the time for requests of the kind `message`.
-    fn latest(&self, message: Attribute) -> Option<&Atomic<u64>> {
-        let [req, rep, dreq, sidr_req] = &self.latest;
-        match message {
-            Attribute::Req => Some(req),
-            Attribute::Rep => Some(rep),
-            Attribute::Dreq => Some(dreq),
-            Attribute::SidrReq => Some(sidr_req),
-            Attribute::Mra
-            | Attribute::Rej
-            | Attribute::Rtu
-            | Attribute::Drep
-            | Attribute::SidrRep
-            | Attribute::Lap
-            | Attribute::Apr => None,
-        }
+    /// Returns the time for requests of the kind of this one.
+    fn latest(&self, request: Waiting) -> Option<&Atomic<u64>> {
+        self.latest.get(LatestAnswered::place(request.message)?)
     }
 
     /// Returns whether a later request of the same kind was answered.
     fn has_overtaken(&self, waiting: Waiting) -> bool {
-        self.latest(waiting.message)
-            .is_some_and(|latest| latest.load(Relaxed) > waiting.since.as_micros())
+        self.latest(waiting)
+            .is_some_and(|latest| LatestAnswered::from(latest.load(Relaxed)).has_overtaken(waiting))
     }
 }
 
@@ -80,7 +62,7 @@ impl RoundTrips {
             trip: Atomic::new(0),
             last_received: Atomic::new(0),
             in_flight: Atomic::new(0),
-            latest: [const { Atomic::new(0) }; KINDS],
+            latest: [const { Atomic::new(0) }; LatestAnswered::KINDS],
         };
         Arc::init(
             init!(RoundTrips {
@@ -100,39 +82,26 @@ impl RoundTrips {
         self.of(peer.bucket(self.key))
     }
 
-    /// Records a message from the peer of a connection.
-    pub(crate) fn received(&self, peer: &Origin, now: Instant) {
-        if let Some(slot) = self.slot(peer) {
-            slot.last_received.store(now.as_micros(), Relaxed);
-        }
-    }
-
-    /// Records that the peer has answered a request at `now`, which had `waited`.
+    /// Records a message from the peer of a connection at `now`, and the news that it brings of a
+    /// request to the peer.
     ///
     /// If two answers are handled at the same time, one of them may not be recorded.
-    pub(crate) fn answered(&self, peer: &Origin, waited: Waiting, now: Instant) {
+    pub(crate) fn received(&self, peer: &Origin, heard: Option<Heard>, now: Instant) {
         let Some(slot) = self.slot(peer) else {
             return;
         };
+        slot.last_received.store(now.as_micros(), Relaxed);
+        let Some(heard) = heard else {
+            return;
+        };
         let trip = RoundTrip::from(slot.trip.load(Relaxed));
-        let after = now.saturating_duration_since(waited.since);
-        slot.trip
-            .store(trip.answered(after, waited.ambiguous).into(), Relaxed);
-        if let Some(latest) = slot.latest(waited.message) {
-            let since = waited.since.as_micros();
-            if since > latest.load(Relaxed) {
-                latest.store(since, Relaxed);
-            }
-        }
-    }
-
-    /// Records that the peer has acknowledged at `now` a request that is still `waiting`, so that
-    /// its early retries were needless.
-    pub(crate) fn acknowledged(&self, peer: &Origin, waiting: Waiting, now: Instant) {
-        if let Some(slot) = self.slot(peer) {
-            let trip = RoundTrip::from(slot.trip.load(Relaxed));
-            let after = now.saturating_duration_since(waiting.since);
-            slot.trip.store(trip.acknowledged(after).into(), Relaxed);
+        slot.trip.store(trip.heard(heard, now).into(), Relaxed);
+        let Heard::Answered(waited) = heard else {
+            return;
+        };
+        if let Some(latest) = slot.latest(waited) {
+            let before = LatestAnswered::from(latest.load(Relaxed));
+            latest.store(before.answered(waited).into(), Relaxed);
         }
     }
 

@@ -17,6 +17,7 @@ mod alternate;
 mod connection;
 mod destroy;
 mod encode;
+mod heard;
 mod keepalive;
 mod lap;
 mod params;
@@ -38,6 +39,7 @@ pub use self::{
     alternate::{AlternateEnd, Unusable},
     connection::Connection,
     destroy::DestroyCause,
+    heard::{Heard, LatestAnswered},
     lap::{AprStatus, LapParams, Received},
     params::{AcceptParams, ConnectParams, Limits},
     qp_attr::{access, qp_attr_mask, QpState},

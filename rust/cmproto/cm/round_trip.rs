@@ -2,7 +2,8 @@
 
 //! Estimation of the round-trip time of a peer.
 
-use crate::time::Duration;
+use super::heard::Heard;
+use crate::time::{Duration, Instant};
 
 /// The mean of a peer's answer times and their mean deviation, in microseconds (Jacobson's
 /// estimator, as in RFC 6298). The size allows one atomic variable to hold it.
@@ -25,6 +26,15 @@ impl RoundTrip {
     /// that a peer that has become slow is recognized after some answers. Losses of a third of the
     /// requests make the mean about a sixth too large.
     const AMBIGUOUS: Duration = Duration::from_millis(100);
+
+    /// Returns the estimate after a message of the peer at `now`, which brings news of a request.
+    pub fn heard(self, heard: Heard, now: Instant) -> Self {
+        let since = |sent| now.saturating_duration_since(sent);
+        match heard {
+            Heard::Answered(waited) => self.answered(since(waited.since), waited.ambiguous),
+            Heard::Acknowledged(waiting) => self.acknowledged(since(waiting.since)),
+        }
+    }
 
     /// Returns the estimate after an answer `after` the first send of a request. `ambiguous` is set
     /// if the request was sent early.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Round-trip times of peers, as in `rust/table/round_trips.rs`.
+//! Round-trip times of peers, in slots as in `rust/table/round_trips.rs`.
 
 use std::collections::BTreeMap;
 
 use cmproto::{
-    cm::{RetryPolicy, RoundTrip, Waiting},
+    cm::{Heard, LatestAnswered, RetryPolicy, RoundTrip, Waiting},
     origin::Origin,
     time::{Duration, Instant},
-    wire::Attribute,
 };
 
 use crate::tables::hash_key;
@@ -20,7 +19,7 @@ struct Slot {
     last_received: Instant,
     in_flight: u32,
     /// For each kind of request, the time when the latest one that was answered was sent.
-    latest: BTreeMap<Attribute, Instant>,
+    latest: [LatestAnswered; LatestAnswered::KINDS],
 }
 
 /// The round-trip times of all peers of a node.
@@ -56,16 +55,16 @@ impl RoundTrips {
             return RetryPolicy::Classic;
         };
         let slot = self.slot(peer);
-        let is_later = |waiting: Waiting| {
-            let latest = slot.latest.get(&waiting.message);
-            latest.is_some_and(|latest| *latest > waiting.since)
+        let has_overtaken = |waiting: Waiting| {
+            let latest = LatestAnswered::place(waiting.message).map(|place| slot.latest[place]);
+            latest.is_some_and(|latest| latest.has_overtaken(waiting))
         };
         RetryPolicy::of(
             slot.in_flight,
             now.saturating_duration_since(slot.last_received),
             slot.trip,
             early_retry,
-            waiting.is_some_and(is_later),
+            waiting.is_some_and(has_overtaken),
         )
     }
 
@@ -79,18 +78,14 @@ impl RoundTrips {
     ) {
         let slot = self.slot(peer);
         slot.last_received = now;
-        match (before, after) {
-            (Some(waited), None) => {
-                let took = now.saturating_duration_since(waited.since);
-                slot.trip = slot.trip.answered(took, waited.ambiguous);
-                let latest = slot.latest.entry(waited.message).or_default();
-                *latest = waited.since.max(*latest);
+        let Some(heard) = Heard::of(before, after) else {
+            return;
+        };
+        slot.trip = slot.trip.heard(heard, now);
+        if let Heard::Answered(waited) = heard {
+            if let Some(place) = LatestAnswered::place(waited.message) {
+                slot.latest[place] = slot.latest[place].answered(waited);
             }
-            (Some(before), Some(after)) if before.ambiguous && !after.ambiguous => {
-                let took = now.saturating_duration_since(after.since);
-                slot.trip = slot.trip.acknowledged(took);
-            }
-            _ => {}
         }
     }
 

@@ -8,6 +8,8 @@
 # shellcheck disable=SC2086,SC2015,SC2119 # prefixes are commands
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/mckey.sh
+. "$SELFTESTS/lib/mckey.sh"
 # shellcheck source=selftests/lib/softib.sh
 . "$SELFTESTS/lib/softib.sh"
 # shellcheck source=selftests/lib/consumer.sh
@@ -156,20 +158,9 @@ check "cmtime, 50 connections" cmtime_pair -c 50 -m 0
 # The subnet administrator is a script, which answers 200 questions at once in more than 2 s if the host is busy.
 check "cmtime, 200 connections" cmtime_pair -c 200 -m 0 -t 10000
 
-# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: a receiver in the other namespace (programs.sh).
+# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: both ends of a group.
 mckeys() {
-	local receiver status=0 group=$1 how=${4:--m}
-	: >"$TMP/receiver"
-	# shellcheck disable=SC2086
-	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey "$how" "$group" -b "$J4" $2 >"$TMP/receiver" 2>&1 &
-	receiver=$!
-	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
-	# shellcheck disable=SC2086
-	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s "$how" "$group" -b "$I4" $3 >"$TMP/sender" 2>&1 || status=$?
-	ends_within 30 "$receiver" || status=$?
-	cat "$TMP/receiver" "$TMP/sender"
-	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
-	[ "$status" -eq 0 ] && nothing_left
+	mckey_pair "${4:--m} $1 -b $J4 $2" "${4:--m} $1 -b $I4 $3" && nothing_left
 }
 check "mckey" thrice mckeys 239.1.2.3 "-C 3" "-C 1000"
 if [ "$SOFTIB_OPA" ]; then
@@ -182,18 +173,9 @@ check "mckey, a GID" thrice mckeys ff12:a01b:fe80::1234 "-C 3" "-C 1000" -M
 
 # A group of link-local scope is at the interface that is named: at both ends there is another.
 mckeys_by_scope() {
-	local receiver status=0 there here
+	local there here
 	there=$(ipoib_of ib_b "$PEER") && here=$(ipoib_of ib_a) || return
-	: >"$TMP/receiver"
-	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$1%$there" -C 3 >"$TMP/receiver" 2>&1 &
-	receiver=$!
-	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
-	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$1%$here" -C 1000 >"$TMP/sender" 2>&1 ||
-		status=$?
-	ends_within 30 "$receiver" || status=$?
-	cat "$TMP/receiver" "$TMP/sender"
-	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
-	[ "$status" -eq 0 ] && nothing_left
+	mckey_pair "-m $1%$there -C 3" "-m $1%$here -C 1000" && nothing_left
 }
 check "mckey, a group of the link" thrice mckeys_by_scope ff12::99
 check "mckey, a group of the link that IANA gives" thrice mckeys_by_scope ff02::1:99

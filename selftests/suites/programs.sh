@@ -4,6 +4,8 @@
 # Programs of rdmacm-utils and perftest, unmodified, and uc in the current directory.
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
+# shellcheck source=selftests/lib/mckey.sh
+. "$SELFTESTS/lib/mckey.sh"
 
 # both SERVER -- CLIENT: each a command line; the server runs in the other
 # namespace, and both end with success.
@@ -126,28 +128,13 @@ copy() {
 }
 check "rcopy" thrice copy
 
-# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: a receiver in the other namespace. It
-# waits for a few messages of many: the sender ends when it has posted its messages,
-# though not all are out, and now and then none is. A group of a link is at the interfaces between the two.
+# mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS: both ends of a group. A group of a link is at the interfaces between the two.
 mckeys() {
-	local receiver status=0 group=$1 there=$B4 here=$A4
+	local group=$1 there=$B4 here=$A4
 	[[ $group != *:* ]] || there=$B6 here=$A6
-	: >"$TMP/receiver"
-	# shellcheck disable=SC2086
-	$PEER stdbuf -oL timeout $((60 * PATIENCE)) mckey -m "$group" -b "$there" $2 >"$TMP/receiver" 2>&1 &
-	receiver=$!
-	wait_for 20 grep -q "joined dgid" "$TMP/receiver" || status=1
-	in_group "$PEER" v1 "$group" || { status=$?; echo "the receiver's interface is no member"; }
-	# shellcheck disable=SC2086
-	stdbuf -oL timeout $((60 * PATIENCE)) mckey -s -m "$group" -b "$here" $3 >"$TMP/sender" 2>&1 || {
-		status=$?
-		echo "sender: $status"
-	}
-	ends_within 30 "$receiver" || { status=$?; echo "receiver: $status"; }
-	cat "$TMP/receiver" "$TMP/sender"
-	[ "$(cat "$TMP/receiver" "$TMP/sender" | grep -c "return status 0")" -eq 2 ] || status=1
-	! in_group "$PEER" v1 "$group" && ! in_group "" v0 "$group" || status=1
-	[ "$status" -eq 0 ] && nothing_left
+	mckey_pair "-m $group -b $there $2" "-m $group -b $here $3" in_group "$PEER" v1 "$group" || return
+	! in_group "$PEER" v1 "$group" && ! in_group "" v0 "$group" || fail "an interface is still a member" || return
+	nothing_left
 }
 
 # in_group NAMESPACE NETDEV GROUP: is the interface a member?

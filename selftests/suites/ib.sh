@@ -269,6 +269,65 @@ cable() {
 }
 check "a port is down for a while" cable
 
+is_in_state() {
+	grep -q "$1" "/sys/class/infiniband/$2/ports/1/state"
+}
+
+# tells_within MS SINCE: the server is told, by an event, in that time; with C it is not.
+tells_within() {
+	local told=0 ms
+	wait_for 6 grep -q "DISCONNECT EVENT" "$TMP/server" || told=1
+	ms=$(($(date +%s%3N) - $2))
+	if [ "$CM" = c ]; then
+		[ "$told" = 1 ] && cm_id_in CONNECT "ib_a.*comm rping" || fail "told after $ms ms"
+	else
+		[ "$told" = 0 ] && [ "$ms" -le $(($1 * PATIENCE)) ] || fail "$told after $ms ms"
+	fi
+}
+
+# idle ADDRESS: a connection of which nothing is under way, so that no queue pair notices that its peer is silent.
+idle() {
+	connected "$1" && kill -STOP "$client" && pause 1
+}
+
+# set_port NAME VALUE: of the server's port; C has no such setting.
+set_port() {
+	[ "$CM" = c ] || port_setting "$1" "$2" ib_a
+}
+
+dead_port() {
+	local server client status=0 since
+	set_port cm_dead_link_ms 300 && idle "$I4" || return
+	since=$(date +%s%3N)
+	$PEER ip link set m1 down && wait_for 10 is_in_state DOWN ib_a || status=1
+	tells_within 2000 "$since" || status=1
+	$PEER ip link set m1 up && set_port cm_dead_link_ms 0 || status=1
+	wait_for 10 is_in_state ACTIVE ib_a && softib_pings || status=1
+	end "$client" "$server" && [ "$status" -eq 0 ] && nothing_left 60
+}
+check "a server hears of its dead port" dead_port
+
+no_ids_of() {
+	[[ "$(cm_ids)" != *"link $1/"* ]]
+}
+
+# The client is gone, and nothing that its host sends about it arrives. The server asks, and is answered.
+forgotten() {
+	local server client status=0 since sent=/sys/class/infiniband/ib_b/ports/1/cm_tx_msgs/dreq before
+	set_port cm_keepalive_s 2 && idle "$I4" || return
+	$PEER tc qdisc add dev m1 root netem loss 100% || status=1
+	kill -9 "$client"
+	wait_for 30 no_ids_of ib_b || status=1
+	before=$(<$sent)
+	$PEER tc qdisc del dev m1 root || status=1
+	since=$(date +%s%3N)
+	tells_within 4000 "$since" || status=1
+	[ "$(<$sent)" -eq "$before" ] || { fail "the client's host has said so itself" || status=1; }
+	set_port cm_keepalive_s 0 || status=1
+	end "$client" "$server" && [ "$status" -eq 0 ] && nothing_left 60
+}
+check "a server asks after a client that its host has lost" forgotten
+
 check "RoCE and InfiniBand at the same time, one listener" both_kinds "$I4"
 
 # A round of race/race-ib: two threads give commands to one id.

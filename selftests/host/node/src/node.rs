@@ -49,11 +49,13 @@ pub enum Plant {
     RepeatedEvent,
     /// The first communication ids are the same after a restart, and for all nodes.
     SameIds,
+    /// An alternate path that the peer has refused is taken for one that it has loaded.
+    TakeRefused,
 }
 
 impl Plant {
     /// Every bug.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoDuplicates,
         Self::KeepRemoteIds,
         Self::NoRepTimer,
@@ -61,6 +63,7 @@ impl Plant {
         Self::Unasked,
         Self::RepeatedEvent,
         Self::SameIds,
+        Self::TakeRefused,
     ];
 }
 

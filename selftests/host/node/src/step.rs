@@ -64,8 +64,9 @@ impl<E: Environment> Node<E> {
             cm::Action::ReleaseRemoteIds => self.release_remote_ids(ep),
             cm::Action::Deliver(event) => self.deliver(ep, event, cause),
             cm::Action::EndLap { is_loaded } => {
+                let is_planted = self.plant == Some(Plant::TakeRefused);
                 if let Some(endpoint) = self.endpoints.get_mut(&ep) {
-                    endpoint.paths.end_lap(is_loaded);
+                    endpoint.paths.end_lap(is_loaded || is_planted);
                 }
             }
             cm::Action::Release | cm::Action::Count(_) => {}

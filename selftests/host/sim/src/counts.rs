@@ -34,6 +34,7 @@ counts! {
     disconnected = "  disconnected",
     half_open = "  half open when the network had healed",
     reused = "  queue pair reused in time wait",
+    loaded = "  got another alternate path by a LAP",
     recognized = "  asked about a connection that the peer has lost",
     messages = "messages",
     lost = "  lost",

@@ -6,6 +6,8 @@
 //! the module has around them. Their users connect, accept, reject, disconnect and destroy at any
 //! moment, some of them for datagrams (SIDR); the network between them loses, repeats, delays (and
 //! so reorders) and corrupts messages and is cut in two at times; nodes restart with the same GUID.
+//! Where the network keeps the order of messages it is one of InfiniBand in half of the
+//! simulations: users of connections propose alternate paths by LAPs, of which some end nowhere.
 //! Time is virtual, and a seed decides everything: a seed that finds an error finds it again, and
 //! is shrunk to a short [`Script`].
 //!
@@ -27,7 +29,8 @@
 //!   that was answered by an MRA, nor given up before those intervals and the times of the MRAs are
 //!   over. Unless its user destroys the connection, a call therefore has one outcome, after a
 //!   bounded time. A REJ that comes when the connection is established ends it, but is no second
-//!   outcome.
+//!   outcome. A LAP is over after (retries + 1) intervals, and when the LAPs of two established
+//!   ends are, either both or none have an alternate path, unless one was given up.
 //! - **S4** *Every established side is told of the end.* (a) A DREQ that arrives and names it ends
 //!   an established connection. (b) A DREQ is in flight for a bounded time as in S3, then the user
 //!   is told, whatever the peer does. (c) When the network has become perfect, every half of a
@@ -55,7 +58,9 @@
 //!   tables, a REQ is a new one: the protocol cannot know better.
 //! - **S7** *Message count.* A connection sends each of REQ, REP and DREQ at most (retries + 1)
 //!   times, and 7 times more at a node that sends early, a REP once more for each repeated REQ, and
-//!   an RTU, DREP, MRA or REJ at most once more than there are messages that call for it. A message
+//!   an RTU, DREP, MRA or REJ at most once more than there are messages that call for it. A LAP is
+//!   sent as often as a REQ for each proposal, and once more for each LAP of the peer, and an APR
+//!   once for each LAP. A message
 //!   that belongs to no connection is sent only in answer to a message. A node that has confirmed
 //!   no request is sent one message for each REQ, and 4 more in any 10 s.
 //! - **S8** *Destroy terminates without the peer.* A connection that was destroyed is over, or in a

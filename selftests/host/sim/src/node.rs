@@ -29,6 +29,10 @@ const EARLY: Duration = Duration::from_millis(20);
 /// The seconds between two questions of a node that asks its peers whether they have a connection.
 const KEEPALIVE: u64 = 60;
 
+/// The other LID of a node, as its peers see it, and one of nobody.
+const PEER_LID: u16 = 1;
+const NO_LID: u16 = 99;
+
 /// One node.
 pub type Node = cmnode::Node<Observer>;
 
@@ -50,6 +54,7 @@ pub fn start(index: usize, epoch: u32, first_ep: EpId, setup: Setup) -> Node {
     let gid = Gid::from_v4([10, 0, 0, last]);
     let guid = 0x0200_0000_0000_0000 | u64::from(last);
     let mut node = Node::new(Observer::new(index, setup), gid, guid, key, first_ep);
+    node.is_ib = setup.infiniband;
     node.linger = setup.linger;
     node.plant = setup.plant;
     let early = match setup.early >> index & 1 {
@@ -163,11 +168,26 @@ pub fn act(node: &mut Node, ep: EpId, verb: Verb, has_data: bool) -> Result<(), 
             node.notify(ep)
         }
         Verb::Notify | Verb::Nothing => Ok(()),
+        Verb::Propose => propose(node, ep, PEER_LID),
+        Verb::ProposeElsewhere => propose(node, ep, NO_LID),
         Verb::Destroy => {
             node.destroy(ep, DestroyCause::User);
             Ok(())
         }
     }
+}
+
+/// Proposes to the peer of `ep` an alternate path to this LID.
+fn propose(node: &mut Node, ep: EpId, dlid: u16) -> Result<(), Errno> {
+    let now = node.now;
+    // The LAP is sent within the call.
+    let endpoint = node.endpoints.get_mut(&ep).ok_or(Errno::ENOENT)?;
+    let before = endpoint.watch.propose(now);
+    let result = node.load_alternate(ep, dlid);
+    if let (Err(_), Some(endpoint)) = (result, node.endpoints.get_mut(&ep)) {
+        endpoint.watch.proposals = before;
+    }
+    result
 }
 
 fn accept(node: &mut Node, ep: EpId) -> Result<(), Errno> {

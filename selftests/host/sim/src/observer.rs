@@ -138,6 +138,8 @@ fn is_challenge(machine: &Machine, mad: &[u8; MAD_LEN]) -> bool {
 pub struct Before {
     /// The state of a connection.
     state: Option<State>,
+    /// A LAP waits for its APR.
+    has_lap: bool,
     /// The machine was copied.
     is_copied: bool,
     /// The message was applied before.
@@ -147,6 +149,16 @@ pub struct Before {
 
 fn state(endpoint: &Endpoint) -> Option<State> {
     endpoint.machine.connection().map(Connection::state)
+}
+
+fn has_lap(endpoint: &Endpoint) -> bool {
+    let machine = endpoint.machine.connection();
+    machine.is_some_and(Connection::has_lap)
+}
+
+/// Returns whether a message of this kind may change a connection whose state stays.
+fn changes_no_state(kind: Attribute) -> bool {
+    matches!(kind, Attribute::Mra | Attribute::Lap | Attribute::Apr)
 }
 
 impl Environment for Observer {
@@ -269,6 +281,7 @@ impl Environment for Observer {
         };
         let mut before = Before {
             state: state(endpoint),
+            has_lap: has_lap(endpoint),
             ..Before::default()
         };
         let watch = &mut endpoint.watch;
@@ -304,7 +317,7 @@ impl Environment for Observer {
                     watch.supersede(kind);
                 }
                 watch.receive(kind);
-                before.is_repeated || kind == Attribute::Mra
+                before.is_repeated || changes_no_state(kind)
             }
         };
         if before.is_copied {
@@ -325,6 +338,7 @@ impl Environment for Observer {
             return;
         };
         let after = state(endpoint);
+        let has_lap = has_lap(endpoint);
         let (machine, watch) = (&endpoint.machine, &mut endpoint.watch);
         let is_changed = before.is_copied && node.env.copy.as_ref() != Some(machine);
         let judgement = match cause {
@@ -346,7 +360,7 @@ impl Environment for Observer {
                 if kind == Attribute::Drep && before.state == Some(State::Established) {
                     node.env.effects.push(Effect::Lost { ep });
                 }
-                if after != before.state || kind == Attribute::Mra && is_changed {
+                if after != before.state || changes_no_state(kind) && is_changed {
                     watch.apply(kind, before.digest);
                 }
                 match before.is_repeated && is_changed {
@@ -357,7 +371,12 @@ impl Environment for Observer {
                     false => disconnected(endpoint, arrived.message, before.state),
                 }
             }
-            Cause::New | Cause::Verb | Cause::Park | Cause::Timer | Cause::StalePeer => Ok(()),
+            Cause::Timer => {
+                let is_over = before.has_lap && !has_lap && after == before.state;
+                watch.proposals.is_given_up |= is_over;
+                Ok(())
+            }
+            Cause::New | Cause::Verb | Cause::Park | Cause::StalePeer => Ok(()),
         };
         node.env.judge(judgement);
         // No other field can have changed.

@@ -138,10 +138,40 @@ fn users(rng: &mut Rng, tag: Tag, steps: &mut Vec<Step>) {
     }
 }
 
+/// Makes every other network that keeps the order of messages one of InfiniBand, whose users propose
+/// alternate paths.
+fn alternates(setup: &mut Setup, weather: &Weather, steps: &mut Vec<Step>) {
+    // Drawn apart, so that a seed stands for the same as without them.
+    let mut rng = Rng::with_seed(!setup.seed);
+    let is_in_order = (weather.late, weather.twice, weather.corrupt) == (0, 0, 0);
+    setup.infiniband = is_in_order && rng.bool();
+    if !setup.infiniband {
+        return;
+    }
+    let calls = steps.iter().filter_map(|step| match step {
+        Step::Connect(call) => Some(call.tag),
+        _ => None,
+    });
+    for tag in calls.collect::<Vec<_>>() {
+        for side in [Side::Active, Side::Passive] {
+            while often(&mut rng, 50) {
+                let verbs = [Verb::Propose, Verb::Propose, Verb::ProposeElsewhere];
+                steps.push(Step::Act(Act {
+                    tag,
+                    side,
+                    when: Moment::Connected,
+                    after: span(&mut rng, MINUTE),
+                    verb: one(&mut rng, &verbs),
+                }));
+            }
+        }
+    }
+}
+
 /// The script of a seed, and the network to play it in.
 pub fn plan(seed: u64, knobs: &Knobs) -> (Script, Network) {
     let mut rng = Rng::with_seed(seed);
-    let setup = Setup {
+    let mut setup = Setup {
         seed,
         nodes: one(&mut rng, &[2, 2, 3]),
         qpns: one(&mut rng, &[4, 16, 1 << 20]),
@@ -161,6 +191,7 @@ pub fn plan(seed: u64, knobs: &Knobs) -> (Script, Network) {
         parking: (seed as usize / 3) % 3,
         early: (seed % 8) as u8,
         keepalive: (seed / 8 % 8) as u8,
+        infiniband: false,
     };
     let nodes = usize::from(setup.nodes);
     let mut weather = weather(&mut rng, knobs);
@@ -198,6 +229,7 @@ pub fn plan(seed: u64, knobs: &Knobs) -> (Script, Network) {
         });
     }
     weather.delay = weather.delay.min(MINUTE);
+    alternates(&mut setup, &weather, &mut steps);
     (
         Script { setup, steps },
         Network::drawn(rng.u64(..), weather),

@@ -186,6 +186,26 @@ impl Asking {
     }
 }
 
+/// The alternate paths that a side has proposed.
+#[derive(Clone, Copy, Debug)]
+pub struct Proposals {
+    number: u16,
+    /// When the last LAP must be over.
+    due: Instant,
+    /// A LAP was given up: the peer may have loaded its path.
+    pub is_given_up: bool,
+}
+
+impl Default for Proposals {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            due: Instant::ZERO,
+            is_given_up: false,
+        }
+    }
+}
+
 /// The record of an endpoint.
 #[derive(Debug)]
 pub struct Watch {
@@ -204,6 +224,8 @@ pub struct Watch {
     early: u16,
     /// The peer of an established connection is asked at intervals whether it has it.
     keepalive: bool,
+    /// The alternate paths that this side has proposed.
+    pub proposals: Proposals,
     /// MRAs that were not asked for: of a request that was parked.
     parked: u16,
     /// When the peer was asked for the last time whether the connection still exists.
@@ -240,6 +262,7 @@ impl Watch {
             asking: None,
             early: 0,
             keepalive: false,
+            proposals: Proposals::default(),
             parked: 0,
             challenged: None,
             sent: [0; 11],
@@ -270,6 +293,15 @@ impl Watch {
     pub fn resolve(&mut self, now: Instant) {
         self.stage = Stage::Resolving;
         self.due = Some(now + self.interval.saturating_mul(u64::from(self.sends)));
+    }
+
+    /// A LAP is to be sent. Returns the record as it was before.
+    pub fn propose(&mut self, now: Instant) -> Proposals {
+        let before = self.proposals;
+        self.proposals.number += 1;
+        let sends = u64::from(self.sends);
+        self.proposals.due = now + self.interval.saturating_mul(sends);
+        before
     }
 
     /// The request was parked.
@@ -346,7 +378,11 @@ impl Watch {
             Attribute::Rej => 1 + got(Attribute::Req) + got(Attribute::Rep),
             Attribute::SidrReq => self.sends + self.early,
             Attribute::SidrRep => got(Attribute::SidrReq),
-            Attribute::Lap | Attribute::Apr => 0,
+            // Another one, if the peer's has come between.
+            Attribute::Lap => {
+                self.proposals.number * (self.sends + self.early) + got(Attribute::Lap)
+            }
+            Attribute::Apr => got(Attribute::Lap),
         };
         let Some(count) = self.sent.get_mut(slot(kind)) else {
             return Ok(());
@@ -432,7 +468,11 @@ impl Watch {
             )
         };
         let asks = self.keepalive && state == State::Established;
-        let waits = requests(state) || state == State::Timewait || asks;
+        let proposes = machine.has_lap();
+        if proposes && now > self.proposals.due {
+            return Err(self.broken(Rule::S3, "a LAP waits for too long"));
+        }
+        let waits = requests(state) || state == State::Timewait || asks || proposes;
         if machine.deadline().is_some() != waits {
             let deadline = machine.deadline();
             let what = format!("{state:?} with deadline {deadline:?}");

@@ -36,6 +36,8 @@ pub struct Setup {
     /// The nodes that ask their peers at intervals whether they still have a connection, a bit for
     /// each.
     pub keepalive: u8,
+    /// The ports are of InfiniBand, so that connections may get an alternate path by a LAP.
+    pub infiniband: bool,
     /// True if a destroyed connection waits out its time wait, false if it is forgotten at once.
     pub linger: bool,
     /// The time that it takes to find a new peer's link address.
@@ -54,6 +56,7 @@ impl Setup {
         parking: 0,
         early: 0,
         keepalive: 0,
+        infiniband: false,
         linger: false,
         reach: Duration::ZERO,
         plant: None,
@@ -123,6 +126,10 @@ pub enum Verb {
     Destroy,
     /// Reports that data arrived, if the peer could send any.
     Notify,
+    /// Proposes an alternate path to the peer, by a LAP.
+    Propose,
+    /// Proposes one that does not end at the peer.
+    ProposeElsewhere,
     Nothing,
 }
 
@@ -284,7 +291,7 @@ impl fmt::Display for Script {
         write!(
             f,
             "{} nodes, {} queue pairs and a backlog of {} + {} each, peers are reached after {}, \
-             destroyed connections {linger}, nodes that send early: {:#b}, nodes that ask: {:#b}",
+             destroyed connections {linger}, nodes that send early: {:#b}, nodes that ask: {:#b}{}",
             setup.nodes,
             setup.qpns,
             setup.backlog,
@@ -292,6 +299,7 @@ impl fmt::Display for Script {
             time(setup.reach),
             setup.early,
             setup.keepalive,
+            if setup.infiniband { ", InfiniBand" } else { "" },
         )?;
         if let Some(plant) = setup.plant {
             write!(f, ", planted bug: {plant:?}")?;

@@ -66,6 +66,7 @@ impl Search {
             |setup: &mut Setup| setup.parking = 0,
             |setup: &mut Setup| setup.early = 0,
             |setup: &mut Setup| setup.keepalive = 0,
+            |setup: &mut Setup| setup.infiniband = false,
             |setup: &mut Setup| setup.linger = false,
             |setup: &mut Setup| setup.reach = Duration::ZERO,
         ] {

@@ -40,6 +40,7 @@ fn no_rule_is_broken() {
         counts.half_open,
         counts.reused,
         counts.recognized,
+        counts.loaded,
     ] {
         assert_ne!(count, 0, "{counts:?}");
     }
@@ -146,6 +147,7 @@ fn planted_bugs_are_found() {
         (Plant::Unasked, Rule::S7),
         (Plant::RepeatedEvent, Rule::S3),
         (Plant::SameIds, Rule::S1),
+        (Plant::TakeRefused, Rule::S3),
     ] {
         let (found, needed) = find(plant);
         assert_eq!(found, rule, "{plant:?}");

@@ -111,6 +111,7 @@ impl World {
                     self.counts.half_open += 1;
                     self.judge_half_open(index, ep);
                 }
+                self.judge_alternate(index, ep);
                 if !self.has_other_end(index, ep) {
                     self.orphans.push((index, ep));
                 }
@@ -122,6 +123,27 @@ impl World {
                 if self.is_established(index, ep) {
                     self.act(index, ep, Verb::Disconnect);
                 }
+            }
+        }
+    }
+
+    /// S3: both ends know the outcome of the LAPs of either, unless it was given up.
+    fn judge_alternate(&mut self, index: usize, ep: EpId) {
+        let is_over = |world: &Self, (index, ep): (usize, EpId)| {
+            let (endpoint, machine) = world.connection(index, ep)?;
+            let is_known = !machine.has_lap() && !endpoint.watch.proposals.is_given_up;
+            is_known.then_some(endpoint.paths.alternate.is_some())
+        };
+        let partner = self.partner(index, ep);
+        let partner = partner.filter(|(node, ep)| self.is_established(*node, *ep));
+        let Some(partner) = partner else {
+            return;
+        };
+        if let (Some(own), Some(other)) = (is_over(self, (index, ep)), is_over(self, partner)) {
+            self.counts.loaded += u64::from(own);
+            if own != other {
+                let what = format!("an end at node {index} alone has an alternate path: {own}");
+                self.break_rule(Rule::S3, what);
             }
         }
     }

@@ -453,6 +453,8 @@ impl World {
             Message::Dreq(m) => m.remote_comm_id,
             Message::Drep(m) => m.remote_comm_id,
             Message::Rej(m) => m.remote_comm_id,
+            Message::Lap(m) => m.remote_comm_id,
+            Message::Apr(m) => m.remote_comm_id,
             _ => 0,
         };
         let named = node.tables.comm_ids.get(id);

@@ -7,9 +7,9 @@
 # that are below devices of tools/softib, and need not be there yet; not what goes to the sender's own port.
 # tcpdump does not look into UDP over IPv6 by itself.
 capture_start() {
-	local log=/tmp/tcpdump.log interface=$1
+	local interface=$1
 	local what='udp dst port 4791 and ((ip and udp[8] == 0x64) or (ip6 and ip6[48] == 0x64))'
-	CAPTURED=$1
+	CAPTURED=$1 CAPTURE_LOG=/tmp/tcpdump.$$.log
 	if [ "$1" = infiniband ]; then
 		interface=any
 		# From or to QP 1; where these numbers are depends on whether there is a GRH, and whether the LIDs
@@ -23,9 +23,9 @@ capture_start() {
 			(udp[8] & 15 == 1 and udp[9] & 3 == 3 and udp[60] == 0x64 and
 			(udp[64:4] & 0xffffff == 1 or udp[76:4] & 0xffffff == 1)))"
 	fi
-	tcpdump -B 65536 -i "$interface" -U -w "$2" "$what" 2>$log &
+	tcpdump -B 65536 -i "$interface" -U -w "$2" "$what" 2>"$CAPTURE_LOG" &
 	TCPDUMP=$!
-	until grep -q "listening on" $log || ! kill -0 "$TCPDUMP" 2>/dev/null; do
+	until grep -q "listening on" "$CAPTURE_LOG" || ! kill -0 "$TCPDUMP" 2>/dev/null; do
 		sleep 0.05
 	done
 }
@@ -36,7 +36,7 @@ capture_end() {
 	sleep 1.5
 	kill "$TCPDUMP" 2>/dev/null
 	while kill -0 "$TCPDUMP" 2>/dev/null; do sleep 0.05; done
-	! grep -v '^0 packets dropped' /tmp/tcpdump.log | grep 'dropped by' || return
+	! grep -v '^0 packets dropped' "$CAPTURE_LOG" | grep 'dropped by' || return
 	if [ "$CAPTURED" = infiniband ]; then
 		"$(dirname "${BASH_SOURCE[0]}")/ibpcap.py" "$1" "$2"
 	else

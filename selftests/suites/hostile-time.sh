@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The time of calls beside a user who holds very many of something and goes on using it: at most twice that of calls beside
-# a user who holds one, or none. Rows 7, 8 and 12 of Documentation/security.rst. In counted time (tools/check does so), as
-# the time on the wall of a busy host says nothing.
+# a user who holds one, or none. Rows 7, 8 and 12 of Documentation/security.rst. And the time of a server's own calls beside
+# many connections. In counted time (tools/check does so), as the time on the wall of a busy host says nothing.
 #
 # With LONG=1 the user holds four times as many.
 #
@@ -29,6 +29,19 @@ compare() {
 	else
 		[ "$slower" -eq 0 ] || fail "$slower calls are slower"
 	fi
+}
+
+# The calls of a server with many connections in one channel cost at most 10 % more than with 100: with C, too.
+connections() {
+	local call few many dearer=0
+	act connections "$CONNECTIONS" || return
+	for call in query_{addr,path,gid} get_{request,established,disconnected} destroy_{disconnected,established}; do
+		few=${call}_few many=${call}_many
+		[ $((10 * ${!many})) -gt $((11 * ${!few})) ] || continue
+		echo "$call: ${!few} ns, then ${!many} ns"
+		dearer=$((dearer + 1))
+	done
+	[ "$dearer" -eq 0 ] && nothing_left 60
 }
 
 # 12: "ACT [COUNT]" CALL...: calls beside what ACT holds
@@ -71,14 +84,15 @@ beside_flood() {
 # More than a user may have, by default, so that it shows.
 [ "$CM" = c ] || echo 65536 >/proc/sys/net/rdma_ucm/max_user_memberships
 
-OWNERS=3500 EVENTS=7500 PORTS="32768 39999"
-[ -z "${LONG-}" ] || OWNERS=14000 EVENTS=30000 PORTS="32768 60999"
+OWNERS=3500 EVENTS=7500 PORTS="32768 39999" CONNECTIONS=3000
+[ -z "${LONG-}" ] || OWNERS=14000 EVENTS=30000 PORTS="32768 60999" CONNECTIONS=20000
 check "calls beside many owners of a port" held "owners $OWNERS" \
 	own bind_here bind_elsewhere refused_here any_here any_elsewhere
 check "calls beside the owners of all ephemeral ports" held_ports \
 	own bind_here bind_elsewhere any_here any_elsewhere resolve_here resolve_elsewhere
 check "calls beside many unread events" held "events $EVENTS" own bind_here bind_elsewhere
 check "many unread events move to another file" held "moved $EVENTS" own
+check "calls of a server with many connections" connections
 case="connections beside as many unanswered ones as there are address handles"
 if ! has_softib; then
 	skip "$case" "there is no softib"

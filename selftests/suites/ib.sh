@@ -340,6 +340,20 @@ if [ "$SOFTIB_OPA" ]; then
 	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
 fi
 
+# answers_to_laps: the ends of a connection answer each proposal of an alternate path by its status: it is loaded, no port
+# has the GID, the LID is not that of a port; and two more are loaded. Nobody sends a LAP with C.
+answers_to_laps() {
+	local want="0 8 7 0 0" got program
+	[ "$CM" != c ] || want=''
+	compiled ucma_conformance abi
+	capture_start infiniband "$TMP/laps.pcap"
+	"$program" ib.alternate_path_of_a_connection || return
+	capture_end "$TMP/laps.pcap" "$TMP/laps.erf" || return
+	got=$("$SELFTESTS/lib/aprs.py" "$TMP/laps.erf") || return
+	[ "$got" = "$want" ] || fail "APRs with $got"
+}
+[ "$SOFTIB_OPA" ] || check "alternate paths are answered by their status" answers_to_laps
+
 check "a third interface" softib_c
 if [ "$SOFTIB_OPA" ]; then
 	conformance 'opa.*'

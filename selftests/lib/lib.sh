@@ -250,12 +250,28 @@ end() {
 	done
 }
 
+# where_it_is PID: what the other processors do, and of each task of a process its state, the time that it has had, and its
+# stack in the kernel, which a task that runs does not show.
+where_it_is() {
+	local task
+	echo l >/proc/sysrq-trigger
+	pause 0.5
+	dmesg | tac | sed '/Sending NMI from CPU/q' | tac |
+		grep -vE '\] (R[ABCDS01][0-9A-Z]|FS|CS|CR2|PKRU|Code|Tainted|Hardware name):'
+	for task in "/proc/$1/task"/*; do
+		sed -E 's/^([0-9]+) .*\) /\1 /' "$task/stat" |
+			awk '{ print "task " $1 ": state " $2 ", user " $13 ", system " $14 " ticks, processor " $38 }'
+		cat "$task/stack"
+	done
+} 2>/dev/null
+
 # ends_within SECONDS PID: and its status.
 ends_within() {
 	local end=$((SECONDS + $1 * PATIENCE))
 	while kill -0 "$2" 2>/dev/null; do
 		[ "$SECONDS" -lt "$end" ] || {
-			echo "process $2 is still there: $(grep . "/proc/$2/task"/*/stack 2>/dev/null)"
+			echo "process $2 is still there:"
+			where_it_is "$2"
 			return 99
 		}
 		pause 0.05

@@ -54,3 +54,44 @@ destroyed in haste'
 IBCM_RIVALS='one service, two kinds of listeners at once
 one service, two owners at once who may not have it
 one service, two owners at once of whom one goes'
+
+# The tests of cmid that need no parameters.
+CMID_TESTS='nobody is asked
+an unused identifier
+texts
+addresses
+options
+resolution
+listeners
+a connection from outside
+a connection in callbacks
+parameters
+rejections
+extensions
+data before the RTU
+callbacks held back
+a request that waits
+a request that is destroyed while it is told
+queue pairs
+queue pairs in each state
+callbacks that want no more
+identifiers destroyed in each state
+datagrams
+groups
+destroyed in haste'
+
+# C gives up a connection whose queue pair another one claims.
+CLAIMS_END=N
+[ "$(cm-use)" != c ] || CLAIMS_END=Y
+
+# A service at the port ib_a itself, and somebody who is not there: options of softib_up.
+CMID_SUBNET=(--node fe80::98=98 --service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01)
+
+# cmid_over_ib: the tests of cmid over ib_a, which need that subnet.
+cmid_over_ib() {
+	local nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
+	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
+	tests cmid device=ib_a ipv4="$I4" claims_end="$CLAIMS_END" <<<"$CMID_TESTS
+services
+nobody answers"
+}

@@ -53,42 +53,15 @@ else
 	skip "listeners beside a service" "there is no ibcm.ko"
 fi
 
-# C gives up a connection whose queue pair another one claims.
-ends=N
-[ "$(cm-use)" != c ] || ends=Y
-
 # The error of calls when the device goes. C has another word for it, which NFS does not try again
 # after.
 gone=103
 [ "$(cm-use)" != c ] || gone=22
 
 # An address of nobody that does not have to be looked for.
-CMID_FIRST='nobody is asked
-an unused identifier
-texts
-addresses
-options
-resolution
-listeners
-a connection from outside
-a connection in callbacks
-parameters
-rejections
-extensions
-data before the RTU
-callbacks held back
-a request that waits
-a request that is destroyed while it is told
-queue pairs
-queue pairs in each state
-callbacks that want no more
-identifiers destroyed in each state
-datagrams
-groups
-destroyed in haste'
 if wanted cmid; then
 	ip neigh replace 10.0.0.98 lladdr 02:00:00:00:00:98 dev v0 nud permanent
-	tests cmid claims_end="$ends" <<<"$CMID_FIRST
+	tests cmid claims_end="$CLAIMS_END" <<<"$CMID_TESTS
 a neighbour that comes and goes
 nobody answers"
 	ip neigh del 10.0.0.98 dev v0
@@ -202,17 +175,11 @@ END
 if ! wanted ib; then
 	:
 elif has_softib; then
-	# A service at the port itself, and somebody who is not there.
-	check "two ports, IPoIB, a subnet administrator" softib_up --node fe80::98=98 \
-		--service id=0x10000000cafe,name=cafe,gid=fe80::5054:ff:fe72:6d01
-	nobody=80:00:00:98:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:98
+	check "two ports, IPoIB, a subnet administrator" softib_up "${CMID_SUBNET[@]}"
 	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS
 $IBCM_RIVALS"
 	alternate_paths
-	ip neigh replace 10.78.0.98 lladdr $nobody dev "$(ipoib_of ib_a)" nud permanent
-	tests cmid device=ib_a ipv4="$I4" claims_end="$ends" <<<"$CMID_FIRST
-services
-nobody answers"
+	cmid_over_ib
 	if [ -e cmid.ko ]; then
 		taken_away ib_a &
 		tests cmid device=ib_a ipv4="$I4" removal="$gone" <<<"the device goes"

@@ -3,8 +3,8 @@
 #
 # Connections over ports with an InfiniBand link layer: two of softib, which tools/softib builds into the
 # guest's share, ib_a here and ib_b in the namespace "peer", IPoIB over both, and a subnet administrator
-# (sa.py). With OVER=opa over ports with the capabilities and the LIDs of Omni-Path; there the consumer of messages
-# (ibcm) and a round of the suite race are cases, too.
+# (sa.py). With OVER=opa over ports with the capabilities and the LIDs of Omni-Path; there both consumers (ibcm and cmid) and
+# a round of the suite race are cases, too.
 # shellcheck disable=SC2086,SC2015,SC2119 # prefixes are commands
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
@@ -20,7 +20,8 @@ if ! has_softib; then
 	finish
 fi
 
-check "two ports, IPoIB, a subnet administrator" softib_up || finish
+[ "$SOFTIB_OPA" ] || CMID_SUBNET=()
+check "two ports, IPoIB, a subnet administrator" softib_up "${CMID_SUBNET[@]}" || finish
 if [ "$SOFTIB_OPA" ]; then
 	check "LIDs of 32 bits" grep -qx 0x10001 /sys/class/infiniband/ib_a/ports/1/lid
 fi
@@ -338,6 +339,7 @@ pairs() {
 if [ "$SOFTIB_OPA" ]; then
 	check "every pair of commands on one id" pairs
 	tests ibcm device=ib_a other=ib_b <<<"$IBCM_TESTS"
+	cmid_over_ib
 fi
 
 # answers_to_laps: the ends of a connection answer each proposal of an alternate path by its status: it is loaded, no port

@@ -55,6 +55,20 @@ fn all_connect_to_all_whatever_is_lost() {
     }
 }
 
+/// A timer runs out at a tick of its host: a loss costs up to one more.
+#[test]
+fn a_loss_costs_a_wave_a_tick_more() {
+    let mut waves = config(Scenario::Waves, Policy::Ours, 400, 1);
+    waves.plan.waves = 1;
+    let mut p99 = |tick| {
+        waves.tick = tick;
+        all_connected(&waves).node(99)
+    };
+    let [fine, coarse] = [0, 100_000_000].map(&mut p99);
+    assert!(fine > 0.02 && fine < 0.1, "{fine}");
+    assert!(coarse > fine + 0.02, "{coarse} {fine}");
+}
+
 /// The server takes some 30 us for a connection, and its queue has room for 512 messages.
 #[test]
 fn a_server_is_not_overrun_by_its_clients() {

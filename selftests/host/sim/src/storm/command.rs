@@ -22,6 +22,7 @@ usage: cmsim storm [option...]
   --spread US       time within which the nodes begin (1,000)
   --delay US        time until an application accepts (50)
   --backlog N       backlog of each listener (1,024)
+  --tick US         time between two ticks of a kernel, at which timers run out (4,000)
   --queue N         receive queue of QP1 (512)
   --tune NAME=N     early-retry (ms), parking, retries, response-timeout of policy rust";
 
@@ -112,6 +113,10 @@ pub fn configs(args: impl IntoIterator<Item = String>) -> Result<Vec<Config>, St
             "--delay" => {
                 let n = number(&value, 0, 60_000_000)? * 1_000;
                 set(Box::new(move |config| config.accept_delay = n));
+            }
+            "--tick" => {
+                let n = number(&value, 0, 1_000_000)? * 1_000;
+                set(Box::new(move |config| config.tick = n));
             }
             "--backlog" => {
                 let n = number(&value, 1, 1_000_000)? as u32;

@@ -47,6 +47,8 @@ pub struct Config {
     pub backlog: u32,
     /// Time until the application reads a request that it was told of.
     pub accept_delay: u64,
+    /// Time between two ticks of a kernel, at which timers run out.
+    pub tick: u64,
     /// The applications begin within this time.
     pub spread: u64,
     /// Time until a host that restarts is back.
@@ -82,6 +84,7 @@ impl Config {
             receive_queue: 512,
             backlog: 1_024,
             accept_delay: 50_000,
+            tick: 4_000_000,
             spread: 1_000_000,
             boot: 1_000_000_000,
             notice: 600_000_000,

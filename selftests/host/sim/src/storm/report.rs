@@ -52,12 +52,17 @@ impl Report {
 
     /// Returns the time until all connections of all hosts had their outcomes, in seconds.
     pub fn whole(&self) -> f64 {
-        quantile(&self.done, 100)
+        self.node(100)
     }
 
     /// Returns the time until a share of the connections was open after it was asked for.
     pub fn connect(&self, percent: usize) -> f64 {
         quantile(&self.took, percent)
+    }
+
+    /// Returns the time until a share of the hosts had the outcomes of all their connections.
+    pub fn node(&self, percent: usize) -> f64 {
+        quantile(&self.done, percent)
     }
 
     /// Returns the messages for each connection that was open.
@@ -94,7 +99,7 @@ impl fmt::Display for Row<'_> {
             write!(f, ",{:.6}", report.connect(percent))?;
         }
         for percent in [50, 99, 100] {
-            write!(f, ",{:.6}", quantile(&report.done, percent))?;
+            write!(f, ",{:.6}", report.node(percent))?;
         }
         write!(
             f,

@@ -139,6 +139,17 @@ impl<'a> World<'a> {
         }));
     }
 
+    /// Returns the time of the first tick of a host that is not before `at`. The ticks of hosts are
+    /// apart.
+    fn next_tick(&self, index: u32, at: u64) -> u64 {
+        let tick = self.config.tick.max(1);
+        let phase = u64::from(index).wrapping_mul(0x9e37_79b9) % tick;
+        at.saturating_sub(phase)
+            .div_ceil(tick)
+            .saturating_mul(tick)
+            .saturating_add(phase)
+    }
+
     pub(super) fn host(&mut self, host: u32) -> &mut Host {
         &mut self.hosts[host as usize]
     }
@@ -291,7 +302,7 @@ impl<'a> World<'a> {
             }
             Effect::Timer { ep, deadline } => {
                 let at = deadline.as_micros().saturating_mul(1_000);
-                self.at(at, Event::Timer(index, ep, deadline));
+                self.at(self.next_tick(index, at), Event::Timer(index, ep, deadline));
                 took
             }
             Effect::Tell { ep, event } => {

@@ -132,14 +132,20 @@ make_planted() {
 	test_module planted
 }
 
-# driver NAME [OPTION]: what tools/NAME makes of a driver of the kernel, as NAME.ko, or NAME-OPTION.ko.
-driver() {
-	local kdir file args=()
+# drivers NAME [OPTION]: prints the paths of what tools/NAME makes of drivers of the kernel.
+drivers() {
+	local kdir args=()
 	if [ "$kernel" = debug ]; then
 		kdir=$("$TOOLS/debug-kernel" --print-kdir) || return
 		args=("$kdir" LLVM=1)
 	fi
-	file=$("$TOOLS/$1" ${2:+"--$2"} "${args[@]}") && cp "$file" "$share/$1${2:+-$2}.ko"
+	"$TOOLS/$1" ${2:+"--$2"} "${args[@]}"
+}
+
+# driver NAME [OPTION]: the one that tools/NAME makes, as NAME.ko, or NAME-OPTION.ko.
+driver() {
+	local file
+	file=$(drivers "$@") && cp "$file" "$share/$1${2:+-$2}.ko"
 }
 
 make_siw() {
@@ -152,6 +158,11 @@ make_siw_late() {
 
 make_softib() {
 	driver softib
+}
+
+make_rnbd() {
+	local files
+	files=$(drivers rnbd) && mkdir -p "$share/rnbd" && xargs cp -t "$share/rnbd" <<<"$files"
 }
 
 # The module as it is installed: by a package, or, for the debug kernel, by modules_install.

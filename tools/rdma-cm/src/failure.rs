@@ -11,6 +11,8 @@ pub enum Failure {
     Kernel(i32),
     /// The kernel has no such family: the module is not loaded, or is another one.
     NoFamily,
+    /// The module has no such command, because it is older than the tool.
+    TooOld,
     /// An answer is none.
     Garbled,
     /// An argument is wrong.
@@ -38,7 +40,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Self::Wrong(_) => 2,
-            Self::NoFamily | Self::NoManager => 3,
+            Self::NoFamily | Self::NoManager | Self::TooOld => 3,
             Self::Kernel(libc::EPERM | libc::EACCES) | Self::NotRoot => 4,
             Self::File(_, error) if error.kind() == io::ErrorKind::PermissionDenied => 4,
             Self::Lines(_) => 5,
@@ -72,6 +74,10 @@ impl fmt::Display for Failure {
                     "the kernel does not answer: rust_rdma_cm is not loaded, or too old"
                 )
             }
+            Self::TooOld => write!(
+                f,
+                "the rust_rdma_cm that is loaded is older than this tool, and does not tell this"
+            ),
             Self::Garbled => write!(f, "the kernel has sent something that is no message"),
             Self::NoManager => write!(f, "no connection manager is loaded"),
             Self::NoTracefs => {

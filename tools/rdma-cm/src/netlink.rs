@@ -154,8 +154,13 @@ impl Socket {
     }
 
     /// Calls `visit` for each message of a dump.
+    ///
+    /// Fails with [`Failure::TooOld`] if the family does not have the command.
     pub fn dump(&mut self, command: u8, visit: impl FnMut(Attributes<'_>)) -> Result<(), Failure> {
-        self.call(NLM_F_DUMP, command, &[], visit)
+        match self.call(NLM_F_DUMP, command, &[], visit) {
+            Err(Failure::Kernel(libc::EOPNOTSUPP)) => Err(Failure::TooOld),
+            other => other,
+        }
     }
 
     /// Gives a command, and waits until it is carried out.
@@ -326,6 +331,17 @@ pub fn number(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_the_kernel_does_not_have_is_of_a_newer_tool() {
+        let mut socket = Socket::open("nlctrl").unwrap();
+        let mut families = 0;
+        socket.dump(CTRL_CMD_GETFAMILY, |_| families += 1).unwrap();
+        assert_ne!(families, 0);
+        let failure = socket.dump(250, |_| panic!("an answer")).unwrap_err();
+        assert_eq!(failure.status(), 3);
+        assert!(failure.to_string().contains("older than this tool"));
+    }
 
     #[test]
     fn attributes_of_a_request() {

@@ -107,7 +107,10 @@ def panel(panel_title, unit, series, start, end, left, top):
             for at, value in points[n])
         out.append(f'<polyline stroke="{colour}" points="{line}"/>')
         x, y = at_x + 155 * (place % 2), at_y + height + 28 + 13 * (place // 2)
-        out.append(f'<text x="{x}" y="{y}" style="fill:{colour}">{escaped(series[n][0][:28])}</text>')
+        name = series[n][0]
+        # A long name is smaller, to fit into its column.
+        size = ";font-size:9px" if len(name) > 25 else ""
+        out.append(f'<text x="{x}" y="{y}" style="fill:{colour}{size}">{escaped(name)}</text>')
     return "\n".join(out)
 
 

@@ -177,8 +177,7 @@ ends_at_any_time() {
 			[ $((RANDOM % 3)) -ne 0 ] || sleep 0.0$((RANDOM % 5))
 			[ $((RANDOM % 4)) -ne 0 ] || kill -9 "$server" 2>/dev/null
 		done
-		kill -9 "$server" 2>/dev/null
-		wait "$server" "${pids[@]}" 2>/dev/null
+		end "$server" "${pids[@]}" || fail "a killed process has not ended" || return
 		pids=()
 	done
 	nothing_left 30 || return
@@ -195,8 +194,8 @@ devices_at_any_time() {
 		sleep 0.$((RANDOM % 7))
 		rdma link del siw0 & pids+=($!)
 		sleep 0.$((RANDOM % 3))
-		kill -9 "$server" "${pids[@]:0:2}" 2>/dev/null
-		wait "$server" "${pids[@]}" 2>/dev/null
+		end "$server" "${pids[@]:0:2}" || fail "a killed process has not ended" || return
+		wait "${pids[2]}"
 		rdma link show siw0/1 >/dev/null 2>&1 || plug || return
 	done
 	nothing_left 30 || return

@@ -160,9 +160,18 @@ make_softib() {
 	driver softib
 }
 
-make_rnbd() {
+# driver_set NAME: all that tools/NAME makes, in a directory of that name.
+driver_set() {
 	local files
-	files=$(drivers rnbd) && mkdir -p "$share/rnbd" && xargs cp -t "$share/rnbd" <<<"$files"
+	files=$(drivers "$1") && mkdir -p "$share/$1" && xargs cp -t "$share/$1" <<<"$files"
+}
+
+make_rnbd() {
+	driver_set rnbd
+}
+
+make_smb() {
+	driver_set smb
 }
 
 # The module as it is installed: by a package, or, for the debug kernel, by modules_install.

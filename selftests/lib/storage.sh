@@ -80,6 +80,20 @@ tree() {
 	(cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
+# ram_disk_verify DISK MEGABYTES [KB]: what is written to a disk that a target makes of /dev/ram0 is read, at either end, so
+# many KB (256) at a time.
+ram_disk_verify() {
+	local size=${3:-256} count
+	count=$(($2 * 1024 / size))
+	head -c "${2}M" /dev/urandom >"$TMP/data"
+	timeout $((60 * PATIENCE)) dd if="$TMP/data" of="$1" bs="${size}k" oflag=direct status=none || return
+	timeout $((60 * PATIENCE)) dd if="$1" bs="${size}k" count="$count" iflag=direct status=none |
+		cmp - "$TMP/data" || fail "read something else" || return
+	# Not from this end's cache, which knows nothing of what the target writes.
+	dd if=/dev/ram0 bs="${size}k" count="$count" iflag=direct status=none |
+		cmp - "$TMP/data" || fail "it is not in the target"
+}
+
 # The device goes once all that is stored there has been answered or given up.
 UNPLUG_SECONDS=100
 

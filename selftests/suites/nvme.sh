@@ -26,16 +26,8 @@ check "a target listens" nvmet_target "$A4"
 
 # verify CONTROLLER MEGABYTES: writes, and reads back from both ends.
 verify() {
-	local disk
 	wait_for 10 nvme_disk "$1" || fail "no disk" || return
-	disk=$(nvme_disk "$1")
-	head -c "${2}M" /dev/urandom >"$TMP/data"
-	timeout $((60 * PATIENCE)) dd if="$TMP/data" of="$disk" bs=256k oflag=direct status=none || return
-	timeout $((60 * PATIENCE)) dd if="$disk" bs=256k count=$(($2 * 4)) iflag=direct status=none |
-		cmp - "$TMP/data" || fail "read something else" || return
-	# Not from this end's cache, which knows nothing of what the target writes.
-	dd if=/dev/ram0 bs=256k count=$(($2 * 4)) iflag=direct status=none |
-		cmp - "$TMP/data" || fail "it is not in the target"
+	ram_disk_verify "$(nvme_disk "$1")" "$2"
 }
 
 connected() {

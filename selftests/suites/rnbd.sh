@@ -73,12 +73,7 @@ ends_are() {
 
 # verify MEGABYTES: what is written is read, also by the server.
 verify() {
-	head -c "${1}M" /dev/urandom >"$TMP/data"
-	timeout $((60 * PATIENCE)) dd if="$TMP/data" of="$DISK" bs=64k oflag=direct status=none || return
-	timeout $((60 * PATIENCE)) dd if="$DISK" bs=64k count=$(($1 * 16)) iflag=direct status=none |
-		cmp - "$TMP/data" || fail "read something else" || return
-	dd if=/dev/ram0 bs=64k count=$(($1 * 16)) iflag=direct status=none | cmp - "$TMP/data" ||
-		fail "the server has something else"
+	ram_disk_verify "$DISK" "$1" 64
 }
 
 mapped() {

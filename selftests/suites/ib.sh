@@ -43,13 +43,13 @@ persistent() {
 	rping -s -P -a "$I4" >"$TMP/server" 2>&1 & server=$!
 	await_listener "comm rping" || return
 	for i in $(seq 8); do
-		$PEER timeout $((40 * PATIENCE)) rping -c -a "$I4" -C 3 >"$TMP/client.$i" 2>&1 & clients+=($!)
+		run_rping "$PEER" 40 -c -a "$I4" -C 3 >"$TMP/client.$i" 2>&1 & clients+=($!)
 	done
 	for i in "${clients[@]}"; do
 		wait "$i" || bad=$((bad + 1))
 	done
 	end "$server" || return
-	[ "$bad" -eq 0 ] || fail "$bad of 8 clients failed" || return
+	[ "$bad" -eq 0 ] || { fail "$bad of 8 clients failed"; cat "$TMP"/client.*; return 1; }
 	nothing_left
 }
 check "persistent server, 8 clients at once" persistent
@@ -90,7 +90,13 @@ both_say() {
 	[ "$(grep -c "return status 0" "$TMP/both")" -eq 2 ] || { cat "$TMP/both" && false; }
 }
 for count in 1 20 100; do
-	check "ucmatose -c $count" both_say ucmatose -c "$count" -- ucmatose -s "$J4" -c "$count"
+	case="ucmatose -c $count"
+	# It has all routes resolved at once, and waits 2 s.
+	if [ "$count" -eq 100 ] && [ "$PATIENCE" -gt 1 ]; then
+		skip "$case" "the subnet administrator, a script, answers as many in more than 2 s here"
+	else
+		check "$case" both_say ucmatose -c "$count" -- ucmatose -s "$J4" -c "$count"
+	fi
 done
 check "ucmatose, IPv6" both_say ucmatose -f ip6 -b "$J6" -- ucmatose -f ip6 -s "$J6"
 check "ucmatose, type of service and timeout" both_say ucmatose -c 5 -t 32 -a 14 -- \
@@ -155,9 +161,10 @@ cmtime_pair() {
 		both cmtime -b "$J4" "$@" -q 2000000 -- cmtime -s "$J4" -b "$I4" "$@" -q 1000000
 	fi
 }
-check "cmtime, 50 connections" cmtime_pair -c 50 -m 0
 # The subnet administrator is a script, which answers 200 questions at once in more than 2 s if the host is busy.
-check "cmtime, 200 connections" cmtime_pair -c 200 -m 0 -t 10000
+for count in 50 200; do
+	check "cmtime, $count connections" cmtime_pair -c "$count" -m 0 -t $((10000 * PATIENCE))
+done
 
 # mckeys GROUP RECEIVER-OPTIONS SENDER-OPTIONS [-M]: both ends of a group.
 mckeys() {

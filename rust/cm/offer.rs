@@ -128,8 +128,14 @@ impl Endpoint {
         let mut next = None;
         loop {
             delay::point();
-            let listener = next.as_ref().unwrap_or(listener);
-            match self.offer_once(listener, event, asker) {
+            let other = next.as_ref();
+            let listener = other.unwrap_or(listener);
+            let offered = {
+                // The other one's memory cgroup pays for what that gets.
+                let _scope = other.and_then(|other| other.memcg_scope());
+                self.offer_once(listener, event, asker)
+            };
+            match offered {
                 // Each round leaves one listener fewer that can be found.
                 Err(Declined::Gone) => listener.vacancy.close(),
                 other => return other,
@@ -198,6 +204,8 @@ impl Endpoint {
             return false;
         };
         self.follow(&next);
+        // Not that of the task that has ended the listener.
+        let _scope = next.memcg_scope();
         let port = self
             .inner
             .lock()

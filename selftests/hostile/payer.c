@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <rust_rdma_cm.h>
 #include "ends.h"
 #include "wire.h"
 
@@ -71,16 +72,20 @@ static pid_t start(void (*run)(void))
 #define PORT 7700
 static union addr port;
 static int listeners;
+static bool shares;	/* they share their addresses */
 
 /* Listens at that many ports from PORT on. */
 static void listen_from_port(uint16_t ps, int number, int backlog)
 {
+	unsigned int one = 1;
 	int fd = file();
 
 	for (int n = 0; n < number; n++) {
 		union addr a = addr4(ADDR4, PORT + n);
 		uint32_t id = REQUIRE_ID(create_id(fd, ps, 1));
 
+		if (shares)
+			REQUIRE_OK(set_option(fd, id, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_REUSEPORT, &one, sizeof(one)));
 		REQUIRE_OK(bind_addr(fd, id, &a));
 		REQUIRE_OK(listen_id(fd, id, backlog));
 	}
@@ -108,6 +113,15 @@ static void clients(void)
 	}
 }
 
+/* All that was sent has arrived, or some time has passed. */
+static void await_requests(long received)
+{
+	int tries = 100 * patience();
+
+	while (read_number(RECEIVED) - received < REQUESTS && tries--)
+		usleep(100000);
+}
+
 /*
  * A listener gets requests from users of another group. "own" is what its group pays for each of them, in bytes, and
  * "none" what no group pays for, of both ends. C takes 128 of a burst, and the others much later.
@@ -115,7 +129,6 @@ static void clients(void)
 ACT(unread, "")
 {
 	long before, received, arrived;
-	int tries = 100 * patience();
 	pid_t pids[2];
 
 	share();
@@ -126,8 +139,7 @@ ACT(unread, "")
 	received = read_number(RECEIVED);
 	before = all() - paid("listener");
 	pids[1] = start(clients);
-	while (read_number(RECEIVED) - received < REQUESTS && tries--)
-		usleep(100000);
+	await_requests(received);
 	usleep(300000);
 	arrived = read_number(RECEIVED) - received;
 	/* On a slow machine some are repeated. */
@@ -140,6 +152,41 @@ ACT(unread, "")
 		kill_child(pids[i]);
 	/* The ids end in the background, and groups stay as long as somebody pays. */
 	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0);
+	write_file(GROUPS "cgroup.subtree_control", "-memory");
+}
+
+/* A listener that shares its address, in another group, and reads nothing, either. */
+static void heir(void)
+{
+	join("heir");
+	listeners = 1;
+	listen_from_port(PS_TCP, listeners, REQUESTS);
+}
+
+/*
+ * A listener with unread requests is killed, and a listener of another group gets them. "own" is what that group pays for each
+ * of them, in bytes, and "left" what the other group still does.
+ */
+ACT(inherited, "")
+{
+	long before, received;
+	pid_t pids[3];
+
+	share();
+	listeners = shares = 1;
+	port = addr4(ADDR4, PORT);
+	write_file(GROUPS "cgroup.subtree_control", "+memory");
+	pids[0] = start(listener);
+	received = read_number(RECEIVED);
+	pids[1] = start(clients);
+	await_requests(received);
+	pids[2] = start(heir);
+	before = paid("heir");
+	kill_child(pids[0]);
+	printf("own=%ld left=%ld\n", (paid("heir") - before) * 1024 / REQUESTS, paid("listener") * 1024 / REQUESTS);
+	kill_child(pids[1]);
+	kill_child(pids[2]);
+	REQUIRE(rmdir(GROUPS "client") == 0 && rmdir(GROUPS "listener") == 0 && rmdir(GROUPS "heir") == 0);
 	write_file(GROUPS "cgroup.subtree_control", "-memory");
 }
 

@@ -208,6 +208,17 @@ unread() {
 	nothing_left
 }
 
+# 5: the requests of a listener that is killed go to another one at the address, of another group, which pays for what it makes of
+# them: a place and the parameters of an event. The endpoints, which are more than a half, stay with the group that had them.
+inherited() {
+	local own left slab=/sys/kernel/slab new
+	act inherited || return
+	new=$(($(<"$slab/rdma_ucm_place/object_size") + $(<"$slab/rdma_ucm_event_param/object_size")))
+	[ $((own * 100)) -ge $((new * 97)) ] || fail "the other owner pays only $own bytes for each, of $new" || return
+	[ $((left * 100)) -ge $(($(<"$slab/rdma_cm_endpoint/object_size") * 97)) ] || fail "$left bytes are left" || return
+	nothing_left
+}
+
 # 5: memory beside the group of a user who fills it. The address handles of the driver, which no group pays for, are
 # limited.
 contained() {
@@ -248,6 +259,11 @@ check "ESTABLISH with a number that another user has got" squat_answered
 shown
 skip "shared XRC targets" "soft-RoCE has none"
 check "the owner of a listener pays for requests that it does not read" unread
+if [ "$CM" = c ]; then
+	skip "the owner of a listener pays for requests that come from another one" "C has no REUSEPORT"
+else
+	check "the owner of a listener pays for requests that come from another one" inherited
+fi
 for what in ids connects datagrams; do
 	check "memory beside a group that is filled with $what" contained $what
 done

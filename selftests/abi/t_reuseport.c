@@ -3,32 +3,17 @@
 #include <grp.h>
 #include <sys/stat.h>
 
-#include <rust_rdma_cm.h>
-#include "abi.h"
+#include "members.h"
 
 #define PORT 7600
 /* The most listeners that share an address. */
 #define MOST 128
-
-static long share(int f, uint32_t id, unsigned int on)
-{
-	return set_option(f, id, RDMA_OPTION_TUNING, RDMA_OPTION_TUNING_REUSEPORT, edge_copy(&on, 4), 4);
-}
 
 static int file(void)
 {
 	if (!is_rust())
 		skip("C has no REUSEPORT");
 	return cm_open(O_RDWR | O_NONBLOCK);
-}
-
-/* A new id that shares its address. */
-static uint32_t sharer(int f, uint16_t ps, uint8_t qp_type)
-{
-	uint32_t id = REQUIRE_ID(create_id_type(f, ps, qp_type, 1));
-
-	REQUIRE_OK(share(f, id, 1));
-	return id;
 }
 
 static void listener_at(int f, const union addr *a)
@@ -220,4 +205,54 @@ TEST(reuseport, each_request_goes_to_one)
 	note("%d and %d", got[0], got[1]);
 	CHECK_EQ(32, got[0] + got[1]);
 	CHECK(got[0] >= 4 && got[1] >= 4);
+}
+
+#define RECEIVED "/sys/class/infiniband/rxe0/ports/1/cm_rx_msgs/"
+
+static struct members asked(uint16_t ps, int backlog)
+{
+	struct members m = {
+		.ps = ps, .addr = addr4(ADDR4, PORT), .backlog = backlog,
+		.received = ps == PS_UDP ? RECEIVED "sidr_req" : RECEIVED "req",
+	};
+
+	members_listen(&m);
+	members_asked(&m, NULL);
+	return m;
+}
+
+static void moved(uint16_t ps, bool closes)
+{
+	struct members m = asked(ps, REQUESTS);
+
+	members_move(&m, closes);
+}
+
+TEST(reuseport, requests_of_a_closed_file)
+{
+	moved(PS_TCP, true);
+}
+
+TEST(reuseport, requests_of_a_destroyed_listener)
+{
+	moved(PS_TCP, false);
+}
+
+TEST(reuseport, datagram_requests_of_a_closed_file)
+{
+	moved(PS_UDP, true);
+}
+
+TEST(reuseport, datagram_requests_of_a_destroyed_listener)
+{
+	moved(PS_UDP, false);
+}
+
+/* A service without room would refuse them. */
+TEST(reuseport, datagram_requests_pass_by_a_full_member)
+{
+	struct members m = asked(PS_UDP, 1);
+
+	CHECK_EQ(REQUESTS - 1, m.told);
+	members_move(&m, true);
 }

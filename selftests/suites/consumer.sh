@@ -4,7 +4,7 @@
 # Modules (of consumer/) that call every function of <rdma/ib_cm.h> and of <rdma/rdma_cm.h>, in
 # every state. Needs ibcm.ko and cmid.ko in the current directory; the latter once more over iWARP,
 # where there is siw, and both over an InfiniBand link layer, where there is softib, and ibcm over one whose ports have
-# two LIDs each. Arguments choose parts: ibcm, beside, cmid, own, device, iwarp, ib, lids.
+# two LIDs each. Arguments choose parts: ibcm, beside, cmid, own, shares, device, iwarp, ib, lids.
 # shellcheck source=selftests/lib/lib.sh
 . "$(dirname "$0")/../lib/lib.sh"
 # shellcheck source=selftests/lib/softib.sh
@@ -12,7 +12,7 @@
 # shellcheck source=selftests/lib/consumer.sh
 . "$SELFTESTS/lib/consumer.sh"
 
-parts=" ${*:-ibcm beside cmid own device iwarp ib lids} "
+parts=" ${*:-ibcm beside cmid own shares device iwarp ib lids} "
 wanted() {
 	[[ $parts == *" $1 "* ]]
 }
@@ -76,6 +76,24 @@ elif wanted own; then
 	else
 		skip "the connection manager goes right after its last consumer" "there is no cmid.ko"
 	fi
+fi
+
+# Listeners of the kernel share an address if the port says so. Requests are not sent again within hours.
+if ! wanted shares; then
+	:
+elif [ "$(cm-use)" = c ]; then
+	skip "listeners that share an address" "C has no such setting"
+else
+	port_setting cm_reuseport 1 rxe0
+	port_setting cm_response_timeout 31 rxe0
+	port_setting cm_early_retry_ms 0 rxe0
+	tests cmid shares=1 <<'END'
+a request of a listener that goes
+a question to a listener that goes
+END
+	port_setting cm_early_retry_ms 20 rxe0
+	port_setting cm_response_timeout 20 rxe0
+	port_setting cm_reuseport 0 rxe0
 fi
 
 # taken_away DEVICE [PATTERN]: as soon as an id has a route, one like that. $TMP/gone has the milliseconds that it

@@ -214,6 +214,15 @@ bool rust_test_own(void)
 	return own;
 }
 
+static bool shares;
+module_param(shares, bool, 0);
+MODULE_PARM_DESC(shares, "only listeners that share their address, as the port says");
+
+bool rust_test_shares(void)
+{
+	return shares;
+}
+
 static bool stuck_only;
 module_param_named(stuck, stuck_only, bool, 0);
 MODULE_PARM_DESC(stuck, "have a driver not return from accept, instead of the other tests over iWARP");

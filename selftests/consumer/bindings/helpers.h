@@ -51,6 +51,7 @@ bool rust_test_resolves(void);
 unsigned int rust_test_node_type(void);
 bool rust_test_lock(void);
 bool rust_test_own(void);
+bool rust_test_shares(void);
 bool rust_test_claims_end(void);
 void rust_test_rtnl_lock(void);
 bool rust_test_is_locked(void);

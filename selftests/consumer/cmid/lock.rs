@@ -22,13 +22,13 @@ use kernel::{
 };
 
 /// Another task that holds the lock of the handler of a side, until this is dropped.
-struct Holder {
+pub(super) struct Holder {
     released: Arc<Completion>,
     done: Arc<Completion>,
 }
 
 impl Holder {
-    fn new(side: &Arc<Side>) -> Option<Self> {
+    pub(super) fn new(side: &Arc<Side>) -> Option<Self> {
         let (held, released) = (completion()?, completion()?);
         let (side, is_held, is_released) = (side.clone(), held.clone(), released.clone());
         let done = spawn(move || {

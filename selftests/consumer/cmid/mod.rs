@@ -12,6 +12,7 @@ mod exchange;
 mod ground;
 mod iwarp;
 mod lock;
+mod member;
 mod neighbour;
 mod pair;
 mod queue_pair;
@@ -78,6 +79,12 @@ const LOCKED_REMOVAL_TESTS: &[(&str, Test)] = &[("a group's device goes", remova
 /// Tests in which a callback destroys its own identifier.
 const OWN_TESTS: &[(&str, Test)] = &[("destroyed in its own callback", ending::in_own_callback)];
 
+/// Tests that need a port whose listeners share their addresses.
+const SHARED_TESTS: &[(&str, Test)] = &[
+    ("a request of a listener that goes", member::request),
+    ("a question to a listener that goes", member::question),
+];
+
 /// Tests that need a device with iWARP.
 const IWARP_TESTS: &[(&str, Test)] = &[
     ("a connection over iWARP", iwarp::connection),
@@ -118,6 +125,8 @@ impl kernel::Module for Cmid {
             run_all(&mut run, &ground, REMOVAL_TESTS);
         } else if parameter::own() {
             run_all(&mut run, &ground, OWN_TESTS);
+        } else if parameter::shares() {
+            run_all(&mut run, &ground, SHARED_TESTS);
         } else if parameter::stuck() {
             run_all(&mut run, &ground, STUCK_TESTS);
         } else if device.is_iwarp() {

@@ -74,6 +74,8 @@ struct Plan {
     act: Option<(EventType, Act)>,
     /// The side that a request is for.
     child: Option<Arc<Side>>,
+    /// The side that it ends in its callback.
+    other: Option<Arc<Side>>,
 }
 
 /// One end of a conversation.
@@ -155,6 +157,14 @@ impl Handler for Side {
     }
 }
 
+fn end_other(side: &Arc<Side>, _id: &LockedId<'_>, _event: EventType) -> Verdict {
+    let other = side.plan.lock().other.take();
+    if let Some(other) = other {
+        other.end();
+    }
+    Verdict::KEEP
+}
+
 impl Side {
     /// A side without an identifier.
     fn new(ground: &Arc<Ground>) -> Result<Arc<Self>> {
@@ -168,6 +178,7 @@ impl Side {
                     calls: false,
                     act: None,
                     child: None,
+                    other: None,
                 }),
                 log <- new_spinlock!(EventLog {
                     events: [(EventType::default(), 0); EVENTS],
@@ -299,8 +310,9 @@ impl Side {
     pub(super) fn forget(&self) {
         // Not dropped with the lock.
         let owner = self.owner.lock().take();
-        let child = self.plan.lock().child.take();
-        drop((owner, child));
+        let plan = &mut *self.plan.lock();
+        let others = (plan.child.take(), plan.other.take());
+        drop((owner, others));
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -359,6 +371,12 @@ impl Side {
     /// Says which side the requests are for.
     pub(crate) fn serve(&self, child: &Arc<Side>) {
         self.plan.lock().child = Some(child.clone());
+    }
+
+    /// Says that another side is to end in the callback of an event.
+    pub(crate) fn ends_on(&self, event: EventType, other: &Arc<Side>) {
+        self.plan.lock().other = Some(other.clone());
+        self.on(event, end_other);
     }
 
     /// Returns its parameters when it connects or accepts.

@@ -65,6 +65,12 @@ pub(crate) fn own() -> bool {
     unsafe { bindings::rust_test_own() }
 }
 
+/// Returns true if the only tests are those of listeners that share their address.
+pub(crate) fn shares() -> bool {
+    // SAFETY: It may always be asked.
+    unsafe { bindings::rust_test_shares() }
+}
+
 /// Returns true if the test is the one with a driver that does not return from accept.
 pub(crate) fn stuck() -> bool {
     // SAFETY: It may always be asked.

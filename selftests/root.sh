@@ -76,7 +76,7 @@ check "an initramfs of dracut" with_dracut
 make_root() {
 	local dir=$work/rootfs
 	mkdir -p "$dir"/{bin,sbin,dev,proc,sys,run,etc,tmp,root,data}
-	cp "$HOST_SYSROOT/root/usr/bin/busybox" "$dir/bin/busybox" && cp "$root/usr/sbin/rdma-cm" "$dir/sbin" || return
+	cp "$HOST_SYSROOT/root/usr/bin/busybox" "$dir/bin/busybox" && cp "$root/usr/bin/rdma-cm" "$dir/sbin" || return
 	head -c 16M /dev/urandom >"$dir/data/random" && (cd "$dir" && sha256sum data/random >data/sums) || return
 	cat >"$dir/sbin/init" <<-'EOF'
 		#!/bin/busybox sh

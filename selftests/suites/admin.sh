@@ -548,7 +548,7 @@ check "cm.conf: a wrong line does nothing, is told of, and the others count" fau
 
 # The rule of the package, and udev as on a host.
 watch_devices() {
-	cp "$TOOL" /usr/sbin/rdma-cm && mkdir -p /run/udev/rules.d /run/sysctl.d &&
+	cp "$TOOL" /usr/bin/rdma-cm && mkdir -p /run/udev/rules.d /run/sysctl.d &&
 		cp /mnt/repo/debian/90-rdma-cm.rules /run/udev/rules.d/ || return
 	/usr/lib/systemd/systemd-udevd --daemon && wait_for 10 udevadm control --ping
 }
@@ -596,7 +596,7 @@ else
 fi
 udevadm control --exit
 wait_for 10 eval '! pgrep systemd-udevd'
-rm -rf /run/udev/rules.d "$CONF" /usr/sbin/rdma-cm
+rm -rf /run/udev/rules.d "$CONF" /usr/bin/rdma-cm
 
 # listen NAME [PREFIX...]: a monitor whose events go to $TMP/NAME; its number is MONITOR.
 listen() {

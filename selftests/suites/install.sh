@@ -399,7 +399,7 @@ without_module() {
 
 purged() {
 	dpkg -P "$(name "$package")" "$(name "$tool_package")" || return
-	[ ! -e "$conf" ] && [ ! -e /usr/sbin/rdma-cm ] && [ ! -e /usr/libexec/rdma-cm ] || fail "something is left" || return
+	[ ! -e "$conf" ] && [ ! -e /usr/bin/rdma-cm ] && [ ! -e /usr/libexec/rdma-cm ] || fail "something is left" || return
 	by_name is_c && for_the_kernel is_c
 }
 

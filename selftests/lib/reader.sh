@@ -9,6 +9,8 @@
 
 PAGE=/mnt/repo/Documentation/troubleshooting.rst
 QUOTE=$TMP/quote
+# shellcheck source=selftests/lib/quotes.sh
+. "$SELFTESTS/lib/quotes.sh"
 # Names of the programs as the page has them, for all users.
 mkdir -p /run/reader
 for reader_program in /mnt/share/{rdma-cm,cmstorm}; do
@@ -38,11 +40,11 @@ typed() {
 }
 
 # at HOST LINE: the reader types the line there, and sees what it prints. The page says what that is, so that no status is
-# looked at. rping ends before it complains of what it waits for, or afterwards: these lines are left out.
+# looked at.
 at() {
 	typed "$@"
 	host "$1" timeout $((90 * PATIENCE)) stdbuf -oL bash -c "$2" 2>&1 </dev/null |
-		sed -E '/^(wait for CONNECTED state|connect error|waiting for addr|rdma_get_cm_event: Bad file)/d' >>"$QUOTE" || :
+		sed -E "/$BY_CHANCE/d" >>"$QUOTE" || :
 }
 
 # watch HOST: "rdma-cm monitor" runs there from now on.
@@ -63,24 +65,6 @@ saw() {
 	grep -Em 1 "$1" "$TMP/monitor" >>"$QUOTE"
 	kill -INT "$MONITOR"
 	wait "$MONITOR"
-}
-
-# quote_on_page NAME: the lines that the page has for it.
-quote_on_page() {
-	sed -n "/^\.\. Output $1: /,/^\.\. End of the output\./s/^   //p" "$PAGE"
-}
-
-# normal: the words, one in a line, with others for numbers that differ from run to run, for which columns of tables move.
-# VARIES is a script of sed for those of a case.
-normal() {
-	sed -E -e 's/[[:space:]]+/ /g' -e 's/^\[ *[0-9]+\.[0-9]+\] //' \
-		-e 's/\b20[0-9]{2}-[0-9-]+T[0-9:.]+Z/TIME/' -e 's/\b7\.[0-9]\.[0-9]+\+deb[^ ]*/RELEASE/' \
-		-e 's#\b([a-z_]+|python3)/[0-9]+( |$)#\1/N\2#g' -e 's/([0-9]|\]):[3-6][0-9]{4}\b/\1:PORT/g' \
-		-e 's/\b[0-9]+(\.[0-9])?(us|ms|s|m)\b/AGE/g' -e 's/\b(INCOMPLETE|FAILED)\b/UNKNOWN/' -e "${VARIES:-}" | tr -s ' ' '\n' | sed '/^$/d'
-}
-
-on_page() {
-	diff -U 8 --label "the page" <(quote_on_page "$1" | normal) --label "here" <(normal <"$QUOTE")
 }
 
 reproduce() {

@@ -399,6 +399,7 @@ declare_steps() {
 	stock_step --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
 	on_amd64 rust_step --needs build --after removal root debian_host root.sh
+	on_amd64 rust_step --needs build --after removal walkthrough debian_host walkthrough.sh
 	on_amd64 stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 

@@ -209,6 +209,19 @@ make_storage() {
 	image storage
 }
 
+# With programs that use its libraries.
+make_middleware() {
+	local dir
+	dir=$("$TOOLS/middleware") && cp "$dir/root.sqfs" "$share/middleware.sqfs" &&
+		BUILDROOT_BIND=$share "$TOOLS/buildroot" make -s -C "$REPO/selftests/middleware" CC="$MACHINE-linux-gnu-gcc" \
+			DEVEL="$dir/devel" OUT="$share"
+}
+
+make_valkey() {
+	local files
+	files=$("$TOOLS/valkey") && mkdir -p "$share/valkey" && xargs cp -t "$share/valkey" <<<"$files"
+}
+
 make_bpftrace() {
 	image bpftrace
 }

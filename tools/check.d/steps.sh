@@ -295,6 +295,8 @@ boot hostile-time --icount --shift 0 --smp 2
 boot programs
 boot infiniband
 boot storage
+# Their programs are in the place of those of storage.
+boot middleware
 # In counted time: the kernel's client asks for no retries, so that one answer that is late, because a virtual CPU waits for
 # one of the host, ends its connection.
 boot 9p --icount --shift 0 --smp 2
@@ -387,6 +389,7 @@ declare_steps() {
 	boot_step infiniband
 	boot_step programs
 	boot_step storage
+	on_amd64 boot_step middleware
 	on_amd64 rust_step --needs build insns insns
 	boot_step scenarios
 	boot_step unreached

@@ -167,6 +167,12 @@ lockdep_watches() {
 	}
 }
 
+# hung_after SECONDS: from now on a task that waits for so long counts as hung, unless none does at all (counted time).
+hung_after() {
+	local file=/proc/sys/kernel/hung_task_timeout_secs
+	[ "$(<$file)" -eq 0 ] || echo "$1" >$file
+}
+
 # port_setting NAME VALUE DEVICE...: of the first port of these devices, in configfs.
 port_setting() {
 	local device dir

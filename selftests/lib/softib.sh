@@ -159,8 +159,13 @@ softib_up() {
 }
 
 softib_down() {
-	local device
+	local device before
+	# It frees all pages that its interfaces receive into, with the lock of all network interfaces. On a kernel with all the
+	# checks that takes longer than the 10 s after which those who wait for the lock count as hung there.
+	before=$(</proc/sys/kernel/hung_task_timeout_secs)
+	[ "$PATIENCE" -eq 1 ] || hung_after 60
 	rmmod ib_ipoib || return
+	hung_after "$before"
 	# With lockdep each queue pair's socket holds the driver, the one for a device's management messages, too.
 	# They go while there is somebody to answer: who leaves a group waits for that, or for 12 s.
 	if [ -e /proc/lockdep_stats ]; then

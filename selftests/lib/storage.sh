@@ -8,7 +8,7 @@
 
 # Many queues that are connected one after the other keep who asked for them waiting for longer than the
 # 10 s after which a kernel with all the checks calls it hung: as long as the stock kernel's, then.
-[ "$PATIENCE" -eq 1 ] || sysctl -q kernel.hung_task_timeout_secs=60
+[ "$PATIENCE" -eq 1 ] || hung_after 60
 
 # Over which device: rxe0, or with OVER=iwarp (siw) or OVER=ib (softib) one that is made for it.
 case ${OVER:-rxe} in

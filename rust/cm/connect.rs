@@ -7,7 +7,7 @@ use crate::{
     endpoint::{
         Conn, Connection, Endpoint, EndpointRef, Exchange, IdKind, Inner, RetransmitMemory,
     },
-    kext::{error::ResultExt, users::UserRef},
+    kext::{error::ResultExt, slab::Wait, users::UserRef},
     table::comm_ids::CommId,
 };
 use cmproto::{
@@ -70,13 +70,15 @@ impl Endpoint {
         params.packet_life_time = route.path.packet_life_time;
         params.ca_ack_delay = route.ca_ack_delay;
         cm::Connection::check_connect(&params, private_data).kernel()?;
-        let buffer = RetransmitMemory::from_cache(&self.globals.slabs.buffers)?;
+        let slabs = &self.globals.slabs;
+        let memory = slabs.conns.reserve(Wait::May)?;
+        let buffer = RetransmitMemory::from_cache(&slabs.buffers)?;
         attach(inner)?;
         self.step_to_connect(inner)?;
         let now = self.globals.now();
         let policy = route.retry_policy(&self.globals.round_trips, inner, now);
         // It is made in its place, as it is large.
-        inner.exchange = Exchange::Connection(Conn {
+        inner.exchange = Exchange::Connection(memory.with(Conn {
             machine: Connection::new(comm_id.value(), route.guid, tid),
             comm_id,
             remote_ids: None,
@@ -88,7 +90,7 @@ impl Endpoint {
             parked: None,
             retries: 0,
             before: cm::State::Idle,
-        });
+        }));
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
         inner.qp.srq = params.srq;

@@ -23,7 +23,7 @@ use crate::{
         dev_addr::DevAddr,
         trace::icm::{self, IcmId},
     },
-    kext::{error::to_protocol, users::IdCharge},
+    kext::{error::to_protocol, slab::Wait, users::IdCharge},
     table::{comm_ids::CommId, remote_ids::RemoteIdClaim, resolve_budget::ResolvePurpose},
 };
 use cmproto::{
@@ -251,6 +251,7 @@ impl<'a> IncomingReq<'a> {
         let attachment = mad.attachment(matched, reply_path)?;
         let charge = self.charge.take();
         let child = Endpoint::create_child(listener, listener.ps, qp_type, charge)?;
+        let memory = globals.slabs.conns.reserve(Wait::May)?;
         let (tuning, limits) = {
             let listener = listener.inner.lock();
             (listener.tuning, listener.limits_at(Some(mad.port)))
@@ -271,22 +272,24 @@ impl<'a> IncomingReq<'a> {
             },
         };
         child::init_child(&child, matched, attachment, |inner| {
-            inner.exchange = Exchange::Connection(Conn {
-                machine,
-                comm_id,
-                remote_ids: None,
-                peer: mad.origin,
-                ah: None,
-                alternates,
-                pkey_index: reply_path.pkey_index,
-                data_lid: reply_path
-                    .link
-                    .as_ref()
-                    .map_or(0, |link| Path::data_lid(req, link)),
-                parked: None,
-                retries: 0,
-                before: cm::State::ReqRcvd,
-            });
+            inner.exchange = Exchange::Connection(
+                memory.with(Conn {
+                    machine,
+                    comm_id,
+                    remote_ids: None,
+                    peer: mad.origin,
+                    ah: None,
+                    alternates,
+                    pkey_index: reply_path.pkey_index,
+                    data_lid: reply_path
+                        .link
+                        .as_ref()
+                        .map_or(0, |link| Path::data_lid(req, link)),
+                    parked: None,
+                    retries: 0,
+                    before: cm::State::ReqRcvd,
+                }),
+            );
             inner.route.path = Some(path);
             inner.tuning = tuning;
             Ok(())

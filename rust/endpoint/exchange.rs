@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     ib::ah::Ah,
+    kext::slab::SlabBox,
     table::{
         comm_ids::CommId, parked::Parked, remote_ids::RemoteIdClaim, sidr_requests::SidrRequest,
     },
@@ -126,8 +127,9 @@ impl Conn {
 pub(crate) enum Exchange {
     /// There is no exchange.
     None,
-    /// A connection of the InfiniBand CM, or the attempt at one.
-    Connection(Conn),
+    /// A connection of the InfiniBand CM, or the attempt at one. It has memory of its own, because
+    /// listeners and identifiers that are not used have none.
+    Connection(SlabBox<Conn>),
     /// A service ID resolution.
     Sidr(KBox<Sidr>),
     /// A connection or a listener at the iWARP CM.

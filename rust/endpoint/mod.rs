@@ -194,11 +194,13 @@ impl_has_link! {
     impl HasLink<RemoteQpn> for Endpoint { self.id_priv.second.value.qpn }
 }
 
-/// The slab caches of the endpoints, and of the messages of their connections.
+/// The slab caches of the endpoints, and of their connections and the messages of those.
 ///
 /// The objects lead to the globals, so that these must not be the only owner of the caches.
 pub(crate) struct Slabs {
     endpoints: SlabCache<Endpoint>,
+    /// The connections.
+    pub(crate) conns: SlabCache<Conn>,
     /// The messages that wait for their answers.
     pub(crate) buffers: BufferCache,
 }
@@ -208,6 +210,7 @@ impl Slabs {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let slabs = Slabs {
             endpoints: SlabCache::new(c"rdma_cm_endpoint")?,
+            conns: SlabCache::new(c"rdma_cm_connection")?,
             buffers: SlabCache::new(c"rdma_cm_retransmit")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)

@@ -148,6 +148,15 @@ impl<T> SlabMemory<T> {
         // SAFETY: By the type invariant the memory is there. No reference to it is made.
         unsafe { &raw mut (*self.0.as_ptr()).data }
     }
+
+    /// Makes the memory an object with this value.
+    #[inline(always)]
+    pub(crate) fn with(self, value: T) -> SlabBox<T> {
+        // SAFETY: By the type invariant the memory belongs to this.
+        unsafe { self.data().write(value) };
+        // INVARIANT: The value was just written.
+        SlabBox(self)
+    }
 }
 
 impl<T> SlabMemory<T> {
@@ -159,17 +168,6 @@ impl<T> SlabMemory<T> {
         let memory = unsafe { NonNull::new_unchecked(KBox::into_raw(memory)) };
         // INVARIANT: The memory was just allocated by `kmalloc()`, and is owned by the new value.
         Ok(Self(memory.cast()))
-    }
-}
-
-impl<T: Copy> SlabMemory<T> {
-    /// Makes the memory an object with this value.
-    #[inline(always)]
-    pub(crate) fn with(self, value: T) -> SlabBox<T> {
-        // SAFETY: By the type invariant the memory belongs to this.
-        unsafe { self.data().write(value) };
-        // INVARIANT: The value was just written.
-        SlabBox(self)
     }
 }
 
@@ -195,21 +193,32 @@ impl<T> Drop for SlabMemory<T> {
 /// # Invariants
 ///
 /// The object in the memory is initialised.
-pub(crate) struct SlabBox<T: Copy>(SlabMemory<T>);
+pub(crate) struct SlabBox<T>(SlabMemory<T>);
 
 // SAFETY: The owner may use the object as its own.
-unsafe impl<T: Copy + Send> Send for SlabBox<T> {}
+unsafe impl<T: Send> Send for SlabBox<T> {}
 // SAFETY: A shared reference gives shared access to the object.
-unsafe impl<T: Copy + Sync> Sync for SlabBox<T> {}
+unsafe impl<T: Sync> Sync for SlabBox<T> {}
 
 impl<T: Copy> SlabBox<T> {
     /// Returns the memory of the object, which ends.
     pub(crate) fn into_memory(self) -> SlabMemory<T> {
-        self.0
+        let this = ManuallyDrop::new(self);
+        // SAFETY: The memory is moved out of a value that is not dropped, and so has one owner. A
+        // `Copy` type has nothing to drop.
+        unsafe { ptr::read(&this.0) }
     }
 }
 
-impl<T: Copy> Deref for SlabBox<T> {
+impl<T> Drop for SlabBox<T> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the object is initialised; it is dropped here only, and its
+        // memory after it.
+        unsafe { ptr::drop_in_place(self.0.data()) };
+    }
+}
+
+impl<T> Deref for SlabBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -218,7 +227,7 @@ impl<T: Copy> Deref for SlabBox<T> {
     }
 }
 
-impl<T: Copy> DerefMut for SlabBox<T> {
+impl<T> DerefMut for SlabBox<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: By the type invariant the object is initialised, and this owns it.
         unsafe { &mut *self.0.data() }

@@ -19,7 +19,8 @@ use super::{
     context::{Context, Unpublished},
     entries::{
         request_child, ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject,
-        ExpectedEvents, MembershipEntry, ParamReservation, RemovedEntry, TakenEvent, Unread,
+        ExpectedEvents, MembershipEntry, MissingMemory, MoreSlots, ParamReservation, RemovedEntry,
+        TakenEvent, Unread,
     },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
@@ -168,6 +169,8 @@ impl Channel {
             let uid = found.entry.uid;
             let parked = asker.filter(|_| admission != Admission::Queued);
             let subject = EventSubject {
+                uid,
+                id: context.id(),
                 child: Some(context.clone()),
                 parked: parked.map(|asker| asker.priority),
                 ..EventSubject::default()
@@ -366,16 +369,21 @@ impl Channel {
         // A context that has moved meanwhile has its entry in another channel.
         let missing = match self.contexts.lock().get(context) {
             Some(entry) => entry.missing(expected),
-            None => expected,
+            None => MissingMemory::for_all(expected),
         };
-        if missing.is_none() {
-            return Ok(());
+        let slabs = &self.ucma.slabs;
+        if missing.slots {
+            let mut more = Some(MoreSlots::new(&slabs.slots)?);
+            delay::point();
+            Self::with_entry(context, |entry| {
+                more = more.take().and_then(|more| entry.add_slots(more));
+            });
         }
-        let mut fresh = EventReservation::allocate(missing, &self.ucma.slabs.params, Wait::May)?;
-        delay::point();
-        Self::with_entry(context, |entry| {
-            entry.reservation.fill_from(&mut fresh);
-        });
+        if !missing.events.is_none() {
+            let mut fresh = EventReservation::allocate(missing.events, &slabs.params, Wait::May)?;
+            delay::point();
+            Self::with_entry(context, |entry| entry.reservation.fill_from(&mut fresh));
+        }
         Ok(())
     }
 
@@ -427,6 +435,8 @@ impl Channel {
                 return Err(EAGAIN);
             }
             let subject = EventSubject {
+                uid,
+                id: context.id(),
                 _written: Some(charge),
                 ..EventSubject::default()
             };

@@ -4,7 +4,7 @@
 
 use super::{
     context::Context,
-    entries::{ParamCache, PlaceCache},
+    entries::{ParamCache, PlaceCache, SlotCache},
     multicast::Multicast,
 };
 use crate::{
@@ -24,6 +24,8 @@ use kernel::{
 pub(crate) struct Slabs {
     /// The places of contexts.
     pub(super) places: PlaceCache<Context>,
+    /// The slots for the events of contexts.
+    pub(super) slots: SlotCache,
     /// The parameters of events.
     pub(super) params: ParamCache,
 }
@@ -33,6 +35,7 @@ impl Slabs {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let slabs = Slabs {
             places: SlabCache::new(c"rdma_ucm_place")?,
+            slots: SlotCache::new()?,
             params: SlabCache::new(c"rdma_ucm_event_param")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)

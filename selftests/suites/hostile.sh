@@ -183,11 +183,13 @@ steal_kernel() {
 	softib_down && return "$status"
 }
 
-# The size of the endpoint of a request and of its place in the channel, which are most of the request, in bytes.
+# The size of the endpoint and the connection of a request and of its place in the channel, which are most of the
+# request, in bytes.
 objects() {
 	local slab=/sys/kernel/slab
 	if [ -e "$slab/rdma_cm_endpoint" ]; then
-		echo $(($(<"$slab/rdma_cm_endpoint/object_size") + $(<"$slab/rdma_ucm_place/object_size")))
+		echo $(($(<"$slab/rdma_cm_endpoint/object_size") + $(<"$slab/rdma_cm_connection/object_size") +
+			$(<"$slab/rdma_ucm_place/object_size")))
 	else
 		echo 2000
 	fi

@@ -43,8 +43,10 @@ small_objects() {
 		size=$(<"/sys/kernel/slab/$name/object_size")
 		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
 	done <<-'END'
-		rdma_cm_endpoint 1632
-		rdma_ucm_place 552
+		rdma_cm_endpoint 1392
+		rdma_cm_connection 264
+		rdma_ucm_place 280
+		rdma_ucm_slots 136
 	END
 }
 if [ ! -e /sys/kernel/slab/rdma_cm_endpoint ]; then

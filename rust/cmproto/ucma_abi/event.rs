@@ -19,7 +19,7 @@ use crate::{
 numbered! {
     /// The kind of an event (`enum rdma_cm_event_type`).
     #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    #[repr(u32)]
+    #[repr(u8)]
     pub enum CmEvent {
         /// The address is resolved.
         AddrResolved = 0 => c"address resolved",

@@ -410,6 +410,8 @@ impl<C: Numbered> ChannelContexts<C> {
             param,
         } = recipient;
         let subject = EventSubject {
+            uid,
+            id,
             group,
             ..EventSubject::default()
         };
@@ -429,12 +431,20 @@ impl<C: Numbered> ChannelContexts<C> {
         } = self;
         let place = oldest.pop_first()?;
         let entry = entries.at(&place)?;
+        let (uid, id) = (entry.uid, place.id().0);
         let (node, (start, resp, child, group, is_written)) =
             entry.queue.take_first(|unread, subject| {
+                let (uid, id) = subject.map_or((uid, id), |subject| (subject.uid, subject.id));
                 let child = subject.and_then(|subject| subject.child.clone());
                 let group = subject.and_then(|subject| subject.group);
                 let resp = unread.resp().take();
-                (unread.start(), resp, child, group, unread.is_written())
+                (
+                    unread.start(uid, id),
+                    resp,
+                    child,
+                    group,
+                    unread.is_written(),
+                )
             })?;
         // INVARIANT: The place follows the first event.
         if let Some(first) = entry.first_seq() {

@@ -7,6 +7,7 @@ use super::{
     membership::MembershipEntry,
     queue::{EventMemory, Events, Queue, RemovedEvent, TakenMemory},
     reservation::{EventReservation, ExpectedEvents},
+    slots::MoreSlots,
 };
 use crate::{
     endpoint::Event,
@@ -130,6 +131,25 @@ pub(crate) struct RemovedEntry<C> {
     pub(crate) place: PlaceRef<C>,
 }
 
+/// The memory that is missing for the events that may come.
+#[derive(Clone, Copy)]
+pub(crate) struct MissingMemory {
+    /// Set if the context needs more slots.
+    pub(crate) slots: bool,
+    /// The events that have no slot.
+    pub(crate) events: ExpectedEvents,
+}
+
+impl MissingMemory {
+    /// Returns the memory that a context without any needs for `expected`.
+    pub(crate) fn for_all(expected: ExpectedEvents) -> Self {
+        MissingMemory {
+            slots: false,
+            events: expected,
+        }
+    }
+}
+
 /// The recipient of an event, with memory for the event.
 pub(crate) struct Recipient<C> {
     pub(crate) uid: u64,
@@ -156,9 +176,26 @@ impl<C> ChannelEntry<C> {
         })
     }
 
-    /// Returns the part of `expected` for which there is no memory.
-    pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
-        self.reservation.missing(expected.beyond(self.queue.free()))
+    /// Returns the memory that is missing for `expected`.
+    #[inline]
+    pub(crate) fn missing(&self, expected: ExpectedEvents) -> MissingMemory {
+        let slots = &self.queue.slots;
+        let left = self.reservation.missing(expected.beyond(slots.free()));
+        if slots.has_more() || !left.has_events() {
+            return MissingMemory {
+                slots: false,
+                events: left,
+            };
+        }
+        MissingMemory {
+            slots: true,
+            events: left.beyond(MoreSlots::NUMBER),
+        }
+    }
+
+    /// Adds slots. Returns them if the context has them already, to be dropped without a lock.
+    pub(crate) fn add_slots(&mut self, more: MoreSlots) -> Option<MoreSlots> {
+        self.queue.slots.add(more)
     }
 
     /// Returns the recipient of an event, with memory for the event: the context, whose number is
@@ -182,31 +219,34 @@ impl<C> ChannelEntry<C> {
                 self.uid,
                 id.0,
                 &mut self.reservation,
-                self.queue.take_slot(),
+                self.queue.slots.lend(),
             ),
             Some(group) => match self.groups.get_mut(&group) {
                 Some(joined) if joined.has_room() => {
-                    (joined.uid, joined.id, &mut joined.reservation, None)
+                    (joined.uid, joined.id, &mut joined.reservation, false)
                 }
                 _ => return Ok(None),
             },
         };
-        let missing =
-            reservation.missing(ExpectedEvents::of(event).beyond(usize::from(own.is_some())));
+        let missing = reservation.missing(ExpectedEvents::of(event).beyond(usize::from(own)));
         if extra.is_none() && !missing.is_none() {
-            if own.is_some() {
-                self.queue.put_slot();
+            if own {
+                self.queue.slots.put_back_lent();
             }
             return Err(missing);
         }
         let mut extra = extra;
-        let allocated = || {
+        let mut allocated = || {
             reservation
                 .take()
                 .or_else(|| extra.as_mut()?.take())
                 .map(EventMemory::Node)
         };
-        let Some(memory) = own.or_else(allocated) else {
+        let memory = match own {
+            true => Some(EventMemory::Slot),
+            false => allocated(),
+        };
+        let Some(memory) = memory else {
             return Ok(None);
         };
         let param = match event.param.is_some() {

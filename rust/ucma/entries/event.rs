@@ -16,13 +16,11 @@ use kernel::{alloc::AllocError, prelude::*};
 pub(crate) struct Unread {
     /// The position of the event among all events of the channel that it happened in.
     seq: u64,
-    /// The user's value for the context or multicast group that the event is for.
-    uid: u64,
-    /// The number of that context or group; in a connection request, the number of the new context.
-    id: u32,
     kind: CmEvent,
     /// 0, a negative errno, or the reason that the peer gave.
     status: i32,
+    /// Set while a reader has taken the event and it is still in its slot.
+    pub(super) is_taken: bool,
     /// The event in the layout of the ABI, if it has parameters.
     resp: Option<EventRespBox>,
 }
@@ -41,15 +39,14 @@ impl Unread {
     ) -> Self {
         let mut unread = Unread {
             seq,
-            uid,
-            id,
             kind: event.kind,
             status: event.status,
+            is_taken: false,
             resp: None,
         };
         unread.resp = memory
             .filter(|_| event.param.is_some())
-            .map(|memory| memory.fill(&unread.start(), event));
+            .map(|memory| memory.fill(&unread.start(uid, id), event));
         unread
     }
 
@@ -82,11 +79,12 @@ impl Unread {
         self.seq
     }
 
-    /// Returns the start of the event in the layout of the ABI.
-    pub(crate) fn start(&self) -> EventStart {
+    /// Returns the start of the event in the layout of the ABI, for the context or group `id` with
+    /// the user's value `uid`.
+    pub(crate) fn start(&self, uid: u64, id: u32) -> EventStart {
         EventStart {
-            uid: self.uid,
-            id: self.id,
+            uid,
+            id,
             event: self.kind.number(),
             status: u32::from_ne_bytes(self.status.to_ne_bytes()),
             none: 0,

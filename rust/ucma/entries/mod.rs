@@ -11,12 +11,14 @@ mod event;
 mod membership;
 mod queue;
 mod reservation;
+mod slots;
 
 pub(crate) use self::{
     contexts::{ChannelContexts, TakenEvent},
-    entry::{ChannelEntry, Numbered, Place, PlaceCache, PlaceRef, RemovedEntry},
+    entry::{ChannelEntry, MissingMemory, Numbered, Place, PlaceCache, PlaceRef, RemovedEntry},
     event::{ParamCache, ParamReservation, Unread},
     membership::MembershipEntry,
     queue::{request_child, EventMemory, EventSubject, Requests, UnreadRequest},
     reservation::{EventReservation, ExpectedEvents},
+    slots::{MoreSlots, SlotCache},
 };

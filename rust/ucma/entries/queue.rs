@@ -2,10 +2,13 @@
 
 //! The unread events of a context.
 //!
-//! The queue has memory for as many events of the context itself as usually come between two reads.
-//! All other events bring their memory along.
+//! Events of the context itself are in its [`Slots`], as long as one is free. All other events
+//! bring their memory along.
 
-use super::event::{EventRespBox, Unread};
+use super::{
+    event::{EventRespBox, Unread},
+    slots::Slots,
+};
 use crate::kext::users::Charge;
 use cmproto::{node::Priority, ucma::turn::Turn};
 use core::mem;
@@ -15,11 +18,12 @@ use kernel::{
     sync::Arc,
 };
 
-/// Number of slots that a queue has for events of its context.
-const SLOTS: usize = 5;
-
-/// The subject of an event, besides its context.
+/// The subject of an event in memory of its own.
 pub(crate) struct EventSubject<C> {
+    /// The user's value for the context or multicast group that the event is for.
+    pub(crate) uid: u64,
+    /// The number of that context or group; in a connection request, the number of the new context.
+    pub(crate) id: u32,
     /// The multicast group that the event is about.
     pub(crate) group: Option<u64>,
     /// The context of a connection request, which is destroyed if the event is never read.
@@ -33,6 +37,8 @@ pub(crate) struct EventSubject<C> {
 impl<C> Default for EventSubject<C> {
     fn default() -> Self {
         EventSubject {
+            uid: 0,
+            id: 0,
             group: None,
             child: None,
             parked: None,
@@ -112,23 +118,21 @@ pub(crate) enum RemovedEvent<C> {
     Node(EventNodeReservation<C>),
 }
 
-/// Memory for one event of the context itself.
-enum Slot {
-    Free,
-    /// Lent to the caller as a [`EventMemory::Slot`], or for the moment of a look at an event.
-    Lent,
-    /// A slot with an unread event, which has this position.
-    Full(u64, Unread),
-    /// A slot with an event, at this position, that a reader has taken as a [`TakenMemory::Slot`].
-    Read(u64, Unread),
-}
-
 /// The part of a queue that an event is in.
 #[derive(Clone, Copy)]
 enum Place {
-    Slot(usize),
+    Slot,
     Requests,
     Events,
+}
+
+/// The first event of a queue to be read.
+struct Oldest {
+    /// The position of the event.
+    at: u64,
+    /// The sequence number of the event.
+    seq: u64,
+    place: Place,
 }
 
 /// Unread events, in the order of their positions, and connection requests among themselves in that
@@ -136,19 +140,16 @@ enum Place {
 ///
 /// # Invariants
 ///
-/// - `full` of the slots are [`Slot::Full`].
 /// - The subjects of the events in `requests` have a child, those of `events` have none.
 /// - The keys of `requests` are those of their [`Turn`], the keys of `events` their positions.
 pub(crate) struct Queue<C> {
-    /// The number of slots with an unread event.
-    full: usize,
     /// The unread connection requests. They have a tree of their own so that they are found among
     /// any number of other events.
     requests: Events<C>,
     /// The other unread events that are not in a slot.
     events: Events<C>,
-    /// Memory for the first events of the context itself.
-    slots: [Slot; SLOTS],
+    /// The events of the context itself that are in a slot.
+    pub(crate) slots: Slots,
 }
 
 /// Returns the first event in `events`, and its position.
@@ -184,28 +185,6 @@ pub(crate) fn request_child<C>(request: EventNode<C>) -> Option<Arc<C>> {
     subject.child
 }
 
-impl Slot {
-    fn full(&self) -> Option<(u64, &Unread)> {
-        match self {
-            Slot::Full(at, unread) => Some((*at, unread)),
-            _ => None,
-        }
-    }
-
-    fn is_free(&self) -> bool {
-        matches!(self, Slot::Free)
-    }
-
-    fn is_lent(&self) -> bool {
-        matches!(self, Slot::Lent)
-    }
-
-    /// Returns whether a reader has taken the event at `position`.
-    fn is_read(&self, position: u64) -> bool {
-        matches!(self, Slot::Read(at, _) if *at == position)
-    }
-}
-
 /// Puts an event back at the position `at`, with the part of it that its reader took.
 fn put_back_into<C>(
     events: &mut Events<C>,
@@ -223,10 +202,9 @@ impl<C> Queue<C> {
     /// Initialises an empty queue.
     pub(crate) fn new() -> impl Init<Self> {
         init!(Queue {
-            full: 0,
             requests: RBTree::new(),
             events: RBTree::new(),
-            slots <- pin_init::init_array_from_fn(|_| Slot::Free),
+            slots: Slots::FIRST,
         })
     }
 
@@ -237,24 +215,26 @@ impl<C> Queue<C> {
 
     /// Returns whether there is no event.
     pub(crate) fn is_empty(&self) -> bool {
-        self.full == 0 && self.requests.is_empty() && self.events.is_empty()
+        self.slots.is_empty() && self.requests.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the position of the first event to be read, and where it is. It is the oldest one,
-    /// but that of all requests only the one whose turn it is counts.
-    fn oldest(&self) -> Option<(u64, Place)> {
-        let mut oldest = None;
-        if self.full != 0 {
-            let slots = self.slots.iter().enumerate();
-            let full = slots.filter_map(|(index, slot)| Some((slot.full()?.0, index)));
-            let full = full.take(self.full);
-            oldest = full.min().map(|(at, index)| (at, Place::Slot(index)));
-        }
+    /// Returns the first event to be read. It is the oldest one, but that of all requests only the
+    /// one whose turn it is counts.
+    fn oldest(&self) -> Option<Oldest> {
+        let mut oldest = self.slots.oldest().map(|(at, unread)| Oldest {
+            at,
+            seq: unread.seq(),
+            place: Place::Slot,
+        });
         let mut consider = |events, place| {
+            let Some((key, unread)) = front(events) else {
+                return;
+            };
             // The key of an event is its position, as far as a turn is concerned.
-            let at = front(events).map(|(key, _)| Turn::from(key).position());
-            if let Some(at) = at.filter(|at| oldest.is_none_or(|(other, _)| *at < other)) {
-                oldest = Some((at, place));
+            let at = Turn::from(key).position();
+            if oldest.as_ref().is_none_or(|other| at < other.at) {
+                let seq = unread.seq();
+                oldest = Some(Oldest { at, seq, place });
             }
         };
         consider(&self.requests, Place::Requests);
@@ -264,13 +244,7 @@ impl<C> Queue<C> {
 
     /// Returns the position and the sequence number of the oldest event.
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
-        let (at, place) = self.oldest()?;
-        let unread = match place {
-            Place::Slot(index) => self.slots.get(index)?.full()?.1,
-            Place::Requests => front(&self.requests)?.1,
-            Place::Events => front(&self.events)?.1,
-        };
-        Some((at, unread.seq()))
+        self.oldest().map(|oldest| (oldest.at, oldest.seq))
     }
 
     /// Returns the first connection request whose key is not before `from`: its key, and the
@@ -291,13 +265,7 @@ impl<C> Queue<C> {
         subject: EventSubject<C>,
     ) {
         match memory {
-            EventMemory::Slot => {
-                if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_lent()) {
-                    *slot = Slot::Full(at, unread);
-                    // INVARIANT: One more slot is full.
-                    self.full = self.full.saturating_add(1);
-                }
-            }
+            EventMemory::Slot => self.slots.fill(at, unread),
             EventMemory::Node(memory) => {
                 // INVARIANT: The subject decides.
                 let (events, key) = match subject.child {
@@ -315,17 +283,10 @@ impl<C> Queue<C> {
         &mut self,
         look: impl FnOnce(&mut Unread, Option<&EventSubject<C>>) -> R,
     ) -> Option<(TakenMemory<C>, R)> {
-        let (_, place) = self.oldest()?;
+        let Oldest { at, place, .. } = self.oldest()?;
         let events = match place {
-            Place::Slot(index) => {
-                let slot = self.slots.get_mut(index)?;
-                let Slot::Full(at, mut unread) = mem::replace(slot, Slot::Lent) else {
-                    return None;
-                };
-                let seen = look(&mut unread, None);
-                *slot = Slot::Read(at, unread);
-                // INVARIANT: One slot less is full.
-                self.full = self.full.saturating_sub(1);
+            Place::Slot => {
+                let seen = self.slots.take(at, |unread| look(unread, None))?;
                 return Some((TakenMemory::Slot(at), seen));
             }
             Place::Requests => &mut self.requests,
@@ -345,17 +306,7 @@ impl<C> Queue<C> {
     /// Puts an event back at its position. `resp` is the part of the event that its reader took.
     pub(crate) fn put_back(&mut self, node: TakenMemory<C>, resp: Option<EventRespBox>) {
         match node {
-            TakenMemory::Slot(at) => {
-                let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_read(at)) else {
-                    return;
-                };
-                if let Slot::Read(at, mut unread) = mem::replace(slot, Slot::Free) {
-                    *unread.resp() = resp;
-                    *slot = Slot::Full(at, unread);
-                    // INVARIANT: One more slot is full.
-                    self.full = self.full.saturating_add(1);
-                }
-            }
+            TakenMemory::Slot(at) => self.slots.put_back(at, resp),
             TakenMemory::Request(turn, node) => {
                 put_back_into(&mut self.requests, turn.into(), node, resp);
             }
@@ -366,14 +317,9 @@ impl<C> Queue<C> {
     /// Disposes of an event that was read. The caller drops the returned value without a lock.
     pub(crate) fn finish(&mut self, node: TakenMemory<C>) -> RemovedEvent<C> {
         match node {
-            TakenMemory::Slot(at) => {
-                let slot = self.slots.iter_mut().find(|slot| slot.is_read(at));
-                let event = match slot.map(|slot| mem::replace(slot, Slot::Free)) {
-                    Some(Slot::Read(_, event)) => Some(event),
-                    _ => None,
-                };
-                RemovedEvent::Slot { _event: event }
-            }
+            TakenMemory::Slot(at) => RemovedEvent::Slot {
+                _event: self.slots.finish(at),
+            },
             TakenMemory::Request(_, node) | TakenMemory::Event(_, node) => {
                 RemovedEvent::Node(node.into_reservation())
             }
@@ -404,27 +350,5 @@ impl<C> Queue<C> {
             Some(Turn::from(*cursor.current().0))
         })?;
         self.requests.remove_node(&replaced.into())
-    }
-
-    // Memory
-    // ------------------------------------------------------------------------------------------
-
-    /// Returns the number of free slots.
-    pub(crate) fn free(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.is_free()).count()
-    }
-
-    /// Takes a free slot for an event that will be added by [`fill`](Self::fill).
-    pub(crate) fn take_slot(&mut self) -> Option<EventMemory<C>> {
-        let slot = self.slots.iter_mut().find(|slot| slot.is_free())?;
-        *slot = Slot::Lent;
-        Some(EventMemory::Slot)
-    }
-
-    /// Puts back a slot that was taken by [`take_slot`](Self::take_slot) and not used.
-    pub(crate) fn put_slot(&mut self) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_lent()) {
-            *slot = Slot::Free;
-        }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     queue::EventNodeReservation,
 };
 use crate::{endpoint::Event, kext::slab::Wait};
+use core::mem;
 use kernel::{
     alloc::flags::{GFP_KERNEL_ACCOUNT, GFP_NOWAIT, __GFP_NOWARN},
     prelude::*,
@@ -23,12 +24,15 @@ const MOST_EVENTS: usize = 5;
 ///
 /// # Invariants
 ///
-/// The first `count` of `nodes` are `Some`, the others are `None`.
+/// `more` has a `Some` only while `first` is `Some`, too.
 pub(crate) struct EventReservation<C> {
-    nodes: [Option<EventNodeReservation<C>>; MOST_EVENTS],
-    count: usize,
+    first: Option<EventNodeReservation<C>>,
+    more: Option<KBox<MoreNodes<C>>>,
     param: Option<ParamReservation>,
 }
+
+/// Memory for further events.
+type MoreNodes<C> = [Option<EventNodeReservation<C>>; MOST_EVENTS - 1];
 
 /// The events that may come, for which memory is reserved.
 #[derive(Clone, Copy)]
@@ -84,9 +88,14 @@ impl ExpectedEvents {
         }
     }
 
+    /// Returns whether there is one event.
+    pub(crate) fn has_events(&self) -> bool {
+        self.events != 0
+    }
+
     /// Returns whether no memory is needed.
     pub(crate) fn is_none(&self) -> bool {
-        self.events == 0 && !self.param
+        !self.has_events() && !self.param
     }
 }
 
@@ -94,13 +103,14 @@ impl<C> EventReservation<C> {
     /// Creates an empty reservation.
     pub(crate) const fn new() -> Self {
         EventReservation {
-            nodes: [const { None }; MOST_EVENTS],
-            count: 0,
+            first: None,
+            more: None,
             param: None,
         }
     }
 
     /// Allocates memory for `expected`, that of parameters from `params`, or fails with `ENOMEM`.
+    #[inline]
     pub(crate) fn allocate(
         expected: ExpectedEvents,
         params: &ParamCache,
@@ -115,16 +125,21 @@ impl<C> EventReservation<C> {
     }
 
     /// Allocates memory for as much of `expected` as possible.
+    #[inline]
     pub(crate) fn allocate_some(expected: ExpectedEvents, params: &ParamCache, wait: Wait) -> Self {
         let flags = match wait {
             Wait::May => GFP_KERNEL_ACCOUNT,
             Wait::MustNot => GFP_NOWAIT | __GFP_NOWARN,
         };
         let mut reservation = Self::new();
+        if expected.events > 1 {
+            reservation.more = KBox::new([const { None }; MOST_EVENTS - 1], flags).ok();
+        }
         for _ in 0..expected.events {
             let Ok(node) = EventNodeReservation::new(flags) else {
                 break;
             };
+            // There is room for it.
             let _ = reservation.put(node);
         }
         if expected.param {
@@ -134,20 +149,35 @@ impl<C> EventReservation<C> {
     }
 
     /// Returns the part of `expected` for which the reservation has no memory.
+    #[inline]
     pub(crate) fn missing(&self, expected: ExpectedEvents) -> ExpectedEvents {
         ExpectedEvents {
-            events: expected.events.saturating_sub(self.count),
+            events: match expected.events {
+                0 => 0,
+                events => events.saturating_sub(self.count()),
+            },
             param: expected.param && self.param.is_none(),
         }
     }
 
+    /// Returns the number of events for which there is memory.
+    fn count(&self) -> usize {
+        let more = self.more.iter().flat_map(|more| more.iter().flatten());
+        more.count()
+            .saturating_add(usize::from(self.first.is_some()))
+    }
+
     /// Moves as much memory as fits from `other` into this reservation.
+    #[inline]
     pub(crate) fn fill_from(&mut self, other: &mut Self) {
-        while self.count < MOST_EVENTS {
-            let Some(node) = other.take() else {
+        if self.more.is_none() {
+            mem::swap(&mut self.more, &mut other.more);
+        }
+        while let Some(node) = other.take() {
+            if let Some(node) = self.put(node) {
+                let _ = other.put(node);
                 break;
-            };
-            let _ = self.put(node);
+            }
         }
         if self.param.is_none() {
             self.param = other.param.take();
@@ -156,11 +186,11 @@ impl<C> EventReservation<C> {
 
     /// Takes the memory for one event out.
     pub(crate) fn take(&mut self) -> Option<EventNodeReservation<C>> {
-        let last = self.count.checked_sub(1)?;
-        let node = self.nodes.get_mut(last)?.take();
-        // INVARIANT: The last `Some` was taken.
-        self.count = last;
-        node
+        let mut more = self.more.iter_mut().flat_map(|more| more.iter_mut());
+        match more.find(|node| node.is_some()) {
+            Some(node) => node.take(),
+            None => self.first.take(),
+        }
     }
 
     /// Adds memory for the parameters of one event. Returns the memory that was there.
@@ -175,12 +205,12 @@ impl<C> EventReservation<C> {
 
     /// Adds memory for one event. Returns it if the reservation is full.
     pub(crate) fn put(&mut self, node: EventNodeReservation<C>) -> Option<EventNodeReservation<C>> {
-        match self.nodes.get_mut(self.count) {
-            Some(slot) => {
-                // INVARIANT: One more is `Some`, behind the others.
-                self.count = self.count.saturating_add(1);
-                slot.replace(node)
-            }
+        if self.first.is_none() {
+            return self.first.replace(node);
+        }
+        let mut more = self.more.iter_mut().flat_map(|more| more.iter_mut());
+        match more.find(|place| place.is_none()) {
+            Some(place) => place.replace(node),
             None => Some(node),
         }
     }

@@ -402,7 +402,7 @@ declare_steps() {
 	stock_step --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
 	on_amd64 rust_step --needs build --after removal root debian_host root.sh
-	on_amd64 rust_step --needs build --after removal walkthrough debian_host walkthrough.sh
+	on_amd64 rust_step --named --needs build walkthrough debian_host walkthrough.sh
 	on_amd64 stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 
@@ -423,7 +423,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
+long_steps=(walkthrough storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

@@ -20,20 +20,76 @@ fn kmod(program: &'static str, arguments: &[&str]) -> Result<(), Failure> {
     Err(Failure::Refused(line.to_owned()))
 }
 
-/// Unloads whichever connection manager is loaded.
-fn unload() -> Result<(), Failure> {
-    MODULES
-        .iter()
-        .filter(|module| is_loaded(module))
-        .try_for_each(|module| kmod("/sbin/rmmod", &[module]))
+/// The modules of a host.
+trait Modules {
+    fn is_loaded(&self, module: &str) -> bool;
+
+    /// Loads a module. Does nothing if it is loaded.
+    fn insert(&mut self, module: &str) -> Result<(), Failure>;
+
+    fn remove(&mut self, module: &str) -> Result<(), Failure>;
 }
 
-/// Loads a connection manager, past the lines that the package has for modprobe.
-fn load(manager: Manager) -> Result<(), Failure> {
-    manager
-        .modules()
-        .iter()
-        .try_for_each(|module| kmod("/sbin/modprobe", &["--ignore-install", module]))
+/// The modules of the running kernel.
+struct Kernel;
+
+impl Modules for Kernel {
+    fn is_loaded(&self, module: &str) -> bool {
+        is_loaded(module)
+    }
+
+    /// Loads a module, past the lines that the package has for modprobe.
+    fn insert(&mut self, module: &str) -> Result<(), Failure> {
+        kmod("/sbin/modprobe", &["--ignore-install", module])
+    }
+
+    fn remove(&mut self, module: &str) -> Result<(), Failure> {
+        kmod("/sbin/rmmod", &[module])
+    }
+}
+
+/// Unloads whichever connection manager is loaded.
+fn unload(host: &mut impl Modules) -> Result<(), Failure> {
+    for module in MODULES {
+        if host.is_loaded(module) {
+            host.remove(module)?;
+        }
+    }
+    Ok(())
+}
+
+fn load(host: &mut impl Modules, manager: Manager) -> Result<(), Failure> {
+    let mut modules = manager.modules().iter();
+    modules.try_for_each(|module| host.insert(module))
+}
+
+/// Loads `to` in the place of `before`. If that fails, `before` is loaded as it was.
+fn replace(host: &mut impl Modules, before: Option<Manager>, to: Manager) -> Result<(), Failure> {
+    let Err(why) = unload(host).and_then(|()| load(host, to)) else {
+        return Ok(());
+    };
+    // Somebody may have begun to use one of its modules meanwhile, and those before it have gone.
+    let is_left = |manager: &Manager| {
+        manager
+            .modules()
+            .iter()
+            .any(|module| host.is_loaded(module))
+    };
+    let back = match (before, before.as_ref().is_some_and(is_left)) {
+        (Some(before), true) => load(host, before),
+        _ => unload(host).and_then(|()| before.map_or(Ok(()), |before| load(host, before))),
+    };
+    let name = to.name();
+    Err(Failure::Refused(match (back, before) {
+        (Ok(()), Some(before)) => {
+            format!(
+                "{name} cannot be loaded: {} is loaded, as before: {why}",
+                before.name()
+            )
+        }
+        (Ok(()), None) => format!("{name} cannot be loaded: {why}"),
+        (Err(back), _) => format!("no connection manager can be loaded: {why}; {back}"),
+    }))
 }
 
 /// Returns the obstacle to loading a module, by its fields in modinfo: the kernel that it is for, and
@@ -83,21 +139,7 @@ pub fn swap(to: Manager) -> Result<(), Failure> {
     if let Some(why) = in_the_way.or_else(|| obstacle_to(to)) {
         return Err(Failure::Refused(format!("{why}: nothing has changed")));
     }
-    let Err(why) = unload().and_then(|()| load(to)) else {
-        return Ok(());
-    };
-    let back = unload().and_then(|()| before.map_or(Ok(()), load));
-    let name = to.name();
-    Err(Failure::Refused(match (back, before) {
-        (Ok(()), Some(before)) => {
-            format!(
-                "{name} cannot be loaded: {} is loaded, as before: {why}",
-                before.name()
-            )
-        }
-        (Ok(()), None) => format!("{name} cannot be loaded: {why}"),
-        (Err(back), _) => format!("no connection manager can be loaded: {why}; {back}"),
-    }))
+    replace(&mut Kernel, before, to)
 }
 
 #[cfg(test)]
@@ -121,5 +163,96 @@ mod tests {
         assert!(obstacle("m", None, "7.3.4", false)
             .unwrap()
             .contains("not installed"));
+    }
+
+    /// A host, some of whose modules are used by somebody or do not fit.
+    #[derive(Default)]
+    struct Fake {
+        loaded: Vec<String>,
+        used: &'static [&'static str],
+        unfit: &'static [&'static str],
+    }
+
+    impl Fake {
+        fn with(manager: Manager) -> Self {
+            let mut host = Fake::default();
+            load(&mut host, manager).unwrap();
+            host
+        }
+
+        fn has_only(&self, manager: Manager) -> bool {
+            let mut wanted = manager.modules().iter();
+            self.loaded.len() == wanted.len() && wanted.all(|module| self.is_loaded(module))
+        }
+    }
+
+    impl Modules for Fake {
+        fn is_loaded(&self, module: &str) -> bool {
+            self.loaded.iter().any(|loaded| loaded == module)
+        }
+
+        fn insert(&mut self, module: &str) -> Result<(), Failure> {
+            if self.unfit.contains(&module) {
+                return Err(Failure::Refused(format!("{module} does not fit")));
+            }
+            if !self.is_loaded(module) {
+                self.loaded.push(module.to_owned());
+            }
+            Ok(())
+        }
+
+        fn remove(&mut self, module: &str) -> Result<(), Failure> {
+            if self.used.contains(&module) {
+                return Err(Failure::Refused(format!("{module} is in use")));
+            }
+            self.loaded.retain(|loaded| loaded != module);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_takes_the_place_of_the_other() {
+        for (before, to) in [(Manager::Rust, Manager::C), (Manager::C, Manager::Rust)] {
+            let mut host = Fake::with(before);
+            assert!(replace(&mut host, Some(before), to).is_ok());
+            assert!(host.has_only(to));
+        }
+    }
+
+    #[test]
+    fn a_module_that_comes_into_use_meanwhile_stays_with_all_that_belong_to_it() {
+        for (before, to, used) in [
+            (Manager::Rust, Manager::C, &["rust_rdma_cm"]),
+            (Manager::C, Manager::Rust, &["rdma_cm"]),
+        ] {
+            let mut host = Fake::with(before);
+            host.used = used;
+            let told = replace(&mut host, Some(before), to)
+                .unwrap_err()
+                .to_string();
+            assert!(host.has_only(before), "{:?}", host.loaded);
+            assert!(told.contains("as before"), "{told}");
+            assert!(told.contains("is in use"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_module_that_does_not_fit_gives_its_place_back() {
+        for (before, to, unfit) in [
+            (Manager::Rust, Manager::C, &["rdma_cm"]),
+            (Manager::C, Manager::Rust, &["rust_rdma_cm"]),
+        ] {
+            let mut host = Fake::with(before);
+            host.unfit = unfit;
+            let told = replace(&mut host, Some(before), to)
+                .unwrap_err()
+                .to_string();
+            assert!(host.has_only(before), "{:?}", host.loaded);
+            assert!(told.contains("as before"), "{told}");
+        }
+        let mut host = Fake::default();
+        host.unfit = &["rdma_cm"];
+        assert!(replace(&mut host, None, Manager::C).is_err());
+        assert!(host.loaded.is_empty());
     }
 }

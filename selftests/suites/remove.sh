@@ -137,7 +137,9 @@ with_itself() {
 	await_listener "comm rping" || return
 	stdbuf -oL rping -c -v -a "$A4" >"$TMP/near" 2>&1 & client=$!
 	wait_for 10 grep -q "ping data" "$TMP/near" || fail "no connection" || return
-	# On a slow host the messages that make the connection are sent again early, and may still be on the way.
+	# A program that sees its queue pair fail may disconnect before its connection is told of the removal: they stand still. On
+	# a slow host the messages that make the connection are sent again early, and may still be on the way.
+	kill -STOP "$server" "$client"
 	sleep 1
 	echo >/sys/kernel/tracing/trace
 	echo 1 | tee "$events/ib_mad/ib_mad_send_done_handler/enable" "$events/rdma_cma/cm_remove_one/enable" >/dev/null

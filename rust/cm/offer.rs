@@ -131,7 +131,7 @@ impl Endpoint {
             let other = next.as_ref();
             let listener = other.unwrap_or(listener);
             let offered = {
-                // The other one's memory cgroup pays for what that gets.
+                // The memory cgroup of the listener that gets the request pays for it.
                 let _scope = other.and_then(|other| other.memcg_scope());
                 self.offer_once(listener, event, asker)
             };
@@ -204,7 +204,7 @@ impl Endpoint {
             return false;
         };
         self.follow(&next);
-        // Not that of the task that has ended the listener.
+        // The cgroup of the next listener pays, not that of the task that has ended this one.
         let _scope = next.memcg_scope();
         let port = self
             .inner

@@ -88,7 +88,7 @@ impl ExpectedEvents {
         }
     }
 
-    /// Returns whether there is one event.
+    /// Returns whether an event is expected.
     pub(crate) fn has_events(&self) -> bool {
         self.events != 0
     }
@@ -139,7 +139,7 @@ impl<C> EventReservation<C> {
             let Ok(node) = EventNodeReservation::new(flags) else {
                 break;
             };
-            // There is room for it.
+            // Without memory for `more` there is room for one, and the others are missing.
             let _ = reservation.put(node);
         }
         if expected.param {

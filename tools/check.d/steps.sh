@@ -15,6 +15,7 @@ sources() {
 		case ${check##*/} in spdx | unsafe | panic | layout | exports | rebuild | *.*) continue ;; esac
 		[ ! -x "$check" ] || one "${check##*/}" "$check" || status=1
 	done
+	one "every mutant applies" "$TOOLS/mutants" --check || status=1
 	return "$status"
 }
 

@@ -383,30 +383,30 @@ declare_steps() {
 	step_of_suite[troubleshooting]=symptoms
 	on_amd64 rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	on_amd64 rust_step --idle --cargo host "$TOOLS/check-host"
-	on_amd64 rust_step --idle --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
+	on_amd64 rust_step --named --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
 	on_amd64 rust_step --idle --needs build lintian lintian
 	on_amd64 rust_step --idle --needs build dkms dkms
 	on_amd64 rust_step --idle --needs build initramfs debian_host initramfs.sh
 	boot_step infiniband
 	boot_step programs
-	boot_step storage
-	on_amd64 boot_step middleware
+	boot_step --waits storage
 	on_amd64 rust_step --needs build insns insns
 	boot_step scenarios
-	boot_step unreached
+	boot_step --waits unreached
 	boot_step hostile
 	boot_step hostile-time
-	boot_step 9p
+	boot_step --waits 9p
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"
 	stock_step --needs build --after removal two-guests two_guests --capture "$share/capture"
-	stock_step --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
+	stock_step --named --needs build iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
-	on_amd64 rust_step --needs build --after removal root debian_host root.sh
+	on_amd64 rust_step --waits --needs build --after removal root debian_host root.sh
 	on_amd64 rust_step --named --needs build walkthrough debian_host walkthrough.sh
 	on_amd64 stock_step --needs build guest "$REPO/selftests/guest-runner.sh" "$cm"
 	step --after programs --after infiniband --after two-guests wire wire
 
+	on_amd64 boot_step --named middleware
 	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
 	on_amd64 rust_step --named --needs build dkms-build dkms --build
@@ -424,7 +424,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(walkthrough storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
+long_steps=(walkthrough analyzer middleware iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

@@ -383,7 +383,8 @@ declare_steps() {
 	step_of_suite[troubleshooting]=symptoms
 	on_amd64 rust_step --idle clippy one "clippy" "$TOOLS/clippy"
 	on_amd64 rust_step --idle --cargo host "$TOOLS/check-host"
-	on_amd64 rust_step --named --needs build analyzer in_tree one "rust-analyzer finds every name" "$TOOLS/rust-analyzer" --check
+	on_amd64 rust_step --named --idle --needs build analyzer in_tree one "rust-analyzer finds every name" \
+		"$TOOLS/rust-analyzer" --check
 	on_amd64 rust_step --idle --needs build lintian lintian
 	on_amd64 rust_step --idle --needs build dkms dkms
 	on_amd64 rust_step --idle --needs build initramfs debian_host initramfs.sh
@@ -398,8 +399,10 @@ declare_steps() {
 	boot_step --waits 9p
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"
-	stock_step --needs build --after removal two-guests two_guests --capture "$share/capture"
-	stock_step --named --needs build iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
+	# After the last ones that wait: they have guests, too.
+	stock_step --needs build --after removal --after storage --after unreached --after 9p --after root \
+		two-guests two_guests --capture "$share/capture"
+	stock_step --named --needs build --after removal iwarp-pair with_part siw siw.ko storage_pair iwarp-pair
 	step --needs build rds rds
 	on_amd64 rust_step --waits --needs build --after removal root debian_host root.sh
 	on_amd64 rust_step --named --needs build walkthrough debian_host walkthrough.sh
@@ -424,7 +427,8 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(walkthrough analyzer middleware iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
+long_steps=(walkthrough analyzer middleware iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues
+	nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

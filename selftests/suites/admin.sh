@@ -159,6 +159,19 @@ no_trace() {
 }
 check "trace: no such address, file, right, tracefs, connection manager" no_trace
 
+# object WANT ARGUMENT...: it prints one object, of these values in this order.
+object() {
+	local want=$1 got
+	shift
+	got=$("$TOOL" -j "$@" | jq -sc 'map([.. | scalars])')
+	[ "$got" = "[[$want]]" ] || fail "$*: $got"
+}
+
+used_already() {
+	object "\"$CM\",\"$CM\"" use "$CM" && [ -z "$("$TOOL" use "$CM")" ] && [ "$("$TOOL" | head -n 1)" = "$CM" ]
+}
+check "use, as JSON: the one that is loaded stays" used_already
+
 no_family() {
 	local what
 	for what in "show connections" "show listeners" "show peers" "show limits" stat tune monitor; do
@@ -496,6 +509,22 @@ tuned() {
 is_tuned() {
 	[ "$(tuned "$1" "$2")" = "$3" ] || fail "$1 $2: $(tuned "$1" "$2") in place of $3"
 }
+
+# The object says what has been set, and which file has it.
+changes() {
+	conf '# Of the site.' || return
+	object '"rxe0",1,"max-retries",4,15,"'"$CONF"'"' tune set --save rxe0 max-retries=4 && is_tuned rxe0 max-retries "4 device" ||
+		return
+	object '"rxe0",1,"max-retries",5,4,"timewait",3,22' tune set rxe0/1 max-retries=5 timewait=3 &&
+		is_tuned rxe0 timewait "3 hand" || return
+	object '"rxe0",1,"max-retries",4,5' tune apply && is_tuned rxe0 max-retries "4 device" || return
+	[ -z "$("$TOOL" tune apply)$("$TOOL" tune set rxe0 max-retries=15 timewait=22)" ] && conf && object "" tune apply || return
+	# A failure is a line in either case.
+	ends_with 2 "$TOOL" -j tune set rxe0 max-retries=16 && [ ! -s "$TMP/out" ] &&
+		grep -qx 'rdma-cm: max-retries is a number from 0 to 15' "$TMP/err" || fail "$(cat "$TMP/out" "$TMP/err")" || return
+	ends_with 2 "$TOOL" -j stat --openmetrics && ends_with 2 "$TOOL" stat --prometheus -j
+}
+check "tune, as JSON: what was set, and what it was before" changes
 
 origins() {
 	ends_with 0 "$TOOL" tune apply && is_tuned rxe0 max-retries "15 default" || return
@@ -853,9 +882,21 @@ END
 	[ $? -eq 3 ] || fail "the monitor goes on" || return
 	ends_with 3 "$TOOL" show peers && ends_with 0 "$TOOL" && cm-use rust && ends_with 0 "$TOOL" show peers
 }
+
+swapped() {
+	object '"c","rust","rust_rdma_cm","ib_cm","rdma_cm","rdma_ucm"' use c && [ "$(cm-use)" = c ] &&
+		[ -d /sys/module/rdma_ucm ] || return
+	object '"rust","c","rdma_ucm","rdma_cm","ib_cm","rust_rdma_cm"' use rust && [ "$(cm-use)" = rust ] || return
+	rmmod rust_rdma_cm && object '"rust","none","rust_rdma_cm"' use rust && [ "$(cm-use)" = rust ] || return
+	# Nothing is said of what does not happen.
+	exec 7<>/dev/infiniband/rdma_cm
+	ends_with 1 "$TOOL" -j use c 7>&- && [ ! -s "$TMP/out" ]
+}
 if [ -z "$CM_BUILT_IN" ]; then
 	check "a dump keeps the module loaded until it is read or closed" half_read
+	check "use, as JSON: what was unloaded and loaded" swapped
 else
 	skip "a dump keeps the module loaded until it is read or closed" "the module is built in"
+	skip "use, as JSON: what was unloaded and loaded" "the module is built in"
 fi
 finish

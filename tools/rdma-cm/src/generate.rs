@@ -2,7 +2,11 @@
 
 //! The manual pages and the completions, which a package installs.
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    json,
+    row::{names, Row, Value},
+};
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -19,16 +23,29 @@ const SECTIONS: &str = include_str!("sections.roff");
 /// The page of cm.conf, before and after the list of tunables.
 const CONF: [&str; 2] = [include_str!("conf.roff"), include_str!("conf-end.roff")];
 
-/// Writes the manual pages, and the completion of each shell, into a directory.
-pub fn generate(command: &Command, dir: &Path) -> Result<(), Failure> {
-    page(command, &mut File::create(dir.join("rdma-cm.8"))?)?;
-    conf_page(&mut File::create(dir.join("cm.conf.5"))?)?;
+/// Writes the manual pages, and the completion of each shell, into a directory. Names the files only as JSON.
+pub fn generate(command: &Command, dir: &Path, as_json: bool) -> Result<(), Failure> {
+    let mut files = ["rdma-cm.8", "cm.conf.5"]
+        .map(|name| dir.join(name))
+        .to_vec();
+    page(command, &mut File::create(&files[0])?)?;
+    conf_page(&mut File::create(&files[1])?)?;
     // Without the hidden commands, which the completions would offer.
     let mut command = Command::new("rdma-cm")
         .args(command.get_arguments())
         .subcommands(visible(command));
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "rdma-cm", dir)?;
+        files.push(clap_complete::generate_to(
+            shell,
+            &mut command,
+            "rdma-cm",
+            dir,
+        )?);
+    }
+    if as_json {
+        let files = names(files.iter().map(|file| file.to_string_lossy()));
+        let row = Row(vec![("files", Value::Rows(files))]);
+        say!("{}", json::object(&row));
     }
     Ok(())
 }
@@ -192,7 +209,7 @@ mod tests {
             commands += 1;
         });
         assert!(commands >= 7, "{commands} commands");
-        for section in ["EXIT STATUS", "FILES", "EXAMPLES", "SEE ALSO"] {
+        for section in ["EXIT STATUS", "JSON", "FILES", "EXAMPLES", "SEE ALSO"] {
             assert!(
                 page.contains(&format!("\n.SH \"{section}\"\n")),
                 "{section}"

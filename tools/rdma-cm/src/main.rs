@@ -111,10 +111,10 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Monitor => monitor::monitor(&mut family()?, json),
         What::Trace(options) => trace::trace(&options, json),
         What::Tune(options) => tune::act(&mut family()?, &options, json),
-        What::Use { which } => swap::swap(which),
-        What::Rust => swap::swap(status::Manager::Rust),
-        What::C => swap::swap(status::Manager::C),
-        What::Generate { dir } => generate::generate(&Arguments::command(), &dir),
+        What::Use { which } => swap::swap(which, json),
+        What::Rust => swap::swap(status::Manager::Rust, json),
+        What::C => swap::swap(status::Manager::C, json),
+        What::Generate { dir } => generate::generate(&Arguments::command(), &dir, json),
     }
 }
 

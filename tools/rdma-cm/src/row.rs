@@ -84,6 +84,12 @@ impl Row {
     }
 }
 
+/// Returns a row for each name.
+pub fn names(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Row> {
+    let row = |name: String| Row(vec![("name", Value::Text(name))]);
+    names.into_iter().map(|name| row(name.into())).collect()
+}
+
 /// Returns the name of a value of an enumeration, or its number.
 fn named(names: &[String], bytes: &[u8]) -> Option<Value> {
     let value = number(bytes)?;
@@ -157,8 +163,7 @@ fn value(attr: Attr, bytes: &[u8]) -> Option<Value> {
 fn tunables(bits: u64) -> Vec<Row> {
     let set = Tunable::ALL.into_iter();
     let set = set.filter(|tunable| bits & u64::from(tunable.bit()) != 0);
-    set.map(|tunable| Row(vec![("name", Value::Text(Attr::of(tunable).name().into()))]))
-        .collect()
+    names(set.map(|tunable| Attr::of(tunable).name()))
 }
 
 /// Returns the values of attributes, of which the one with the number `name` is a text.

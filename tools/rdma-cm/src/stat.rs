@@ -18,10 +18,10 @@ use std::{collections::HashMap, thread, time::Duration};
 #[derive(Args)]
 pub struct Options {
     /// Print what Prometheus reads (OpenMetrics).
-    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    #[arg(long, conflicts_with = "watch")]
     openmetrics: bool,
     /// Print what the textfile collector of node_exporter reads.
-    #[arg(long, conflicts_with_all = ["json", "watch", "openmetrics"])]
+    #[arg(long, conflicts_with_all = ["watch", "openmetrics"])]
     prometheus: bool,
     /// Print again, by how much each counter has grown, every so many seconds.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
@@ -99,6 +99,11 @@ pub fn show(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(),
         (options.openmetrics, Format::OpenMetrics),
         (options.prometheus, Format::Text),
     ] {
+        // The parser does not see that the one for all commands, in front of this one, is in conflict.
+        if is_asked && as_json {
+            let what = "metrics for Prometheus are not JSON: --json cannot be used with them";
+            return Err(Failure::Wrong(what.into()));
+        }
         if is_asked {
             say!("{}", metrics::text(socket, format)?.trim_end());
             return Ok(());

@@ -5,7 +5,7 @@
 use crate::{
     failure::Failure,
     family, json,
-    row::{dump, Row, Value},
+    row::{dump, names, Row, Value},
     swap::obstacle_to,
 };
 use clap::ValueEnum;
@@ -233,10 +233,7 @@ fn print(counts: Option<Row>, as_json: bool) {
     let (key, reason) = reason(manager);
     let manager = manager.map_or("none", Manager::name);
     if as_json {
-        let rows = |names: BTreeSet<String>| {
-            let row = |name| Row(vec![("name", Value::Text(name))]);
-            Value::Rows(names.into_iter().map(row).collect())
-        };
+        let rows = |found| Value::Rows(names(found));
         let mut row = Row(vec![
             ("manager", Value::Text(manager.into())),
             (key, Value::Text(reason)),

@@ -4,6 +4,8 @@
 
 use crate::{
     failure::Failure,
+    json,
+    row::{names, Row, Value},
     status::{current, demands_signatures, installed, is_loaded, release, Manager, Users, MODULES},
 };
 use std::{fs, os::unix::fs::MetadataExt, process::Command};
@@ -48,14 +50,12 @@ impl Modules for Kernel {
     }
 }
 
-/// Unloads whichever connection manager is loaded.
-fn unload(host: &mut impl Modules) -> Result<(), Failure> {
-    for module in MODULES {
-        if host.is_loaded(module) {
-            host.remove(module)?;
-        }
-    }
-    Ok(())
+/// Unloads whichever connection manager is loaded, and returns its modules.
+fn unload(host: &mut impl Modules) -> Result<Vec<&'static str>, Failure> {
+    let mut unloaded = MODULES.to_vec();
+    unloaded.retain(|module| host.is_loaded(module));
+    unloaded.iter().try_for_each(|module| host.remove(module))?;
+    Ok(unloaded)
 }
 
 fn load(host: &mut impl Modules, manager: Manager) -> Result<(), Failure> {
@@ -63,10 +63,17 @@ fn load(host: &mut impl Modules, manager: Manager) -> Result<(), Failure> {
     modules.try_for_each(|module| host.insert(module))
 }
 
-/// Loads `to` in the place of `before`. If that fails, `before` is loaded as it was.
-fn replace(host: &mut impl Modules, before: Option<Manager>, to: Manager) -> Result<(), Failure> {
-    let Err(why) = unload(host).and_then(|()| load(host, to)) else {
-        return Ok(());
+/// Loads `to` in the place of `before`, and returns the modules that were unloaded. If that fails, `before`
+/// is loaded as it was.
+fn replace(
+    host: &mut impl Modules,
+    before: Option<Manager>,
+    to: Manager,
+) -> Result<Vec<&'static str>, Failure> {
+    let swapped = unload(host).and_then(|unloaded| load(host, to).map(|()| unloaded));
+    let why = match swapped {
+        Ok(unloaded) => return Ok(unloaded),
+        Err(why) => why,
     };
     // Somebody may have begun to use one of its modules meanwhile, and those before it have gone.
     let is_left = |manager: &Manager| {
@@ -77,7 +84,7 @@ fn replace(host: &mut impl Modules, before: Option<Manager>, to: Manager) -> Res
     };
     let back = match (before, before.as_ref().is_some_and(is_left)) {
         (Some(before), true) => load(host, before),
-        _ => unload(host).and_then(|()| before.map_or(Ok(()), |before| load(host, before))),
+        _ => unload(host).and_then(|_| before.map_or(Ok(()), |before| load(host, before))),
     };
     let name = to.name();
     Err(Failure::Refused(match (back, before) {
@@ -123,13 +130,40 @@ pub fn obstacle_to(manager: Manager) -> Option<String> {
     })
 }
 
+/// Returns a row with the modules that were unloaded and loaded, for JSON.
+fn done(before: Option<Manager>, to: Manager, unloaded: &[&str]) -> Row {
+    let loaded = match before == Some(to) {
+        true => &[],
+        false => to.modules(),
+    };
+    Row(vec![
+        ("manager", Value::Text(to.name().into())),
+        (
+            "before",
+            Value::Text(before.map_or("none", Manager::name).into()),
+        ),
+        ("unloaded", Value::Rows(names(unloaded.iter().copied()))),
+        ("loaded", Value::Rows(names(loaded.iter().copied()))),
+    ])
+}
+
 /// Loads a connection manager in the place of the other one. If that cannot be, the other one stays,
-/// or is loaded again.
-pub fn swap(to: Manager) -> Result<(), Failure> {
+/// or is loaded again. Says what was done only as JSON.
+pub fn swap(to: Manager, as_json: bool) -> Result<(), Failure> {
     let before = current();
-    if before == Some(to) {
-        return Ok(());
+    let unloaded = match before == Some(to) {
+        true => Vec::new(),
+        false => try_to_replace(before, to)?,
+    };
+    if as_json {
+        say!("{}", json::object(&done(before, to, &unloaded)));
     }
+    Ok(())
+}
+
+/// Loads `to` in the place of `before`, and returns the modules that were unloaded. Changes nothing if
+/// something is known to be in the way.
+fn try_to_replace(before: Option<Manager>, to: Manager) -> Result<Vec<&'static str>, Failure> {
     // The directory of a process belongs to its user.
     if fs::metadata("/proc/self")?.uid() != 0 {
         return Err(Failure::NotRoot);
@@ -217,6 +251,29 @@ mod tests {
             assert!(replace(&mut host, Some(before), to).is_ok());
             assert!(host.has_only(to));
         }
+    }
+
+    #[test]
+    fn json_says_what_was_done() {
+        let to = Manager::Rust;
+        let unloaded = replace(&mut Fake::with(Manager::C), Some(Manager::C), to).unwrap();
+        assert_eq!(
+            json::object(&done(Some(Manager::C), to, &unloaded)),
+            r#"{"manager": "rust", "before": "c", "unloaded": [{"name": "rdma_ucm"},
+ {"name": "rdma_cm"},
+ {"name": "ib_cm"}], "loaded": [{"name": "rust_rdma_cm"}]}"#
+        );
+        let unloaded = replace(&mut Fake::default(), None, Manager::C).unwrap();
+        let row = done(None, Manager::C, &unloaded);
+        assert_eq!(
+            (row.text("before"), row.rows("unloaded").len()),
+            ("none", 0)
+        );
+        assert_eq!(row.rows("loaded").len(), 3);
+        // It was loaded before.
+        let row = done(Some(to), to, &[]);
+        assert_eq!((row.text("manager"), row.text("before")), ("rust", "rust"));
+        assert!(row.rows("unloaded").is_empty() && row.rows("loaded").is_empty());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use cmproto::{
     cm::Tunable,
     netlink::{Attr, Command},
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Options {
@@ -172,23 +172,57 @@ fn set(socket: &mut Socket, row: &Row, values: &[(Tunable, u32)]) -> Result<(), 
     socket.act(Command::PortSet as u8, &attributes)
 }
 
-/// Sets what the file says. A port that goes meanwhile has no tunables.
-fn apply(socket: &mut Socket, ports: &[&Row], conf: &Conf) -> Result<(), Failure> {
+/// Returns a row with the tunables that were set on a port, and their values before.
+fn done(row: &Row, values: &[(Tunable, u32)]) -> Row {
+    let of = |(tunable, value): &(Tunable, u32)| {
+        let name = Attr::of(*tunable).name();
+        let mut set = Row(vec![
+            ("name", Value::Text(name.into())),
+            ("value", Value::Number((*value).into())),
+        ]);
+        let before = row.number(name);
+        set.0
+            .extend(before.map(|before| ("before", Value::Number(before))));
+        set
+    };
+    Row(vec![
+        ("dev-name", Value::Text(row.text("dev-name").into())),
+        ("port", Value::Number(number_of(row).into())),
+        ("set", Value::Rows(values.iter().map(of).collect())),
+    ])
+}
+
+/// Sets what the file says, and returns what that was. A port that goes meanwhile has no tunables.
+fn apply(socket: &mut Socket, ports: &[&Row], conf: &Conf) -> Result<Vec<Row>, Failure> {
+    let mut all = Vec::new();
     for row in ports {
         let value = |tunable| {
             let found = conf.value(row.text("dev-name"), number_of(row), tunable);
             found.map(|(_, value)| (tunable, value))
         };
         let values: Values = Tunable::ALL.into_iter().filter_map(value).collect();
-        match values.is_empty() {
-            true => {}
-            false => match set(socket, row, &values) {
-                Err(Failure::Kernel(libc::ENODEV)) => {}
-                other => other?,
-            },
+        if values.is_empty() {
+            continue;
+        }
+        match set(socket, row, &values) {
+            Err(Failure::Kernel(libc::ENODEV)) => {}
+            other => {
+                other?;
+                all.push(done(row, &values));
+            }
         }
     }
-    Ok(())
+    Ok(all)
+}
+
+/// Says what was set, and the file that has it now, only as JSON.
+fn say_done(ports: Vec<Row>, file: Option<&Path>, as_json: bool) {
+    if as_json {
+        let mut row = Row(vec![("ports", Value::Rows(ports))]);
+        let file = file.map(|file| Value::Text(file.to_string_lossy().into()));
+        row.0.extend(file.map(|file| ("file", file)));
+        say!("{}", json::object(&row));
+    }
 }
 
 /// Returns the ports of a place.
@@ -215,11 +249,8 @@ pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), 
             let conf = conf?;
             let name = device.as_deref();
             let place = name.map_or(Place::Host, |name| Place::Device(name.into()));
-            apply(
-                socket,
-                &meant(&ports, name.unwrap_or_default(), &place)?,
-                &conf,
-            )?;
+            let meant = meant(&ports, name.unwrap_or_default(), &place)?;
+            say_done(apply(socket, &meant, &conf)?, None, as_json);
             conf.check()
         }
         Some(Action::Set { port, values, save }) => {
@@ -233,10 +264,13 @@ pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), 
                 true => Some(conf?.prepare(&place, &values)?),
                 false => None,
             };
-            for row in meant {
+            for row in &meant {
                 set(socket, row, &values)?;
             }
-            new.map_or(Ok(()), conf::New::commit)
+            new.map_or(Ok(()), conf::New::commit)?;
+            let set = meant.iter().map(|row| done(row, &values)).collect();
+            say_done(set, save.then_some(options.file.as_path()), as_json);
+            Ok(())
         }
     }
 }
@@ -258,6 +292,17 @@ mod tests {
         ] {
             assert_eq!(parse(wrong).unwrap_err().status(), 2, "{wrong}");
         }
+    }
+
+    #[test]
+    fn json_says_what_was_set_and_what_it_was_before() {
+        let port = Row::of(&[("dev-name", "rxe0"), ("port", "1"), ("max-retries", "15")]);
+        let values = [(Tunable::MaxRetries, 4), (Tunable::Deadline, 0)];
+        assert_eq!(
+            json::object(&done(&port, &values)),
+            r#"{"dev-name": "rxe0", "port": 1, "set": [{"name": "max-retries", "value": 4, "before": 15},
+ {"name": "deadline-ms", "value": 0}]}"#
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ debs=("$(cd "$1" && pwd)") || exit
 work=$(mktemp -d "$CACHE/walkthrough-run-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 output=$work/output
-PAGE=$REPO/Documentation/walkthrough.rst QUOTE=$work/quote
+PAGES=$REPO/Documentation QUOTE=$work/quote
 # shellcheck source=selftests/lib/host-cases.sh
 . "$REPO/selftests/lib/host-cases.sh"
 # shellcheck source=selftests/lib/quotes.sh

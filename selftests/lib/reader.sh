@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# A reader of Documentation/troubleshooting.rst, who types what it says, for the suites that make the situations which
-# that page is about. To be sourced after lib.sh. Host "a" is this namespace and host "b" the namespace "peer".
+# A reader of the documentation, who types what it says, for the suites that make the situations which a page is about. To
+# be sourced after lib.sh. Host "a" is this namespace and host "b" the namespace "peer".
 #
 # Each situation is a case, which fails if what the page quotes is not what the programs print here, but for numbers that
 # differ from run to run. The quotes are printed, too: "tools/checks/troubleshooting --take" writes them into the page.
 
-PAGE=/mnt/repo/Documentation/troubleshooting.rst
+PAGES=/mnt/repo/Documentation
 QUOTE=$TMP/quote
 # shellcheck source=selftests/lib/quotes.sh
 . "$SELFTESTS/lib/quotes.sh"
@@ -58,13 +58,42 @@ watch() {
 	wait_for 20 hears "$MONITOR" $prefix
 }
 
-# saw PATTERN: the monitor tells of this soon, and the page shows the first such line.
+# saw PATTERN...: the monitor tells of each soon, and the page shows the first such line.
 saw() {
-	wait_for 30 grep -Eq "$1" "$TMP/monitor"
+	local pattern
 	typed "$WATCHED" "rdma-cm monitor"
-	grep -Em 1 "$1" "$TMP/monitor" >>"$QUOTE"
+	for pattern; do
+		wait_for 30 grep -Eq "$pattern" "$TMP/monitor"
+		grep -Em 1 "$pattern" "$TMP/monitor" >>"$QUOTE"
+	done
 	kill -INT "$MONITOR"
 	wait "$MONITOR"
+}
+
+# serve PORT: a server on b, whose number is SERVER.
+serve() {
+	$PEER rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
+	await_listener "comm rping"
+}
+
+# dial PORT: a client on a that stays.
+dial() {
+	rping -c -a "$B4" -p "$1" >"$TMP/client" 2>&1 &
+}
+
+# count HOST FILTER SUBJECT: the number of rows that the tool shows there.
+count() {
+	host "$1" rdma-cm -j show "$3" | jq "map(select($2)) | length"
+}
+
+# shown HOST FILTER SUBJECT [NUMBER]
+shown() {
+	[ "$(count "$1" "$2" "$3")" -ge "${4:-1}" ]
+}
+
+# soon HOST FILTER SUBJECT [NUMBER]
+soon() {
+	wait_for 30 shown "$@" || fail "no $2 in $(host "$1" rdma-cm -j show "$3")"
 }
 
 reproduce() {

@@ -18,36 +18,10 @@ if [ "$CM" != rust ] || [ ! -x /mnt/share/rdma-cm ]; then
 fi
 USER=1000
 
-# serve PORT: a server on b, whose number is SERVER.
-serve() {
-	$PEER rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
-	await_listener "comm rping"
-}
-
 # serve_as_user PORT: the same of a user of b.
 serve_as_user() {
 	$PEER setpriv --reuid $USER --regid $USER --clear-groups rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
 	await_listener "comm rping"
-}
-
-# dial PORT: a client on a that stays.
-dial() {
-	rping -c -a "$B4" -p "$1" >"$TMP/client" 2>&1 &
-}
-
-# count HOST FILTER SUBJECT: the number of rows that the tool shows there.
-count() {
-	host "$1" rdma-cm -j show "$3" | jq "map(select($2)) | length"
-}
-
-# shown HOST FILTER SUBJECT [NUMBER]
-shown() {
-	[ "$(count "$1" "$2" "$3")" -ge "${4:-1}" ]
-}
-
-# soon HOST FILTER SUBJECT [NUMBER]
-soon() {
-	wait_for 30 shown "$@" || fail "no $2 in $(host "$1" rdma-cm -j show "$3")"
 }
 
 # impatient COMMAND...: meanwhile nobody on a waits longer than some seconds.

@@ -278,6 +278,16 @@ all max-retries=8
     }
 
     #[test]
+    fn the_example_of_the_page_for_administrators_is_right() {
+        let page = include_str!("../../../Documentation/administration.rst");
+        let example = page.split("is its manual page::\n\n").nth(1).unwrap();
+        let conf = Conf::parsed(example.split("\n\n").next().unwrap());
+        assert_eq!(conf.value("mlx5_0", 2, Deadline).unwrap().1, 60_000);
+        assert_eq!(conf.value("mlx5_1", 1, Deadline).unwrap().1, 5000);
+        assert!(conf.check().is_ok());
+    }
+
+    #[test]
     fn of_several_values_in_a_line_the_last_one_counts() {
         let conf = Conf::parsed("rxe0 max-retries=3 max-retries=4");
         assert_eq!(conf.value("rxe0", 1, MaxRetries).unwrap().1, 4);

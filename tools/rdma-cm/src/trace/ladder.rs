@@ -130,6 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_for_administrators_has_the_ladder_of_a_trace() {
+        let text = include_str!("../../traces/lost.trace");
+        let block = lines(&connections(text)[0])
+            .into_iter()
+            .map(|line| format!("   {line}\n"))
+            .collect::<String>();
+        let page = include_str!("../../../../Documentation/administration.rst");
+        assert!(page.contains(&format!("::\n\n{block}\n")), "{block}");
+    }
+
+    #[test]
     fn long_addresses_and_notes_have_their_own_lines() {
         let mut connection = connections(include_str!("../../traces/lost.trace")).remove(0);
         connection.steps[0].note = "x".repeat(60);

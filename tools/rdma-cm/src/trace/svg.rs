@@ -131,5 +131,7 @@ mod tests {
         assert_eq!(count("<line class=\"lost\""), 1);
         assert_eq!(count(">REP</text>"), 2);
         assert_eq!(escaped("a<b>&"), "a&lt;b&gt;&amp;");
+        let on_the_page = include_str!("../../../../Documentation/administration/trace.svg");
+        assert_eq!(picture, on_the_page);
     }
 }

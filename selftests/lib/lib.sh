@@ -39,6 +39,11 @@ CM_BUILT_IN=''
 PATIENCE=1
 [ ! -e /sys/kernel/debug/kmemleak ] || PATIENCE=5
 
+# has_delays: whether the module is a test build that sleeps where races are (tools/delays).
+has_delays() {
+	[ "$CM" = rust ] && grep -aqs "a test build with delays" "$(modinfo -n rust_rdma_cm)"
+}
+
 RESULTS=0 FAILED=0
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT

@@ -367,6 +367,13 @@ unplug() {
 	timeout "$seconds" ${AT-} rdma link del "$DEVICE" || fail "rdma link del: $? (124 is more than $seconds s)"
 }
 
+# rxe_again DEVICE INTERFACE [COMMAND...]: this device of soft-RoCE, with its address.
+rxe_again() {
+	"${@:3}" rdma link add "$1" type rxe netdev "$2" || return
+	# Its GIDs come a moment later.
+	wait_for 5 grep -q ffff "/sys/class/infiniband/$1/ports/1/gids/1"
+}
+
 # replugged FUNCTION...: DEVICE is there afterwards, whatever became of that. A suite has a function "plug".
 replugged() {
 	local status=0

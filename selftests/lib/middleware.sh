@@ -29,6 +29,12 @@ serve() {
 	wait_for 120 cm_id_in LISTEN "$comm" && await_listener "$comm" || fail "$(cat "$TMP/server")"
 }
 
+# The device that clients use goes and comes.
+DEVICE=rxe0
+plug() {
+	rxe_again rxe0 v0
+}
+
 # comm_of PROGRAM: its name, as the kernel has it.
 comm_of() {
 	local name=${1##*/}

@@ -7,9 +7,8 @@
 
 DEVICE=rxe0 NETDEV=v0 AT=''
 plug() {
-	$AT rdma link add "$DEVICE" type rxe netdev "$NETDEV"
-	# Its GIDs come a moment later.
-	wait_for 5 grep -q ffff "/sys/class/infiniband/$DEVICE/ports/1/gids/1"
+	# shellcheck disable=SC2086
+	rxe_again "$DEVICE" "$NETDEV" $AT
 }
 
 check "the device of a connected server" replugged end_unplugged server client "$A4"

@@ -40,9 +40,10 @@ impl QueryState {
         self.0.change(RUNNING, FINISHED).is_ok()
     }
 
-    /// Cancels the query for its owner. Returns false if the callback has begun.
+    /// Cancels the query for its owner, who may do so more than once. Returns false if the callback
+    /// has begun.
     pub fn cancel(&self) -> bool {
-        self.0.change(PENDING, CANCELLED).is_ok()
+        matches!(self.0.change(PENDING, CANCELLED), Ok(_) | Err(CANCELLED))
     }
 
     /// Leaves what belongs to the query to the callback that is running. Returns false if none is
@@ -74,6 +75,7 @@ mod tests {
         let state = QueryState::new();
         assert!(state.cancel());
         assert!(!state.begin() && !state.abandon() && !state.finish());
+        assert!(state.cancel());
     }
 
     #[test]

@@ -113,7 +113,12 @@ impl<T: Deferred> Resolve<T> {
             resolver.resolve_gid(local, peer, TIMEOUT_MS, self.clone())
         });
         match started {
-            Ok(Started::Known(_, found)) => self.over(Ok(&found)),
+            Ok(Started::Known {
+                addr, cancelled, ..
+            }) => {
+                drop(cancelled);
+                self.over(Ok(&addr));
+            }
             Ok(Started::Pending(query)) => {
                 let over = self.progress.lock().started(query);
                 // The lock is not held while a query is cancelled.

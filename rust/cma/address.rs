@@ -7,7 +7,7 @@ use super::bind::interface_of;
 use crate::{
     endpoint::{CallbackContext, Endpoint, EndpointRef, Event, Inner},
     ib::{
-        addr::{self, AddrDone, Started},
+        addr::{self, AddrDone, Query, Started},
         debug::{self, Failure},
         dev_addr::DevAddr,
         gid::GidAttr,
@@ -101,20 +101,24 @@ impl Endpoint {
         self.show(&inner);
         drop(inner);
         drop(before);
-        started
+        // A query that was cancelled ends without the lock.
+        started.map(drop)
     }
 
+    /// Starts to resolve `dst`. Returns a query that turned out to be needless and was cancelled.
     fn start_resolving(
         self: &EndpointRef,
         inner: &mut Inner,
         dst: &SockAddr,
         timeout_ms: u32,
-    ) -> Result {
+    ) -> Result<Option<Query>> {
         if dst.is_any_or_loopback() {
-            return self.resolve_loopback(inner);
+            self.resolve_loopback(inner)?;
+            return Ok(None);
         }
         if let SockAddr::Ib { gid, pkey, .. } = dst {
-            return self.resolve_native(inner, *gid, *pkey);
+            self.resolve_native(inner, *gid, *pkey)?;
+            return Ok(None);
         }
         // Without a scope, the routes determine the peer's interface.
         let interface = match (inner.addr.bound_if, interface_of(dst)?) {
@@ -124,7 +128,11 @@ impl Endpoint {
             _ => return Err(EINVAL),
         };
         let started = match addr::lookup_ip(&self.net, &inner.addr.src, dst, interface) {
-            Some((src, link)) => Started::Known(src, link),
+            Some((src, addr)) => Started::Known {
+                src,
+                addr,
+                cancelled: None,
+            },
             None => self.globals.resolver.resolve_ip(
                 &self.net,
                 &inner.addr.src,
@@ -135,12 +143,19 @@ impl Endpoint {
             )?,
         };
         match started {
-            Started::Known(src, link) => {
-                self.resolution_done(inner, Ok(Duration::ZERO), &src, &link);
+            Started::Known {
+                src,
+                addr,
+                cancelled,
+            } => {
+                self.resolution_done(inner, Ok(Duration::ZERO), &src, &addr);
+                Ok(cancelled)
             }
-            Started::Pending(query) => inner.resolution.query = Some(query),
+            Started::Pending(query) => {
+                inner.resolution.query = Some(query);
+                Ok(None)
+            }
         }
-        Ok(())
     }
 
     /// Resolves a loopback address: attaches the endpoint to any device, preferably to one with a

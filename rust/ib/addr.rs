@@ -171,8 +171,9 @@ impl WorkItem for Request {
 /// A query that is in progress or finished; dropping it cancels the query.
 ///
 /// After the drop, [`AddrDone::done`] is not called any more. If it is running already, the drop
-/// does not wait for it; so the query may be dropped in that call, and with locks held that the
-/// call takes.
+/// does not wait for it; so the query may be dropped in that call. It is dropped without the locks
+/// that the call takes: otherwise the drop waits for the work of the RDMA core, although that work
+/// takes no lock if the query is cancelled, and lockdep cannot know this.
 pub(crate) struct Query {
     request: Arc<Request>,
     /// The neighbour of a query by GID. It is forgotten after the query has ended.
@@ -186,25 +187,13 @@ impl Query {
     /// RDMA core then waits for the timeout.
     fn unless_known(self, known: Option<(SockAddr, DevAddr)>) -> Started {
         match known {
-            Some((src, addr)) if self.cancel() => Started::Known(src, addr),
+            Some((src, addr)) if self.request.state.cancel() => Started::Known {
+                src,
+                addr,
+                cancelled: Some(self),
+            },
             _ => Started::Pending(self),
         }
-    }
-
-    /// Cancels the query, unless it is over or its callback is running. Returns whether it was
-    /// cancelled, so that [`AddrDone::done`] is not called.
-    ///
-    /// Does not wait for the callback.
-    fn cancel(&self) -> bool {
-        let is_pending = self.request.state.cancel();
-        if is_pending {
-            self.request.cancel_and_wait();
-            // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
-            drop(unsafe { Arc::from_raw(Arc::as_ptr(&self.request)) });
-            let context = self.request.context.lock().take();
-            drop(context);
-        }
-        is_pending
     }
 }
 
@@ -212,18 +201,32 @@ impl Drop for Query {
     fn drop(&mut self) {
         // The same place as behind the callback, which may begin and finish meanwhile.
         delay::at("query-forgotten");
-        if !self.cancel() && !self.request.state.abandon() {
+        let request = &self.request;
+        if request.state.cancel() {
+            request.cancel_and_wait();
+            // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
+            drop(unsafe { Arc::from_raw(Arc::as_ptr(request)) });
+            let context = request.context.lock().take();
+            drop(context);
+        } else if !request.state.abandon() {
             // The query is finished. If the callback is about to return, this waits for it.
-            self.request.cancel_and_wait();
+            request.cancel_and_wait();
         }
     }
 }
 
 /// The progress of a resolution that has been started.
 pub(crate) enum Started {
-    /// The neighbour is known: the source IP address and the properties of the link.
-    /// [`AddrDone::done`] is not called.
-    Known(SockAddr, DevAddr),
+    /// The neighbour is known. [`AddrDone::done`] is not called.
+    Known {
+        /// The source IP address.
+        src: SockAddr,
+        /// The properties of the link.
+        addr: DevAddr,
+        /// The query, if one was started before the neighbour became known. It is to be dropped
+        /// without locks.
+        cancelled: Option<Query>,
+    },
     /// The neighbour is asked for its link-layer address.
     Pending(Query),
 }

@@ -8,7 +8,7 @@
 //! to the first one whose backlog has room. So a request that comes again goes to the same member,
 //! and when a member goes or comes, no request changes its member but those of this one.
 
-use crate::{origin::Origin, qp::QpType, service_id::PortSpace, siphash::siphash24};
+use crate::{origin::Origin, qp::QpType, service_id::PortSpace, siphash::siphash13};
 use core::num::NonZeroU64;
 
 /// The most members of a group: each request looks at all of them.
@@ -72,7 +72,7 @@ impl ChoiceKey {
         let gid = u128::from_be_bytes(sender.origin.shown().0);
         let [high, low] = [(gid >> 64) as u64, gid as u64];
         let ids = u64::from(sender.comm_id) << 32 | u64::from(sender.qpn);
-        siphash24(&self.0, &[high, low, ids], 24 << 56)
+        siphash13(&self.0, &[high, low, ids], 24 << 56)
     }
 }
 
@@ -108,7 +108,7 @@ impl Choice {
         let ChoiceKey(key) = &self.key;
         let rank = Rank {
             has_room,
-            weight: siphash24(key, &[self.hash, number], 16 << 56),
+            weight: siphash13(key, &[self.hash, number], 16 << 56),
             number,
         };
         let is_best = self.chosen.is_none_or(|chosen| chosen < rank);

@@ -237,6 +237,15 @@ contained() {
 	nothing_left 60
 }
 
+# check_memory CASE COMMAND...: where the kernel's own checks do not hide what the module allocates.
+check_memory() {
+	if [ "$PATIENCE" -gt 1 ]; then
+		skip "$1" "KASAN keeps what was freed, and allocates more with each object"
+	else
+		check "$@"
+	fi
+}
+
 check "CONNECT with the queue pair of another user" steal connect
 check "CONNECT with the queue pair of another user, IPv6" over rxe0 "$A6" steal connect
 if has_siw; then
@@ -260,14 +269,14 @@ check "a request gives way to the queue pair that gets its number" squat request
 check "ESTABLISH with a number that another user has got" squat_answered
 shown
 skip "shared XRC targets" "soft-RoCE has none"
-check "the owner of a listener pays for requests that it does not read" unread
+check_memory "the owner of a listener pays for requests that it does not read" unread
 if [ "$CM" = c ]; then
 	skip "the owner of a listener pays for requests that come from another one" "C has no REUSEPORT"
 else
 	check "the owner of a listener pays for requests that come from another one" inherited
 fi
 for what in ids connects datagrams; do
-	check "memory beside a group that is filled with $what" contained $what
+	check_memory "memory beside a group that is filled with $what" contained $what
 done
 check "ids of another user cannot be told from none" oracle
 shown
@@ -423,7 +432,7 @@ skip "forged messages over InfiniBand" "the forger makes no frames of softib"
 check "answers to a source that has not asked" answers
 check "address handles of forged requests are limited" forged_handles
 for listeners in 0 1 40; do
-	check "memory for a flood to $listeners listeners" memory $listeners
+	check_memory "memory for a flood to $listeners listeners" memory $listeners
 done
 check "clients beside a flood that fills the backlog" flooded 1 10
 check "clients beside a flood whose requests come again" flooded 2 300

@@ -395,7 +395,8 @@ declare_steps() {
 	boot_step scenarios
 	boot_step --waits unreached
 	boot_step hostile
-	boot_step hostile-time
+	stock_step --needs build hostile-time eval "boot=hostile-time in_guest"
+	step_of_suite[hostile-time]=hostile-time
 	boot_step --waits 9p
 	debug_step --needs build planted planted
 	debug_step --needs build faults eval "boot=faults in_guest"

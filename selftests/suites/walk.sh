@@ -8,16 +8,16 @@
 #	walk.sh [--keep DIR | --only FILE] [--against FILE] [--all | --states "STATE..." | PATTERN...]
 #
 # With OVER=ib the ids are those of a port with an InfiniBand link layer (softib.sh), where the connection
-# manager cannot be changed.
+# manager cannot be changed. With OVER=opa the port has the capabilities and the LIDs of Omni-Path.
 #
 # Without arguments each command in each state, with the classes of arguments that matter
-# there; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
+# there, and with OVER=opa in the states whose ids have a path; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
 # cm-walk -l has their names. --keep leaves what each did in DIR, as c.txt and rust.txt; with
 # --only what the one that is loaded does is in FILE afterwards, and nothing is compared;
 # with --against FILE what the C modules did comes from such a c.txt. Where walk-c.txt is it comes from there: on the
 # debug kernel, whose KASAN finds the C modules using freed memory, and after a report lockdep looks no further; and
-# on another one to save time. There C is asked again about the cases that differ. With OVER=ib it comes from
-# walk-ib-c.txt, of a guest that had the C modules (--keep).
+# on another one to save time. There C is asked again about the cases that differ. With OVER it comes from
+# walk-$OVER-c.txt, of a guest that had the C modules (--keep).
 #
 # shellcheck disable=SC2317 # functions that "check" runs
 # shellcheck source=selftests/lib/lib.sh
@@ -41,11 +41,18 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ "${#patterns[@]}" -eq 0 ] || short='' complete=()
+if [ "${OVER:-}" = opa ] && [ "$short" ]; then
+	for state in route_resolved req_sent req_received rep_received rep_sent established_active \
+		established_passive dreq_received ud_route_resolved ud_req_received ud_connected_active \
+		ud_connected_passive ud_joined; do
+		patterns+=("$state: *")
+	done
+fi
 # Most of the time each state waits for something.
 chosen=(-j "$(($(nproc) + 1))" ${short:+"$short"} "${patterns[@]}")
 
-name=cm-walk quiets=(300 1000)
-if [ "${OVER:-}" = ib ]; then
+name=cm-walk quiets=(300 1000) whole=()
+if [ "${OVER:-}" ]; then
 	# shellcheck source=selftests/lib/softib.sh
 	. "$SELFTESTS/lib/softib.sh"
 	name=cm-walk-ib
@@ -54,6 +61,8 @@ if [ "${OVER:-}" = ib ]; then
 	# A time wait of 2.1 s is longer than all that a case waits for: C is not asked again here, and whether a time
 	# wait ends within a case must not depend on how long that is.
 	chosen=(-q 100 "${chosen[@]}") complete=() quiets=(100 300 600)
+	# There a byte of address vectors differs, which sums would not tell from others.
+	[ "$OVER" != opa ] || whole=(-v)
 	check "two ports, IPoIB, a subnet administrator" softib_up --life 18 || finish
 fi
 program=$PWD/$name
@@ -67,7 +76,7 @@ walk() {
 	local cm=$1 out=$2
 	shift 2
 	[ "$(cm-use)" = "$cm" ] || cm-use "$cm" || return
-	"$program" "$@" >"$out"
+	"$program" "${whole[@]}" "$@" >"$out"
 }
 
 # elsewhere: an interface without a device, which link-local addresses may mean, too.
@@ -79,7 +88,7 @@ elsewhere() {
 nowhere() {
 	[ ! -e /sys/class/net/elsewhere0 ] || ip link del elsewhere0
 }
-if [ "${OVER:-}" != ib ] && ! elsewhere; then
+if [ -z "${OVER:-}" ] && ! elsewhere; then
 	echo "Bail out! no other interface"
 	exit 1
 fi
@@ -90,13 +99,13 @@ if [ -n "$only" ]; then
 	finish
 fi
 
-if [ "${OVER:-}" = ib ] && [ -z "$against$keep" ]; then
-	against=walk-ib-c.txt
+if [ "${OVER:-}" ] && [ -z "$against$keep" ]; then
+	against=walk-$OVER-c.txt
 fi
 # True if C can be asked, in the end, too.
 ask_c=1
 [ -z "$against" ] || ask_c=''
-if [ -z "$against" ] && [ -z "$keep" ] && [ "$CM" = rust ] && [ "${OVER:-}" != ib ] && [ -e walk-c.txt ]; then
+if [ -z "$against" ] && [ -z "$keep" ] && [ "$CM" = rust ] && [ -z "${OVER:-}" ] && [ -e walk-c.txt ]; then
 	against=walk-c.txt
 	[ "$PATIENCE" -eq 1 ] || ask_c=''
 fi
@@ -104,6 +113,7 @@ fi
 # Over the C modules alone both times: what then differs is not repeatable.
 other=rust
 known=(--known "$SELFTESTS/walk/differences")
+[ "${OVER:-}" != opa ] || known+=(--known "$SELFTESTS/walk/differences-opa")
 if [ "$CM" = c ]; then other=c known=(); fi
 
 # It may or may not answer in time.
@@ -138,7 +148,7 @@ done
 [ "$(cm-use)" = "$CM" ] || cm-use "$CM"
 nowhere
 ip neigh del "$B4" dev v0
-[ "${OVER:-}" != ib ] || check "everything goes" softib_down
+[ -z "${OVER:-}" ] || check "everything goes" softib_down
 if [ -n "$keep" ]; then
 	mkdir -p "$keep" && cp "$TMP/c" "$keep/c.txt" && cp "$TMP/other" "$keep/$other.txt"
 fi

@@ -147,7 +147,7 @@ in_guest() {
 				suites[i]='walk --keep walk-both'
 			fi
 			;;
-		walk-ib) ask_c walk-ib || return ;;
+		walk-*) ask_c "${suites[i]%% *}" || return ;;
 		esac
 	done
 	run_guest "$seconds" "${options[@]}" -- /mnt/repo/selftests/run.sh --capture capture "${suites[@]}" || status=$?
@@ -157,8 +157,8 @@ in_guest() {
 	return "$status"
 }
 
-# record_of_c walk|walk-ib: where it is, or would be, what the C modules did. That depends on the kernel, on what is asked
-# and on the guest, not on the module that is to be tested.
+# record_of_c SUITE: where it is, or would be, what the C modules did in walk, walk-ib or walk-opa. That depends on the
+# kernel, on what is asked and on the guest, not on the module that is to be tested.
 record_of_c() {
 	local kernel_image sysroot
 	kernel_image=$("$TOOLS/kernel" --print-image) && sysroot=$("$TOOLS/sysroot") || return
@@ -168,29 +168,29 @@ record_of_c() {
 		"$TOOLS"/guest.d/{guest-init,cm-use})").txt"
 }
 
-# ask_c walk|walk-ib: the record is in the share, as the suite looks for it. It is made on the stock kernel: the debug
+# ask_c SUITE: the record is in the share, as the suite looks for it. It is made on the stock kernel: the debug
 # kernel's KASAN ends what the C modules are to show. And over a port with an InfiniBand link layer there is no change of
 # connection manager in one guest.
 ask_c() {
-	local here=$work/share-$1 over='' record
+	local here=$work/share-$1 over=${SUITE_OVER[$1]} record softib
 	record=$(record_of_c "$1") || return
 	if [ ! -e "$record" ]; then
 		mkdir -p "$here"
-		if [ "$1" = walk-ib ]; then
-			over='OVER=ib ' softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" || return
+		if [ "$over" ]; then
+			softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" || return
 		fi
 		cp "$share"/cm-walk* "$here" || return
 		# Twice: where the two differ the machine was too slow, and the suite looks again. The remaining
 		# differences are differences from this module, too.
 		"$TOOLS/guest" --cm c "${counted[@]}" --share "$here" --timeout $((2000 * $(at_once))) -- \
-			"$over/mnt/repo/selftests/suites/walk.sh --keep c" >"$work/$1-c" 2>&1
+			"OVER=$over /mnt/repo/selftests/suites/walk.sh --keep c" >"$work/$1-c" 2>&1
 		cp "$here/c/c.txt" "$record.$$" || { sed 's/^/# /' "$work/$1-c" && return 1; }
 		mv "$record.$$" "$record"
 	fi
 	cp "$record" "$share/$1-c.txt"
 }
 
-# keep_record walk|walk-ib STATUS: for the next time, if nothing failed; else C is asked anew then.
+# keep_record SUITE STATUS: for the next time, if nothing failed; else C is asked anew then.
 keep_record() {
 	local record
 	record=$(record_of_c "$1") || return

@@ -14,6 +14,7 @@ set -uo pipefail
 build=''
 [ "$1" != --build ] || build=1
 series=$(cut -d . -f 1,2 <<<"$release")
+version_here=${release%%+*}-2 version_before=${release%%+*}-1
 # The files that the packages of the kernel have.
 for dir in "$HOST_SYSROOT"/root/usr/src/linux-headers-* "$HOST_SYSROOT"/root/usr/lib/linux-kbuild-*; do
 	mkdir -p "$root${dir#"$HOST_SYSROOT/root"}"
@@ -49,14 +50,20 @@ is_installed() {
 }
 
 with_headers() {
-	package "linux-headers-$release" 7.0-2 &&
+	package "linux-headers-$release" $version_here &&
 		in_root dpkg -i --force-depends "$debs"/rdma-cm_*.deb "$debs"/rust-rdma-cm-dkms_*.deb
 }
 check "without the source of the kernel the build is put off, in one line" \
-	says_put_off "it needs linux-source-$series of version 7.0-2, and none is installed" with_headers
+	says_put_off "it needs linux-source-$series of version $version_here, and none is installed" with_headers
+# shellcheck source=selftests/lib/quotes.sh
+. "$REPO/selftests/lib/quotes.sh"
+PAGES=$REPO/Documentation QUOTE=$work/quote VARIES='s/[67]\.[0-9]+(\.[0-9]+-2)?/V/g'
+grep '^rust-rdma-cm: ' "$work/out" >"$QUOTE"
+check "and it is the line of the page" on_page put-off
+sed 's/^/# quote put-off| /' "$QUOTE"
 check "with that of another version, too" \
-	says_put_off "it needs linux-source-$series of version 7.0-2, and 7.0-1 is installed" \
-	package "linux-source-$series" 7.0-1
+	says_put_off "it needs linux-source-$series of version $version_here, and $version_before is installed" \
+	package "linux-source-$series" $version_before
 
 other_kernel() {
 	local out
@@ -81,14 +88,14 @@ other_compiler() {
 check "without the compiler of the kernel's C code, too" \
 	other_compiler CC "x86_64-linux-gnu-gcc-99 (Debian 99.1.0-1) 99.1.0" \
 	says_put_off "it needs x86_64-linux-gnu-gcc-99, with which the kernel was built" \
-	package "linux-source-$series" 7.0-2
+	package "linux-source-$series" $version_here
 check "with another rustc than the kernel's, too" other_compiler RUSTC "rustc 1.99.0 (0123456 2027-01-01)" \
 	says_put_off "it needs rustc 1.99.0, with which the kernel was built, and rustc [0-9.]* is installed" \
-	package "linux-source-$series" 7.0-2
+	package "linux-source-$series" $version_here
 
 built() {
 	local file
-	package "linux-source-$series" 7.0-2 "linux-source-$series.tar.xz" || return
+	package "linux-source-$series" $version_here "linux-source-$series.tar.xz" || return
 	cat "$root"/var/lib/dkms/rust-rdma-cm/*/build/make.log 2>/dev/null
 	# DKMS compresses it as the kernel's own are.
 	file=$(ls "$modules"/updates/dkms/rust_rdma_cm.ko*) || return

@@ -178,6 +178,12 @@ if [ "$signed_only" ]; then
 	}
 	check "rdma-cm use rust unloads nothing then, and says why" refused
 
+	not_signed() {
+		modprobe rdma_ucm || return
+		at a "rdma-cm status"
+	}
+	situation not-signed not_signed
+
 	unsigned() {
 		modprobe rdma_ucm || return
 		at a "rdma-cm"

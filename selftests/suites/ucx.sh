@@ -55,6 +55,13 @@ no_connections() {
 }
 check "three clients, one after the other: what is sent arrives" transfer 3
 
+# UCX looks at the destination GID of each datagram, and drops those of soft-RoCE for that, over any connection manager.
+datagrams() {
+	export UCX_TLS=ud_v UCX_UD_VERBS_ETH_DGID_CHECK=n
+	transfer 2
+}
+check "two clients, unreliable datagrams" datagrams
+
 # A client with as many connections.
 several() {
 	local servers=() i
@@ -99,6 +106,19 @@ client_killed() {
 	demo_client 120 -i 60 "$B4" && arrived
 }
 check "the client is killed: the server is told, and serves the next one" client_killed
+
+# The client ends by itself where it posts a request that it cannot do without.
+unplugged() {
+	local server client pid
+	demo_server && client_stays && unplug || return
+	wait_for 60 said "$TMP/client" "ibv_.*Input/output error" || return
+	wait_for 60 said "$TMP/server" "detected error: " || return
+	! kill -0 "$pid" 2>/dev/null || kill -9 "$pid"
+	ends_within 60 "$client"
+	[ $? -ne 99 ] && await_connections io_demo 0 && plug || return
+	demo_client 120 -i 60 "$B4" && arrived
+}
+check "the client's device goes: both have their errors, and the server serves the next one" replugged unplugged
 
 # The program ends with success also where it has connected to nobody.
 nobody() {

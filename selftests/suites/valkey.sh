@@ -96,6 +96,22 @@ client_killed() {
 }
 check "the client is killed: the server is told, and serves the next one" client_killed
 
+unplugged() {
+	local server shell to
+	valkey_server && shell && asks "set a 1" OK && await_connections valkey-cli 1 || return
+	unplug && await_connections valkey-cli 0 || return
+	wait_for 60 eval "tcp info clients | grep -qx \$'connected_clients:1\r'" || fail "$(tcp info clients)" || return
+	echo "get a" >&"$to"
+	wait_for 60 grep -q "^Error: RDMA: " "$TMP/shell" || fail "not told: $(cat "$TMP/shell")" || return
+	exec {to}>&-
+	ends_within 60 "$shell"
+	[ $? -ne 99 ] || return
+	plug || return
+	[ "$(cli get a)" = 1 ] || fail "the next client" || return
+	closed
+}
+check "the client's device goes: both are told, and the server serves the next one" replugged unplugged
+
 # The client crashes then, over any connection manager.
 nobody() {
 	local status=0

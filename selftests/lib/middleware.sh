@@ -73,6 +73,11 @@ closed() {
 	end "$server" && nothing_left 30
 }
 
+# unloads: nobody has the connection manager any more.
+unloads() {
+	cm-use none && cm-use "$CM"
+}
+
 # requests: how many a device here has sent and got.
 requests() {
 	local file sum=0

@@ -99,7 +99,7 @@ unplugged() {
 	local server client
 	messenger_server && stays && unplug && told server && end "$client" && await_connections messenger 0 || return
 	plug || return
-	messages 1 30 && answered 1 30 && closed
+	messages 1 30 && answered 1 30 && closed && unloads
 }
 check "the client's device goes: the server is told, and serves the next one" replugged unplugged
 finish

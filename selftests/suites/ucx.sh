@@ -116,7 +116,7 @@ unplugged() {
 	! kill -0 "$pid" 2>/dev/null || kill -9 "$pid"
 	ends_within 60 "$client"
 	[ $? -ne 99 ] && await_connections io_demo 0 && plug || return
-	demo_client 120 -i 60 "$B4" && arrived
+	demo_client 120 -i 60 "$B4" && arrived && unloads
 }
 check "the client's device goes: both have their errors, and the server serves the next one" replugged unplugged
 

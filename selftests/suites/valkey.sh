@@ -108,7 +108,7 @@ unplugged() {
 	[ $? -ne 99 ] || return
 	plug || return
 	[ "$(cli get a)" = 1 ] || fail "the next client" || return
-	closed
+	closed && unloads
 }
 check "the client's device goes: both are told, and the server serves the next one" replugged unplugged
 

@@ -295,6 +295,7 @@ boot hostile
 boot hostile-time --icount --shift 0 --smp 2
 boot programs
 boot infiniband
+boot ib-long
 boot storage
 # Their programs are in the place of those of storage.
 boot middleware
@@ -411,6 +412,7 @@ declare_steps() {
 	step --after programs --after infiniband --after two-guests wire wire
 
 	on_amd64 boot_step --named middleware
+	boot_step --named ib-long
 	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
 	on_amd64 rust_step --named --needs build dkms-build dkms --build
@@ -428,7 +430,7 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(walkthrough analyzer middleware iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues
+long_steps=(walkthrough analyzer middleware ib-long iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues
 	nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.

@@ -252,6 +252,13 @@ newest() {
 	return "$status"
 }
 
+# The module of a release that no package is for, on its kernel.
+testing_kernel() {
+	local dir
+	mkdir -p "$share" && dir=$("$TOOLS/testing-kernel") || return
+	run_guest 1500 --kernel "$dir" --module "$dir/rust_rdma_cm.ko" -- /mnt/repo/selftests/run.sh rping module
+}
+
 # The module of the other architecture, in a copy, as a tree has that of one.
 arm64() {
 	local copy status=0 why
@@ -416,6 +423,7 @@ declare_steps() {
 	stock_step --named --needs build storage-pair with_part p9rdma p9rdma storage_pair storage-pair
 	step --named --needs build newest newest
 	on_amd64 rust_step --named --needs build dkms-build dkms --build
+	on_amd64 rust_step --named testing-kernel testing_kernel
 	rust_step --named delays "$TOOLS/delays" --kernel "$kernel"
 	step --named --needs build nfs-source with_kernel_source eval "boot=nfs-source in_guest"
 	step --named --needs build nvme-queues storage_pair nvme-queues
@@ -430,8 +438,8 @@ declare_steps() {
 }
 
 quick_steps=(build fmt sources docs tools panic rebuild clippy host-tests quick)
-long_steps=(walkthrough analyzer middleware ib-long iwarp-pair storage-pair newest dkms-build delays nfs-source nvme-queues
-	nvme-bulk nvme-reclaim nfs-bulk intree arm64)
+long_steps=(walkthrough analyzer middleware ib-long iwarp-pair storage-pair newest testing-kernel dkms-build delays nfs-source
+	nvme-queues nvme-bulk nvme-reclaim nfs-bulk intree arm64)
 
 # A slice of what there is in a guest.
 quick_suites=(rping 'abi framing.* bind.* listen.* accept.* destroy.*' 'scenarios active passive' selection drops module)

@@ -43,7 +43,7 @@ impl QueryState {
     /// Cancels the query for its owner, who may do so more than once. Returns false if the callback
     /// has begun.
     pub fn cancel(&self) -> bool {
-        matches!(self.0.change(PENDING, CANCELLED), Ok(_) | Err(CANCELLED))
+        matches!(self.0.change(PENDING, CANCELLED), Ok(()) | Err(CANCELLED))
     }
 
     /// Leaves what belongs to the query to the callback that is running. Returns false if none is

@@ -120,21 +120,26 @@ fn every_disconnect_request_is_answered() {
     assert_eq!(answers, 3, "{:#?}", outcome.trace);
 }
 
-/// The first broken rule, and the number of steps that it takes.
+/// The rule that is broken first, and the fewest steps that do so. A script that cannot become
+/// shorter step by step may still be longer than another one, so three are tried.
 fn find(plant: Plant) -> (Rule, usize) {
     let knobs = Knobs {
         plant: Some(plant),
         ..Knobs::default()
     };
-    let found = (0..3_000).find_map(|seed| Some((seed, play_seed(seed, &knobs, false).violation?)));
-    let Some((seed, violation)) = found else {
+    let broken = |seed| Some((seed, play_seed(seed, &knobs, false).violation?.rule));
+    let mut found = (0..3_000).filter_map(broken).peekable();
+    let Some(&(_, rule)) = found.peek() else {
         panic!("{plant:?} is not found");
     };
-    let script = script_of(seed, &knobs);
-    let short = shrink(&script, violation.rule);
-    let again = play(&short, false).violation;
-    assert_eq!(again.map(|v| v.rule), Some(violation.rule));
-    (violation.rule, short.steps.len())
+    let same = found.filter(|(_, other)| *other == rule).take(3);
+    let steps = same.map(|(seed, _)| {
+        let short = shrink(&script_of(seed, &knobs), rule);
+        let again = play(&short, false).violation;
+        assert_eq!(again.map(|v| v.rule), Some(rule));
+        short.steps.len()
+    });
+    (rule, steps.min().unwrap_or(usize::MAX))
 }
 
 #[test]

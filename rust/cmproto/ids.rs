@@ -76,6 +76,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn round_function_is_siphash() {
+        // The value of another implementation, which has the vectors of the paper for SipHash-2-4.
+        assert_eq!(siphash13(&KEY.key, 0x02_0100), 0x8bf8_0ab8_e7dd_f7fb);
+    }
+
     /// Vectors of another implementation of the permutation and of the round function: the round
     /// function takes both the round and the half.
     #[test]

@@ -10,8 +10,8 @@
 # With OVER=ib the ids are those of a port with an InfiniBand link layer (softib.sh), where the connection
 # manager cannot be changed. With OVER=opa the port has the capabilities and the LIDs of Omni-Path.
 #
-# Without arguments each command in each state, with the classes of arguments that matter
-# there, and with OVER=opa in the states whose ids have a path; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
+# Without arguments each command in each state, with the classes of arguments that matter there, and with OVER=opa in
+# the states whose ids have a path; --all are all classes. Patterns choose cases, as in walk.sh 'idle: *' '*: QUERY: *';
 # cm-walk -l has their names. --keep leaves what each did in DIR, as c.txt and rust.txt; with
 # --only what the one that is loaded does is in FILE afterwards, and nothing is compared;
 # with --against FILE what the C modules did comes from such a c.txt. Where walk-c.txt is it comes from there: on the

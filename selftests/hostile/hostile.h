@@ -72,4 +72,10 @@ void kill_child(pid_t pid);
 /* Waits for another process, which may have failed. */
 void wait_for(sem_t *s);
 
+/*
+ * Returns the number of events of this kind that come until none does for so long, or there are enough. Others, as the end
+ * of an earlier connection's time wait, are passed over.
+ */
+int count_events(int fd, enum event kind, int enough, int ms, struct rdma_ucm_event_resp *last);
+
 #endif

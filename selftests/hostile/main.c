@@ -119,6 +119,21 @@ void wait_for(sem_t *s)
 		REQUIRE(errno == EINTR);
 }
 
+int count_events(int fd, enum event kind, int enough, int ms, struct rdma_ucm_event_resp *last)
+{
+	struct rdma_ucm_event_resp ev;
+	int count = 0;
+
+	while (count < enough && wait_event(fd, &ev, ms * patience()) >= 0) {
+		if (ev.event != kind)
+			continue;
+		count++;
+		if (last)
+			*last = ev;
+	}
+	return count;
+}
+
 int main(int argc, char **argv)
 {
 	setlinebuf(stdout);

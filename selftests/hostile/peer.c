@@ -162,7 +162,7 @@ ACT(restarted, "4|6 quiet|flooded")
 	if (flood)
 		kill_child(flood);
 	REQUIRE_OK(connect_id(there, client_at(there, &a, true), &param));
-	printf("again=%d\n", wait_event(here, &ev, 5000 * patience()) >= 0 && ev.event == EV_CONNECT_REQUEST);
+	printf("again=%d\n", count_events(here, EV_CONNECT_REQUEST, 1, 5000, NULL));
 }
 
 /* --- 4: requests that nobody confirms --- */

@@ -8,22 +8,6 @@
 
 #define LISTENERS 4
 
-/* Returns the number of events of this kind that come until none does for so long, or there are enough. */
-static int count_events(int fd, enum event kind, int enough, int ms, struct rdma_ucm_event_resp *last)
-{
-	struct rdma_ucm_event_resp ev;
-	int count = 0;
-
-	while (count < enough && wait_event(fd, &ev, ms * patience()) >= 0) {
-		if (ev.event != kind)
-			continue;
-		count++;
-		if (last)
-			*last = ev;
-	}
-	return count;
-}
-
 /*
  * Clients ask for more connections than the owner of their listeners, in several files, may have requests. "requests" is the
  * number of those "tried" that the owner gets, "refused" the number of clients that are refused, for "reason", "shown" the

@@ -240,6 +240,39 @@ result $? "rping: nor is another failure forgiven"
 ! rping_reports 1 "$late"
 result $? "rping: nor another status"
 
+# The debug kernel's tree, with a source of one file, and a sysroot and a make that do next to nothing. An unpacking ends with
+# status 1 while there is a file "cut", and a build while there is a file "stop".
+debug=$tmp/debug
+mkdir -p "$debug"/{tools,bin,cache,sysroot/root/var/lib/dpkg} && cp "$tools"/{debug-kernel,debug.config,env.sh} "$debug/tools/"
+echo 7.3.4+x >"$debug/sysroot/release" && echo >"$debug/sysroot/root/var/lib/dpkg/status"
+stub() {
+	printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod +x "$1"
+}
+stub "$debug/tools/sysroot" "echo $debug/sysroot"
+stub "$debug/tools/buildroot" 'exec "$@"'
+stub "$debug/bin/ls" 'echo source.tar'
+stub "$debug/bin/df" 'echo; echo 99999999'
+stub "$debug/bin/tar" "echo unpacked >>$debug/done; [ ! -e $debug/cut ]"
+stub "$debug/bin/make" "for arg; do
+	case \$arg in
+	KCONFIG_ALLCONFIG=*) grep -v '=n\$' \"\${arg#*=}\" >.config ;;
+	bzImage) [ ! -e $debug/stop ] && echo built >>$debug/done || { echo begun >>$debug/done; exit 1; } ;;
+	esac
+done"
+# debug_kernel DONE: what has been done, after one more run.
+debug_kernel() {
+	RUST_RDMA_CM_CACHE=$debug/cache PATH=$debug/bin:$PATH "$debug/tools/debug-kernel" >"$tmp/out" 2>&1 </dev/null || :
+	[ "$(tr '\n' ' ' <"$debug/done")" = "$1 " ] || { cat "$debug/done" >>"$tmp/out" && false; }
+}
+: >"$debug/cut" && debug_kernel "unpacked"
+result $? "debug-kernel: a tree that is not unpacked whole is not built"
+rm "$debug/cut" && : >"$debug/stop" && debug_kernel "unpacked unpacked begun"
+result $? "debug-kernel: it is unpacked again"
+rm "$debug/stop" && debug_kernel "unpacked unpacked begun built" && [ -d "$(tail -n 1 "$tmp/out")" ]
+result $? "debug-kernel: a build that was interrupted goes on"
+debug_kernel "unpacked unpacked begun built"
+result $? "debug-kernel: what is built is not built again"
+
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus
 refused "delays: an unknown suite" "no suite bogus" "$tools/delays" bogus
 echo "1..$n"

@@ -261,14 +261,10 @@ end() {
 	done
 }
 
-# where_it_is PID: what the other processors do, and of each task of a process its state, the time that it has had, and its
-# stack in the kernel, which a task that runs does not show.
-where_it_is() {
+# tasks_of PID: of each task of a process its state, the time that it has had, and its stack in the kernel, which a task that
+# runs does not show.
+tasks_of() {
 	local task
-	echo l >/proc/sysrq-trigger
-	pause 0.5
-	dmesg | tac | sed '/Sending NMI from CPU/q' | tac |
-		grep -vE '\] (R[ABCDS01][0-9A-Z]|FS|CS|CR2|PKRU|Code|Tainted|Hardware name):'
 	for task in "/proc/$1/task"/*; do
 		sed -E 's/^([0-9]+) .*\) /\1 /' "$task/stat" |
 			awk '{ print "task " $1 ": state " $2 ", user " $13 ", system " $14 " ticks, processor " $38 }'
@@ -276,15 +272,36 @@ where_it_is() {
 	done
 } 2>/dev/null
 
-# ends_within SECONDS PID: and its status.
+# runs PID: whether a process has a task that has not ended. "kill -0" takes one that has ended for one that runs, for as long
+# as the shell has not waited for it.
+runs() {
+	local stat tasks
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+	stat=${stat##*) } tasks=("/proc/$1/task"/*)
+	[[ $stat != Z* ]] || [ "${#tasks[@]}" -gt 1 ]
+}
+
+# busy_processors: what each processor does.
+busy_processors() {
+	echo l >/proc/sysrq-trigger
+	pause 0.5
+	dmesg | tac | sed '/Sending NMI from CPU/q' | tac |
+		grep -vE '\] (R[ABCDS01][0-9A-Z]|FS|CS|CR2|PKRU|Code|Tainted|Hardware name):'
+}
+
+# ends_within SECONDS PID: and its status. It shows where a process is that is late, after half the time and at the end.
 ends_within() {
-	local end=$((SECONDS + $1 * PATIENCE))
-	while kill -0 "$2" 2>/dev/null; do
-		[ "$SECONDS" -lt "$end" ] || {
+	local end=$((SECONDS + $1 * PATIENCE)) half=$((SECONDS + ($1 * PATIENCE + 1) / 2))
+	while runs "$2"; do
+		if [ "$SECONDS" -ge "$half" ]; then
 			echo "process $2 is still there:"
-			where_it_is "$2"
-			return 99
-		}
+			tasks_of "$2"
+			[ "$SECONDS" -lt "$end" ] || {
+				busy_processors
+				return 99
+			}
+			half=$end
+		fi
 		pause 0.05
 	done
 	wait "$2"

@@ -3,8 +3,9 @@
 //! An exhaustive search of what two nodes with the real state machine can do to each other.
 //!
 //! [`machine`] wraps [`cmproto::cm::Connection`] so that a state is a number, [`world`] is two
-//! nodes, their users and the network between them, [`model`] says which properties must hold,
-//! [`graph`] that every fair run ends, and [`bounds`] how far each search goes.
+//! nodes, their users and the network between them, [`tables`] is what a node finds its ends by,
+//! [`model`] says which properties must hold, [`graph`] that every fair run ends, and [`bounds`]
+//! how far each search goes.
 //!
 //! Time is abstract: every call says that it is the end of time ([`Instant::MAX`]), so that each
 //! deadline saturates there and has come the moment it is set. A timer that runs may therefore go
@@ -20,4 +21,5 @@ pub mod bounds;
 pub mod graph;
 pub mod machine;
 pub mod model;
+pub mod tables;
 pub mod world;

@@ -104,6 +104,11 @@ all timewait=5" ] || fail "$(cat "$CONF")" || return
 		ends_with 4 as $OWNER "$TOOL" tune set --save rxe0 max-retries=1 || return
 	chmod 777 "${CONF%/*}" && ends_with 4 as $OWNER "$TOOL" tune set --save rxe0 max-retries=1 && chmod 755 "${CONF%/*}" ||
 		return
+	# The file cannot be replaced, because another is mounted there: the kernel has what it had.
+	mount --bind "$CONF" "$CONF" || return
+	ends_with 1 "$TOOL" tune set --save all max-retries=2
+	umount "$CONF" || return
+	grep -q "$CONF" "$TMP/err" || fail "$(cat "$TMP/err")" || return
 	[ "$(ls "${CONF%/*}")" = "$files" ] && [ "$(cat "$CONF" && json . tune)" = "$before" ] || fail "$(cat "$CONF")"
 }
 conf && files=$(ls "${CONF%/*}")

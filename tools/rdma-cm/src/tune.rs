@@ -172,52 +172,99 @@ fn set(socket: &mut Socket, row: &Row, values: &[(Tunable, u32)]) -> Result<(), 
     socket.act(Command::PortSet as u8, &attributes)
 }
 
-/// Returns a row with the tunables that were set on a port, and their values before.
-fn done(row: &Row, values: &[(Tunable, u32)]) -> Row {
-    let of = |(tunable, value): &(Tunable, u32)| {
-        let name = Attr::of(*tunable).name();
-        let mut set = Row(vec![
-            ("name", Value::Text(name.into())),
-            ("value", Value::Number((*value).into())),
-        ]);
-        let before = row.number(name);
-        set.0
-            .extend(before.map(|before| ("before", Value::Number(before))));
-        set
-    };
-    Row(vec![
-        ("dev-name", Value::Text(row.text("dev-name").into())),
-        ("port", Value::Number(number_of(row).into())),
-        ("set", Value::Rows(values.iter().map(of).collect())),
-    ])
+/// New values for tunables of a port.
+struct Change<'a> {
+    port: &'a Row,
+    values: Values,
 }
 
-/// Sets what the file says, and returns what that was. A port that goes meanwhile has no tunables.
-fn apply(socket: &mut Socket, ports: &[&Row], conf: &Conf) -> Result<Vec<Row>, Failure> {
-    let mut all = Vec::new();
-    for row in ports {
+impl Change<'_> {
+    /// Returns the value that a tunable had before.
+    fn before(&self, tunable: Tunable) -> Option<u64> {
+        self.port.number(Attr::of(tunable).name())
+    }
+
+    /// Returns the values that the tunables had before.
+    fn undo(&self) -> Values {
+        let before = |&(tunable, _): &(Tunable, u32)| {
+            let value = u32::try_from(self.before(tunable)?).ok()?;
+            Some((tunable, value))
+        };
+        self.values.iter().filter_map(before).collect()
+    }
+
+    /// Returns a row with the values, and those of before.
+    fn row(&self) -> Row {
+        let of = |&(tunable, value): &(Tunable, u32)| {
+            let mut set = Row(vec![
+                ("name", Value::Text(Attr::of(tunable).name().into())),
+                ("value", Value::Number(value.into())),
+            ]);
+            let before = self.before(tunable);
+            set.0
+                .extend(before.map(|before| ("before", Value::Number(before))));
+            set
+        };
+        Row(vec![
+            ("dev-name", Value::Text(self.port.text("dev-name").into())),
+            ("port", Value::Number(number_of(self.port).into())),
+            ("set", Value::Rows(self.values.iter().map(of).collect())),
+        ])
+    }
+}
+
+/// Makes changes with `set` and ends with `commit`, and returns those that were made. A port that goes meanwhile has no
+/// tunables. If anything fails, the ports get back the values that they had before.
+fn make<'a>(
+    changes: Vec<Change<'a>>,
+    mut set: impl FnMut(&Row, &[(Tunable, u32)]) -> Result<(), Failure>,
+    commit: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Vec<Change<'a>>, Failure> {
+    let mut made = Vec::new();
+    let mut gone = None;
+    let mut result = changes.into_iter().try_for_each(|change| {
+        match set(change.port, &change.values) {
+            Err(failure @ Failure::Kernel(libc::ENODEV)) => gone = Some(failure),
+            other => {
+                other?;
+                made.push(change);
+            }
+        }
+        Ok(())
+    });
+    // No port at all is left of those that were meant.
+    if let (Ok(()), true, Some(gone)) = (&result, made.is_empty(), gone) {
+        result = Err(gone);
+    }
+    match result.and_then(|()| commit()) {
+        Ok(()) => Ok(made),
+        Err(failure) => {
+            for change in &made {
+                // A port that is gone has none to get back, and more than the failure cannot be told.
+                let _ = set(change.port, &change.undo());
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Returns the changes that the file asks for.
+fn asked<'a>(ports: &[&'a Row], conf: &Conf) -> Vec<Change<'a>> {
+    let change = |&port: &&'a Row| {
         let value = |tunable| {
-            let found = conf.value(row.text("dev-name"), number_of(row), tunable);
+            let found = conf.value(port.text("dev-name"), number_of(port), tunable);
             found.map(|(_, value)| (tunable, value))
         };
         let values: Values = Tunable::ALL.into_iter().filter_map(value).collect();
-        if values.is_empty() {
-            continue;
-        }
-        match set(socket, row, &values) {
-            Err(Failure::Kernel(libc::ENODEV)) => {}
-            other => {
-                other?;
-                all.push(done(row, &values));
-            }
-        }
-    }
-    Ok(all)
+        (!values.is_empty()).then_some(Change { port, values })
+    };
+    ports.iter().filter_map(change).collect()
 }
 
 /// Says what was set, and the file that has it now, only as JSON.
-fn say_done(ports: Vec<Row>, file: Option<&Path>, as_json: bool) {
+fn say_done(made: &[Change<'_>], file: Option<&Path>, as_json: bool) {
     if as_json {
+        let ports = made.iter().map(Change::row).collect();
         let mut row = Row(vec![("ports", Value::Rows(ports))]);
         let file = file.map(|file| Value::Text(file.to_string_lossy().into()));
         row.0.extend(file.map(|file| ("file", file)));
@@ -235,7 +282,7 @@ fn meant<'a>(ports: &'a [Row], name: &str, place: &Place) -> Result<Vec<&'a Row>
     }
 }
 
-/// Carries out an action. Nothing is set if any of its arguments is wrong.
+/// Carries out an action. Nothing is set if any of its arguments is wrong, or if any port refuses.
 pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), Failure> {
     let ports = dump(socket, Command::PortGet)?;
     let conf = Conf::read(&options.file);
@@ -250,7 +297,12 @@ pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), 
             let name = device.as_deref();
             let place = name.map_or(Place::Host, |name| Place::Device(name.into()));
             let meant = meant(&ports, name.unwrap_or_default(), &place)?;
-            say_done(apply(socket, &meant, &conf)?, None, as_json);
+            let set = |row: &Row, values: &[_]| set(socket, row, values);
+            // At boot a device may go again at once, and its event asks for no more then.
+            match make(asked(&meant, &conf), set, || Ok(())) {
+                Err(Failure::Kernel(libc::ENODEV)) => say_done(&[], None, as_json),
+                made => say_done(&made?, None, as_json),
+            }
             conf.check()
         }
         Some(Action::Set { port, values, save }) => {
@@ -264,12 +316,14 @@ pub fn act(socket: &mut Socket, options: &Options, as_json: bool) -> Result<(), 
                 true => Some(conf?.prepare(&place, &values)?),
                 false => None,
             };
-            for row in &meant {
-                set(socket, row, &values)?;
-            }
-            new.map_or(Ok(()), conf::New::commit)?;
-            let set = meant.iter().map(|row| done(row, &values)).collect();
-            say_done(set, save.then_some(options.file.as_path()), as_json);
+            let change = |port| Change {
+                port,
+                values: values.clone(),
+            };
+            let changes = meant.into_iter().map(change).collect();
+            let set = |row: &Row, values: &[_]| set(socket, row, values);
+            let made = make(changes, set, || new.map_or(Ok(()), conf::New::commit))?;
+            say_done(&made, save.then_some(options.file.as_path()), as_json);
             Ok(())
         }
     }
@@ -297,12 +351,85 @@ mod tests {
     #[test]
     fn json_says_what_was_set_and_what_it_was_before() {
         let port = Row::of(&[("dev-name", "rxe0"), ("port", "1"), ("max-retries", "15")]);
-        let values = [(Tunable::MaxRetries, 4), (Tunable::Deadline, 0)];
+        let change = Change {
+            port: &port,
+            values: vec![(Tunable::MaxRetries, 4), (Tunable::Deadline, 0)],
+        };
         assert_eq!(
-            json::object(&done(&port, &values)),
+            json::object(&change.row()),
             r#"{"dev-name": "rxe0", "port": 1, "set": [{"name": "max-retries", "value": 4, "before": 15},
  {"name": "deadline-ms", "value": 0}]}"#
         );
+    }
+
+    /// The calls of `make` for three ports whose MAX_RETRIES is 15, 14 and 13, of which one answers with an error, and
+    /// the devices on which 4 is set then, or the error.
+    fn made(
+        answer: (&str, i32),
+        commit: Result<(), Failure>,
+    ) -> (Vec<(String, u32)>, Result<Vec<String>, u8>) {
+        let port = |(device, value)| {
+            Row::of(&[("dev-name", device), ("port", "1"), ("max-retries", value)])
+        };
+        let ports = [("rxe0", "15"), ("rxe1", "14"), ("rxe2", "13")].map(port);
+        let change = |port| Change {
+            port,
+            values: vec![(Tunable::MaxRetries, 4)],
+        };
+        let mut calls = Vec::new();
+        let set = |row: &Row, values: &[(Tunable, u32)]| {
+            let device = row.text("dev-name");
+            match answer {
+                (refused, error) if refused == device || refused == "all" => {
+                    return Err(Failure::Kernel(error))
+                }
+                _ => calls.extend(values.iter().map(|(_, value)| (device.into(), *value))),
+            }
+            Ok(())
+        };
+        let made = make(ports.iter().map(change).collect(), set, || commit);
+        let devices = |made: Vec<Change<'_>>| {
+            let device = |change: &Change<'_>| change.port.text("dev-name").into();
+            made.iter().map(device).collect()
+        };
+        (calls, made.map(devices).map_err(|failure| failure.status()))
+    }
+
+    fn calls(all: &[(&str, u32)]) -> Vec<(String, u32)> {
+        all.iter()
+            .map(|(device, n)| ((*device).into(), *n))
+            .collect()
+    }
+
+    #[test]
+    fn all_ports_or_none() {
+        let all = made(("", 0), Ok(()));
+        assert_eq!(all.0, calls(&[("rxe0", 4), ("rxe1", 4), ("rxe2", 4)]));
+        assert_eq!(all.1.unwrap(), ["rxe0", "rxe1", "rxe2"]);
+
+        let refused = made(("rxe2", libc::EPERM), Ok(()));
+        let and_back = [("rxe0", 4), ("rxe1", 4), ("rxe0", 15), ("rxe1", 14)];
+        assert_eq!(refused.0, calls(&and_back));
+        assert_eq!(refused.1.unwrap_err(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_not_set() {
+        let no_space = Failure::Kernel(libc::ENOSPC);
+        let (calls, result) = made(("", 0), Err(no_space));
+        assert_eq!(calls.len(), 6);
+        assert_eq!(calls.last().unwrap(), &("rxe2".into(), 13));
+        assert_eq!(result.unwrap_err(), 1);
+    }
+
+    #[test]
+    fn a_port_that_goes_does_not_stop_the_others() {
+        let one = made(("rxe1", libc::ENODEV), Ok(()));
+        assert_eq!(one.0, calls(&[("rxe0", 4), ("rxe2", 4)]));
+        assert_eq!(one.1.unwrap(), ["rxe0", "rxe2"]);
+
+        let all = made(("all", libc::ENODEV), Ok(()));
+        assert!(all.0.is_empty() && all.1.is_err());
     }
 
     #[test]

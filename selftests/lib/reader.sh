@@ -18,12 +18,16 @@ for reader_program in /mnt/share/{rdma-cm,cmstorm}; do
 done
 PATH=/run/reader:$PATH
 
+# A user who has no rights.
+AS_USER="setpriv --reuid 1000 --regid 1000 --clear-groups"
+
 # host NAME COMMAND...: runs the command there; "a$" is a user of a who has no rights.
 host() {
 	local name=$1
 	shift
+	# shellcheck disable=SC2086 # words
 	case $name in
-	*\$) set -- setpriv --reuid 1000 --regid 1000 --clear-groups "$@" ;;
+	*\$) set -- $AS_USER "$@" ;;
 	esac
 	case $name in
 	b*) $PEER "$@" ;;
@@ -70,9 +74,9 @@ saw() {
 	wait "$MONITOR"
 }
 
-# serve PORT: a server on b, whose number is SERVER.
+# serve PORT [PREFIX...]: a server on b, whose number is SERVER.
 serve() {
-	$PEER rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
+	$PEER "${@:2}" rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
 	await_listener "comm rping"
 }
 

@@ -16,13 +16,6 @@ if [ "$CM" != rust ] || [ ! -x /mnt/share/rdma-cm ]; then
 	skip "the page about trouble" "it is about this module, or there is no rdma-cm"
 	finish
 fi
-USER=1000
-
-# serve_as_user PORT: the same of a user of b.
-serve_as_user() {
-	$PEER setpriv --reuid $USER --regid $USER --clear-groups rping -s -P -a "$B4" -p "$1" >/dev/null 2>&1 & SERVER=$!
-	await_listener "comm rping"
-}
 
 # impatient COMMAND...: meanwhile nobody on a waits longer than some seconds.
 impatient() {
@@ -79,7 +72,8 @@ situation consumer-defined given_up
 too_many_requests() {
 	local before
 	before=$(</proc/sys/net/rdma_ucm/max_user_requests)
-	serve_as_user 7334 && kill -STOP "$SERVER" || return
+	# shellcheck disable=SC2086 # words
+	serve 7334 $AS_USER && kill -STOP "$SERVER" || return
 	echo 1 >/proc/sys/net/rdma_ucm/max_user_requests
 	dial 7334
 	soon b '.unread == 1' listeners
@@ -419,7 +413,8 @@ too_many_ids() {
 	local before
 	before=$(</proc/sys/net/rdma_ucm/max_user_ids)
 	serve 7349 || return
-	setpriv --reuid $USER --regid $USER --clear-groups rping -c -a "$B4" -p 7349 >/dev/null 2>&1 &
+	# shellcheck disable=SC2086
+	$AS_USER rping -c -a "$B4" -p 7349 >/dev/null 2>&1 &
 	soon a '."cm-state" == "established"' connections
 	echo 1 >/proc/sys/net/rdma_ucm/max_user_ids
 	watch a

@@ -168,6 +168,18 @@ int patience(void);
 /* The number in a file, which may be hexadecimal, or a negative errno. */
 long read_number(const char *path);
 
+/* --- clock.c: the clock, from any moment on --- */
+
+uint64_t now_ns(void);
+uint64_t now_ms(void);
+
+/* --- watch.c: the time that a guest loses --- */
+
+/* Returns the time, from which on slack_ms() counts what the guest loses. */
+uint64_t begin_ms(void);
+/* Returns how much later than its time something may come: a little, and what the guest has lost on a busy host. */
+long slack_ms(void);
+
 /* --- namespace.c: network namespaces --- */
 
 /* Moves this thread to the namespace "peer". */

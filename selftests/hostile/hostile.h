@@ -41,10 +41,6 @@ int file(void);
 
 void write_file(const char *path, const char *text);
 
-/* Return the time since some moment, in nanoseconds and in milliseconds. */
-uint64_t now_ns(void);
-uint64_t now_ms(void);
-
 /* Returns a percentile of some values, which are sorted. */
 uint64_t percentile(uint64_t *values, size_t number, unsigned int percent);
 

@@ -40,19 +40,6 @@ void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-uint64_t now_ms(void)
-{
-	return now_ns() / 1000000;
-}
-
 static int ascending(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

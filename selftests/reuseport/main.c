@@ -13,7 +13,6 @@
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "reuseport.h"
 
@@ -21,14 +20,6 @@
 #define PORT 7900
 
 struct shared *shared;
-
-uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
-}
 
 static struct clients clients_of(const union addr *address)
 {

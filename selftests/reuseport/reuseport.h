@@ -53,6 +53,4 @@ struct clients {
  */
 bool run_clients(struct clients *clients, unsigned int total, unsigned int at_a_time, uint64_t until);
 
-uint64_t now_ms(void);
-
 #endif

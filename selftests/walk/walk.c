@@ -40,14 +40,6 @@ static struct progress {
 	char name[256];
 } *progress;
 
-static long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static time_t now(void)
 {
 	return now_ms() / 1000;

@@ -163,7 +163,7 @@ record_of_c() {
 	local kernel_image sysroot
 	kernel_image=$("$TOOLS/kernel" --print-image) && sysroot=$("$TOOLS/sysroot") || return
 	echo "$CACHE/$1-c-$(hash_of "$kernel_image" "$sysroot" "$(cat "$REPO"/selftests/walk/*.[ch] \
-		"$REPO"/selftests/abi/{abi.h,command.c,footprint.c,kernel.c,memory.c,netlink.c,pair.c} \
+		"$REPO"/selftests/abi/{abi.h,clock.c,command.c,footprint.c,kernel.c,memory.c,netlink.c,pair.c} \
 		"$REPO"/selftests/lib/{lib.sh,softib.sh,sa.py} "$REPO"/selftests/suites/walk.sh "$TOOLS"/softib.d/* \
 		"$TOOLS"/guest.d/{guest-init,cm-use})").txt"
 }

@@ -61,7 +61,7 @@ use crate::{
         clock::Tick,
         memcg::{ChargeScope, MemCgroup},
         net::Net,
-        slab::{SlabArc, SlabCache},
+        slab::{SlabArc, SlabBoxCache, SlabCache},
         users::{IdCharge, UserRef},
     },
     table::{
@@ -200,7 +200,7 @@ impl_has_link! {
 pub(crate) struct Slabs {
     endpoints: SlabCache<Endpoint>,
     /// The connections.
-    pub(crate) conns: SlabCache<Conn>,
+    pub(crate) conns: SlabBoxCache<Conn>,
     /// The messages that wait for their answers.
     pub(crate) buffers: BufferCache,
 }
@@ -210,8 +210,8 @@ impl Slabs {
     pub(crate) fn new() -> Result<Arc<Self>> {
         let slabs = Slabs {
             endpoints: SlabCache::new(c"rdma_cm_endpoint")?,
-            conns: SlabCache::new(c"rdma_cm_connection")?,
-            buffers: SlabCache::new(c"rdma_cm_retransmit")?,
+            conns: SlabBoxCache::new(c"rdma_cm_connection")?,
+            buffers: SlabBoxCache::new(c"rdma_cm_retransmit")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)
     }

@@ -2,7 +2,7 @@
 
 //! Memory for the message of a connection that may have to be sent again.
 
-use crate::kext::slab::{SlabBox, SlabCache, SlabMemory, Wait};
+use crate::kext::slab::{SlabBox, SlabBoxCache, SlabMemory, Wait};
 use cmproto::{
     cm::{self, RetransmitBuffer},
     errno::Errno,
@@ -15,7 +15,7 @@ use kernel::{alloc::AllocError, prelude::*};
 pub(crate) type Connection = cm::Connection<RetransmitMemory>;
 
 /// The slab cache of messages that wait for their answers.
-pub(crate) type BufferCache = SlabCache<RetransmitBuffer>;
+pub(crate) type BufferCache = SlabBoxCache<RetransmitBuffer>;
 
 /// Memory for a message, which is charged to the memory cgroup of the task that sends it.
 pub(crate) struct RetransmitMemory(SlabBox<RetransmitBuffer>);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Reference-counted objects of one type from a dedicated slab cache.
+//! Objects of one type from a dedicated slab cache, reference-counted or with one owner.
 //!
 //! C header: [`include/linux/slab.h`](srctree/include/linux/slab.h)
 //!
 //! [`Arc`] takes its memory from `kmalloc()`, whose size classes are far apart above a kilobyte.
-//! The objects of a [`SlabCache`] take exactly the size that they need, and have a line of their
-//! own in `/proc/slabinfo`.
+//! The objects of a [`SlabCache`] or [`SlabBoxCache`] take exactly the size that they need, and
+//! have a line of their own in `/proc/slabinfo`.
 //!
 //! [`Arc`]: kernel::sync::Arc
 
@@ -32,36 +32,45 @@ struct Counted<T> {
     data: T,
 }
 
-/// A slab cache for the objects of one type (`struct kmem_cache`).
+/// A slab cache for objects of one size (`struct kmem_cache`).
 ///
 /// The cache must outlive its objects, and so must not be owned by them: the kernel warns, and
 /// leaks the memory, when a cache is destroyed that still has objects.
 ///
 /// # Invariants
 ///
-/// `raw` is a cache of objects of the size and the alignment of a [`Counted<T>`], which is
-/// destroyed only by the owner of this.
-pub(crate) struct SlabCache<T> {
+/// This is a cache of objects of the size and the alignment of an `O`, which is destroyed only by
+/// the owner of this.
+struct Cache<O> {
     raw: NonNull<bindings::kmem_cache>,
-    _objects: PhantomData<fn() -> T>,
+    _objects: PhantomData<fn() -> O>,
 }
 
 // SAFETY: Any task may allocate from a cache, and destroy it.
-unsafe impl<T> Send for SlabCache<T> {}
+unsafe impl<O> Send for Cache<O> {}
 // SAFETY: Any task may allocate from a cache; the allocator does its own locking.
-unsafe impl<T> Sync for SlabCache<T> {}
+unsafe impl<O> Sync for Cache<O> {}
 
-impl<T: 'static> SlabCache<T> {
-    /// Creates a cache called `name` in `/proc/slabinfo`. May sleep. Fails with [`ENOMEM`].
-    pub(crate) fn new(name: &CStr) -> Result<Self> {
+impl<O> Cache<O> {
+    /// The free pointer, which the allocator keeps in a free object, is aligned, too.
+    const ALIGN: usize = {
+        assert!(size_of::<O>() >= size_of::<usize>());
+        if align_of::<O>() > align_of::<usize>() {
+            align_of::<O>()
+        } else {
+            align_of::<usize>()
+        }
+    };
+
+    fn new(name: &CStr) -> Result<Self> {
         let mut args = bindings::kmem_cache_args {
-            align: u32::try_from(align_of::<Counted<T>>())?,
+            align: u32::try_from(Self::ALIGN)?,
             use_freeptr_offset: true,
             freeptr_offset: 0,
             ctor: Some(construct_nothing),
             ..pin_init::zeroed()
         };
-        let size = u32::try_from(size_of::<Counted<T>>())?;
+        let size = u32::try_from(size_of::<O>())?;
         // SAFETY: The arguments are used during the call, and the name is copied.
         let raw = unsafe {
             bindings::__kmem_cache_create_args(name.as_char_ptr(), size, &raw mut args, 0)
@@ -74,6 +83,30 @@ impl<T: 'static> SlabCache<T> {
         })
     }
 
+    fn allocate(&self, flags: bindings::gfp_t) -> Result<NonNull<O>, AllocError> {
+        // SAFETY: The cache is there.
+        let memory = unsafe { bindings::rust_rdma_kmem_cache_alloc(self.raw.as_ptr(), flags) };
+        NonNull::new(memory.cast()).ok_or(AllocError)
+    }
+}
+
+impl<O> Drop for Cache<O> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the cache is ours. Objects that are left stay valid.
+        unsafe { bindings::kmem_cache_destroy(self.raw.as_ptr()) };
+    }
+}
+
+/// A slab cache for the reference-counted objects of one type. It must outlive its objects, and so
+/// must not be owned by them.
+pub(crate) struct SlabCache<T>(Cache<Counted<T>>);
+
+impl<T: 'static> SlabCache<T> {
+    /// Creates a cache called `name` in `/proc/slabinfo`. May sleep. Fails with [`ENOMEM`].
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        Cache::new(name).map(Self)
+    }
+
     /// Allocates an object and initialises it in place.
     ///
     /// The memory is charged to the memory cgroup of the current task. May sleep. Fails with
@@ -82,7 +115,7 @@ impl<T: 'static> SlabCache<T> {
     where
         Error: From<E>,
     {
-        let object = self.allocate(bindings::GFP_KERNEL_ACCOUNT)?;
+        let object = self.0.allocate(bindings::GFP_KERNEL_ACCOUNT)?;
         // SAFETY: By the type invariant the memory has the size and the alignment of the object. It
         // is ours until it is freed, which is after the last use of this reference, and not moved.
         let data: &'static mut MaybeUninit<T> = unsafe {
@@ -96,6 +129,17 @@ impl<T: 'static> SlabCache<T> {
         // INVARIANT: The object is initialised, and its count of 1 is that of this reference.
         Ok(SlabArc(object))
     }
+}
+
+/// A slab cache for the objects of one type that have one owner each. It must outlive its objects,
+/// and so must not be owned by them.
+pub(crate) struct SlabBoxCache<T>(Cache<T>);
+
+impl<T: 'static> SlabBoxCache<T> {
+    /// Creates a cache called `name` in `/proc/slabinfo`. May sleep. Fails with [`ENOMEM`].
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        Cache::new(name).map(Self)
+    }
 
     /// Allocates memory for an object, which is charged to the memory cgroup of the current task.
     pub(crate) fn reserve(&self, wait: Wait) -> Result<SlabMemory<T>, AllocError> {
@@ -104,20 +148,7 @@ impl<T: 'static> SlabCache<T> {
             Wait::MustNot => bindings::GFP_NOWAIT,
         };
         // INVARIANT: The memory was just allocated, and is owned by the new value.
-        self.allocate(flags).map(SlabMemory)
-    }
-
-    fn allocate(&self, flags: bindings::gfp_t) -> Result<NonNull<Counted<T>>, AllocError> {
-        // SAFETY: The cache is there.
-        let memory = unsafe { bindings::rust_rdma_kmem_cache_alloc(self.raw.as_ptr(), flags) };
-        NonNull::new(memory.cast()).ok_or(AllocError)
-    }
-}
-
-impl<T> Drop for SlabCache<T> {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant the cache is ours. Objects that are left stay valid.
-        unsafe { bindings::kmem_cache_destroy(self.raw.as_ptr()) };
+        self.0.allocate(flags).map(SlabMemory)
     }
 }
 
@@ -130,13 +161,13 @@ pub(crate) enum Wait {
     MustNot,
 }
 
-/// Memory for an object of a [`SlabCache`], with anything in it.
+/// Memory for an object of a [`SlabBoxCache`], with anything in it.
 ///
 /// # Invariants
 ///
 /// The memory is from a slab cache for such objects, or from `kmalloc()`, and is large enough for
-/// one; it belongs to this, and `kfree()` frees it. Its counter is not used.
-pub(crate) struct SlabMemory<T>(NonNull<Counted<T>>);
+/// one; it belongs to this, and `kfree()` frees it.
+pub(crate) struct SlabMemory<T>(NonNull<T>);
 
 // SAFETY: The memory contains nothing.
 unsafe impl<T> Send for SlabMemory<T> {}
@@ -145,8 +176,7 @@ unsafe impl<T> Sync for SlabMemory<T> {}
 
 impl<T> SlabMemory<T> {
     fn data(&self) -> *mut T {
-        // SAFETY: By the type invariant the memory is there. No reference to it is made.
-        unsafe { &raw mut (*self.0.as_ptr()).data }
+        self.0.as_ptr()
     }
 
     /// Makes the memory an object with this value.
@@ -163,7 +193,7 @@ impl<T> SlabMemory<T> {
     /// Allocates memory that is not from a slab cache of such objects, for objects that are few. It
     /// is charged to the memory cgroup of the current task. May sleep.
     pub(crate) fn without_cache() -> Result<Self, AllocError> {
-        let memory = KBox::<Counted<T>>::new_uninit(GFP_KERNEL_ACCOUNT)?;
+        let memory = KBox::<T>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         // SAFETY: A `KBox` is not null.
         let memory = unsafe { NonNull::new_unchecked(KBox::into_raw(memory)) };
         // INVARIANT: The memory was just allocated by `kmalloc()`, and is owned by the new value.
@@ -188,7 +218,7 @@ impl<T> Drop for SlabMemory<T> {
     }
 }
 
-/// An object of a [`SlabCache`] that has one owner, as in a [`KBox`].
+/// An object of a [`SlabBoxCache`] that has one owner, as in a [`KBox`].
 ///
 /// # Invariants
 ///

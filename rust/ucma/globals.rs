@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     globals::Globals,
-    kext::{idtable::IdTable, slab::SlabCache},
+    kext::{
+        idtable::IdTable,
+        slab::{SlabBoxCache, SlabCache},
+    },
 };
 use kernel::{
     alloc::flags::GFP_KERNEL,
@@ -36,7 +39,7 @@ impl Slabs {
         let slabs = Slabs {
             places: SlabCache::new(c"rdma_ucm_place")?,
             slots: SlotCache::new()?,
-            params: SlabCache::new(c"rdma_ucm_event_param")?,
+            params: SlabBoxCache::new(c"rdma_ucm_event_param")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     endpoint::{ConnEventParam, Ece, Event, EventParam, UdEventParam},
-    kext::slab::{SlabBox, SlabCache, SlabMemory, Wait},
+    kext::slab::{SlabBox, SlabBoxCache, SlabMemory, Wait},
 };
 use cmproto::{
     bytes::fill,
@@ -102,7 +102,7 @@ impl Unread {
 pub(crate) type EventRespBox = SlabBox<EventResp>;
 
 /// The slab cache of events with parameters.
-pub(crate) type ParamCache = SlabCache<EventResp>;
+pub(crate) type ParamCache = SlabBoxCache<EventResp>;
 
 /// Memory for the parameters of an event.
 pub(crate) struct ParamReservation(SlabMemory<EventResp>);

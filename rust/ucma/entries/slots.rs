@@ -7,7 +7,7 @@
 //! first command that causes events.
 
 use super::event::{EventRespBox, Unread};
-use crate::kext::slab::{SlabBox, SlabCache, Wait};
+use crate::kext::slab::{SlabBox, SlabBoxCache, Wait};
 use core::{iter, mem};
 use kernel::alloc::AllocError;
 
@@ -27,7 +27,7 @@ enum Slot {
 pub(crate) struct MoreSlots(SlabBox<[Slot; MORE]>);
 
 /// The slab cache of the slots that come later.
-pub(crate) struct SlotCache(SlabCache<[Slot; MORE]>);
+pub(crate) struct SlotCache(SlabBoxCache<[Slot; MORE]>);
 
 /// The slots of a context, and the events in them.
 ///
@@ -44,7 +44,7 @@ pub(crate) struct Slots {
 impl SlotCache {
     /// Creates the cache.
     pub(crate) fn new() -> kernel::error::Result<Self> {
-        SlabCache::new(c"rdma_ucm_slots").map(SlotCache)
+        SlabBoxCache::new(c"rdma_ucm_slots").map(SlotCache)
     }
 }
 

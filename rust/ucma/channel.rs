@@ -19,8 +19,8 @@ use super::{
     context::{Context, Unpublished},
     entries::{
         request_child, ChannelContexts, ChannelEntry, EventMemory, EventReservation, EventSubject,
-        ExpectedEvents, MembershipEntry, MissingMemory, MoreSlots, ParamReservation, RemovedEntry,
-        TakenEvent, Unread,
+        ExpectedEvents, ListenerEntry, MembershipEntry, MissingMemory, MoreSlots, ParamReservation,
+        RemovedEntry, TakenEvent, Unread,
     },
     globals::Ucma,
     multicast::{Multicast, UnpublishedGroup},
@@ -162,10 +162,7 @@ impl Channel {
             }
             let mut found = contexts.find(listener).ok_or(Declined::Gone)?;
             let (admission, replaced) = found.admit(asker)?;
-            listener
-                .endpoint()
-                .vacancy
-                .set_full(found.entry.backlog.is_full());
+            listener.endpoint().vacancy.set_full(found.entry.is_full());
             let uid = found.entry.uid;
             let parked = asker.filter(|_| admission != Admission::Queued);
             let subject = EventSubject {
@@ -304,16 +301,28 @@ impl Channel {
     // Backlog
     // ------------------------------------------------------------------------------------------
 
-    /// Calls `change` on the backlog of a context.
-    pub(super) fn with_backlog(context: &Context, change: impl FnOnce(&mut Backlog)) {
-        Self::with_entry(context, |entry| change(&mut entry.backlog));
+    /// Proposes the limit of the backlog of a context that is about to listen. Fails with `ENOMEM`.
+    pub(super) fn propose_backlog(context: &Context, limit: u32) -> Result {
+        // Memory that is not needed is freed when the lock has been released.
+        let mut memory = Some(KBox::new(ListenerEntry::default(), GFP_KERNEL_ACCOUNT)?);
+        Self::with_entry(context, |entry| {
+            if entry.listener.is_none() {
+                entry.listener = memory.take();
+            }
+            if let Some(listener) = &mut entry.listener {
+                listener.backlog.propose(limit);
+            }
+        });
+        Ok(())
     }
 
     /// Notes that a context listens, with the limit `limit` of its backlog.
     pub(super) fn set_listener(context: &Context, limit: u32, charge: Charge) {
         Self::with_entry(context, |entry| {
-            entry.backlog.set(limit);
-            entry.listener = Some(charge);
+            if let Some(listener) = &mut entry.listener {
+                listener.backlog.set(limit);
+                listener.charge = Some(charge);
+            }
         });
     }
 
@@ -329,9 +338,7 @@ impl Channel {
                 return Err(Declined::NoRoom);
             }
             match contexts.get(listener) {
-                Some(entry) => entry
-                    .next_admission(asker)
-                    .inspect_err(|_| entry.backlog.refuse()),
+                Some(entry) => entry.next_admission(asker).inspect_err(|_| entry.refuse()),
                 None => Ok(Admission::Queued),
             }
         });
@@ -351,7 +358,8 @@ impl Channel {
     /// Returns a copy of the backlog of a context.
     pub(super) fn backlog(context: &Context) -> Option<Backlog> {
         Self::of(context, |_, contexts| {
-            contexts.get(context).map(|entry| entry.backlog.clone())
+            let listener = contexts.get(context)?.listener.as_ref();
+            Some(listener.map_or_else(Backlog::new, |listener| listener.backlog.clone()))
         })
         .1
     }
@@ -500,8 +508,10 @@ impl Channel {
         let mut dispose = |contexts: &mut ChannelContexts<Context>| {
             let entry = contexts.get(owner)?;
             if child.is_some() {
-                entry.backlog.release();
-                owner.endpoint().vacancy.set_full(entry.backlog.is_full());
+                if let Some(listener) = &mut entry.listener {
+                    listener.backlog.release();
+                }
+                owner.endpoint().vacancy.set_full(entry.is_full());
             }
             removed = node.take().and_then(|node| entry.finish(node));
             if let Some(child) = child.and_then(|child| contexts.get(child)) {

@@ -84,7 +84,7 @@ request!(Listen);
 pub(super) fn listen(call: &Call<'_>, context: &Context, request: &abi::Listen) -> Result {
     let charge = call.charge(context, Resource::Listeners)?;
     let limit = backlog::clamp(request.backlog, sysctl::max_backlog());
-    Channel::with_backlog(context, |backlog| backlog.propose(limit));
+    Channel::propose_backlog(context, limit)?;
     context.endpoint().listen(limit)?;
     Channel::set_listener(context, limit, charge);
     Ok(())

@@ -9,8 +9,8 @@
 
 use super::{
     entry::{
-        ChannelEntry, ContextId, Numbered, Oldest, OldestSeq, Place, PlaceRef, Recipient,
-        RemovedEntry,
+        ChannelEntry, ContextId, ListenerEntry, Numbered, Oldest, OldestSeq, Place, PlaceRef,
+        Recipient, RemovedEntry,
     },
     entry_map::EntryMap,
     event::{EventRespBox, Unread},
@@ -32,10 +32,10 @@ use kernel::{prelude::*, rbtree::RBTreeNode, sync::Arc};
 const MAX_CONTEXTS: usize = 1 << 17;
 
 /// The most multicast groups that the contexts of a channel may join.
-const MAX_GROUPS: usize = 1 << 16;
+const MAX_GROUPS: u32 = 1 << 16;
 
 /// The most unread events that programs may write into a channel.
-const MAX_WRITTEN: usize = 4096;
+const MAX_WRITTEN: u32 = 4096;
 
 /// The entries of a channel's contexts.
 ///
@@ -46,8 +46,8 @@ const MAX_WRITTEN: usize = 4096;
 /// - `joined` and `written` are the sums of those of all entries.
 pub(crate) struct ChannelContexts<C> {
     entries: EntryMap<C>,
-    joined: usize,
-    written: usize,
+    joined: u32,
+    written: u32,
     oldest: Oldest<C>,
     sequence: Numbers,
 }
@@ -78,7 +78,7 @@ pub(crate) struct TakenEvent<C> {
 pub(crate) struct FoundEntry<'a, C> {
     pub(crate) entry: &'a mut ChannelEntry<C>,
     place: Borrowed<'a, PlaceRef<C>>,
-    written: &'a mut usize,
+    written: &'a mut u32,
     oldest: &'a mut Oldest<C>,
     sequence: &'a mut Numbers,
 }
@@ -130,13 +130,14 @@ impl<C: Numbered> FoundEntry<'_, C> {
             oldest,
             ..
         } = self;
-        let queue = &mut entry.queue;
+        let (queue, listener) = (&mut entry.queue, &mut entry.listener);
+        let backlog = &mut listener.as_mut().ok_or(Declined::NoRoom)?.backlog;
         let mut replaced = None;
-        let admission = entry.backlog.admit(asker, || {
+        let admission = backlog.admit(asker, || {
             replaced = queue.replace(random::u64());
             replaced.is_some()
         });
-        let admission = admission.inspect_err(|_| entry.backlog.refuse())?;
+        let admission = admission.inspect_err(|_| backlog.refuse())?;
         if replaced.is_some() {
             entry.follow_first(place, oldest);
         }
@@ -248,7 +249,8 @@ impl<C: Numbered> ChannelContexts<C> {
         end: impl Fn(Requests<C>),
     ) {
         self.entries.for_each_mut(|context, entry| {
-            if entry.listener.is_some() && is_meant(context) {
+            let listens = |listener: &KBox<ListenerEntry>| listener.charge.is_some();
+            if entry.listener.as_ref().is_some_and(listens) && is_meant(context) {
                 end(Requests::of(entry.queue.take_requests()));
             }
         });

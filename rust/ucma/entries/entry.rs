@@ -103,20 +103,27 @@ pub(crate) struct ChannelEntry<C> {
     pub(crate) uid: u64,
     /// The number of events that were read.
     pub(crate) reported: u32,
-    /// Counts the connection requests in `queue`.
-    pub(crate) backlog: Backlog,
-    /// The charge for the listener, if the context is one.
-    pub(crate) listener: Option<Charge>,
+    /// The part that listeners have. It comes with the first attempt to listen.
+    pub(crate) listener: Option<KBox<ListenerEntry>>,
     pub(crate) queue: Queue<C>,
     /// The memberships in multicast groups, by the endpoint's numbers for them.
     pub(crate) groups: RBTree<u64, MembershipEntry<C>>,
-    pub(crate) joined: usize,
-    pub(crate) written: usize,
+    pub(crate) joined: u32,
+    pub(crate) written: u32,
     /// The source of the positions of events in `queue`.
     pub(crate) numbers: Numbers,
     /// When the context has come to the channel.
     pub(crate) arrival: Arrival,
     pub(crate) reservation: EventReservation<C>,
+}
+
+/// The part of the entry of a context that listens, or has tried to.
+#[derive(Default)]
+pub(crate) struct ListenerEntry {
+    /// Counts the connection requests in the queue.
+    pub(crate) backlog: Backlog,
+    /// The charge for the listener, once it listens.
+    pub(crate) charge: Option<Charge>,
 }
 
 /// The rest of a context that was removed from its channel, to be cleared without its lock.
@@ -164,7 +171,6 @@ impl<C> ChannelEntry<C> {
         init!(ChannelEntry {
             uid: 0,
             reported: 0,
-            backlog: Backlog::new(),
             listener: None,
             queue <- Queue::new(),
             groups: RBTree::new(),
@@ -300,9 +306,23 @@ impl<C> ChannelEntry<C> {
         }
     }
 
+    /// Returns whether no request may wait beside those that do.
+    pub(crate) fn is_full(&self) -> bool {
+        let listener = self.listener.as_ref();
+        listener.is_none_or(|listener| listener.backlog.is_full())
+    }
+
+    /// Counts a request for which there was no room.
+    pub(crate) fn refuse(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.backlog.refuse();
+        }
+    }
+
     /// Returns the admission that a connection request from `asker` would get now.
     pub(crate) fn next_admission(&self, asker: Option<Asker>) -> Offer {
-        match self.backlog.next_admission(asker)? {
+        let listener = self.listener.as_ref().ok_or(Declined::NoRoom)?;
+        match listener.backlog.next_admission(asker)? {
             Admission::Replaces if !self.queue.has_replaceable() => Err(Declined::NoRoom),
             admission => Ok(admission),
         }

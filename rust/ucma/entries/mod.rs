@@ -15,7 +15,10 @@ mod slots;
 
 pub(crate) use self::{
     contexts::{ChannelContexts, TakenEvent},
-    entry::{ChannelEntry, MissingMemory, Numbered, Place, PlaceCache, PlaceRef, RemovedEntry},
+    entry::{
+        ChannelEntry, ListenerEntry, MissingMemory, Numbered, Place, PlaceCache, PlaceRef,
+        RemovedEntry,
+    },
     event::{ParamCache, ParamReservation, Unread},
     membership::MembershipEntry,
     queue::{request_child, EventMemory, EventSubject, Requests, UnreadRequest},

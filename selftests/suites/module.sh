@@ -44,9 +44,9 @@ small_objects() {
 		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
 	done <<-'END'
 		rdma_cm_endpoint 1392
-		rdma_cm_connection 264
-		rdma_ucm_place 280
-		rdma_ucm_slots 136
+		rdma_cm_connection 256
+		rdma_ucm_place 248
+		rdma_ucm_slots 128
 	END
 }
 if [ ! -e /sys/kernel/slab/rdma_cm_endpoint ]; then

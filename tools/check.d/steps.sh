@@ -68,6 +68,13 @@ insns() {
 	"$TOOLS/bench.d/bound" "$work/insns/insns.csv"
 }
 
+# The memory of objects of programs, beside C's in the same guest.
+memory() {
+	mkdir -p "$work/memory"
+	"$TOOLS/bench" --rounds 1 --data "$work/memory" memory ids || return
+	"$TOOLS/bench.d/memory" "$work/memory"
+}
+
 # A tag without an override, which has a reason, is an error (debian/*.lintian-overrides*).
 lintian() {
 	local status=0
@@ -400,6 +407,7 @@ declare_steps() {
 	boot_step programs
 	boot_step --waits storage
 	on_amd64 rust_step --needs build insns insns
+	on_amd64 rust_step --needs build memory memory
 	boot_step scenarios
 	boot_step --waits unreached
 	boot_step hostile

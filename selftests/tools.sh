@@ -273,6 +273,19 @@ result $? "debug-kernel: a build that was interrupted goes on"
 debug_kernel "unpacked unpacked begun built"
 result $? "debug-kernel: what is built is not built again"
 
+# shellcheck source=selftests/lib/lib.sh
+. <(sed -n '/^runs() {/,/^}/p' "$here/lib/lib.sh")
+# A child that has ended, and that its parent does not take notice of.
+coproc PARENT { python3 -c 'import os, sys
+child = os.fork() or os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print(child, flush=True)
+sys.stdin.read()'; }
+read -r child <&"${PARENT[0]}"
+kill -0 "$child" && ! runs "$child" && runs "$PARENT_PID" && ! runs 0
+result $? "lib: a process that has ended does not run, though nobody has waited for it"
+kill "$PARENT_PID"
+
 refused "mutants: an unknown one" "no selftests/mutants/bogus.patch" "$tools/mutants" bogus
 refused "delays: an unknown suite" "no suite bogus" "$tools/delays" bogus
 echo "1..$n"

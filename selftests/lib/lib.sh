@@ -80,7 +80,8 @@ hears() {
 		/proc/net/netlink
 }
 
-# pause SECONDS: as sleep, which is another program to start.
+# pause SECONDS: as sleep, which is another program to start. Where the time is over before bash looks, as on a busy host,
+# "read -t" of bash 5.2 leaves signals blocked, so that the shell does not notice when a child ends: see runs().
 exec {NEVER}<> <(:)
 pause() {
 	read -rt "$1" -u "$NEVER" || :
@@ -272,8 +273,8 @@ tasks_of() {
 	done
 } 2>/dev/null
 
-# runs PID: whether a process has a task that has not ended. "kill -0" takes one that has ended for one that runs, for as long
-# as the shell has not waited for it.
+# runs PID: whether a process has a task that has not ended. "kill -0" takes one that has ended for one that runs until the
+# shell has waited for it, which it may not do by itself: see pause().
 runs() {
 	local stat tasks
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return

@@ -22,7 +22,7 @@ mckey_pair() {
 		# shellcheck disable=SC2086 # options are words
 		stdbuf -oL timeout $((60 * PATIENCE)) mckey -s $send >>"$TMP/sender" 2>&1 || { status=$?; echo "sender: $status"; }
 		senders=$((senders + 1))
-		! wait_for 3 eval "! kill -0 $receiver" || break
+		! wait_for 3 eval "! runs $receiver" || break
 	done
 	ends_within 5 "$receiver" || { status=$?; echo "receiver: $status"; }
 	cat "$TMP/receiver" "$TMP/sender"

@@ -52,7 +52,7 @@ device_goes() {
 	p9_mount "$B4" || return
 	rdma link del "$DEVICE" & going=$!
 	sleep 1
-	kill -0 "$going" || fail "the device did not wait" || return
+	runs "$going" || fail "the device did not wait" || return
 	p9_umount || return
 	ends_within 60 "$going" || fail "rdma link del: $?" || return
 	plug && p9_mount "$B4" && unpacked two

@@ -404,7 +404,7 @@ churn() {
 		[ "$seen" -ge $STAY ] || fail "dump $i: $seen" || return
 		"$TOOL" -j show peers >/dev/null && "$TOOL" -j show listeners >/dev/null && "$TOOL" -j show limits >/dev/null || return
 	done
-	kill -0 "$churn" || fail "nothing was made meanwhile" || return
+	runs "$churn" || fail "nothing was made meanwhile" || return
 	kill "$churn" "$STORM"
 	wait
 	wait_for 20 no_cm_ids

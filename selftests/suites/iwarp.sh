@@ -49,7 +49,7 @@ mapped() {
 	! $PEER timeout $((20 * PATIENCE)) rping -c -a "$C4" -C 1 >"$TMP/client" 2>&1 || fail "connected" || return
 	cat "$TMP/client"
 	grep -q "REJECTED, error -104" "$TMP/client" || fail "not refused" || return
-	kill -0 "$server" || fail "the server is gone" || return
+	runs "$server" || fail "the server is gone" || return
 	end "$server"
 	nothing_left
 }

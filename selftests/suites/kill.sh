@@ -149,7 +149,7 @@ crowd() {
 	end "${clients[@]}" || return
 	wait_for 20 eval '[ "$(cm_ids | grep -c "state CONNECT")" -eq 0 ]'
 	run_rping "" 30 -c -a "$B4" -C 2 || {
-		kill -0 "$server" || echo "it has ended"
+		runs "$server" || echo "it has ended"
 		cat "$TMP/server"
 		fail "the server serves no more"
 		return

@@ -36,7 +36,7 @@ unpacked() {
 	linux_tar_x "$MOUNT" & client=$!
 	wait_for 8000 eval "pause 2; [ \$(files) -ge $FILES ]" || fail "$(files) files" || return
 	nfsd_stop || return
-	kill -0 "$client" || fail "the client did not wait" || return
+	runs "$client" || fail "the client did not wait" || return
 	nfsd_start || return
 	ends_within 16000 "$client" || fail "the client: $?" || return
 	echo "# unpacked in $((SECONDS - start)) s" >&3

@@ -58,7 +58,7 @@ restarted() {
 	nfs_unpack two & client=$!
 	wait_for 60 eval "[ \$(files_in $EXPORT/two) -ge 20 ]" || fail "nothing is unpacked" || return
 	nfsd_stop || return
-	kill -0 "$client" || fail "the client did not wait" || return
+	runs "$client" || fail "the client did not wait" || return
 	nfsd_start || return
 	ends_within 200 "$client" || fail "the client: $?" || return
 	same two

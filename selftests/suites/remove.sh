@@ -21,7 +21,7 @@ wildcard() {
 	rping -s -P -a 0.0.0.0 >"$TMP/near" 2>&1 & server=$!
 	await_listener "comm rping" || return
 	unplug || return
-	kill -0 "$server" || fail "the listener is gone" || return
+	runs "$server" || fail "the listener is gone" || return
 	plug || return
 	# It listens on the new device, too.
 	run_rping "$PEER" 30 -c -a "$A4" -C 2 || status=$?

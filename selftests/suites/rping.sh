@@ -43,7 +43,7 @@ persistent() {
 		echo "$bad of 50 clients failed"
 		cat "$TMP"/client.*
 	}
-	kill -0 "$server" || fail "the server is gone" || return
+	runs "$server" || fail "the server is gone" || return
 	# A client has gone only when the server has seen it go.
 	wait_for 20 eval '[ "$(cm_ids | grep -c "state CONNECT")" -eq 0 ]'
 	kill -9 "$server"

@@ -214,7 +214,7 @@ unresolvable_ends() {
 # The most neighbours that are being looked for, while process PID lives.
 most_incomplete() {
 	local most=0 now
-	while kill -0 "$1" 2>/dev/null; do
+	while runs "$1"; do
 		now=$(ip neigh show dev v0 nud incomplete | wc -l)
 		[ "$now" -le "$most" ] || most=$now
 		sleep 0.2

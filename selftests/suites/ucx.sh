@@ -34,7 +34,7 @@ said() {
 }
 
 arrived() {
-	said "$TMP/client" "Client exit with status 'OK'" && kill -0 "$server" || fail "$(tail -n 30 "$TMP/server")" || return
+	said "$TMP/client" "Client exit with status 'OK'" && runs "$server" || fail "$(tail -n 30 "$TMP/server")" || return
 	closed
 }
 
@@ -113,7 +113,7 @@ unplugged() {
 	demo_server && client_stays && unplug || return
 	wait_for 60 said "$TMP/client" "ibv_.*Input/output error" || return
 	wait_for 60 said "$TMP/server" "detected error: " || return
-	! kill -0 "$pid" 2>/dev/null || kill -9 "$pid"
+	! runs "$pid" || kill -9 "$pid"
 	ends_within 60 "$client"
 	[ $? -ne 99 ] && await_connections io_demo 0 && plug || return
 	demo_client 120 -i 60 "$B4" && arrived && unloads

@@ -2,7 +2,6 @@
 /* A worker: a process that listens, and accepts all requests. */
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <rust_rdma_cm.h>
 #include "reuseport.h"

@@ -55,6 +55,11 @@ quantiles() {
 }
 check "quantiles" quantiles
 check "several ports" with_server --ports 3 -- -n 30 --ports 3
+# One connection whose messages are apart.
+steps() {
+	with_server --steps -- -n 1 --steps --finish disconnect && reports '.up == 1 and .finish_seconds > 0'
+}
+check "the messages of a connection apart" steps
 check "queue pairs" with_server --qp -- -n 20 -f 5 --qp --finish disconnect
 
 # Soft-RoCE has 32,767 address handles of a device, and nobody needs one for each connection.
@@ -127,6 +132,11 @@ check "port 65536" absurd "port is a number" ./cmstorm client -a "$B4" -p 65536
 check "ports beyond the last" absurd "no port 65539" ./cmstorm client -a "$B4" -p 65530 --ports 10
 check "none in flight" absurd "flight is a number" ./cmstorm client -a "$B4" -f 0
 check "an end that is none" absurd "finish is none, disconnect" ./cmstorm client -a "$B4" --finish now
+
+check "two connections whose messages are apart" absurd "steps goes with --connections 1" \
+	./cmstorm client -a "$B4" -n 2 --steps --finish disconnect
+check "messages apart, and no end" absurd "and --finish disconnect" \
+	./cmstorm client -a "$B4" -n 1 --steps
 
 check "nobody listens" says "20 of 20 connections failed.*REJECTED" ./cmstorm client -a "$B4" -n 20
 check "no such host" says "failed.*ADDR_ERROR" ./cmstorm client -a 10.0.0.77 -n 1 --resolve 200

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The stretches that a plugin of QEMU (tools/insns) has looked at, of point "insns" or "cache"."""
+"""The stretches that a plugin of QEMU (tools/insns) has looked at, of point "insns", "cache" or "shared"."""
 
 import csv
 import os

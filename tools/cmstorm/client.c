@@ -92,6 +92,7 @@ static int send_request(struct client *c, struct connection *n)
 	c->next_qpn = c->next_qpn == 0x7fffff ? 1 : c->next_qpn + 1;
 	if (c->options->qp && make_qp(n->id))
 		return -1;
+	next_step(c->options);
 	return rdma_connect(n->id, &param);
 }
 
@@ -135,10 +136,12 @@ static void handle(struct client *c, struct rdma_cm_event *event)
 			c->dead_sent++;
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		next_step(c->options);
 		if (rdma_establish(n->id))
 			fail(c, n, type, -errno);
 		else
 			established(c, n);
+		end_step(c->options);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		established(c, n);
@@ -207,6 +210,20 @@ static uint64_t run_round(struct client *c, struct connection *first, int count,
 	return now_ns() - began;
 }
 
+static void disconnect(struct client *c, struct connection *n)
+{
+	if (!c->options->steps) {
+		rdma_disconnect(n->id);
+		return;
+	}
+	mark_begin();
+	rdma_disconnect(n->id);
+	while (!n->over)
+		take_event(c, 0);
+	/* The server ends the step. */
+	sleep(1);
+}
+
 static uint64_t finish(struct client *c, int count)
 {
 	uint64_t began = now_ns();
@@ -221,7 +238,7 @@ static uint64_t finish(struct client *c, int count)
 		if (!n->up)
 			continue;
 		if (c->options->finish == FINISH_DISCONNECT && !n->over)
-			rdma_disconnect(n->id);
+			disconnect(c, n);
 		if (n->id->qp)
 			rdma_destroy_qp(n->id);
 		/* It waits for events that nobody acknowledged: there are none. */
@@ -299,6 +316,9 @@ int run_client(const struct options *o)
 		socket_address(o->source, 0, &c->source);
 	if (o->dead)
 		socket_address(o->dead, o->port, &c->dead);
+	/* The first step is all that is before the request. */
+	if (o->steps)
+		mark_begin();
 	c->channel = rdma_create_event_channel();
 	if (!c->channel)
 		die_errno("no event channel (is the connection manager loaded?)");
@@ -332,19 +352,23 @@ int run_client(const struct options *o)
 	if (c->dead_failed)
 		die("%d requests to %s could not be sent", c->dead_failed, o->dead);
 
-	mark_begin();
+	if (!o->steps)
+		mark_begin();
 	ns = run_round(c, c->connections + o->open + dead, o->connections, o->flight,
 		       (uint64_t)o->pace * 1000);
-	mark_end();
+	if (!o->steps)
+		mark_end();
 	qsort(c->times, c->up, sizeof(*c->times), by_value);
 	report(c, o->connections, ns);
 	fflush(stdout);
 	if (o->hold)
 		getchar();
 	if (o->finish != FINISH_NONE) {
-		mark_begin();
+		if (!o->steps)
+			mark_begin();
 		ns = finish(c, all);
-		mark_end();
+		if (!o->steps)
+			mark_end();
 		printf(", \"finish_seconds\": %.6f", ns / 1e9);
 	}
 	puts("}");

@@ -35,6 +35,7 @@ struct options {
 	int numbers;		/* real QPs that are only named, one after the other; 0: imagined ones */
 	bool quantiles;		/* report 101 of them */
 	bool hold;		/* wait for a line of standard input before the end */
+	bool steps;		/* what is counted is each message of a connection, apart */
 	enum finish finish;
 };
 
@@ -54,6 +55,13 @@ static inline void mark_end(void)
 {
 	__asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x43, 0x4d, 0x53, 0x02" ::: "memory");
 }
+
+/*
+ * With --steps: what the last step has begun comes to its end, and what is counted apart ends; then
+ * the next is begun.
+ */
+void end_step(const struct options *options);
+void next_step(const struct options *options);
 
 /* Say why and exit with status 1; with the error number's text. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char usage[] =
 "usage: cmstorm server|client|both [option...]\n"
@@ -47,6 +48,9 @@ static const char usage[] =
 "                       made before\n"
 "      --quantiles      report 101 quantiles of the times\n"
 "      --hold           wait for a line of standard input before the end\n"
+"      --steps          what --profile of tools/guest counts is each message of the\n"
+"                       connection apart, what was before the first one too; the\n"
+"                       server has this option, too\n"
 "      --finish=WHAT    none, disconnect, destroy or close: what is timed in the\n"
 "                       end (none)\n"
 "  -h, --help\n";
@@ -98,6 +102,25 @@ void socket_address(const char *address, uint16_t port, struct sockaddr_storage 
 	freeaddrinfo(found);
 }
 
+/* Longer than a message takes, and shorter than the time until it is sent again (us). */
+#define STEP_TIME 1000
+
+void end_step(const struct options *options)
+{
+	if (!options->steps)
+		return;
+	usleep(STEP_TIME);
+	mark_end();
+}
+
+void next_step(const struct options *options)
+{
+	if (!options->steps)
+		return;
+	end_step(options);
+	mark_begin();
+}
+
 /* A number between the two, or die. */
 static int number(const char *name, const char *text, long low, long high)
 {
@@ -140,7 +163,7 @@ static void raise_limits(void)
 int main(int argc, char **argv)
 {
 	enum { PORTS = 256, DEAD, DEAD_COUNT, ACCEPT_DELAY, RESOLVE, PACE, QPN, NUMBERS, QUANTILES,
-	       HOLD, FINISH };
+	       HOLD, STEPS, FINISH };
 	static const struct option longs[] = {
 		{ "address", required_argument, NULL, 'a' },
 		{ "source", required_argument, NULL, 's' },
@@ -161,6 +184,7 @@ int main(int argc, char **argv)
 		{ "numbers", required_argument, NULL, NUMBERS },
 		{ "quantiles", no_argument, NULL, QUANTILES },
 		{ "hold", no_argument, NULL, HOLD },
+		{ "steps", no_argument, NULL, STEPS },
 		{ "finish", required_argument, NULL, FINISH },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -193,6 +217,7 @@ int main(int argc, char **argv)
 		case NUMBERS: o.numbers = number("numbers", optarg, 1, 100000); break;
 		case QUANTILES: o.quantiles = true; break;
 		case HOLD: o.hold = true; break;
+		case STEPS: o.steps = true; break;
 		case FINISH: o.finish = finish_of(optarg); break;
 		case 'h': fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;
@@ -207,6 +232,8 @@ int main(int argc, char **argv)
 		die("there is no port %d", o.port + o.ports - 1);
 	if (strcmp(role, "server") && strcmp(role, "client") && strcmp(role, "both"))
 		die("\"%s\" is none of server, client and both", role);
+	if (o.steps && strcmp(role, "server") && (o.connections != 1 || o.finish != FINISH_DISCONNECT))
+		die("--steps goes with --connections 1 and --finish disconnect");
 	raise_limits();
 	if (!strcmp(role, "server"))
 		return run_server(&o);

@@ -32,6 +32,7 @@ static void accept_request(struct server *s, struct rdma_cm_id *id,
 	param.qp_num = number_of(number, SERVER_QPN | ((s->options->qpn + number) & QPN_MASK));
 	if (s->options->accept_delay)
 		usleep(s->options->accept_delay);
+	next_step(s->options);
 	if ((s->options->qp && make_qp(id)) || rdma_accept(id, &param))
 		rdma_destroy_id(id);
 }
@@ -52,7 +53,9 @@ static void *serve(void *arg)
 			accept_request(s, id, &asked);
 			break;
 		case RDMA_CM_EVENT_DISCONNECTED:
+			next_step(s->options);
 			rdma_disconnect(id);
+			end_step(s->options);
 			/* fall through */
 		case RDMA_CM_EVENT_CONNECT_ERROR:
 		case RDMA_CM_EVENT_UNREACHABLE:

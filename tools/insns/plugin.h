@@ -80,7 +80,7 @@ static inline void close_stretch(FILE *file)
 	fclose(file);
 }
 
-/* Calls these functions when an instruction of the block that is a mark is executed. */
+/* Calls these functions, which may read registers, when an instruction of the block that is a mark is executed. */
 static inline void watch_marks(const struct qemu_plugin_tb *tb, executed_fn *begin, executed_fn *end)
 {
 	static const uint8_t mark[7] = { 0x0f, 0x1f, 0x84, 0x00, 0x43, 0x4d, 0x53 };
@@ -94,9 +94,9 @@ static inline void watch_marks(const struct qemu_plugin_tb *tb, executed_fn *beg
 		    memcmp(data, mark, sizeof(mark)))
 			continue;
 		if (data[7] == 1)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, NO_REGISTERS, NULL);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, READ_REGISTERS, NULL);
 		else if (data[7] == 2)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, end, NO_REGISTERS, NULL);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, end, READ_REGISTERS, NULL);
 	}
 }
 

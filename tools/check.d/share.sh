@@ -109,7 +109,18 @@ guest_kdir() {
 test_module() {
 	local kdir
 	kdir=$(guest_kdir) && KDIR=$kdir in_tree "$TOOLS/kmake" -s M="$REPO/selftests/$1" MO="$work/making-$1" \
-		modules && cp "$work/making-$1"/*.ko "$share"
+		modules && put_modules "$share" "$work/making-$1"/*.ko
+}
+
+# put_modules TO FILE...: these modules, as the file or in the directory TO in the share. Their debug information is most
+# of what a guest would read of them each time that it loads them.
+put_modules() {
+	local to=$1
+	shift
+	cp "$@" "$to" || return
+	[ ! -d "$to" ] || set -- "${@/#*\//$to/}"
+	[ -d "$to" ] || set -- "$to"
+	BUILDROOT_BIND=$share "$TOOLS/buildroot" "$MACHINE-linux-gnu-strip" --strip-debug "$@"
 }
 
 # in_tree COMMAND...: what builds in the repository, one at a time.
@@ -145,7 +156,7 @@ drivers() {
 # driver NAME [OPTION]: the one that tools/NAME makes, as NAME.ko, or NAME-OPTION.ko.
 driver() {
 	local file
-	file=$(drivers "$@") && cp "$file" "$share/$1${2:+-$2}.ko"
+	file=$(drivers "$@") && put_modules "$share/$1${2:+-$2}.ko" "$file"
 }
 
 make_siw() {
@@ -163,7 +174,8 @@ make_softib() {
 # driver_set NAME: all that tools/NAME makes, in a directory of that name.
 driver_set() {
 	local files
-	files=$(drivers "$1") && mkdir -p "$share/$1" && xargs cp -t "$share/$1" <<<"$files"
+	mapfile -t files < <(drivers "$1")
+	[ "${#files[@]}" -gt 0 ] && mkdir -p "$share/$1" && put_modules "$share/$1" "${files[@]}"
 }
 
 make_rnbd() {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions that turn the ports of soft-RoCE into InfiniBand's. See ib.c.
+ * The functions that turn the ports of soft-RoCE into InfiniBand's (ib.c), and those for the numbers of objects (index.c).
  */
 #ifndef SOFTIB_H
 #define SOFTIB_H

@@ -66,6 +66,7 @@ pub mod field;
 mod apr;
 mod drep;
 mod dreq;
+mod error;
 mod lap;
 mod mra;
 mod rej;
@@ -84,6 +85,7 @@ pub(crate) mod testing;
 pub use self::apr::Apr;
 pub use self::drep::Drep;
 pub use self::dreq::Dreq;
+pub use self::error::{EncodeError, ParseError};
 pub use self::lap::Lap;
 pub use self::mra::{Mra, MraMessage};
 pub use self::rej::{Rej, RejMessage};
@@ -310,32 +312,6 @@ impl Header {
             status: 0,
         }
     }
-}
-
-/// The reason for which a MAD is not a CM message, with the value that was found.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum ParseError {
-    /// The MAD is shorter than [`MAD_LEN`].
-    Truncated(usize),
-    /// The base version is not [`BASE_VERSION`].
-    BaseVersion(u8),
-    /// The management class is not [`MGMT_CLASS`].
-    Class(u8),
-    /// The class version is not [`CLASS_VERSION`].
-    ClassVersion(u8),
-    /// The method is not [`METHOD_SEND`].
-    Method(u8),
-    /// The attribute is not one of [`Attribute`].
-    Attribute(u16),
-}
-
-/// The reason for which a message cannot be encoded.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum EncodeError {
-    /// The attribute in the header is not that of the message.
-    Attribute,
-    /// The private data is longer than its field.
-    PrivateData,
 }
 
 /// Fields of the common header (IBTA 13.4.3). Offsets are relative to the start of the MAD.

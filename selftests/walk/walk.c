@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -222,6 +223,22 @@ static void walk_state(const struct state *state, long from)
 	_exit(0);
 }
 
+/* Waits for the walking process, which is killed if a case takes too long. Returns false if it does not end even then. */
+static bool ends(pid_t pid, int *status)
+{
+	struct pollfd p = { .fd = pidfd_open(pid, 0), .events = POLLIN };
+
+	while (waitpid(pid, status, WNOHANG) == 0) {
+		if (now() - progress->since > SECONDS)
+			kill(pid, SIGKILL);
+		if (now() - progress->since > 6 * SECONDS)
+			return false;
+		poll(&p, 1, 1000);
+	}
+	close(p.fd);
+	return true;
+}
+
 /* Returns false when there is no going on. */
 static bool run_state(const struct state *state)
 {
@@ -243,14 +260,9 @@ static bool run_state(const struct state *state)
 			setvbuf(stdout, NULL, _IOLBF, 1 << 15);
 			walk_state(state, progress->at);
 		}
-		while (waitpid(pid, &status, WNOHANG) == 0) {
-			if (now() - progress->since > SECONDS)
-				kill(pid, SIGKILL);
-			if (now() - progress->since > 6 * SECONDS) {
-				printf("%s\tcannot be ended\n", progress->name);
-				return false;
-			}
-			usleep(1000);
+		if (!ends(pid, &status)) {
+			printf("%s\tcannot be ended\n", progress->name);
+			return false;
 		}
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			return true;

@@ -5,7 +5,7 @@
 The suite monitoring leaves in SHARE the file metrics.prom, which promtool checks, and in metrics/ files that are called
 NAME-SECONDS, each of which has to be OpenMetrics. Prometheus gets these as the history of hosts of these names, is
 started in WORK, and is asked each query over that time. A query without an answer is a failure. WORK/picture.svg is
-drawn from the answers.
+drawn from the answers; the picture in the documentation has to show the same panels, in the same units.
 """
 import json
 import math
@@ -16,11 +16,13 @@ import sys
 import time
 import urllib.parse
 import urllib.request
+import xml.etree.ElementTree
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 HERE = pathlib.Path(__file__).parent
 PACKAGE = HERE / "../../tools/rdma-cm/prometheus"
+DOCUMENTED = HERE / "../../Documentation/administration/dashboard.svg"
 # In place of Grafana's variables; the recording is short.
 VARIABLES = {"$__rate_interval": "15s", "$instance": ".*"}
 STEP = 1
@@ -124,6 +126,31 @@ def draw(panels, start, end, picture):
         f"{body}\n</svg>\n")
 
 
+def shown(picture):
+    """The panels of a picture: the title of each, the unit of its axis and the names of its series."""
+    panels = []
+    for text in xml.etree.ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text"):
+        if text.get("class") == "title":
+            panels.append([text.text, None, set()])
+        elif text.get("style"):
+            panels[-1][2].add(text.text)
+        elif text.get("text-anchor") == "end":
+            panels[-1][1] = text.text.partition(" ")[2]
+    return panels
+
+
+def differing(picture, panels):
+    """Yields each difference between the picture in the documentation and the one that was drawn. Both show the highest
+    of many series only, which are others in the next storm: one of those that are documented has to be there."""
+    old, new = shown(DOCUMENTED), shown(picture)
+    if [one[:2] for one in old] != [one[:2] for one in new]:
+        yield f"the panels were {[one[:2] for one in old]}, and are {[one[:2] for one in new]}"
+        return
+    for (name, _, legends), (_, _, series) in zip(old, panels):
+        if not legends & {legend for legend, _ in series}:
+            yield f"{name}: of {sorted(legends)} there is none"
+
+
 def main():
     share, work = map(pathlib.Path, sys.argv[1:])
     number, failed, panels = 0, 0, []
@@ -173,6 +200,9 @@ def main():
         server.terminate()
         server.wait()
     draw(panels, start, end, work / "picture.svg")
+    found = list(differing(work / "picture.svg", panels))
+    print("".join(f"# {line}\n" for line in found), end="")
+    result(not found, "the picture in the documentation")
     print(f"1..{number}")
     return failed > 0
 

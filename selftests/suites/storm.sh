@@ -114,10 +114,12 @@ absurd() {
 }
 check "no role" absurd usage ./cmstorm
 check "two roles" absurd usage ./cmstorm client server
-check "an unknown role" absurd "none of server, client and both" ./cmstorm serve
+check "an unknown role" absurd "none of server, client, both and ids" ./cmstorm serve
 check "an unknown option" absurd usage ./cmstorm client --colour
 check "an option without its value" absurd usage ./cmstorm client -a
 check "no address" absurd "needs the server's --address" ./cmstorm client
+check "no address of ids" absurd "ids need an --address" ./cmstorm ids
+check "ids at another host's address" absurd "rdma_bind_addr: " ./cmstorm ids -a "$B4"
 check "an address that is none" absurd "address ten.zero" ./cmstorm client -a ten.zero
 check "an address with a port" absurd "address 10.0.0.2:7471" ./cmstorm client -a 10.0.0.2:7471
 for option in --port --connections --flight --open --dead-count --backlog --accept-delay --resolve \

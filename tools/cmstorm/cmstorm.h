@@ -82,6 +82,7 @@ uint32_t number_of(uint32_t i, uint32_t imagined);
 /* Returns the status of the process. */
 int run_client(const struct options *options);
 int run_server(const struct options *options);
+int run_ids(const struct options *options);
 
 /* Listen; returns when the listener is ready. Serves in a thread until the process ends. */
 void start_server(const struct options *options);

@@ -21,17 +21,19 @@
 #include <unistd.h>
 
 static const char usage[] =
-"usage: cmstorm server|client|both [option...]\n"
+"usage: cmstorm server|client|both|ids [option...]\n"
 "\n"
 "  server               listen and accept until killed\n"
 "  client               connect, print one line of JSON\n"
 "  both                 a server and a client in one process\n"
+"  ids                  make ids, bind them to the address, destroy them, print one\n"
+"                       line of JSON\n"
 "\n"
-"  -a, --address=A      of the server (client: required; server: any)\n"
+"  -a, --address=A      of the server (client: required; server: any); of the ids\n"
 "  -s, --source=A       the client's own address\n"
 "  -p, --port=N         1 to 65535 (7471)\n"
 "      --ports=N        serve, or connect to, so many ports from there on (1)\n"
-"  -n, --connections=N  that are timed (1000)\n"
+"  -n, --connections=N  that are timed, or how many ids (1000)\n"
 "  -f, --flight=N       at most so many at once (1)\n"
 "  -o, --open=N         made before, and kept open (0)\n"
 "      --dead=A         a host that does not answer\n"
@@ -230,13 +232,18 @@ int main(int argc, char **argv)
 	role = argv[optind];
 	if (o.port + o.ports - 1 > 65535)
 		die("there is no port %d", o.port + o.ports - 1);
-	if (strcmp(role, "server") && strcmp(role, "client") && strcmp(role, "both"))
-		die("\"%s\" is none of server, client and both", role);
+	if (strcmp(role, "server") && strcmp(role, "client") && strcmp(role, "both") && strcmp(role, "ids"))
+		die("\"%s\" is none of server, client, both and ids", role);
 	if (o.steps && strcmp(role, "server") && (o.connections != 1 || o.finish != FINISH_DISCONNECT))
 		die("--steps goes with --connections 1 and --finish disconnect");
 	raise_limits();
 	if (!strcmp(role, "server"))
 		return run_server(&o);
+	if (!strcmp(role, "ids")) {
+		if (!o.address)
+			die("ids need an --address of this host");
+		return run_ids(&o);
+	}
 	if (!o.address)
 		die("a client needs the server's --address");
 	if (!strcmp(role, "both"))

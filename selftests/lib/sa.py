@@ -439,6 +439,8 @@ def main():
     args = parser.parse_args()
     log = open(args.log, "a", encoding="ascii") if args.log else sys.stdout
 
+    # Programs of librdmacm wait for 2 s, and on a real fabric do not share a processor with it.
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
     control = Control(args.control)
     subnet, agent = Subnet(args, control), Agent(args.device)
     waiting = {}                                      # header and request, by who asks and the transaction

@@ -109,7 +109,7 @@ check "a wrong password, nowhere and nobody" refused
 
 # usable: the client has found its way back.
 usable() {
-	timeout 20 cat "$MOUNTED/a/1" | cmp - "$SHARED/a/1"
+	timeout $((20 * PATIENCE)) cat "$MOUNTED/a/1" | cmp - "$SHARED/a/1"
 }
 
 restarted() {

@@ -34,8 +34,7 @@ pub(super) fn init_child(
         Err(error) => filled = Err(error),
     }
     if let MatchedListener::Address(target, listener) = matched {
-        inner.addr.src = target.src;
-        inner.addr.dst = target.dst;
+        child.set_addresses(&mut inner, &target.src, &target.dst);
         inner.addr.port_group = listener.port_group;
         if let Some(netdev) = &target.netdev {
             inner.addr.bound_if = netdev.ifindex();

@@ -10,6 +10,7 @@ use crate::{
 use cmproto::{
     event::{Event, Failure, Phase},
     node::Response,
+    stored_addr::StoredAddr,
 };
 
 impl Endpoint {
@@ -21,8 +22,8 @@ impl Endpoint {
             return;
         }
         let (src, dst) = match &inner.route.path {
-            Some(path) if inner.addr.dst.is_unspec() => path.native_addresses(),
-            _ => (inner.addr.src, inner.addr.dst),
+            Some(path) if self.dst(inner).is_unspec() => path.native_addresses(),
+            _ => (self.src(inner).read(), self.dst(inner)),
         };
         let at = inner.device.as_ref().map(|attachment| At {
             device: &attachment.device.device,

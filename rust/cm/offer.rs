@@ -29,6 +29,7 @@ use cmproto::{
     private_data::{Header, IpHeader},
     reuseport::Sender,
     service_id::ServiceId,
+    stored_addr::StoredAddr,
 };
 use core::result::Result;
 
@@ -73,7 +74,7 @@ impl Endpoint {
         }
         let attachment = inner.device.as_ref()?;
         let sender = unanswered(&inner.exchange)?;
-        let (own, peer) = (inner.addr.src, inner.addr.dst);
+        let (own, peer) = (self.src(&inner).read(), self.dst(&inner));
         let (header, interface) = match own {
             SockAddr::Ib { .. } => (Header::AfIb, None),
             _ => {

@@ -19,6 +19,7 @@ use cmproto::{
     bind::Peer,
     cma::{State, Trigger},
     event::{self, Phase},
+    stored_addr::StoredAddr,
     time::Duration,
     ucma_abi::CmEvent,
 };
@@ -82,23 +83,27 @@ impl Endpoint {
             };
             self.bind_to(&mut inner, &src, Some(dst))?;
         }
-        if inner.addr.src.family() != dst.family() {
+        if self.src(&inner).family() != dst.family() {
             return Err(EINVAL);
         }
         self.step(&mut inner, Trigger::ResolveAddr)?;
         // A query that has ended, or is about to end. Its callback finds that it is no longer
         // wanted.
         let before = inner.resolution.query.take();
-        let previous = core::mem::replace(&mut inner.addr.dst, *dst);
+        // An endpoint that was bound just now has its peer already.
+        let previous = is_bound.then(|| self.dst(&inner));
+        if is_bound {
+            self.set_dst(&mut inner, dst);
+        }
         let started = self.start_resolving(&mut inner, dst, timeout_ms);
         if started.is_err() {
-            inner.addr.dst = previous;
+            if let Some(previous) = previous {
+                self.set_dst(&mut inner, &previous);
+            }
             self.step(&mut inner, Trigger::AddrFailed)?;
         } else if let Some(port) = inner.addr.port.as_ref().filter(|_| is_bound) {
-            // An endpoint that was bound just now has its peer already.
             port.update(|_, peer| *peer = Peer::of(dst));
         }
-        self.show(&inner);
         drop(inner);
         drop(before);
         // A query that was cancelled ends without the lock.
@@ -127,7 +132,8 @@ impl Endpoint {
             // On another interface, the same link-local address is another peer.
             _ => return Err(EINVAL),
         };
-        let started = match addr::lookup_ip(&self.net, &inner.addr.src, dst, interface) {
+        let own = self.src(inner).read();
+        let started = match addr::lookup_ip(&self.net, &own, dst, interface) {
             Some((src, addr)) => Started::Known {
                 src,
                 addr,
@@ -135,7 +141,7 @@ impl Endpoint {
             },
             None => self.globals.resolver.resolve_ip(
                 &self.net,
-                &inner.addr.src,
+                &own,
                 dst,
                 interface,
                 timeout_ms,
@@ -162,7 +168,7 @@ impl Endpoint {
     /// port that is up.
     fn resolve_loopback(self: &EndpointRef, inner: &mut Inner) -> Result {
         if inner.device.is_none() {
-            let mut attachment = self.globals.devices.any_active(inner.device_filter())?;
+            let mut attachment = self.globals.devices.any_active(self.device_filter(inner))?;
             let pkey = attachment.device.device.pkey(attachment.port_num, 0)?;
             if attachment.is_ib() {
                 let gid = GidAttr::get(&attachment.device.device, attachment.port_num, 0)?;
@@ -171,11 +177,12 @@ impl Endpoint {
             self.attach(inner, attachment)?;
             inner.addr.pkey = pkey;
             let localhost = core::net::Ipv6Addr::LOCALHOST.octets();
-            inner.addr.src = match inner.addr.src {
+            let src = match self.src(inner).read() {
                 SockAddr::V4 { port, .. } => SockAddr::v4([127, 0, 0, 1], port),
                 SockAddr::V6 { port, .. } => SockAddr::v6(localhost, port),
                 other => with_gid(other, Gid(localhost)),
             };
+            self.set_src(inner, &src);
         }
         self.addr_resolved(inner)
     }
@@ -184,15 +191,15 @@ impl Endpoint {
     /// the same subnet prefix.
     fn resolve_native(self: &EndpointRef, inner: &mut Inner, gid: Gid, pkey: u16) -> Result {
         if inner.device.is_none() {
-            let devices = inner.device_filter();
+            let devices = self.device_filter(inner);
             let (attachment, own) =
                 (self.globals.devices).by_native(devices, &self.net, gid, pkey)?;
             self.attach(inner, attachment)?;
-            let src = with_gid(inner.addr.src, own);
+            let src = with_gid(self.src(inner).read(), own);
             if let SockAddr::Ib { pkey, .. } = src {
                 inner.addr.pkey = pkey;
             }
-            inner.addr.src = src;
+            self.set_src(inner, &src);
             if let Some(port) = &inner.addr.port {
                 port.update(|binding, _| binding.set_addr(&src));
             }
@@ -226,9 +233,6 @@ impl Endpoint {
             }
             Err(error) => (Err(error), Failure::AddrUnresolved),
         };
-        if found.is_err() {
-            self.show(inner);
-        }
         let resolved = (Trigger::AddrResolved, CmEvent::AddrResolved);
         let failed = (Trigger::AddrFailed, CmEvent::AddrError);
         self.query_done(inner, found, resolved, failed, failure);
@@ -259,24 +263,27 @@ impl Endpoint {
         }
     }
 
-    /// Attaches the endpoint to the device that was found, and stores and shows what is known about
-    /// the link. After an error, the caller shows what it was before.
+    /// Attaches the endpoint to the device that was found, and stores what is known about the link.
+    /// On failure nothing has changed.
     fn apply_resolution(
         self: &EndpointRef,
         inner: &mut Inner,
         src: &SockAddr,
         link: &DevAddr,
     ) -> Result {
-        let src = with_port_of(&inner.addr.src, src);
+        let before = self.src(inner).read();
+        let src = with_port_of(&before, src);
         let attachment = match &inner.device {
-            None => Some(self.attachment_at(inner.device_filter(), &src, link)?),
+            None => Some(self.attachment_at(self.device_filter(inner), &src, link)?),
             Some(_) => None,
         };
-        self.show_addresses(&src, &inner.addr.dst);
+        self.set_src(inner, &src);
         if let Some(attachment) = attachment {
-            self.attach(inner, attachment)?;
+            if let Err(error) = self.attach(inner, attachment) {
+                self.set_src(inner, &before);
+                return Err(error);
+            }
         }
-        inner.addr.src = src;
         inner.addr.pkey = link.pkey();
         inner.resolution.dev_addr = Some(link.clone());
         inner.resolution.interface = Some(Interface::from(link));

@@ -124,7 +124,7 @@ impl Endpoint {
         let source = if addr.is_any_or_loopback() {
             None
         } else {
-            Some(self.find_source(inner.device_filter(), addr, bound_if)?)
+            Some(self.find_source(self.device_filter(inner), addr, bound_if)?)
         };
         let afonly = inner.options.afonly.unwrap_or_else(|| match addr {
             SockAddr::V4 { .. } => true,
@@ -146,16 +146,14 @@ impl Endpoint {
                     cred::capable(Capability::NET_BIND_SERVICE)
                 })?;
         let addr = addr.with_port(port);
-        let dst = match dst {
-            Some(dst) if dst.family() == addr.family() => *dst,
-            _ => inner.addr.dst,
-        };
+        let before = self.dst(inner);
+        let dst = dst.filter(|dst| dst.family() == addr.family());
         // The addresses have to be right from the moment that netlink reports the endpoint at a
         // device.
-        self.show_addresses(&addr, &dst);
+        self.set_addresses(inner, &addr, dst.unwrap_or(&before));
         if let Some((attachment, link)) = source {
             if let Err(error) = self.attach(inner, attachment) {
-                self.show(inner);
+                self.set_addresses(inner, &SockAddr::Unspec, &before);
                 return Err(error);
             }
             inner.addr.pkey = match (&addr, &link) {
@@ -169,8 +167,6 @@ impl Endpoint {
             }
             inner.resolution.dev_addr = link;
         }
-        inner.addr.src = addr;
-        inner.addr.dst = dst;
         inner.addr.bound_if = bound_if;
         inner.addr.afonly = afonly;
         inner.addr.port_group = owner.group;

@@ -13,7 +13,7 @@ use cmproto::{
     private_data::RequestData,
     qp::QpType,
     reject::Reason,
-    service_id::ServiceId,
+    stored_addr::StoredAddr,
     wire::Transport,
 };
 use kernel::prelude::*;
@@ -56,7 +56,7 @@ impl Endpoint {
         let transport = self.qp_type.transport().kernel()?;
         let claim = |inner: &mut Inner| self.claim_qp_number(inner, param.qp_num);
         self.send_req_resolved(inner, param.user, claim, |inner| {
-            let data = Self::request_data(inner, param)?;
+            let data = self.request_data(inner, param)?;
             let params = self.connect_params(inner, transport, param, ece);
             self.id_priv.set_qp_num(param.qp_num);
             trace::cma::cm_send_req(&self.id_priv, inner.tos());
@@ -68,13 +68,15 @@ impl Endpoint {
     /// addresses demand. Fails with `EINVAL` if the route is not resolved any more: another call
     /// may have connected meanwhile.
     pub(super) fn request_data<const LEN: usize>(
+        &self,
         inner: &Inner,
         param: &ConnParam<'_>,
     ) -> Result<RequestData<LEN>> {
         if inner.state() != State::RouteResolved {
             return Err(EINVAL);
         }
-        RequestData::new(&inner.addr.src, &inner.addr.dst, param.private_data).kernel()
+        let (src, dst) = (self.src(inner).read(), self.shown_dst(inner).read());
+        RequestData::new(&src, &dst, param.private_data).kernel()
     }
 
     /// Returns the parameters of a REQ, without those of the route.
@@ -88,7 +90,7 @@ impl Endpoint {
     ) -> ConnectParams {
         let response_timeout = inner.response_timeout().get();
         ConnectParams {
-            service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
+            service_id: self.shown_dst(inner).service_id(self.ps).0,
             local_qpn: param.qp_num,
             srq: param.srq != 0,
             transport,

@@ -17,7 +17,7 @@ use cmproto::{
     event::Phase,
     path::Path,
     sa::ChosenPath,
-    service_id::ServiceId,
+    stored_addr::StoredAddr,
     ucma_abi::CmEvent,
 };
 use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
@@ -27,32 +27,30 @@ fn traffic_class(flowinfo: u32) -> u8 {
     u8::try_from((flowinfo >> 20) & 0xff).unwrap_or(0)
 }
 
-impl Inner {
+impl Endpoint {
     /// Returns the GIDs of both ends on an InfiniBand link, that of this end first. A GID that is
-    /// not known is zero.
-    pub(crate) fn ends(&self) -> (Gid, Gid) {
-        let link = self.ipoib();
-        let own = match (link, &self.addr.src) {
+    /// not known is zero. `inner` is as for [`Endpoint::src`].
+    pub(crate) fn ends(&self, inner: &Inner) -> (Gid, Gid) {
+        let link = inner.ipoib();
+        let own = match (link, self.src(inner).read()) {
             (Some(link), _) => link.own_gid(),
-            (None, SockAddr::Ib { gid, .. }) if !self.addr.src.is_any_or_loopback() => *gid,
-            _ => self
+            (None, src @ SockAddr::Ib { gid, .. }) if !src.is_any_or_loopback() => gid,
+            _ => inner
                 .device
                 .as_ref()
                 .and_then(|at| at.gid.as_ref())
                 .map_or(Gid::ZERO, GidAttr::gid),
         };
-        let peer = match (&self.addr.dst, link) {
+        let peer = match (self.dst(inner), link) {
             (SockAddr::Unspec, _) => Gid::ZERO,
             (dst, _) if dst.is_any_or_loopback() => own,
-            (SockAddr::Ib { gid, .. }, _) => *gid,
+            (SockAddr::Ib { gid, .. }, _) => gid,
             (_, Some(link)) => link.peer_gid(),
             (_, None) => Gid::ZERO,
         };
         (own, peer)
     }
-}
 
-impl Endpoint {
     /// Asks for the path to the destination. The outcome is reported as an event. Called with the
     /// lock of the endpoint, whose address is resolved.
     ///
@@ -60,13 +58,13 @@ impl Endpoint {
     /// with `EOPNOTSUPP` if the port never has one. On failure nothing has changed.
     pub(super) fn query_route(self: &EndpointRef, inner: &mut Inner, timeout_ms: u32) -> Result {
         let attachment = inner.device.as_ref().ok_or(ENODEV)?;
-        let (sgid, dgid) = inner.ends();
+        let (sgid, dgid) = self.ends(inner);
         let query = PathQuery {
             dgid,
             sgid,
             pkey: inner.addr.pkey,
-            service_id: ServiceId::of_address(self.ps, &inner.addr.dst).0,
-            class: match inner.addr.src {
+            service_id: self.shown_dst(inner).service_id(self.ps).0,
+            class: match self.src(inner).read() {
                 SockAddr::V6 { flowinfo, .. } | SockAddr::Ib { flowinfo, .. } => {
                     PathClass::Traffic(traffic_class(flowinfo))
                 }

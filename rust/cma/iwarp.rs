@@ -21,7 +21,6 @@ use crate::{
     table::accept_locks::{AcceptLock, AcceptWaiter, Reservation},
 };
 use cmproto::{
-    addr::SockAddr,
     cm::{qp_attr_mask, DestroyCause},
     cma::{State, Trigger},
     dropped::Dropped,
@@ -31,6 +30,7 @@ use cmproto::{
     qp::QpType,
     reject::Reason,
     service_id::PortSpace,
+    stored_addr::StoredAddr,
     ucma_abi::{CmEvent, UverbsQpAttr},
 };
 use core::mem;
@@ -134,7 +134,7 @@ impl Endpoint {
             return Err(EINVAL);
         }
         let before = (inner.qp.num, inner.qp.srq);
-        let (src, dst, tos) = (inner.addr.src, inner.addr.dst, inner.options.tos);
+        let (src, dst, tos) = (self.src(&inner).read(), self.dst(&inner), inner.options.tos);
         inner.qp.num = param.qp_num;
         inner.qp.srq = param.srq != 0;
         inner.exchange = Exchange::Iwarp(Iwarp::Connection(connection));
@@ -183,7 +183,7 @@ impl Endpoint {
             inner.qp.num = param.qp_num;
             inner.qp.srq = param.srq != 0;
             self.show(&inner);
-            (id, inner.addr.src, inner.addr.dst)
+            (id, self.src(&inner).read(), self.dst(&inner))
         };
         let lock = AcceptLock::new(
             &self.globals.accept_locks,
@@ -341,7 +341,7 @@ impl Endpoint {
         let address = {
             let inner = self.inner.lock();
             IwAddress {
-                addr: inner.addr.src,
+                addr: self.src(&inner).read(),
                 tos: inner.options.tos,
                 afonly: inner.addr.afonly,
                 backlog: i32::try_from(backlog).unwrap_or(i32::MAX),
@@ -359,7 +359,7 @@ impl Endpoint {
             if inner.state() != State::Listen {
                 return Err(EINVAL);
             }
-            inner.device_filter().anywhere()
+            self.device_filter(&inner).anywhere()
         };
         let charge = consumer_of(self).and_then(|consumer| consumer.takes_requests(None));
         let (_, charge) = charge.map_err(|_| EINVAL)?;
@@ -391,13 +391,11 @@ impl Endpoint {
                 held: KVec::new(),
             },
         )));
-        inner.addr.src = iw_event.local;
-        inner.addr.dst = iw_event.remote;
+        child.set_addresses(&mut inner, &iw_event.local, &iw_event.remote);
         inner.addr.bound_if = link.bound_dev_if;
         inner.resolution.interface = Some(Interface::from(&link));
         inner.resolution.dev_addr = Some(link);
         let started = child.step(&mut inner, Trigger::Request);
-        child.show(&inner);
         let attached = started.and_then(|()| child.attach(&mut inner, attachment));
         drop(inner);
 
@@ -460,15 +458,12 @@ impl IwHandler for CallbackContext {
             return;
         }
         if matches!(kind, IwarpEvent::Reply { .. }) {
-            for (addr, said) in [
-                (&mut inner.addr.src, iw_event.local),
-                (&mut inner.addr.dst, iw_event.remote),
-            ] {
-                if said != SockAddr::Unspec {
-                    *addr = said;
-                }
+            if !iw_event.local.is_unspec() {
+                endpoint.set_src(inner, &iw_event.local);
             }
-            endpoint.show(inner);
+            if !iw_event.remote.is_unspec() {
+                endpoint.set_dst(inner, &iw_event.remote);
+            }
             if endpoint.hold_reply(inner, kind, iw_event) {
                 return;
             }

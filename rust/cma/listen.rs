@@ -10,7 +10,7 @@ use crate::{
 use cmproto::{
     addr::SockAddr,
     cma::{State, Trigger},
-    service_id::ServiceId,
+    stored_addr::StoredAddr,
 };
 use kernel::prelude::*;
 
@@ -70,15 +70,15 @@ impl Endpoint {
         let attachment = inner.device.as_ref();
         let listener = AddressListener {
             endpoint: self.clone(),
-            addr: inner.addr.src,
+            addr: self.src(inner).read(),
             afonly: inner.addr.afonly,
             bound_if: inner.addr.bound_if,
             backlog,
-            devices: inner.device_filter(),
+            devices: self.device_filter(inner),
             port: attachment.map(|attachment| attachment.port_num),
             port_group: inner.addr.port_group,
         };
-        let service_id = ServiceId::of_address(self.ps, &inner.addr.src);
+        let service_id = self.src(inner).service_id(self.ps);
         let (net, number) = (self.net.hash_key(), self.number);
         let globals = &self.globals;
         let at_devices = match attachment {

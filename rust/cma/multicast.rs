@@ -26,6 +26,7 @@ use cmproto::{
     mcast::{Encapsulation, Member, RoceGroup, MULTICAST_QPN},
     qp::QpType,
     service_id::PortSpace,
+    stored_addr::StoredAddr,
     ucma_abi::{CmEvent, UverbsAhAttr, UverbsGlobalRoute},
 };
 use core::mem;
@@ -90,7 +91,7 @@ impl RoceJoin {
         let own = GidAttr::find_by_port(
             &attachment.device.device,
             attachment.port_num,
-            &inner.addr.src.to_gid(),
+            &endpoint.src(inner).to_gid(),
             port.default_gid_type(),
             Some(&netdev),
         );
@@ -247,7 +248,7 @@ impl Endpoint {
             }
             let request = McRequest {
                 mgid: link.group(self.ps, addr),
-                port_gid: inner.ends().0,
+                port_gid: self.ends(&inner).0,
                 pkey: inner.addr.pkey,
                 qkey: inner.qp.qkey.value(),
                 member,

@@ -81,7 +81,7 @@ impl Endpoint {
     ///
     /// Fails with `ENOMEM`. Returns `None` if the peer is not a neighbour by IP.
     pub(super) fn watch_peer(&self, inner: &Inner) -> Result<Option<Watching<Arc<Globals>>>> {
-        let addr = match inner.addr.dst {
+        let addr = match self.dst(inner) {
             SockAddr::V4 { addr, .. } => NeighbourAddr::V4(addr),
             SockAddr::V6 { addr, .. } => NeighbourAddr::V6(addr),
             SockAddr::Unspec | SockAddr::Ib { .. } => return Ok(None),

@@ -14,6 +14,7 @@ use cmproto::{
     addr::SockAddr,
     cma::{State, Trigger},
     path::{self, Path, ROCE_PACKET_LIFE_TIME, ROCE_PKEY},
+    stored_addr::StoredAddr,
     ucma::path::PathRecord,
     ucma_abi::{CmEvent, SaPathRecord},
 };
@@ -120,12 +121,13 @@ impl Endpoint {
             .device
             .device
             .protocol_roce_udp_encap(attachment.port_num);
+        let (src, dst) = (self.src(inner), self.shown_dst(inner));
         Ok(Path {
             service_id: 0,
-            sgid: inner.addr.src.to_gid(),
-            dgid: inner.addr.dst.to_gid(),
+            sgid: src.to_gid(),
+            dgid: dst.to_gid(),
             flow_label: if v2 {
-                flow_label(&inner.addr.src, &inner.addr.dst)
+                flow_label(&src.read(), &dst.read())
             } else {
                 0
             },

@@ -83,9 +83,8 @@ impl ServiceDone for CallbackContext {
             if let SockAddr::Ib { pkey, .. } = first {
                 inner.addr.pkey = pkey;
             }
-            inner.addr.dst = first;
+            endpoint.set_dst(&mut inner, &first);
             inner.route.add_records(records);
-            endpoint.show(&inner);
         });
         let resolved = (Trigger::ServiceResolved, CmEvent::AddrinfoResolved);
         let failed = (Trigger::ServiceFailed, CmEvent::AddrinfoError);

@@ -8,8 +8,8 @@ use crate::{
     kext::error::ResultExt,
 };
 use cmproto::{
-    service_id::ServiceId,
     sidr::{ReplyParams, ResolveParams, Status},
+    stored_addr::StoredAddr,
 };
 use kernel::{prelude::*, sync::MutexGuard};
 
@@ -23,12 +23,12 @@ impl Endpoint {
     ) -> Result {
         let mut inner = self.send_sidr_req_resolved(inner, param.user, |inner| {
             self.claim_qp_number(inner, param.qp_num)?;
-            let data = Self::request_data(inner, param)?;
+            let data = self.request_data(inner, param)?;
             let params = ResolveParams {
                 timeout: inner.response_timeout().to_duration(),
                 max_cm_retries: inner.max_retries(),
                 total: inner.limits().total,
-                ..ResolveParams::new(ServiceId::of_address(self.ps, &inner.addr.dst).0, 0)
+                ..ResolveParams::new(self.shown_dst(inner).service_id(self.ps).0, 0)
             };
             trace::cma::cm_send_sidr_req(&self.id_priv, inner.tos());
             Ok((params, data))

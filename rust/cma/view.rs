@@ -4,19 +4,21 @@
 
 use crate::endpoint::{Endpoint, Inner};
 use cmproto::{
-    addr::{Gid, SockAddr},
+    addr::{Gid, AF_IB},
     bytes::fill,
+    stored_addr::StoredAddr,
     ucma::{
         path::ShownPath,
-        query::{shown_peer, DeviceView, Protocol, Snapshot},
+        query::{DeviceView, Ends, Protocol, Snapshot},
     },
 };
 
 /// Returns the GID of an IP address. On RoCE, a native address has none.
-fn gid(addr: &SockAddr) -> Gid {
-    match addr {
-        SockAddr::Ib { .. } => Gid::ZERO,
-        addr => addr.to_gid(),
+#[inline]
+fn gid(addr: &impl StoredAddr) -> Gid {
+    match addr.family() {
+        AF_IB => Gid::ZERO,
+        _ => addr.to_gid(),
     }
 }
 
@@ -27,17 +29,34 @@ fn link_gid(mac: [u8; 6]) -> Gid {
     gid
 }
 
-/// Returns the GIDs of both ends. It is inlined like the snapshot, of which it is a part.
-#[inline(always)]
-fn gids(inner: &Inner, protocol: Protocol) -> (Gid, Gid) {
-    match (protocol, &inner.resolution.dev_addr) {
-        (Protocol::Ib, _) => inner.ends(),
-        (Protocol::Roce, _) => {
-            let peer = shown_peer(&inner.addr.src, &inner.addr.dst);
-            (gid(&inner.addr.src), gid(&peer))
+/// The addresses of an endpoint, which are read when they are asked for.
+pub(crate) struct SeenEnds<'a> {
+    endpoint: &'a Endpoint,
+    inner: &'a Inner,
+}
+
+impl Ends for SeenEnds<'_> {
+    #[inline(always)]
+    fn src(&self) -> impl StoredAddr {
+        self.endpoint.src(self.inner)
+    }
+
+    #[inline(always)]
+    fn dst(&self) -> impl StoredAddr {
+        self.endpoint.shown_dst(self.inner)
+    }
+
+    #[inline(always)]
+    fn gids(&self) -> (Gid, Gid) {
+        let Some(attachment) = &self.inner.device else {
+            return (Gid::ZERO, Gid::ZERO);
+        };
+        match (attachment.protocol, &self.inner.resolution.dev_addr) {
+            (Protocol::Ib, _) => self.endpoint.ends(self.inner),
+            (Protocol::Roce, _) => (gid(&self.src()), gid(&self.dst())),
+            (Protocol::Iwarp, Some(link)) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
+            (Protocol::Iwarp, None) => (Gid::ZERO, Gid::ZERO),
         }
-        (Protocol::Iwarp, Some(link)) => (link_gid(link.src_mac()), link_gid(link.dst_mac())),
-        (Protocol::Iwarp, None) => (Gid::ZERO, Gid::ZERO),
     }
 }
 
@@ -46,30 +65,28 @@ impl Endpoint {
     ///
     /// It is inlined, so that only those parts of the snapshot are made that `answer` uses.
     #[inline]
-    pub(crate) fn snapshot<R>(&self, answer: impl FnOnce(&Snapshot<'_>) -> R) -> R {
+    pub(crate) fn snapshot<R>(&self, answer: impl FnOnce(&Snapshot<'_, SeenEnds<'_>>) -> R) -> R {
         let inner = self.inner.lock();
         let device = inner.device.as_ref().map(|attachment| {
             let device = &attachment.device.device;
-            let protocol = attachment.protocol;
-            let (sgid, dgid) = gids(&inner, protocol);
             DeviceView {
                 node_guid: device.node_guid(),
                 index: device.index(),
                 port_num: u8::try_from(attachment.port_num).unwrap_or(0),
                 pkey: inner.addr.pkey,
-                sgid,
-                dgid,
                 path: match inner.route.path_record() {
                     Some(record) => Some(ShownPath::Record(record)),
                     None => inner.route.path.as_ref().map(ShownPath::Path),
                 },
-                protocol,
+                protocol: attachment.protocol,
             }
         });
         answer(&Snapshot {
             ps: self.ps,
-            src: inner.addr.src,
-            dst: inner.addr.dst,
+            ends: SeenEnds {
+                endpoint: self,
+                inner: &inner,
+            },
             device,
         })
     }

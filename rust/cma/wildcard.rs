@@ -9,7 +9,7 @@ use crate::{
     kext::{delay, net::Net},
     table::wildcard_listeners::DeviceListener,
 };
-use cmproto::cma::State;
+use cmproto::{cma::State, stored_addr::StoredAddr};
 use kernel::{prelude::*, sync::Arc};
 
 /// The way in which a wildcard listener takes requests at a device.
@@ -29,7 +29,10 @@ impl Endpoint {
     /// network namespace of the current task, which must be that of the listener and that of the
     /// device.
     fn listen_mode_at(self: &EndpointRef, device: &CmDevice, backlog: u32) -> Result<ListenMode> {
-        if !self.inner.lock().device_filter().admits(&device.traits) {
+        if !self
+            .device_filter(&self.inner.lock())
+            .admits(&device.traits)
+        {
             return Ok(ListenMode::None);
         }
         let Some(port) = device.iwarp_port() else {
@@ -57,14 +60,15 @@ impl Endpoint {
         };
         let (src, dst) = {
             let inner = self.inner.lock();
-            (inner.addr.src, inner.addr.dst)
+            (self.src(&inner).read(), self.dst(&inner))
         };
         delay::point();
         let id_priv = RdmaIdPrivate::new(self.ps.number(), self.qp_type);
         let entry = DeviceListener::new(id_priv, iwarp)?;
         let id_priv = entry.id_priv();
         id_priv.own_as(&self.id_priv);
-        id_priv.set_addresses(&src, &dst);
+        id_priv.set_src(&src);
+        id_priv.set_dst(&dst);
         id_priv.set_state(State::Listen as u32);
         delay::point();
         id_priv.add(&device.device, 0)?;

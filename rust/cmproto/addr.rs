@@ -67,6 +67,7 @@ pub enum SockAddr {
 const WORD_LEN: usize = size_of::<u64>();
 
 /// Returns the two native-endian words that hold the bytes of an IPv6 address or a GID.
+#[inline]
 fn halves(bytes: [u8; 16]) -> [u64; 2] {
     let [b0, b1, b2, b3, b4, b5, b6, b7, low @ ..] = bytes;
     [
@@ -187,20 +188,15 @@ impl SockAddr {
     /// for every address.
     pub fn to_bytes(&self) -> [u8; Self::MAX_LEN] {
         let mut bytes = [0; Self::MAX_LEN];
-        self.write_to(&mut bytes);
+        for (to, word) in bytes.chunks_exact_mut(WORD_LEN).zip(self.to_words()) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
-    /// Writes the address to `bytes` in C's layout, followed by zeros.
-    pub fn write_to(&self, bytes: &mut [u8; Self::MAX_LEN]) {
-        let words = self.to_words();
-        for (to, word) in bytes.chunks_exact_mut(WORD_LEN).zip(words) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
-    }
-
     /// Returns the address like [`to_bytes`](Self::to_bytes), as native-endian words, to which C
-    /// aligns a structure with an address.
+    /// aligns a structure with an address. See [`StoredAddr`](crate::stored_addr::StoredAddr).
+    #[inline]
     pub fn to_words(&self) -> [u64; Self::MAX_WORDS] {
         let word = u64::from_ne_bytes;
         let [f0, f1] = self.family().to_ne_bytes();

@@ -70,6 +70,7 @@ pub mod sa;
 pub mod service_id;
 pub mod sidr;
 mod siphash;
+pub mod stored_addr;
 #[cfg(any(test, CONFIG_KUNIT))]
 mod testing;
 pub mod time;

@@ -13,12 +13,11 @@ use super::{
 use crate::{
     device::port::Port,
     globals::Globals,
-    ib::{device::NodeType, device_filter::DeviceFilter, gid::GidAttr},
+    ib::{device::NodeType, gid::GidAttr},
     kext::use_count::OwnedUse,
     table::{neighbours::Watching, round_trips::InFlight, timers::Timer},
 };
 use cmproto::{
-    addr::SockAddr,
     cm::{self, Limits, Tunable, Tuning},
     cma::State,
     ipoib,
@@ -57,7 +56,7 @@ pub(crate) struct Inner {
     /// The state, which [`Endpoint::step`](super::Endpoint::step) changes.
     pub(super) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
-    /// The addresses, and the claim to the port.
+    /// What belongs to the addresses, and the claim to the port.
     pub(crate) addr: Addresses,
     pub(crate) options: Options,
     pub(crate) listening: Option<Listening>,
@@ -170,16 +169,6 @@ impl Inner {
     /// Returns the port that the endpoint is attached to.
     pub(crate) fn cm_port(&self) -> Option<&Port> {
         Some(&**self.device.as_ref()?.port()?)
-    }
-
-    /// Returns the devices for the endpoint. For an attached endpoint that is its device only.
-    pub(crate) fn device_filter(&self) -> DeviceFilter {
-        let at = self.device.as_ref();
-        DeviceFilter {
-            only: at.map(|attachment| attachment.device.device.index()),
-            node_type: self.options.node_type,
-            is_native: matches!(self.addr.src, SockAddr::Ib { .. }),
-        }
     }
 
     /// Returns the value of a tunable, which is the port's if the consumer has not set it.

@@ -76,7 +76,6 @@ use crate::{
     },
 };
 use cmproto::{
-    addr::SockAddr,
     cma::{State, Trigger},
     qp::QpType,
     service_id::PortSpace,
@@ -106,8 +105,9 @@ pub(crate) enum IdKind {
 ///
 /// # Invariants
 ///
-/// `id_priv` agrees with `inner`: each task that changes the state or an address under the lock
-/// calls [`Endpoint::show`] before releasing it.
+/// `id_priv` agrees with `inner`: each task that changes the QPN under the lock calls
+/// [`Endpoint::show`] before releasing it. The addresses are in `id_priv` alone; only tasks with the
+/// lock use them.
 #[pin_data]
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.
@@ -409,26 +409,9 @@ impl Endpoint {
         status
     }
 
-    /// Updates the addresses and the QPN that ib_core reads (`rdma resource show cm_id`).
+    /// Updates the QPN that ib_core reads (`rdma resource show cm_id`).
     pub(crate) fn show(&self, inner: &Inner) {
-        self.show_addresses(&inner.addr.src, &inner.addr.dst);
         self.id_priv.set_qp_num(inner.qp.num);
-    }
-
-    /// Updates the addresses that ib_core reads. As in C, an unspecified peer's address gets the
-    /// family of the source address.
-    pub(crate) fn show_addresses(&self, src: &SockAddr, dst: &SockAddr) {
-        let dst = if dst.is_unspec() {
-            src.wildcard()
-        } else {
-            *dst
-        };
-        self.id_priv.set_addresses(src, &dst);
-    }
-
-    /// Returns whether the source address is a native one (`AF_IB`).
-    pub(crate) fn is_native(&self) -> bool {
-        matches!(self.inner.lock().addr.src, SockAddr::Ib { .. })
     }
 
     /// Calls `call` with the lock of the endpoint held, and what the lock protects.

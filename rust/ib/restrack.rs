@@ -7,9 +7,9 @@
 
 use super::{device::DeviceRef, trace};
 use crate::{bindings, kext::delay};
-use cmproto::{addr::SockAddr, qp::QpType};
+use cmproto::{addr::SockAddr, qp::QpType, stored_addr::StoredAddr};
 use core::{
-    marker::PhantomPinned,
+    marker::{PhantomData, PhantomPinned},
     mem,
     ptr::{self, NonNull},
     slice,
@@ -281,20 +281,30 @@ impl RdmaIdPrivate {
         self.set_iw(ptr::null_mut());
     }
 
-    /// Sets the addresses of both ends.
-    pub(crate) fn set_addresses(&self, src: &SockAddr, dst: &SockAddr) {
-        // SAFETY: The fields are inside the object, longer than any socket address, and aligned for
-        // its words; the bytes after an address are zero from the start. Readers may see a mixture
-        // of two addresses, as they do with the C connection manager.
-        unsafe {
-            let addr = &raw mut (*self.raw.get()).id.route.addr;
-            (&raw mut (*addr).src_addr)
-                .cast::<[u64; SockAddr::MAX_WORDS]>()
-                .write_volatile(src.to_words());
-            (&raw mut (*addr).dst_addr)
-                .cast::<[u64; SockAddr::MAX_WORDS]>()
-                .write_volatile(dst.to_words());
-        }
+    /// Sets the address of this end.
+    pub(crate) fn set_src(&self, src: &SockAddr) {
+        // SAFETY: The field is inside the object.
+        unsafe { write_address(&raw mut (*self.raw.get()).id.route.addr.src_addr, src) };
+    }
+
+    /// Sets the address of the other end.
+    pub(crate) fn set_dst(&self, dst: &SockAddr) {
+        // SAFETY: The field is inside the object.
+        unsafe { write_address(&raw mut (*self.raw.get()).id.route.addr.dst_addr, dst) };
+    }
+
+    /// Returns the address of this end.
+    #[inline]
+    pub(crate) fn src(&self) -> ShownAddr<'_> {
+        // SAFETY: The field is inside the object.
+        unsafe { ShownAddr::new(&raw const (*self.raw.get()).id.route.addr.src_addr) }
+    }
+
+    /// Returns the address of the other end.
+    #[inline]
+    pub(crate) fn dst(&self) -> ShownAddr<'_> {
+        // SAFETY: The field is inside the object.
+        unsafe { ShownAddr::new(&raw const (*self.raw.get()).id.route.addr.dst_addr) }
     }
 
     /// Sets the owner of an entry that has none.
@@ -456,6 +466,54 @@ impl RdmaIdPrivate {
         drop(before);
         delay::point();
         self.record.lock().entry = Entry::Blank;
+    }
+}
+
+/// Writes an address of an identifier. Readers may see a mixture of two addresses, as they do with
+/// the C connection manager.
+///
+/// # Safety
+///
+/// `to` must be valid, with zeros behind an address.
+unsafe fn write_address(to: *mut bindings::__kernel_sockaddr_storage, addr: &SockAddr) {
+    let words = to.cast::<[u64; SockAddr::MAX_WORDS]>();
+    // SAFETY: By the safety requirements. It is longer than any address, and aligned for the words.
+    unsafe { words.write_volatile(addr.to_words()) };
+}
+
+/// An address of an identifier. What is read while it is written is a mixture of two addresses.
+///
+/// # Invariants
+///
+/// The pointer is valid for `'a`.
+pub(crate) struct ShownAddr<'a> {
+    addr: *const bindings::__kernel_sockaddr_storage,
+    _identifier: PhantomData<&'a RdmaIdPrivate>,
+}
+
+impl ShownAddr<'_> {
+    /// # Safety
+    ///
+    /// `addr` must be valid as long as the result is used.
+    #[inline]
+    unsafe fn new(addr: *const bindings::__kernel_sockaddr_storage) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            addr,
+            _identifier: PhantomData,
+        }
+    }
+}
+
+impl StoredAddr for ShownAddr<'_> {
+    #[inline]
+    fn word(&self, index: usize) -> u64 {
+        if index >= SockAddr::MAX_WORDS {
+            return 0;
+        }
+        // SAFETY: By the type invariant. The address is longer than these words, and aligned for
+        // them.
+        unsafe { self.addr.cast::<u64>().add(index).read_volatile() }
     }
 }
 

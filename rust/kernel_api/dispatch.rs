@@ -229,7 +229,7 @@ impl KernelId {
             ffi::show_link(self, View::of(&inner), link);
         } else if inner.is_ib() {
             // A connection between native addresses has no interface.
-            let (own, peer) = inner.ends();
+            let (own, peer) = self.endpoint.ends(&inner);
             if let Ok(link) = DevAddr::native(own, peer, inner.addr.pkey) {
                 ffi::show_link(self, View::of(&inner), &link);
             }

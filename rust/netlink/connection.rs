@@ -84,7 +84,7 @@ impl Connection {
             Some(Connection {
                 identifier: Identifier::of(endpoint, inner),
                 port: at.port_num,
-                dst: inner.addr.dst,
+                dst: endpoint.dst(inner),
                 qp_type: endpoint.qp_type.0,
                 qp_number: inner.qp.num,
                 state: match inner.exchange {

@@ -17,6 +17,7 @@ use cmproto::{
     cm::{Tunable, Tuning},
     cma::State,
     netlink::{Attr, Viewer},
+    stored_addr::StoredAddr,
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -56,7 +57,7 @@ impl Identifier {
             age_ms: endpoint.created().elapsed_ms(),
             device: device.map(|at: &Attachment| at.device.clone()),
             state: inner.state(),
-            src: inner.addr.src,
+            src: endpoint.src(inner).read(),
             tuning: inner.tuning_at(port),
             own: inner.tuning.own_bits(),
         }

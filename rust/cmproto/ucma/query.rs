@@ -4,9 +4,10 @@
 
 use super::path::ShownPath;
 use crate::{
-    addr::{Gid, SockAddr, AF_INET, STORAGE_LEN},
+    addr::{Gid, SockAddr, AF_IB, AF_INET, STORAGE_LEN},
     bytes::fill,
-    service_id::{PortSpace, ServiceId},
+    service_id::PortSpace,
+    stored_addr::StoredAddr,
     ucma_abi::{
         PathRecData, QueryAddrResp, QueryPathResp, QueryRouteResp, SaPathRecord, UserPathRec,
         SOCKADDR_IN6_LEN,
@@ -24,15 +25,26 @@ const SOCKADDR_IN_LEN: usize = 16;
 /// Size of the largest response to a query for paths, in bytes.
 pub const PATHS_LEN: usize = size_of::<QueryPathResp>() + size_of::<PathRecData>();
 
+/// The addresses of the ends of an endpoint. A query asks for those that it reports.
+pub trait Ends {
+    /// Returns the source address.
+    fn src(&self) -> impl StoredAddr;
+
+    /// Returns the destination address as it is shown ([`shown_peer`]).
+    fn dst(&self) -> impl StoredAddr;
+
+    /// Returns the GIDs of this end and of the peer, if there is a device: on RoCE those of the
+    /// addresses, else those of the interfaces.
+    fn gids(&self) -> (Gid, Gid);
+}
+
 /// A snapshot of an endpoint.
 #[derive(Copy, Clone, Debug)]
-pub struct Snapshot<'a> {
+pub struct Snapshot<'a, E> {
     /// The port space.
     pub ps: PortSpace,
-    /// The source address.
-    pub src: SockAddr,
-    /// The destination address.
-    pub dst: SockAddr,
+    /// The addresses.
+    pub ends: E,
     /// The device, if the endpoint is attached to one.
     pub device: Option<DeviceView<'a>>,
 }
@@ -59,10 +71,6 @@ pub struct DeviceView<'a> {
     pub port_num: u8,
     /// P_Key of the interface; 0 if there is none.
     pub pkey: u16,
-    /// GID of this end: on RoCE the GID of the address, else that of the interface.
-    pub sgid: Gid,
-    /// GID of the peer: on RoCE the GID of the address, else that of the interface.
-    pub dgid: Gid,
     /// Protocol of the port.
     pub protocol: Protocol,
     /// The path, once the route is resolved.
@@ -71,15 +79,15 @@ pub struct DeviceView<'a> {
 
 impl DeviceView<'_> {
     /// Returns the record that is reported instead of a path as long as the route is not resolved.
-    fn ends(&self) -> UserPathRec {
+    fn ends(&self, (sgid, dgid): (Gid, Gid)) -> UserPathRec {
         let pkey = match self.protocol {
             Protocol::Ib => self.pkey,
             Protocol::Roce => ROCE_PKEY,
             Protocol::Iwarp => 0,
         };
         SaPathRecord {
-            dgid: self.dgid,
-            sgid: self.sgid,
+            dgid,
+            sgid,
             pkey,
             ..SaPathRecord::default()
         }
@@ -89,18 +97,21 @@ impl DeviceView<'_> {
 
 /// Returns as much of an address as C copies into a field of the size of `struct sockaddr_in6`: an
 /// address that is larger is cut.
-fn cut(addr: &SockAddr) -> [u8; SOCKADDR_IN6_LEN] {
+fn cut(addr: &impl StoredAddr) -> [u8; SOCKADDR_IN6_LEN] {
     let len = match addr.family() {
         AF_INET => SOCKADDR_IN_LEN,
         _ => SOCKADDR_IN6_LEN,
     };
     let mut field = [0; SOCKADDR_IN6_LEN];
-    fill(&mut field, addr.to_bytes().get(..len).unwrap_or(&[]));
+    let bytes = addr.read().to_bytes();
+    fill(&mut field, bytes.get(..len).unwrap_or(&[]));
     field
 }
 
-/// Returns the destination address as queries report it. As in C, an unspecified address gets the
-/// family of the source address as soon as that is known, so that its GID is that of a wildcard.
+/// Returns the destination address as queries and ib_core report it. As in C, an unspecified address
+/// gets the family of the source address as soon as that is known, so that its GID is that of a
+/// wildcard.
+#[inline]
 pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
     if dst.is_unspec() {
         src.wildcard()
@@ -109,16 +120,12 @@ pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
     }
 }
 
-impl Snapshot<'_> {
-    fn peer(&self) -> SockAddr {
-        shown_peer(&self.src, &self.dst)
-    }
-
+impl<E: Ends> Snapshot<'_, E> {
     /// Returns the response to [`QueryRoute`](crate::ucma_abi::Command::QueryRoute).
     pub fn route(&self) -> QueryRouteResp {
         let mut resp = QueryRouteResp::new_zeroed();
-        resp.src_addr = cut(&self.src);
-        resp.dst_addr = cut(&self.peer());
+        resp.src_addr = cut(&self.ends.src());
+        resp.dst_addr = cut(&self.ends.dst());
         let Some(device) = &self.device else {
             return resp;
         };
@@ -132,7 +139,7 @@ impl Snapshot<'_> {
                 resp.num_paths = 1;
                 *first = path.to_ib().to_user();
             }
-            None => *first = device.ends(),
+            None => *first = device.ends(self.ends.gids()),
         }
         resp
     }
@@ -154,8 +161,8 @@ impl Snapshot<'_> {
     #[inline]
     pub fn addresses(&self) -> QueryAddrResp {
         let mut resp = self.device();
-        resp.src_size = put(&self.src, &mut resp.src_addr);
-        resp.dst_size = put(&self.peer(), &mut resp.dst_addr);
+        resp.src_size = put(&self.ends.src(), &mut resp.src_addr);
+        resp.dst_size = put(&self.ends.dst(), &mut resp.dst_addr);
         resp
     }
 
@@ -163,24 +170,31 @@ impl Snapshot<'_> {
     /// addresses in the form of InfiniBand addresses.
     #[inline]
     pub fn gids(&self) -> QueryAddrResp {
-        let (pkey, sgid, dgid) = match &self.device {
-            Some(device) => (device.pkey, device.sgid, device.dgid),
-            None => (0, Gid::ZERO, Gid::ZERO),
+        let (pkey, (sgid, dgid)) = match &self.device {
+            Some(device) => (device.pkey, self.ends.gids()),
+            None => (0, (Gid::ZERO, Gid::ZERO)),
         };
         let mut resp = self.device();
-        resp.src_size = put(&self.as_ib(&self.src, pkey, sgid), &mut resp.src_addr);
-        resp.dst_size = put(&self.as_ib(&self.peer(), pkey, dgid), &mut resp.dst_addr);
+        resp.src_size = self.put_as_ib(&self.ends.src(), pkey, sgid, &mut resp.src_addr);
+        resp.dst_size = self.put_as_ib(&self.ends.dst(), pkey, dgid, &mut resp.dst_addr);
         resp
     }
 
-    /// Returns an address in the form of an InfiniBand address. A native address is returned as it
-    /// is.
+    /// Writes an address in the form of an InfiniBand address, like [`put`]. A native address is
+    /// written as it is.
     #[inline]
-    fn as_ib(&self, addr: &SockAddr, pkey: u16, gid: Gid) -> SockAddr {
-        match addr {
-            SockAddr::Ib { .. } => *addr,
-            _ => SockAddr::ib(pkey, gid, ServiceId::of_address(self.ps, addr).0),
+    fn put_as_ib(
+        &self,
+        addr: &impl StoredAddr,
+        pkey: u16,
+        gid: Gid,
+        field: &mut [u8; STORAGE_LEN],
+    ) -> u16 {
+        if addr.family() == AF_IB {
+            return put(addr, field);
         }
+        let addr = SockAddr::ib(pkey, gid, addr.service_id(self.ps).0);
+        put(&addr.to_words(), field)
     }
 
     /// Returns the path, once the route is resolved.
@@ -213,12 +227,14 @@ impl Snapshot<'_> {
 
 /// Writes an address to `field`, which must be all zeros. Returns the size of the address, in
 /// bytes.
-fn put(addr: &SockAddr, field: &mut [u8; STORAGE_LEN]) -> u16 {
-    if let Some(start) = field.first_chunk_mut() {
-        addr.write_to(start);
+#[inline]
+fn put(addr: &impl StoredAddr, field: &mut [u8; STORAGE_LEN]) -> u16 {
+    let words = field.chunks_exact_mut(size_of::<u64>());
+    for (index, word) in words.take(SockAddr::MAX_WORDS).enumerate() {
+        word.copy_from_slice(&addr.word(index).to_ne_bytes());
     }
     // The size is at most 48.
-    u16::try_from(addr.len()).unwrap_or(0)
+    u16::try_from(SockAddr::len_of_family(addr.family())).unwrap_or(0)
 }
 
 #[cfg(any(test, CONFIG_KUNIT))]
@@ -244,24 +260,44 @@ mod tests {
         scope_id: 9,
     };
 
+    const GIDS: (Gid, Gid) = (Gid([0x50; 16]), Gid([0xd0; 16]));
+
+    #[derive(Clone, Copy, Debug)]
+    struct Pair(SockAddr, SockAddr);
+
+    impl Ends for Pair {
+        fn src(&self) -> impl StoredAddr {
+            self.0.to_words()
+        }
+
+        fn dst(&self) -> impl StoredAddr {
+            shown_peer(&self.0, &self.1).to_words()
+        }
+
+        fn gids(&self) -> (Gid, Gid) {
+            GIDS
+        }
+    }
+
     fn device() -> DeviceView<'static> {
         DeviceView {
             node_guid: [1, 2, 3, 4, 5, 6, 7, 8],
             index: 2,
             port_num: 1,
             pkey: 0x8001,
-            sgid: Gid([0x50; 16]),
-            dgid: Gid([0xd0; 16]),
             protocol: Protocol::Ib,
             path: None,
         }
     }
 
-    fn snapshot(src: SockAddr, dst: SockAddr, device: Option<DeviceView<'_>>) -> Snapshot<'_> {
+    fn snapshot(
+        src: SockAddr,
+        dst: SockAddr,
+        device: Option<DeviceView<'_>>,
+    ) -> Snapshot<'_, Pair> {
         Snapshot {
             ps: PortSpace::Tcp,
-            src,
-            dst,
+            ends: Pair(src, dst),
             device,
         }
     }

@@ -24,6 +24,7 @@ use cmproto::{
     reject::Reason,
     sa::ServiceQuery,
     service_id::{PortSpace, ServiceId},
+    ucma::query::Ends,
     ucma_abi::{CmEvent, IbService},
 };
 use core::{mem, slice};
@@ -555,7 +556,7 @@ export! {
         let id = unsafe { id_of(id) };
         let gids = id.endpoint().snapshot(|snapshot| {
             let device = snapshot.device.as_ref();
-            device.map(|device| (device.sgid, device.dgid))
+            device.map(|_| snapshot.ends.gids())
         });
         let (own, peer) = gids.unwrap_or((Gid::ZERO, Gid::ZERO));
         for (to, gid) in [(sgid, own), (dgid, peer)] {

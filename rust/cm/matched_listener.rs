@@ -7,15 +7,16 @@ use crate::{
     endpoint::{Attachment, EndpointRef, EventParam},
     ib::{dev_addr::DevAddr, gid::GidAttr, trace},
     kext::{net::Net, netdev::NetDevice},
-    table::listeners::{AddressListener, Destination},
+    table::listeners::{AddressListener, Destination, Listens},
 };
 use cmproto::{
-    addr::{Gid, SockAddr},
+    addr::{Gid, SockAddr, AF_IB},
     listen::RequestView,
     path::Path,
     private_data,
     reuseport::Sender,
     service_id::{PortSpace, ServiceId},
+    stored_addr::StoredAddr,
     wire::{Req, SidrReq},
 };
 use kernel::{
@@ -106,12 +107,15 @@ impl<'a> RequestTarget<'a> {
         path: Option<&Path>,
         listener: &AddressListener<EndpointRef>,
     ) {
-        let bound = listener.addr;
-        if let SockAddr::Ib { .. } = bound {
-            (self.src, self.dst) = match path {
-                Some(path) => path.native_addresses(),
-                None => (bound, bound.wildcard()),
-            };
+        let bound = listener.endpoint.addr();
+        if bound.family() == AF_IB {
+            (self.src, self.dst) = path.map_or_else(
+                || {
+                    let bound = bound.read();
+                    (bound, bound.wildcard())
+                },
+                Path::native_addresses,
+            );
         }
     }
 
@@ -131,7 +135,7 @@ impl<'a> RequestTarget<'a> {
 
     /// Returns the consumer's part of the private data.
     pub(super) fn user_data(&self, listener: &AddressListener<EndpointRef>) -> &'a [u8] {
-        private_data::user_data(&listener.addr, self.private_data)
+        private_data::user_data(listener.endpoint.addr().family(), self.private_data)
     }
 }
 
@@ -283,7 +287,7 @@ impl IncomingMad<'_> {
             return Ok(Attachment::new(self.device, self.port, gid));
         };
         let is_roce = reply_path.link.is_none();
-        let is_native = matches!(listener.addr, SockAddr::Ib { .. });
+        let is_native = listener.endpoint.addr().family() == AF_IB;
         if is_roce && (is_native || listener.endpoint.ps == PortSpace::Ipoib) {
             return Err(EINVAL);
         }

@@ -139,12 +139,14 @@ impl Endpoint {
             afonly,
             group: self.port_group(inner, source.as_ref().map(|(attachment, _)| attachment)),
         };
-        let (claim, port) =
-            self.globals
-                .port_spaces
-                .claim(&self.net, ps, &owner, self.number, || {
-                    cred::capable(Capability::NET_BIND_SERVICE)
-                })?;
+        let (claim, port) = self.globals.port_spaces.claim(
+            &self.globals.slabs.ports,
+            &self.net,
+            ps,
+            &owner,
+            self.number,
+            || cred::capable(Capability::NET_BIND_SERVICE),
+        )?;
         let addr = addr.with_port(port);
         let before = self.dst(inner);
         let dst = dst.filter(|dst| dst.family() == addr.family());

@@ -70,7 +70,6 @@ impl Endpoint {
         let attachment = inner.device.as_ref();
         let listener = AddressListener {
             endpoint: self.clone(),
-            addr: self.src(inner).read(),
             afonly: inner.addr.afonly,
             bound_if: inner.addr.bound_if,
             backlog,

@@ -7,7 +7,7 @@
 //! destination address (16 bytes each, of which IPv4 uses the last four), in network byte order.
 //! The destination port is in the service id.
 
-use crate::addr::SockAddr;
+use crate::addr::{SockAddr, AF_IB};
 use crate::errno::Errno;
 use crate::wire::field::{Bytes, Field};
 
@@ -117,17 +117,18 @@ impl Header {
     }
 }
 
-/// Returns the length of the header in a request to a listener that is bound to `bound`, in bytes.
-const fn header_len(bound: &SockAddr) -> usize {
-    match bound {
-        SockAddr::Ib { .. } => 0,
-        SockAddr::Unspec | SockAddr::V4 { .. } | SockAddr::V6 { .. } => IP_HEADER_LEN,
+/// Returns the length of the header in a request to a listener with an address of `family`, in bytes.
+const fn header_len(family: u16) -> usize {
+    match family {
+        AF_IB => 0,
+        _ => IP_HEADER_LEN,
     }
 }
 
-/// Returns the part of a request's private data that a program gets which listens at `bound`.
-pub fn user_data<'a>(bound: &SockAddr, private_data: &'a [u8]) -> &'a [u8] {
-    private_data.get(header_len(bound)..).unwrap_or(&[])
+/// Returns the part of a request's private data that a program gets which listens at an address of
+/// `family`.
+pub fn user_data(family: u16, private_data: &[u8]) -> &[u8] {
+    private_data.get(header_len(family)..).unwrap_or(&[])
 }
 
 /// The private data of a request: the header, unless the addresses are native ones, and the
@@ -254,11 +255,11 @@ mod tests {
     #[test]
     fn a_program_at_a_native_address_has_all_private_data() {
         let field = [7; 92];
-        assert_eq!(*user_data(&IB, &field), [7; 92]);
+        assert_eq!(*user_data(AF_IB, &field), [7; 92]);
         for bound in [SockAddr::Unspec, V4.src, v6(1, 2)] {
-            assert_eq!(*user_data(&bound, &field), [7; 56]);
+            assert_eq!(*user_data(bound.family(), &field), [7; 56]);
         }
-        assert_eq!(*user_data(&V4.src, &[7; 35]), [0; 0]);
+        assert_eq!(*user_data(V4.src.family(), &[7; 35]), [0; 0]);
     }
 
     /// Checks which lengths fit into a field of `MAX` bytes: up to `with_header` with a header, and
@@ -271,7 +272,7 @@ mod tests {
             assert_eq!((len, data.is_ok()), (len, len <= with_header));
             if let Ok(data) = data {
                 assert_eq!(Header::decode(data.bytes()), Ok(Header::Ip(V4)));
-                assert_eq!(*user_data(&V4.dst, data.bytes()), *user);
+                assert_eq!(*user_data(V4.dst.family(), data.bytes()), *user);
             }
             let data = RequestData::<MAX>::new(&IB, &IB, user);
             assert_eq!((len, data.is_ok()), (len, len <= native));

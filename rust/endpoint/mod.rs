@@ -66,8 +66,9 @@ use crate::{
     },
     table::{
         comm_ids::{CommIdLink, OwnCommId},
-        listeners::{self, HasVacancy, Vacancy},
+        listeners::{self, Listens, Vacancy},
         members::{self, MemberLink},
+        port_spaces::PortCache,
         qp_numbers,
         remote_ids::{
             HasRemoteIds, RemoteCommId, RemoteCommIdLink, RemoteIdTable, RemoteQpn, RemoteQpnLink,
@@ -79,6 +80,7 @@ use cmproto::{
     cma::{State, Trigger},
     qp::QpType,
     service_id::PortSpace,
+    stored_addr::StoredAddr,
 };
 use containers::impl_has_link;
 use kernel::{
@@ -107,7 +109,7 @@ pub(crate) enum IdKind {
 ///
 /// `id_priv` agrees with `inner`: each task that changes the QPN under the lock calls
 /// [`Endpoint::show`] before releasing it. The addresses are in `id_priv` alone; only tasks with the
-/// lock use them.
+/// lock use them, but for the source address of an endpoint that listens, which does not change.
 #[pin_data]
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.
@@ -166,7 +168,12 @@ pub(crate) type EndpointRdmaId = OverlaidRdmaId<
     Padded<Payer, { words_left::<Payer>(THIRD_GAP) }>,
 >;
 
-impl HasVacancy for EndpointRef {
+impl Listens for EndpointRef {
+    #[inline]
+    fn addr(&self) -> impl StoredAddr {
+        self.id_priv.src()
+    }
+
     fn vacancy(&self) -> Vacancy {
         self.vacancy.get()
     }
@@ -194,7 +201,8 @@ impl_has_link! {
     impl HasLink<RemoteQpn> for Endpoint { self.id_priv.second.value.qpn }
 }
 
-/// The slab caches of the endpoints, and of their connections and the messages of those.
+/// The slab caches of the endpoints, and of their connections, the messages of those and their
+/// ports.
 ///
 /// The objects lead to the globals, so that these must not be the only owner of the caches.
 pub(crate) struct Slabs {
@@ -203,6 +211,8 @@ pub(crate) struct Slabs {
     pub(crate) conns: SlabBoxCache<Conn>,
     /// The messages that wait for their answers.
     pub(crate) buffers: BufferCache,
+    /// The claims to ports.
+    pub(crate) ports: PortCache,
 }
 
 impl Slabs {
@@ -212,6 +222,7 @@ impl Slabs {
             endpoints: SlabCache::new(c"rdma_cm_endpoint")?,
             conns: SlabBoxCache::new(c"rdma_cm_connection")?,
             buffers: SlabBoxCache::new(c"rdma_cm_retransmit")?,
+            ports: PortCache::new(c"rdma_cm_port")?,
         };
         Ok(Arc::new(slabs, GFP_KERNEL)?)
     }

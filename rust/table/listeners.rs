@@ -31,6 +31,7 @@ use cmproto::{
     listen::{ListenView, RequestView},
     reuseport::{Choice, ChoiceKey, PortGroup, Sender, MOST_MEMBERS},
     service_id::ServiceId,
+    stored_addr::StoredAddr,
 };
 use kernel::{
     alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
@@ -47,8 +48,6 @@ use kernel::{
 pub(crate) struct AddressListener<T> {
     /// The endpoint that listens.
     pub(crate) endpoint: T,
-    /// The address that the endpoint is bound to.
-    pub(crate) addr: SockAddr,
     /// Set if a wildcard address covers its own address family only.
     pub(crate) afonly: bool,
     /// Index of the interface that the endpoint is bound to; 0 for any.
@@ -63,9 +62,12 @@ pub(crate) struct AddressListener<T> {
     pub(crate) port_group: Option<PortGroup>,
 }
 
-/// A listener that tells its vacancy, which counts if others share its address.
-pub(crate) trait HasVacancy {
-    /// Returns the vacancy of the listener.
+/// An endpoint that listens on an address.
+pub(crate) trait Listens {
+    /// Returns the address, which does not change while the endpoint listens.
+    fn addr(&self) -> impl StoredAddr;
+
+    /// Returns the vacancy of the listener, which counts if others share its address.
     fn vacancy(&self) -> Vacancy;
 }
 
@@ -176,7 +178,7 @@ pub(crate) struct Listeners<T, S> {
     choice: ChoiceKey,
 }
 
-impl<T: Clone + HasVacancy, S: Clone> Listeners<T, S> {
+impl<T: Clone + Listens, S: Clone> Listeners<T, S> {
     /// Creates an empty table, with 128 random bits. Fails with `ENOMEM`.
     pub(crate) fn new(random: [u64; 2]) -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -210,7 +212,9 @@ impl<T: Clone + HasVacancy, S: Clone> Listeners<T, S> {
         let owner = Owner::Address { net, number };
         let key = Key { service_id, owner };
         let devices = listener.devices;
-        let shared = listener.port_group.map(|group| (group, listener.addr));
+        let shared = listener
+            .port_group
+            .map(|group| (group, listener.endpoint.addr().read()));
         let handle = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let memory = ListenerReservation::new()?;
         let node = memory.0.into_node(key, Entry::Address(listener));
@@ -280,7 +284,7 @@ impl<T: Clone + HasVacancy, S: Clone> Listeners<T, S> {
         let (mut choice, mut chosen) = (None, None);
         let alone = first_address(&tree, first, device, is_here, |number, listener| {
             let view = ListenView {
-                addr: &listener.addr,
+                addr: &listener.endpoint.addr().read(),
                 afonly: listener.afonly,
                 bound_if: listener.bound_if,
                 port: listener.port,
@@ -498,7 +502,12 @@ fn has_address<T, S>(tree: &Tree<T, S>, service_id: u64, device: &DeviceTraits) 
 
 /// Returns the number of listeners from `next` on, for its service id and in its network namespace,
 /// that share an address as a group. Counts no more than there may be.
-fn members<T, S>(tree: &Tree<T, S>, mut next: Key, group: PortGroup, addr: &SockAddr) -> usize {
+fn members<T: Listens, S>(
+    tree: &Tree<T, S>,
+    mut next: Key,
+    group: PortGroup,
+    addr: &SockAddr,
+) -> usize {
     let mut count = 0_usize;
     let at = |key: &Key| match key.owner {
         Owner::Address { net, .. } => Some((key.service_id, net)),
@@ -511,7 +520,8 @@ fn members<T, S>(tree: &Tree<T, S>, mut next: Key, group: PortGroup, addr: &Sock
             break;
         }
         if let Entry::Address(listener) = entry {
-            let is_member = listener.port_group == Some(group) && listener.addr.same_address(addr);
+            let is_member = listener.port_group == Some(group)
+                && listener.endpoint.addr().read().same_address(addr);
             count = count.saturating_add(usize::from(is_member));
         }
         next = key.after();

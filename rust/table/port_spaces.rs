@@ -12,7 +12,12 @@
 //! and nothing is allocated.
 
 use super::sharded::{new_sharded, Shard, Sharded};
-use crate::kext::{counted::CountedArc, error::ToKernel, net::Net, random};
+use crate::kext::{
+    error::ToKernel,
+    net::Net,
+    random,
+    slab::{SlabArc, SlabCache},
+};
 use cmproto::{
     bind::{self, Binding, Peer, PortOwner},
     ephemeral::EphemeralRange,
@@ -22,7 +27,7 @@ use cmproto::{
 use containers::{impl_has_link, Link, Tree};
 use core::{cmp::Ordering, iter};
 use kernel::{
-    alloc::flags::{GFP_KERNEL, GFP_KERNEL_ACCOUNT},
+    alloc::flags::GFP_KERNEL,
     prelude::*,
     sync::{Arc, Mutex},
 };
@@ -103,7 +108,7 @@ impl PartialEq for Key {
 impl Eq for Key {}
 
 /// The entry of an endpoint that owns a port.
-struct Entry {
+pub(crate) struct Entry {
     link: Link<Key, usize>,
     table: Arc<PortSpaces>,
     /// The network namespace, which chooses the shard.
@@ -114,9 +119,12 @@ impl_has_link! {
     impl HasLink<Key, usize> for Entry { self.link }
 }
 
+/// The slab cache of the entries.
+pub(crate) type PortCache = SlabCache<Entry>;
+
 /// A port that is claimed. It is given back when this is dropped.
 pub(crate) struct PortClaim {
-    entry: CountedArc<Entry>,
+    entry: SlabArc<Entry>,
 }
 
 impl PortClaim {
@@ -176,7 +184,7 @@ impl Drop for PortClaim {
 ///
 /// The first owner of each port is counted, and no other one.
 struct Owners {
-    tree: Tree<CountedArc<Entry>, Key, usize>,
+    tree: Tree<SlabArc<Entry>, Key, usize>,
     last_used: Option<u16>,
 }
 
@@ -209,13 +217,13 @@ impl Owners {
     }
 
     /// Enters the owner of a port that has no other owner.
-    fn insert_alone(&mut self, key: Key, entry: CountedArc<Entry>) {
+    fn insert_alone(&mut self, key: Key, entry: SlabArc<Entry>) {
         // It is in no other table, so that it is entered.
         let _ = self.tree.insert(key, entry);
     }
 
     /// Enters an owner.
-    fn insert(&mut self, key: Key, entry: CountedArc<Entry>) {
+    fn insert(&mut self, key: Key, entry: SlabArc<Entry>) {
         let owner = entry.clone();
         self.insert_alone(key, entry);
         // INVARIANT: The first one of the owners is counted.
@@ -227,7 +235,7 @@ impl Owners {
     }
 
     /// Removes an owner.
-    fn remove(&mut self, entry: &Entry) -> Option<CountedArc<Entry>> {
+    fn remove(&mut self, entry: &Entry) -> Option<SlabArc<Entry>> {
         let port = self.tree.key(entry)?.port;
         if let [false, true] = self.shares(entry, port) {
             // INVARIANT: The next one is the first from here on.
@@ -324,22 +332,22 @@ impl PortSpaces {
     /// Claims the port of `owner`'s address for the endpoint with the number `number`, or an
     /// ephemeral port if the port is 0. Returns the port in host order, too.
     ///
-    /// `privileged` returns whether ports below 1024 are allowed. Fails with `EACCES`,
-    /// `EADDRINUSE`, `EADDRNOTAVAIL` (no ephemeral port is free) or `ENOMEM`.
+    /// `cache` is that of the entries. `privileged` returns whether ports below 1024 are allowed.
+    /// Fails with `EACCES`, `EADDRINUSE`, `EADDRNOTAVAIL` (no ephemeral port is free) or `ENOMEM`.
     pub(crate) fn claim(
         self: &Arc<Self>,
+        cache: &PortCache,
         net: &Net,
         ps: PortSpace,
         owner: &PortOwner,
         number: u64,
         privileged: impl FnOnce() -> bool,
     ) -> Result<(PortClaim, u16)> {
-        let entry = Entry {
+        let entry = cache.pin_init(init!(Entry {
             link: Link::new(),
             table: self.clone(),
             net: net.hash_key(),
-        };
-        let entry = CountedArc::new(entry, GFP_KERNEL_ACCOUNT)?;
+        }))?;
         let mut port = owner.addr.port();
         let mut key = Key {
             port: Port::new(entry.net, ps, port),

@@ -36,7 +36,7 @@ refused_while_connected() {
 }
 check "rmmod is refused while connected" refused_while_connected
 
-# The largest size of each object of which a connection has one at each end, in bytes.
+# The largest size of each object of which a connection has one at each end, or at one (the port), in bytes.
 small_objects() {
 	local name most size
 	while read -r name most; do
@@ -45,6 +45,7 @@ small_objects() {
 	done <<-'END'
 		rdma_cm_endpoint 1304
 		rdma_cm_connection 256
+		rdma_cm_port 160
 		rdma_ucm_place 248
 		rdma_ucm_slots 128
 	END

@@ -38,7 +38,7 @@ pub(super) fn init_child(
         inner.addr.port_group = listener.port_group;
         if let Some(netdev) = &target.netdev {
             inner.addr.bound_if = netdev.ifindex();
-            inner.resolution.interface = Interface::of(netdev);
+            inner.interface = Interface::of(netdev);
         }
     }
     let started = filled.and_then(|()| child.step(&mut inner, Trigger::Request));

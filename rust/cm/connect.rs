@@ -93,7 +93,7 @@ impl Endpoint {
         }));
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
-        inner.qp.srq = params.srq;
+        inner.srq = params.srq;
         let conn = inner.exchange.conn_mut().ok_or(EINVAL)?;
         // The exchange before, which had an id, too, was just dropped.
         conn.comm_id.publish(self);

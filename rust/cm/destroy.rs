@@ -29,7 +29,7 @@ struct Removed {
     listening: Option<Listening>,
     port: Option<PortClaim>,
     watching: Option<Watching<Arc<Globals>>>,
-    iwarp: Option<Iwarp>,
+    iwarp: Option<KBox<Iwarp>>,
     /// The exchange, whose communication id and address handle are given back.
     exchange: Exchange,
     groups: RBTree<u64, Group>,
@@ -44,7 +44,7 @@ impl Endpoint {
     fn strip(self: &EndpointRef, inner: &mut Inner, cause: DestroyCause) -> Removed {
         self.destroy_cm(inner, cause);
         self.globals.timers.disarm(&mut inner.timer, self);
-        inner.in_flight = None;
+        self.end_in_flight(inner);
         self.settle_request();
         Removed {
             query: inner.resolution.query.take(),
@@ -88,7 +88,7 @@ impl Endpoint {
             self.id_priv.del();
             delay::point();
             // This comes before the port is free for others.
-            iwarp.end();
+            Iwarp::end(iwarp);
         }
         drop(port);
         drop(watching);

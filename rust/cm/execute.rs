@@ -16,7 +16,7 @@ use crate::{
         trace,
     },
     kext::error::ResultExt,
-    table::{parked::Parked, round_trips::InFlight},
+    table::parked::Parked,
 };
 use cmproto::{
     cm::{self, Action, Actions, Counter, Outgoing},
@@ -139,14 +139,21 @@ impl Endpoint {
     pub(super) fn set_timer(self: &EndpointRef, inner: &mut Inner) {
         match (inner.exchange.waiting(), &inner.in_flight) {
             (Some((peer, Some(_))), None) => {
-                inner.in_flight = Some(InFlight::new(&self.globals.round_trips, peer));
+                inner.in_flight = Some(self.globals.round_trips.sent(peer));
             }
-            (Some((_, None)) | None, Some(_)) => inner.in_flight = None,
+            (Some((_, None)) | None, Some(_)) => self.end_in_flight(inner),
             _ => {}
         }
         match inner.exchange.deadline() {
             Some(deadline) => self.globals.timers.arm(&mut inner.timer, deadline, self),
             None => self.globals.timers.disarm(&mut inner.timer, self),
+        }
+    }
+
+    /// Stops counting the request that waits for its answer, if there is one.
+    pub(super) fn end_in_flight(&self, inner: &mut Inner) {
+        if let Some(request) = inner.in_flight.take() {
+            self.globals.round_trips.settle(request);
         }
     }
 

@@ -95,8 +95,8 @@ impl Endpoint {
         };
         match (attachment.protocol, link) {
             (Protocol::Roce, Link::Interface { net, index }) => {
-                let own = inner.resolution.interface;
-                own.is_some_and(|own| own.index == *index) && self.net.hash_key() == *net
+                let own = inner.interface;
+                own.is_some_and(|own| own.index.get() == *index) && self.net.hash_key() == *net
             }
             (Protocol::Ib, Link::Port { device, port }) => {
                 attachment.device.device.index() == *device && attachment.port_num == *port
@@ -112,8 +112,8 @@ impl Endpoint {
                 let state = attachment.device.device.port_state(attachment.port_num);
                 state.is_ok_and(|state| state.is_active())
             }
-            _ => inner.resolution.interface.is_some_and(|own| {
-                let netdev = NetDevice::by_index(&self.net, own.index);
+            _ => inner.interface.is_some_and(|own| {
+                let netdev = NetDevice::by_index(&self.net, own.index.get());
                 netdev.is_some_and(|netdev| netdev.has_link())
             }),
         }

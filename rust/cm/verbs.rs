@@ -45,7 +45,7 @@ impl Endpoint {
         )?;
         inner.qp.psn = params.starting_psn;
         inner.qp.num = params.local_qpn;
-        inner.qp.srq = params.srq;
+        inner.srq = params.srq;
         if let Some(port) = inner.cm_port() {
             let took = Duration::from_millis(self.created().elapsed_ms());
             port.counts.latencies.count(Phase::Accept, took);

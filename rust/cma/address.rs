@@ -286,7 +286,7 @@ impl Endpoint {
         }
         inner.addr.pkey = link.pkey();
         inner.resolution.dev_addr = Some(link.clone());
-        inner.resolution.interface = Some(Interface::from(link));
+        inner.interface = Interface::of_link(link);
         if let Some(port) = &inner.addr.port {
             port.update(|binding, _| binding.set_addr(&src));
         }

@@ -165,7 +165,7 @@ impl Endpoint {
             };
             if let Some(link) = &link {
                 bound_if = link.bound_dev_if;
-                inner.resolution.interface = Some(Interface::from(link));
+                inner.interface = Interface::of_link(link);
             }
             inner.resolution.dev_addr = link;
         }

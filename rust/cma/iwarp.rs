@@ -39,13 +39,8 @@ use kernel::{alloc::flags::GFP_KERNEL_ACCOUNT, prelude::*, sync::Arc};
 impl Inner {
     /// Returns the connection at the iWARP CM. Fails with `EINVAL` if there is none.
     fn iwarp_connection(&mut self) -> Result<(&mut Connection, &Arc<IwId>)> {
-        match &mut self.exchange {
-            Exchange::Iwarp(Iwarp::Connection(connection)) => {
-                let IwarpConnection { machine, id, .. } = &mut **connection;
-                Ok((machine, id))
-            }
-            _ => Err(EINVAL),
-        }
+        let connection = self.exchange.iwarp_connection_mut().ok_or(EINVAL)?;
+        Ok((&mut connection.machine, &connection.id))
     }
 }
 
@@ -118,11 +113,11 @@ impl Endpoint {
         drop(device);
         let connection = KBox::write(
             memory,
-            IwarpConnection {
+            Iwarp::Connection(IwarpConnection {
                 machine: Connection::active(),
                 id: id.clone(),
                 held: KVec::new(),
-            },
+            }),
         );
 
         let mut inner = self.inner.lock();
@@ -133,11 +128,11 @@ impl Endpoint {
             IwId::destroy(id);
             return Err(EINVAL);
         }
-        let before = (inner.qp.num, inner.qp.srq);
+        let before = (inner.qp.num, inner.srq);
         let (src, dst, tos) = (self.src(&inner).read(), self.dst(&inner), inner.options.tos);
         inner.qp.num = param.qp_num;
-        inner.qp.srq = param.srq != 0;
-        inner.exchange = Exchange::Iwarp(Iwarp::Connection(connection));
+        inner.srq = param.srq != 0;
+        inner.exchange = Exchange::Iwarp(connection);
         id.show_at(&self.id_priv);
         self.show(&inner);
         drop(inner);
@@ -149,7 +144,7 @@ impl Endpoint {
             if self.step(&mut inner, Trigger::ConnectFailed).is_ok() {
                 self.id_priv.hide_iw();
                 inner.exchange = Exchange::None;
-                (inner.qp.num, inner.qp.srq) = before;
+                (inner.qp.num, inner.srq) = before;
                 self.show(&inner);
             }
             if let Err(error) = connected {
@@ -181,7 +176,7 @@ impl Endpoint {
             machine.accept().kernel()?;
             let id = id.clone();
             inner.qp.num = param.qp_num;
-            inner.qp.srq = param.srq != 0;
+            inner.srq = param.srq != 0;
             self.show(&inner);
             (id, self.src(&inner).read(), self.dst(&inner))
         };
@@ -261,10 +256,10 @@ impl Endpoint {
         {
             return false;
         }
-        let Exchange::Iwarp(Iwarp::Connection(connection)) = &mut inner.exchange else {
+        let Some(connection) = inner.exchange.iwarp_connection_mut() else {
             return false;
         };
-        let IwarpConnection { machine, held, .. } = &mut **connection;
+        let IwarpConnection { machine, held, .. } = connection;
         // If the accept ends now, its [`AcceptWaiter::accept_is_over`] waits for the lock of the
         // endpoint.
         if machine.phase() != Phase::Connecting
@@ -318,6 +313,7 @@ impl Endpoint {
                 None => return Ok(()),
             }
         };
+        let memory = KBox::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let listener = self.listener_at(&device, backlog)?;
         drop(device);
         let mut inner = self.inner.lock();
@@ -328,7 +324,7 @@ impl Endpoint {
             return Ok(());
         }
         listener.show_at(&self.id_priv);
-        inner.exchange = Exchange::Iwarp(Iwarp::Listener(listener));
+        inner.exchange = Exchange::Iwarp(KBox::write(memory, Iwarp::Listener(listener)));
         Ok(())
     }
 
@@ -383,17 +379,17 @@ impl Endpoint {
 
         let mut inner = child.inner.lock();
         id.show_at(&child.id_priv);
-        inner.exchange = Exchange::Iwarp(Iwarp::Connection(KBox::write(
+        inner.exchange = Exchange::Iwarp(KBox::write(
             memory,
-            IwarpConnection {
+            Iwarp::Connection(IwarpConnection {
                 machine: Connection::passive(),
                 id,
                 held: KVec::new(),
-            },
-        )));
+            }),
+        ));
         child.set_addresses(&mut inner, &iw_event.local, &iw_event.remote);
         inner.addr.bound_if = link.bound_dev_if;
-        inner.resolution.interface = Some(Interface::from(&link));
+        inner.interface = Interface::of_link(&link);
         inner.resolution.dev_addr = Some(link);
         let started = child.step(&mut inner, Trigger::Request);
         let attached = started.and_then(|()| child.attach(&mut inner, attachment));
@@ -427,10 +423,10 @@ impl AcceptWaiter for EndpointRef {
     fn accept_is_over(&self) {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        let Exchange::Iwarp(Iwarp::Connection(connection)) = &mut inner.exchange else {
+        let Some(connection) = inner.exchange.iwarp_connection_mut() else {
             return;
         };
-        let IwarpConnection { machine, id, held } = &mut **connection;
+        let IwarpConnection { machine, id, held } = connection;
         let outcomes = machine.released();
         let held = mem::take(held);
         let disconnect = outcomes.iter().any(|outcome| outcome.disconnect);

@@ -122,7 +122,6 @@ impl Endpoint {
     fn source_addr_changed(&self, net: u64, now: Interface) {
         let inner = self.inner.lock();
         let is_new = inner
-            .resolution
             .interface
             .is_some_and(|was| was.index == now.index && was.mac != now.mac);
         if is_new && self.net.hash_key() == net && !inner.is_dead() {

@@ -107,7 +107,7 @@ impl Endpoint {
     pub(crate) fn set_qp(&self, qp_num: u32, srq: bool) {
         let mut inner = self.inner.lock();
         inner.qp.num = qp_num;
-        inner.qp.srq = srq;
+        inner.srq = srq;
         self.show(&inner);
     }
 

@@ -34,7 +34,7 @@ impl Endpoint {
             Ok((params, data))
         })?;
         inner.qp.num = param.qp_num;
-        inner.qp.srq = param.srq != 0;
+        inner.srq = param.srq != 0;
         self.show(&inner);
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Endpoint {
         self.reply_datagram(inner, &params, private_data)?;
         inner.qp.qkey = qkey;
         inner.qp.num = qp_num;
-        inner.qp.srq = param.map_or(inner.qp.srq, |param| param.srq != 0);
+        inner.srq = param.map_or(inner.srq, |param| param.srq != 0);
         self.show(inner);
         Ok(())
     }

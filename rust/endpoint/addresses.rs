@@ -4,10 +4,7 @@
 
 use super::{Endpoint, Inner};
 use crate::{
-    ib::{
-        addr::Query, dev_addr::DevAddr, device_filter::DeviceFilter, interface::Interface,
-        restrack::ShownAddr,
-    },
+    ib::{addr::Query, dev_addr::DevAddr, device_filter::DeviceFilter, restrack::ShownAddr},
     table::port_spaces::PortClaim,
 };
 use cmproto::{
@@ -20,8 +17,6 @@ use cmproto::{
 /// What belongs to the addresses of an endpoint, and its claim to a port. The addresses themselves
 /// are where ib_core reads them ([`Endpoint::src`]).
 pub(crate) struct Addresses {
-    /// Set if the address of the peer is known. ib_core does not see the difference.
-    pub(super) has_dst: bool,
     /// Index of the interface that a link-local or resolved address belongs to; 0 for any.
     pub(crate) bound_if: i32,
     /// Set if a wildcard address covers its own address family only. It is the value of
@@ -40,7 +35,6 @@ pub(crate) struct Addresses {
 impl Addresses {
     /// The addresses of an endpoint that is not bound.
     pub(super) const UNKNOWN: Self = Self {
-        has_dst: false,
         bound_if: 0,
         afonly: false,
         port_group: None,
@@ -56,8 +50,6 @@ pub(crate) struct AddrResolution {
     pub(crate) query: Option<Query>,
     /// The interface and the link-layer addresses that the addresses were resolved to.
     pub(crate) dev_addr: Option<DevAddr>,
-    /// The interface that the endpoint sends from, once it is known.
-    pub(crate) interface: Option<Interface>,
 }
 
 impl AddrResolution {
@@ -65,7 +57,6 @@ impl AddrResolution {
     pub(super) const NONE: Self = Self {
         query: None,
         dev_addr: None,
-        interface: None,
     };
 }
 
@@ -78,7 +69,7 @@ impl Endpoint {
 
     /// Returns the address of the peer, if it is known. `inner` is as for [`Endpoint::src`].
     pub(crate) fn dst(&self, inner: &Inner) -> SockAddr {
-        match inner.addr.has_dst {
+        match inner.has_dst {
             true => self.shown_dst(inner).read(),
             false => SockAddr::Unspec,
         }
@@ -93,7 +84,7 @@ impl Endpoint {
 
     /// Sets the addresses. `inner` is as for [`Endpoint::src`].
     pub(crate) fn set_addresses(&self, inner: &mut Inner, src: &SockAddr, dst: &SockAddr) {
-        inner.addr.has_dst = !dst.is_unspec();
+        inner.has_dst = !dst.is_unspec();
         self.id_priv.set_src(src);
         self.id_priv.set_dst(&shown_peer(src, dst));
     }
@@ -101,14 +92,14 @@ impl Endpoint {
     /// Sets the source address, like [`Endpoint::set_addresses`].
     pub(crate) fn set_src(&self, inner: &mut Inner, src: &SockAddr) {
         self.id_priv.set_src(src);
-        if !inner.addr.has_dst {
+        if !inner.has_dst {
             self.id_priv.set_dst(&src.wildcard());
         }
     }
 
     /// Sets the address of the peer, like [`Endpoint::set_addresses`].
     pub(crate) fn set_dst(&self, inner: &mut Inner, dst: &SockAddr) {
-        inner.addr.has_dst = !dst.is_unspec();
+        inner.has_dst = !dst.is_unspec();
         let shown = shown_peer(&self.src(inner).read(), dst);
         self.id_priv.set_dst(&shown);
     }

@@ -3,7 +3,7 @@
 //! The exchange with a peer that an endpoint is engaged in.
 
 use super::{
-    iwarp::Iwarp,
+    iwarp::{Iwarp, IwarpConnection},
     retransmit_buffer::{Connection, RetransmitMemory},
     Attachment, EndpointRef,
 };
@@ -133,7 +133,7 @@ pub(crate) enum Exchange {
     /// A service ID resolution.
     Sidr(KBox<Sidr>),
     /// A connection or a listener at the iWARP CM.
-    Iwarp(Iwarp),
+    Iwarp(KBox<Iwarp>),
 }
 
 impl Exchange {
@@ -181,8 +181,19 @@ impl Exchange {
         }
     }
 
+    /// Returns the connection at the iWARP CM, if there is one.
+    pub(crate) fn iwarp_connection_mut(&mut self) -> Option<&mut IwarpConnection> {
+        match self {
+            Exchange::Iwarp(iwarp) => match &mut **iwarp {
+                Iwarp::Connection(connection) => Some(connection),
+                Iwarp::Listener(_) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Takes the object at the iWARP CM out, if there is one.
-    pub(crate) fn take_iwarp(&mut self) -> Option<Iwarp> {
+    pub(crate) fn take_iwarp(&mut self) -> Option<KBox<Iwarp>> {
         match self {
             Exchange::Iwarp(_) => match mem::replace(self, Exchange::None) {
                 Exchange::Iwarp(iwarp) => Some(iwarp),

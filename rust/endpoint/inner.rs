@@ -13,7 +13,7 @@ use super::{
 use crate::{
     device::port::Port,
     globals::Globals,
-    ib::{device::NodeType, gid::GidAttr},
+    ib::{device::NodeType, gid::GidAttr, interface::Interface},
     kext::use_count::OwnedUse,
     table::{neighbours::Watching, round_trips::InFlight, timers::Timer},
 };
@@ -64,8 +64,12 @@ pub(crate) struct Inner {
     /// Keeps the device in use, if the consumer is a part of the kernel, which uses the device
     /// until it destroys the endpoint.
     pub(crate) device_use: Option<OwnedUse>,
+    /// Set if the address of the peer is known. ib_core does not see the difference.
+    pub(super) has_dst: bool,
     /// The result of address resolution.
     pub(crate) resolution: AddrResolution,
+    /// The interface that the endpoint sends from, once it is known.
+    pub(crate) interface: Option<Interface>,
     /// The entry by which the endpoint is told that its peer's link-layer address has changed.
     pub(crate) watching: Option<Watching<Arc<Globals>>>,
     /// The path to the peer.
@@ -73,13 +77,16 @@ pub(crate) struct Inner {
     pub(crate) exchange: Exchange,
     /// The right to arm the endpoint's timer.
     pub(crate) timer: Timer,
-    /// Counts the request that waits for its answer.
+    /// The request that waits for its answer, as it is counted. While there is one, the timer is
+    /// armed, so that an endpoint with one is not dropped.
     pub(crate) in_flight: Option<InFlight>,
     /// The tunables that the consumer has set. The tunables of a listener also apply to its
     /// requests.
     pub(crate) tuning: Tuning,
     /// The consumer's queue pair.
     pub(crate) qp: QpInfo,
+    /// Set if the consumer's queue pair has a shared receive queue.
+    pub(crate) srq: bool,
     /// The memberships in multicast groups, by the numbers that the consumer gave them.
     pub(crate) groups: RBTree<u64, Group>,
 }
@@ -95,7 +102,9 @@ impl Inner {
             listening: None,
             device: None,
             device_use: None,
+            has_dst: false,
             resolution: AddrResolution::NONE,
+            interface: None,
             watching: None,
             route: PathResolution::NONE,
             exchange: Exchange::None,
@@ -103,6 +112,7 @@ impl Inner {
             in_flight: None,
             tuning: Tuning::NONE,
             qp: QpInfo::new(),
+            srq: false,
             groups: RBTree::new(),
         })
     }

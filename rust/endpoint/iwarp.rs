@@ -9,7 +9,7 @@ use kernel::{prelude::*, sync::Arc};
 /// The object of an endpoint at the iWARP CM.
 pub(crate) enum Iwarp {
     /// A connection, or the request for one.
-    Connection(KBox<IwarpConnection>),
+    Connection(IwarpConnection),
     /// A listener at the endpoint's device.
     Listener(IwListener),
 }
@@ -26,13 +26,12 @@ pub(crate) struct IwarpConnection {
 
 impl Iwarp {
     /// Ends the connection or listener. Waits for no peer. Called without a lock.
-    pub(crate) fn end(self) {
-        match self {
+    pub(crate) fn end(this: KBox<Self>) {
+        match KBox::into_inner(this) {
             // A request that was not answered may be refused within the event that brought it,
             // where [`IwId::destroy`] must not be called. Its identifier is dropped, and so
             // destroyed in the background.
-            Iwarp::Connection(connection) => {
-                let IwarpConnection { machine, id, .. } = KBox::into_inner(connection);
+            Iwarp::Connection(IwarpConnection { machine, id, .. }) => {
                 if machine.is_attempt_over() {
                     IwId::destroy(id);
                 }

@@ -11,8 +11,6 @@ pub(crate) struct QpInfo {
     pub(crate) psn: u32,
     /// The QPN, as the consumer named it; 24 bits.
     pub(crate) num: u32,
-    /// Set if the QP has a shared receive queue.
-    pub(crate) srq: bool,
     /// Q_Key of datagrams.
     pub(crate) qkey: Qkey,
 }
@@ -23,7 +21,6 @@ impl QpInfo {
         Self {
             psn: random::u32() & 0x00ff_ffff,
             num: 0,
-            srq: false,
             qkey: Qkey::unknown(),
         }
     }

@@ -64,6 +64,13 @@ pub(crate) trait AddrDone: Send + Sync + 'static {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, addr: &DevAddr);
 }
 
+/// What a query takes back.
+struct Held {
+    context: Option<Arc<dyn AddrDone>>,
+    /// The neighbour of a query by GID. It is forgotten after the query has ended.
+    asked: Option<AskedNeighbour>,
+}
+
 /// The part of a query that the RDMA core refers to.
 ///
 /// # Invariants
@@ -77,7 +84,7 @@ struct Request {
     state: QueryState,
     addr: Opaque<bindings::rdma_dev_addr>,
     #[pin]
-    context: SpinLock<Option<Arc<dyn AddrDone>>>,
+    held: SpinLock<Held>,
     #[pin]
     work: Work<Self>,
     queue: Arc<OwnedQueue>,
@@ -130,7 +137,7 @@ impl Request {
         let _scope = NoIo::begin();
         // SAFETY: By the type invariant the reference is ours now.
         let this = unsafe { Arc::from_raw(this) };
-        let context = this.context.lock().take();
+        let context = this.held.lock().context.take();
         delay::point();
         delay::at("query-begun");
         if let Some(context) = context {
@@ -176,8 +183,6 @@ impl WorkItem for Request {
 /// takes no lock if the query is cancelled, and lockdep cannot know this.
 pub(crate) struct Query {
     request: Arc<Request>,
-    /// The neighbour of a query by GID. It is forgotten after the query has ended.
-    asked: Option<AskedNeighbour>,
 }
 
 impl Query {
@@ -206,12 +211,14 @@ impl Drop for Query {
             request.cancel_and_wait();
             // SAFETY: By the invariant of `Request` the reference of the RDMA core is ours now.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(request)) });
-            let context = request.context.lock().take();
+            let context = request.held.lock().context.take();
             drop(context);
         } else if !request.state.abandon() {
             // The query is finished. If the callback is about to return, this waits for it.
             request.cancel_and_wait();
         }
+        let asked = request.held.lock().asked.take();
+        drop(asked);
     }
 }
 
@@ -417,10 +424,11 @@ impl Resolver {
             bound_dev_if: 0,
             sgid: Some(sgid.clone()),
         };
-        let mut query = self.start_query(&params, timeout_ms, context)?;
-        let asked = &mut query.asked;
-        let known = look_up_gid(sgid, dgid, |params| params.known_or_asked(asked));
+        let query = self.start_query(&params, timeout_ms, context)?;
+        let mut asked = None;
+        let known = look_up_gid(sgid, dgid, |params| params.known_or_asked(&mut asked));
         let known = known.ok().flatten();
+        query.request.held.lock().asked = asked;
         Ok(query.unless_known(known.map(|addr| (src, addr))))
     }
 
@@ -449,7 +457,13 @@ impl Resolver {
             pin_init!(Request {
                 state: QueryState::new(),
                 addr: Opaque::new(addr),
-                context <- new_spinlock!(Some(context), "rdma_cm_addr_context"),
+                held <- new_spinlock!(
+                    Held {
+                        context: Some(context),
+                        asked: None,
+                    },
+                    "rdma_cm_addr_context"
+                ),
                 work <- new_work!("rdma_cm_addr"),
                 queue,
                 _net: net,
@@ -475,10 +489,7 @@ impl Resolver {
             return Err(e);
         }
         delay::point();
-        Ok(Query {
-            request,
-            asked: None,
-        })
+        Ok(Query { request })
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::dev_addr::DevAddr;
 use crate::kext::netdev::NetDevice;
+use core::num::NonZeroI32;
 
 /// An Ethernet address, or the last six bytes of an IPoIB address, which are part of the port's
 /// GUID.
@@ -12,8 +13,8 @@ pub(crate) type Mac = [u8; 6];
 /// The interface that an endpoint sends from, and its link-layer address at the time of resolution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// The index of the interface.
-    pub(crate) index: i32,
+    /// The index of the interface, which is never 0.
+    pub(crate) index: NonZeroI32,
     /// The link-layer address.
     pub(crate) mac: Mac,
 }
@@ -24,20 +25,19 @@ impl Interface {
     pub(crate) fn of(netdev: &NetDevice) -> Option<Self> {
         let (addr, len) = netdev.hw_addr();
         Some(Interface {
-            index: netdev.ifindex(),
+            index: NonZeroI32::new(netdev.ifindex())?,
             mac: *addr.get(..len)?.last_chunk()?,
         })
     }
-}
 
-impl From<&DevAddr> for Interface {
-    fn from(link: &DevAddr) -> Self {
-        Interface {
-            index: link.bound_dev_if,
+    /// Returns the interface of a link. Returns `None` for a link that has none.
+    pub(crate) fn of_link(link: &DevAddr) -> Option<Self> {
+        Some(Interface {
+            index: NonZeroI32::new(link.bound_dev_if)?,
             mac: match link.ipoib() {
                 Some(ipoib) => ipoib.own_guid_tail(),
                 None => link.src_mac(),
             },
-        }
+        })
     }
 }

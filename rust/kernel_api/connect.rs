@@ -94,7 +94,7 @@ impl KernelId {
         if self.endpoint.id_priv.has_qp() {
             let inner = self.endpoint.inner.lock();
             param.qp_num = inner.qp.num;
-            param.srq = u8::from(inner.qp.srq);
+            param.srq = u8::from(inner.srq);
         }
     }
 

@@ -105,6 +105,22 @@ impl RoundTrips {
         }
     }
 
+    /// Counts a request that was sent to `peer`.
+    pub(crate) fn sent(&self, peer: &Origin) -> InFlight {
+        let bucket = peer.bucket(self.key);
+        if let Some(slot) = self.of(bucket) {
+            slot.in_flight.fetch_add(1, Relaxed);
+        }
+        InFlight { bucket }
+    }
+
+    /// Stops counting a request.
+    pub(crate) fn settle(&self, request: InFlight) {
+        if let Some(slot) = self.of(request.bucket) {
+            slot.in_flight.fetch_sub(1, Relaxed);
+        }
+    }
+
     /// Returns the statistics of the peer at `now`.
     pub(crate) fn view(&self, peer: &Origin, now: Instant) -> Option<PeerView> {
         let slot = self.slot(peer)?;
@@ -154,30 +170,8 @@ pub(crate) struct PeerView {
     pub(crate) silent: Option<Duration>,
 }
 
-/// A request in flight, which is counted until this is dropped.
+/// A request in flight, which is counted until it is given to [`RoundTrips::settle`].
+#[must_use]
 pub(crate) struct InFlight {
-    table: Arc<RoundTrips>,
     bucket: u8,
-}
-
-impl InFlight {
-    /// Counts a request that was sent to `peer`.
-    pub(crate) fn new(table: &Arc<RoundTrips>, peer: &Origin) -> Self {
-        let bucket = peer.bucket(table.key);
-        if let Some(slot) = table.of(bucket) {
-            slot.in_flight.fetch_add(1, Relaxed);
-        }
-        InFlight {
-            table: table.clone(),
-            bucket,
-        }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        if let Some(slot) = self.table.of(self.bucket) {
-            slot.in_flight.fetch_sub(1, Relaxed);
-        }
-    }
 }

@@ -43,7 +43,7 @@ small_objects() {
 		size=$(<"/sys/kernel/slab/$name/object_size")
 		[ "$size" -le "$most" ] || fail "$name: $size bytes" || return
 	done <<-'END'
-		rdma_cm_endpoint 1304
+		rdma_cm_endpoint 1256
 		rdma_cm_connection 256
 		rdma_cm_port 160
 		rdma_ucm_place 248

@@ -4,9 +4,9 @@
 
 use crate::{errno::Errno, service_id::PortSpace};
 
-/// The Q_Key of a datagram endpoint, if it is known.
+/// The Q_Key of a datagram endpoint; 0 if it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Qkey(Option<u32>);
+pub struct Qkey(u32);
 
 impl Qkey {
     /// The default Q_Key of datagram services (`RDMA_UDP_QKEY`).
@@ -14,15 +14,12 @@ impl Qkey {
 
     /// Creates a Q_Key that is not known yet.
     pub const fn unknown() -> Self {
-        Self(None)
+        Self(0)
     }
 
     /// Returns the Q_Key; 0 if it is not known yet.
     pub const fn value(self) -> u32 {
-        match self.0 {
-            Some(qkey) => qkey,
-            None => 0,
-        }
+        self.0
     }
 
     /// Sets the Q_Key to the default of the port space, whatever it was before.
@@ -33,7 +30,7 @@ impl Qkey {
     /// broadcast group ([`Qkey::take_group`]), which exists on InfiniBand only.
     pub fn take_default(&mut self, ps: PortSpace) -> Result<(), Errno> {
         match ps {
-            PortSpace::Udp | PortSpace::Ib => self.0 = Some(Self::DEFAULT),
+            PortSpace::Udp | PortSpace::Ib => self.0 = Self::DEFAULT,
             PortSpace::Ipoib => return Err(Errno::ENODEV),
             PortSpace::Tcp => {}
         }
@@ -42,7 +39,7 @@ impl Qkey {
 
     /// Sets the Q_Key to that of the interface's broadcast group, whatever it was before.
     pub fn take_group(&mut self, qkey: u32) {
-        self.0 = Some(qkey);
+        self.0 = qkey;
     }
 
     /// Sets the Q_Key to the one that a peer or a user gives.
@@ -55,7 +52,7 @@ impl Qkey {
         if qkey == 0 || (self.value() != 0 && self.value() != qkey) {
             return Err(Errno::EINVAL);
         }
-        self.0 = Some(qkey);
+        self.0 = qkey;
         Ok(())
     }
 }

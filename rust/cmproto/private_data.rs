@@ -117,7 +117,8 @@ impl Header {
     }
 }
 
-/// Returns the length of the header in a request to a listener with an address of `family`, in bytes.
+/// Returns the length of the header in a request to a listener with an address of `family`, in
+/// bytes.
 const fn header_len(family: u16) -> usize {
     match family {
         AF_IB => 0,

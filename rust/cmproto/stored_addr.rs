@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Socket addresses that are kept in C's layout. Of such an address only those words are read that
-//! an answer needs.
+//! Socket addresses that are kept in C's layout. A reader reads only those words of one that it
+//! needs.
 
 use crate::{
     addr::{Gid, SockAddr, AF_IB, AF_INET, AF_INET6},
@@ -11,7 +11,7 @@ use crate::{
 /// Returns the bytes of an IPv6 address or a GID, whose native-endian words these are.
 #[inline]
 fn join([high, low]: [u64; 2]) -> [u8; 16] {
-    // The compiler makes two moves of this. Of single bytes it makes sixteen.
+    // The compiler makes two moves of this, and sixteen of single bytes.
     let [high, low] = [high, low].map(|word| u128::from(u64::from_be(word)));
     (high << 64 | low).to_be_bytes()
 }

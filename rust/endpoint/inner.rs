@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     /// The state, which [`Endpoint::step`](super::Endpoint::step) changes.
     pub(super) state: State,
     pub(crate) consumer: Option<Arc<dyn Consumer>>,
-    /// What belongs to the addresses, and the claim to the port.
+    /// The values that belong to the addresses, and the claim to the port.
     pub(crate) addr: Addresses,
     pub(crate) options: Options,
     pub(crate) listening: Option<Listening>,

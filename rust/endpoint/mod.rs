@@ -24,6 +24,7 @@ mod addresses;
 mod attach;
 mod callback_context;
 mod consumer;
+mod ends;
 mod event;
 mod exchange;
 mod group;
@@ -108,8 +109,9 @@ pub(crate) enum IdKind {
 /// # Invariants
 ///
 /// `id_priv` agrees with `inner`: each task that changes the QPN under the lock calls
-/// [`Endpoint::show`] before releasing it. The addresses are in `id_priv` alone; only tasks with the
-/// lock use them, but for the source address of an endpoint that listens, which does not change.
+/// [`Endpoint::show`] before releasing it. The addresses are in `id_priv` alone; only tasks with
+/// the lock use them, but for the source address of an endpoint that listens, which does not
+/// change.
 #[pin_data]
 pub(crate) struct Endpoint {
     /// The part of the endpoint that ib_core reads, in ib_core's layout.

@@ -64,7 +64,7 @@ pub(crate) trait AddrDone: Send + Sync + 'static {
     fn done(self: Arc<Self>, status: Result, src: SockAddr, addr: &DevAddr);
 }
 
-/// What a query takes back.
+/// The objects that a query gives back when it ends.
 struct Held {
     context: Option<Arc<dyn AddrDone>>,
     /// The neighbour of a query by GID. It is forgotten after the query has ended.

@@ -481,7 +481,8 @@ unsafe fn write_address(to: *mut bindings::__kernel_sockaddr_storage, addr: &Soc
     unsafe { words.write_volatile(addr.to_words()) };
 }
 
-/// An address of an identifier. What is read while it is written is a mixture of two addresses.
+/// An address of an identifier. If it is written at the same time, a reader gets a mixture of two
+/// addresses.
 ///
 /// # Invariants
 ///
@@ -492,6 +493,8 @@ pub(crate) struct ShownAddr<'a> {
 }
 
 impl ShownAddr<'_> {
+    /// Borrows an address.
+    ///
     /// # Safety
     ///
     /// `addr` must be valid as long as the result is used.

@@ -108,9 +108,9 @@ fn cut(addr: &impl StoredAddr) -> [u8; SOCKADDR_IN6_LEN] {
     field
 }
 
-/// Returns the destination address as queries and ib_core report it. As in C, an unspecified address
-/// gets the family of the source address as soon as that is known, so that its GID is that of a
-/// wildcard.
+/// Returns the destination address as queries and ib_core report it. As in C, an unspecified
+/// address gets the family of the source address as soon as that is known, so that its GID is that
+/// of a wildcard.
 #[inline]
 pub fn shown_peer(src: &SockAddr, dst: &SockAddr) -> SockAddr {
     if dst.is_unspec() {

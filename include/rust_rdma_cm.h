@@ -16,6 +16,7 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
+#include <linux/percpu-refcount.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -128,6 +129,17 @@ struct rust_rdma_neigh {
 
 struct net_device *rust_rdma_netdev_notifier_info_to_dev(void *info);
 bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
+
+/*
+ * rust/helpers/percpu.c: what the first function returns, and what is a distance behind it, is only
+ * for those that follow.
+ */
+void *rust_rdma_alloc_percpu(size_t size, size_t align);
+void rust_rdma_free_percpu(void *values);
+void *rust_rdma_per_cpu_ptr(void *values, unsigned int cpu);
+void rust_rdma_this_cpu_add(u64 *value, u64 n);
+bool rust_rdma_percpu_ref_tryget_live(struct percpu_ref *ref);
+void rust_rdma_percpu_ref_put(struct percpu_ref *ref);
 
 /* rust/helpers/slab.c */
 void *rust_rdma_kmem_cache_alloc(struct kmem_cache *cache, gfp_t flags);

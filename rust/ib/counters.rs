@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_sysfs.h`](srctree/include/rdma/ib_sysfs.h)
 
 use super::{device::DeviceRef, latency::Latencies};
-use crate::bindings;
+use crate::{bindings, kext::percpu::PerCpuCounters};
 use cmproto::{
     dropped::Dropped,
     netlink::CounterKind,
@@ -50,16 +50,18 @@ const DROPS_GROUP: &CStr = c"cm_rx_drops";
 /// The number of directories of a port.
 const DIRS: usize = GROUPS.len() + 1;
 
-/// A counter and its file.
+/// The file of a counter.
 #[repr(C)]
 struct Counter {
     // The first field, so that a pointer to the attribute is a pointer to the counter.
     attr: Opaque<bindings::ib_port_attribute>,
-    value: Atomic<u64>,
+    values: Arc<Values>,
+    /// The number of the counter.
+    number: usize,
 }
 
 impl Counter {
-    fn new(name: Option<&'static CStr>) -> Self {
+    fn new(name: Option<&'static CStr>, values: &Arc<Values>, number: usize) -> Self {
         let mut attr: bindings::ib_port_attribute = pin_init::zeroed();
         attr.attr.name = name.unwrap_or(c"").as_char_ptr();
         attr.attr.mode = 0o444;
@@ -68,7 +70,8 @@ impl Counter {
         unsafe { bindings::rust_rdma_sysfs_attr_init(&raw mut attr.attr) };
         Self {
             attr: Opaque::new(attr),
-            value: Atomic::new(0),
+            values: values.clone(),
+            number,
         }
     }
 
@@ -92,68 +95,89 @@ unsafe extern "C" fn show(
 ) -> isize {
     // SAFETY: The attribute is the first field of the counter, which lives as long as the file.
     let counter = unsafe { &*attr.cast::<Counter>() };
-    let value = counter.value.load(Relaxed);
+    let value = counter.values.sum(counter.number);
     // SAFETY: `buf` is a page by the safety requirements, and the format fits the argument.
     let len = unsafe { bindings::sysfs_emit(buf, c"%llu\n".as_char_ptr(), value) };
     len as isize
 }
 
+/// The number of messages that are told apart.
+const MESSAGES: usize = Attribute::ALL.len();
+
+/// The number of the first counter of drops, which are behind those of messages.
+const FIRST_DROP: usize = GROUPS.len() * MESSAGES;
+
+/// The values of the counters of messages, by group, and of drops.
+type Values = PerCpuCounters<{ FIRST_DROP + Dropped::ALL.len() }>;
+
 /// The counters of a port.
 pub(crate) struct Counts {
-    counters: [[Counter; Attribute::ALL.len()]; GROUPS.len()],
+    values: Arc<Values>,
+    counters: [[Counter; MESSAGES]; GROUPS.len()],
     drops: [Counter; Dropped::ALL.len()],
     /// REJs that were sent, and that were received, by reason. They have no files.
     rejects: [[Atomic<u64>; Reason::SLOTS]; 2],
     /// Early retries, and requests that were answered after some, by message. They have no files.
-    early: [[Atomic<u64>; Attribute::ALL.len()]; 2],
+    early: [[Atomic<u64>; MESSAGES]; 2],
     /// The latencies of the phases of connections. They have no files.
     pub(crate) latencies: Latencies,
 }
 
-// SAFETY: The attributes are constant, and the values are atomic.
+// SAFETY: The attributes are constant, and any task may add to the counters.
 unsafe impl Send for Counts {}
 
-// SAFETY: The attributes are constant, and the values are atomic.
+// SAFETY: The attributes are constant, and any task may add to the counters.
 unsafe impl Sync for Counts {}
 
 impl Counts {
     /// Creates counters, all 0, that are not visible yet.
     pub(crate) fn new() -> Result<Arc<Self>> {
+        let values = Values::new()?;
+        let values = Arc::new(values, GFP_KERNEL)?;
+        let latencies = Latencies::new()?;
+        let of = &values;
         Arc::init(
             init!(Self {
-                counters <- pin_init::init_array_from_fn(|_| {
-                    pin_init::init_array_from_fn(|i| {
-                        Counter::new(Attribute::ALL.get(i).map(|message| message.name()))
+                counters <- pin_init::init_array_from_fn(|group: usize| {
+                    pin_init::init_array_from_fn(move |i| {
+                        let name = Attribute::ALL.get(i).map(|message| message.name());
+                        Counter::new(name, of, group.wrapping_mul(MESSAGES).wrapping_add(i))
                     })
                 }),
-                drops <- pin_init::init_array_from_fn(|i| {
-                    Counter::new(Dropped::ALL.get(i).map(|reason| reason.name()))
+                drops <- pin_init::init_array_from_fn(|i: usize| {
+                    let name = Dropped::ALL.get(i).map(|reason| reason.name());
+                    Counter::new(name, of, FIRST_DROP.wrapping_add(i))
                 }),
                 rejects: [const { [const { Atomic::new(0) }; Reason::SLOTS] }; 2],
-                early: [const { [const { Atomic::new(0) }; Attribute::ALL.len()] }; 2],
-                latencies: Latencies::new(),
+                early: [const { [const { Atomic::new(0) }; MESSAGES] }; 2],
+                latencies,
+                values: of.clone(),
             }),
             GFP_KERNEL,
         )
     }
 
-    fn counter(&self, group: CounterGroup, attr_id: u16) -> Option<&Counter> {
+    /// Returns the number of the counter of messages with the attribute id `attr_id`, if they are
+    /// CM messages.
+    fn number(group: CounterGroup, attr_id: u16) -> Option<usize> {
         let message = usize::from(attr_id.wrapping_sub(Attribute::Req.id()));
-        self.counters.get(group as usize)?.get(message)
+        (message < MESSAGES).then(|| {
+            (group as usize)
+                .wrapping_mul(MESSAGES)
+                .wrapping_add(message)
+        })
     }
 
     /// Adds `n` to the counter of messages with the attribute id `attr_id`, if it is a CM message.
     pub(crate) fn add(&self, group: CounterGroup, attr_id: u16, n: u64) {
-        if let Some(counter) = self.counter(group, attr_id) {
-            counter.value.add(n, Relaxed);
+        if let Some(number) = Self::number(group, attr_id) {
+            self.values.add(number, n);
         }
     }
 
     /// Counts a message that was dropped for the reason `why`.
     pub(crate) fn dropped(&self, why: Dropped) {
-        if let Some(counter) = self.drops.get(why as usize) {
-            counter.value.add(1, Relaxed);
-        }
+        self.values.add(FIRST_DROP.wrapping_add(why as usize), 1);
     }
 
     /// Counts a REJ by its reason, if `mad`, which is sent, is one.
@@ -210,12 +234,9 @@ impl Counts {
             CounterKind::RxMsgs => CounterGroup::RxMsgs,
             CounterKind::RxDuplicates => CounterGroup::RxDuplicates,
             CounterKind::RxDrops => {
-                for (why, counter) in Dropped::ALL.into_iter().zip(&self.drops) {
-                    visit(
-                        u16::from(why as u8),
-                        why.name(),
-                        counter.value.load(Relaxed),
-                    )?;
+                for why in Dropped::ALL {
+                    let value = self.values.sum(FIRST_DROP.wrapping_add(why as usize));
+                    visit(u16::from(why as u8), why.name(), value)?;
                 }
                 return Ok(());
             }
@@ -225,8 +246,8 @@ impl Counts {
             CounterKind::EarlyRetriesAnswered => return self.visit_early(true, visit),
         };
         for message in Attribute::ALL {
-            let counter = self.counter(group, message.id());
-            let value = counter.map_or(0, |counter| counter.value.load(Relaxed));
+            let number = Self::number(group, message.id());
+            let value = number.map_or(0, |number| self.values.sum(number));
             visit(message.id(), message.name(), value)?;
         }
         Ok(())

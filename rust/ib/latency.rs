@@ -2,57 +2,44 @@
 
 //! The latencies of a port's connections.
 
+use crate::kext::percpu::PerCpuCounters;
 use cmproto::{
     event::Phase,
     latency::{bucket, BUCKETS},
     time::Duration,
 };
-use kernel::sync::atomic::{ordering::Relaxed, Atomic};
+use kernel::prelude::*;
 
-/// The histogram of a phase.
-struct Histogram {
-    buckets: [Atomic<u64>; BUCKETS],
-    /// The sum of the latencies, in microseconds.
-    sum: Atomic<u64>,
-}
+/// The counters of a histogram: its buckets, and the sum of the latencies in microseconds.
+const COUNTERS: usize = BUCKETS + 1;
 
 /// The histograms of the phases of a port's connections.
-pub(crate) struct Latencies([Histogram; Phase::ALL.len()]);
+pub(crate) struct Latencies(PerCpuCounters<{ Phase::ALL.len() * COUNTERS }>);
 
 impl Latencies {
     /// Creates empty histograms.
-    #[inline]
-    pub(super) const fn new() -> Self {
-        Self(
-            [const {
-                Histogram {
-                    buckets: [const { Atomic::new(0) }; BUCKETS],
-                    sum: Atomic::new(0),
-                }
-            }; Phase::ALL.len()],
-        )
+    pub(super) fn new() -> Result<Self> {
+        PerCpuCounters::new().map(Self)
+    }
+
+    /// Returns the counter of a bucket of a phase.
+    fn counter(phase: Phase, bucket: usize) -> usize {
+        (phase as usize).wrapping_mul(COUNTERS).wrapping_add(bucket)
     }
 
     /// Counts a phase that has ended after `took`.
     pub(crate) fn count(&self, phase: Phase, took: Duration) {
-        let Some(histogram) = self.0.get(phase as usize) else {
-            return;
-        };
-        if let Some(count) = histogram.buckets.get(bucket(took)) {
-            count.add(1, Relaxed);
-            histogram.sum.add(took.as_micros(), Relaxed);
-        }
+        self.0.add(Self::counter(phase, bucket(took)), 1);
+        self.0.add(Self::counter(phase, BUCKETS), took.as_micros());
     }
 
     /// Returns the sum of the latencies of a phase.
     pub(crate) fn sum(&self, phase: Phase) -> Duration {
-        let histogram = self.0.get(phase as usize);
-        Duration::from_micros(histogram.map_or(0, |histogram| histogram.sum.load(Relaxed)))
+        Duration::from_micros(self.0.sum(Self::counter(phase, BUCKETS)))
     }
 
     /// Returns the number of latencies in each bucket of a phase.
     pub(crate) fn buckets(&self, phase: Phase) -> impl Iterator<Item = u64> + '_ {
-        let histogram = self.0.get(phase as usize).into_iter();
-        histogram.flat_map(|histogram| histogram.buckets.iter().map(|count| count.load(Relaxed)))
+        (0..BUCKETS).map(move |bucket| self.0.sum(Self::counter(phase, bucket)))
     }
 }

@@ -15,8 +15,8 @@ use crate::{
     bindings,
     kext::{
         delay,
+        percpu_use::{PerCpuUse, PerCpuUseCount},
         reclaim::NoIo,
-        use_count::{Use, UseCount},
     },
 };
 use atomics::Published;
@@ -85,8 +85,11 @@ pub(crate) enum Memory {
 pub(crate) struct Agent {
     agent: Published<bindings::ib_mad_agent>,
     #[pin]
-    users: UseCount,
+    users: PerCpuUseCount,
     port: u32,
+    /// The upper half of the transaction ids of messages that start a transaction, or 0 if the
+    /// agent was not registered yet.
+    hi_tid: Atomic<u32>,
     /// The number of address handles for the messages of the agent.
     handles: Atomic<u32>,
     /// The address handles that connections can share.
@@ -122,17 +125,23 @@ impl Agent {
         self.port
     }
 
-    /// Returns the upper half of the transaction ids of messages that start a transaction.
+    /// Publishes the agent of the MAD layer.
     ///
-    /// It is 0 if the agent is not registered.
-    fn hi_tid(&self) -> u32 {
-        self.registered()
-            .map_or(0, |registered| registered.hi_tid())
+    /// # Safety
+    ///
+    /// `agent` must be registered for this agent, until the drop of the registration has closed the
+    /// count of users and waited for all of them.
+    unsafe fn publish(&self, agent: NonNull<bindings::ib_mad_agent>) {
+        // SAFETY: The agent is registered, and the number does not change.
+        let hi_tid = unsafe { (*agent.as_ptr()).hi_tid };
+        self.hi_tid.store(hi_tid, Relaxed);
+        // INVARIANT: By the safety requirements.
+        self.agent.publish(agent);
     }
 
     /// Returns the transaction id of an exchange that the communication id `comm_id` starts.
     pub(crate) fn transaction_id(&self, comm_id: u32) -> u64 {
-        (u64::from(self.hi_tid()) << 32) | u64::from(comm_id)
+        (u64::from(self.hi_tid.load(Relaxed)) << 32) | u64::from(comm_id)
     }
 
     /// Keeps the agent registered. Fails with [`ENODEV`] if it is not registered (any more).
@@ -199,7 +208,7 @@ impl Agent {
 /// `agent` is registered for as long as `self` exists.
 pub(super) struct Registered<'a> {
     agent: NonNull<bindings::ib_mad_agent>,
-    _use: Use<'a>,
+    _use: PerCpuUse<'a>,
 }
 
 impl Registered<'_> {
@@ -218,11 +227,6 @@ impl Registered<'_> {
     pub(super) fn pd(&self) -> *mut bindings::ib_pd {
         // SAFETY: The agent is registered by the type invariant, and so is its QP.
         unsafe { (*(*self.agent.as_ptr()).qp).pd }
-    }
-
-    fn hi_tid(&self) -> u32 {
-        // SAFETY: The agent is registered by the type invariant.
-        unsafe { (*self.agent.as_ptr()).hi_tid }
     }
 }
 
@@ -255,14 +259,15 @@ impl AgentRegistration {
         }
         let buffers = SendBufferPool::new()?;
         let agent = Arc::pin_init(
-            pin_init!(Agent {
+            try_pin_init!(Agent {
                 agent: Published::new(),
-                users <- UseCount::new(),
+                users <- PerCpuUseCount::new(),
                 port,
+                hi_tid: Atomic::new(0),
                 handles: Atomic::new(0),
                 ah_cache <- AhCache::new(),
                 buffers <- buffers,
-            }),
+            }? Error),
             GFP_KERNEL,
         )?;
         let context = KBox::new(Context { agent, handler }, GFP_KERNEL)?;
@@ -290,12 +295,10 @@ impl AgentRegistration {
                 0,
             )
         })?;
-        // INVARIANT: The agent is registered until the drop has closed the count of users and
-        // waited for all of them.
-        context
-            .agent
-            .agent
-            .publish(NonNull::new(raw).ok_or(EINVAL)?);
+        let raw = NonNull::new(raw).ok_or(EINVAL)?;
+        // SAFETY: The agent is registered until the drop has closed the count of users and waited
+        // for all of them.
+        unsafe { context.agent.publish(raw) };
         Ok(Self {
             context,
             _device: device.clone(),
@@ -332,8 +335,8 @@ unsafe fn context<'a>(agent: *mut bindings::ib_mad_agent) -> &'a Context {
     let context = unsafe { &*(*agent).context.cast::<Context>() };
     // The first message may be received before `AgentRegistration::new` stores the pointer.
     if let (None, Some(agent)) = (context.agent.agent.get(), NonNull::new(agent)) {
-        // INVARIANT: An agent that calls back is registered.
-        context.agent.agent.publish(agent);
+        // SAFETY: An agent that calls back is registered, and by `AgentRegistration::new`.
+        unsafe { context.agent.publish(agent) };
     }
     context
 }

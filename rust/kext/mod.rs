@@ -25,6 +25,8 @@ pub(crate) mod netdev;
 pub(crate) mod netlink;
 pub(crate) mod netlink_group;
 pub(crate) mod notifier;
+pub(crate) mod percpu;
+pub(crate) mod percpu_use;
 pub(crate) mod random;
 pub(crate) mod reclaim;
 pub(crate) mod seq_file;

@@ -137,6 +137,7 @@ bool rust_rdma_neigh_read(void *neigh, struct rust_rdma_neigh *out);
 void *rust_rdma_alloc_percpu(size_t size, size_t align);
 void rust_rdma_free_percpu(void *values);
 void *rust_rdma_per_cpu_ptr(void *values, unsigned int cpu);
+void *rust_rdma_raw_cpu_ptr(void *values);
 void rust_rdma_this_cpu_add(u64 *value, u64 n);
 bool rust_rdma_percpu_ref_tryget_live(struct percpu_ref *ref);
 void rust_rdma_percpu_ref_put(struct percpu_ref *ref);

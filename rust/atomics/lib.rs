@@ -34,6 +34,7 @@ mod published;
 mod query_state;
 #[cfg(all(test, loom))]
 mod schedule;
+mod slots;
 mod use_state;
 mod verb_state;
 mod word;
@@ -43,5 +44,6 @@ pub use occupancy::Occupancy;
 pub use presence::Presence;
 pub use published::Published;
 pub use query_state::QueryState;
+pub use slots::Slots;
 pub use use_state::UseState;
 pub use verb_state::VerbState;

@@ -27,6 +27,11 @@ void *rust_rdma_per_cpu_ptr(void *values, unsigned int cpu)
 	return per_cpu_ptr(PERCPU(void, values), cpu);
 }
 
+void *rust_rdma_raw_cpu_ptr(void *values)
+{
+	return raw_cpu_ptr(PERCPU(void, values));
+}
+
 void rust_rdma_this_cpu_add(u64 *value, u64 n)
 {
 	this_cpu_add(*PERCPU(u64, value), n);

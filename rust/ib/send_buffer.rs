@@ -6,8 +6,9 @@
 //! for the write-back of memory through the very connection that is being made. They are allocated
 //! for the first such message with a P_Key, and return to the pool when they were sent.
 //!
-//! All other messages share a few buffers, which are posted again and again. A message that finds
-//! all of them in use has a buffer of its own, which is freed when it was sent.
+//! All other messages share a few buffers of each CPU, which are posted again and again. A message
+//! that finds all of its CPU in use has a buffer of its own, which is freed when it was sent. A
+//! buffer is taken and put back without a lock, which all CPUs would write.
 //!
 //! Lock order: the lock of the pool is a leaf; nothing is allocated or freed while it is held.
 
@@ -15,9 +16,11 @@ use super::{
     ah::Handle,
     mad::{Registered, MAD_LEN},
 };
-use crate::bindings;
+use crate::{bindings, kext::percpu::PerCpu};
+use atomics::Slots;
 use cmproto::wire;
 use core::{
+    cell::UnsafeCell,
     mem,
     ptr::{self, NonNull},
 };
@@ -36,24 +39,25 @@ const GSI_QPN: u32 = 1;
 /// The number of buffers in the pool for each P_Key.
 const POOL_SIZE: usize = 16;
 
-/// The most shared buffers of an agent. They are charged to nobody, and so they are few.
-const SHARED_SIZE: usize = 64;
+/// The most shared buffers of a CPU. They are charged to nobody, and so they are few.
+const SHARED_SIZE: u32 = 32;
 
 /// The index of the P_Key that the messages in shared buffers have. Nearly all have this one.
 const SHARED_PKEY_INDEX: u16 = 0;
 
-/// The [`SendBuffer::pool_key`] of a shared buffer.
-const SHARED: usize = usize::MAX;
+/// The bit of [`SendBuffer::pool_key`] that a shared buffer has.
+const SHARED: usize = 1 << 63;
 
 /// A send buffer (`struct ib_mad_send_buf`), which keeps its agent registered.
 ///
 /// # Invariants
 ///
-/// `raw` is a buffer of the MAD layer that this object owns. It is not posted.
+/// `raw` is a buffer of the MAD layer that this object owns. It is not posted. If `pool_key` is
+/// that of a [`Place`], this was taken for the buffer.
 pub(super) struct SendBuffer {
     raw: NonNull<bindings::ib_mad_send_buf>,
-    /// The index of the buffer's P_Key plus one if the buffer is one of the pool, [`SHARED`] if it
-    /// is a shared one, else 0.
+    /// The index of the buffer's P_Key plus one if the buffer is one of the pool, [`SHARED`] and
+    /// its place if it is a shared one, else 0.
     ///
     /// It is stored in the context of the message in this form.
     pool_key: usize,
@@ -161,6 +165,127 @@ impl Drop for SendBuffer {
     }
 }
 
+/// The place of a shared buffer.
+///
+/// # Invariants
+///
+/// The slot of the CPU was taken, and is the owner's of this.
+struct Place {
+    cpu: u32,
+    slot: u32,
+}
+
+impl Place {
+    /// The bits of a key that are those of the slot.
+    const SLOT_BITS: u32 = 8;
+
+    /// Turns the place into that of a buffer.
+    fn give_to(self, buffer: &mut SendBuffer) {
+        // INVARIANT: The place was taken, and is the buffer's now.
+        buffer.pool_key = SHARED | (self.cpu as usize) << Self::SLOT_BITS | self.slot as usize;
+    }
+
+    /// Returns the place of a buffer, if it is a shared one, which has none from then on.
+    fn of(buffer: &mut SendBuffer) -> Option<Self> {
+        let key = buffer.pool_key;
+        if key & SHARED == 0 {
+            return None;
+        }
+        buffer.pool_key = 0;
+        // CAST: The key was made of two numbers, of 32 bits and of 8.
+        let cpu = ((key & !SHARED) >> Self::SLOT_BITS) as u32;
+        // CAST: The same.
+        let slot = (key & ((1 << Self::SLOT_BITS) - 1)) as u32;
+        // INVARIANT: The place was that of the buffer, and is this one's now.
+        Some(Place { cpu, slot })
+    }
+}
+
+/// The part of the shared buffers that was taken.
+enum Taken {
+    /// A buffer that was used before.
+    Buffer(SendBuffer),
+    /// The place for a buffer.
+    Place(Place),
+}
+
+/// The shared buffers of a CPU.
+///
+/// # Invariants
+///
+/// The task that has taken a slot is the only one to access its buffer.
+struct SharedBuffers {
+    cpu: u32,
+    slots: Slots,
+    /// The buffers that were used before, by slot.
+    unused: [UnsafeCell<Option<SendBuffer>>; SHARED_SIZE as usize],
+}
+
+// SAFETY: A buffer is accessed by one task at a time by the type invariant, and may be used by any.
+unsafe impl Sync for SharedBuffers {}
+
+impl SharedBuffers {
+    fn new(cpu: u32) -> Self {
+        Self {
+            cpu,
+            slots: Slots::new(),
+            unused: [const { UnsafeCell::new(None) }; SHARED_SIZE as usize],
+        }
+    }
+
+    /// Takes a place, if one is free.
+    #[inline]
+    fn take(&self) -> Option<Taken> {
+        let slot = self.slots.take(SHARED_SIZE)?;
+        // INVARIANT: We have just taken the slot.
+        let place = Place {
+            cpu: self.cpu,
+            slot,
+        };
+        // SAFETY: The same.
+        Some(match unsafe { self.swap(slot, None) } {
+            Some(mut buffer) => {
+                place.give_to(&mut buffer);
+                Taken::Buffer(buffer)
+            }
+            None => Taken::Place(place),
+        })
+    }
+
+    /// Gives a place of this CPU back, with the buffer that is to be there. Returns the buffer if
+    /// none is taken any more.
+    #[inline]
+    fn put_back(&self, place: Place, buffer: Option<SendBuffer>) -> Option<SendBuffer> {
+        // SAFETY: The slot was taken by the invariant of the place.
+        drop(unsafe { self.swap(place.slot, buffer) });
+        match self.slots.put_back(place.slot) {
+            true => None,
+            // SAFETY: The slot stays ours.
+            false => unsafe { self.swap(place.slot, None) },
+        }
+    }
+
+    /// Frees all buffers that are not in use. No buffer is taken any more.
+    fn close(&self) {
+        for slot in self.slots.close(SHARED_SIZE) {
+            // SAFETY: The slot is ours since it was closed.
+            drop(unsafe { self.swap(slot, None) });
+        }
+    }
+
+    /// Replaces the buffer of a slot.
+    ///
+    /// # Safety
+    ///
+    /// The caller must have taken the slot.
+    #[inline]
+    unsafe fn swap(&self, slot: u32, buffer: Option<SendBuffer>) -> Option<SendBuffer> {
+        let cell = self.unused.get(slot as usize)?;
+        // SAFETY: By the type invariant and the safety requirements nobody else accesses it.
+        mem::replace(unsafe { &mut *cell.get() }, buffer)
+    }
+}
+
 /// The buffers of the pool for one P_Key that are not in use.
 type Buffers = [Option<SendBuffer>; POOL_SIZE];
 
@@ -168,16 +293,13 @@ type Buffers = [Option<SendBuffer>; POOL_SIZE];
 struct PoolState {
     /// The buffers by the index of their P_Key.
     by_pkey: RBTree<u16, Buffers>,
-    /// The shared buffers that are not in use. There is room for all.
-    unused: KVec<SendBuffer>,
-    /// The number of shared buffers, [`SHARED_SIZE`] at most.
-    shared: usize,
     closed: bool,
 }
 
 /// The pool of buffers of an agent.
 #[pin_data]
 pub(super) struct SendBufferPool {
+    shared: PerCpu<SharedBuffers>,
     #[pin]
     state: SpinLock<PoolState>,
 }
@@ -187,11 +309,11 @@ impl SendBufferPool {
     pub(super) fn new() -> Result<impl PinInit<Self>> {
         let state = PoolState {
             by_pkey: RBTree::new(),
-            unused: KVec::with_capacity(SHARED_SIZE, GFP_KERNEL)?,
-            shared: 0,
             closed: false,
         };
+        let shared = PerCpu::new(SharedBuffers::new)?;
         Ok(pin_init!(Self {
+            shared,
             state <- new_spinlock!(state, "rdma_cm_send_buffers"),
         }))
     }
@@ -202,31 +324,31 @@ impl SendBufferPool {
     /// Fails with [`ENOMEM`].
     pub(super) fn share(&self, registered: &Registered<'_>, pkey_index: u16) -> Result<SendBuffer> {
         if pkey_index == SHARED_PKEY_INDEX {
-            let mut state = self.state.lock();
-            if let Some(mut buffer) = state.unused.pop() {
-                drop(state);
-                buffer.mad().fill(0);
-                return Ok(buffer);
-            }
-            if state.shared < SHARED_SIZE {
-                state.shared = state.shared.saturating_add(1);
-                drop(state);
-                return self.new_shared(registered);
+            match self.shared.here().take() {
+                Some(Taken::Buffer(mut buffer)) => {
+                    buffer.mad().fill(0);
+                    return Ok(buffer);
+                }
+                Some(Taken::Place(place)) => return self.new_shared(registered, place),
+                None => {}
             }
         }
         SendBuffer::new(registered, pkey_index, bindings::GFP_KERNEL_ACCOUNT)
     }
 
-    /// Allocates a shared buffer, which is counted already.
+    /// Allocates the shared buffer of a place that was taken.
     #[cold]
-    fn new_shared(&self, registered: &Registered<'_>) -> Result<SendBuffer> {
-        let mut buffer = SendBuffer::new(registered, SHARED_PKEY_INDEX, bindings::GFP_KERNEL)
-            .inspect_err(|_| {
-                let mut state = self.state.lock();
-                state.shared = state.shared.saturating_sub(1);
-            })?;
-        buffer.pool_key = SHARED;
-        Ok(buffer)
+    fn new_shared(&self, registered: &Registered<'_>, place: Place) -> Result<SendBuffer> {
+        match SendBuffer::new(registered, SHARED_PKEY_INDEX, bindings::GFP_KERNEL) {
+            Ok(mut buffer) => {
+                place.give_to(&mut buffer);
+                Ok(buffer)
+            }
+            Err(error) => {
+                self.put_shared(place, None);
+                Err(error)
+            }
+        }
     }
 
     /// Takes a zeroed buffer, or allocates one without waiting if all are in use.
@@ -284,21 +406,20 @@ impl SendBufferPool {
     /// Puts a buffer that was sent back into the pool, or frees it if it is neither one of the pool
     /// nor a shared one.
     #[inline]
-    pub(super) fn put(&self, buffer: SendBuffer) {
-        match buffer.pool_key {
-            0 => drop(buffer),
-            SHARED => self.put_shared(buffer),
-            _ => self.put_back(buffer),
+    pub(super) fn put(&self, mut buffer: SendBuffer) {
+        match Place::of(&mut buffer) {
+            Some(place) => self.put_shared(place, Some(buffer)),
+            None if buffer.pool_key == 0 => drop(buffer),
+            None => self.put_back(buffer),
         }
     }
 
-    /// Puts a shared buffer back, to be used again unless the pool is closed.
-    fn put_shared(&self, buffer: SendBuffer) {
-        let mut state = self.state.lock();
-        // Without room it is dropped after the lock, and when the pool is closed there is none.
-        let unused = state.unused.push_within_capacity(buffer);
-        drop(state);
-        drop(unused);
+    /// Gives the place of a shared buffer back, to be used again unless the pool is closed.
+    #[inline]
+    fn put_shared(&self, place: Place, buffer: Option<SendBuffer>) {
+        if let Some(shared) = self.shared.of(place.cpu) {
+            drop(shared.put_back(place, buffer));
+        }
     }
 
     fn put_back(&self, buffer: SendBuffer) {
@@ -320,11 +441,11 @@ impl SendBufferPool {
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        let removed = (
-            mem::replace(&mut state.by_pkey, RBTree::new()),
-            mem::replace(&mut state.unused, KVec::new()),
-        );
+        let removed = mem::replace(&mut state.by_pkey, RBTree::new());
         drop(state);
         drop(removed);
+        for shared in self.shared.all() {
+            shared.close();
+        }
     }
 }

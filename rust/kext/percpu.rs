@@ -48,6 +48,15 @@ impl<T: Send + Sync> PerCpu<T> {
         Ok(Self { raw })
     }
 
+    /// Returns the value of this CPU, or of another one if the task moves.
+    #[inline]
+    pub(crate) fn here(&self) -> &T {
+        // SAFETY: The memory is per-CPU memory by the type invariant.
+        let value = unsafe { bindings::rust_rdma_raw_cpu_ptr(self.raw.as_ptr().cast()) };
+        // SAFETY: The values are initialised by the type invariant, and live as long as `self`.
+        unsafe { &*value.cast() }
+    }
+
     /// Returns the value of a CPU, if there can be one.
     #[inline]
     pub(crate) fn of(&self, cpu: u32) -> Option<&T> {

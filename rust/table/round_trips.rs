@@ -24,7 +24,8 @@ use kernel::{
 /// Number of slots, which is the number of values of [`Origin::bucket`].
 const SLOTS: usize = 256;
 
-/// The statistics of the peers of a slot.
+/// The statistics of the peers of a slot, in one cache line.
+#[repr(align(64))]
 struct Slot {
     trip: Atomic<u64>,
     /// The time of the last message from one of the peers, in microseconds of the module's clock.

@@ -38,11 +38,29 @@ impl<S> DerefMut for Shard<S> {
     }
 }
 
+/// A value with a cache line of its own, so that no two CPUs write the same line because they use
+/// different shards.
+#[pin_data]
+#[repr(align(64))]
+pub(crate) struct Line<T> {
+    #[pin]
+    value: T,
+}
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
 /// A table in `N` shards with the contents `S`. `N` is a power of two.
 #[pin_data]
 pub(crate) struct Sharded<S, const N: usize> {
     #[pin]
-    shards: [Mutex<Shard<S>>; N],
+    shards: [Line<Mutex<Shard<S>>>; N],
 }
 
 /// Creates an initialiser for a [`Sharded`] whose locks have a lock class of their own. `$content`
@@ -74,7 +92,10 @@ impl<S, const N: usize> Sharded<S, N> {
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             shards <- pin_init::pin_init_array_from_fn(move |_| {
-                Mutex::new(Shard(content()), name, class)
+                let shard = Shard(content());
+                pin_init!(Line {
+                    value <- Mutex::new(shard, name, class),
+                })
             }),
         })
     }
@@ -82,11 +103,11 @@ impl<S, const N: usize> Sharded<S, N> {
     /// Returns the shard that the lowest bits of `hash` choose. There always is one.
     #[inline]
     pub(crate) fn shard(&self, hash: u64) -> Option<&Mutex<Shard<S>>> {
-        self.shards.get(usize::try_from(hash & Self::MASK).ok()?)
+        Some(self.shards.get(usize::try_from(hash & Self::MASK).ok()?)?)
     }
 
     /// Returns the shards.
-    pub(crate) fn all(&self) -> &[Mutex<Shard<S>>] {
+    pub(crate) fn all(&self) -> &[Line<Mutex<Shard<S>>>] {
         &self.shards
     }
 }

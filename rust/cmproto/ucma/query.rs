@@ -4,7 +4,7 @@
 
 use super::path::ShownPath;
 use crate::{
-    addr::{Gid, SockAddr, AF_IB, AF_INET, STORAGE_LEN},
+    addr::{Gid, SockAddr, AF_IB, STORAGE_LEN},
     bytes::fill,
     service_id::PortSpace,
     stored_addr::StoredAddr,
@@ -18,9 +18,6 @@ use zerocopy::{big_endian, FromZeros, IntoBytes};
 
 /// The P_Key that is reported for a RoCE port, which has none, as long as there is no path.
 const ROCE_PKEY: u16 = 0xffff;
-
-/// Size of `struct sockaddr_in`, in bytes.
-const SOCKADDR_IN_LEN: usize = 16;
 
 /// Size of the largest response to a query for paths, in bytes.
 pub const PATHS_LEN: usize = size_of::<QueryPathResp>() + size_of::<PathRecData>();
@@ -98,14 +95,12 @@ impl DeviceView<'_> {
 /// Returns as much of an address as C copies into a field of the size of `struct sockaddr_in6`: an
 /// address that is larger is cut.
 fn cut(addr: &impl StoredAddr) -> [u8; SOCKADDR_IN6_LEN] {
-    let len = match addr.family() {
-        AF_INET => SOCKADDR_IN_LEN,
-        _ => SOCKADDR_IN6_LEN,
-    };
-    let mut field = [0; SOCKADDR_IN6_LEN];
-    let bytes = addr.read().to_bytes();
-    fill(&mut field, bytes.get(..len).unwrap_or(&[]));
-    field
+    let mut storage = [0; STORAGE_LEN];
+    put(addr, &mut storage);
+    storage
+        .first_chunk()
+        .copied()
+        .unwrap_or([0; SOCKADDR_IN6_LEN])
 }
 
 /// Returns the destination address as queries and ib_core report it. As in C, an unspecified

@@ -141,7 +141,7 @@ impl Counts {
                 counters <- pin_init::init_array_from_fn(|group: usize| {
                     pin_init::init_array_from_fn(move |i| {
                         let name = Attribute::ALL.get(i).map(|message| message.name());
-                        Counter::new(name, of, group.wrapping_mul(MESSAGES).wrapping_add(i))
+                        Counter::new(name, of, Self::place(group, i))
                     })
                 }),
                 drops <- pin_init::init_array_from_fn(|i: usize| {
@@ -161,11 +161,13 @@ impl Counts {
     /// CM messages.
     fn number(group: CounterGroup, attr_id: u16) -> Option<usize> {
         let message = usize::from(attr_id.wrapping_sub(Attribute::Req.id()));
-        (message < MESSAGES).then(|| {
-            (group as usize)
-                .wrapping_mul(MESSAGES)
-                .wrapping_add(message)
-        })
+        (message < MESSAGES).then(|| Self::place(group as usize, message))
+    }
+
+    /// Returns the number of the counter of a group for the message with the index `message` in
+    /// [`Attribute::ALL`].
+    fn place(group: usize, message: usize) -> usize {
+        group.wrapping_mul(MESSAGES).wrapping_add(message)
     }
 
     /// Adds `n` to the counter of messages with the attribute id `attr_id`, if it is a CM message.

@@ -194,9 +194,11 @@ static void executed(unsigned int cpu, void *data)
 	s->previous = block;
 }
 
-/* Forgets what a stretch before has seen. */
-static void begin_calls(void)
+/* Begins a stretch, and forgets what the one before has seen. */
+static void begin_calls(unsigned int cpu, void *unused)
 {
+	(void)cpu;
+	(void)unused;
 	used = 1;
 	memset(nodes, 0, sizeof(*nodes));
 	user = 0;
@@ -209,12 +211,16 @@ static void begin_calls(void)
 	active = true;
 }
 
-/* Writes a line for each function: see tree.c. */
-static void write_calls(FILE *file)
+/* Ends a stretch. Returns the file for its lines, which has one for each function: see tree.c. */
+static FILE *end_calls(void)
 {
+	FILE *file = open_stretch();
+
+	active = false;
 	for (uint32_t i = 1; i < used; i++)
 		fprintf(file, "%" PRIu32 " %" PRIu32 " %" PRIx64 " %" PRIu64 " %" PRIu64 "\n", i,
 			nodes[i].parent, nodes[i].entry, nodes[i].self, nodes[i].calls);
+	return file;
 }
 
 /* Returns the end of the block whose last instruction this is. */
@@ -262,8 +268,11 @@ static void *register_named(const char *name)
 	exit(1);
 }
 
-static void init_calls(void)
+/* Prepares what follows the calls of a CPU. */
+static void init_calls(qemu_plugin_id_t id, unsigned int cpu)
 {
+	(void)id;
+	(void)cpu;
 	value = g_byte_array_new();
 	stack_pointer = register_named("rsp");
 	first_argument = register_named("rdi");

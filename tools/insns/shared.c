@@ -75,20 +75,16 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 
 static void begin(unsigned int cpu, void *unused)
 {
-	(void)cpu;
-	(void)unused;
 	stored = made = 0;
-	begin_calls();
+	begin_calls(cpu, unused);
 }
 
 static void end(unsigned int cpu, void *unused)
 {
-	FILE *file = open_stretch();
+	FILE *file = end_calls();
 
 	(void)cpu;
 	(void)unused;
-	active = false;
-	write_calls(file);
 	/* User space has its own GS, and the kernel's lies in wait. */
 	fprintf(file, "percpu %" PRIx64 "\n", read_register(percpu));
 	for (const struct store *s = stores; s < stores + STORES; s++)
@@ -131,9 +127,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 static void init(qemu_plugin_id_t id, unsigned int cpu)
 {
-	(void)id;
-	(void)cpu;
-	init_calls();
+	init_calls(id, cpu);
 	percpu = register_named("k_gs_base");
 }
 

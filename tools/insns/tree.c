@@ -9,21 +9,12 @@
  */
 #include "calls.h"
 
-static void begin(unsigned int cpu, void *unused)
-{
-	(void)cpu;
-	(void)unused;
-	begin_calls();
-}
-
 static void end(unsigned int cpu, void *unused)
 {
-	FILE *file = open_stretch();
+	FILE *file = end_calls();
 
 	(void)cpu;
 	(void)unused;
-	active = false;
-	write_calls(file);
 	fprintf(file, "user %" PRIu64 "\n", user);
 	close_stretch(file);
 }
@@ -31,19 +22,12 @@ static void end(unsigned int cpu, void *unused)
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	(void)id;
-	watch_marks(tb, begin, end);
+	watch_marks(tb, begin_calls, end);
 	watch_calls(tb);
-}
-
-static void init(qemu_plugin_id_t id, unsigned int cpu)
-{
-	(void)id;
-	(void)cpu;
-	init_calls();
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
 	(void)info;
-	return install_calls(id, argc, argv, init, translate);
+	return install_calls(id, argc, argv, init_calls, translate);
 }

@@ -112,15 +112,14 @@ test_module() {
 		modules && put_modules "$share" "$work/making-$1"/*.ko
 }
 
-# put_modules TO FILE...: these modules, as the file or in the directory TO in the share. Their debug information is most
+# put_modules TO FILE...: these modules, as the file or in the directory TO in a share. Their debug information is most
 # of what a guest would read of them each time that it loads them.
 put_modules() {
-	local to=$1
+	local to=$1 files=("$1")
 	shift
 	cp "$@" "$to" || return
-	[ ! -d "$to" ] || set -- "${@/#*\//$to/}"
-	[ -d "$to" ] || set -- "$to"
-	BUILDROOT_BIND=$share "$TOOLS/buildroot" "$MACHINE-linux-gnu-strip" --strip-debug "$@"
+	[ ! -d "$to" ] || files=("${@/#*\//$to/}")
+	BUILDROOT_BIND=$(dirname "${files[0]}") "$TOOLS/buildroot" "$MACHINE-linux-gnu-strip" --strip-debug "${files[@]}"
 }
 
 # in_tree COMMAND...: what builds in the repository, one at a time.

@@ -184,7 +184,7 @@ ask_c() {
 	if [ ! -e "$record" ]; then
 		mkdir -p "$here"
 		if [ "$over" ]; then
-			softib=$("$TOOLS/softib") && cp "$softib" "$here/softib.ko" || return
+			softib=$("$TOOLS/softib") && put_modules "$here/softib.ko" "$softib" || return
 		fi
 		cp "$share"/cm-walk* "$here" || return
 		# Twice: where the two differ the machine was too slow, and the suite looks again. The remaining
